@@ -1,0 +1,237 @@
+// The netmod's side of the library: one port whose frames go straight to MPICH's packet handlers.
+
+#include <ulfm/netmod.h>
+#include <ulfm/ulfm.h>
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/last_error.hpp"
+#include "base/wait.hpp"
+#include "port/node.hpp"
+#include "transport/registry.hpp"
+
+using namespace ulfm;
+
+namespace {
+constexpr std::uint16_t kMpiPort = 1;
+// Looks for closed and dead peers cost system calls: at most so often, however long the wait.
+constexpr std::uint32_t kLookTurns = 1024;
+constexpr auto kLookEvery = std::chrono::milliseconds(20);
+}  // namespace
+
+struct ulfm_nm_vc {
+  std::unique_ptr<Outlet> outlet;
+  ulfm_nm* owner;
+};
+
+struct ulfm_nm {
+  ulfm_nm(Config c, const TransportDescriptor& d, std::unique_ptr<Transport> t, std::unique_ptr<Inlet> i, WaitPolicy p,
+          int rank_)
+      : config(std::move(c)), descriptor(d), transport(std::move(t)), inlet(std::move(i)), policy(p), waiter(policy),
+        rank(rank_) {}
+
+  Config config;
+  const TransportDescriptor& descriptor;
+  std::unique_ptr<Transport> transport;
+  std::unique_ptr<Inlet> inlet;
+  PortCounters counters;
+  WaitPolicy policy;
+  Waiter waiter;
+  int rank;
+  std::uint32_t idle_turns = 0;
+  std::chrono::steady_clock::time_point looked{};
+  std::int64_t dead = -1;
+  Frame current;
+  std::vector<void*> cookies;
+  std::string origin_card;
+};
+
+namespace {
+
+int nm_open(int rank, int size, int local_processes, ulfm_nm** out) {
+  (void)size;
+  auto config = Config::load();
+  if (!config) return report(config.error());
+  if (rank == 0)
+    for (const std::string& warning : config->warnings()) std::fprintf(stderr, "ulfm: %s\n", warning.c_str());
+  auto descriptor = select_transport(config->text("TRANSPORT"));
+  if (!descriptor) return report(descriptor.error());
+  if (!config->text("TOPOLOGY").empty() || !config->text("FAULT").empty())
+    return report({Errc::invalid, std::string("transport ") + (*descriptor)->name +
+                                      " has no topology and no faults; unset ULFM_TOPOLOGY and ULFM_FAULT"});
+  auto transport = (*descriptor)->make(*config);
+  if (!transport) return report(std::move(transport.error()).within((*descriptor)->name));
+  auto inlet = (*transport)->open(kMpiPort, PortGeometry::from(*config));
+  if (!inlet) return report(inlet.error());
+  const WaitPolicy policy = wait_policy_from(*config, local_processes);
+  *out = new ulfm_nm(std::move(*config), **descriptor, std::move(*transport), std::move(*inlet), policy, rank);
+  return 0;
+}
+
+void nm_close(ulfm_nm* nm) {
+  nm->waiter.reset();
+  if (nm->config.flag("STATS")) {
+    const std::string who = "rank " + std::to_string(nm->rank);
+    const std::string text =
+        statistics_text(who, nm->descriptor.name, kMpiPort, nm->counters) + wait_statistics_text(who);
+    (void)!write(STDERR_FILENO, text.data(), text.size());  // one write: lines of several ranks do not mix
+  }
+  delete nm;
+}
+
+const char* nm_card(ulfm_nm* nm) { return nm->transport->card().c_str(); }
+std::size_t nm_eager_limit(ulfm_nm* nm) { return static_cast<std::size_t>(nm->config.number("EAGER")); }
+
+int nm_connect(ulfm_nm* nm, const char* card, const void* hello, std::size_t length, ulfm_nm_vc** out) {
+  auto outlet = nm->transport->connect(card, kMpiPort, kMpiPort, {static_cast<const std::byte*>(hello), length},
+                                       nm->counters);
+  if (!outlet) return report(outlet.error());
+  *out = new ulfm_nm_vc{std::move(*outlet), nm};
+  return 0;
+}
+
+int nm_disconnect(ulfm_nm*, ulfm_nm_vc* vc, int force) {
+  if (!vc->outlet->bye() && !force && vc->outlet->peer_listening()) return 0;
+  delete vc;
+  return 1;
+}
+
+int nm_listening(ulfm_nm_vc* vc) { return vc->outlet->peer_listening() ? 1 : 0; }
+
+std::ptrdiff_t push_more(ulfm_nm_vc* vc, Gather& data, std::size_t total, std::size_t sent) {
+  while (sent < total) {
+    const std::size_t length = std::min(total - sent, vc->outlet->max_frame(0));
+    if (!vc->outlet->push(Kind::more, {}, data, length)) break;
+    sent += length;
+  }
+  vc->owner->counters.sent_bytes.add(sent);
+  return static_cast<std::ptrdiff_t>(sent);
+}
+
+std::ptrdiff_t nm_begin(ulfm_nm_vc* vc, const void* header, std::size_t header_length, const iovec* pieces, int n) {
+  Gather data(std::span(pieces, static_cast<std::size_t>(n)));
+  const std::size_t total = data.remaining();
+  const std::size_t length = total == 0 ? 0 : std::min(total, vc->outlet->max_frame(header_length));
+  if (!vc->outlet->push(Kind::first, {static_cast<const std::byte*>(header), header_length}, data, length)) return -1;
+  vc->owner->counters.sent_messages.add();
+  if (length == total) {
+    vc->owner->counters.sent_bytes.add(total);
+    return static_cast<std::ptrdiff_t>(total);
+  }
+  return push_more(vc, data, total, length);
+}
+
+std::ptrdiff_t nm_more(ulfm_nm_vc* vc, const iovec* pieces, int n) {
+  Gather data(std::span(pieces, static_cast<std::size_t>(n)));
+  return push_more(vc, data, data.remaining(), 0);
+}
+
+void*& cookie_of(ulfm_nm* nm, std::uint32_t origin) {
+  if (origin >= nm->cookies.size()) nm->cookies.resize(origin + 1, nullptr);
+  return nm->cookies[origin];
+}
+
+int lost(ulfm_nm* nm, std::int64_t origin, ulfm_nm_frame* out) {
+  const auto index = static_cast<std::uint32_t>(origin);
+  *out = {};
+  out->kind = ULFM_NM_LOST;
+  out->origin = index;
+  out->cookie = std::exchange(cookie_of(nm, index), nullptr);
+  nm->inlet->forget(index);
+  return 1;
+}
+
+int nm_next(ulfm_nm* nm, ulfm_nm_frame* out) {
+  Frame& frame = nm->current;
+  if (!nm->inlet->next(frame)) {
+    if (const std::int64_t broken = nm->inlet->take_broken(); broken >= 0) return lost(nm, broken, out);
+    if (nm->dead >= 0) return lost(nm, std::exchange(nm->dead, -1), out);
+    return 0;
+  }
+  if (nm->idle_turns != 0) {
+    nm->idle_turns = 0;
+    nm->waiter.reset();
+  }
+  if (frame.fresh) cookie_of(nm, frame.origin) = nullptr;
+  out->fresh = frame.fresh;
+  out->origin = frame.origin;
+  out->cookie = nm->cookies[frame.origin];
+  out->header = frame.header;
+  out->header_length = frame.header_length;
+  out->data = frame.data;
+  out->length = frame.length;
+  if (frame.kind == Kind::bye) {
+    out->kind = ULFM_NM_BYE;
+    nm->cookies[frame.origin] = nullptr;
+    return 1;
+  }
+  out->kind = frame.kind == Kind::first ? ULFM_NM_FIRST : ULFM_NM_MORE;
+  nm->counters.received_messages.add(frame.kind == Kind::first ? 1 : 0);
+  nm->counters.received_bytes.add(frame.length);
+  return 1;
+}
+
+void nm_release(ulfm_nm* nm, const ulfm_nm_frame* frame) {
+  if (frame->kind == ULFM_NM_LOST) return;
+  nm->inlet->release(nm->current);
+  if (frame->kind == ULFM_NM_BYE) nm->inlet->forget(frame->origin);
+}
+
+int nm_origin(ulfm_nm* nm, std::uint32_t index, ulfm_nm_origin* out) {
+  const OriginInfo info = nm->inlet->origin(index);
+  if (info.pid == 0) return report({Errc::not_found, "no such origin"});
+  nm->origin_card = info.card;
+  *out = {nm->origin_card.c_str(), info.hello.data(), info.hello.size()};
+  return 0;
+}
+
+void nm_set_cookie(ulfm_nm* nm, std::uint32_t index, void* cookie) { cookie_of(nm, index) = cookie; }
+
+void park(ulfm_nm* nm, std::chrono::nanoseconds limit) {
+  Doorbell& bell = nm->inlet->doorbell();
+  bell.arm();
+  if (nm->inlet->anything()) return bell.cancel();
+  wait_counters().count(Rung::park);
+  bell.sleep(limit);
+}
+
+bool look_around(ulfm_nm* nm) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - nm->looked < kLookEvery) return false;
+  nm->looked = now;
+  nm->dead = nm->inlet->find_dead();
+  return true;
+}
+
+int nm_idle(ulfm_nm* nm, int how, int sends_waiting) {
+  const bool look = ++nm->idle_turns % kLookTurns == 0 && look_around(nm);
+  if (how == ULFM_NM_IDLE_TEST || how == ULFM_NM_IDLE_THREADED) {
+    // The caller has its own loop, which may be a busy one: let others have the core from time to time.
+    const std::uint32_t every = nm->policy.spins < 32 ? 16 : 1024;
+    if (nm->idle_turns % every == 0) yield_now();
+    return look;
+  }
+  if (!nm->waiter.step()) return look;
+  if (how == ULFM_NM_IDLE_WAIT || sends_waiting) {
+    // Something else may end this wait without ringing.
+    park(nm, std::chrono::microseconds(500));
+  } else {
+    park(nm, nm->policy.park_limit);
+  }
+  return look_around(nm);
+}
+
+constexpr ulfm_nm_api kTable{ULFM_NM_ABI, ULFM_VERSION_STRING, ulfm_last_error, nm_open, nm_close, nm_card,
+                             nm_eager_limit, nm_connect, nm_disconnect, nm_listening, nm_begin, nm_more, nm_next,
+                             nm_release, nm_origin, nm_set_cookie, nm_idle};
+
+}  // namespace
+
+extern "C" ULFM_API const ulfm_nm_api* ulfm_nm_table(std::uint32_t abi) {
+  return abi == ULFM_NM_ABI ? &kTable : nullptr;
+}

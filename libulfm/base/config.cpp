@@ -1,0 +1,261 @@
+#include "base/config.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+extern char** environ;
+
+namespace ulfm {
+namespace {
+
+constexpr std::int64_t kMax = std::int64_t{1} << 40;
+
+constexpr ConfigRow kRows[] = {
+    {"TRANSPORT", RowType::text, "", "auto", 0, 0, "",
+     "transport that carries messages; auto takes direct on one host"},
+    {"TOPOLOGY", RowType::text, "", "", 0, 0, "", "shape of an emulated interconnect; direct has none"},
+    {"FAULT", RowType::text, "", "", 0, 0, "", "faults to inject into an emulated interconnect"},
+    {"CONFIG", RowType::text, "", "", 0, 0, "", "TOML file with settings, keys as these names in lower case"},
+    {"STATS", RowType::boolean, "", "0", 0, 1, "", "print counters on standard error when the job ends"},
+    {"SLOT", RowType::bytes, "bytes", "2048", 64, 1 << 20, "",
+     "size of one slot of an open port, cell included"},
+    {"DEPTH", RowType::count, "slots", "64", 1, 65536, "", "slots of an open port"},
+    {"LANES", RowType::count, "lanes", "64", 0, 4096, "",
+     "lanes a port grants to senders that talk a lot; further senders stay with the open ring"},
+    {"LANE_CELLS", RowType::count, "cells", "256", 8, 65536, "", "cells of a lane, one small message each"},
+    {"LANE_BYTES", RowType::bytes, "bytes", "256K", 4096, 1 << 26, "", "bytes of a lane for larger messages"},
+    {"LANE_AFTER", RowType::count, "messages", "8", 0, 1000000000, "",
+     "messages to a destination before a lane is claimed"},
+    {"FRAME", RowType::bytes, "bytes", "32K", 256, 1 << 22, "",
+     "largest piece of a message in a lane; longer messages are divided"},
+    {"PEERS", RowType::count, "peers", "4096", 2, 65536, "", "senders a port can know at one time"},
+    {"CACHE", RowType::bytes, "bytes", "0", 0, kMax, "",
+     "limit of a port's message cache; 0 is what memory allows"},
+    {"EAGER", RowType::bytes, "bytes", "64K", 0, 1 << 30, "",
+     "MPI messages longer than this ask before they are sent (rendezvous)"},
+    {"SPIN", RowType::count, "turns", "", 0, 1000000000, "",
+     "turns of a wait before it yields; empty: by processes and cores"},
+    {"PARK_AFTER", RowType::milliseconds, "ms", "2", 0, 1000000, "", "time a wait yields before it sleeps"},
+    {"PARK_LIMIT", RowType::milliseconds, "ms", "100", 1, 1000000, "", "longest single sleep of a wait"},
+};
+
+std::string lower(std::string_view s) {
+  std::string out(s);
+  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
+  return out;
+}
+std::string upper(std::string_view s) {
+  std::string out(s);
+  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::toupper(c); });
+  return out;
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t change = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, change});
+    }
+  }
+  return row[b.size()];
+}
+
+std::string accepted(const ConfigRow& row) {
+  switch (row.type) {
+    case RowType::boolean: return "0 or 1 (also no/yes, off/on, false/true)";
+    case RowType::choice: return std::string("one of ") + row.choices;
+    case RowType::text: return "text";
+    case RowType::bytes:
+      return "bytes, with K, M or G, from " + std::to_string(row.min) + " to " + std::to_string(row.max);
+    case RowType::milliseconds: return "milliseconds, with ms or s";
+    case RowType::count:
+      return "a whole number from " + std::to_string(row.min) + " to " + std::to_string(row.max);
+  }
+  return "";
+}
+
+std::int64_t scale_of(RowType type, std::string_view suffix, bool& known) {
+  known = true;
+  const std::string s = lower(suffix);
+  if (s.empty()) return 1;
+  if (type == RowType::bytes) {
+    if (s == "k" || s == "kb" || s == "kib") return 1 << 10;
+    if (s == "m" || s == "mb" || s == "mib") return 1 << 20;
+    if (s == "g" || s == "gb" || s == "gib") return 1 << 30;
+    if (s == "b") return 1;
+  }
+  if (type == RowType::milliseconds) {
+    if (s == "ms") return 1;
+    if (s == "s") return 1000;
+  }
+  known = false;
+  return 1;
+}
+
+const std::vector<std::string>& row_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const ConfigRow& row : kRows) all.emplace_back(row.name);
+    return all;
+  }();
+  return names;
+}
+
+std::string suggestion(std::string_view word) {
+  const std::string near = nearest(word, row_names());
+  return near.empty() ? "; `ulfm_info` lists what there is" : "; did you mean ULFM_" + near + "?";
+}
+
+// Variables of our tools that are no settings of the library.
+bool is_tool_variable(std::string_view name) {
+  constexpr std::array<std::string_view, 6> known{"STAGE", "SOURCE", "BUILD", "MPICH_SOURCE", "TRACE", "NETMOD_LIBRARY"};
+  return std::find(known.begin(), known.end(), name) != known.end();
+}
+
+}  // namespace
+
+std::span<const ConfigRow> config_rows() { return kRows; }
+
+const char* name(Origin origin) noexcept {
+  switch (origin) {
+    case Origin::default_value: return "default";
+    case Origin::file: return "file";
+    case Origin::environment: return "environment";
+    case Origin::command_line: return "command line";
+  }
+  return "";
+}
+
+std::string nearest(std::string_view word, std::span<const std::string> names) {
+  std::string best;
+  std::size_t best_distance = word.size() / 3 + 1;
+  for (const std::string& candidate : names) {
+    const std::size_t distance = edit_distance(lower(word), lower(candidate));
+    if (distance <= best_distance && (best.empty() || distance < best_distance)) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+Result<std::int64_t> parse_value(const ConfigRow& row, std::string_view value) {
+  const auto refuse = [&] {
+    return fail(Errc::invalid, std::string("ULFM_") + row.name + "=\"" + std::string(value.substr(0, 80)) +
+                                   "\": needs " + accepted(row));
+  };
+  if (row.type == RowType::text) return 0;
+  if (value.empty() && row.default_value[0] == '\0') return -1;  // "unset" for rows that may be
+  if (row.type == RowType::boolean) {
+    const std::string v = lower(value);
+    if (v == "1" || v == "yes" || v == "on" || v == "true") return 1;
+    if (v == "0" || v == "no" || v == "off" || v == "false" || v.empty()) return 0;
+    return refuse();
+  }
+  if (row.type == RowType::choice) {
+    std::istringstream in(row.choices);
+    std::string one;
+    for (std::int64_t i = 0; std::getline(in, one, '|'); ++i)
+      if (one == lower(value)) return i;
+    return refuse();
+  }
+  std::int64_t number = 0;
+  const auto [end, ec] = std::from_chars(value.data(), value.data() + value.size(), number);
+  bool known = false;
+  const std::int64_t scale =
+      scale_of(row.type, std::string_view(end, static_cast<std::size_t>(value.data() + value.size() - end)), known);
+  if (ec != std::errc{} || !known) return refuse();
+  std::int64_t scaled = 0;
+  if (__builtin_mul_overflow(number, scale, &scaled) || scaled < row.min || scaled > row.max) return refuse();
+  return scaled;
+}
+
+Config::Config() : values_(std::size(kRows)) {
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    values_[i].text = kRows[i].default_value;
+    values_[i].number = parse_value(kRows[i], kRows[i].default_value).value_or(0);
+  }
+}
+
+Result<Config> Config::load() {
+  Config config;
+  if (const char* path = std::getenv("ULFM_CONFIG"); path != nullptr && *path != '\0') {
+    std::ifstream in(path, std::ios::binary);
+    std::ostringstream text;
+    if (!in || !(text << in.rdbuf()))
+      return fail(Errc::not_found, std::string("ULFM_CONFIG names ") + path + ", which cannot be read");
+    if (auto read = config.read_file_text(text.str(), path); !read) return fail(read.error());
+  }
+  if (auto read = config.read_environment(environ); !read) return fail(read.error());
+  return config;
+}
+
+std::size_t Config::index(std::string_view row) const {
+  for (std::size_t i = 0; i < std::size(kRows); ++i)
+    if (row == kRows[i].name) return i;
+  return std::size(kRows);
+}
+
+Result<void> Config::set(std::string_view row, std::string_view value, Origin origin, const std::string& where) {
+  const std::size_t i = index(upper(row));
+  if (i == std::size(kRows)) {
+    warnings_.push_back(where + ": no setting is called " + std::string(row) + suggestion(row));
+    return {};
+  }
+  auto number = parse_value(kRows[i], value);
+  if (!number) return fail(std::move(number.error()).within(where));
+  if (origin < values_[i].origin) return {};
+  values_[i] = {std::string(value), *number, origin, where};
+  return {};
+}
+
+Result<void> Config::read_environment(const char* const* environment) {
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    const std::string_view entry(*environment);
+    const std::size_t equals = entry.find('=');
+    if (entry.substr(0, 5) != "ULFM_" || equals == std::string_view::npos) continue;
+    const std::string_view row = entry.substr(5, equals - 5);
+    if (is_tool_variable(row)) continue;
+    if (auto r = set(row, entry.substr(equals + 1), Origin::environment, "environment"); !r) return r;
+  }
+  return {};
+}
+
+Result<void> Config::read_file_text(std::string_view text, const std::string& path) {
+  toml::parse_result parsed = toml::parse(text, path);
+  if (!parsed) {
+    std::ostringstream message;
+    message << path << ":" << parsed.error().source().begin.line << ": " << parsed.error().description();
+    return fail(Errc::invalid, message.str());
+  }
+  for (const auto& [key, node] : parsed.table()) {
+    const std::string where = path + ":" + std::to_string(node.source().begin.line);
+    std::string value;
+    if (const auto* s = node.as_string()) value = s->get();
+    else if (const auto* i = node.as_integer()) value = std::to_string(i->get());
+    else if (const auto* b = node.as_boolean()) value = b->get() ? "1" : "0";
+    else return fail(Errc::invalid, where + ": " + std::string(key.str()) + " needs a string, number or boolean");
+    if (auto r = set(key.str(), value, Origin::file, where); !r) return r;
+  }
+  return {};
+}
+
+std::int64_t Config::number(std::string_view row) const { return values_.at(index(row)).number; }
+const std::string& Config::text(std::string_view row) const { return values_.at(index(row)).text; }
+Origin Config::origin(std::string_view row) const { return values_.at(index(row)).origin; }
+const std::string& Config::where(std::string_view row) const { return values_.at(index(row)).where; }
+
+}  // namespace ulfm

@@ -1,0 +1,43 @@
+#include "base/doorbell.hpp"
+
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+
+namespace ulfm {
+namespace {
+
+// Registration makes this process one that a peer's barrier reaches; the result says whether barriers work here.
+bool register_for_barriers() noexcept {
+  return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
+const bool g_barriers = register_for_barriers();
+
+}  // namespace
+
+void Doorbell::arm() noexcept {
+  parked.store(1, std::memory_order_seq_cst);
+  // Pairs with the (unfenced) publish-then-read of ring() in every registered process.
+  if (g_barriers) syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+}
+
+bool Doorbell::sleep(std::chrono::nanoseconds limit) noexcept {
+  if (!g_barriers) limit = std::min<std::chrono::nanoseconds>(limit, std::chrono::milliseconds(1));
+  timespec ts{};
+  ts.tv_sec = static_cast<time_t>(limit.count() / 1'000'000'000);
+  ts.tv_nsec = static_cast<long>(limit.count() % 1'000'000'000);
+  syscall(SYS_futex, &parked, FUTEX_WAIT, 1, &ts, nullptr, 0);
+  return parked.exchange(0, std::memory_order_acquire) == 0;
+}
+
+void Doorbell::wake() noexcept {
+  // The exchange makes exactly one of several producers pay for the system call.
+  if (parked.exchange(0, std::memory_order_release) != 0)
+    syscall(SYS_futex, &parked, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
+}  // namespace ulfm

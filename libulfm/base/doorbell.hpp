@@ -1,0 +1,35 @@
+// How a producer wakes a consumer that sleeps, at no cost while nobody sleeps.
+//
+// The producer publishes and then only *reads* `parked`, a line that stays shared while nobody parks. Without a
+// fence between its publication and that read the two may pass each other; the consumer makes up for it with a
+// process-wide barrier (membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED) between setting `parked` and its last look.
+// Where the kernel has no such barrier every sleep is bounded to a millisecond instead.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace ulfm {
+
+/// Lives in a shared segment; any process that maps it may ring.
+struct alignas(64) Doorbell {
+  std::atomic<std::uint32_t> parked{0};
+
+  /// Producer: wake the owner if it sleeps. Call after the publishing store.
+  void ring() noexcept {
+    if (parked.load(std::memory_order_relaxed) != 0) wake();
+  }
+
+  /// Consumer: announce the sleep. Look once more at every source after this, then sleep() or cancel().
+  void arm() noexcept;
+  /// Consumer: stay awake after all.
+  void cancel() noexcept { parked.store(0, std::memory_order_relaxed); }
+  /// Consumer: sleep until rung, a signal, or `limit` has passed. True when rung.
+  bool sleep(std::chrono::nanoseconds limit) noexcept;
+
+  void wake() noexcept;
+};
+static_assert(sizeof(Doorbell) == 64);
+
+}  // namespace ulfm

@@ -1,0 +1,45 @@
+// A cursor over the pieces of a message, copied out in order as space allows.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <span>
+
+namespace ulfm {
+
+class Gather {
+ public:
+  Gather() = default;
+  explicit Gather(std::span<const iovec> pieces) : pieces_(pieces) {}
+
+  /// Copies the next `n` bytes to `to`; the caller asks for no more than remain.
+  void copy(std::byte* to, std::size_t n) noexcept {
+    while (n > 0) {
+      const iovec& piece = pieces_.front();
+      const std::size_t here = std::min(n, piece.iov_len - at_);
+      std::memcpy(to, static_cast<const std::byte*>(piece.iov_base) + at_, here);
+      to += here;
+      n -= here;
+      at_ += here;
+      if (at_ == piece.iov_len) {
+        pieces_ = pieces_.subspan(1);
+        at_ = 0;
+      }
+    }
+  }
+
+  std::size_t remaining() const noexcept {
+    std::size_t sum = 0;
+    for (const iovec& piece : pieces_) sum += piece.iov_len;
+    return sum - at_;
+  }
+
+ private:
+  std::span<const iovec> pieces_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace ulfm

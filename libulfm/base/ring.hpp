@@ -1,0 +1,360 @@
+// The two rings of cells that live in shared memory, each half as a small class of its own.
+//
+//   lane       one producer, one consumer, wait-free; small messages inside the cell, larger ones in a byte ring
+//   open ring  any number of producers, one consumer, lock-free; fixed slots of a cell and its body
+//
+// Everything a consumer reads from a cell was written by another process and is checked before use.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "base/cell.hpp"
+#include "base/gather.hpp"
+
+namespace ulfm {
+
+/// A frame in place: what one cell carries. Valid until released.
+struct Frame {
+  const std::byte* header = nullptr;
+  const std::byte* data = nullptr;
+  std::uint32_t header_length = 0;
+  std::uint32_t length = 0;  ///< bytes of data
+  Kind kind = Kind::free;
+  bool fresh = false;        ///< the first frame since this origin connected
+  std::uint32_t origin = 0;
+  std::uint32_t source = 0;    ///< which ring it lies in; for release
+  std::uint64_t position = 0;  ///< where in that ring; for release
+};
+
+enum class Peek { nothing, frame, broken };
+
+/// A position in a ring together with its lap, so that no division is on the message path.
+class RingCursor {
+ public:
+  explicit RingCursor(std::uint32_t cells = 1) noexcept : mask_(cells - 1) {}
+  std::uint32_t index() const noexcept { return static_cast<std::uint32_t>(position_) & mask_; }
+  std::uint64_t position() const noexcept { return position_; }
+  std::uint16_t lap() const noexcept { return lap_; }
+  void advance() noexcept {
+    if ((++position_ & mask_) == 0 && ++lap_ == 0) lap_ = 1;
+  }
+
+ private:
+  std::uint64_t position_ = 0;
+  std::uint32_t mask_;
+  std::uint16_t lap_ = 1;
+};
+
+/// Where the parts of a lane lie. `cells` and `capacity` are powers of two.
+struct LaneMemory {
+  Cell* cells = nullptr;
+  std::byte* bytes = nullptr;
+  std::atomic<std::uint64_t>* consumed = nullptr;  ///< cells released by the consumer; its own line
+  std::uint32_t count = 0;
+  std::uint32_t capacity = 0;
+};
+
+/// Sending half of a lane. One thread at a time.
+class LaneProducer {
+ public:
+  LaneProducer() = default;
+  explicit LaneProducer(const LaneMemory& memory)
+      : memory_(memory), head_(memory.count), ends_(memory.count, 0) {}
+
+  /// Puts one frame of `length` bytes from `data` behind `header`; false, with nothing taken, when there is no room.
+  bool push(Kind kind, std::uint32_t origin, const std::byte* header, std::size_t header_length, Gather& data,
+            std::size_t length) noexcept {
+    if (head_.position() - consumed_ >= memory_.count && !refresh(head_.position() - memory_.count + 1)) return false;
+    Cell& cell = memory_.cells[head_.index()];
+    if (fits_inline(header_length, length)) {
+      std::memcpy(cell.bytes, header, header_length);
+      if (length != 0) data.copy(cell.bytes + header_length, length);
+      cell.offset = 0;
+    } else if (!place_body(cell, header, header_length, data, length)) {
+      return false;
+    }
+    cell.origin = origin;
+    ends_[head_.index()] = byte_head_;
+    const Word word{head_.lap(), kind, static_cast<std::uint8_t>(header_length), static_cast<std::uint32_t>(length)};
+    cell.word.store(word.pack(), std::memory_order_release);  // pairs with LaneConsumer::peek
+    head_.advance();
+    return true;
+  }
+
+  /// Everything pushed has been released by the consumer.
+  bool drained() noexcept { return memory_.consumed->load(std::memory_order_acquire) == head_.position(); }
+
+ private:
+  // Looks how far the consumer is; true when it has released at least `wanted` cells.
+  bool refresh(std::uint64_t wanted) noexcept {
+    const std::uint64_t seen = memory_.consumed->load(std::memory_order_acquire);  // pairs with LaneConsumer::publish
+    if (seen > head_.position() || seen < consumed_) return false;  // nonsense from outside: treat as full
+    if (seen != consumed_) {
+      consumed_ = seen;
+      byte_tail_ = ends_[static_cast<std::uint32_t>(seen - 1) & (memory_.count - 1)];
+    }
+    return consumed_ >= wanted;
+  }
+
+  bool place_body(Cell& cell, const std::byte* header, std::size_t header_length, Gather& data,
+                  std::size_t length) noexcept {
+    const std::size_t need = (body_bytes(header_length, length) + kLine - 1) & ~(kLine - 1);
+    std::uint64_t at = byte_head_;
+    const std::uint64_t offset = at & (memory_.capacity - 1);
+    if (offset + need > memory_.capacity) at += memory_.capacity - offset;  // bodies are contiguous
+    if (at + need - byte_tail_ > memory_.capacity) {
+      refresh(0);
+      if (at + need - byte_tail_ > memory_.capacity) return false;
+    }
+    std::byte* body = memory_.bytes + (at & (memory_.capacity - 1));
+    cell.offset = static_cast<std::uint32_t>(at & (memory_.capacity - 1));
+    if (header_length > kInline) {
+      std::memcpy(body, header, header_length);
+      body += (header_length + 7) & ~std::size_t{7};
+    } else {
+      std::memcpy(cell.bytes, header, header_length);
+    }
+    data.copy(body, length);
+    byte_head_ = at + need;
+    return true;
+  }
+
+  LaneMemory memory_;
+  RingCursor head_;
+  std::uint64_t consumed_ = 0;
+  std::uint64_t byte_head_ = 0, byte_tail_ = 0;
+  std::vector<std::uint64_t> ends_;  // per cell: byte_head_ after it, so that `consumed` alone frees the bytes
+};
+
+/// Receiving half of a lane. One thread at a time. Frames may be released in any order.
+class LaneConsumer {
+ public:
+  LaneConsumer() = default;
+  explicit LaneConsumer(const LaneMemory& memory)
+      : memory_(memory), read_(memory.count), released_flags_(memory.count, 0) {}
+
+  bool ready() const noexcept {
+    const std::uint64_t w = memory_.cells[read_.index()].word.load(std::memory_order_acquire);
+    return static_cast<std::uint16_t>(w) == read_.lap();
+  }
+
+  /// Takes the next frame, if there is one.
+  Peek next(Frame& frame) noexcept {
+    const Cell& cell = memory_.cells[read_.index()];
+    const std::uint64_t packed = cell.word.load(std::memory_order_acquire);  // pairs with LaneProducer::push
+    if (static_cast<std::uint16_t>(packed) != read_.lap()) return Peek::nothing;
+    const Word word = Word::unpack(packed);
+    if (!locate(cell, word, frame)) return Peek::broken;
+    frame.kind = word.kind;
+    frame.origin = cell.origin;
+    frame.position = read_.position();
+    read_.advance();
+    return Peek::frame;
+  }
+
+  void release(const Frame& frame) noexcept {
+    pending_bytes_ += frame.length;
+    if (frame.position == released_) {
+      ++released_;
+      while (out_of_order_ != 0 && flag(released_)) {
+        flag(released_) = 0;
+        --out_of_order_;
+        ++released_;
+      }
+    } else {
+      flag(frame.position) = 1;
+      ++out_of_order_;
+    }
+    if (released_ - published_ >= memory_.count / 4 || pending_bytes_ >= memory_.capacity / 4) publish();
+  }
+
+  /// Tells the producer what has been released; called at the latest when nothing more is there.
+  void publish() noexcept {
+    if (released_ == published_) return;
+    published_ = released_;
+    pending_bytes_ = 0;
+    memory_.consumed->store(released_, std::memory_order_release);  // pairs with LaneProducer::refresh
+  }
+
+ private:
+  bool locate(const Cell& cell, const Word& word, Frame& frame) const noexcept {
+    if (word.kind != Kind::first && word.kind != Kind::more && word.kind != Kind::bye) return false;
+    frame.header_length = word.header;
+    frame.length = word.length;
+    if (fits_inline(word.header, word.length)) {
+      frame.header = cell.bytes;
+      frame.data = cell.bytes + word.header;
+      return true;
+    }
+    const std::size_t body = body_bytes(word.header, word.length);
+    const std::uint32_t offset = cell.offset;
+    if (offset > memory_.capacity || body > memory_.capacity - offset) return false;
+    const std::byte* at = memory_.bytes + offset;
+    frame.header = word.header > kInline ? at : cell.bytes;
+    frame.data = at + (body - word.length);
+    return true;
+  }
+  std::uint8_t& flag(std::uint64_t position) noexcept {
+    return released_flags_[static_cast<std::uint32_t>(position) & (memory_.count - 1)];
+  }
+
+  LaneMemory memory_;
+  RingCursor read_;
+  std::uint64_t released_ = 0, published_ = 0;
+  std::size_t pending_bytes_ = 0;
+  std::uint32_t out_of_order_ = 0;
+  std::vector<std::uint8_t> released_flags_;
+};
+
+/// Where the parts of an open ring lie: `count` slots (a power of two) of `stride` bytes, cell first.
+struct OpenMemory {
+  std::byte* slots = nullptr;
+  std::atomic<std::uint64_t>* tail = nullptr;
+  std::uint32_t count = 0;
+  std::uint32_t stride = 0;
+
+  Cell& cell(std::uint64_t position) const noexcept {
+    return *reinterpret_cast<Cell*>(slots + std::size_t{stride} * (position & (count - 1)));
+  }
+  std::byte* body(std::uint64_t position) const noexcept {
+    return reinterpret_cast<std::byte*>(&cell(position)) + sizeof(Cell);
+  }
+  /// Most bytes of data behind a header of that length.
+  std::size_t room(std::size_t header) const noexcept {
+    return stride - sizeof(Cell) - body_bytes(header, 0);
+  }
+};
+
+/// Sending to an open ring. Stateless; any thread of any process.
+class OpenProducer {
+ public:
+  OpenProducer() = default;
+  explicit OpenProducer(const OpenMemory& memory) : memory_(memory) {}
+
+  bool push(Kind kind, std::uint32_t origin, const std::byte* header, std::size_t header_length, Gather& data,
+            std::size_t length) const noexcept {
+    std::uint64_t position = 0;
+    if (!claim(origin, position)) return false;
+    fill(position, kind, origin, header, header_length, data, length);
+    return true;
+  }
+
+  /// Takes the next slot for `origin`: one compare-and-swap on the slot's own cell, so that a claim always names its
+  /// claimer and can be skipped if that process dies before it publishes.
+  bool claim(std::uint32_t origin, std::uint64_t& position) const noexcept {
+    std::uint64_t t = memory_.tail->load(std::memory_order_acquire);
+    for (;;) {
+      Cell& cell = memory_.cell(t);
+      const std::uint16_t lap = lap_of(t, memory_.count);
+      std::uint64_t expected = Word{lap, Kind::free, 0, 0}.pack();
+      // Acquire pairs with OpenConsumer::release: the slot's old content has been read.
+      if (cell.word.compare_exchange_strong(expected, Word{lap, Kind::claimed, 0, origin}.pack(),
+                                            std::memory_order_acquire)) {
+        std::uint64_t seen = t;
+        memory_.tail->compare_exchange_strong(seen, t + 1, std::memory_order_release);
+        position = t;
+        return true;
+      }
+      std::uint64_t seen = t;
+      if (Word::unpack(expected).lap == lap) {
+        // Taken in this lap: help its claimer move the tail, and look at the next slot.
+        memory_.tail->compare_exchange_strong(seen, t + 1, std::memory_order_release);
+        t = memory_.tail->load(std::memory_order_acquire);
+        continue;
+      }
+      seen = memory_.tail->load(std::memory_order_acquire);
+      if (seen == t) return false;  // the consumer has not released the slot: full
+      t = seen;
+    }
+  }
+
+  void fill(std::uint64_t position, Kind kind, std::uint32_t origin, const std::byte* header,
+            std::size_t header_length, Gather& data, std::size_t length) const noexcept {
+    Cell& cell = memory_.cell(position);
+    std::byte* body = memory_.body(position);
+    std::memcpy(header_length > kInline ? body : cell.bytes, header, header_length);
+    std::byte* to = fits_inline(header_length, length) ? cell.bytes + header_length
+                                                       : body + body_bytes(header_length, 0);
+    if (length != 0) data.copy(to, length);
+    cell.offset = 0;
+    cell.origin = origin;
+    const Word word{lap_of(position, memory_.count), kind, static_cast<std::uint8_t>(header_length),
+                    static_cast<std::uint32_t>(length)};
+    cell.word.store(word.pack(), std::memory_order_release);  // pairs with OpenConsumer::next
+  }
+
+ private:
+  OpenMemory memory_;
+};
+
+/// Receiving from an open ring. One thread at a time; frames may be released in any order.
+class OpenConsumer {
+ public:
+  OpenConsumer() = default;
+  explicit OpenConsumer(const OpenMemory& memory) : memory_(memory), read_(memory.count) {}
+
+  /// Makes every slot free for lap 1; the owner does it once before anyone sends.
+  static void initialise(const OpenMemory& memory) noexcept {
+    for (std::uint32_t i = 0; i < memory.count; ++i)
+      memory.cell(i).word.store(Word{1, Kind::free, 0, 0}.pack(), std::memory_order_relaxed);
+  }
+
+  bool ready() const noexcept {
+    const Word word = Word::unpack(memory_.cell(read_.position()).word.load(std::memory_order_acquire));
+    return word.lap == read_.lap() && word.kind != Kind::free && word.kind != Kind::claimed;
+  }
+
+  Peek next(Frame& frame) noexcept {
+    const Cell& cell = memory_.cell(read_.position());
+    const Word word = Word::unpack(cell.word.load(std::memory_order_acquire));  // pairs with OpenProducer::fill
+    if (word.lap != read_.lap() || word.kind == Kind::free || word.kind == Kind::claimed) return Peek::nothing;
+    frame.kind = word.kind;
+    frame.origin = cell.origin;
+    frame.position = read_.position();
+    frame.header_length = word.header;
+    frame.length = word.length;
+    read_.advance();
+    if (word.kind > Kind::skip) return Peek::broken;
+    const bool inline_data = fits_inline(word.header, word.length);
+    if (!inline_data && (body_bytes(word.header, 0) > memory_.stride - sizeof(Cell) ||
+                         word.length > memory_.room(word.header)))
+      return Peek::broken;
+    const std::byte* body = memory_.body(frame.position);
+    frame.header = word.header > kInline ? body : cell.bytes;
+    frame.data = inline_data ? cell.bytes + word.header : body + body_bytes(word.header, 0);
+    return Peek::frame;
+  }
+
+  void release(const Frame& frame) noexcept {
+    const std::uint16_t lap = lap_of(frame.position + memory_.count, memory_.count);
+    memory_.cell(frame.position).word.store(Word{lap, Kind::free, 0, 0}.pack(),
+                                            std::memory_order_release);  // pairs with OpenProducer::claim
+  }
+
+  /// A slot is claimed but not published: whose claim it is. For finding claims of dead processes.
+  bool stuck_on(std::uint32_t& origin) const noexcept {
+    const Word word = Word::unpack(memory_.cell(read_.position()).word.load(std::memory_order_acquire));
+    if (word.lap != read_.lap() || word.kind != Kind::claimed) return false;
+    origin = word.length;
+    return true;
+  }
+  /// Turns the claim of a process known to be dead into a frame that carries nothing.
+  void skip_claim(std::uint32_t origin) noexcept {
+    std::uint64_t expected = Word{read_.lap(), Kind::claimed, 0, origin}.pack();
+    memory_.cell(read_.position())
+        .word.compare_exchange_strong(expected, Word{read_.lap(), Kind::skip, 0, 0}.pack(),
+                                      std::memory_order_acq_rel);
+  }
+
+ private:
+  OpenMemory memory_;
+  RingCursor read_;
+};
+
+}  // namespace ulfm

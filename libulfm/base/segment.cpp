@@ -1,0 +1,136 @@
+#include "base/segment.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <utility>
+
+namespace ulfm {
+namespace {
+
+std::size_t memory_available() {
+  std::ifstream in("/proc/meminfo");
+  std::string key;
+  std::size_t kb = 0;
+  std::string unit;
+  while (in >> key >> kb) {
+    std::getline(in, unit);
+    if (key == "MemAvailable:") return kb * 1024;
+  }
+  return 0;
+}
+
+// A short piece of advice beats an errno: which limit was met, and how to lift it.
+Error out_of_memory(std::size_t needed, int number) {
+  std::string found = human_bytes(memory_available()) + " of memory available";
+  std::string remedy = "run fewer processes, or give the machine (or its memory cgroup) more memory";
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && number == EFBIG) {
+    found = "a file size limit of " + human_bytes(limit.rlim_cur);
+    remedy = "raise it with `ulimit -f unlimited`";
+  } else if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    found += " and an address space limit of " + human_bytes(limit.rlim_cur);
+    remedy += ", or raise the limit with `ulimit -v unlimited`";
+  }
+  return {Errc::no_memory, "no memory for a shared segment: needed " + human_bytes(needed) + ", found " + found +
+                               " (" + std::strerror(number) + "); " + remedy};
+}
+
+}  // namespace
+
+std::string human_bytes(std::size_t bytes) {
+  const char* units[] = {"B", "KB", "MB", "GB", "TB"};
+  double value = static_cast<double>(bytes);
+  int unit = 0;
+  for (; value >= 1024 && unit < 4; ++unit) value /= 1024;
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+  return text;
+}
+
+Result<Segment> Segment::create(const std::string& label, std::size_t reserve) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < reserve)
+    return fail(out_of_memory(reserve, EFBIG));  // ftruncate would raise SIGXFSZ instead of failing
+
+  Segment s;
+  s.fd_ = memfd_create(label.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (s.fd_ < 0) return fail_errno("memfd_create for " + label);
+  s.size_ = reserve;
+  fchmod(s.fd_, 0600);
+  if (ftruncate(s.fd_, static_cast<off_t>(reserve)) != 0) return fail(out_of_memory(reserve, errno));
+  // A peer that shrank the file could crash us with SIGBUS; nobody may.
+  if (fcntl(s.fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    return fail_errno("sealing " + label);
+  if (auto mapped = s.map(label); !mapped) return fail(mapped.error());
+  return s;
+}
+
+Result<Segment> Segment::attach(pid_t pid, int fd) {
+  const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
+  Segment s;
+  s.fd_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (s.fd_ < 0 && errno == ENOENT)
+    return fail(Errc::peer_failed, "process " + std::to_string(pid) + " is gone (no " + path + ")");
+  if (s.fd_ < 0)
+    return fail(Errc::unavailable, "cannot open " + path + ": " + std::strerror(errno) +
+                                       "; both processes must run as the same user in the same pid namespace");
+  struct stat st {};
+  const int seals = fcntl(s.fd_, F_GET_SEALS);
+  if (fstat(s.fd_, &st) != 0 || seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+    return fail(Errc::protocol, path + " is not a segment of this library (no sealed memory file)");
+  s.size_ = static_cast<std::size_t>(st.st_size);
+  if (auto mapped = s.map(path); !mapped) return fail(mapped.error());
+  close(s.fd_);  // the mapping is enough, and a job of n processes must not cost each of them n descriptors
+  s.fd_ = -1;
+  return s;
+}
+
+Result<void> Segment::map(const std::string& label) {
+  void* p = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd_, 0);
+  if (p == MAP_FAILED) {
+    if (errno == ENOMEM) return fail(out_of_memory(size_, errno));
+    return fail_errno("mapping " + label);
+  }
+  base_ = static_cast<std::byte*>(p);
+  return {};
+}
+
+Segment::~Segment() {
+  if (base_ != nullptr) munmap(base_, size_);
+  if (fd_ >= 0) close(fd_);
+}
+
+Result<void> Segment::commit(std::size_t offset, std::size_t bytes) {
+  if (offset > size_ || bytes > size_ - offset)
+    return fail(Errc::too_large, "segment piece [" + std::to_string(offset) + ", +" + std::to_string(bytes) +
+                                     ") lies outside its " + human_bytes(size_));
+  const std::size_t page = 4096;
+  const std::size_t from = offset / page * page;
+  const std::size_t length = (offset + bytes + page - 1) / page * page - from;
+  int result = 0;
+  do {
+    result = fd_ >= 0 ? fallocate(fd_, 0, static_cast<off_t>(from), static_cast<off_t>(length))
+                      : madvise(base_ + from, length, MADV_POPULATE_WRITE);
+  } while (result != 0 && errno == EINTR);
+  // EINVAL: a kernel before 5.14 cannot populate; the pages then come with the first touch.
+  if (result != 0 && !(fd_ < 0 && errno == EINVAL)) return fail(out_of_memory(bytes, errno));
+  return {};
+}
+
+void Segment::decommit(std::size_t offset, std::size_t bytes) noexcept {
+  (void)madvise(base_ + offset, bytes, MADV_REMOVE);
+}
+
+void Segment::swap(Segment& other) noexcept {
+  std::swap(base_, other.base_);
+  std::swap(size_, other.size_);
+  std::swap(fd_, other.fd_);
+}
+
+}  // namespace ulfm

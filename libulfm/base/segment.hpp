@@ -1,0 +1,62 @@
+// A shared segment: a memfd, mapped once, grown in committed pieces, gone with the last process that maps it.
+//
+// Nothing has a name in a file system, so nothing can be left behind, and the size of /dev/shm does not matter.
+// A segment has a fixed address range (its `reserve`) of which only committed pieces own memory; commit() asks the
+// kernel for the pages at once, so a full machine is an error with numbers here and not a SIGBUS later.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/error.hpp"
+
+namespace ulfm {
+
+class Segment {
+ public:
+  /// A new segment of this process. `label` shows in /proc/PID/maps.
+  static Result<Segment> create(const std::string& label, std::size_t reserve);
+
+  /// The segment another process on this host holds as descriptor `fd`; writable. Needs the rights to look into
+  /// that process (same user, same pid namespace).
+  static Result<Segment> attach(pid_t pid, int fd);
+
+  Segment() = default;
+  Segment(Segment&& other) noexcept { swap(other); }
+  Segment& operator=(Segment&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~Segment();
+
+  /// Make [offset, offset + bytes) usable. Idempotent; any process that maps the segment may call it.
+  Result<void> commit(std::size_t offset, std::size_t bytes);
+  /// Give the memory of that piece back; it reads as zero afterwards.
+  void decommit(std::size_t offset, std::size_t bytes) noexcept;
+
+  std::byte* base() const noexcept { return base_; }
+  std::size_t size() const noexcept { return size_; }
+  int fd() const noexcept { return fd_; }
+  explicit operator bool() const noexcept { return base_ != nullptr; }
+
+  template <typename T>
+  T* at(std::size_t offset) const noexcept {
+    return reinterpret_cast<T*>(base_ + offset);
+  }
+
+ private:
+  void swap(Segment& other) noexcept;
+  Result<void> map(const std::string& label);
+
+  std::byte* base_ = nullptr;
+  std::size_t size_ = 0;
+  int fd_ = -1;
+};
+
+/// "1.5 MB" and the like, for messages.
+std::string human_bytes(std::size_t bytes);
+
+}  // namespace ulfm

@@ -1,0 +1,82 @@
+// The one type that owns waiting: spin, pause, yield, park.
+//
+// Nothing else in the tree calls sched_yield, usleep or futex. A Waiter lives as long as one wait; the loop looks
+// for its event and calls step() while it is not there. Budgets come from what was measured at start and from how
+// many processes share the cores: with a core for each a wait spins long, without it yields from the first turns on.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace ulfm {
+
+enum class Rung : std::uint8_t { spin, pause, yield, park };
+inline constexpr std::array<const char*, 4> kRungNames{"spin", "pause", "yield", "park"};
+
+/// How often each rung was taken, by this process.
+struct WaitCounters {
+  std::array<std::atomic<std::uint64_t>, 4> steps{};
+  void count(Rung rung, std::uint64_t n = 1) noexcept {
+    steps[static_cast<std::size_t>(rung)].fetch_add(n, std::memory_order_relaxed);
+  }
+};
+WaitCounters& wait_counters() noexcept;
+
+/// Budgets of the ladder.
+struct WaitPolicy {
+  std::uint32_t spins = 200;                          ///< turns with nothing but the look itself
+  std::uint32_t pauses = 2000;                        ///< then turns with one pause instruction
+  std::chrono::nanoseconds yield_for{2'000'000};      ///< then yields, for so long
+  std::chrono::nanoseconds park_limit{100'000'000};   ///< then sleeps, each at most so long
+
+  /// The policy for `processes` on this host and the cores this process may use.
+  static WaitPolicy for_processes(int processes) noexcept;
+};
+
+/// Cores the calling process may run on.
+int usable_cores() noexcept;
+
+class Waiter {
+ public:
+  explicit Waiter(const WaitPolicy& policy) noexcept : policy_(&policy) {}
+
+  /// One turn without result. Spins, pauses or yields; returns true when the next thing to do is to park.
+  bool step() noexcept {
+    if (++turns_ <= policy_->spins) return false;
+    return slow_step();
+  }
+  /// Begin again from the first rung, after something came.
+  void reset() noexcept {
+    flush();
+    turns_ = 0;
+    yielding_since_ = {};
+  }
+  ~Waiter() { flush(); }
+
+  /// Turns since the last reset.
+  std::uint32_t turns() const noexcept { return turns_; }
+
+ private:
+  bool slow_step() noexcept;
+  void flush() noexcept;
+
+  const WaitPolicy* policy_;
+  std::uint32_t turns_ = 0;
+  std::chrono::steady_clock::time_point yielding_since_{};
+};
+
+/// One processor hint that this is a spin loop.
+inline void cpu_pause() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+/// Give the core to another process once; counted as a yield.
+void yield_now() noexcept;
+
+}  // namespace ulfm

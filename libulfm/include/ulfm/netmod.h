@@ -1,0 +1,95 @@
+/* What the MPICH netmod calls: a table of functions, fetched once from libulfm.so.0.
+ *
+ * MPICH is built against this header only. The shim loads the library at MPI_Init and asks for the table, so the
+ * library can be changed without building MPICH again, as long as ULFM_NM_ABI stays. All calls are made under MPICH's
+ * global lock: one thread at a time. Nothing blocks except `idle` when it is allowed to. */
+#ifndef ULFM_NETMOD_H
+#define ULFM_NETMOD_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ULFM_NM_ABI 1
+#define ULFM_NM_LIBRARY "libulfm.so.0"
+#define ULFM_NM_ENTRY "ulfm_nm_table"
+#define ULFM_NM_HELLO 160 /* most bytes a connection may say about itself */
+
+typedef struct ulfm_nm ulfm_nm;       /* one port, open for MPI */
+typedef struct ulfm_nm_vc ulfm_nm_vc; /* sending half of a virtual connection */
+
+enum { ULFM_NM_FIRST = 1, ULFM_NM_MORE = 2, ULFM_NM_BYE = 3, ULFM_NM_LOST = 4 };
+
+/* One piece of a message, in place; valid until release. For BYE and LOST only origin and cookie are set. */
+typedef struct ulfm_nm_frame {
+  int kind;
+  int fresh; /* first frame from this origin: ask origin() who it is and set a cookie */
+  uint32_t origin;
+  void *cookie;
+  const void *header;
+  const void *data;
+  size_t header_length;
+  size_t length;
+} ulfm_nm_frame;
+
+/* Who an origin is. Valid until the next call of next(). */
+typedef struct ulfm_nm_origin {
+  const char *card;
+  const void *hello;
+  size_t hello_length;
+} ulfm_nm_origin;
+
+enum {
+  ULFM_NM_IDLE_TEST = 0,     /* MPI_Test and the like: return soon */
+  ULFM_NM_IDLE_THREADED = 1, /* other threads want the lock */
+  ULFM_NM_IDLE_WAIT = 2,     /* a blocking wait with other things to look after: short naps */
+  ULFM_NM_IDLE_BLOCK = 3     /* nothing but this port can end the wait: may sleep */
+};
+
+typedef struct ulfm_nm_api {
+  uint32_t abi;
+  const char *version;
+
+  /* Sentence of the last failure. */
+  const char *(*last_error)(void);
+
+  /* Opens the port. `local_processes` shares this host, for the choice of waiting. */
+  int (*open)(int rank, int size, int local_processes, ulfm_nm **nm);
+  void (*close)(ulfm_nm *nm);
+  const char *(*card)(ulfm_nm *nm);
+  size_t (*eager_limit)(ulfm_nm *nm);
+
+  /* A virtual connection to the process with that card. 0 or a negative ULFM_ERR_*. */
+  int (*connect)(ulfm_nm *nm, const char *card, const void *hello, size_t hello_length, ulfm_nm_vc **vc);
+  /* Ends it; what was sent before arrives. 1 done, 0 no room now: call again later. */
+  int (*disconnect)(ulfm_nm *nm, ulfm_nm_vc *vc, int force);
+  /* The other side can still receive. */
+  int (*listening)(ulfm_nm_vc *vc);
+
+  /* Begins a message: the header and as much of the data as there is room for. Bytes of data taken, or -1 when not
+   * even the header went. */
+  ptrdiff_t (*begin)(ulfm_nm_vc *vc, const void *header, size_t header_length, const struct iovec *data, int pieces);
+  /* Goes on with it. Bytes taken. */
+  ptrdiff_t (*more)(ulfm_nm_vc *vc, const struct iovec *data, int pieces);
+
+  /* The next frame: 1, or 0 when there is none. */
+  int (*next)(ulfm_nm *nm, ulfm_nm_frame *frame);
+  void (*release)(ulfm_nm *nm, const ulfm_nm_frame *frame);
+  int (*origin)(ulfm_nm *nm, uint32_t index, ulfm_nm_origin *origin);
+  void (*set_cookie)(ulfm_nm *nm, uint32_t index, void *cookie);
+
+  /* A turn without result. 1 now and then, when it is time to look for closed and dead peers. */
+  int (*idle)(ulfm_nm *nm, int how, int sends_waiting);
+} ulfm_nm_api;
+
+/* The table; NULL when the library does not have that ABI. */
+typedef const ulfm_nm_api *(*ulfm_nm_entry)(uint32_t abi);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

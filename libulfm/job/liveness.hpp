@@ -1,0 +1,23 @@
+// Is that process still there? A pid alone may be another process by now; pid and start time are not.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+
+namespace ulfm {
+
+/// Start time of a process in clock ticks since boot; 0 when there is no such process.
+std::uint64_t start_time(pid_t pid) noexcept;
+
+/// The process that had this pid and start time runs (a zombie does not).
+bool is_alive(pid_t pid, std::uint64_t started) noexcept;
+
+/// A number that is the same for all processes that can see each other's pids and memory files: this boot of this
+/// host and the pid namespace.
+std::uint64_t host_identity() noexcept;
+
+/// 64 random bits from the kernel.
+std::uint64_t random_token() noexcept;
+
+}  // namespace ulfm

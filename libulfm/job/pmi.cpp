@@ -1,0 +1,188 @@
+#include "job/pmi.hpp"
+
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+
+namespace ulfm {
+namespace {
+
+constexpr std::size_t kLongestLine = 64 * 1024;
+
+Result<int> environment_number(const char* name) {
+  const char* text = std::getenv(name);
+  if (text == nullptr) return fail(Errc::not_found, std::string(name) + " is not set");
+  int value = 0;
+  const std::string_view view(text);
+  const auto [end, ec] = std::from_chars(view.data(), view.data() + view.size(), value);
+  if (ec != std::errc{} || end != view.data() + view.size() || value < 0)
+    return fail(Errc::invalid, std::string(name) + "=\"" + text + "\" from the launcher is not a number");
+  return value;
+}
+
+// PMI_PORT=host:port, for launchers that do not pass a descriptor.
+Result<int> connect_to(const std::string& place) {
+  const std::size_t colon = place.rfind(':');
+  if (colon == std::string::npos) return fail(Errc::invalid, "PMI_PORT=\"" + place + "\": needs host:port");
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  const int rc = getaddrinfo(place.substr(0, colon).c_str(), place.substr(colon + 1).c_str(), &hints, &found);
+  if (rc != 0) return fail(Errc::not_found, "PMI_PORT=" + place + ": " + gai_strerror(rc));
+  int fd = -1;
+  for (addrinfo* a = found; a != nullptr && fd < 0; a = a->ai_next) {
+    fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
+    if (fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen) != 0) {
+      close(fd);
+      fd = -1;
+    }
+  }
+  freeaddrinfo(found);
+  if (fd < 0) return fail_errno("connecting to the launcher at " + place);
+  return fd;
+}
+
+}  // namespace
+
+Result<std::map<std::string, std::string>> parse_pmi_line(std::string_view line) {
+  std::map<std::string, std::string> pairs;
+  while (!line.empty() && (line.back() == '\n' || line.back() == ' ')) line.remove_suffix(1);
+  while (!line.empty()) {
+    if (line.front() == ' ') {
+      line.remove_prefix(1);
+      continue;
+    }
+    const std::size_t equals = line.find('=');
+    if (equals == std::string_view::npos || equals == 0)
+      return fail(Errc::protocol, "PMI line holds no key=value at \"" + std::string(line.substr(0, 40)) + "\"");
+    const std::string key(line.substr(0, equals));
+    line.remove_prefix(equals + 1);
+    // These two run to the end of the line; everything else ends at a blank.
+    const bool to_end = key == "value" || key == "msg";
+    std::size_t end = to_end ? line.size() : line.find(' ');
+    if (key == "msg" && line.find(" value=") != std::string_view::npos) end = line.find(" value=");
+    if (end == std::string_view::npos) end = line.size();
+    pairs[key] = std::string(line.substr(0, end));
+    line.remove_prefix(end);
+  }
+  if (pairs.count("cmd") == 0) return fail(Errc::protocol, "PMI line has no cmd");
+  return pairs;
+}
+
+Result<std::unique_ptr<Pmi>> Pmi::join() {
+  std::unique_ptr<Pmi> pmi(new Pmi);
+  if (std::getenv("PMI_FD") != nullptr) {
+    auto fd = environment_number("PMI_FD");
+    if (!fd) return fail(fd.error());
+    pmi->fd_ = *fd;
+  } else if (const char* place = std::getenv("PMI_PORT")) {
+    auto fd = connect_to(place);
+    if (!fd) return fail(fd.error());
+    pmi->fd_ = *fd;
+  } else {
+    return std::unique_ptr<Pmi>{};
+  }
+  auto rank = environment_number("PMI_RANK");
+  if (!rank) return fail(rank.error());
+  auto size = environment_number("PMI_SIZE");
+  if (!size) return fail(size.error());
+  if (*rank >= *size)
+    return fail(Errc::invalid, "the launcher gave PMI_RANK=" + std::to_string(*rank) + " of PMI_SIZE=" +
+                                   std::to_string(*size));
+  pmi->rank_ = *rank;
+  pmi->size_ = *size;
+  if (auto ok = pmi->handshake(); !ok) return fail(std::move(ok.error()).within("joining the job"));
+  return pmi;
+}
+
+Result<void> Pmi::handshake() {
+  auto init = ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init");
+  if (!init) return fail(init.error());
+  auto maxes = ask("cmd=get_maxes", "maxes");
+  if (!maxes) return fail(maxes.error());
+  const auto limit = [&](const char* key, std::size_t& out) {
+    if (auto it = maxes->find(key); it != maxes->end())
+      std::from_chars(it->second.data(), it->second.data() + it->second.size(), out);
+  };
+  limit("keylen_max", key_limit_);
+  limit("vallen_max", value_limit_);
+  auto kvs = ask("cmd=get_my_kvsname", "my_kvsname");
+  if (!kvs) return fail(kvs.error());
+  kvs_ = (*kvs)["kvsname"];
+  return {};
+}
+
+Pmi::~Pmi() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Result<std::string> Pmi::read_line() {
+  for (;;) {
+    if (const std::size_t newline = buffer_.find('\n'); newline != std::string::npos) {
+      std::string line = buffer_.substr(0, newline);
+      buffer_.erase(0, newline + 1);
+      return line;
+    }
+    if (buffer_.size() > kLongestLine) return fail(Errc::protocol, "the launcher sent a line without end");
+    char chunk[4096];
+    const ssize_t got = read(fd_, chunk, sizeof chunk);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail_errno("reading from the launcher");
+    if (got == 0) return fail(Errc::peer_failed, "the launcher closed its connection");
+    buffer_.append(chunk, static_cast<std::size_t>(got));
+  }
+}
+
+Result<std::map<std::string, std::string>> Pmi::ask(const std::string& request, const std::string& expected) {
+  const std::string line = request + "\n";
+  for (std::size_t done = 0; done < line.size();) {
+    const ssize_t put = send(fd_, line.data() + done, line.size() - done, MSG_NOSIGNAL);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return fail_errno("writing to the launcher");
+    done += static_cast<std::size_t>(put);
+  }
+  auto answer = read_line();
+  if (!answer) return fail(answer.error());
+  auto pairs = parse_pmi_line(*answer);
+  if (!pairs) return pairs;
+  if ((*pairs)["cmd"] != expected)
+    return fail(Errc::protocol, "asked \"" + request + "\", expected " + expected + ", the launcher answered \"" +
+                                    answer->substr(0, 100) + "\"");
+  if (auto rc = pairs->find("rc"); rc != pairs->end() && rc->second != "0")
+    return fail(Errc::not_found, "\"" + request + "\" failed: " + (*pairs)["msg"]);
+  return pairs;
+}
+
+Result<void> Pmi::put(const std::string& key, const std::string& value) {
+  if (key.size() >= key_limit_ || value.size() >= value_limit_)
+    return fail(Errc::too_large, "key \"" + key + "\" with " + std::to_string(value.size()) +
+                                     " bytes: the launcher takes keys below " + std::to_string(key_limit_) +
+                                     " and values below " + std::to_string(value_limit_) + " bytes");
+  if (key.empty() || key.find_first_of(" \n=") != key.npos || value.find_first_of(" \n") != value.npos)
+    return fail(Errc::invalid, "key \"" + key + "\": neither key nor value may hold blanks or newlines, nor the key '='");
+  auto answer = ask("cmd=put kvsname=" + kvs_ + " key=" + key + " value=" + value, "put_result");
+  if (!answer) return fail(answer.error());
+  return {};
+}
+
+Result<std::string> Pmi::get(const std::string& key) {
+  auto answer = ask("cmd=get kvsname=" + kvs_ + " key=" + key, "get_result");
+  if (!answer) return fail(answer.error());
+  return (*answer)["value"];
+}
+
+Result<void> Pmi::barrier() {
+  auto answer = ask("cmd=barrier_in", "barrier_out");
+  if (!answer) return fail(answer.error());
+  return {};
+}
+
+Result<void> Pmi::finalize() {
+  auto answer = ask("cmd=finalize", "finalize_ack");
+  if (!answer) return fail(answer.error());
+  return {};
+}
+
+}  // namespace ulfm

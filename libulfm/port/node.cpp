@@ -1,0 +1,279 @@
+#include "port/node.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace ulfm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string rank_key(int rank) { return "ulfm-card-" + std::to_string(rank); }
+
+}  // namespace
+
+WaitPolicy wait_policy_from(const Config& config, int processes) {
+  WaitPolicy policy = WaitPolicy::for_processes(processes);
+  if (const std::int64_t spins = config.number("SPIN"); spins >= 0) {
+    policy.spins = static_cast<std::uint32_t>(spins);
+    policy.pauses = 0;
+  }
+  policy.yield_for = std::chrono::milliseconds(config.number("PARK_AFTER"));
+  policy.park_limit = std::chrono::milliseconds(config.number("PARK_LIMIT"));
+  return policy;
+}
+
+Result<std::unique_ptr<Node>> Node::create(bool alone) {
+  auto config = Config::load();
+  if (!config) return fail(config.error());
+  std::unique_ptr<Node> node(new Node(std::move(*config)));
+  auto descriptor = select_transport(node->config_.text("TRANSPORT"));
+  if (!descriptor) return fail(descriptor.error());
+  node->descriptor_ = *descriptor;
+  auto transport = node->descriptor_->make(node->config_);
+  if (!transport) return fail(std::move(transport.error()).within(node->descriptor_->name));
+  node->transport_ = std::move(*transport);
+  if (!alone) {
+    auto pmi = Pmi::join();
+    if (!pmi) return fail(pmi.error());
+    node->pmi_ = std::move(*pmi);
+  }
+  if (node->rank() == 0)
+    for (const std::string& warning : node->config_.warnings()) std::fprintf(stderr, "ulfm: %s\n", warning.c_str());
+  if (node->pmi_) {
+    if (auto ok = node->pmi_->put(rank_key(node->rank()), node->card()); !ok) return fail(ok.error());
+    if (auto ok = node->pmi_->barrier(); !ok) return fail(ok.error());
+  }
+  node->policy_ = wait_policy_from(node->config_, alone ? 2 : node->size());
+  return node;
+}
+
+Node::~Node() {
+  if (config_.flag("STATS")) report_statistics();
+  for (std::uint16_t i = 0; i < kPortsPerProcess; ++i)
+    if (table_[i]) (void)close(i);
+  if (pmi_) (void)pmi_->finalize();
+}
+
+Result<void> Node::barrier() {
+  if (!pmi_) return {};
+  return pmi_->barrier();
+}
+
+Result<void> Node::put(const std::string& key, const std::string& value) {
+  if (pmi_) return pmi_->put("u-" + key, value);
+  return fail(Errc::unavailable, "this process is alone: there is nobody to exchange keys with");
+}
+
+Result<std::string> Node::get(const std::string& key) {
+  if (pmi_) return pmi_->get("u-" + key);
+  return fail(Errc::unavailable, "this process is alone: there is nobody to exchange keys with");
+}
+
+// ---- names ----------------------------------------------------------------------------------------------------------
+
+Result<std::uint32_t> Node::process_of_card(std::string_view card) {
+  if (card.empty() || card.size() > 200) return fail(Errc::protocol, "no address of a process");
+  std::lock_guard lock(names_lock_);
+  const auto [it, added] = by_card_.try_emplace(std::string(card), static_cast<std::uint32_t>(cards_.size()));
+  if (added) cards_.emplace_back(card);
+  return it->second;
+}
+
+Result<std::uint32_t> Node::process_of_rank(int rank) {
+  if (rank < 0 || rank >= size())
+    return fail(Errc::invalid, "rank " + std::to_string(rank) + ": the job has ranks 0 to " +
+                                   std::to_string(size() - 1));
+  {
+    std::lock_guard lock(names_lock_);
+    if (const auto it = by_rank_.find(rank); it != by_rank_.end()) return it->second;
+  }
+  std::string card = this->card();
+  if (rank != this->rank()) {
+    auto got = pmi_->get(rank_key(rank));
+    if (!got) return fail(got.error());
+    card = std::move(*got);
+  }
+  auto process = process_of_card(card);
+  if (!process) return process;
+  std::lock_guard lock(names_lock_);
+  by_rank_[rank] = *process;
+  return process;
+}
+
+std::string Node::card_of(std::uint32_t process) {
+  std::lock_guard lock(names_lock_);
+  return process < cards_.size() ? cards_[process] : "";
+}
+
+// ---- port table -----------------------------------------------------------------------------------------------------
+
+Result<PortCore*> Node::open(std::uint16_t number, std::uint32_t slot_bytes, std::uint32_t depth) {
+  std::lock_guard lock(table_lock_);
+  if (number == kNoPort) {
+    number = 0;
+    while (number < kPortsPerProcess && table_[number]) ++number;
+    if (number == kPortsPerProcess)
+      return fail(Errc::full, "all " + std::to_string(kPortsPerProcess) + " ports of this process are open");
+  }
+  PortGeometry geometry = PortGeometry::from(config_);
+  const bool original = depth == 1;
+  // The application's sizes are of its data; the cell and the message header come on top.
+  if (slot_bytes != 0) geometry.slot_bytes = static_cast<std::uint32_t>(slot_bytes + sizeof(Cell) + kMessageHeader);
+  if (depth != 0) geometry.depth = depth;
+  if (original) geometry.lanes = 0;  // the machine of the paper: one buffer each way, for whoever comes
+  if (geometry.depth > 65536 || geometry.slot_bytes > (1u << 21))
+    return fail(Errc::too_large, "a port of " + std::to_string(geometry.depth) + " buffers of " +
+                                     std::to_string(slot_bytes) + " bytes: at most 65536 of 2 MB");
+  auto inlet = transport_->open(number, geometry);
+  if (!inlet) return fail(inlet.error());
+  auto port = std::make_unique<PortCore>(*this, number, std::move(*inlet), geometry.depth, geometry.slot_bytes,
+                                         static_cast<std::size_t>(config_.number("CACHE")));
+  std::lock_guard interface(interface_lock_);  // the interface reads the table
+  table_[number] = std::move(port);
+  return table_[number].get();
+}
+
+Result<void> Node::close(std::uint16_t number) {
+  PortCore* port = this->port(number);
+  if (port == nullptr) return fail(Errc::stale, "port " + std::to_string(number) + " is not open");
+  // Posted messages leave first; a peer that never reads them must not hold us for ever.
+  (void)flush(*port, std::chrono::seconds(10));
+  std::scoped_lock both(table_lock_, interface_lock_);
+  port->part();
+  table_[number].reset();
+  return {};
+}
+
+Result<void> Node::connect(PortCore& port, PortAddress to) {
+  std::lock_guard lock(interface_lock_);
+  return port.connect(to);
+}
+
+// ---- the interface --------------------------------------------------------------------------------------------------
+
+void Node::serve_port(PortCore& port) {
+  while (port.posted != 0 && port.transmit()) --port.posted;
+}
+
+void Node::serve_stalled() {
+  bool still = false;
+  for (const auto& port : table_)
+    if (port && port->posted != 0) {
+      serve_port(*port);
+      still = still || port->posted != 0;
+    }
+  stalled_.store(still, std::memory_order_relaxed);
+}
+
+void Node::drive() {
+  // Whoever holds the lock serves for the others; it looks again after it has let go, so that no number is left.
+  do {
+    std::unique_lock lock(interface_lock_, std::try_to_lock);
+    if (!lock) return;
+    std::uint16_t number = 0;
+    while (send_queue_.pop(number))
+      if (PortCore* port = table_[number].get()) {
+        ++port->posted;
+        serve_port(*port);
+        if (port->posted != 0) stalled_.store(true, std::memory_order_relaxed);
+      }
+    if (stalled_.load(std::memory_order_relaxed)) serve_stalled();
+  } while (!send_queue_.empty());
+}
+
+// ---- waiting --------------------------------------------------------------------------------------------------------
+
+void Node::park(std::span<PortCore* const> ports, std::chrono::nanoseconds left) {
+  for (PortCore* port : ports) port->inlet().doorbell().arm();
+  bool something = sends_pending();
+  for (PortCore* port : ports) something = something || port->inlet().anything();
+  auto limit = left.count() < 0 ? policy_.park_limit : std::min<std::chrono::nanoseconds>(left, policy_.park_limit);
+  // Room at a destination rings no bell, and neither does the second of several ports: short naps then.
+  if (sends_pending() || ports.size() > 1) limit = std::min<std::chrono::nanoseconds>(limit, std::chrono::milliseconds(1));
+  if (!something || sends_pending()) {
+    wait_counters().count(Rung::park);
+    ports.front()->inlet().doorbell().sleep(limit);
+  }
+  for (PortCore* port : ports) port->inlet().doorbell().cancel();
+  for (PortCore* port : ports) port->look_for_dead();
+}
+
+Result<std::size_t> Node::wait(std::span<PortCore* const> ports, std::chrono::nanoseconds limit, Arrival& arrival) {
+  if (ports.empty()) return fail(Errc::invalid, "waiting for no port would never end");
+  Waiter waiter(policy_);
+  const auto start = limit.count() >= 0 ? Clock::now() : Clock::time_point{};
+  for (;;) {
+    for (std::size_t i = 0; i < ports.size(); ++i)
+      if (ports[i]->poll(arrival)) return i;
+    if (sends_pending()) drive();
+    const bool patience_out = waiter.step();
+    if (waiter.turns() % 64 != 0 && !patience_out) continue;
+    Error error;
+    for (PortCore* port : ports)
+      if (port->take_failure(error)) return fail(std::move(error));
+    const auto left = limit.count() >= 0 ? limit - (Clock::now() - start) : std::chrono::nanoseconds(-1);
+    if (limit.count() >= 0 && left.count() <= 0)
+      return fail(Errc::timed_out, "no message came to port " + std::to_string(ports.front()->number()) + " in " +
+                                       std::to_string(limit.count() / 1000000) + " ms");
+    if (patience_out) park(ports, left);
+  }
+}
+
+Result<void> Node::flush(PortCore& port, std::chrono::nanoseconds limit) {
+  Waiter waiter(policy_);
+  const auto start = Clock::now();
+  while (!port.all_sent()) {
+    drive();
+    port.absorb();  // the other side may be doing the same
+    Error error;
+    if (port.take_failure(error)) return fail(std::move(error));
+    if (limit.count() >= 0 && Clock::now() - start > limit)
+      return fail(Errc::timed_out, "port " + std::to_string(port.number()) + ": messages are still on their way");
+    if (waiter.step()) park(std::array{&port}, std::chrono::milliseconds(1));
+  }
+  return {};
+}
+
+// ---- statistics -----------------------------------------------------------------------------------------------------
+
+std::string statistics_text(const std::string& who, const char* transport, std::uint16_t port,
+                            const PortCounters& c) {
+  char text[512];
+  std::snprintf(text, sizeof text,
+                "ulfm: stats %s transport %s port %u: sent %llu messages %llu bytes, received %llu messages %llu bytes, "
+                "frames %llu open %llu lane, lanes %llu opened %llu granted, full %llu, message cache %llu in %llu hits "
+                "%llu bytes peak\n",
+                who.c_str(), transport, unsigned{port}, static_cast<unsigned long long>(c.sent_messages.get()),
+                static_cast<unsigned long long>(c.sent_bytes.get()),
+                static_cast<unsigned long long>(c.received_messages.get()),
+                static_cast<unsigned long long>(c.received_bytes.get()),
+                static_cast<unsigned long long>(c.open_frames.get()),
+                static_cast<unsigned long long>(c.lane_frames.get()),
+                static_cast<unsigned long long>(c.lanes_opened.get()),
+                static_cast<unsigned long long>(c.lanes_granted.get()),
+                static_cast<unsigned long long>(c.full.get()), static_cast<unsigned long long>(c.cache_in.get()),
+                static_cast<unsigned long long>(c.cache_hits.get()),
+                static_cast<unsigned long long>(c.cache_bytes_peak.get()));
+  return text;
+}
+
+std::string wait_statistics_text(const std::string& who) {
+  std::string text = "ulfm: stats " + who + " waits:";
+  for (std::size_t i = 0; i < kRungNames.size(); ++i)
+    text += std::string(" ") + kRungNames[i] + " " + std::to_string(wait_counters().steps[i].load());
+  return text + "\n";
+}
+
+void Node::report_statistics() {
+  const std::string who = "rank " + std::to_string(rank());
+  std::string text;
+  for (std::uint16_t i = 0; i < kPortsPerProcess; ++i)
+    if (table_[i]) text += statistics_text(who, descriptor_->name, i, table_[i]->counters());
+  text += wait_statistics_text(who);
+  // One write, so that the lines of several processes do not mix.
+  (void)!write(STDERR_FILENO, text.data(), text.size());
+}
+
+}  // namespace ulfm

@@ -1,0 +1,92 @@
+// A node: one process's share of the machine. The port table, the send queue, and the interface that serves it.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/config.hpp"
+#include "base/wait.hpp"
+#include "job/pmi.hpp"
+#include "port/port.hpp"
+#include "port/send_queue.hpp"
+#include "transport/registry.hpp"
+
+namespace ulfm {
+
+class Node {
+ public:
+  /// In the launched job, or alone when `alone` or when nobody launched this process.
+  static Result<std::unique_ptr<Node>> create(bool alone);
+  ~Node();
+
+  int rank() const noexcept { return pmi_ ? pmi_->rank() : 0; }
+  int size() const noexcept { return pmi_ ? pmi_->size() : 1; }
+  Result<void> barrier();
+  Result<void> put(const std::string& key, const std::string& value);
+  Result<std::string> get(const std::string& key);
+  const std::string& card() const noexcept { return transport_->card(); }
+
+  Result<std::uint32_t> process_of_rank(int rank);
+  Result<std::uint32_t> process_of_card(std::string_view card);
+  /// The card of a known process; "" for an index that was never given out.
+  std::string card_of(std::uint32_t process);
+
+  /// Opens a port; `number` kNoPort takes a free one; sizes of 0 come from the configuration.
+  Result<PortCore*> open(std::uint16_t number, std::uint32_t slot_bytes, std::uint32_t depth);
+  Result<void> close(std::uint16_t number);
+  PortCore* port(std::uint16_t number) noexcept { return number < kPortsPerProcess ? table_[number].get() : nullptr; }
+
+  /// The interface: takes port numbers from the send queue and moves data. Called by whoever posts or waits.
+  void drive();
+  Result<void> connect(PortCore& port, PortAddress to);
+  SendQueue& send_queue() noexcept { return send_queue_; }
+  bool sends_pending() const noexcept { return stalled_.load(std::memory_order_relaxed) || !send_queue_.empty(); }
+
+  /// Waits for a message at one of the ports. A negative limit is for ever.
+  Result<std::size_t> wait(std::span<PortCore* const> ports, std::chrono::nanoseconds limit, Arrival& arrival);
+  /// Waits until everything that port posted has left.
+  Result<void> flush(PortCore& port, std::chrono::nanoseconds limit);
+
+  Transport& transport() noexcept { return *transport_; }
+  const Config& config() const noexcept { return config_; }
+  const WaitPolicy& wait_policy() const noexcept { return policy_; }
+  const TransportDescriptor& transport_descriptor() const noexcept { return *descriptor_; }
+
+ private:
+  explicit Node(Config config) : config_(std::move(config)), send_queue_(1u << 16) {}
+  void serve_port(PortCore& port);
+  void serve_stalled();
+  void park(std::span<PortCore* const> ports, std::chrono::nanoseconds left);
+  void report_statistics();
+
+  Config config_;
+  WaitPolicy policy_;
+  const TransportDescriptor* descriptor_ = nullptr;
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<Pmi> pmi_;
+
+  std::mutex table_lock_;
+  std::array<std::unique_ptr<PortCore>, kPortsPerProcess> table_;
+  std::mutex interface_lock_;
+  SendQueue send_queue_;
+  std::atomic<bool> stalled_{false};
+
+  std::mutex names_lock_;
+  std::vector<std::string> cards_;
+  std::unordered_map<std::string, std::uint32_t> by_card_;
+  std::unordered_map<int, std::uint32_t> by_rank_;
+};
+
+/// The settings of the WAIT rows on top of the policy for that many processes.
+WaitPolicy wait_policy_from(const Config& config, int processes);
+
+/// Counters of a port and of waiting, as the lines ULFM_STATS=1 prints; each begins with "ulfm: stats".
+std::string statistics_text(const std::string& who, const char* transport, std::uint16_t port,
+                            const PortCounters& counters);
+std::string wait_statistics_text(const std::string& who);
+
+}  // namespace ulfm

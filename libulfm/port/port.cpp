@@ -1,0 +1,282 @@
+#include "port/port.hpp"
+
+#include "port/node.hpp"
+
+namespace ulfm {
+namespace {
+constexpr auto kLookAfter = std::chrono::milliseconds(100);  // a destination without room for so long is looked at
+}
+
+PortCore::PortCore(Node& node, std::uint16_t number, std::unique_ptr<Inlet> inlet, std::uint32_t depth,
+                   std::uint32_t slot_bytes, std::size_t cache_limit)
+    : node_(node), number_(number), inlet_(std::move(inlet)), send_(depth), receive_(depth), cache_(cache_limit) {
+  for (SendBuffer& buffer : send_) buffer.capacity = slot_bytes;  // memory comes with the first use
+}
+
+PortCore::~PortCore() = default;
+
+// ---- application: sending -------------------------------------------------------------------------------------------
+
+Result<std::span<std::byte>> PortCore::compose(std::size_t size) {
+  if (composing_)
+    return fail(Errc::busy, "port " + std::to_string(number_) + ": a message is being composed; post or discard it");
+  SendBuffer& buffer = send_[compose_at_];
+  if (buffer.tag.valid()) {
+    node_.drive();
+    if (buffer.tag.valid())
+      return fail(Errc::full, "port " + std::to_string(number_) + ": all " + std::to_string(send_.size()) +
+                                  " send buffers are on their way");
+  }
+  if (!buffer.bytes || buffer.capacity < size) {
+    const std::size_t capacity = std::max(size, buffer.capacity);
+    HeapBytes bytes = allocate_bytes(capacity);
+    if (!bytes)
+      return fail(Errc::no_memory, "port " + std::to_string(number_) + ": no memory for a message of " +
+                                       std::to_string(size) + " bytes");
+    buffer.bytes = std::move(bytes);
+    buffer.capacity = capacity;
+  }
+  buffer.size = size;
+  composing_ = true;
+  return std::span(buffer.bytes.get(), size);
+}
+
+Result<void> PortCore::post(PortAddress to) {
+  if (!composing_)
+    return fail(Errc::invalid, "port " + std::to_string(number_) + ": nothing has been composed to post");
+  if (to.key() != posted_key_) {
+    if (auto ok = node_.connect(*this, to); !ok) return ok;
+    posted_key_ = to.key();
+  }
+  SendBuffer& buffer = send_[compose_at_];
+  buffer.to = to;
+  buffer.tag.set();
+  unsent_.fetch_add(1, std::memory_order_relaxed);
+  composing_ = false;
+  compose_at_ = compose_at_ + 1 == send_.size() ? 0 : compose_at_ + 1;
+  counters_.sent_messages.add();
+  counters_.sent_bytes.add(buffer.size);
+  node_.send_queue().push(number_);  // has a place for every send buffer there can be
+  node_.drive();
+  return {};
+}
+
+Result<void> PortCore::discard() {
+  if (!composing_) return fail(Errc::invalid, "port " + std::to_string(number_) + ": nothing is being composed");
+  composing_ = false;
+  return {};
+}
+
+// ---- interface: sending ---------------------------------------------------------------------------------------------
+
+Result<void> PortCore::connect(PortAddress to) {
+  if (outlets_.count(to.key()) != 0) return {};
+  const std::string card = node_.card_of(to.process);
+  if (card.empty()) return fail(Errc::invalid, "no process " + std::to_string(to.process) + " is known here");
+  auto outlet = node_.transport().connect(card, to.port, number_, {}, counters_);
+  if (!outlet) return fail(outlet.error());
+  outlets_.emplace(to.key(), std::move(*outlet));
+  return {};
+}
+
+bool PortCore::transmit() {
+  SendBuffer& buffer = send_[transmit_at_];
+  const std::uint64_t key = buffer.to.key();
+  if (key != last_key_) {
+    const auto it = outlets_.find(key);
+    last_outlet_ = it == outlets_.end() ? nullptr : it->second.get();
+    last_key_ = key;
+  }
+  if (!sending_) {
+    sender_ = FrameSender(buffer.bytes.get(), buffer.size);
+    sending_ = true;
+    stalled_since_ = {};
+  }
+  if (last_outlet_ != nullptr && !sender_.advance(*last_outlet_)) {
+    const auto now = std::chrono::steady_clock::now();
+    if (stalled_since_ == std::chrono::steady_clock::time_point{}) stalled_since_ = now;
+    if (now - stalled_since_ < kLookAfter) return false;
+    stalled_since_ = now;
+    if (last_outlet_->peer_listening()) return false;
+    note_failure(Errc::peer_failed, "process " + std::to_string(last_outlet_->peer_pid()) +
+                                        " died; a message from port " + std::to_string(number_) + " to its port " +
+                                        std::to_string(buffer.to.port) + " is lost");
+    outlets_.erase(key);
+    last_key_ = ~std::uint64_t{0};
+  }
+  sending_ = false;
+  if (buffer.capacity > (std::size_t{1} << 20)) buffer.bytes.reset();  // no hoarding of what one large message took
+  if (!buffer.bytes) buffer.capacity = 0;
+  buffer.tag.clear();
+  transmit_at_ = transmit_at_ + 1 == send_.size() ? 0 : transmit_at_ + 1;
+  unsent_.fetch_sub(1, std::memory_order_release);
+  return true;
+}
+
+void PortCore::part() {
+  for (auto& [key, outlet] : outlets_)
+    if (!outlet->bye() && outlet->peer_listening()) {
+      // Full: the receiver frees a slot when it reads on; if it never does, it finds out by our exit.
+      for (int i = 0; i < 100 && !outlet->bye(); ++i) yield_now();
+    }
+  outlets_.clear();
+}
+
+// ---- application: receiving -----------------------------------------------------------------------------------------
+
+PortCore::ReceiveBuffer* PortCore::free_receive_buffer() {
+  if (held_ == receive_.size()) return nullptr;
+  while (receive_[receive_at_].tag.valid()) receive_at_ = receive_at_ + 1 == receive_.size() ? 0 : receive_at_ + 1;
+  return &receive_[receive_at_];
+}
+
+void PortCore::hand_out(Arrival& arrival, ReceiveBuffer& buffer, std::span<const std::byte> bytes,
+                        PortAddress source) {
+  buffer.tag.set();
+  ++held_;
+  arrival = {bytes, source, static_cast<std::uint32_t>(&buffer - receive_.data())};
+  counters_.received_messages.add();
+  counters_.received_bytes.add(bytes.size());
+}
+
+bool PortCore::poll(Arrival& arrival) {
+  ReceiveBuffer* buffer = free_receive_buffer();
+  if (buffer == nullptr) {
+    absorb();
+    return false;
+  }
+  if (!cache_.empty()) {
+    CachedMessage message = cache_.take();
+    counters_.cache_hits.add();
+    buffer->heap = std::move(message.bytes);
+    buffer->in_slot = false;
+    hand_out(arrival, *buffer, {buffer->heap.get(), message.size}, origins_[message.source].source);
+    return true;
+  }
+  Taken taken;
+  if (!take_message(taken)) return false;
+  buffer->in_slot = taken.in_slot;
+  if (taken.in_slot) {
+    buffer->frame = taken.frame;
+    hand_out(arrival, *buffer, {taken.frame.data, taken.frame.length}, taken.source);
+  } else {
+    buffer->heap = std::move(taken.whole.bytes);
+    hand_out(arrival, *buffer, {buffer->heap.get(), taken.whole.size}, taken.source);
+  }
+  return true;
+}
+
+Result<void> PortCore::release(std::uint32_t handle) {
+  if (handle >= receive_.size() || !receive_[handle].tag.clear())
+    return fail(Errc::stale, "port " + std::to_string(number_) + ": this message was released before");
+  ReceiveBuffer& buffer = receive_[handle];
+  if (buffer.in_slot) inlet_->release(buffer.frame);
+  else buffer.heap.reset();
+  --held_;
+  return {};
+}
+
+void PortCore::absorb() {
+  for (;;) {
+    // Without room the arrivals stay where they are, and their senders wait.
+    if (!cache_.has_room(inlet_->geometry().max_frame)) return;
+    Taken taken;
+    if (!take_message(taken)) return;
+    if (taken.in_slot) {
+      const bool added = cache_.add({taken.frame.data, taken.frame.length}, taken.frame.origin);
+      inlet_->release(taken.frame);
+      if (!added) return note_failure(Errc::no_memory, "no memory to keep an arrived message; it is lost");
+    } else {
+      cache_.add(std::move(taken.whole));
+    }
+    counters_.cache_in.add();
+    if (cache_.bytes() > counters_.cache_bytes_peak.get())
+      counters_.cache_bytes_peak.add(cache_.bytes() - counters_.cache_bytes_peak.get());
+  }
+}
+
+// Takes frames until a message is complete. False when nothing complete has come.
+bool PortCore::take_message(Taken& taken) {
+  Frame frame;
+  while (inlet_->next(frame)) {
+    if (frame.fresh) meet(frame);
+    if (handle(frame, taken)) return true;
+  }
+  for (std::int64_t broken = inlet_->take_broken(); broken >= 0; broken = inlet_->take_broken())
+    lose(static_cast<std::uint32_t>(broken), "wrote bytes that are no frame and was cut off");
+  return false;
+}
+
+void PortCore::meet(const Frame& frame) {
+  if (frame.origin >= origins_.size()) origins_.resize(frame.origin + 1);
+  const OriginInfo info = inlet_->origin(frame.origin);
+  Origin& origin = origins_[frame.origin];
+  origin = Origin{};
+  origin.connected = true;
+  if (auto process = node_.process_of_card(info.card)) origin.source = {*process, info.port};
+}
+
+bool PortCore::begin_message(const Frame& frame, Origin& origin) {
+  origin.partial = allocate_bytes(origin.reader.total());
+  if (!origin.partial) return false;
+  std::memcpy(origin.partial.get(), frame.data, frame.length);
+  return true;
+}
+
+// One frame. True when it completes a message, which then is in `taken`; otherwise the frame has been released.
+bool PortCore::handle(const Frame& frame, Taken& taken) {
+  Origin& origin = origins_[frame.origin];
+  if (frame.kind == Kind::bye) {
+    inlet_->release(frame);
+    inlet_->forget(frame.origin);
+    origin.connected = false;
+    return false;
+  }
+  const FrameReader::Step step = origin.reader.step(frame);
+  if (step == FrameReader::Step::whole) {
+    taken.frame = frame;
+    taken.in_slot = true;
+    taken.source = origin.source;
+    return true;
+  }
+  bool good = step != FrameReader::Step::broken;
+  if (step == FrameReader::Step::begins) good = begin_message(frame, origin);
+  else if (good) std::memcpy(origin.partial.get() + origin.reader.offset(), frame.data, frame.length);
+  inlet_->release(frame);
+  if (!good) {
+    lose(frame.origin, step == FrameReader::Step::broken
+                           ? "sent frames that make no message"
+                           : "announced a message of " + std::to_string(origin.reader.total()) +
+                                 " bytes, for which there is no memory");
+    return false;
+  }
+  if (step != FrameReader::Step::completes) return false;
+  taken.in_slot = false;
+  taken.source = origin.source;
+  taken.whole = {std::move(origin.partial), origin.reader.total(), frame.origin};
+  return true;
+}
+
+void PortCore::lose(std::uint32_t index, const std::string& why) {
+  const OriginInfo info = inlet_->origin(index);
+  note_failure(Errc::peer_failed,
+               "process " + std::to_string(info.pid) + ", port " + std::to_string(info.port) + ", " + why);
+  if (index < origins_.size()) origins_[index].partial.reset();
+  inlet_->forget(index);
+}
+
+void PortCore::look_for_dead() {
+  const std::int64_t dead = inlet_->find_dead();
+  if (dead >= 0) lose(static_cast<std::uint32_t>(dead), "died");
+}
+
+void PortCore::note_failure(Errc code, std::string what) { failures_.push_back({code, std::move(what)}); }
+
+bool PortCore::take_failure(Error& error) {
+  if (failures_.empty()) return false;
+  error = std::move(failures_.front());
+  failures_.pop_front();
+  return true;
+}
+
+}  // namespace ulfm

@@ -1,0 +1,140 @@
+// A uport: send buffers, receive buffers, and what the interface needs to know about them.
+//
+// Sending: compose() hands out a free send buffer, post() tags it and pushes the port number into the node's send
+// queue; the interface (Node::drive) takes the number, finds the buffer through the port table and moves the data.
+// Receiving: poll() hands out arrivals in place; while `depth` of them are held, what arrives goes to the message
+// cache. Receive buffers *are* the slots of the transport, so nothing is copied that is read in time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/counters.hpp"
+#include "base/error.hpp"
+#include "port/message_cache.hpp"
+#include "port/tag.hpp"
+#include "proto/framing.hpp"
+#include "transport/contract.hpp"
+
+namespace ulfm {
+
+class Node;
+
+/// Where a port is: a process known to this node (its index there) and a port number.
+struct PortAddress {
+  std::uint32_t process = 0;
+  std::uint16_t port = 0;
+  std::uint64_t key() const noexcept { return std::uint64_t{process} << 16 | port; }
+};
+
+/// A message handed to the application.
+struct Arrival {
+  std::span<const std::byte> bytes;
+  PortAddress source;
+  std::uint32_t handle = 0;  ///< receive buffer it occupies
+};
+
+class PortCore {
+ public:
+  PortCore(Node& node, std::uint16_t number, std::unique_ptr<Inlet> inlet, std::uint32_t depth,
+           std::uint32_t slot_bytes, std::size_t cache_limit);
+  ~PortCore();
+
+  std::uint16_t number() const noexcept { return number_; }
+  std::uint32_t depth() const noexcept { return static_cast<std::uint32_t>(receive_.size()); }
+
+  // Application side, one thread at a time.
+  Result<std::span<std::byte>> compose(std::size_t size);
+  Result<void> post(PortAddress to);
+  Result<void> discard();
+  bool poll(Arrival& arrival);
+  Result<void> release(std::uint32_t handle);
+  bool all_sent() const noexcept { return unsent_.load(std::memory_order_acquire) == 0; }
+
+  /// Moves arrivals to the message cache so that their senders can go on; for a process that sends and does not read.
+  void absorb();
+  /// A failure nobody asked about yet: a peer that died, a message that could not be delivered.
+  bool take_failure(Error& error);
+  /// Housekeeping of a long wait.
+  void look_for_dead();
+
+  Inlet& inlet() noexcept { return *inlet_; }
+  PortCounters& counters() noexcept { return counters_; }
+
+  // Interface side, under the node's lock.
+  /// Connects to an address; errors go back to whoever posts.
+  Result<void> connect(PortAddress to);
+  /// Sends the oldest posted message as far as there is room; true when it has gone (or failed).
+  bool transmit();
+  /// Says goodbye to everyone it has talked to.
+  void part();
+  std::uint32_t posted = 0;  ///< numbers taken from the send queue whose messages have not gone
+
+ private:
+  struct SendBuffer {
+    Tag tag;
+    HeapBytes bytes;
+    std::size_t capacity = 0;
+    std::size_t size = 0;
+    PortAddress to;
+  };
+  struct ReceiveBuffer {
+    Tag tag;
+    bool in_slot = false;  ///< in the transport's slot; otherwise in `heap`
+    Frame frame;
+    HeapBytes heap;
+  };
+  struct Origin {
+    FrameReader reader;
+    HeapBytes partial;
+    PortAddress source;
+    bool connected = false;
+  };
+  struct Taken {
+    Frame frame;
+    CachedMessage whole;  ///< set when the message was assembled
+    bool in_slot = false;
+    PortAddress source;
+  };
+
+  bool take_message(Taken& taken);
+  bool begin_message(const Frame& frame, Origin& origin);
+  bool handle(const Frame& frame, Taken& taken);
+  void meet(const Frame& frame);
+  void lose(std::uint32_t origin, const std::string& why);
+  void hand_out(Arrival& arrival, ReceiveBuffer& buffer, std::span<const std::byte> bytes, PortAddress source);
+  ReceiveBuffer* free_receive_buffer();
+  void note_failure(Errc code, std::string what);
+
+  Node& node_;
+  std::uint16_t number_;
+  std::unique_ptr<Inlet> inlet_;
+  PortCounters counters_;
+
+  std::vector<SendBuffer> send_;
+  std::uint32_t compose_at_ = 0;   // application: next buffer to compose in
+  std::uint32_t transmit_at_ = 0;  // interface: oldest posted buffer
+  bool composing_ = false;
+  std::atomic<std::uint32_t> unsent_{0};
+  FrameSender sender_;
+  bool sending_ = false;
+  std::unordered_map<std::uint64_t, std::unique_ptr<Outlet>> outlets_;
+  std::uint64_t last_key_ = ~std::uint64_t{0};
+  Outlet* last_outlet_ = nullptr;
+  std::uint64_t posted_key_ = ~std::uint64_t{0};  // application's copy: known to be connected
+  std::chrono::steady_clock::time_point stalled_since_{};
+
+  std::vector<ReceiveBuffer> receive_;
+  std::uint32_t held_ = 0;
+  std::uint32_t receive_at_ = 0;
+  std::vector<Origin> origins_;
+  MessageCache cache_;
+  std::deque<Error> failures_;
+};
+
+}  // namespace ulfm

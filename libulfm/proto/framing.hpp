@@ -1,0 +1,85 @@
+// Messages of any length as frames, and back.
+//
+// The first frame's header is 8 bytes, the length of the whole message, little-endian; `more` frames follow without a
+// header until that many bytes have come. Frames of one sender arrive in order, so nothing else is needed.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "transport/contract.hpp"
+
+namespace ulfm {
+
+inline constexpr std::size_t kMessageHeader = 8;
+
+inline void put_length(std::byte* to, std::uint64_t length) noexcept {
+  for (int i = 0; i < 8; ++i) to[i] = static_cast<std::byte>(length >> (8 * i));
+}
+inline std::uint64_t get_length(const std::byte* from) noexcept {
+  std::uint64_t length = 0;
+  for (int i = 0; i < 8; ++i) length |= static_cast<std::uint64_t>(from[i]) << (8 * i);
+  return length;
+}
+
+/// Sends a message piece by piece.
+class FrameSender {
+ public:
+  FrameSender() = default;
+  FrameSender(const std::byte* bytes, std::size_t size) : bytes_(bytes), size_(size) {}
+
+  /// Pushes as many frames as there is room for; true when the whole message has gone.
+  bool advance(Outlet& outlet) noexcept {
+    std::byte header[kMessageHeader];
+    put_length(header, size_);
+    while (!begun_ || sent_ < size_) {
+      const std::size_t head = begun_ ? 0 : kMessageHeader;
+      const std::size_t length = std::min(size_ - sent_, outlet.max_frame(head));
+      const iovec piece{const_cast<std::byte*>(bytes_) + sent_, length};
+      Gather data(std::span(&piece, 1));
+      if (!outlet.push(begun_ ? Kind::more : Kind::first, std::span(header, head), data, length)) return false;
+      begun_ = true;
+      sent_ += length;
+    }
+    return true;
+  }
+  bool begun() const noexcept { return begun_; }
+
+ private:
+  const std::byte* bytes_ = nullptr;
+  std::size_t size_ = 0, sent_ = 0;
+  bool begun_ = false;
+};
+
+/// What the next frame of a sender means, given where its message stands.
+class FrameReader {
+ public:
+  enum class Step { whole, begins, continues, completes, broken };
+
+  /// Looks at a frame. For `whole` the frame is the message. For the others the caller copies the frame's data to
+  /// offset() of a buffer of total() bytes.
+  Step step(const Frame& frame) noexcept {
+    offset_ = got_;
+    if (frame.kind == Kind::first) {
+      if (got_ != total_ || frame.header_length != kMessageHeader) return Step::broken;
+      total_ = get_length(frame.header);
+      offset_ = 0;
+      if (frame.length > total_ || (frame.length == 0 && total_ != 0)) return Step::broken;
+      got_ = frame.length;
+      return got_ == total_ ? Step::whole : Step::begins;
+    }
+    if (frame.kind != Kind::more || frame.header_length != 0 || frame.length == 0 || frame.length > total_ - got_)
+      return Step::broken;
+    got_ += frame.length;
+    return got_ == total_ ? Step::completes : Step::continues;
+  }
+  std::uint64_t total() const noexcept { return total_; }
+  std::uint64_t offset() const noexcept { return offset_; }
+
+ private:
+  std::uint64_t total_ = 0, got_ = 0, offset_ = 0;
+};
+
+}  // namespace ulfm

@@ -1,0 +1,134 @@
+// The transport contract: what carries frames from a sender to a port of another process.
+//
+// A transport moves *frames*: a header of up to 255 bytes and data up to the outlet's max_frame, reliably and in
+// order per outlet. It knows nothing of messages, matching or MPI. Three roles:
+//
+//   Transport   one per process: makes the other two
+//   Inlet       the receiving side of one port: every sender's frames come out here
+//   Outlet      the sending side towards one port of another process: a virtual connection, one direction
+//
+// Threads: an Inlet, and an Outlet, is used by one thread at a time; different ones by different threads at once.
+// Nothing here blocks except open() and connect(), which may take system calls. Nothing throws.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/config.hpp"
+#include "base/counters.hpp"
+#include "base/doorbell.hpp"
+#include "base/error.hpp"
+#include "base/gather.hpp"
+#include "base/ring.hpp"
+
+namespace ulfm {
+
+inline constexpr std::size_t kHelloLimit = 160;  ///< bytes a connecting side may say about itself
+inline constexpr int kPortsPerProcess = 64;
+inline constexpr std::uint16_t kNoPort = 0xffff;
+
+/// Sizes of a port's receiving side.
+struct PortGeometry {
+  std::uint32_t depth = 64;          ///< slots of the open ring; rounded up to a power of two
+  std::uint32_t slot_bytes = 2048;   ///< per slot, cell included; rounded up to lines
+  std::uint32_t lanes = 64;          ///< lanes granted at most; 0 keeps everyone in the open ring
+  std::uint32_t lane_cells = 256;
+  std::uint32_t lane_bytes = 256 * 1024;
+  std::uint32_t lane_after = 8;      ///< frames a sender puts into the open ring before it claims a lane
+  std::uint32_t max_frame = 32 * 1024;
+  std::uint32_t peers = 4096;        ///< senders known at one time
+
+  static PortGeometry from(const Config& config);
+};
+
+/// Who is at the other end of what an inlet receives. Valid while the origin is connected.
+struct OriginInfo {
+  std::string card;              ///< to connect back
+  std::uint16_t port = kNoPort;  ///< the port it sends from, kNoPort when it has none
+  pid_t pid = 0;
+  std::span<const std::byte> hello;
+};
+
+class Inlet {
+ public:
+  virtual ~Inlet() = default;
+
+  /// Takes the next frame, from any sender; frames of one sender come in order. The bytes stay until release().
+  /// Errc::protocol in `broken_origin()` when a sender wrote nonsense; that sender is cut off.
+  virtual bool next(Frame& frame) = 0;
+  /// Gives a frame's room back to its sender. Any order.
+  virtual void release(const Frame& frame) = 0;
+
+  /// About the sender of a frame. nullptr-like (pid 0) when the origin is not connected.
+  virtual OriginInfo origin(std::uint32_t index) const = 0;
+  /// Drops what belongs to an origin that said bye (after its last frame was released) or died.
+  virtual void forget(std::uint32_t index) = 0;
+
+  /// True when a frame is there, looked for at every source. Call between Doorbell::arm and sleep.
+  virtual bool anything() = 0;
+  virtual Doorbell& doorbell() = 0;
+
+  /// Housekeeping for a long wait: finds dead senders that hold something up. Returns the index of one connected
+  /// origin whose process is gone and from which nothing more will come, or -1.
+  virtual std::int64_t find_dead() = 0;
+
+  /// The inlet has cut an origin off for writing nonsense: its index once, then -1.
+  virtual std::int64_t take_broken() = 0;
+
+  virtual const PortGeometry& geometry() const = 0;
+};
+
+class Outlet {
+ public:
+  virtual ~Outlet() = default;
+
+  /// Sends one frame, or returns false with nothing taken when there is no room now. The header has at most 255
+  /// bytes and `length` is at most max_frame() for that header; both are copied before return.
+  virtual bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) = 0;
+
+  /// Most data bytes the next frame with a header of that length may have.
+  virtual std::size_t max_frame(std::size_t header) const = 0;
+
+  /// The receiving process still runs and has not closed the port. Costs a system call or two.
+  virtual bool peer_listening() const = 0;
+  virtual pid_t peer_pid() const = 0;
+
+  /// Says that nothing more will come. False when there was no room for it; try again or let the peer find out.
+  virtual bool bye() = 0;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  /// What others need to connect to this process: printable, no blanks, below 100 bytes.
+  virtual const std::string& card() const = 0;
+
+  /// Opens port `number` (0..kPortsPerProcess-1). Errc::busy when it is open already.
+  virtual Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const PortGeometry& geometry) = 0;
+
+  /// A virtual connection from `from` to port `to` of the process with that card. `counters` outlives it.
+  /// Errc::not_found when that port is not open (yet), peer_failed when the process is gone.
+  virtual Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
+                                                  std::span<const std::byte> hello, PortCounters& counters) = 0;
+};
+
+/// What a transport is, as data: tools, documentation, selection and the conformance tests are driven by it.
+struct TransportDescriptor {
+  const char* name;
+  const char* summary;
+  bool reliable, ordered, single_copy, multicast, multi_host;
+  std::size_t max_frame;        ///< largest frame with default settings
+  double latency_us;            ///< rough one-way cost of a small frame, for selection
+  double bandwidth_MBps;        ///< rough asymptotic bandwidth, for selection
+  const char* config_rows;      ///< names of the rows it reads, blank-separated
+  /// "" when it can be used here, else the reason why not.
+  std::string (*unavailable)();
+  Result<std::unique_ptr<Transport>> (*make)(const Config& config);
+};
+
+}  // namespace ulfm

@@ -1,0 +1,116 @@
+#include "transport/direct/direct.hpp"
+
+#include <unistd.h>
+
+#include <mutex>
+
+#include "base/segment.hpp"
+#include "job/liveness.hpp"
+#include "transport/direct/inlet.hpp"
+#include "transport/direct/outlet.hpp"
+
+namespace ulfm {
+
+PortGeometry PortGeometry::from(const Config& config) {
+  PortGeometry g;
+  const auto take = [&](const char* row) { return static_cast<std::uint32_t>(config.number(row)); };
+  g.depth = take("DEPTH");
+  g.slot_bytes = take("SLOT");
+  g.lanes = take("LANES");
+  g.lane_cells = take("LANE_CELLS");
+  g.lane_bytes = take("LANE_BYTES");
+  g.lane_after = take("LANE_AFTER");
+  g.max_frame = take("FRAME");
+  g.peers = take("PEERS");
+  return g;
+}
+
+namespace direct {
+namespace {
+
+class DirectTransport final : public Transport {
+ public:
+  static Result<std::unique_ptr<Transport>> make(const Config&) {
+    std::unique_ptr<DirectTransport> t(new DirectTransport);
+    auto segment = Segment::create("ulfm-directory", up_to(sizeof(Directory), kPage));
+    if (!segment) return fail(segment.error());
+    t->segment_ = std::move(*segment);
+    if (auto ok = t->segment_.commit(0, t->segment_.size()); !ok) return fail(ok.error());
+    t->self_ = {host_identity(), random_token(), start_time(getpid()), getpid(), t->segment_.fd()};
+    t->card_ = encode(t->self_);
+    Directory& d = t->directory();
+    d.version = kVersion;
+    d.ports = kPortsPerProcess;
+    d.token = t->self_.token;
+    d.magic = kMagic;
+    return t;
+  }
+
+  const std::string& card() const override { return card_; }
+
+  Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const PortGeometry& geometry) override {
+    if (number >= kPortsPerProcess)
+      return fail(Errc::invalid, "port " + std::to_string(number) + ": there are ports 0 to " +
+                                     std::to_string(kPortsPerProcess - 1));
+    DirectoryEntry& entry = directory().entry[number];
+    std::lock_guard lock(mutex_);
+    if (entry.generation.load(std::memory_order_relaxed) % 2 == 1)
+      return fail(Errc::busy, "port " + std::to_string(number) + " is open already");
+    auto inlet = DirectInlet::create(number, geometry, self_.token, [&entry] {
+      entry.generation.fetch_add(1, std::memory_order_release);
+    });
+    if (!inlet) return fail(inlet.error());
+    entry.fd = (*inlet)->segment_fd();
+    entry.generation.fetch_add(1, std::memory_order_release);  // pairs with look_up()
+    return std::unique_ptr<Inlet>(std::move(*inlet));
+  }
+
+  Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
+                                          std::span<const std::byte> hello, PortCounters& counters) override {
+    auto peer = decode(card);
+    if (!peer) return fail(peer.error());
+    if (peer->host != self_.host)
+      return fail(Errc::unavailable, "transport direct reaches processes of this host (and pid namespace) only");
+    auto outlet = DirectOutlet::connect(*peer, to, self_, from, hello, counters);
+    if (!outlet) return fail(outlet.error());
+    return std::unique_ptr<Outlet>(std::move(*outlet));
+  }
+
+ private:
+  DirectTransport() = default;
+  Directory& directory() const { return *segment_.at<Directory>(0); }
+
+  Segment segment_;
+  Card self_;
+  std::string card_;
+  std::mutex mutex_;
+};
+
+// Tries what matters: a memory file, and opening it the way a peer would.
+std::string why_unavailable() {
+  auto segment = Segment::create("ulfm-probe", kPage);
+  if (!segment) return segment.error().what;
+  auto again = Segment::attach(getpid(), segment->fd());
+  return again ? "" : again.error().what;
+}
+
+}  // namespace
+}  // namespace direct
+
+const TransportDescriptor direct_transport{
+    .name = "direct",
+    .summary = "shared memory between processes of one host",
+    .reliable = true,
+    .ordered = true,
+    .single_copy = false,
+    .multicast = false,
+    .multi_host = false,
+    .max_frame = 32 * 1024,
+    .latency_us = 0.15,
+    .bandwidth_MBps = 10000,
+    .config_rows = "SLOT DEPTH LANES LANE_CELLS LANE_BYTES LANE_AFTER FRAME PEERS",
+    .unavailable = direct::why_unavailable,
+    .make = direct::DirectTransport::make,
+};
+
+}  // namespace ulfm

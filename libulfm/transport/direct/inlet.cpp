@@ -1,0 +1,203 @@
+#include "transport/direct/inlet.hpp"
+
+#include "job/liveness.hpp"
+
+namespace ulfm::direct {
+
+Result<std::unique_ptr<DirectInlet>> DirectInlet::create(std::uint16_t number, const PortGeometry& wanted,
+                                                         std::uint64_t token, std::function<void()> on_close) {
+  std::unique_ptr<DirectInlet> inlet(new DirectInlet(normalised(wanted)));
+  const Layout& at = inlet->layout_;
+  auto segment = Segment::create("ulfm-port-" + std::to_string(number), at.end);
+  if (!segment) return fail(segment.error());
+  inlet->segment_ = std::move(*segment);
+  for (auto [from, bytes] : {std::pair{std::size_t{0}, at.peers}, std::pair{at.slots, at.lanes - at.slots}})
+    if (auto ok = inlet->segment_.commit(from, bytes); !ok) return fail(ok.error());
+
+  PortHeader& header = inlet->header();
+  header.version = kVersion;
+  header.number = number;
+  header.token = token;
+  header.geometry = inlet->geometry_;
+  const OpenMemory memory = open_memory(inlet->segment_.base(), inlet->geometry_, at);
+  OpenConsumer::initialise(memory);
+  inlet->open_ = OpenConsumer(memory);
+  header.magic = kMagic;
+  inlet->on_close_ = std::move(on_close);
+  return inlet;
+}
+
+DirectInlet::~DirectInlet() {
+  header().closed.store(1, std::memory_order_release);
+  if (on_close_) on_close_();
+}
+
+bool DirectInlet::next(Frame& frame) {
+  const auto lanes = static_cast<std::uint32_t>(active_.size());
+  // The lane that spoke last is the likeliest to speak again, but not for ever while others wait.
+  if (lanes != 0 && burst_ < kBurst && next_in_lane(hot_, frame)) {
+    ++burst_;
+    return true;
+  }
+  burst_ = 0;
+  if (next_in_open_ring(frame)) return true;
+  // A bounded number of looks, so that an idle turn costs the same whatever the number of lanes.
+  const std::uint32_t looks = std::min<std::uint32_t>(lanes, 8);
+  for (std::uint32_t i = 0; i < looks; ++i) {
+    sweep_ = sweep_ + 1 < static_cast<std::uint32_t>(active_.size()) ? sweep_ + 1 : 0;
+    if (sweep_ < active_.size() && next_in_lane(sweep_, frame)) {
+      hot_ = sweep_;
+      return true;
+    }
+  }
+  return false;
+}
+
+bool DirectInlet::next_in_lane(std::uint32_t index, Frame& frame) {
+  const std::uint32_t slot = active_[index];
+  Lane& lane = *lanes_[slot];
+  const Peek peek = lane.consumer.next(frame);
+  if (peek == Peek::nothing) {
+    lane.consumer.publish();
+    return false;
+  }
+  frame.source = slot;
+  frame.fresh = false;
+  if (peek == Peek::frame && frame.origin == lane.origin) return true;
+  cut_off(lane.origin);
+  return false;
+}
+
+bool DirectInlet::next_in_open_ring(Frame& frame) {
+  for (;;) {
+    const Peek peek = open_.next(frame);
+    if (peek == Peek::nothing) return false;
+    frame.source = kOpenSource;
+    frame.fresh = false;
+    if (peek == Peek::frame && frame.kind != Kind::skip && adopt(frame)) {
+      if (frame.kind != Kind::lane) return true;
+      if (!accept_lane(frame)) cut_off(frame.origin);
+    } else if (peek == Peek::broken && frame.origin < origins_.size()) {
+      cut_off(frame.origin);
+    }
+    open_.release(frame);
+  }
+}
+
+// Is the frame from an origin that is connected and not cut off? The first frame connects it.
+bool DirectInlet::adopt(Frame& frame) {
+  const std::uint32_t index = frame.origin;
+  if (index >= geometry_.peers) return false;
+  if (index >= origins_.size()) origins_.resize(index + 1);
+  Origin& origin = origins_[index];
+  if (origin.cut_off) return false;
+  if (!origin.connected) {
+    if (peer_record(segment_.base(), layout_, index).state.load(std::memory_order_acquire) != PeerState::ready)
+      return false;
+    origin.connected = true;
+    frame.fresh = true;
+  }
+  return true;
+}
+
+bool DirectInlet::accept_lane(const Frame& frame) {
+  std::uint32_t number = 0;
+  if (frame.length != sizeof number) return false;
+  std::memcpy(&number, frame.data, sizeof number);
+  Origin& origin = origins_[frame.origin];
+  if (number >= geometry_.lanes || origin.lane >= 0) return false;
+  if (lane_control(segment_.base(), layout_, number).owner.load(std::memory_order_acquire) != frame.origin + 1)
+    return false;
+  auto lane = std::make_unique<Lane>();
+  lane->consumer = LaneConsumer(lane_memory(segment_.base(), geometry_, layout_, number));
+  lane->number = number;
+  lane->origin = frame.origin;
+  std::uint32_t slot = 0;
+  while (slot < lanes_.size() && lanes_[slot]) ++slot;
+  if (slot == lanes_.size()) lanes_.emplace_back();
+  lanes_[slot] = std::move(lane);
+  origin.lane = static_cast<std::int32_t>(slot);
+  active_.push_back(slot);
+  hot_ = static_cast<std::uint32_t>(active_.size()) - 1;
+  return true;
+}
+
+void DirectInlet::release(const Frame& frame) {
+  if (frame.source == kOpenSource) {
+    open_.release(frame);
+  } else if (frame.source < lanes_.size() && lanes_[frame.source] && lanes_[frame.source]->origin == frame.origin) {
+    lanes_[frame.source]->consumer.release(frame);
+  }
+}
+
+OriginInfo DirectInlet::origin(std::uint32_t index) const {
+  if (index >= origins_.size() || !origins_[index].connected) return {};
+  const PeerRecord& record = peer_record(segment_.base(), layout_, index);
+  const std::size_t length = std::min<std::size_t>(record.hello_length, kHelloLimit);
+  return {encode(record.card), record.port, record.card.pid, {record.hello, length}};
+}
+
+void DirectInlet::forget(std::uint32_t index) {
+  if (index >= origins_.size() || !origins_[index].connected) return;
+  drop_lane(index);
+  origins_[index] = Origin{};
+  PeerRecord& record = peer_record(segment_.base(), layout_, index);
+  record.state.store(PeerState::free, std::memory_order_release);  // pairs with the claim in connect()
+  header().peers_freed.fetch_add(1, std::memory_order_release);
+}
+
+void DirectInlet::drop_lane(std::uint32_t index) {
+  const std::int32_t slot = origins_[index].lane;
+  if (slot < 0) return;
+  const std::uint32_t number = lanes_[static_cast<std::size_t>(slot)]->number;
+  lanes_[static_cast<std::size_t>(slot)].reset();
+  std::erase(active_, static_cast<std::uint32_t>(slot));
+  hot_ = sweep_ = 0;
+  origins_[index].lane = -1;
+  // The next owner starts at position 0 of zeroed memory.
+  segment_.decommit(layout_.lanes + number * layout_.lane_size, layout_.lane_size);
+  LaneControl& control = lane_control(segment_.base(), layout_, number);
+  control.consumed.store(0, std::memory_order_relaxed);
+  control.owner.store(0, std::memory_order_release);  // pairs with the claim in DirectOutlet::claim_lane
+  header().lanes_freed.fetch_add(1, std::memory_order_release);
+}
+
+void DirectInlet::cut_off(std::uint32_t index) {
+  if (index >= origins_.size()) return;
+  // Its lane keeps its memory: frames in the application's hands may still point into it.
+  if (const std::int32_t slot = origins_[index].lane; slot >= 0) {
+    std::erase(active_, static_cast<std::uint32_t>(slot));
+    hot_ = sweep_ = 0;
+  }
+  origins_[index].cut_off = true;
+  broken_ = index;
+}
+
+bool DirectInlet::anything() {
+  if (open_.ready()) return true;
+  for (const std::uint32_t slot : active_) {
+    lanes_[slot]->consumer.publish();
+    if (lanes_[slot]->consumer.ready()) return true;
+  }
+  return false;
+}
+
+std::int64_t DirectInlet::take_broken() { return std::exchange(broken_, -1); }
+
+std::int64_t DirectInlet::find_dead() {
+  std::uint32_t stuck = 0;
+  if (open_.stuck_on(stuck) && stuck < geometry_.peers) {
+    const Card& card = peer_record(segment_.base(), layout_, stuck).card;
+    if (!is_alive(card.pid, card.started)) open_.skip_claim(stuck);
+  }
+  // A few per call: this is called again and again while someone waits.
+  for (int looks = 0; looks < 4 && !origins_.empty(); ++looks) {
+    check_next_ = check_next_ + 1 < origins_.size() ? check_next_ + 1 : 0;
+    if (!origins_[check_next_].connected) continue;
+    const Card& card = peer_record(segment_.base(), layout_, check_next_).card;
+    if (!is_alive(card.pid, card.started) && !anything()) return check_next_;
+  }
+  return -1;
+}
+
+}  // namespace ulfm::direct

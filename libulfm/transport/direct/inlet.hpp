@@ -1,0 +1,69 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/segment.hpp"
+#include "transport/direct/layout.hpp"
+
+namespace ulfm::direct {
+
+/// Receiving side of a port: its segment, the open ring, and the lanes senders have claimed.
+class DirectInlet final : public Inlet {
+ public:
+  static Result<std::unique_ptr<DirectInlet>> create(std::uint16_t number, const PortGeometry& geometry,
+                                                     std::uint64_t token, std::function<void()> on_close);
+  ~DirectInlet() override;
+
+  bool next(Frame& frame) override;
+  void release(const Frame& frame) override;
+  OriginInfo origin(std::uint32_t index) const override;
+  void forget(std::uint32_t index) override;
+  bool anything() override;
+  Doorbell& doorbell() override { return header().doorbell; }
+  std::int64_t find_dead() override;
+  std::int64_t take_broken() override;
+  const PortGeometry& geometry() const override { return geometry_; }
+
+  int segment_fd() const { return segment_.fd(); }
+
+ private:
+  struct Lane {
+    LaneConsumer consumer;
+    std::uint32_t number = 0;
+    std::uint32_t origin = 0;
+  };
+  struct Origin {
+    bool connected = false;
+    bool cut_off = false;
+    std::int32_t lane = -1;  ///< index in lanes_
+  };
+  static constexpr std::uint32_t kOpenSource = 0xffffffff;
+  static constexpr int kBurst = 32;
+
+  DirectInlet(const PortGeometry& geometry) : geometry_(geometry), layout_(geometry) {}
+  PortHeader& header() const { return *segment_.at<PortHeader>(0); }
+  bool next_in_lane(std::uint32_t index, Frame& frame);
+  bool next_in_open_ring(Frame& frame);
+  bool adopt(Frame& frame);
+  bool accept_lane(const Frame& frame);
+  void cut_off(std::uint32_t origin);
+  void drop_lane(std::uint32_t origin);
+
+  PortGeometry geometry_;
+  Layout layout_;
+  Segment segment_;
+  OpenConsumer open_;
+  std::vector<std::unique_ptr<Lane>> lanes_;  // by slot; null where a lane was dropped
+  std::vector<std::uint32_t> active_;         // slots of lanes_ that hold one
+  std::vector<Origin> origins_;
+  std::uint32_t hot_ = 0;      // position in active_ of the lane that spoke last
+  std::uint32_t sweep_ = 0;    // where the rotating look goes on
+  int burst_ = 0;
+  std::int64_t broken_ = -1;
+  std::uint32_t check_next_ = 0;
+  std::function<void()> on_close_;
+};
+
+}  // namespace ulfm::direct

@@ -1,0 +1,48 @@
+#include "transport/direct/layout.hpp"
+
+#include <cinttypes>
+#include <cstdio>
+
+namespace ulfm::direct {
+
+std::string encode(const Card& card) {
+  char text[100];
+  std::snprintf(text, sizeof text, "direct:%016" PRIx64 "%016" PRIx64 "%" PRIx64 ".%" PRId32 ".%" PRId32, card.host,
+                card.token, card.started, card.pid, card.fd);
+  return text;
+}
+
+Result<Card> decode(std::string_view text) {
+  Card card;
+  int used = 0;
+  // A bounded copy: the text comes from outside and need not end in a zero.
+  const std::string copy(text.substr(0, 120));
+  if (std::sscanf(copy.c_str(), "direct:%16" SCNx64 "%16" SCNx64 "%16" SCNx64 ".%" SCNd32 ".%" SCNd32 "%n", &card.host,
+                  &card.token, &card.started, &card.pid, &card.fd, &used) != 5 ||
+      static_cast<std::size_t>(used) != text.size() || card.pid <= 0 || card.fd < 0)
+    return fail(Errc::protocol, "\"" + copy.substr(0, 60) + "\" is no address of the direct transport");
+  return card;
+}
+
+PortGeometry normalised(PortGeometry g) {
+  const auto power = [](std::uint32_t n, std::uint32_t least) { return std::bit_ceil(std::max(n, least)); };
+  g.depth = power(g.depth, 1);
+  g.slot_bytes = static_cast<std::uint32_t>(up_to(std::max<std::uint32_t>(g.slot_bytes, 2 * kLine), kLine));
+  g.lane_cells = power(g.lane_cells, 8);
+  // A frame cut for a slot must fit a lane too, for the sender may get its lane in between.
+  g.lane_bytes = power(std::max(g.lane_bytes, 4 * g.slot_bytes), 4096);
+  // A frame and its largest header must fit the byte ring with room to spare, or two sizes could wait for ever.
+  g.max_frame = std::min(std::max<std::uint32_t>(g.max_frame, 256), g.lane_bytes / 4);
+  g.max_frame = std::max(g.max_frame, g.slot_bytes);
+  g.peers = std::max<std::uint32_t>(g.peers, 2);
+  return g;
+}
+
+bool is_sane(const PortGeometry& g) {
+  return std::has_single_bit(g.depth) && g.depth <= 65536 && g.slot_bytes % kLine == 0 && g.slot_bytes >= 2 * kLine &&
+         g.slot_bytes <= (1u << 21) && std::has_single_bit(g.lane_cells) && g.lane_cells <= 65536 &&
+         std::has_single_bit(g.lane_bytes) && g.lane_bytes <= (1u << 26) && g.lanes <= 4096 &&
+         g.max_frame <= g.lane_bytes / 4 && g.peers >= 2 && g.peers <= 65536;
+}
+
+}  // namespace ulfm::direct

@@ -1,0 +1,114 @@
+// What the shared segments of the direct transport look like. Both sides compute the offsets from the geometry, and
+// the sender checks that they lie within the segment it mapped.
+//
+//   directory segment, one per process (its descriptor is in the card):   Directory
+//   port segment, one per open port:
+//
+//     PortHeader | peer records | slots of the open ring | lane controls | lanes (cells, bytes) ...
+//
+// Only what is used owns memory: peer records and lanes are committed by whoever claims them.
+#pragma once
+
+#include <bit>
+
+#include "transport/contract.hpp"
+
+namespace ulfm::direct {
+
+inline constexpr std::uint64_t kMagic = 0x3130'7472'6f70'756cull;  // "lupport01", read backwards
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::size_t kPage = 4096;
+
+constexpr std::size_t up_to(std::size_t n, std::size_t unit) { return (n + unit - 1) / unit * unit; }
+
+/// Identity of a process and its directory.
+struct Card {
+  std::uint64_t host = 0;
+  std::uint64_t token = 0;
+  std::uint64_t started = 0;
+  std::int32_t pid = 0;
+  std::int32_t fd = -1;
+};
+std::string encode(const Card& card);
+Result<Card> decode(std::string_view text);
+
+struct DirectoryEntry {
+  std::atomic<std::uint32_t> generation;  ///< odd while the port is open
+  std::int32_t fd;
+};
+
+struct Directory {
+  std::uint64_t magic;
+  std::uint32_t version;
+  std::uint32_t ports;
+  std::uint64_t token;
+  DirectoryEntry entry[kPortsPerProcess];
+};
+
+enum class PeerState : std::uint32_t { free, claimed, ready };
+
+/// A sender known to a port.
+struct alignas(64) PeerRecord {
+  std::atomic<PeerState> state;
+  std::uint32_t generation;  ///< of the record; counts its users
+  Card card;
+  std::uint16_t port;
+  std::uint16_t hello_length;
+  std::byte hello[kHelloLimit];
+};
+
+struct alignas(64) LaneControl {
+  std::atomic<std::uint64_t> consumed;
+  alignas(64) std::atomic<std::uint32_t> owner;  ///< origin + 1; 0 is free
+};
+
+struct PortHeader {
+  std::uint64_t magic;
+  std::uint32_t version;
+  std::uint32_t number;
+  std::uint64_t token;  ///< of the owning process
+  PortGeometry geometry;
+  Doorbell doorbell;
+  alignas(64) std::atomic<std::uint64_t> open_tail;
+  alignas(64) std::atomic<std::uint32_t> peers_used;
+  std::atomic<std::uint32_t> peers_freed;
+  std::atomic<std::uint32_t> lanes_used;
+  std::atomic<std::uint32_t> lanes_freed;
+  std::atomic<std::uint32_t> closed;
+};
+
+/// Offsets within a port segment.
+struct Layout {
+  explicit Layout(const PortGeometry& g) {
+    peers = up_to(sizeof(PortHeader), kPage);
+    slots = up_to(peers + std::size_t{g.peers} * sizeof(PeerRecord), kPage);
+    controls = up_to(slots + std::size_t{g.depth} * g.slot_bytes, kPage);
+    lanes = up_to(controls + std::size_t{g.lanes} * sizeof(LaneControl), kPage);
+    lane_size = up_to(std::size_t{g.lane_cells} * sizeof(Cell) + g.lane_bytes, kPage);
+    end = lanes + std::size_t{g.lanes} * lane_size;
+  }
+  std::size_t peers, slots, controls, lanes, lane_size, end;
+};
+
+/// Brings the numbers into the form the rings need (powers of two, whole lines).
+PortGeometry normalised(PortGeometry g);
+/// The numbers are in that form and within bounds; what a sender checks before it believes a header.
+bool is_sane(const PortGeometry& g);
+
+inline OpenMemory open_memory(std::byte* base, const PortGeometry& g, const Layout& at) {
+  auto* header = reinterpret_cast<PortHeader*>(base);
+  return {base + at.slots, &header->open_tail, g.depth, g.slot_bytes};
+}
+inline LaneControl& lane_control(std::byte* base, const Layout& at, std::uint32_t lane) {
+  return reinterpret_cast<LaneControl*>(base + at.controls)[lane];
+}
+inline LaneMemory lane_memory(std::byte* base, const PortGeometry& g, const Layout& at, std::uint32_t lane) {
+  std::byte* start = base + at.lanes + lane * at.lane_size;
+  return {reinterpret_cast<Cell*>(start), start + std::size_t{g.lane_cells} * sizeof(Cell),
+          &lane_control(base, at, lane).consumed, g.lane_cells, g.lane_bytes};
+}
+inline PeerRecord& peer_record(std::byte* base, const Layout& at, std::uint32_t index) {
+  return reinterpret_cast<PeerRecord*>(base + at.peers)[index];
+}
+
+}  // namespace ulfm::direct

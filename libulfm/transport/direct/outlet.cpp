@@ -1,0 +1,184 @@
+#include "transport/direct/outlet.hpp"
+
+#include "job/liveness.hpp"
+
+namespace ulfm::direct {
+namespace {
+
+std::string process(const Card& card) { return "process " + std::to_string(card.pid); }
+
+// The descriptor of that port's segment, from the process's directory.
+Result<int> look_up(const Card& to, std::uint16_t port) {
+  auto directory = Segment::attach(to.pid, to.fd);
+  if (!directory) return fail(directory.error());
+  const auto* d = directory->at<Directory>(0);
+  if (directory->size() < sizeof(Directory) || d->magic != kMagic || d->version != kVersion || d->token != to.token)
+    return fail(Errc::peer_failed, process(to) + " is not the one whose address this is (it has ended and its pid "
+                                                 "was given to another, or it runs another version)");
+  if (port >= kPortsPerProcess || d->ports != kPortsPerProcess)
+    return fail(Errc::invalid, "port " + std::to_string(port) + ": there are ports 0 to " +
+                                   std::to_string(kPortsPerProcess - 1));
+  const DirectoryEntry& entry = d->entry[port];
+  if (entry.generation.load(std::memory_order_acquire) % 2 == 0)
+    return fail(Errc::not_found, "port " + std::to_string(port) + " of " + process(to) + " is not open");
+  return entry.fd;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DirectOutlet>> DirectOutlet::connect(const Card& to, std::uint16_t port, const Card& from,
+                                                            std::uint16_t from_port,
+                                                            std::span<const std::byte> hello,
+                                                            PortCounters& counters) {
+  auto fd = look_up(to, port);
+  if (!fd) return fail(fd.error());
+  auto segment = Segment::attach(to.pid, *fd);
+  if (!segment) return fail(segment.error());
+  const auto* header = segment->at<PortHeader>(0);
+  if (segment->size() < sizeof(PortHeader) || header->magic != kMagic || header->version != kVersion ||
+      header->token != to.token || header->number != port)
+    return fail(Errc::stale, "port " + std::to_string(port) + " of " + process(to) + " has just been closed");
+  const PortGeometry geometry = header->geometry;
+  if (!is_sane(geometry) || Layout(geometry).end > segment->size())
+    return fail(Errc::protocol, "port " + std::to_string(port) + " of " + process(to) + " has impossible sizes");
+  std::unique_ptr<DirectOutlet> outlet(new DirectOutlet(std::move(*segment), geometry, to, counters));
+  if (auto ok = outlet->introduce(from, from_port, hello); !ok) return fail(ok.error());
+  return outlet;
+}
+
+Result<std::uint32_t> DirectOutlet::claim_record() {
+  PortHeader& h = header();
+  std::byte* base = segment_.base();
+  const auto take = [&](std::uint32_t i) {
+    PeerState expected = PeerState::free;
+    // Acquire pairs with DirectInlet::forget.
+    return peer_record(base, layout_, i).state.compare_exchange_strong(expected, PeerState::claimed,
+                                                                       std::memory_order_acquire);
+  };
+  const std::uint32_t used = std::min(h.peers_used.load(std::memory_order_acquire), geometry_.peers);
+  if (h.peers_freed.load(std::memory_order_acquire) != 0)
+    for (std::uint32_t i = 0; i < used; ++i)
+      if (take(i)) {
+        h.peers_freed.fetch_sub(1, std::memory_order_relaxed);
+        return i;
+      }
+  std::uint32_t i = used;
+  while (i < geometry_.peers && !h.peers_used.compare_exchange_weak(i, i + 1, std::memory_order_acq_rel)) {
+  }
+  if (i >= geometry_.peers)
+    return fail(Errc::full, process(peer_) + " knows " + std::to_string(geometry_.peers) +
+                                " senders already; raise ULFM_PEERS there");
+  if (auto ok = segment_.commit(layout_.peers + i * sizeof(PeerRecord), sizeof(PeerRecord)); !ok)
+    return fail(ok.error());
+  if (!take(i)) return claim_record();  // someone scanning for freed records was quicker
+  return i;
+}
+
+Result<void> DirectOutlet::introduce(const Card& from, std::uint16_t from_port, std::span<const std::byte> hello) {
+  if (hello.size() > kHelloLimit)
+    return fail(Errc::too_large, "hello of " + std::to_string(hello.size()) + " bytes; at most " +
+                                     std::to_string(kHelloLimit));
+  auto index = claim_record();
+  if (!index) return fail(index.error());
+  origin_ = *index;
+  PeerRecord& record = peer_record(segment_.base(), layout_, origin_);
+  ++record.generation;
+  record.card = from;
+  record.port = from_port;
+  record.hello_length = static_cast<std::uint16_t>(hello.size());
+  std::memcpy(record.hello, hello.data(), hello.size());
+  record.state.store(PeerState::ready, std::memory_order_release);  // pairs with DirectInlet::adopt
+  return {};
+}
+
+bool DirectOutlet::push(Kind kind, std::span<const std::byte> head, Gather& data, std::size_t length) {
+  if (!has_lane_) return push_open(kind, head, data, length);
+  if (!lane_.push(kind, origin_, head.data(), head.size(), data, length)) {
+    counters_.full.add();
+    return false;
+  }
+  counters_.lane_frames.add();
+  header().doorbell.ring();
+  return true;
+}
+
+bool DirectOutlet::push_open(Kind kind, std::span<const std::byte> head, Gather& data, std::size_t length) {
+  if (open_frames_ >= geometry_.lane_after && may_claim_) {
+    claim_lane();
+    // The frame was cut for the open ring, which any lane can carry too.
+    if (has_lane_) return push(kind, head, data, length);
+  }
+  if (!open_.push(kind, origin_, head.data(), head.size(), data, length)) {
+    counters_.full.add();
+    return false;
+  }
+  ++open_frames_;
+  counters_.open_frames.add();
+  header().doorbell.ring();
+  return true;
+}
+
+Result<std::int64_t> DirectOutlet::claim_lane_number() {
+  PortHeader& h = header();
+  const auto take = [&](std::uint32_t i) {
+    std::uint32_t expected = 0;
+    // Acquire pairs with DirectInlet::drop_lane.
+    return lane_control(segment_.base(), layout_, i)
+        .owner.compare_exchange_strong(expected, origin_ + 1, std::memory_order_acquire);
+  };
+  const std::uint32_t used = std::min(h.lanes_used.load(std::memory_order_acquire), geometry_.lanes);
+  if (h.lanes_freed.load(std::memory_order_acquire) != 0)
+    for (std::uint32_t i = 0; i < used; ++i)
+      if (take(i)) {
+        h.lanes_freed.fetch_sub(1, std::memory_order_relaxed);
+        return i;
+      }
+  std::uint32_t i = used;
+  while (i < geometry_.lanes && !h.lanes_used.compare_exchange_weak(i, i + 1, std::memory_order_acq_rel)) {
+  }
+  if (i >= geometry_.lanes) return -1;
+  return take(i) ? Result<std::int64_t>(i) : claim_lane_number();
+}
+
+// Takes a lane and says so in the open ring, behind everything sent there. From then on only the lane is used, so
+// the order is kept. Without a free lane, room or memory the open ring goes on.
+void DirectOutlet::claim_lane() {
+  auto number = claim_lane_number();
+  if (!number || *number < 0) {
+    may_claim_ = false;
+    return;
+  }
+  const auto lane = static_cast<std::uint32_t>(*number);
+  const auto give_back = [&] {
+    lane_control(segment_.base(), layout_, lane).owner.store(0, std::memory_order_release);
+    header().lanes_freed.fetch_add(1, std::memory_order_release);
+  };
+  // The lane's first cells and bytes are touched in any case; the rest is committed with them, for a clean error.
+  if (auto ok = segment_.commit(layout_.lanes + lane * layout_.lane_size, layout_.lane_size); !ok) {
+    may_claim_ = false;
+    return give_back();
+  }
+  const iovec piece{const_cast<std::uint32_t*>(&lane), sizeof lane};
+  Gather data(std::span(&piece, 1));
+  if (!open_.push(Kind::lane, origin_, nullptr, 0, data, sizeof lane)) return give_back();  // full: try next time
+  lane_ = LaneProducer(lane_memory(segment_.base(), geometry_, layout_, lane));
+  has_lane_ = true;
+  counters_.lanes_opened.add();
+}
+
+std::size_t DirectOutlet::max_frame(std::size_t head) const {
+  if (!has_lane_) return open_memory(segment_.base(), geometry_, layout_).room(head);
+  return geometry_.max_frame;
+}
+
+bool DirectOutlet::peer_listening() const {
+  // Acquire pairs with the close: what the peer sent before it closed is visible to whoever sees it closed.
+  return header().closed.load(std::memory_order_acquire) == 0 && is_alive(peer_.pid, peer_.started);
+}
+
+bool DirectOutlet::bye() {
+  Gather none;
+  return push(Kind::bye, {}, none, 0);
+}
+
+}  // namespace ulfm::direct

@@ -1,0 +1,45 @@
+#pragma once
+
+#include "base/segment.hpp"
+#include "transport/direct/layout.hpp"
+
+namespace ulfm::direct {
+
+/// Sending side of a virtual connection: first by the open ring, then, when it talks a lot, by a lane of its own.
+class DirectOutlet final : public Outlet {
+ public:
+  static Result<std::unique_ptr<DirectOutlet>> connect(const Card& to, std::uint16_t port, const Card& from,
+                                                       std::uint16_t from_port, std::span<const std::byte> hello,
+                                                       PortCounters& counters);
+
+  bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) override;
+  std::size_t max_frame(std::size_t header) const override;
+  bool peer_listening() const override;
+  pid_t peer_pid() const override { return peer_.pid; }
+  bool bye() override;
+
+ private:
+  DirectOutlet(Segment segment, const PortGeometry& geometry, const Card& peer, PortCounters& counters)
+      : segment_(std::move(segment)), geometry_(geometry), layout_(geometry), peer_(peer), counters_(counters),
+        open_(open_memory(segment_.base(), geometry_, layout_)) {}
+  PortHeader& header() const { return *segment_.at<PortHeader>(0); }
+  Result<void> introduce(const Card& from, std::uint16_t from_port, std::span<const std::byte> hello);
+  Result<std::uint32_t> claim_record();
+  void claim_lane();
+  Result<std::int64_t> claim_lane_number();
+  bool push_open(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
+
+  Segment segment_;
+  PortGeometry geometry_;  // a copy: the shared one could be changed under us
+  Layout layout_;
+  Card peer_;
+  PortCounters& counters_;
+  OpenProducer open_;
+  LaneProducer lane_;
+  std::uint32_t origin_ = 0;
+  std::uint32_t open_frames_ = 0;
+  bool has_lane_ = false;
+  bool may_claim_ = true;
+};
+
+}  // namespace ulfm::direct

@@ -1,0 +1,47 @@
+#include "transport/registry.hpp"
+
+#include <array>
+#include <vector>
+
+#include "transport/direct/direct.hpp"
+
+namespace ulfm {
+namespace {
+
+constexpr std::array<const TransportDescriptor*, 1> kTransports{&direct_transport};
+
+std::vector<std::string> names() {
+  std::vector<std::string> all{"auto"};
+  for (const TransportDescriptor* t : kTransports) all.emplace_back(t->name);
+  return all;
+}
+
+std::string listed(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& w : words) out += (out.empty() ? "" : ", ") + w;
+  return out;
+}
+
+}  // namespace
+
+std::span<const TransportDescriptor* const> transports() { return kTransports; }
+
+Result<const TransportDescriptor*> select_transport(std::string_view asked) {
+  const std::string_view name = asked.substr(0, asked.find(','));
+  for (const TransportDescriptor* t : kTransports) {
+    if (name != "auto" && !name.empty() && name != t->name) continue;
+    const std::string why = t->unavailable();
+    if (why.empty()) {
+      if (asked.find(',') != std::string_view::npos)
+        return fail(Errc::invalid, "transport \"" + std::string(asked) + "\": " + t->name + " takes no options");
+      return t;
+    }
+    if (name == t->name) return fail(Errc::unavailable, std::string("transport ") + t->name + ": " + why);
+  }
+  const auto all = names();
+  const std::string near = nearest(name, all);
+  return fail(Errc::not_found, "no transport is called \"" + std::string(name.substr(0, 60)) + "\"" +
+                                   (near.empty() ? "" : "; did you mean " + near + "?") + " There are: " + listed(all));
+}
+
+}  // namespace ulfm

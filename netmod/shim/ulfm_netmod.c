@@ -1,0 +1,850 @@
+/* The Nemesis netmod "ulfm": MPICH's virtual connections over ULFM.
+ *
+ * This file owns every MPICH type; the work is behind the function table of libulfm.so (ulfm/netmod.h), fetched at
+ * MPI_Init. It is compiled inside MPICH by an #include at the end of netmod/none/none.c.
+ *
+ *   sending     CH3 packet header (only the bytes of its own struct) + data -> one message; what finds no room waits
+ *               in the connection's queue and goes on from poll
+ *   receiving   the packet handlers are called on the bytes in the slot; data that continue a message are copied
+ *               straight into the request's own vectors
+ *   connecting  on first use, with a hello that says which process (or which accepted port) this is
+ *   closing     CH3's close protocol; a packet for a connection that is closed here is answered with `closed`
+ */
+#include "mpid_nem_impl.h"
+#include "mpid_nem_inline.h"
+#include <dlfcn.h>
+#include "netmod.h"             /* a copy of ulfm/netmod.h */
+
+#define CARD_KEY "ulfm"
+#define VC_MAGIC 0x756c666d76633031ull
+
+/* What a connection says about itself. */
+enum hello_kind { HELLO_RANK = 1, HELLO_CONNECT = 2, HELLO_ACCEPT = 3 };
+typedef struct hello {
+    int32_t kind;
+    int32_t rank;               /* RANK: of the sender in its process group */
+    int32_t tag;                /* CONNECT: of the port name */
+    int32_t reserved;
+    uint64_t connector;         /* CONNECT: names the connecting side's VC; ACCEPT: the same, back */
+    char pg_id[ULFM_NM_HELLO - 24];
+} hello_t;
+
+/* Packets of our own: these look like CH3 packets of a type CH3 does not use. */
+enum own_packet { OWN_HELLO = 1, OWN_CLOSED = 2 };
+typedef struct own_pkt {
+    MPIDI_CH3_Pkt_type_t type;  /* OWN_TYPE */
+    int32_t what;
+} own_pkt_t;
+#define OWN_TYPE ((MPIDI_CH3_Pkt_type_t) 0x7fff)
+
+typedef struct vc_area {
+    uint64_t magic;
+    ulfm_nm_vc *out;            /* NULL until the first send */
+    MPIDI_VC_t *next_waiting;   /* list of connections with queued sends */
+    MPIDI_VC_t *next_open;      /* list of connections that can send */
+    struct {
+        MPIR_Request *head, *tail;
+    } queue;
+    char *card;                 /* temporary connections: whom to connect to */
+    uint64_t connector;
+    uint32_t origin;            /* where its frames come from */
+    int8_t waiting, open, has_origin, hello_kind, discard, terminating;
+} vc_area_t;
+
+typedef struct req_area {
+    int begun;                  /* the header has gone */
+    int header_length;
+} req_area_t;
+
+#define AREA(vc) ((vc_area_t *) (vc)->ch.netmod_area.padding)
+#define REQ_AREA(req) ((req_area_t *) (req)->ch.netmod_area.padding)
+
+static const ulfm_nm_api *ulfm;
+static ulfm_nm *nm;
+static MPIDI_CH3_PktHandler_Fcn *handlers[MPIDI_CH3_PKT_END_ALL + 1];
+static MPIDI_VC_t *waiting_head;
+static MPIDI_VC_t *open_head;
+static ulfm_nm_vc *leaving[64]; /* disconnects that found no room for their goodbye */
+static int n_leaving;
+static int host_processes = 1;
+static int progress_seen;       /* completion count at the previous poll: see may_block() */
+static int empty_polls;
+static uint64_t next_connector = 1;
+
+static int nm_flush_vc(MPIDI_VC_t * vc);
+static int finish_termination(MPIDI_VC_t * vc);
+static int fail_vc(MPIDI_VC_t * vc);
+
+/* ---- start and end ------------------------------------------------------------------------------------------------ */
+
+/* Called by nemesis before it makes its shared segment (see the patch): with this netmod no process of the host uses
+ * that segment, whose size grows with the square of the processes, so nemesis is told that it is alone. init() puts
+ * the truth back for everything that comes later: collectives and shared windows know the node as it is. */
+int MPIDI_nem_ulfm_claim_host(void)
+{
+    int mpi_errno = MPID_nem_choose_netmod();
+    MPIR_ERR_CHECK(mpi_errno);
+    host_processes = MPIR_Process.local_size;
+    if (MPID_nem_netmod_id == MPIDI_NEM_ULFM)
+        MPIR_Process.local_size = 1;
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+static int load_library(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+    const char *path = getenv("ULFM_NETMOD_LIBRARY");
+    void *library = dlopen(path && *path ? path : ULFM_NM_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    ulfm_nm_entry entry = library ? (ulfm_nm_entry) dlsym(library, ULFM_NM_ENTRY) : NULL;
+
+    MPIR_ERR_CHKANDJUMP1(!entry, mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s", dlerror());
+    ulfm = entry(ULFM_NM_ABI);
+    MPIR_ERR_CHKANDJUMP1(!ulfm, mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s",
+                         "libulfm.so.0 is of another version than this MPI library's netmod");
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+static int put_card(char **bc_val_p, int *val_max_sz_p)
+{
+    int mpi_errno = MPI_SUCCESS;
+    int rc = MPL_str_add_string_arg(bc_val_p, val_max_sz_p, CARD_KEY, ulfm->card(nm));
+    MPIR_ERR_CHKANDJUMP(rc != MPL_SUCCESS, mpi_errno, MPI_ERR_OTHER, "**buscard");
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+static int ulfm_init(MPIDI_PG_t * pg, int pg_rank, char **bc_val_p, int *val_max_sz_p)
+{
+    int mpi_errno = MPI_SUCCESS;
+    int rc;
+
+    MPIR_Assert(sizeof(vc_area_t) <= sizeof(((MPIDI_VC_t *) 0)->ch.netmod_area));
+    MPIR_Assert(sizeof(req_area_t) <= sizeof(((MPIR_Request *) 0)->ch.netmod_area));
+    MPIR_Process.local_size = host_processes;
+
+    mpi_errno = load_library();
+    MPIR_ERR_CHECK(mpi_errno);
+    rc = ulfm->open(pg_rank, pg->size, host_processes, &nm);
+    if (rc != 0) {
+        /* MPICH's error stack cuts long sentences; this one tells what to do. */
+        fprintf(stderr, "ulfm: rank %d: %s\n", pg_rank, ulfm->last_error());
+        MPIR_ERR_SETANDJUMP1(mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s", ulfm->last_error());
+    }
+    mpi_errno = MPIDI_CH3_PktHandler_Init(handlers, MPIDI_CH3_PKT_END_ALL + 1);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPID_nem_lmt_pkthandler_init(handlers, MPIDI_CH3_PKT_END_ALL + 1);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = put_card(bc_val_p, val_max_sz_p);
+    MPIR_ERR_CHECK(mpi_errno);
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+static int ulfm_get_business_card(int my_rank, char **bc_val_p, int *val_max_sz_p)
+{
+    return put_card(bc_val_p, val_max_sz_p);
+}
+
+static void retry_leaving(int force)
+{
+    int i, kept = 0;
+    for (i = 0; i < n_leaving; i++)
+        if (!ulfm->disconnect(nm, leaving[i], force))
+            leaving[kept++] = leaving[i];
+    n_leaving = kept;
+}
+
+static void unlink_open(MPIDI_VC_t * vc)
+{
+    MPIDI_VC_t **p = &open_head;
+    while (*p && *p != vc)
+        p = &AREA(*p)->next_open;
+    if (*p)
+        *p = AREA(vc)->next_open;
+    AREA(vc)->open = 0;
+}
+
+static void unlink_waiting(MPIDI_VC_t * vc)
+{
+    MPIDI_VC_t **p = &waiting_head;
+    while (*p && *p != vc)
+        p = &AREA(*p)->next_waiting;
+    if (*p)
+        *p = AREA(vc)->next_waiting;
+    AREA(vc)->waiting = 0;
+}
+
+/* Lets go of the sending half; a later send connects anew. */
+static void close_out(MPIDI_VC_t * vc)
+{
+    vc_area_t *area = AREA(vc);
+    if (area->waiting)
+        unlink_waiting(vc);
+    if (!area->out)
+        return;
+    unlink_open(vc);
+    if (!ulfm->disconnect(nm, area->out, n_leaving == 64))
+        leaving[n_leaving++] = area->out;
+    area->out = NULL;
+}
+
+static int ulfm_finalize(void)
+{
+    while (open_head)
+        close_out(open_head);
+    retry_leaving(1);
+    if (nm)
+        ulfm->close(nm);
+    nm = NULL;
+    /* nemesis frees its segment next, which it made as a process alone on its host */
+    MPIR_Process.local_size = 1;
+    return MPI_SUCCESS;
+}
+
+/* ---- connecting --------------------------------------------------------------------------------------------------- */
+
+static int card_of(MPIDI_VC_t * vc, char *card, int size)
+{
+    int mpi_errno = MPI_SUCCESS;
+    char *bc = NULL;
+    int rc, bc_size;
+
+    if (AREA(vc)->card) {
+        MPL_strncpy(card, AREA(vc)->card, size);
+        goto fn_exit;
+    }
+    MPIR_ERR_CHKANDJUMP(!vc->pg, mpi_errno, MPI_ERR_OTHER, "**fail");
+    bc_size = MPIR_pmi_max_val_size();
+    bc = MPL_malloc(bc_size, MPL_MEM_ADDRESS);
+    MPIR_ERR_CHKANDJUMP(!bc, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    mpi_errno = vc->pg->getConnInfo(vc->pg_rank, bc, bc_size, vc->pg);
+    MPIR_ERR_CHECK(mpi_errno);
+    rc = MPL_str_get_string_arg(bc, CARD_KEY, card, size);
+    MPIR_ERR_CHKANDJUMP1(rc != MPL_SUCCESS, mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s",
+                         "the other process does not use the ulfm netmod");
+  fn_exit:
+    MPL_free(bc);
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+static void say_hello(MPIDI_VC_t * vc, hello_t * hello)
+{
+    memset(hello, 0, sizeof *hello);
+    hello->kind = AREA(vc)->hello_kind;
+    hello->rank = MPIDI_Process.my_pg_rank;
+    hello->tag = vc->port_name_tag;
+    hello->connector = AREA(vc)->connector;
+    MPL_strncpy(hello->pg_id, MPIDI_Process.my_pg->id, sizeof hello->pg_id);
+}
+
+/* Makes the sending half. An error means that the other side cannot be reached (any more). */
+static int connect_vc(MPIDI_VC_t * vc)
+{
+    int mpi_errno = MPI_SUCCESS;
+    vc_area_t *area = AREA(vc);
+    char card[256];
+    hello_t hello;
+
+    mpi_errno = card_of(vc, card, sizeof card);
+    MPIR_ERR_CHECK(mpi_errno);
+    say_hello(vc, &hello);
+    MPIR_ERR_CHKANDJUMP2(ulfm->connect(nm, card, &hello, sizeof hello, &area->out) != 0, mpi_errno,
+                         MPIX_ERR_PROC_FAILED, "**comm_fail", "**comm_fail %d %s", vc->pg_rank, ulfm->last_error());
+    area->next_open = open_head;
+    open_head = vc;
+    area->open = 1;
+    if (vc->state == MPIDI_VC_STATE_INACTIVE)
+        MPIDI_CHANGE_VC_STATE(vc, ACTIVE);
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* ---- sending ------------------------------------------------------------------------------------------------------ */
+
+static void enqueue(MPIDI_VC_t * vc, MPIR_Request * sreq)
+{
+    vc_area_t *area = AREA(vc);
+    MPIDI_CH3I_Sendq_enqueue(&area->queue, sreq);
+    if (!area->waiting) {
+        area->waiting = 1;
+        area->next_waiting = waiting_head;
+        waiting_head = vc;
+    }
+}
+
+/* Takes `n` bytes off the front of the request's vectors. */
+static void consume_iov(MPIR_Request * sreq, size_t n)
+{
+    struct iovec *iov = &sreq->dev.iov[sreq->dev.iov_offset];
+    while (sreq->dev.iov_count > 0 && n >= iov->iov_len) {
+        n -= iov->iov_len;
+        ++iov;
+        ++sreq->dev.iov_offset;
+        --sreq->dev.iov_count;
+    }
+    if (n > 0) {
+        iov->iov_base = (char *) iov->iov_base + n;
+        iov->iov_len -= n;
+    }
+}
+
+/* Sends what the request holds as far as there is room. *gone: everything went, and the request is completed. */
+static int advance(MPIDI_VC_t * vc, MPIR_Request * sreq, int *gone)
+{
+    int mpi_errno = MPI_SUCCESS;
+    vc_area_t *area = AREA(vc);
+    req_area_t *req = REQ_AREA(sreq);
+
+    *gone = 0;
+    for (;;) {
+        const struct iovec *iov = &sreq->dev.iov[sreq->dev.iov_offset];
+        ptrdiff_t sent;
+        int complete = 1;
+        if (!req->begun) {
+            sent = ulfm->begin(area->out, &sreq->dev.pending_pkt, req->header_length, iov, sreq->dev.iov_count);
+            if (sent < 0)
+                goto fn_exit;
+            req->begun = 1;
+        } else {
+            sent = ulfm->more(area->out, iov, sreq->dev.iov_count);
+        }
+        consume_iov(sreq, sent);
+        if (sreq->dev.iov_count > 0)
+            goto fn_exit;
+        if (sreq->dev.OnDataAvail) {
+            mpi_errno = sreq->dev.OnDataAvail(vc, sreq, &complete);
+            MPIR_ERR_CHECK(mpi_errno);
+        } else {
+            mpi_errno = MPID_Request_complete(sreq);
+            MPIR_ERR_CHECK(mpi_errno);
+        }
+        if (complete) {
+            *gone = 1;
+            goto fn_exit;
+        }
+        sreq->dev.iov_offset = 0;       /* reloaded: more of the same message */
+    }
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+static int ready_to_send(MPIDI_VC_t * vc)
+{
+    return likely(AREA(vc)->out) ? MPI_SUCCESS : connect_vc(vc);
+}
+
+static int ulfm_iStartContigMsg(MPIDI_VC_t * vc, void *hdr, intptr_t hdr_sz, void *data, intptr_t data_sz,
+                                MPIR_Request ** sreq_ptr)
+{
+    int mpi_errno = MPI_SUCCESS;
+    vc_area_t *area = AREA(vc);
+    struct iovec piece = { data, (size_t) data_sz };
+    ptrdiff_t sent = -1;
+    MPIR_Request *sreq;
+
+    mpi_errno = ready_to_send(vc);
+    MPIR_ERR_CHECK(mpi_errno);
+    *sreq_ptr = NULL;
+    if (!area->queue.head) {
+        sent = ulfm->begin(area->out, hdr, hdr_sz, &piece, data_sz != 0);
+        if (sent == data_sz)
+            goto fn_exit;
+    }
+    sreq = MPIR_Request_create(MPIR_REQUEST_KIND__SEND);
+    MPIR_ERR_CHKANDJUMP(!sreq, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    MPIR_Object_set_ref(sreq, 2);
+    sreq->dev.OnDataAvail = NULL;
+    sreq->ch.vc = vc;
+    MPIR_Memcpy(&sreq->dev.pending_pkt, hdr, hdr_sz);
+    REQ_AREA(sreq)->begun = sent >= 0;
+    REQ_AREA(sreq)->header_length = (int) hdr_sz;
+    if (sent < 0)
+        sent = 0;
+    sreq->dev.iov[0].iov_base = (char *) data + sent;
+    sreq->dev.iov[0].iov_len = data_sz - sent;
+    sreq->dev.iov_offset = 0;
+    sreq->dev.iov_count = data_sz > sent;
+    enqueue(vc, sreq);
+    *sreq_ptr = sreq;
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* The request is the caller's, with its vectors in dev.iov already. */
+static int start_request(MPIDI_VC_t * vc, MPIR_Request * sreq, void *hdr, intptr_t hdr_sz)
+{
+    int mpi_errno = MPI_SUCCESS;
+    int gone = 0;
+
+    mpi_errno = ready_to_send(vc);
+    if (mpi_errno) {
+        /* The request is how the caller learns of it. */
+        sreq->status.MPI_ERROR = mpi_errno;
+        mpi_errno = MPID_Request_complete(sreq);
+        goto fn_exit;
+    }
+    sreq->ch.vc = vc;
+    if ((void *) &sreq->dev.pending_pkt != hdr)
+        MPIR_Memcpy(&sreq->dev.pending_pkt, hdr, hdr_sz);
+    REQ_AREA(sreq)->begun = 0;
+    REQ_AREA(sreq)->header_length = (int) hdr_sz;
+    if (!AREA(vc)->queue.head) {
+        mpi_errno = advance(vc, sreq, &gone);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+    if (!gone)
+        enqueue(vc, sreq);
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+static int ulfm_iSendContig(MPIDI_VC_t * vc, MPIR_Request * sreq, void *hdr, intptr_t hdr_sz, void *data,
+                            intptr_t data_sz)
+{
+    sreq->dev.iov[0].iov_base = data;
+    sreq->dev.iov[0].iov_len = data_sz;
+    sreq->dev.iov_offset = 0;
+    sreq->dev.iov_count = data_sz != 0;
+    return start_request(vc, sreq, hdr, hdr_sz);
+}
+
+static int ulfm_iSendIov(MPIDI_VC_t * vc, MPIR_Request * sreq, void *hdr, intptr_t hdr_sz, struct iovec *iov, int n_iov)
+{
+    MPIR_Assert(n_iov <= MPL_IOV_LIMIT);
+    memmove(sreq->dev.iov, iov, n_iov * sizeof(struct iovec));
+    sreq->dev.iov_offset = 0;
+    sreq->dev.iov_count = n_iov;
+    return start_request(vc, sreq, hdr, hdr_sz);
+}
+
+/* Goes on with a connection's queue. */
+static int nm_flush_vc(MPIDI_VC_t * vc)
+{
+    int mpi_errno = MPI_SUCCESS;
+    vc_area_t *area = AREA(vc);
+
+    while (area->queue.head) {
+        MPIR_Request *sreq = area->queue.head;
+        int gone = 0;
+        mpi_errno = advance(vc, sreq, &gone);
+        MPIR_ERR_CHECK(mpi_errno);
+        if (!gone)
+            goto fn_exit;
+        MPIDI_CH3I_Sendq_dequeue(&area->queue, &sreq);
+    }
+    unlink_waiting(vc);
+    if (area->terminating)
+        mpi_errno = finish_termination(vc);
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* ---- receiving ---------------------------------------------------------------------------------------------------- */
+
+/* A packet of our own to the other side, outside the queue. Best effort: the goodbye of this process says the same. */
+static void send_own(MPIDI_VC_t * vc, int what)
+{
+    own_pkt_t pkt = { OWN_TYPE, what };
+    if (!AREA(vc)->queue.head && ready_to_send(vc) == MPI_SUCCESS)
+        ulfm->begin(AREA(vc)->out, &pkt, sizeof pkt, NULL, 0);
+}
+
+static MPIDI_VC_t *find_connector(uint64_t connector)
+{
+    MPIDI_VC_t *vc = open_head;
+    while (vc && !(AREA(vc)->hello_kind == HELLO_CONNECT && AREA(vc)->connector == connector))
+        vc = AREA(vc)->next_open;
+    return vc;
+}
+
+/* Someone connected to a port name: a temporary connection for MPI_Comm_accept. */
+static int accept_connection(const ulfm_nm_origin * who, const hello_t * hello, MPIDI_VC_t ** vc_p)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_VC_t *vc = MPL_malloc(sizeof(MPIDI_VC_t), MPL_MEM_ADDRESS);
+    MPIR_ERR_CHKANDJUMP(!vc, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    MPIDI_VC_Init(vc, NULL, 0);
+    AREA(vc)->card = MPL_strdup(who->card);
+    AREA(vc)->hello_kind = HELLO_ACCEPT;
+    AREA(vc)->connector = hello->connector;
+    vc->port_name_tag = hello->tag;
+    if (vc->state == MPIDI_VC_STATE_INACTIVE)
+        MPIDI_CHANGE_VC_STATE(vc, ACTIVE);
+    *vc_p = vc;
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* Which connection an origin's frames belong to; NULL when to none that still exists. */
+static int identify(uint32_t origin, MPIDI_VC_t ** vc_p)
+{
+    int mpi_errno = MPI_SUCCESS;
+    ulfm_nm_origin who;
+    hello_t hello;
+    MPIDI_VC_t *vc = NULL;
+    MPIDI_PG_t *pg = NULL;
+
+    *vc_p = NULL;
+    if (ulfm->origin(nm, origin, &who) != 0 || who.hello_length != sizeof hello)
+        goto fn_exit;
+    MPIR_Memcpy(&hello, who.hello, sizeof hello);
+    hello.pg_id[sizeof hello.pg_id - 1] = '\0';
+    switch (hello.kind) {
+        case HELLO_RANK:
+            mpi_errno = MPIDI_PG_Find(hello.pg_id, &pg);
+            MPIR_ERR_CHECK(mpi_errno);
+            if (pg && hello.rank >= 0 && hello.rank < MPIDI_PG_Get_size(pg))
+                MPIDI_PG_Get_vc(pg, hello.rank, &vc);
+            break;
+        case HELLO_CONNECT:
+            mpi_errno = accept_connection(&who, &hello, &vc);
+            MPIR_ERR_CHECK(mpi_errno);
+            break;
+        case HELLO_ACCEPT:
+            vc = find_connector(hello.connector);
+            break;
+        default:
+            break;
+    }
+    if (vc) {
+        AREA(vc)->origin = origin;
+        AREA(vc)->has_origin = 1;
+        ulfm->set_cookie(nm, origin, vc);
+    }
+    *vc_p = vc;
+    if (vc && hello.kind == HELLO_CONNECT) {
+        /* May answer "no such port" at once, hence only now that the connection is complete. */
+        mpi_errno = MPIDI_CH3I_Acceptq_enqueue(vc, hello.tag);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+static int own_packet(MPIDI_VC_t * vc, const own_pkt_t * pkt)
+{
+    /* `closed`: the other side had finished with this connection before our close reached it. */
+    if (pkt->what == OWN_CLOSED && (vc->state == MPIDI_VC_STATE_LOCAL_CLOSE || vc->state == MPIDI_VC_STATE_CLOSE_ACKED))
+        return fail_vc(vc);
+    return MPI_SUCCESS;
+}
+
+static int first_frame(MPIDI_VC_t * vc, const ulfm_nm_frame * frame)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_CH3_Pkt_t *pkt = (MPIDI_CH3_Pkt_t *) frame->header;
+    intptr_t used = frame->length;
+    MPIR_Request *rreq = NULL;
+
+    if (pkt->type == OWN_TYPE)
+        return own_packet(vc, frame->header);
+    if (vc->state == MPIDI_VC_STATE_INACTIVE)
+        MPIDI_CHANGE_VC_STATE(vc, ACTIVE);
+    if (vc->state == MPIDI_VC_STATE_INACTIVE_CLOSED) {
+        AREA(vc)->discard = 1;
+        send_own(vc, OWN_CLOSED);
+        return MPI_SUCCESS;
+    }
+    MPIR_ERR_CHKANDJUMP(pkt->type < 0 || pkt->type >= MPIDI_CH3_PKT_END_ALL || !handlers[pkt->type], mpi_errno,
+                        MPI_ERR_INTERN, "**intern");
+    AREA(vc)->discard = 0;
+    mpi_errno = handlers[pkt->type] (vc, pkt, (void *) frame->data, &used, &rreq);
+    MPIR_ERR_CHECK(mpi_errno);
+    if (!rreq) {
+        AREA(vc)->discard = 1;  /* what may follow belongs to a message that CH3 refused */
+        goto fn_exit;
+    }
+    rreq->dev.iov_offset = 0;
+    vc->ch.recv_active = rreq;
+    if ((size_t) used < frame->length)
+        mpi_errno = MPID_nem_handle_pkt(vc, (char *) frame->data + used, frame->length - used);
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+static int handle_frame(const ulfm_nm_frame * frame)
+{
+    MPIDI_VC_t *vc = frame->cookie;
+    int mpi_errno = MPI_SUCCESS;
+
+    if (unlikely(frame->fresh)) {
+        mpi_errno = identify(frame->origin, &vc);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+    if (unlikely(!vc))
+        goto fn_exit;           /* of a connection that is no more */
+    switch (frame->kind) {
+        case ULFM_NM_FIRST:
+            mpi_errno = first_frame(vc, frame);
+            break;
+        case ULFM_NM_MORE:
+            if (vc->ch.recv_active)
+                mpi_errno = MPID_nem_handle_pkt(vc, (char *) frame->data, frame->length);
+            break;
+        case ULFM_NM_BYE:
+            AREA(vc)->has_origin = 0;
+            break;
+        default:
+            AREA(vc)->has_origin = 0;
+            if (vc->state != MPIDI_VC_STATE_INACTIVE)   /* unused or properly closed: its exit is no failure */
+                mpi_errno = fail_vc(vc);
+            break;
+    }
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* ---- progress ----------------------------------------------------------------------------------------------------- */
+
+/* Connections whose close waits for a process that has gone. Everything it wrote has been read before. */
+static int look_at_closing(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_VC_t *vc, *next;
+    for (vc = open_head; vc; vc = next) {
+        next = AREA(vc)->next_open;
+        int closing = vc->state == MPIDI_VC_STATE_LOCAL_CLOSE || vc->state == MPIDI_VC_STATE_CLOSE_ACKED;
+        if (!closing && !AREA(vc)->waiting)
+            continue;
+        if (!ulfm->listening(AREA(vc)->out)) {
+            ulfm_nm_frame frame;
+            while (ulfm->next(nm, &frame)) {
+                mpi_errno = handle_frame(&frame);
+                ulfm->release(nm, &frame);
+                MPIR_ERR_CHECK(mpi_errno);
+            }
+            closing = vc->state == MPIDI_VC_STATE_LOCAL_CLOSE || vc->state == MPIDI_VC_STATE_CLOSE_ACKED;
+            if (closing || AREA(vc)->waiting)
+                mpi_errno = fail_vc(vc);
+            MPIR_ERR_CHECK(mpi_errno);
+            break;              /* the list may have changed */
+        }
+    }
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* Nothing but a frame can end this wait: two polls in a row found nothing and nothing was completed in between. */
+static int how_to_idle(int in_blocking_poll)
+{
+    int count = MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count);
+    int unchanged = count == progress_seen;
+
+    progress_seen = count;
+    if (MPIR_IS_THREADED)
+        return ULFM_NM_IDLE_THREADED;
+    if (!in_blocking_poll)
+        return ULFM_NM_IDLE_TEST;
+    if (!unchanged || ++empty_polls < 2)
+        return ULFM_NM_IDLE_TEST;
+    return MPID_nem_safe_to_block_recv()? ULFM_NM_IDLE_BLOCK : ULFM_NM_IDLE_WAIT;
+}
+
+static int ulfm_poll(int in_blocking_poll)
+{
+    int mpi_errno = MPI_SUCCESS;
+    ulfm_nm_frame frame;
+    int got;
+
+    got = ulfm->next(nm, &frame);
+    if (got) {
+        int count = MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count);
+        int budget = 16;
+        empty_polls = 0;
+        do {
+            mpi_errno = handle_frame(&frame);
+            ulfm->release(nm, &frame);
+            MPIR_ERR_CHECK(mpi_errno);
+            /* as soon as something is complete the caller wants to know */
+        } while (--budget && count == MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count) &&
+                 ulfm->next(nm, &frame));
+    }
+    if (unlikely(waiting_head)) {
+        MPIDI_VC_t *vc, *next;
+        for (vc = waiting_head; vc; vc = next) {
+            next = AREA(vc)->next_waiting;
+            mpi_errno = nm_flush_vc(vc);
+            MPIR_ERR_CHECK(mpi_errno);
+        }
+    }
+    if (!got) {
+        if (unlikely(n_leaving))
+            retry_leaving(0);
+        if (ulfm->idle(nm, how_to_idle(in_blocking_poll), waiting_head != NULL))
+            mpi_errno = look_at_closing();
+    }
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* ---- virtual connections ------------------------------------------------------------------------------------------ */
+
+static int ulfm_vc_init(MPIDI_VC_t * vc)
+{
+    vc_area_t *area = AREA(vc);
+
+    memset(area, 0, sizeof *area);
+    area->magic = VC_MAGIC;
+    area->hello_kind = HELLO_RANK;
+    vc->ch.iStartContigMsg = ulfm_iStartContigMsg;
+    vc->ch.iSendContig = ulfm_iSendContig;
+    vc->ch.iSendIov = ulfm_iSendIov;
+    /* sendNoncontig_fn keeps CH3's, which ends in iSendContig or iSendIov */
+    vc->ch.recv_active = NULL;
+    vc->ch.lmt_rts_queue.head = vc->ch.lmt_rts_queue.tail = NULL;
+    vc->eager_max_msg_sz = ulfm->eager_limit(nm);
+    return MPI_SUCCESS;
+}
+
+static void forget_vc(MPIDI_VC_t * vc)
+{
+    vc_area_t *area = AREA(vc);
+    close_out(vc);
+    if (area->has_origin)
+        ulfm->set_cookie(nm, area->origin, NULL);
+    area->has_origin = 0;
+}
+
+static int ulfm_vc_destroy(MPIDI_VC_t * vc)
+{
+    vc_area_t *area = AREA(vc);
+    if (area->magic != VC_MAGIC)
+        return MPI_SUCCESS;     /* never came to vc_init */
+    if (nm)
+        forget_vc(vc);
+    MPL_free(area->card);
+    area->card = NULL;
+    area->magic = 0;
+    return MPI_SUCCESS;
+}
+
+static int ulfm_connect_to_root(const char *business_card, MPIDI_VC_t * new_vc)
+{
+    int mpi_errno = MPI_SUCCESS;
+    vc_area_t *area = AREA(new_vc);
+    char card[256];
+    int rc;
+
+    rc = MPL_str_get_string_arg(business_card, CARD_KEY, card, sizeof card);
+    MPIR_ERR_CHKANDJUMP(rc != MPL_SUCCESS, mpi_errno, MPI_ERR_OTHER, "**argstr_missinghost");
+    mpi_errno = MPIDI_GetTagFromPort(business_card, &new_vc->port_name_tag);
+    MPIR_ERR_CHECK(mpi_errno);
+    area->card = MPL_strdup(card);
+    area->hello_kind = HELLO_CONNECT;
+    area->connector = next_connector++;
+    mpi_errno = connect_vc(new_vc);
+    MPIR_ERR_CHECK(mpi_errno);
+    send_own(new_vc, OWN_HELLO);        /* the acceptor learns of us by our first frame */
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* The connection is over: by the close protocol, everything sent; CH3 hears of it once. */
+static int finish_termination(MPIDI_VC_t * vc)
+{
+    AREA(vc)->terminating = 0;
+    close_out(vc);
+    return MPIDI_CH3U_Handle_connection(vc, MPIDI_VC_EVENT_TERMINATED);
+}
+
+/* The other side is gone: what waits for it fails. */
+static int fail_vc(MPIDI_VC_t * vc)
+{
+    int mpi_errno = MPI_SUCCESS;
+    vc_area_t *area = AREA(vc);
+    int error = MPI_SUCCESS;
+
+    /* CH3 takes the news once, and both it and we may have found out */
+    if (vc->state == MPIDI_VC_STATE_MORIBUND || vc->state == MPIDI_VC_STATE_INACTIVE_CLOSED)
+        goto fn_exit;
+    MPIR_ERR_SET1(error, MPIX_ERR_PROC_FAILED, "**comm_fail", "**comm_fail %d", vc->pg_rank);
+    if (area->waiting)
+        unlink_waiting(vc);
+    while (area->queue.head) {
+        MPIR_Request *sreq;
+        MPIDI_CH3I_Sendq_dequeue(&area->queue, &sreq);
+        sreq->status.MPI_ERROR = error;
+        mpi_errno = MPID_Request_complete(sreq);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+    if (vc->ch.recv_active) {
+        MPIR_Request *rreq = vc->ch.recv_active;
+        vc->ch.recv_active = NULL;
+        rreq->status.MPI_ERROR = error;
+        mpi_errno = MPID_Request_complete(rreq);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+    mpi_errno = finish_termination(vc);
+    MPIR_ERR_CHECK(mpi_errno);
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+static int ulfm_vc_terminate(MPIDI_VC_t * vc)
+{
+    if (vc->state != MPIDI_VC_STATE_CLOSED)
+        return fail_vc(vc);
+    if (AREA(vc)->queue.head) {
+        AREA(vc)->terminating = 1;      /* our last packets have to go first; poll does it */
+        return MPI_SUCCESS;
+    }
+    return finish_termination(vc);
+}
+
+static int ulfm_get_ordering(int *ordering)
+{
+    *ordering = 1;
+    return MPI_SUCCESS;
+}
+
+MPID_nem_netmod_funcs_t MPIDI_nem_ulfm_funcs = {
+    .init = ulfm_init,
+    .finalize = ulfm_finalize,
+    .poll = ulfm_poll,
+    .get_business_card = ulfm_get_business_card,
+    .connect_to_root = ulfm_connect_to_root,
+    .vc_init = ulfm_vc_init,
+    .vc_destroy = ulfm_vc_destroy,
+    .vc_terminate = ulfm_vc_terminate,
+    .anysource_iprobe = NULL,
+    .anysource_improbe = NULL,
+    .get_ordering = ulfm_get_ordering,
+};

@@ -1,0 +1,102 @@
+#include "options.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+
+#include <CLI/CLI.hpp>
+#include <ulfm/ulfm.h>
+
+namespace perf {
+namespace {
+
+// "8", "4K", "1M"; throws what CLI11 turns into a message.
+std::size_t read_size(const std::string& text) {
+  char* end = nullptr;
+  const unsigned long long n = std::strtoull(text.c_str(), &end, 10);
+  const std::string unit = end;
+  if (end == text.c_str() || text[0] == '-' || unit.size() > 1) throw CLI::ValidationError("--size", "\"" + text + "\" is no size; needs for example 8, 4K or 1M");
+  if (unit.empty()) return n;
+  switch (unit[0]) {
+    case 'k': case 'K': return n << 10;
+    case 'm': case 'M': return n << 20;
+    case 'g': case 'G': return n << 30;
+    default: throw CLI::ValidationError("--size", "\"" + text + "\": unknown unit; K, M and G are known");
+  }
+}
+
+void read_range(const std::string& text, Options& options) {
+  const std::size_t colon = text.find(':');
+  options.from = read_size(text.substr(0, colon));
+  options.to = colon == std::string::npos ? options.from : read_size(text.substr(colon + 1));
+  if (options.from > options.to)
+    throw CLI::ValidationError("--size", "\"" + text + "\": the first size is larger than the second");
+}
+
+void read_cores(const std::string& text, Options& options) {
+  if (text == "none") {
+    options.bound = false;
+    return;
+  }
+  int a = 0, b = 0, used = 0;
+  if (std::sscanf(text.c_str(), "%d,%d%n", &a, &b, &used) != 2 || static_cast<std::size_t>(used) != text.size() ||
+      a < 0 || b < 0)
+    throw CLI::ValidationError("--bind", "\"" + text + "\": needs two cores such as 0,1, or none");
+  options.bind = {a, b};
+}
+
+}  // namespace
+
+std::vector<std::size_t> Options::sizes() const {
+  std::vector<std::size_t> all;
+  if (from == 0) all.push_back(0);
+  for (std::size_t s = 1; s != 0 && s <= to; s <<= 1)
+    if (s >= from) all.push_back(s);
+  for (const std::size_t end : {from, to})
+    if (std::find(all.begin(), all.end(), end) == all.end()) all.push_back(end);
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+std::size_t Options::iterations_for(std::size_t size) const {
+  if (iterations != 0) return iterations;
+  const std::size_t by_bytes = (std::size_t{1} << 31) / std::max<std::size_t>(size, 1);
+  return std::clamp<std::size_t>(by_bytes, 20, test == "latency" ? 50000 : 20000);
+}
+
+std::optional<int> read_command_line(int argc, char** argv, Options& options) {
+  CLI::App app{"Measures raw ULFM ports between two processes: alone (it forks its peer) or as the first two ranks of a job"};
+  app.set_version_flag("--version", std::string("ulfm_perf ") + ulfm_version());
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.add_subcommand("floor", "round trip of one cache line between two cores: what no message can beat");
+  app.add_subcommand("latency", "one way, half of a ping-pong");
+  app.add_subcommand("bandwidth", "one direction, a window of messages on their way");
+  app.add_subcommand("rate", "messages per second, one direction");
+  std::string size, bind, transport;
+  bool csv = false, json = false;
+  app.add_option("--size", size, "bytes, one size or a range a:b of powers of two; K, M, G");
+  app.add_option("--iterations", options.iterations, "per size; fewer for large sizes when not given");
+  app.add_option("--warmup", options.warmup, "iterations before measuring; a tenth when not given");
+  app.add_option("--window", options.window, "messages on their way (bandwidth, rate)")->check(CLI::Range(1, 65536));
+  app.add_option("--depth", options.depth, "buffers of the port each way; 1 is the original machine")->check(CLI::Range(0, 65536));
+  app.add_option("--bind", bind, "cores of the two sides, such as 0,1; none leaves them free");
+  app.add_option("--transport", transport, "transport to measure");
+  auto* csv_flag = app.add_flag("--csv", csv, "comma-separated values");
+  app.add_flag("--json", json, "one JSON object")->excludes(csv_flag);
+  try {
+    app.parse(argc, argv);
+    options.test = app.get_subcommands().front()->get_name();
+    if (options.test == "rate") options.from = options.to = 8;
+    if (!size.empty()) read_range(size, options);
+    if (!bind.empty()) read_cores(bind, options);
+  } catch (const CLI::ParseError& e) {
+    const int code = app.exit(e);
+    return code == 0 ? 0 : 2;
+  }
+  options.format = json ? Format::json : csv ? Format::csv : Format::table;
+  if (!transport.empty()) setenv("ULFM_TRANSPORT", transport.c_str(), 1);
+  return std::nullopt;
+}
+
+}  // namespace perf

@@ -1,6 +1,7 @@
 #include "base/wait.hpp"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -12,9 +13,14 @@ WaitCounters& wait_counters() noexcept {
 }
 
 int usable_cores() noexcept {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
+  // A launcher binds each process to a core of its own, so one's own mask says little about what the job may use.
+  // The launcher's own mask does: it is the parent, and unbound.
+  int cores = 1;
+  for (const pid_t pid : {pid_t{0}, getppid()}) {
+    cpu_set_t set;
+    if (sched_getaffinity(pid, sizeof set, &set) == 0) cores = std::max(cores, CPU_COUNT(&set));
+  }
+  return cores;
 }
 
 WaitPolicy WaitPolicy::for_processes(int processes) noexcept {

@@ -35,7 +35,7 @@ struct WaitPolicy {
   static WaitPolicy for_processes(int processes) noexcept;
 };
 
-/// Cores the calling process may run on.
+/// Cores this process and the others of its launcher may run on.
 int usable_cores() noexcept;
 
 class Waiter {

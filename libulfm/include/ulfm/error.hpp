@@ -36,7 +36,7 @@ enum class Errc : int {
 /// Name of a code, e.g. "peer_failed".
 ULFM_API const char* name(Errc code) noexcept;
 
-struct Error {
+struct ULFM_API Error {
   Errc code = Errc::ok;
   std::string what;
 

@@ -1,0 +1,206 @@
+// The C interface over nodes and ports.
+
+#include <ulfm/ulfm.h>
+
+#include <array>
+#include <cstdio>
+#include <vector>
+
+#include "api/handles.hpp"
+#include "api/last_error.hpp"
+#include "transport/registry.hpp"
+
+using namespace ulfm;
+
+namespace {
+
+int stale_port() { return report({Errc::stale, "this port handle is not valid: it was closed, or never opened"}); }
+
+int copy_text(const std::string& text, char* to, std::size_t size) {
+  if (text.size() + 1 > size)
+    return report({Errc::too_large, "the buffer of " + std::to_string(size) + " bytes is too small: " +
+                                        std::to_string(text.size() + 1) + " are needed"});
+  std::memcpy(to, text.c_str(), text.size() + 1);
+  return ULFM_OK;
+}
+
+template <typename T>
+int finish(const Result<T>& result) {
+  return result ? ULFM_OK : report(result.error());
+}
+
+int adopt(Result<std::unique_ptr<Node>> node, ulfm_job* job) {
+  if (!node) return report(node.error());
+  auto handle = adopt_node(std::move(*node));
+  if (!handle) return report(handle.error());
+  *job = *handle;
+  return ULFM_OK;
+}
+
+int give_address(Result<std::uint32_t> process, std::uint16_t port, ulfm_address* address) {
+  if (!process) return report(process.error());
+  if (port >= kPortsPerProcess)
+    return report({Errc::invalid, "port " + std::to_string(port) + ": there are ports 0 to 63"});
+  *address = {*process, port, 0};
+  return ULFM_OK;
+}
+
+void give_message(const Arrival& arrival, ulfm_message* message) {
+  *message = {arrival.bytes.data(), arrival.bytes.size(), {arrival.source.process, arrival.source.port, 0},
+              arrival.handle};
+}
+
+thread_local std::string g_text;
+
+}  // namespace
+
+extern "C" {
+
+int ulfm_transport_count(void) { return static_cast<int>(transports().size()); }
+
+const char* ulfm_transport_name(int i) {
+  return i >= 0 && i < ulfm_transport_count() ? transports()[static_cast<std::size_t>(i)]->name : nullptr;
+}
+
+const char* ulfm_transport_unavailable(int i) {
+  if (i < 0 || i >= ulfm_transport_count()) return "there is no such transport";
+  g_text = transports()[static_cast<std::size_t>(i)]->unavailable();
+  return g_text.c_str();
+}
+
+int ulfm_job_join(ulfm_job* job) { return adopt(Node::create(false), job); }
+int ulfm_job_alone(ulfm_job* job) { return adopt(Node::create(true), job); }
+
+int ulfm_job_leave(ulfm_job job) {
+  auto node = disown_node(job);
+  return finish(node);  // the node goes with `node`
+}
+
+int ulfm_job_rank(ulfm_job job) {
+  auto node = node_of(job);
+  return node ? (*node)->rank() : report(node.error());
+}
+
+int ulfm_job_size(ulfm_job job) {
+  auto node = node_of(job);
+  return node ? (*node)->size() : report(node.error());
+}
+
+int ulfm_job_barrier(ulfm_job job) {
+  auto node = node_of(job);
+  return node ? finish((*node)->barrier()) : report(node.error());
+}
+
+int ulfm_job_put(ulfm_job job, const char* key, const char* value) {
+  auto node = node_of(job);
+  return node ? finish((*node)->put(key, value)) : report(node.error());
+}
+
+int ulfm_job_get(ulfm_job job, const char* key, char* value, size_t size) {
+  auto node = node_of(job);
+  if (!node) return report(node.error());
+  auto got = (*node)->get(key);
+  return got ? copy_text(*got, value, size) : report(got.error());
+}
+
+int ulfm_job_card(ulfm_job job, char* card, size_t size) {
+  auto node = node_of(job);
+  return node ? copy_text((*node)->card(), card, size) : report(node.error());
+}
+
+int ulfm_job_address(ulfm_job job, int rank, uint16_t port, ulfm_address* address) {
+  auto node = node_of(job);
+  return node ? give_address((*node)->process_of_rank(rank), port, address) : report(node.error());
+}
+
+int ulfm_job_address_of_card(ulfm_job job, const char* card, uint16_t port, ulfm_address* address) {
+  auto node = node_of(job);
+  return node ? give_address((*node)->process_of_card(card), port, address) : report(node.error());
+}
+
+int ulfm_port_open(ulfm_job job, const ulfm_port_options* options, ulfm_port* port) {
+  const ulfm_port_options defaults{ULFM_ANY_PORT, 0, 0};
+  const ulfm_port_options& o = options != nullptr ? *options : defaults;
+  auto handle = open_port(job, o.number, o.slot_bytes, o.depth);
+  if (!handle) return report(handle.error());
+  *port = *handle;
+  return ULFM_OK;
+}
+
+int ulfm_port_close(ulfm_port port) { return finish(close_port(port)); }
+
+int ulfm_port_number(ulfm_port port) {
+  const OpenPort open = port_of(port);
+  return open.core != nullptr ? open.core->number() : stale_port();
+}
+
+int ulfm_compose(ulfm_port port, size_t size, void** buffer) {
+  const OpenPort open = port_of(port);
+  if (open.core == nullptr) return stale_port();
+  auto span = open.core->compose(size);
+  if (!span) return report(span.error());
+  *buffer = span->data();
+  return ULFM_OK;
+}
+
+int ulfm_post(ulfm_port port, ulfm_address to) {
+  const OpenPort open = port_of(port);
+  return open.core != nullptr ? finish(open.core->post({to.process, to.port})) : stale_port();
+}
+
+int ulfm_discard(ulfm_port port) {
+  const OpenPort open = port_of(port);
+  return open.core != nullptr ? finish(open.core->discard()) : stale_port();
+}
+
+int ulfm_poll(ulfm_port port, ulfm_message* message) {
+  const OpenPort open = port_of(port);
+  if (open.core == nullptr) return stale_port();
+  Arrival arrival;
+  if (!open.core->poll(arrival)) {
+    if (open.node->sends_pending()) open.node->drive();
+    return 0;
+  }
+  give_message(arrival, message);
+  return 1;
+}
+
+int ulfm_wait(ulfm_port port, int64_t timeout_ns, ulfm_message* message) {
+  int which = 0;
+  return ulfm_wait_any(&port, 1, timeout_ns, &which, message);
+}
+
+int ulfm_wait_any(const ulfm_port* ports, int count, int64_t timeout_ns, int* which, ulfm_message* message) {
+  if (count < 1 || count > kPortsPerProcess)
+    return report({Errc::invalid, "waiting for " + std::to_string(count) + " ports: 1 to 64 can be waited for"});
+  std::array<PortCore*, kPortsPerProcess> cores;
+  Node* node = nullptr;
+  for (int i = 0; i < count; ++i) {
+    const OpenPort open = port_of(ports[i]);
+    if (open.core == nullptr) return stale_port();
+    if (node != nullptr && open.node != node)
+      return report({Errc::invalid, "the ports waited for belong to different jobs"});
+    node = open.node;
+    cores[static_cast<std::size_t>(i)] = open.core;
+  }
+  Arrival arrival;
+  auto found = node->wait(std::span(cores.data(), static_cast<std::size_t>(count)),
+                          std::chrono::nanoseconds(timeout_ns), arrival);
+  if (!found) return report(found.error());
+  *which = static_cast<int>(*found);
+  give_message(arrival, message);
+  return 1;
+}
+
+int ulfm_release(ulfm_port port, const ulfm_message* message) {
+  const OpenPort open = port_of(port);
+  return open.core != nullptr ? finish(open.core->release(static_cast<std::uint32_t>(message->handle))) : stale_port();
+}
+
+int ulfm_flush(ulfm_port port, int64_t timeout_ns) {
+  const OpenPort open = port_of(port);
+  return open.core != nullptr ? finish(open.node->flush(*open.core, std::chrono::nanoseconds(timeout_ns)))
+                              : stale_port();
+}
+
+}  // extern "C"

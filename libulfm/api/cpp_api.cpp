@@ -1,0 +1,172 @@
+// The C++ interface: the C one with values, ownership and results.
+
+#include <ulfm/ulfm.hpp>
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "base/wait.hpp"
+
+namespace ulfm {
+namespace {
+
+// The last failure of the C interface as a value.
+tl::unexpected<Error> failure(int code) { return fail(static_cast<Errc>(-code), ulfm_last_error()); }
+
+Result<void> finish(int code) {
+  if (code < 0) return failure(code);
+  return {};
+}
+
+}  // namespace
+
+Outgoing& Outgoing::operator=(Outgoing&& other) noexcept {
+  std::swap(port_, other.port_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Outgoing::~Outgoing() {
+  if (port_ != 0) ulfm_discard(port_);
+}
+
+Incoming& Incoming::operator=(Incoming&& other) noexcept {
+  std::swap(port_, other.port_);
+  std::swap(message_, other.message_);
+  return *this;
+}
+
+Incoming::~Incoming() {
+  if (port_ != 0) ulfm_release(port_, &message_);
+}
+
+Port& Port::operator=(Port&& other) noexcept {
+  std::swap(handle_, other.handle_);
+  return *this;
+}
+
+Port::~Port() {
+  if (handle_ != 0) ulfm_port_close(handle_);
+}
+
+std::uint16_t Port::number() const noexcept {
+  const int n = ulfm_port_number(handle_);
+  return n < 0 ? any_port : static_cast<std::uint16_t>(n);
+}
+
+Result<Outgoing> Port::compose(std::size_t bytes) {
+  void* buffer = nullptr;
+  if (const int rc = ulfm_compose(handle_, bytes, &buffer); rc < 0) return failure(rc);
+  return Outgoing(handle_, {static_cast<std::byte*>(buffer), bytes});
+}
+
+Result<void> Port::post(Outgoing&& message, Address to) {
+  if (message.port_ != handle_) return fail(Errc::invalid, "the message was composed in another port");
+  const int rc = ulfm_post(handle_, to);
+  if (rc < 0) return failure(rc);  // the buffer is given back when `message` dies
+  message.port_ = 0;
+  return {};
+}
+
+Result<void> Port::send(std::span<const std::byte> bytes, Address to, std::chrono::nanoseconds limit) {
+  auto out = compose(bytes.size());
+  if (!out && out.error().code == Errc::full) {
+    // One buffer is enough, but all of them leave in order, so this waits for no more than it must.
+    if (auto flushed = flush(limit); !flushed) return flushed;
+    out = compose(bytes.size());
+  }
+  if (!out) return fail(out.error());
+  if (!bytes.empty()) std::memcpy(out->bytes().data(), bytes.data(), bytes.size());
+  return post(std::move(*out), to);
+}
+
+Result<std::optional<Incoming>> Port::poll() {
+  ulfm_message message;
+  const int rc = ulfm_poll(handle_, &message);
+  if (rc < 0) return failure(rc);
+  if (rc == 0) return std::optional<Incoming>{};
+  return std::optional<Incoming>(Incoming(handle_, message));
+}
+
+Result<Incoming> Port::wait(std::chrono::nanoseconds limit) {
+  ulfm_message message;
+  if (const int rc = ulfm_wait(handle_, limit.count(), &message); rc < 0) return failure(rc);
+  return Incoming(handle_, message);
+}
+
+Result<std::pair<std::size_t, Incoming>> Port::wait_any(std::span<Port* const> ports, std::chrono::nanoseconds limit) {
+  std::array<ulfm_port, 64> handles{};
+  if (ports.size() > handles.size()) return fail(Errc::invalid, "at most 64 ports can be waited for");
+  for (std::size_t i = 0; i < ports.size(); ++i) handles[i] = ports[i]->handle_;
+  ulfm_message message;
+  int which = 0;
+  const int rc = ulfm_wait_any(handles.data(), static_cast<int>(ports.size()), limit.count(), &which, &message);
+  if (rc < 0) return failure(rc);
+  const auto index = static_cast<std::size_t>(which);
+  return std::pair<std::size_t, Incoming>(index, Incoming(ports[index]->handle_, message));
+}
+
+Result<void> Port::flush(std::chrono::nanoseconds limit) { return finish(ulfm_flush(handle_, limit.count())); }
+Result<void> Port::close() { return finish(ulfm_port_close(std::exchange(handle_, 0))); }
+
+Result<Job> Job::join() {
+  ulfm_job job = 0;
+  if (const int rc = ulfm_job_join(&job); rc < 0) return failure(rc);
+  return Job(job);
+}
+
+Result<Job> Job::alone() {
+  ulfm_job job = 0;
+  if (const int rc = ulfm_job_alone(&job); rc < 0) return failure(rc);
+  return Job(job);
+}
+
+Job& Job::operator=(Job&& other) noexcept {
+  std::swap(handle_, other.handle_);
+  return *this;
+}
+
+Job::~Job() {
+  if (handle_ != 0) ulfm_job_leave(handle_);
+}
+
+int Job::rank() const noexcept { return ulfm_job_rank(handle_); }
+int Job::size() const noexcept { return ulfm_job_size(handle_); }
+Result<void> Job::barrier() { return finish(ulfm_job_barrier(handle_)); }
+
+Result<void> Job::put(const std::string& key, const std::string& value) {
+  return finish(ulfm_job_put(handle_, key.c_str(), value.c_str()));
+}
+
+Result<std::string> Job::get(const std::string& key) {
+  std::array<char, 4096> value;
+  if (const int rc = ulfm_job_get(handle_, key.c_str(), value.data(), value.size()); rc < 0) return failure(rc);
+  return std::string(value.data());
+}
+
+std::string Job::card() const {
+  std::array<char, 256> card;
+  return ulfm_job_card(handle_, card.data(), card.size()) == 0 ? card.data() : "";
+}
+
+Result<Port> Job::open_port(const PortOptions& options) {
+  const ulfm_port_options o{options.number, options.slot_bytes, options.depth};
+  ulfm_port port = 0;
+  if (const int rc = ulfm_port_open(handle_, &o, &port); rc < 0) return failure(rc);
+  return Port(port);
+}
+
+Result<Address> Job::address(int rank, std::uint16_t port) {
+  Address address;
+  if (const int rc = ulfm_job_address(handle_, rank, port, &address); rc < 0) return failure(rc);
+  return address;
+}
+
+Result<Address> Job::address_of_card(const std::string& card, std::uint16_t port) {
+  Address address;
+  if (const int rc = ulfm_job_address_of_card(handle_, card.c_str(), port, &address); rc < 0) return failure(rc);
+  return address;
+}
+
+}  // namespace ulfm

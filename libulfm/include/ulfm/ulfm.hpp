@@ -1,0 +1,135 @@
+// ULFM, user-level fast message: the C++ interface.
+//
+//   auto job  = ulfm::Job::join().value();                          // rank, size, key-value exchange
+//   auto port = job.open_port({.slot_bytes = 4096, .depth = 64}).value();
+//   auto out  = port.compose(n).value();                            // a span inside the send buffer
+//   fill(out.bytes());
+//   port.post(std::move(out), job.address(peer, 7).value());        // pushes the port number; never blocks
+//   if (auto in = port.poll().value()) use(in->bytes());            // in place; released when `in` dies
+//
+// Errors are values (ulfm::Result<T>, a tl::expected). A job and its ports may be used from several threads, each port
+// by one thread at a time. Handles are cheap to move; using a port after it was closed is Errc::stale.
+//
+// Source of the design: Zhou et al., "A fast message passing mechanism at user level for cluster computing" (1999).
+#pragma once
+
+#include <ulfm/error.hpp>
+#include <ulfm/ulfm.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace ulfm {
+
+class Node;
+
+/// Where a port is.
+using Address = ulfm_address;
+
+inline constexpr std::uint16_t any_port = ULFM_ANY_PORT;
+inline constexpr std::chrono::nanoseconds forever{-1};
+
+struct PortOptions {
+  std::uint16_t number = any_port;  ///< 0..63, or a free one
+  std::uint32_t slot_bytes = 0;     ///< size of one buffer; 0: the setting ULFM_SLOT
+  std::uint32_t depth = 0;          ///< buffers each way; 1 is the original machine; 0: the setting ULFM_DEPTH
+};
+
+/// A send buffer being composed. Dies unsent unless posted.
+class ULFM_API Outgoing {
+ public:
+  Outgoing(Outgoing&& other) noexcept { *this = std::move(other); }
+  Outgoing& operator=(Outgoing&& other) noexcept;
+  ~Outgoing();
+  std::span<std::byte> bytes() const noexcept { return bytes_; }
+
+ private:
+  friend class Port;
+  Outgoing(ulfm_port port, std::span<std::byte> bytes) : port_(port), bytes_(bytes) {}
+  ulfm_port port_ = 0;
+  std::span<std::byte> bytes_;
+};
+
+/// A message in a receive buffer, read in place. Released when it dies.
+class ULFM_API Incoming {
+ public:
+  Incoming(Incoming&& other) noexcept { *this = std::move(other); }
+  Incoming& operator=(Incoming&& other) noexcept;
+  ~Incoming();
+  std::span<const std::byte> bytes() const noexcept {
+    return {static_cast<const std::byte*>(message_.bytes), message_.size};
+  }
+  Address source() const noexcept { return message_.source; }
+
+ private:
+  friend class Port;
+  Incoming(ulfm_port port, const ulfm_message& message) : port_(port), message_(message) {}
+  ulfm_port port_ = 0;
+  ulfm_message message_{};
+};
+
+/// A uport of this process. Closed when it dies.
+class ULFM_API Port {
+ public:
+  Port(Port&& other) noexcept { *this = std::move(other); }
+  Port& operator=(Port&& other) noexcept;
+  ~Port();
+
+  std::uint16_t number() const noexcept;
+  /// A send buffer of that many bytes. Errc::full while all are on their way, Errc::busy while one is being composed.
+  Result<Outgoing> compose(std::size_t bytes);
+  /// Tags the buffer and pushes the port number into the send queue.
+  Result<void> post(Outgoing&& message, Address to);
+  /// compose, copy and post in one; waits for a send buffer for up to `limit`.
+  Result<void> send(std::span<const std::byte> bytes, Address to, std::chrono::nanoseconds limit = forever);
+
+  /// The next message, if there is one.
+  Result<std::optional<Incoming>> poll();
+  /// Waits for it. Errc::timed_out; Errc::peer_failed once for each process that died with a connection to this port.
+  Result<Incoming> wait(std::chrono::nanoseconds limit = forever);
+  /// Waits for a message at any of these ports; returns which and the message.
+  static Result<std::pair<std::size_t, Incoming>> wait_any(std::span<Port* const> ports,
+                                                           std::chrono::nanoseconds limit = forever);
+  /// Waits until everything posted has left.
+  Result<void> flush(std::chrono::nanoseconds limit = forever);
+  Result<void> close();
+
+ private:
+  friend class Job;
+  explicit Port(ulfm_port handle) : handle_(handle) {}
+  ulfm_port handle_ = 0;
+};
+
+/// Membership in a job. Leaves when it dies; its ports are closed then.
+class ULFM_API Job {
+ public:
+  /// The job this process was launched in; alone when it was not launched.
+  static Result<Job> join();
+  /// Alone in any case.
+  static Result<Job> alone();
+  Job(Job&& other) noexcept { *this = std::move(other); }
+  Job& operator=(Job&& other) noexcept;
+  ~Job();
+
+  int rank() const noexcept;
+  int size() const noexcept;
+  Result<void> barrier();
+  Result<void> put(const std::string& key, const std::string& value);
+  Result<std::string> get(const std::string& key);
+  std::string card() const;
+  Result<Port> open_port(const PortOptions& options = {});
+  Result<Address> address(int rank, std::uint16_t port);
+  Result<Address> address_of_card(const std::string& card, std::uint16_t port);
+
+ private:
+  explicit Job(ulfm_job handle) : handle_(handle) {}
+  ulfm_job handle_ = 0;
+};
+
+}  // namespace ulfm

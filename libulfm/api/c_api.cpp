@@ -194,7 +194,7 @@ int ulfm_wait_any(const ulfm_port* ports, int count, int64_t timeout_ns, int* wh
 
 int ulfm_release(ulfm_port port, const ulfm_message* message) {
   const OpenPort open = port_of(port);
-  return open.core != nullptr ? finish(open.core->release(static_cast<std::uint32_t>(message->handle))) : stale_port();
+  return open.core != nullptr ? finish(open.core->release(message->handle)) : stale_port();
 }
 
 int ulfm_flush(ulfm_port port, int64_t timeout_ns) {

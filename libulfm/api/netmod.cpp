@@ -21,6 +21,8 @@ namespace {
 constexpr std::uint16_t kMpiPort = 1;
 // Looks for closed and dead peers cost system calls: at most so often, however long the wait.
 constexpr std::uint32_t kLookTurns = 1024;
+constexpr std::uint32_t kLingerTurns = 64;
+constexpr std::uint32_t kLingerSpins = 32;  // a policy with fewer spins is one of shared cores
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
 }  // namespace
 
@@ -200,22 +202,24 @@ void park(ulfm_nm* nm, std::chrono::nanoseconds limit) {
   bell.sleep(limit);
 }
 
-bool look_around(ulfm_nm* nm) {
+int look_around(ulfm_nm* nm) {
   const auto now = std::chrono::steady_clock::now();
-  if (now - nm->looked < kLookEvery) return false;
+  if (now - nm->looked < kLookEvery) return 0;
   nm->looked = now;
   nm->dead = nm->inlet->find_dead();
-  return true;
+  return ULFM_NM_LOOK;
 }
 
 int nm_idle(ulfm_nm* nm, int how, int sends_waiting) {
-  const bool look = ++nm->idle_turns % kLookTurns == 0 && look_around(nm);
+  const int look = ++nm->idle_turns % kLookTurns == 0 ? look_around(nm) : 0;
   if (how == ULFM_NM_IDLE_TEST || how == ULFM_NM_IDLE_THREADED) {
     // The caller has its own loop, which may be a busy one: let others have the core from time to time.
-    const std::uint32_t every = nm->policy.spins < 32 ? 16 : 1024;
+    const std::uint32_t every = nm->policy.spins < kLingerSpins ? 16 : 1024;
     if (nm->idle_turns % every == 0) yield_now();
     return look;
   }
+  // With a core of one's own the answer is best awaited here, a look at a time; without one, not at all.
+  if (nm->policy.spins >= kLingerSpins && nm->inlet->linger(kLingerTurns)) return ULFM_NM_ARRIVED;
   if (!nm->waiter.step()) return look;
   if (how == ULFM_NM_IDLE_WAIT || sends_waiting) {
     // Something else may end this wait without ringing.

@@ -73,7 +73,7 @@ class LaneProducer {
     if (head_.position() - consumed_ >= memory_.count && !refresh(head_.position() - memory_.count + 1)) return false;
     Cell& cell = memory_.cells[head_.index()];
     if (fits_inline(header_length, length)) {
-      std::memcpy(cell.bytes, header, header_length);
+      if (header_length != 0) std::memcpy(cell.bytes, header, header_length);
       if (length != 0) data.copy(cell.bytes + header_length, length);
       cell.offset = 0;
     } else if (!place_body(cell, header, header_length, data, length)) {
@@ -117,7 +117,7 @@ class LaneProducer {
     if (header_length > kInline) {
       std::memcpy(body, header, header_length);
       body += (header_length + 7) & ~std::size_t{7};
-    } else {
+    } else if (header_length != 0) {
       std::memcpy(cell.bytes, header, header_length);
     }
     data.copy(body, length);
@@ -269,6 +269,11 @@ class OpenProducer {
         continue;
       }
       seen = memory_.tail->load(std::memory_order_acquire);
+      if (seen == t && Word::unpack(expected).lap == lap_of(t + memory_.count, memory_.count)) {
+        // Taken, read and released already: the claimer died before it moved the tail. Do it for it.
+        memory_.tail->compare_exchange_strong(seen, t + 1, std::memory_order_release);
+        seen = memory_.tail->load(std::memory_order_acquire);
+      }
       if (seen == t) return false;  // the consumer has not released the slot: full
       t = seen;
     }
@@ -278,7 +283,7 @@ class OpenProducer {
             std::size_t header_length, Gather& data, std::size_t length) const noexcept {
     Cell& cell = memory_.cell(position);
     std::byte* body = memory_.body(position);
-    std::memcpy(header_length > kInline ? body : cell.bytes, header, header_length);
+    if (header_length != 0) std::memcpy(header_length > kInline ? body : cell.bytes, header, header_length);
     std::byte* to = fits_inline(header_length, length) ? cell.bytes + header_length
                                                        : body + body_bytes(header_length, 0);
     if (length != 0) data.copy(to, length);

@@ -13,6 +13,8 @@
 namespace ulfm {
 namespace {
 
+constexpr std::size_t kPage = 4096;
+
 std::size_t memory_available() {
   std::ifstream in("/proc/meminfo");
   std::string key;
@@ -54,6 +56,7 @@ std::string human_bytes(std::size_t bytes) {
 }
 
 Result<Segment> Segment::create(const std::string& label, std::size_t reserve) {
+  reserve = (reserve + kPage - 1) / kPage * kPage;
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < reserve)
     return fail(out_of_memory(reserve, EFBIG));  // ftruncate would raise SIGXFSZ instead of failing
@@ -110,9 +113,8 @@ Result<void> Segment::commit(std::size_t offset, std::size_t bytes) {
   if (offset > size_ || bytes > size_ - offset)
     return fail(Errc::too_large, "segment piece [" + std::to_string(offset) + ", +" + std::to_string(bytes) +
                                      ") lies outside its " + human_bytes(size_));
-  const std::size_t page = 4096;
-  const std::size_t from = offset / page * page;
-  const std::size_t length = (offset + bytes + page - 1) / page * page - from;
+  const std::size_t from = offset / kPage * kPage;
+  const std::size_t length = (offset + bytes + kPage - 1) / kPage * kPage - from;
   int result = 0;
   do {
     result = fd_ >= 0 ? fallocate(fd_, 0, static_cast<off_t>(from), static_cast<off_t>(length))

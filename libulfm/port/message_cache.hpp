@@ -10,7 +10,7 @@
 #include <memory>
 #include <span>
 
-#include "base/counters.hpp"
+#include "port/address.hpp"
 
 namespace ulfm {
 
@@ -27,7 +27,7 @@ inline HeapBytes allocate_bytes(std::size_t n) noexcept {
 struct CachedMessage {
   HeapBytes bytes;
   std::size_t size = 0;
-  std::uint32_t source = 0;
+  PortAddress source;
 };
 
 class MessageCache {
@@ -44,7 +44,7 @@ class MessageCache {
   }
 
   /// Takes a copy. False, with nothing taken, without room or memory.
-  bool add(std::span<const std::byte> bytes, std::uint32_t source) {
+  bool add(std::span<const std::byte> bytes, PortAddress source) {
     if (!has_room(bytes.size())) return false;
     HeapBytes copy = allocate_bytes(bytes.size());
     if (!copy) return false;

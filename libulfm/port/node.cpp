@@ -50,9 +50,9 @@ Result<std::unique_ptr<Node>> Node::create(bool alone) {
 }
 
 Node::~Node() {
-  if (config_.flag("STATS")) report_statistics();
   for (std::uint16_t i = 0; i < kPortsPerProcess; ++i)
     if (table_[i]) (void)close(i);
+  if (config_.flag("STATS")) report_statistics();
   if (pmi_) (void)pmi_->finalize();
 }
 
@@ -119,16 +119,18 @@ Result<PortCore*> Node::open(std::uint16_t number, std::uint32_t slot_bytes, std
   }
   PortGeometry geometry = PortGeometry::from(config_);
   const bool original = depth == 1;
+  if (depth > 32768 || slot_bytes > (1u << 20))
+    return fail(Errc::too_large, "a port of " + std::to_string(depth) + " buffers of " + std::to_string(slot_bytes) +
+                                     " bytes: at most 32768 of 1 MB (a message may be longer than a buffer)");
   // The application's sizes are of its data; the cell and the message header come on top.
   if (slot_bytes != 0) geometry.slot_bytes = static_cast<std::uint32_t>(slot_bytes + sizeof(Cell) + kMessageHeader);
-  if (depth != 0) geometry.depth = depth;
+  const std::uint32_t buffers = depth != 0 ? depth : geometry.depth;
+  // Held messages occupy slots: there are twice as many, so that others can still arrive (and go to the cache).
+  geometry.depth = 2 * buffers;
   if (original) geometry.lanes = 0;  // the machine of the paper: one buffer each way, for whoever comes
-  if (geometry.depth > 65536 || geometry.slot_bytes > (1u << 21))
-    return fail(Errc::too_large, "a port of " + std::to_string(geometry.depth) + " buffers of " +
-                                     std::to_string(slot_bytes) + " bytes: at most 65536 of 2 MB");
   auto inlet = transport_->open(number, geometry);
   if (!inlet) return fail(inlet.error());
-  auto port = std::make_unique<PortCore>(*this, number, std::move(*inlet), geometry.depth, geometry.slot_bytes,
+  auto port = std::make_unique<PortCore>(*this, number, std::move(*inlet), buffers, geometry.slot_bytes,
                                          static_cast<std::size_t>(config_.number("CACHE")));
   std::lock_guard interface(interface_lock_);  // the interface reads the table
   table_[number] = std::move(port);
@@ -139,9 +141,14 @@ Result<void> Node::close(std::uint16_t number) {
   PortCore* port = this->port(number);
   if (port == nullptr) return fail(Errc::stale, "port " + std::to_string(number) + " is not open");
   // Posted messages leave first; a peer that never reads them must not hold us for ever.
-  (void)flush(*port, std::chrono::seconds(10));
+  const auto until = Clock::now() + std::chrono::seconds(10);
+  auto flushed = flush(*port, std::chrono::seconds(10));
+  while (!flushed && flushed.error().code == Errc::peer_failed && Clock::now() < until)
+    flushed = flush(*port, until - Clock::now());
   std::scoped_lock both(table_lock_, interface_lock_);
   port->part();
+  if (config_.flag("STATS"))
+    closed_statistics_ += statistics_text("rank " + std::to_string(rank()), descriptor_->name, number, port->counters());
   table_[number].reset();
   return {};
 }
@@ -187,12 +194,12 @@ void Node::drive() {
 
 void Node::park(std::span<PortCore* const> ports, std::chrono::nanoseconds left) {
   for (PortCore* port : ports) port->inlet().doorbell().arm();
-  bool something = sends_pending();
+  bool something = false;
   for (PortCore* port : ports) something = something || port->inlet().anything();
   auto limit = left.count() < 0 ? policy_.park_limit : std::min<std::chrono::nanoseconds>(left, policy_.park_limit);
   // Room at a destination rings no bell, and neither does the second of several ports: short naps then.
   if (sends_pending() || ports.size() > 1) limit = std::min<std::chrono::nanoseconds>(limit, std::chrono::milliseconds(1));
-  if (!something || sends_pending()) {
+  if (!something) {
     wait_counters().count(Rung::park);
     ports.front()->inlet().doorbell().sleep(limit);
   }
@@ -268,10 +275,7 @@ std::string wait_statistics_text(const std::string& who) {
 
 void Node::report_statistics() {
   const std::string who = "rank " + std::to_string(rank());
-  std::string text;
-  for (std::uint16_t i = 0; i < kPortsPerProcess; ++i)
-    if (table_[i]) text += statistics_text(who, descriptor_->name, i, table_[i]->counters());
-  text += wait_statistics_text(who);
+  const std::string text = closed_statistics_ + wait_statistics_text(who);
   // One write, so that the lines of several processes do not mix.
   (void)!write(STDERR_FILENO, text.data(), text.size());
 }

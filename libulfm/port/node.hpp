@@ -69,6 +69,7 @@ class Node {
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Pmi> pmi_;
 
+  std::string closed_statistics_;
   std::mutex table_lock_;
   std::array<std::unique_ptr<PortCore>, kPortsPerProcess> table_;
   std::mutex interface_lock_;

@@ -79,30 +79,48 @@ Result<void> PortCore::connect(PortAddress to) {
   return {};
 }
 
+// The outlet to an address, made anew when the port there was closed since; nullptr when it cannot be reached.
+Outlet* PortCore::outlet_for(PortAddress to) {
+  const std::uint64_t key = to.key();
+  if (key == last_key_ && !last_outlet_->port_closed()) return last_outlet_;
+  last_key_ = ~std::uint64_t{0};
+  auto it = outlets_.find(key);
+  if (it != outlets_.end() && it->second->port_closed()) {
+    outlets_.erase(it);
+    if (!connect(to)) return nullptr;
+    it = outlets_.find(key);
+  }
+  if (it == outlets_.end()) return nullptr;
+  last_key_ = key;
+  last_outlet_ = it->second.get();
+  return last_outlet_;
+}
+
+void PortCore::undeliverable(const SendBuffer& buffer, const std::string& why) {
+  note_failure(Errc::peer_failed, why + "; a message of " + std::to_string(buffer.size) + " bytes from port " +
+                                      std::to_string(number_) + " to its port " + std::to_string(buffer.to.port) +
+                                      " is lost");
+  outlets_.erase(buffer.to.key());
+  last_key_ = ~std::uint64_t{0};
+}
+
 bool PortCore::transmit() {
   SendBuffer& buffer = send_[transmit_at_];
-  const std::uint64_t key = buffer.to.key();
-  if (key != last_key_) {
-    const auto it = outlets_.find(key);
-    last_outlet_ = it == outlets_.end() ? nullptr : it->second.get();
-    last_key_ = key;
-  }
   if (!sending_) {
     sender_ = FrameSender(buffer.bytes.get(), buffer.size);
     sending_ = true;
     stalled_since_ = {};
+    if (outlet_for(buffer.to) == nullptr) {
+      undeliverable(buffer, "the destination has closed its port or ended");
+    }
   }
-  if (last_outlet_ != nullptr && !sender_.advance(*last_outlet_)) {
+  if (last_key_ == buffer.to.key() && !sender_.advance(*last_outlet_)) {
     const auto now = std::chrono::steady_clock::now();
     if (stalled_since_ == std::chrono::steady_clock::time_point{}) stalled_since_ = now;
     if (now - stalled_since_ < kLookAfter) return false;
     stalled_since_ = now;
     if (last_outlet_->peer_listening()) return false;
-    note_failure(Errc::peer_failed, "process " + std::to_string(last_outlet_->peer_pid()) +
-                                        " died; a message from port " + std::to_string(number_) + " to its port " +
-                                        std::to_string(buffer.to.port) + " is lost");
-    outlets_.erase(key);
-    last_key_ = ~std::uint64_t{0};
+    undeliverable(buffer, "process " + std::to_string(last_outlet_->peer_pid()) + " died or closed its port");
   }
   sending_ = false;
   if (buffer.capacity > (std::size_t{1} << 20)) buffer.bytes.reset();  // no hoarding of what one large message took
@@ -134,7 +152,8 @@ void PortCore::hand_out(Arrival& arrival, ReceiveBuffer& buffer, std::span<const
                         PortAddress source) {
   buffer.tag.set();
   ++held_;
-  arrival = {bytes, source, static_cast<std::uint32_t>(&buffer - receive_.data())};
+  ++buffer.use;
+  arrival = {bytes, source, std::uint64_t{buffer.use} << 32 | static_cast<std::uint64_t>(&buffer - receive_.data())};
   counters_.received_messages.add();
   counters_.received_bytes.add(bytes.size());
 }
@@ -150,7 +169,7 @@ bool PortCore::poll(Arrival& arrival) {
     counters_.cache_hits.add();
     buffer->heap = std::move(message.bytes);
     buffer->in_slot = false;
-    hand_out(arrival, *buffer, {buffer->heap.get(), message.size}, origins_[message.source].source);
+    hand_out(arrival, *buffer, {buffer->heap.get(), message.size}, message.source);
     return true;
   }
   Taken taken;
@@ -166,10 +185,11 @@ bool PortCore::poll(Arrival& arrival) {
   return true;
 }
 
-Result<void> PortCore::release(std::uint32_t handle) {
-  if (handle >= receive_.size() || !receive_[handle].tag.clear())
+Result<void> PortCore::release(std::uint64_t handle) {
+  const std::size_t index = handle & 0xffffffff;
+  if (index >= receive_.size() || receive_[index].use != handle >> 32 || !receive_[index].tag.clear())
     return fail(Errc::stale, "port " + std::to_string(number_) + ": this message was released before");
-  ReceiveBuffer& buffer = receive_[handle];
+  ReceiveBuffer& buffer = receive_[index];
   if (buffer.in_slot) inlet_->release(buffer.frame);
   else buffer.heap.reset();
   --held_;
@@ -183,7 +203,7 @@ void PortCore::absorb() {
     Taken taken;
     if (!take_message(taken)) return;
     if (taken.in_slot) {
-      const bool added = cache_.add({taken.frame.data, taken.frame.length}, taken.frame.origin);
+      const bool added = cache_.add({taken.frame.data, taken.frame.length}, taken.source);
       inlet_->release(taken.frame);
       if (!added) return note_failure(Errc::no_memory, "no memory to keep an arrived message; it is lost");
     } else {
@@ -253,7 +273,7 @@ bool PortCore::handle(const Frame& frame, Taken& taken) {
   if (step != FrameReader::Step::completes) return false;
   taken.in_slot = false;
   taken.source = origin.source;
-  taken.whole = {std::move(origin.partial), origin.reader.total(), frame.origin};
+  taken.whole = {std::move(origin.partial), origin.reader.total(), origin.source};
   return true;
 }
 
@@ -270,12 +290,19 @@ void PortCore::look_for_dead() {
   if (dead >= 0) lose(static_cast<std::uint32_t>(dead), "died");
 }
 
-void PortCore::note_failure(Errc code, std::string what) { failures_.push_back({code, std::move(what)}); }
+void PortCore::note_failure(Errc code, std::string what) {
+  std::lock_guard lock(failures_lock_);
+  failures_.push_back({code, std::move(what)});
+  failure_count_.fetch_add(1, std::memory_order_release);
+}
 
 bool PortCore::take_failure(Error& error) {
-  if (failures_.empty()) return false;
+  if (failure_count_.load(std::memory_order_acquire) == 0) return false;
+  std::lock_guard lock(failures_lock_);
   error = std::move(failures_.front());
   failures_.pop_front();
+  failure_count_.fetch_sub(1, std::memory_order_relaxed);
+  posted_key_ = ~std::uint64_t{0};  // the next post looks whether its destination is still there
   return true;
 }
 

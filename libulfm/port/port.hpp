@@ -10,12 +10,14 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "base/counters.hpp"
 #include "base/error.hpp"
+#include "port/address.hpp"
 #include "port/message_cache.hpp"
 #include "port/tag.hpp"
 #include "proto/framing.hpp"
@@ -25,18 +27,11 @@ namespace ulfm {
 
 class Node;
 
-/// Where a port is: a process known to this node (its index there) and a port number.
-struct PortAddress {
-  std::uint32_t process = 0;
-  std::uint16_t port = 0;
-  std::uint64_t key() const noexcept { return std::uint64_t{process} << 16 | port; }
-};
-
 /// A message handed to the application.
 struct Arrival {
   std::span<const std::byte> bytes;
   PortAddress source;
-  std::uint32_t handle = 0;  ///< receive buffer it occupies
+  std::uint64_t handle = 0;  ///< receive buffer it occupies, and which of its uses
 };
 
 class PortCore {
@@ -53,7 +48,7 @@ class PortCore {
   Result<void> post(PortAddress to);
   Result<void> discard();
   bool poll(Arrival& arrival);
-  Result<void> release(std::uint32_t handle);
+  Result<void> release(std::uint64_t handle);
   bool all_sent() const noexcept { return unsent_.load(std::memory_order_acquire) == 0; }
 
   /// Moves arrivals to the message cache so that their senders can go on; for a process that sends and does not read.
@@ -85,7 +80,8 @@ class PortCore {
   };
   struct ReceiveBuffer {
     Tag tag;
-    bool in_slot = false;  ///< in the transport's slot; otherwise in `heap`
+    bool in_slot = false;   ///< in the transport's slot; otherwise in `heap`
+    std::uint32_t use = 0;  ///< counts its messages, so that a handle cannot mean a later one
     Frame frame;
     HeapBytes heap;
   };
@@ -110,6 +106,8 @@ class PortCore {
   void hand_out(Arrival& arrival, ReceiveBuffer& buffer, std::span<const std::byte> bytes, PortAddress source);
   ReceiveBuffer* free_receive_buffer();
   void note_failure(Errc code, std::string what);
+  Outlet* outlet_for(PortAddress to);
+  void undeliverable(const SendBuffer& buffer, const std::string& why);
 
   Node& node_;
   std::uint16_t number_;
@@ -134,7 +132,9 @@ class PortCore {
   std::uint32_t receive_at_ = 0;
   std::vector<Origin> origins_;
   MessageCache cache_;
+  std::mutex failures_lock_;  // the interface may be another thread
   std::deque<Error> failures_;
+  std::atomic<std::uint32_t> failure_count_{0};
 };
 
 }  // namespace ulfm

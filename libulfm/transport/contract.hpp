@@ -60,12 +60,15 @@ class Inlet {
   /// Takes the next frame, from any sender; frames of one sender come in order. The bytes stay until release().
   /// Errc::protocol in `broken_origin()` when a sender wrote nonsense; that sender is cut off.
   virtual bool next(Frame& frame) = 0;
+  /// Looks `turns` times at the likeliest places; true as soon as a frame is there. For waits with a core to spare.
+  virtual bool linger(std::uint32_t turns) = 0;
   /// Gives a frame's room back to its sender. Any order.
   virtual void release(const Frame& frame) = 0;
 
   /// About the sender of a frame. nullptr-like (pid 0) when the origin is not connected.
   virtual OriginInfo origin(std::uint32_t index) const = 0;
-  /// Drops what belongs to an origin that said bye (after its last frame was released) or died.
+  /// Drops what belongs to an origin that said bye or died. Frames of it that are still held stay valid until they
+  /// are released.
   virtual void forget(std::uint32_t index) = 0;
 
   /// True when a frame is there, looked for at every source. Call between Doorbell::arm and sleep.
@@ -95,6 +98,8 @@ class Outlet {
 
   /// The receiving process still runs and has not closed the port. Costs a system call or two.
   virtual bool peer_listening() const = 0;
+  /// The receiving port has been closed, as far as that can be told for nothing. It may be open anew: connect again.
+  virtual bool port_closed() const = 0;
   virtual pid_t peer_pid() const = 0;
 
   /// Says that nothing more will come. False when there was no room for it; try again or let the peer find out.

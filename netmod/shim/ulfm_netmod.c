@@ -676,8 +676,9 @@ static int ulfm_poll(int in_blocking_poll)
 {
     int mpi_errno = MPI_SUCCESS;
     ulfm_nm_frame frame;
-    int got;
+    int got, news;
 
+  again:
     got = ulfm->next(nm, &frame);
     if (got) {
         int count = MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count);
@@ -702,7 +703,10 @@ static int ulfm_poll(int in_blocking_poll)
     if (!got) {
         if (unlikely(n_leaving))
             retry_leaving(0);
-        if (ulfm->idle(nm, how_to_idle(in_blocking_poll), waiting_head != NULL))
+        news = ulfm->idle(nm, how_to_idle(in_blocking_poll), waiting_head != NULL);
+        if (news == ULFM_NM_ARRIVED)
+            goto again;
+        if (unlikely(news == ULFM_NM_LOOK))
             mpi_errno = look_at_closing();
     }
   fn_exit:

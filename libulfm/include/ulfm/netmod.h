@@ -50,6 +50,8 @@ enum {
   ULFM_NM_IDLE_BLOCK = 3     /* nothing but this port can end the wait: may sleep */
 };
 
+enum { ULFM_NM_LOOK = 1, ULFM_NM_ARRIVED = 2 };
+
 typedef struct ulfm_nm_api {
   uint32_t abi;
   const char *version;
@@ -82,7 +84,8 @@ typedef struct ulfm_nm_api {
   int (*origin)(ulfm_nm *nm, uint32_t index, ulfm_nm_origin *origin);
   void (*set_cookie)(ulfm_nm *nm, uint32_t index, void *cookie);
 
-  /* A turn without result. 1 now and then, when it is time to look for closed and dead peers. */
+  /* A turn without result. ULFM_NM_LOOK now and then, when it is time to look for closed and dead peers;
+   * ULFM_NM_ARRIVED when a frame came meanwhile; else 0. */
   int (*idle)(ulfm_nm *nm, int how, int sends_waiting);
 } ulfm_nm_api;
 

@@ -53,6 +53,18 @@ bool DirectInlet::next(Frame& frame) {
   return false;
 }
 
+bool DirectInlet::linger(std::uint32_t turns) {
+  if (active_.empty()) {
+    for (; turns != 0; --turns)
+      if (open_.ready()) return true;
+    return false;
+  }
+  const LaneConsumer& hot = lanes_[active_[hot_]]->consumer;
+  for (; turns != 0; --turns)
+    if (hot.ready() || open_.ready()) return true;
+  return false;
+}
+
 bool DirectInlet::next_in_lane(std::uint32_t index, Frame& frame) {
   const std::uint32_t slot = active_[index];
   Lane& lane = *lanes_[slot];
@@ -63,7 +75,10 @@ bool DirectInlet::next_in_lane(std::uint32_t index, Frame& frame) {
   }
   frame.source = slot;
   frame.fresh = false;
-  if (peek == Peek::frame && frame.origin == lane.origin) return true;
+  if (peek == Peek::frame && frame.origin == lane.origin) {
+    ++lane.held;
+    return true;
+  }
   cut_off(lane.origin);
   return false;
 }
@@ -125,9 +140,11 @@ bool DirectInlet::accept_lane(const Frame& frame) {
 void DirectInlet::release(const Frame& frame) {
   if (frame.source == kOpenSource) {
     open_.release(frame);
-  } else if (frame.source < lanes_.size() && lanes_[frame.source] && lanes_[frame.source]->origin == frame.origin) {
-    lanes_[frame.source]->consumer.release(frame);
+    return;
   }
+  Lane& lane = *lanes_[frame.source];
+  lane.consumer.release(frame);
+  if (--lane.held == 0 && lane.leaving) drop_lane(frame.source);
 }
 
 OriginInfo DirectInlet::origin(std::uint32_t index) const {
@@ -139,36 +156,42 @@ OriginInfo DirectInlet::origin(std::uint32_t index) const {
 
 void DirectInlet::forget(std::uint32_t index) {
   if (index >= origins_.size() || !origins_[index].connected) return;
-  drop_lane(index);
+  const std::int32_t slot = origins_[index].lane;
   origins_[index] = Origin{};
+  if (slot < 0) return free_record(index);
+  deactivate(slot);
+  Lane& lane = *lanes_[static_cast<std::size_t>(slot)];
+  lane.leaving = true;
+  if (lane.held == 0) drop_lane(static_cast<std::uint32_t>(slot));
+}
+
+void DirectInlet::deactivate(std::int32_t slot) {
+  std::erase(active_, static_cast<std::uint32_t>(slot));
+  hot_ = sweep_ = 0;
+}
+
+void DirectInlet::free_record(std::uint32_t index) {
   PeerRecord& record = peer_record(segment_.base(), layout_, index);
   record.state.store(PeerState::free, std::memory_order_release);  // pairs with the claim in connect()
   header().peers_freed.fetch_add(1, std::memory_order_release);
 }
 
-void DirectInlet::drop_lane(std::uint32_t index) {
-  const std::int32_t slot = origins_[index].lane;
-  if (slot < 0) return;
-  const std::uint32_t number = lanes_[static_cast<std::size_t>(slot)]->number;
-  lanes_[static_cast<std::size_t>(slot)].reset();
-  std::erase(active_, static_cast<std::uint32_t>(slot));
-  hot_ = sweep_ = 0;
-  origins_[index].lane = -1;
+void DirectInlet::drop_lane(std::uint32_t slot) {
+  const std::uint32_t number = lanes_[slot]->number;
+  const std::uint32_t origin = lanes_[slot]->origin;
+  lanes_[slot].reset();
   // The next owner starts at position 0 of zeroed memory.
   segment_.decommit(layout_.lanes + number * layout_.lane_size, layout_.lane_size);
   LaneControl& control = lane_control(segment_.base(), layout_, number);
   control.consumed.store(0, std::memory_order_relaxed);
   control.owner.store(0, std::memory_order_release);  // pairs with the claim in DirectOutlet::claim_lane
   header().lanes_freed.fetch_add(1, std::memory_order_release);
+  free_record(origin);
 }
 
 void DirectInlet::cut_off(std::uint32_t index) {
   if (index >= origins_.size()) return;
-  // Its lane keeps its memory: frames in the application's hands may still point into it.
-  if (const std::int32_t slot = origins_[index].lane; slot >= 0) {
-    std::erase(active_, static_cast<std::uint32_t>(slot));
-    hot_ = sweep_ = 0;
-  }
+  if (origins_[index].lane >= 0) deactivate(origins_[index].lane);
   origins_[index].cut_off = true;
   broken_ = index;
 }

@@ -17,6 +17,7 @@ class DirectInlet final : public Inlet {
   ~DirectInlet() override;
 
   bool next(Frame& frame) override;
+  bool linger(std::uint32_t turns) override;
   void release(const Frame& frame) override;
   OriginInfo origin(std::uint32_t index) const override;
   void forget(std::uint32_t index) override;
@@ -33,6 +34,8 @@ class DirectInlet final : public Inlet {
     LaneConsumer consumer;
     std::uint32_t number = 0;
     std::uint32_t origin = 0;
+    std::uint32_t held = 0;  ///< frames taken and not released
+    bool leaving = false;    ///< forgotten; goes with the last held frame
   };
   struct Origin {
     bool connected = false;
@@ -49,7 +52,9 @@ class DirectInlet final : public Inlet {
   bool adopt(Frame& frame);
   bool accept_lane(const Frame& frame);
   void cut_off(std::uint32_t origin);
-  void drop_lane(std::uint32_t origin);
+  void drop_lane(std::uint32_t slot);
+  void free_record(std::uint32_t origin);
+  void deactivate(std::int32_t slot);
 
   PortGeometry geometry_;
   Layout layout_;

@@ -4,6 +4,10 @@
 #include <cstdio>
 
 namespace ulfm::direct {
+namespace {
+// A cell, the largest header there can be, and a line of data: anything smaller could not carry some frame.
+constexpr std::uint32_t kLeastSlot = sizeof(Cell) + 256 + kLine;
+}  // namespace
 
 std::string encode(const Card& card) {
   char text[100];
@@ -27,7 +31,7 @@ Result<Card> decode(std::string_view text) {
 PortGeometry normalised(PortGeometry g) {
   const auto power = [](std::uint32_t n, std::uint32_t least) { return std::bit_ceil(std::max(n, least)); };
   g.depth = power(g.depth, 1);
-  g.slot_bytes = static_cast<std::uint32_t>(up_to(std::max<std::uint32_t>(g.slot_bytes, 2 * kLine), kLine));
+  g.slot_bytes = static_cast<std::uint32_t>(up_to(std::max<std::uint32_t>(g.slot_bytes, kLeastSlot), kLine));
   g.lane_cells = power(g.lane_cells, 8);
   // A frame cut for a slot must fit a lane too, for the sender may get its lane in between.
   g.lane_bytes = power(std::max(g.lane_bytes, 4 * g.slot_bytes), 4096);
@@ -39,7 +43,7 @@ PortGeometry normalised(PortGeometry g) {
 }
 
 bool is_sane(const PortGeometry& g) {
-  return std::has_single_bit(g.depth) && g.depth <= 65536 && g.slot_bytes % kLine == 0 && g.slot_bytes >= 2 * kLine &&
+  return std::has_single_bit(g.depth) && g.depth <= 65536 && g.slot_bytes % kLine == 0 && g.slot_bytes >= kLeastSlot &&
          g.slot_bytes <= (1u << 21) && std::has_single_bit(g.lane_cells) && g.lane_cells <= 65536 &&
          std::has_single_bit(g.lane_bytes) && g.lane_bytes <= (1u << 26) && g.lanes <= 4096 &&
          g.max_frame <= g.lane_bytes / 4 && g.peers >= 2 && g.peers <= 65536;

@@ -86,7 +86,7 @@ Result<void> DirectOutlet::introduce(const Card& from, std::uint16_t from_port, 
   record.card = from;
   record.port = from_port;
   record.hello_length = static_cast<std::uint16_t>(hello.size());
-  std::memcpy(record.hello, hello.data(), hello.size());
+  if (!hello.empty()) std::memcpy(record.hello, hello.data(), hello.size());
   record.state.store(PeerState::ready, std::memory_order_release);  // pairs with DirectInlet::adopt
   return {};
 }
@@ -171,9 +171,11 @@ std::size_t DirectOutlet::max_frame(std::size_t head) const {
   return geometry_.max_frame;
 }
 
+bool DirectOutlet::port_closed() const { return header().closed.load(std::memory_order_acquire) != 0; }
+
 bool DirectOutlet::peer_listening() const {
   // Acquire pairs with the close: what the peer sent before it closed is visible to whoever sees it closed.
-  return header().closed.load(std::memory_order_acquire) == 0 && is_alive(peer_.pid, peer_.started);
+  return !port_closed() && is_alive(peer_.pid, peer_.started);
 }
 
 bool DirectOutlet::bye() {

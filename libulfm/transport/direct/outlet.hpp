@@ -15,6 +15,7 @@ class DirectOutlet final : public Outlet {
   bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) override;
   std::size_t max_frame(std::size_t header) const override;
   bool peer_listening() const override;
+  bool port_closed() const override;
   pid_t peer_pid() const override { return peer_.pid; }
   bool bye() override;
 

@@ -1,0 +1,155 @@
+#!/usr/bin/env bash
+# What ulfmrun answers to wrong command lines and to programs that cannot run: exit codes and sentences. No MPI traffic.
+set -uo pipefail
+: "${ULFM_STAGE:?stage folder}"
+stage=$(cd "$ULFM_STAGE" && pwd -P) || exit 1
+ulfmrun=$stage/bin/ulfmrun
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch" || exit 1
+unset "${!ULFM_@}" LD_LIBRARY_PATH LD_PRELOAD
+failures=0
+
+fail() {
+    echo "FAIL $1: $2"
+    sed 's/^/     | /' err | head -n 5
+    failures=$((failures + 1))
+}
+
+# refused CODE PATTERN ARGUMENTS...: that exit code, nothing on stdout, one sentence on stderr that matches.
+refused() {
+    local want=$1 pattern=$2 code
+    shift 2
+    timeout 60 "$ulfmrun" "$@" </dev/null >out 2>err
+    code=$?
+    if ((code != want)); then
+        fail "ulfmrun $*" "exit code $code, wanted $want"
+    elif [[ -s out ]]; then
+        fail "ulfmrun $*" "something on standard output"
+    elif ! head -n 1 err | grep -q "^ulfmrun: .*$pattern"; then
+        fail "ulfmrun $*" "no line like 'ulfmrun: ... $pattern'"
+    else
+        echo "ok   ulfmrun $* -> $code"
+    fi
+}
+
+# accepted CODE PATTERN ARGUMENTS...: that exit code, and standard output matches.
+accepted() {
+    local want=$1 pattern=$2 code
+    shift 2
+    timeout 60 "$ulfmrun" "$@" </dev/null >out 2>err
+    code=$?
+    if ((code != want)); then
+        fail "ulfmrun $*" "exit code $code, wanted $want"
+    elif [[ -n $pattern ]] && ! grep -q -e "$pattern" out; then
+        fail "ulfmrun $*" "no line like '$pattern' on standard output"
+    else
+        echo "ok   ulfmrun $* -> $code"
+    fi
+}
+
+make_files() {
+    echo 'int f(void) { return 0; }' >library.c
+    echo 'int f(void); int main(void) { return f(); }' >program.c
+    # A program linked with an empty library of that name: all that is read is the name.
+    local name
+    for name in libmpi.so.40 libmpich.so.10 libmpich.so.12 libmpi.so.12; do
+        mkdir -p "$name.d"
+        gcc -shared -fPIC "-Wl,-soname,$name" library.c -o "$name.d/$name"
+        gcc program.c "$name.d/$name" -o "needs_$name"
+    done
+    gcc program.c libmpich.so.12.d/libmpich.so.12 -Wl,--disable-new-dtags "-Wl,-rpath,\$ORIGIN/libmpich.so.12.d" -o with_rpath
+    gcc program.c libmpich.so.12.d/libmpich.so.12 -Wl,--enable-new-dtags "-Wl,-rpath,\$ORIGIN/libmpich.so.12.d" -o with_runpath
+    # Open MPI 1.10: our library's name, its own symbols.
+    echo 'int ompi_mpi_comm_world; int f(void) { return 0; }' >ompi.c
+    echo 'extern int ompi_mpi_comm_world; int f(void); int main(void) { return f() + ompi_mpi_comm_world; }' >uses_ompi.c
+    gcc -shared -fPIC -Wl,-soname,libmpi.so.12 ompi.c -o libold.so
+    gcc -fPIC uses_ompi.c ./libold.so -o needs_old_open_mpi
+    gcc -c program.c -o object.o
+    cp needs_libmpi.so.12 class32 && printf '\1' | dd of=class32 bs=1 seek=4 conv=notrunc status=none
+    cp needs_libmpi.so.12 machine && printf '\x16\0' | dd of=machine bs=1 seek=18 conv=notrunc status=none
+    head -c 100 needs_libmpi.so.12 >short
+    head -c 300 /dev/zero >zeros
+    printf '#!/bin/sh\nexit 7\n' >script
+    printf 'echo plain text\n' >text
+    echo hello >not_executable
+    mkdir -p folder
+    chmod +x object.o class32 machine short zeros script text
+}
+
+make_files || exit 1
+need='a number of processes, 1 or more; found'
+
+refused 2 'a program is needed'
+refused 2 'a program is needed' -n 2
+refused 2 'a program is needed' -n 1 : hostname
+refused 2 'a program is needed' -n 1 hostname :
+grep -q '^usage: ulfmrun' err || fail "missing program" "no usage line"
+refused 2 "-n needs $need \"0\"" -n 0 hostname
+refused 2 "-n needs $need \"-3\"" -n -3 hostname
+refused 2 "-np needs $need \"two\"" -np two hostname
+refused 2 "-n needs $need \"2x\"" -n=2x hostname
+refused 2 "-n needs $need \"99999999999\"" -n 99999999999 hostname
+refused 2 "-n needs $need \"0\"" -n 1 hostname : -n 0 hostname
+refused 2 '-n needs a value' -n
+refused 2 '-hosts needs a value' -hosts
+
+refused 2 'no transport "drect"; the nearest is direct; there is: auto, direct' --transport drect -n 2 hostname
+refused 2 'no transport "qqqqqqqq"; there is: auto' --transport=qqqqqqqq -n 2 hostname
+for planned in ofi xswitch dcm pcie pointdesign; do
+    refused 2 "transport $planned is not available in this version" --transport "$planned" -n 2 hostname
+done
+refused 2 'option=value is needed' --transport direct,fast -n 2 hostname
+refused 2 '--transport needs' --transport= hostname
+ULFM_TRANSPORT=drect refused 2 'ULFM_TRANSPORT: there is no transport "drect"' -n 1 hostname
+refused 2 'transport direct has no topology' --transport direct --topology cube:3 -n 8 hostname
+refused 2 'has no topology' --topology=cube:3 -n 8 hostname
+refused 2 'transport direct has no links' --transport=direct --fault link:3 -n 8 hostname
+refused 2 'the nearest is --transport' --transprot direct -n 1 hostname
+refused 2 'the nearest is --stats' -stats -n 1 hostname
+refused 2 'takes no value' --stats=1 -n 1 hostname
+refused 2 'a readable TOML file is needed' --config "$scratch/absent.toml" -n 1 hostname
+
+refused 127 'in no directory of PATH' -n 2 no-such-program-anywhere
+refused 127 'write ./with_rpath' -n 2 with_rpath
+refused 127 'No such file' -n 2 ./absent
+refused 127 'No such file' -n 1 hostname : -n 1 ./absent
+refused 126 'is a directory' -n 1 ./folder
+refused 126 'not executable' -n 1 ./not_executable
+refused 126 'Exec format error' -n 1 ./zeros
+refused 126 'Exec format error: the ELF file is damaged' -n 1 ./short
+refused 126 'a 32-bit program' -n 1 ./class32
+refused 126 'built for another machine' -n 1 ./machine
+refused 126 'not a program but an object' -n 1 ./object.o
+refused 126 'built for Open MPI (needs libmpi.so.40); ULFM runs MPICH-ABI programs' -n 1 ./needs_libmpi.so.40
+refused 126 'built for Open MPI (needs libmpi.so.12)' -n 1 ./needs_old_open_mpi
+refused 126 'built for another MPICH (needs libmpich.so.10)' -n 1 ./needs_libmpich.so.10
+
+accepted 0 '^usage: ulfmrun' --help
+accepted 0 '^ulfmrun (ULFM) [0-9]' --version
+accepted 7 '' -n 1 ./script
+accepted 7 '' -genvnone -n 1 ./script
+accepted 0 'plain text' -n 1 ./text
+accepted 0 'echoed' -n 2 echo echoed
+accepted 0 'second' -n 1 echo first : -n 1 echo second
+accepted 0 "^LD_LIBRARY_PATH=$stage/lib$" --dry-run -n 2 ./needs_libmpich.so.12
+accepted 0 '^ULFM_STATS=1$' --dry-run --stats -n 2 hostname
+accepted 0 "^ULFM_TRACE=$scratch/t.json$" --dry-run --trace t.json -n 2 hostname
+accepted 0 '^ULFM_TRANSPORT=direct$' --dry-run --transport=direct -n 2 hostname
+accepted 0 '^MPIR_CVAR_NEMESIS_NETMOD=ulfm$' --dry-run -n 2 hostname
+accepted 0 "LD_LIBRARY_PATH $stage/lib:/else -l hostname" --dry-run -genv LD_LIBRARY_PATH=/else -l hostname
+accepted 0 '-bind-to rr -ppn 2 -n 2 hostname -n 0' --dry-run -bind-to rr -ppn=2 -n 2 hostname -n 0
+
+# The path built into a program: DT_RPATH wins over LD_LIBRARY_PATH, DT_RUNPATH does not.
+accepted 0 "^LD_PRELOAD=$stage/lib/libmpi.so.12$" --dry-run -n 1 ./with_rpath
+grep -q 'names its own MPI' err || fail "DT_RPATH" "not said"
+accepted 0 '^LD_LIBRARY_PATH=' --dry-run -n 1 ./with_runpath
+grep -q LD_PRELOAD out && fail "DT_RUNPATH" "preloads without need"
+
+# Programs without MPI get the environment too, and the launcher's own words are left to it.
+accepted 0 "^$stage/lib" -n 1 printenv LD_LIBRARY_PATH
+accepted 0 '^ulfm$' -genvnone -n 1 /usr/bin/printenv MPIR_CVAR_NEMESIS_NETMOD
+accepted 0 'HYDRA build details' -info
+
+echo "$failures failures"
+exit $((failures > 0))

@@ -1,0 +1,138 @@
+// ulfmrun: runs any MPICH-ABI program over ULFM.
+//
+// It finds the installation it belongs to, checks the command line and the programs, arranges that the ranks
+// load this installation's MPI library, and becomes mpiexec.
+#include <ulfm/ulfm.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "failure.hpp"
+#include "options.hpp"
+#include "program.hpp"
+#include "transports.hpp"
+
+namespace fs = std::filesystem;
+using namespace ulfmrun;
+
+namespace {
+
+struct Stage {
+  fs::path mpiexec, libraries;
+};
+
+Stage find_stage() {
+  const fs::path prefix = fs::read_symlink("/proc/self/exe").parent_path().parent_path();
+  Stage stage{prefix / "bin/mpiexec", prefix / "lib"};
+  for (const auto& needed : {stage.mpiexec, stage.libraries / "libmpi.so.12"}) {
+    if (access(needed.c_str(), R_OK) != 0)
+      fail(kInstallation, "needs " + needed.string() + " beside it: " + std::strerror(errno) +
+                              "; run the ulfmrun of a complete build/stage or of an installation");
+  }
+  return stage;
+}
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+void check_settings(const CommandLine& line) {
+  const std::string inherited = environment("ULFM_TRANSPORT");
+  const std::string transport = line.transport.value_or(inherited.empty() ? "auto" : inherited);
+  check_transport(transport, line.transport ? "--transport" : "ULFM_TRANSPORT");
+  if (line.topology) check_emulated(transport, "--topology");
+  if (line.fault) check_emulated(transport, "--fault");
+}
+
+std::string joined(const std::string& first, const std::string& rest, char separator) {
+  return rest.empty() ? first : first + separator + rest;
+}
+
+/// What the ranks get, beyond what they inherit.
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+Variables rank_variables(const CommandLine& line, const Stage& stage) {
+  Variables variables = line.settings;
+  variables.emplace_back("MPIR_CVAR_NEMESIS_NETMOD", "ulfm");
+  // A program linked with another MPICH's libmpich.so.12 finds ours first.
+  variables.emplace_back("LD_LIBRARY_PATH", joined(stage.libraries, environment("LD_LIBRARY_PATH"), ':'));
+  for (const auto& program : line.programs) {
+    const Inspection found = inspect(program, stage.libraries, line.elsewhere);
+    if (found.preload.empty()) continue;
+    std::fprintf(stderr, "ulfmrun: %s\n", found.remark.c_str());
+    if (variables.back().first != "LD_PRELOAD")
+      variables.emplace_back("LD_PRELOAD", joined(found.preload, environment("LD_PRELOAD"), ':'));
+  }
+  return variables;
+}
+
+/// mpiexec's command. Variables go in as -genv, not in mpiexec's own environment: -genvnone and -genvlist
+/// must not take them away, remote hosts must get them, and mpiexec and its launcher must not be touched by
+/// them.
+std::vector<std::string> mpiexec_command(const CommandLine& line, const Stage& stage,
+                                         const Variables& variables) {
+  std::vector<std::string> command = {stage.mpiexec};
+  for (const auto& [name, value] : variables) command.insert(command.end(), {"-genv", name, value});
+  std::vector<std::string> arguments = line.arguments;
+  for (const std::size_t i : line.library_paths) arguments[i] = joined(stage.libraries, arguments[i], ':');
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return command;
+}
+
+std::string quoted(const std::string& word) {
+  static constexpr const char* plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+int print(const std::vector<std::string>& command, const Variables& variables) {
+  for (const auto& [name, value] : variables) std::printf("%s=%s\n", name.c_str(), quoted(value).c_str());
+  std::string text;
+  for (const auto& word : command) text += (text.empty() ? "" : " ") + quoted(word);
+  std::printf("%s\n", text.c_str());
+  return 0;
+}
+
+[[noreturn]] void become(const std::vector<std::string>& command) {
+  std::vector<char*> argv;
+  for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  execv(argv[0], argv.data());
+  fail(kInstallation, command.front() + ": " + std::strerror(errno));
+}
+
+int run(const std::vector<std::string>& words) {
+  const CommandLine line = parse_command_line(words);
+  if (line.help) return std::fputs(help_text().c_str(), stdout) < 0;
+  if (line.version) return std::printf("ulfmrun (ULFM) %s\n", ulfm_version()) < 0;
+  check_settings(line);
+  const Stage stage = find_stage();
+  const Variables variables = rank_variables(line, stage);
+  const auto command = mpiexec_command(line, stage, variables);
+  if (line.dry_run) return print(command, variables);
+  become(command);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run({argv + 1, argv + argc});
+  } catch (const Failure& failure) {
+    std::fprintf(stderr, "ulfmrun: %s\n", failure.text.c_str());
+    return failure.code;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "ulfmrun: %s\n", error.what());
+    return kInstallation;
+  }
+}

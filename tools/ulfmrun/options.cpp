@@ -1,0 +1,304 @@
+#include "options.hpp"
+
+#include <strings.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+
+#include "failure.hpp"
+#include "nearest.hpp"
+#include "transports.hpp"
+
+namespace ulfmrun {
+
+const char* const kUsageLine =
+    "usage: ulfmrun [options] -n N PROGRAM [arguments] [: -n M PROGRAM [arguments]]...";
+
+namespace {
+
+/// What an option of mpiexec means to ulfmrun, beyond being passed on.
+enum class Meaning { none, count, hosts, directory, environment, informs, config_file };
+
+struct HydraOption {
+  const char* name;
+  int values;
+  Meaning meaning = Meaning::none;
+};
+
+// Hydra matches names without regard to case and to the number of dashes; so does the search below.
+// From the match table of MPICH 4.0's src/pm/hydra/ui/mpich/utils.c.
+constexpr HydraOption kHydra[] = {
+    {"n", 1, Meaning::count},
+    {"np", 1, Meaning::count},
+    {"genv", 2, Meaning::environment},
+    {"env", 2, Meaning::environment},
+    {"genvlist", 1},
+    {"envlist", 1},
+    {"genvnone", 0},
+    {"genvall", 0},
+    {"envnone", 0},
+    {"envall", 0},
+    {"f", 1, Meaning::hosts},
+    {"hostfile", 1, Meaning::hosts},
+    {"machinefile", 1, Meaning::hosts},
+    {"machine", 1, Meaning::hosts},
+    {"machines", 1, Meaning::hosts},
+    {"machinelist", 1, Meaning::hosts},
+    {"host", 1, Meaning::hosts},
+    {"hosts", 1, Meaning::hosts},
+    {"hostlist", 1, Meaning::hosts},
+    {"rmk", 1, Meaning::hosts},
+    {"configfile", 1, Meaning::config_file},
+    {"wdir", 1, Meaning::directory},
+    {"ppn", 1},
+    {"profile", 0},
+    {"output-from", 1},
+    {"prepend-rank", 0},
+    {"l", 0},
+    {"prepend-pattern", 1},
+    {"outfile-pattern", 1},
+    {"errfile-pattern", 1},
+    {"outfile", 1},
+    {"errfile", 1},
+    {"launcher", 1},
+    {"launcher-exec", 1},
+    {"bootstrap", 1},
+    {"bootstrap-exec", 1},
+    {"enable-x", 0},
+    {"disable-x", 0},
+    {"topolib", 1},
+    {"binding", 1},
+    {"bind-to", 1},
+    {"map-by", 1},
+    {"membind", 1},
+    {"demux", 1},
+    {"verbose", 0},
+    {"v", 0},
+    {"debug", 0},
+    {"info", 0, Meaning::informs},
+    {"version", 0, Meaning::informs},
+    {"help", 0, Meaning::informs},
+    {"print-all-exitcodes", 0},
+    {"iface", 1},
+    {"nameserver", 1},
+    {"disable-auto-cleanup", 0},
+    {"dac", 0},
+    {"enable-auto-cleanup", 0},
+    {"disable-hostname-propagation", 0},
+    {"enable-hostname-propagation", 0},
+    {"order-nodes", 1},
+    {"localhost", 1},
+    {"usize", 1},
+    {"pmi-port", 0},
+    {"skip-launch-node", 0},
+    {"gpus-per-proc", 1},
+    {"g", 1},
+};
+
+struct OwnOption {
+  const char* name;      ///< with its two dashes
+  const char* value;     ///< how the help calls the value; nullptr when there is none
+  const char* variable;  ///< what it sets; nullptr when it is not a setting
+  const char* help;
+};
+
+constexpr OwnOption kOwn[] = {
+    {"--transport", "NAME[,OPTION=VALUE...]", "ULFM_TRANSPORT", "transport that carries the messages"},
+    {"--topology", "SHAPE[:SIZES]", "ULFM_TOPOLOGY", "shape of an emulated interconnect"},
+    {"--fault", "LIST", "ULFM_FAULT", "faults to inject into an emulated interconnect"},
+    {"--stats", nullptr, "ULFM_STATS", "print counters on standard error when the job ends"},
+    {"--trace", "FILE", "ULFM_TRACE", "record messages in FILE"},
+    {"--config", "FILE", "ULFM_CONFIG", "TOML file with settings"},
+    {"--dry-run", nullptr, nullptr, "print the command and what it adds to the environment, and run nothing"},
+    {"--help", nullptr, nullptr, "this text; mpiexec's own options: ulfmrun -help"},
+    {"--version", nullptr, nullptr, "version of ULFM; mpiexec's own: ulfmrun -version"},
+};
+
+const OwnOption* own_option(std::string_view name) {
+  const auto* found =
+      std::find_if(std::begin(kOwn), std::end(kOwn), [&](const auto& o) { return name == o.name; });
+  return found == std::end(kOwn) ? nullptr : found;
+}
+
+const HydraOption* hydra_option(const std::string& name) {
+  const std::size_t start = name.find_first_not_of('-');
+  if (start == std::string::npos) return nullptr;
+  for (const auto& option : kHydra) {
+    if (strcasecmp(name.c_str() + start, option.name) == 0) return &option;
+  }
+  return nullptr;
+}
+
+bool asks_for_help(const std::string& word) { return word == "-h" || word == "-help" || word == "--help"; }
+
+void check_count(const std::string& option, const std::string& text) {
+  int count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc{} || end != text.data() + text.size() || count < 1)
+    fail(kUsage, option + " needs a number of processes, 1 or more; found \"" + text + "\"");
+}
+
+std::string absolute_file(const std::string& text) {
+  return std::filesystem::absolute(text).lexically_normal();
+}
+
+class Parser {
+ public:
+  explicit Parser(const std::vector<std::string>& words) : words_(words) {}
+
+  CommandLine run() {
+    if (words_.empty()) fail(kUsage, std::string("a program is needed; found nothing\n") + kUsageLine);
+    do {
+      directory_.clear();
+      while (!at_end() && words_[at_].starts_with('-') && !passive_) take_option();
+      if (passive_) take_rest();
+    } while (take_program());
+    return std::move(line_);
+  }
+
+ private:
+  bool at_end() const { return at_ == words_.size(); }
+
+  /// Splits --name=value and hands the option to whoever it belongs to.
+  void take_option() {
+    const std::string word = words_[at_++];
+    const std::size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    inline_value_.reset();
+    if (equals != std::string::npos) inline_value_ = word.substr(equals + 1);
+    if (const auto* own = own_option(name == "-h" ? "--help" : name)) return take_own(*own);
+    if (const auto* hydra = hydra_option(name)) return take_hydra(name, *hydra);
+    take_unknown(name, word);
+  }
+
+  std::string take_value(const std::string& option) {
+    if (inline_value_) return *std::exchange(inline_value_, std::nullopt);
+    if (at_end()) fail(kUsage, option + " needs a value; the command line ends after it");
+    return words_[at_++];
+  }
+
+  void refuse_value(const std::string& option) const {
+    if (inline_value_) fail(kUsage, option + " takes no value; found \"" + *inline_value_ + "\"");
+  }
+
+  void take_own(const OwnOption& option) {
+    const std::string_view name = option.name;
+    if (!option.value) {
+      refuse_value(option.name);
+      if (name == "--help") line_.help = passive_ = true;
+      if (name == "--version") line_.version = passive_ = true;
+      if (name == "--dry-run") line_.dry_run = true;
+      if (name == "--stats") line_.settings.emplace_back(option.variable, "1");
+      return;
+    }
+    std::string value = take_value(option.name);
+    if (value.empty())
+      fail(kUsage, std::string(option.name) + " needs " + option.value + "; found an empty value");
+    if (name == "--transport") line_.transport = value;
+    if (name == "--topology") line_.topology = value;
+    if (name == "--fault") line_.fault = value;
+    if (name == "--config" && access(value.c_str(), R_OK) != 0)
+      fail(kUsage, "--config " + value + ": " + std::strerror(errno) + "; a readable TOML file is needed");
+    // Ranks may run in another directory than this one.
+    if (name == "--config" || name == "--trace") value = absolute_file(value);
+    line_.settings.emplace_back(option.variable, value);
+  }
+
+  void take_hydra(const std::string& name, const HydraOption& option) {
+    line_.arguments.push_back(name);
+    if (option.values == 0) refuse_value(name);
+    if (option.meaning == Meaning::environment) return take_environment(name);
+    for (int i = 0; i < option.values; ++i) {
+      const std::string value = take_value(name);
+      line_.arguments.push_back(value);
+      if (asks_for_help(value))
+        passive_ = true;  // "-bind-to -help" explains -bind-to
+      else if (option.meaning == Meaning::count)
+        check_count(name, value);
+      else if (option.meaning == Meaning::directory)
+        directory_ = value;
+    }
+    if (option.meaning == Meaning::hosts) line_.elsewhere = true;
+    if (option.meaning == Meaning::informs || option.meaning == Meaning::config_file) passive_ = true;
+  }
+
+  /// -genv NAME VALUE, which may also be written -genv NAME=VALUE.
+  void take_environment(const std::string& option) {
+    std::string variable = take_value(option);
+    const std::size_t equals = variable.find('=');
+    if (asks_for_help(variable)) passive_ = true;
+    line_.arguments.push_back(variable.substr(0, equals));
+    if (passive_) return;
+    const std::string value = equals == std::string::npos ? take_value(option) : variable.substr(equals + 1);
+    if (line_.arguments.back() == "LD_LIBRARY_PATH") line_.library_paths.push_back(line_.arguments.size());
+    line_.arguments.push_back(value);
+  }
+
+  /// An option of an mpiexec newer than the table: nobody here knows how many values it has, so from here on
+  /// mpiexec reads the line alone. A slip in one of our own names is caught first.
+  void take_unknown(const std::string& name, const std::string& word) {
+    std::vector<std::string> names;
+    for (const auto& option : kOwn) names.emplace_back(option.name);
+    const std::string dashed = "--" + name.substr(std::min(name.find_first_not_of('-'), name.size()));
+    if (const std::string near = nearest(dashed, names, 2); !near.empty())
+      fail(kUsage, "there is no option " + name + "; the nearest is " + near);
+    line_.arguments.push_back(word);
+    passive_ = true;
+  }
+
+  void take_rest() {
+    line_.arguments.insert(line_.arguments.end(), words_.begin() + static_cast<std::ptrdiff_t>(at_),
+                           words_.end());
+    at_ = words_.size();
+  }
+
+  /// Copies a program and its arguments; true when ":" announces another.
+  bool take_program() {
+    if (passive_) return false;
+    if (at_end() || words_[at_] == ":") {
+      const std::string found = at_end() ? "the end of the command line" : "\":\"";
+      fail(kUsage, "a program is needed; found " + found + "\n" + kUsageLine);
+    }
+    line_.programs.push_back({words_[at_], directory_});
+    while (!at_end()) {
+      line_.arguments.push_back(words_[at_++]);
+      if (line_.arguments.back() == ":") return true;
+    }
+    return false;
+  }
+
+  const std::vector<std::string>& words_;
+  std::size_t at_ = 0;
+  std::optional<std::string> inline_value_;
+  std::string directory_;  ///< -wdir of the program to come
+  bool passive_ = false;   ///< the rest of the line is mpiexec's to read, or nobody's
+  CommandLine line_;
+};
+
+}  // namespace
+
+CommandLine parse_command_line(const std::vector<std::string>& words) { return Parser(words).run(); }
+
+std::string help_text() {
+  std::string text = std::string(kUsageLine) + "\n\nRuns MPICH-ABI programs over ULFM, as they are.\n\n";
+  for (const auto& option : kOwn) {
+    std::string left =
+        std::string("  ") + option.name + (option.value ? std::string(" ") + option.value : "");
+    left.resize(std::max<std::size_t>(left.size() + 2, 40), ' ');
+    text += left + option.help + "\n";
+  }
+  text += "\nTransports: " + transport_list() +
+          ".\nEvery option of mpiexec is passed on: -n N, -hosts LIST, -genv NAME VALUE, -wdir DIRECTORY, -l "
+          "...\n"
+          "Exit code: mpiexec's; 2 for a wrong command line, 126 for a program that cannot run, 127 for one "
+          "not found.\n"
+          "Manual: ulfmrun(1).\n";
+  return text;
+}
+
+}  // namespace ulfmrun

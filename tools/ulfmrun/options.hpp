@@ -1,0 +1,39 @@
+// The command line: ulfmrun's own options, and enough of mpiexec's grammar to find where each program begins.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "program.hpp"
+
+namespace ulfmrun {
+
+struct CommandLine {
+  bool help = false;
+  bool version = false;
+  bool dry_run = false;
+
+  /// ULFM_* settings from options, as given.
+  std::vector<std::pair<std::string, std::string>> settings;
+  std::optional<std::string> transport, topology, fault;
+
+  /// Everything that is mpiexec's, in order.
+  std::vector<std::string> arguments;
+  /// Positions in `arguments` of values that the user gives to LD_LIBRARY_PATH; they must not hide our
+  /// libraries.
+  std::vector<std::size_t> library_paths;
+
+  std::vector<Program> programs;
+  /// Other hosts are named: what is absent here may be there.
+  bool elsewhere = false;
+};
+
+/// Fails with kUsage.
+CommandLine parse_command_line(const std::vector<std::string>& words);
+
+extern const char* const kUsageLine;
+std::string help_text();
+
+}  // namespace ulfmrun

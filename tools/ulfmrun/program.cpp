@@ -1,0 +1,231 @@
+#include "program.hpp"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <sstream>
+#include <string_view>
+
+#include "elf.hpp"
+#include "failure.hpp"
+
+namespace fs = std::filesystem;
+
+namespace ulfmrun {
+namespace {
+
+constexpr std::string_view kRebuild = "rebuild it with build/stage/bin/mpicc";
+
+bool is_file(const std::string& path) {
+  struct stat status;
+  return stat(path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode);
+}
+
+std::vector<std::string> split_path(const std::string& list) {
+  std::vector<std::string> parts;
+  std::istringstream in(list);
+  for (std::string part; std::getline(in, part, ':');) parts.push_back(part.empty() ? "." : part);
+  return parts;
+}
+
+/// The first executable file of that name on PATH, else the first that is there at all (126 is then the
+/// answer).
+std::optional<std::string> search(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  std::optional<std::string> second_best;
+  for (const auto& directory : split_path(path ? path : "/bin:/usr/bin")) {
+    const std::string candidate = directory + "/" + name;
+    if (!is_file(candidate)) continue;
+    if (access(candidate.c_str(), X_OK) == 0) return candidate;
+    if (!second_best) second_best = candidate;
+  }
+  return second_best;
+}
+
+[[noreturn]] void fail_absent(const Program& program, const std::string& tried) {
+  if (program.name.find('/') != std::string::npos)
+    fail(kNotFound, "program " + tried + ": " + std::strerror(errno ? errno : ENOENT));
+  fail(kNotFound,
+       "program " + program.name + " is in no directory of PATH" +
+           (is_file("./" + program.name) ? "; it is in this directory: write ./" + program.name : ""));
+}
+
+/// Where the program is; nothing when it may be on another host.
+std::optional<std::string> find(const Program& program, bool elsewhere) {
+  std::string path = program.name;
+  if (path.find('/') == std::string::npos) {
+    const auto found = search(path);
+    path = found.value_or("");
+  } else if (!program.working_directory.empty() && path.front() != '/') {
+    path = program.working_directory + "/" + path;  // ranks change directory before they start the program
+  }
+  struct stat status;
+  errno = 0;
+  if (path.empty() || stat(path.c_str(), &status) != 0) {
+    if (elsewhere) return std::nullopt;
+    fail_absent(program, path);
+  }
+  if (S_ISDIR(status.st_mode)) fail(kCannotExecute, "program " + path + " is a directory; a file is needed");
+  if (access(path.c_str(), X_OK) != 0)
+    fail(kCannotExecute,
+         "program " + path + " is not executable (" + std::strerror(errno) + "); chmod +x makes it so");
+  return path;
+}
+
+/// A file in memory, read-only.
+class Mapping {
+ public:
+  explicit Mapping(const std::string& path) {
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    struct stat status;
+    if (fd >= 0 && fstat(fd, &status) == 0 && status.st_size > 0) {
+      size_ = static_cast<std::size_t>(status.st_size);
+      start_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd, 0);
+    }
+    readable_ = fd >= 0;
+    if (fd >= 0) close(fd);
+  }
+  ~Mapping() {
+    if (start_ != MAP_FAILED) munmap(start_, size_);
+  }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  bool readable() const { return readable_ && (start_ != MAP_FAILED || size_ == 0); }
+  std::span<const std::byte> bytes() const {
+    if (start_ == MAP_FAILED) return {};
+    return {static_cast<const std::byte*>(start_), size_};
+  }
+
+ private:
+  void* start_ = MAP_FAILED;
+  std::size_t size_ = 0;
+  bool readable_ = false;
+};
+
+/// The shell's rule for a file without a known magic: text is a script (execvp gives it to sh), binary is
+/// not.
+bool looks_like_text(std::span<const std::byte> bytes) {
+  const auto head = bytes.first(std::min<std::size_t>(bytes.size(), 80));
+  const auto line_end = std::find(head.begin(), head.end(), std::byte{'\n'});
+  return std::find(head.begin(), line_end, std::byte{0}) == line_end;
+}
+
+/// The machine that ulfmrun itself was built for, by the same reader.
+std::uint16_t own_machine() {
+  const Mapping self("/proc/self/exe");
+  return parse_elf(self.bytes()).machine;
+}
+
+void check_machine(const std::string& path, const Elf& elf) {
+  const std::string start = "program " + path + ": Exec format error: ";
+  if (elf.status == Elf::Status::damaged)
+    fail(kCannotExecute, start + "the ELF file is damaged, " + elf.damage);
+  if (elf.bits != 64) fail(kCannotExecute, start + "a 32-bit program; ULFM runs 64-bit ones");
+  if (!elf.little_endian) fail(kCannotExecute, start + "a big-endian program; ULFM runs little-endian ones");
+  if (const auto own = own_machine(); elf.machine != own)
+    fail(kCannotExecute, start + "built for another machine (ELF machine " + std::to_string(elf.machine) +
+                             ", this one is " + std::to_string(own) + ")");
+  if (elf.type != ET_EXEC && elf.type != ET_DYN)
+    fail(kCannotExecute, start + "not a program but an object or core file; link it first");
+}
+
+/// N of "libmpi.so.N" for the stem "libmpi.so."; nothing for another name.
+std::optional<int> version_of(std::string_view library, std::string_view stem) {
+  library.remove_prefix(std::min(library.rfind('/') + 1, library.size()));
+  if (!library.starts_with(stem)) return std::nullopt;
+  int number = 0;
+  const auto digits = library.substr(stem.size());
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc{} || (end != digits.data() + digits.size() && *end != '.')) return std::nullopt;
+  return number;
+}
+
+bool is_mpich_library(std::string_view library) {
+  return version_of(library, "libmpi.so.") == 12 || version_of(library, "libmpich.so.") == 12;
+}
+
+void check_abi(const std::string& path, const Elf& elf) {
+  for (const auto& library : elf.needed) {
+    const auto mpi = version_of(library, "libmpi.so.");
+    // Open MPI 1.10 called its library libmpi.so.12 too; its symbols tell it apart.
+    if (mpi && (*mpi != 12 || elf.open_mpi_symbols))
+      fail(kCannotExecute,
+           "program " + path + " was built for Open MPI (needs " + library +
+               "); ULFM runs MPICH-ABI programs (libmpi.so.12, libmpich.so.12): " + std::string(kRebuild));
+    const auto mpich = version_of(library, "libmpich.so.");
+    if (mpich && *mpich != 12)
+      fail(kCannotExecute, "program " + path + " was built for another MPICH (needs " + library +
+                               "); ULFM offers libmpi.so.12 and libmpich.so.12: " + std::string(kRebuild));
+  }
+}
+
+/// $ORIGIN in a search path is the directory of the program.
+std::string expand_origin(std::string directory, const std::string& program) {
+  std::error_code ignored;
+  const std::string origin = fs::canonical(program, ignored).parent_path();
+  for (const std::string_view variable : {"$ORIGIN", "${ORIGIN}"}) {
+    for (std::size_t at; (at = directory.find(variable)) != std::string::npos;)
+      directory.replace(at, variable.size(), origin);
+  }
+  return directory;
+}
+
+/// The file that the loader would take before it looks at LD_LIBRARY_PATH; "" when it gets as far as that.
+std::string built_in_library(const std::string& path, const Elf& elf, const std::string& needed) {
+  if (needed.find('/') != std::string::npos) return needed;
+  if (!elf.runpath.empty()) return "";  // RUNPATH comes after LD_LIBRARY_PATH and turns RPATH off
+  for (const auto& directory : split_path(elf.rpath)) {
+    const std::string candidate = expand_origin(directory, path) + "/" + needed;
+    if (is_file(candidate)) return candidate;
+  }
+  return "";
+}
+
+Inspection check_libraries(const std::string& path, const Elf& elf, const fs::path& libraries) {
+  Inspection result;
+  for (const auto& needed : elf.needed) {
+    if (!is_mpich_library(needed)) continue;
+    const fs::path ours = libraries / fs::path(needed).filename();
+    // Without this the loader would quietly take another MPI, and the job would not run over ULFM.
+    if (!is_file(ours))
+      fail(kInstallation, "program " + path + " needs " + needed + ", and " + ours.string() +
+                              " is not there; install again");
+    const std::string other = built_in_library(path, elf, needed);
+    std::error_code ignored;
+    if (other.empty() || fs::equivalent(other, ours, ignored)) continue;
+    result.preload = libraries / "libmpi.so.12";
+    result.remark = "program " + path + " names its own MPI, " + other +
+                    " (DT_RPATH goes before LD_LIBRARY_PATH); preloading " + result.preload;
+  }
+  return result;
+}
+
+}  // namespace
+
+Inspection inspect(const Program& program, const fs::path& libraries, bool elsewhere) {
+  const auto path = find(program, elsewhere);
+  if (!path) return {};
+  const Mapping file(*path);
+  if (!file.readable()) return {};  // execute without read permission is legal; there is nothing to look at
+  const Elf elf = parse_elf(file.bytes());
+  if (elf.status == Elf::Status::not_elf) {
+    if (!looks_like_text(file.bytes()))
+      fail(kCannotExecute, "program " + *path + ": Exec format error: neither an ELF program nor a script");
+    return {};
+  }
+  check_machine(*path, elf);
+  check_abi(*path, elf);
+  return check_libraries(*path, elf, libraries);
+}
+
+}  // namespace ulfmrun

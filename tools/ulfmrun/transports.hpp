@@ -1,0 +1,18 @@
+// The one place that knows which transports there are.
+#pragma once
+
+#include <string>
+
+namespace ulfmrun {
+
+/// Checks NAME[,option=value...]; `origin` ("--transport", "ULFM_TRANSPORT") is for messages. Fails with
+/// kUsage.
+void check_transport(const std::string& spec, const std::string& origin);
+
+/// Checks that the transport is one that takes --topology or --fault. Fails with kUsage.
+void check_emulated(const std::string& spec, const std::string& option);
+
+/// "auto, direct".
+std::string transport_list();
+
+}  // namespace ulfmrun

@@ -17,7 +17,7 @@ int main(void)
     return MPI_Get_library_version(text, &length) || puts(text) < 0;
 }
 EOF
-printf 'program hello\n use mpi\n print *, MPI_SUCCESS\nend program\n' >"$work/hello.f90"
+printf 'program hello\n use mpi\n integer :: e, l\n character(len=MPI_MAX_LIBRARY_VERSION_STRING) :: t\n call MPI_Get_library_version(t, l, e)\n print *, t(1:l)\nend program\n' >"$work/hello.f90"
 cp "$work/hello.c" "$work/hello.cpp"
 
 uses_only() { # PROGRAM PREFIX: its MPI libraries must come from PREFIX

@@ -1,0 +1,68 @@
+// The memory of a lane, filled by a sender that writes what it likes: whatever comes out lies inside.
+#include <memory>
+#include <new>
+
+#include "base/ring.hpp"
+#include "fuzz.hpp"
+
+using namespace ulfm;
+
+namespace {
+constexpr std::uint32_t kCells = 8, kBytes = 4096;
+
+std::string cell(Kind kind, std::uint8_t header, std::uint32_t length, std::uint32_t offset) {
+  std::string text(16, '\0');
+  const std::uint64_t word = Word{1, kind, header, length}.pack();
+  const std::uint32_t origin = 0;
+  std::memcpy(text.data(), &word, 8);
+  std::memcpy(text.data() + 8, &offset, 4);
+  std::memcpy(text.data() + 12, &origin, 4);
+  return text;
+}
+}  // namespace
+
+std::vector<std::string> fuzz_seeds() {
+  return {cell(Kind::first, 8, 40, 0) + cell(Kind::more, 0, 1000, 0) + cell(Kind::bye, 0, 0, 0),
+          cell(Kind::first, 255, 3000, 64) + cell(Kind::first, 49, 0, 4032),
+          cell(Kind::more, 0, 4096, 0) + cell(Kind::lane, 0, 4, 0)};
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  FuzzInput input(bytes, size);
+  const std::unique_ptr<Cell[]> cells(new Cell[kCells]());
+  const std::unique_ptr<std::byte[]> body(new std::byte[kBytes]());
+  std::atomic<std::uint64_t> consumed{0};
+  for (std::uint32_t i = 0; i < kCells && input.more(); ++i) {
+    cells[i].word = input.take<std::uint64_t>();
+    cells[i].offset = input.take<std::uint32_t>();
+    cells[i].origin = input.take<std::uint32_t>();
+  }
+  const LaneMemory memory{cells.get(), body.get(), &consumed, kCells, kBytes};
+  LaneConsumer consumer(memory);
+  std::vector<Frame> held;
+  Frame frame;
+  while (held.size() < 2 * kCells && consumer.next(frame) == Peek::frame) {
+    read_all(frame.header, frame.header_length);
+    read_all(frame.data, frame.length);
+    held.push_back(frame);
+  }
+  // The other way: a receiver that writes what it likes into `consumed`.
+  const std::string head(255, 'h');
+  std::string text(1024, 'd');
+  LaneProducer producer(memory);
+  for (int i = 0; i < 32; ++i) {
+    consumed = input.take<std::uint64_t>() % (i % 2 == 0 ? 64 : ~std::uint64_t{0});
+    const auto lengths = input.take<std::uint32_t>();
+    const std::size_t header = lengths % 256, length = lengths / 256 % 1025;
+    const iovec piece{text.data(), length};
+    Gather data(std::span(&piece, 1));
+    producer.push(Kind::first, 0, reinterpret_cast<const std::byte*>(head.data()), header, data, length);
+  }
+  while (!held.empty()) {
+    const std::size_t at = input.take<std::uint8_t>() % held.size();
+    consumer.release(held[at]);
+    held.erase(held.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  consumer.publish();
+  return 0;
+}

@@ -1,0 +1,26 @@
+# Sourced by the scripts that run MPI programs. Sets $stage, $mpicc, $mpiexec and $work, which is removed at the end.
+# shellcheck shell=bash
+stage=${ULFM_STAGE:?}
+mpicc=$stage/bin/mpicc
+mpiexec=$stage/bin/mpiexec
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+patience=${ULFM_TEST_PATIENCE:-240}
+
+if [[ ! -x $mpicc || ! -x $mpiexec ]]; then
+    echo "no mpicc and mpiexec in $stage/bin"
+    rm -rf "$work"
+    exit 77
+fi
+
+fail() {
+    printf '%s\n' "$*" >&2
+    [[ ! -s $work/out ]] || tail -n 40 "$work/out" >&2
+    exit 1
+}
+
+# compile NAME: the C program on standard input, as $work/NAME.
+compile() {
+    cat >"$work/$1.c"
+    "$mpicc" -O1 "$work/$1.c" -o "$work/$1" -lm || fail "mpicc cannot compile $1.c"
+}

@@ -1,0 +1,51 @@
+#include "job/liveness.hpp"
+
+#include <sys/prctl.h>
+
+#include "child.hpp"
+
+using namespace ulfm;
+
+TEST_CASE("a process is known by pid and start time", "[liveness]") {
+  const std::uint64_t mine = start_time(getpid());
+  CHECK(mine != 0);
+  CHECK(is_alive(getpid(), mine));
+  CHECK_FALSE(is_alive(getpid(), mine + 1));  // the pid is another process's now
+  CHECK_FALSE(is_alive(0, 0));
+  CHECK_FALSE(is_alive(-1, 0));
+  CHECK(start_time(-1) == 0);
+}
+
+TEST_CASE("a killed process is dead, also while it is a zombie", "[liveness]") {
+  test::Child child([](test::Pipe& parent) { parent.receive(); });
+  const std::uint64_t started = start_time(child.pid());
+  CHECK(started != 0);
+  CHECK(is_alive(child.pid(), started));
+  child.strike();
+  // Its end of the socket closes when it ends: no sleep is needed to see it dead.
+  CHECK(child.pipe().receive().empty());
+  while (is_alive(child.pid(), started)) {
+  }
+  CHECK(child.wait() == 128 + SIGKILL);
+  CHECK_FALSE(is_alive(child.pid(), started));
+  CHECK(start_time(child.pid()) == 0);
+}
+
+TEST_CASE("a process's name may hold anything", "[liveness]") {
+  const char* name = GENERATE("a) Z 1 2", ") ) )", "   ", "(((");
+  test::Child child([&](test::Pipe& parent) {
+    prctl(PR_SET_NAME, name);
+    parent.send("named");
+    parent.receive();
+  });
+  const std::uint64_t started = start_time(child.pid());
+  REQUIRE(child.pipe().receive() == "named");
+  CHECK(start_time(child.pid()) == started);
+  CHECK(is_alive(child.pid(), started));
+}
+
+TEST_CASE("a host has one identity, tokens are different", "[liveness]") {
+  CHECK(host_identity() == host_identity());
+  CHECK(host_identity() != 0);
+  CHECK(random_token() != random_token());
+}

@@ -1,0 +1,46 @@
+#include "transport/registry.hpp"
+
+#include <set>
+
+#include "property.hpp"
+
+using namespace ulfm;
+
+TEST_CASE("every transport is described", "[registry]") {
+  std::set<std::string> names;
+  for (const TransportDescriptor* t : transports()) {
+    INFO(t->name);
+    CHECK(names.insert(t->name).second);
+    CHECK(std::string(t->name) != "auto");
+    CHECK_FALSE(std::string(t->summary).empty());
+    CHECK(t->max_frame > 0);
+    CHECK(t->make != nullptr);
+    REQUIRE(t->unavailable != nullptr);
+  }
+  CHECK(names.count("direct") == 1);
+}
+
+TEST_CASE("auto and no name take the first that can be used", "[registry]") {
+  CHECK(select_transport("auto").has_value());
+  CHECK(select_transport("").has_value());
+  CHECK(std::string(select_transport("direct").value()->name) == "direct");
+}
+
+TEST_CASE("an unknown transport is an error that names the nearest and all", "[registry]") {
+  const auto found = select_transport("driect");
+  REQUIRE_FALSE(found);
+  CHECK(found.error().code == Errc::not_found);
+  CHECK(found.error().what.find("did you mean direct?") != std::string::npos);
+  CHECK(found.error().what.find("auto, direct") != std::string::npos);
+  const auto far = select_transport("something else");
+  REQUIRE_FALSE(far);
+  CHECK(far.error().what.find("did you mean") == std::string::npos);
+  CHECK(select_transport(std::string(100000, 'x')).error().what.size() < 400);
+}
+
+TEST_CASE("options for a transport that has none are refused", "[registry]") {
+  const auto found = select_transport("direct,frame=256");
+  REQUIRE_FALSE(found);
+  CHECK(found.error().code == Errc::invalid);
+  CHECK(found.error().what.find("takes no options") != std::string::npos);
+}

@@ -1,0 +1,140 @@
+#include "base/segment.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "child.hpp"
+
+using namespace ulfm;
+
+TEST_CASE("a segment is shared by those who attach to it", "[segment]") {
+  auto made = Segment::create("ulfm-test", 1 << 20);
+  REQUIRE(made);
+  CHECK(made->size() == 1 << 20);
+  REQUIRE(made->commit(0, made->size()));
+  auto attached = Segment::attach(getpid(), made->fd());
+  REQUIRE(attached);
+  CHECK(attached->size() == made->size());
+  *made->at<int>(4096) = 4711;
+  CHECK(*attached->at<int>(4096) == 4711);
+  CHECK(attached->fd() == -1);  // a mapping costs no descriptor
+  REQUIRE(attached->commit(8192, 100));
+  *attached->at<int>(8192) = 5;
+  CHECK(*made->at<int>(8192) == 5);
+
+  made->decommit(4096, 4096);
+  CHECK(*attached->at<int>(4096) == 0);
+  CHECK(*attached->at<int>(8192) == 5);
+}
+
+TEST_CASE("a segment is sealed and private to its user", "[segment]") {
+  auto made = Segment::create("ulfm-test", 8192);
+  REQUIRE(made);
+  CHECK((fcntl(made->fd(), F_GET_SEALS) & (F_SEAL_SHRINK | F_SEAL_GROW)) == (F_SEAL_SHRINK | F_SEAL_GROW));
+  CHECK(ftruncate(made->fd(), 0) != 0);
+  CHECK(ftruncate(made->fd(), 1 << 20) != 0);
+  struct stat st {};
+  REQUIRE(fstat(made->fd(), &st) == 0);
+  CHECK((st.st_mode & 0777) == 0600);
+  CHECK((fcntl(made->fd(), F_GETFD) & FD_CLOEXEC) != 0);
+}
+
+TEST_CASE("a piece outside the segment is not committed", "[segment]") {
+  auto made = Segment::create("ulfm-test", 8192);
+  REQUIRE(made);
+  CHECK(made->commit(8192, 1).error().code == Errc::too_large);
+  CHECK(made->commit(0, 8193).error().code == Errc::too_large);
+  CHECK(made->commit(~std::size_t{0}, 1).error().code == Errc::too_large);
+  CHECK(made->commit(1, ~std::size_t{0}).error().code == Errc::too_large);
+}
+
+TEST_CASE("a size that is no number of pages can be committed to its end", "[segment]") {
+  auto made = Segment::create("ulfm-test", 5000);
+  REQUIRE(made);
+  const auto committed = made->commit(0, 5000);
+  INFO((committed ? std::string() : committed.error().what));
+  CHECK(committed);
+}
+
+TEST_CASE("a segment moves as one", "[segment]") {
+  Segment moved;
+  CHECK_FALSE(moved);
+  {
+    auto made = Segment::create("ulfm-test", 4096);
+    REQUIRE(made);
+    moved = std::move(*made);
+  }
+  REQUIRE(moved);
+  REQUIRE(moved.commit(0, 4096));
+  *moved.at<int>(0) = 1;
+}
+
+TEST_CASE("what is no segment is not attached", "[segment]") {
+  CHECK_FALSE(Segment::attach(getpid(), 987654));
+  int pipes[2];
+  REQUIRE(pipe(pipes) == 0);
+  CHECK(Segment::attach(getpid(), pipes[0]).error().code == Errc::protocol);
+  close(pipes[0]);
+  close(pipes[1]);
+  const int unsealed = memfd_create("unsealed", MFD_CLOEXEC);
+  REQUIRE(unsealed >= 0);
+  REQUIRE(ftruncate(unsealed, 4096) == 0);
+  CHECK(Segment::attach(getpid(), unsealed).error().code == Errc::protocol);
+  close(unsealed);
+}
+
+TEST_CASE("the segment of a process that is gone is an error that says so", "[segment]") {
+  pid_t pid = 0;
+  {
+    test::Child child([](test::Pipe&) {});
+    child.wait();
+    pid = child.pid();
+  }
+  const auto attached = Segment::attach(pid, 3);
+  REQUIRE_FALSE(attached);
+  CHECK(attached.error().code == Errc::peer_failed);
+  CHECK(attached.error().what.find(std::to_string(pid)) != std::string::npos);
+}
+
+TEST_CASE("a segment of another process is attached", "[segment]") {
+  test::Child child([](test::Pipe& parent) {
+    auto made = Segment::create("ulfm-test", 4096);
+    if (!made || !made->commit(0, 4096)) return;
+    *made->at<int>(0) = 99;
+    parent.send(std::to_string(made->fd()));
+    parent.receive();
+  });
+  auto attached = Segment::attach(child.pid(), std::stoi(child.pipe().receive()));
+  REQUIRE(attached);
+  CHECK(*attached->at<int>(0) == 99);
+  child.kill();
+  CHECK(*attached->at<int>(0) == 99);  // the memory lives as long as someone maps it
+}
+
+TEST_CASE("a file size limit is an error with need, finding and remedy", "[segment]") {
+  test::Child child([](test::Pipe& parent) {
+    rlimit limit{100 * 1024, 100 * 1024};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const auto made = Segment::create("ulfm-test", 1 << 20);
+    parent.send(made ? "made" : std::string(name(made.error().code)) + " " + made.error().what);
+  });
+  const std::string said = child.pipe().receive();
+  INFO(said);
+  CHECK(said.rfind("no_memory", 0) == 0);
+  CHECK(said.find("needed 1.0 MB") != std::string::npos);
+  CHECK(said.find("found a file size limit of 100.0 KB") != std::string::npos);
+  CHECK(said.find("ulimit -f unlimited") != std::string::npos);
+  CHECK(child.wait() == 0);
+}
+
+TEST_CASE("sizes are readable", "[segment]") {
+  CHECK(human_bytes(0) == "0 B");
+  CHECK(human_bytes(1023) == "1023 B");
+  CHECK(human_bytes(1536) == "1.5 KB");
+  CHECK(human_bytes(std::size_t{5} << 40) == "5.0 TB");
+}

@@ -80,7 +80,7 @@ void nm_close(ulfm_nm* nm) {
   if (nm->config.flag("STATS")) {
     const std::string who = "rank " + std::to_string(nm->rank);
     const std::string text =
-        statistics_text(who, nm->descriptor.name, kMpiPort, nm->counters) + wait_statistics_text(who);
+        statistics_text(who, nm->descriptor.name, kMpiPort, nm->counters, *nm->inlet) + wait_statistics_text(who);
     (void)!write(STDERR_FILENO, text.data(), text.size());  // one write: lines of several ranks do not mix
   }
   delete nm;
@@ -214,7 +214,8 @@ int nm_idle(ulfm_nm* nm, int how, int sends_waiting) {
   const int look = ++nm->idle_turns % kLookTurns == 0 ? look_around(nm) : 0;
   if (how == ULFM_NM_IDLE_TEST || how == ULFM_NM_IDLE_THREADED) {
     // The caller has its own loop, which may be a busy one: let others have the core from time to time.
-    const std::uint32_t every = nm->policy.spins < kLingerSpins ? 16 : 1024;
+    // With threads the caller holds a lock that others want, and lets go of it itself: a yield here helps nobody.
+    const std::uint32_t every = how == ULFM_NM_IDLE_TEST && nm->policy.spins < kLingerSpins ? 16 : 1024;
     if (nm->idle_turns % every == 0) yield_now();
     return look;
   }

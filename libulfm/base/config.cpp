@@ -31,7 +31,8 @@ constexpr ConfigRow kRows[] = {
     {"LANES", RowType::count, "lanes", "64", 0, 4096, "",
      "lanes a port grants to senders that talk a lot; further senders stay with the open ring"},
     {"LANE_CELLS", RowType::count, "cells", "256", 8, 65536, "", "cells of a lane, one small message each"},
-    {"LANE_BYTES", RowType::bytes, "bytes", "256K", 4096, 1 << 26, "", "bytes of a lane for larger messages"},
+    {"LANE_BYTES", RowType::bytes, "bytes", "4M", 4096, 1 << 26, "",
+     "most bytes of a lane for larger messages; they get memory as they are needed"},
     {"LANE_AFTER", RowType::count, "messages", "8", 0, 1000000000, "",
      "messages to a destination before a lane is claimed"},
     {"FRAME", RowType::bytes, "bytes", "32K", 256, 1 << 22, "",
@@ -234,7 +235,23 @@ Result<void> Config::read_environment(const char* const* environment) {
   return {};
 }
 
+// Settings are flat, so a table header is a mistake; it is found here because toml++ 3.3 stops the program by an
+// assertion on some malformed ones.
+static Result<void> refuse_tables(std::string_view text, const std::string& path) {
+  std::size_t line = 1;
+  for (std::size_t at = 0; at < text.size(); ++line) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::size_t first = text.find_first_not_of(" \t\r", at);
+    if (first < end && text[first] == '[')
+      return fail(Errc::invalid, path + ":" + std::to_string(line) + ": needs key = value, found a table header; "
+                                                                    "settings have no tables");
+    at = end + 1;
+  }
+  return {};
+}
+
 Result<void> Config::read_file_text(std::string_view text, const std::string& path) {
+  if (auto ok = refuse_tables(text, path); !ok) return ok;
   toml::parse_result parsed = toml::parse(text, path);
   if (!parsed) {
     std::ostringstream message;

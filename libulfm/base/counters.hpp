@@ -26,7 +26,6 @@ struct PortCounters {
   Counter received_messages, received_bytes;  ///< messages handed to the application
   Counter open_frames, lane_frames;           ///< frames sent by way of open rings and of lanes
   Counter lanes_opened;                       ///< lanes claimed at destinations
-  Counter lanes_granted;                      ///< lanes of this port that senders claimed
   Counter full;                               ///< times a destination had no room
   Counter cache_in;                           ///< messages moved to the message cache
   Counter cache_hits;                         ///< messages handed out from the message cache

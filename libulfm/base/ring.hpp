@@ -64,8 +64,10 @@ struct LaneMemory {
 class LaneProducer {
  public:
   LaneProducer() = default;
-  explicit LaneProducer(const LaneMemory& memory)
-      : memory_(memory), head_(memory.count), ends_(memory.count, 0) {}
+  /// `usable` bytes of the byte ring have memory so far; the rest is asked for when traffic needs it: see wanted().
+  LaneProducer(const LaneMemory& memory, std::size_t usable)
+      : memory_(memory), head_(memory.count), first_window_(usable), usable_(usable), ends_(memory.count, 0) {}
+  explicit LaneProducer(const LaneMemory& memory) : LaneProducer(memory, memory.capacity) {}
 
   /// Puts one frame of `length` bytes from `data` behind `header`; false, with nothing taken, when there is no room.
   bool push(Kind kind, std::uint32_t origin, const std::byte* header, std::size_t header_length, Gather& data,
@@ -87,6 +89,14 @@ class LaneProducer {
     return true;
   }
 
+  /// After a push that found no room: bytes of the byte ring that would help if they had memory; 0 when none would.
+  std::size_t wanted() const noexcept { return wanted_; }
+  /// So many bytes have memory now.
+  void grant(std::size_t usable) noexcept {
+    usable_ = usable;
+    wanted_ = 0;
+  }
+
   /// Everything pushed has been released by the consumer.
   bool drained() noexcept { return memory_.consumed->load(std::memory_order_acquire) == head_.position(); }
 
@@ -106,12 +116,7 @@ class LaneProducer {
                   std::size_t length) noexcept {
     const std::size_t need = (body_bytes(header_length, length) + kLine - 1) & ~(kLine - 1);
     std::uint64_t at = byte_head_;
-    const std::uint64_t offset = at & (memory_.capacity - 1);
-    if (offset + need > memory_.capacity) at += memory_.capacity - offset;  // bodies are contiguous
-    if (at + need - byte_tail_ > memory_.capacity) {
-      refresh(0);
-      if (at + need - byte_tail_ > memory_.capacity) return false;
-    }
+    if (!choose_place(at, need)) return false;
     std::byte* body = memory_.bytes + (at & (memory_.capacity - 1));
     cell.offset = static_cast<std::uint32_t>(at & (memory_.capacity - 1));
     if (header_length > kInline) {
@@ -125,8 +130,32 @@ class LaneProducer {
     return true;
   }
 
+  // Where the next body goes. The first window is used again and again while the consumer keeps up, which keeps its
+  // lines in the caches; a stream that runs ahead goes on into the rest of the ring.
+  bool choose_place(std::uint64_t& at, std::size_t need) noexcept {
+    std::uint64_t offset = at & (memory_.capacity - 1);
+    if (offset + need > first_window_) {
+      refresh(0);
+      const bool empty = byte_tail_ == at;
+      const bool beyond = offset + need > memory_.capacity;  // bodies are contiguous
+      if (offset != 0 && (empty || beyond)) {
+        at += memory_.capacity - offset;
+        offset = 0;
+        if (empty) byte_tail_ = byte_head_ = at;
+      }
+      if (offset + need > usable_) {
+        wanted_ = std::min<std::size_t>(memory_.capacity, std::max(2 * usable_, offset + need));
+        return false;
+      }
+    }
+    if (at + need - byte_tail_ <= memory_.capacity) return true;
+    refresh(0);
+    return at + need - byte_tail_ <= memory_.capacity;
+  }
+
   LaneMemory memory_;
   RingCursor head_;
+  std::size_t first_window_ = 0, usable_ = 0, wanted_ = 0;
   std::uint64_t consumed_ = 0;
   std::uint64_t byte_head_ = 0, byte_tail_ = 0;
   std::vector<std::uint64_t> ends_;  // per cell: byte_head_ after it, so that `consumed` alone frees the bytes

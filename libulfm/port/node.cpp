@@ -148,7 +148,8 @@ Result<void> Node::close(std::uint16_t number) {
   std::scoped_lock both(table_lock_, interface_lock_);
   port->part();
   if (config_.flag("STATS"))
-    closed_statistics_ += statistics_text("rank " + std::to_string(rank()), descriptor_->name, number, port->counters());
+    closed_statistics_ += statistics_text("rank " + std::to_string(rank()), descriptor_->name, number, port->counters(),
+                                          port->inlet());
   table_[number].reset();
   return {};
 }
@@ -246,7 +247,7 @@ Result<void> Node::flush(PortCore& port, std::chrono::nanoseconds limit) {
 // ---- statistics -----------------------------------------------------------------------------------------------------
 
 std::string statistics_text(const std::string& who, const char* transport, std::uint16_t port,
-                            const PortCounters& c) {
+                            const PortCounters& c, const Inlet& inlet) {
   char text[512];
   std::snprintf(text, sizeof text,
                 "ulfm: stats %s transport %s port %u: sent %llu messages %llu bytes, received %llu messages %llu bytes, "
@@ -259,7 +260,7 @@ std::string statistics_text(const std::string& who, const char* transport, std::
                 static_cast<unsigned long long>(c.open_frames.get()),
                 static_cast<unsigned long long>(c.lane_frames.get()),
                 static_cast<unsigned long long>(c.lanes_opened.get()),
-                static_cast<unsigned long long>(c.lanes_granted.get()),
+                static_cast<unsigned long long>(inlet.lanes_granted()),
                 static_cast<unsigned long long>(c.full.get()), static_cast<unsigned long long>(c.cache_in.get()),
                 static_cast<unsigned long long>(c.cache_hits.get()),
                 static_cast<unsigned long long>(c.cache_bytes_peak.get()));

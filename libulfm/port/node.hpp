@@ -87,7 +87,7 @@ WaitPolicy wait_policy_from(const Config& config, int processes);
 
 /// Counters of a port and of waiting, as the lines ULFM_STATS=1 prints; each begins with "ulfm: stats".
 std::string statistics_text(const std::string& who, const char* transport, std::uint16_t port,
-                            const PortCounters& counters);
+                            const PortCounters& counters, const Inlet& inlet);
 std::string wait_statistics_text(const std::string& who);
 
 }  // namespace ulfm

@@ -37,7 +37,7 @@ struct PortGeometry {
   std::uint32_t slot_bytes = 2048;   ///< per slot, cell included; rounded up to lines
   std::uint32_t lanes = 64;          ///< lanes granted at most; 0 keeps everyone in the open ring
   std::uint32_t lane_cells = 256;
-  std::uint32_t lane_bytes = 256 * 1024;
+  std::uint32_t lane_bytes = 4 * 1024 * 1024;
   std::uint32_t lane_after = 8;      ///< frames a sender puts into the open ring before it claims a lane
   std::uint32_t max_frame = 32 * 1024;
   std::uint32_t peers = 4096;        ///< senders known at one time
@@ -83,6 +83,8 @@ class Inlet {
   virtual std::int64_t take_broken() = 0;
 
   virtual const PortGeometry& geometry() const = 0;
+  /// Lanes that senders have claimed here so far.
+  virtual std::uint64_t lanes_granted() const = 0;
 };
 
 class Outlet {

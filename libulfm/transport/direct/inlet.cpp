@@ -1,5 +1,7 @@
 #include "transport/direct/inlet.hpp"
 
+#include <utility>
+
 #include "job/liveness.hpp"
 
 namespace ulfm::direct {
@@ -28,7 +30,7 @@ Result<std::unique_ptr<DirectInlet>> DirectInlet::create(std::uint16_t number, c
 }
 
 DirectInlet::~DirectInlet() {
-  header().closed.store(1, std::memory_order_release);
+  if (segment_) header().closed.store(1, std::memory_order_release);
   if (on_close_) on_close_();
 }
 
@@ -74,8 +76,8 @@ bool DirectInlet::next_in_lane(std::uint32_t index, Frame& frame) {
     return false;
   }
   frame.source = slot;
-  frame.fresh = false;
   if (peek == Peek::frame && frame.origin == lane.origin) {
+    frame.fresh = std::exchange(origins_[frame.origin].fresh, false);
     ++lane.held;
     return true;
   }
@@ -88,9 +90,11 @@ bool DirectInlet::next_in_open_ring(Frame& frame) {
     const Peek peek = open_.next(frame);
     if (peek == Peek::nothing) return false;
     frame.source = kOpenSource;
-    frame.fresh = false;
     if (peek == Peek::frame && frame.kind != Kind::skip && adopt(frame)) {
-      if (frame.kind != Kind::lane) return true;
+      if (frame.kind != Kind::lane) {
+        frame.fresh = std::exchange(origins_[frame.origin].fresh, false);
+        return true;
+      }
       if (!accept_lane(frame)) cut_off(frame.origin);
     } else if (peek == Peek::broken && frame.origin < origins_.size()) {
       cut_off(frame.origin);
@@ -110,7 +114,7 @@ bool DirectInlet::adopt(Frame& frame) {
     if (peer_record(segment_.base(), layout_, index).state.load(std::memory_order_acquire) != PeerState::ready)
       return false;
     origin.connected = true;
-    frame.fresh = true;
+    origin.fresh = true;
   }
   return true;
 }
@@ -133,6 +137,7 @@ bool DirectInlet::accept_lane(const Frame& frame) {
   lanes_[slot] = std::move(lane);
   origin.lane = static_cast<std::int32_t>(slot);
   active_.push_back(slot);
+  ++lanes_granted_;
   hot_ = static_cast<std::uint32_t>(active_.size()) - 1;
   return true;
 }

@@ -26,6 +26,7 @@ class DirectInlet final : public Inlet {
   std::int64_t find_dead() override;
   std::int64_t take_broken() override;
   const PortGeometry& geometry() const override { return geometry_; }
+  std::uint64_t lanes_granted() const override { return lanes_granted_; }
 
   int segment_fd() const { return segment_.fd(); }
 
@@ -39,6 +40,7 @@ class DirectInlet final : public Inlet {
   };
   struct Origin {
     bool connected = false;
+    bool fresh = false;      ///< no frame of it has been handed out yet
     bool cut_off = false;
     std::int32_t lane = -1;  ///< index in lanes_
   };
@@ -66,6 +68,7 @@ class DirectInlet final : public Inlet {
   std::uint32_t hot_ = 0;      // position in active_ of the lane that spoke last
   std::uint32_t sweep_ = 0;    // where the rotating look goes on
   int burst_ = 0;
+  std::uint64_t lanes_granted_ = 0;
   std::int64_t broken_ = -1;
   std::uint32_t check_next_ = 0;
   std::function<void()> on_close_;

@@ -23,7 +23,7 @@ Result<Card> decode(std::string_view text) {
   const std::string copy(text.substr(0, 120));
   if (std::sscanf(copy.c_str(), "direct:%16" SCNx64 "%16" SCNx64 "%16" SCNx64 ".%" SCNd32 ".%" SCNd32 "%n", &card.host,
                   &card.token, &card.started, &card.pid, &card.fd, &used) != 5 ||
-      static_cast<std::size_t>(used) != text.size() || card.pid <= 0 || card.fd < 0)
+      static_cast<std::size_t>(used) != text.size() || card.pid <= 0 || card.fd < 0 || encode(card) != text)
     return fail(Errc::protocol, "\"" + copy.substr(0, 60) + "\" is no address of the direct transport");
   return card;
 }
@@ -46,7 +46,7 @@ bool is_sane(const PortGeometry& g) {
   return std::has_single_bit(g.depth) && g.depth <= 65536 && g.slot_bytes % kLine == 0 && g.slot_bytes >= kLeastSlot &&
          g.slot_bytes <= (1u << 21) && std::has_single_bit(g.lane_cells) && g.lane_cells <= 65536 &&
          std::has_single_bit(g.lane_bytes) && g.lane_bytes <= (1u << 26) && g.lanes <= 4096 &&
-         g.max_frame <= g.lane_bytes / 4 && g.peers >= 2 && g.peers <= 65536;
+         g.max_frame >= kLine && g.max_frame <= g.lane_bytes / 4 && g.peers >= 2 && g.peers <= 65536;
 }
 
 }  // namespace ulfm::direct

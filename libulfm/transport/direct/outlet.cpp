@@ -5,6 +5,9 @@
 namespace ulfm::direct {
 namespace {
 
+// Bytes of a lane that have memory from the start: what a conversation uses, and small enough for a cache.
+constexpr std::size_t kFirstWindow = 128 * 1024;
+
 std::string process(const Card& card) { return "process " + std::to_string(card.pid); }
 
 // The descriptor of that port's segment, from the process's directory.
@@ -93,7 +96,8 @@ Result<void> DirectOutlet::introduce(const Card& from, std::uint16_t from_port, 
 
 bool DirectOutlet::push(Kind kind, std::span<const std::byte> head, Gather& data, std::size_t length) {
   if (!has_lane_) return push_open(kind, head, data, length);
-  if (!lane_.push(kind, origin_, head.data(), head.size(), data, length)) {
+  if (!lane_.push(kind, origin_, head.data(), head.size(), data, length) &&
+      !(extend_lane() && lane_.push(kind, origin_, head.data(), head.size(), data, length))) {
     counters_.full.add();
     return false;
   }
@@ -153,17 +157,30 @@ void DirectOutlet::claim_lane() {
     lane_control(segment_.base(), layout_, lane).owner.store(0, std::memory_order_release);
     header().lanes_freed.fetch_add(1, std::memory_order_release);
   };
-  // The lane's first cells and bytes are touched in any case; the rest is committed with them, for a clean error.
-  if (auto ok = segment_.commit(layout_.lanes + lane * layout_.lane_size, layout_.lane_size); !ok) {
+  const std::size_t cells = std::size_t{geometry_.lane_cells} * sizeof(Cell);
+  const std::size_t usable = std::min<std::size_t>(kFirstWindow, geometry_.lane_bytes);
+  if (auto ok = segment_.commit(layout_.lanes + lane * layout_.lane_size, cells + usable); !ok) {
     may_claim_ = false;
     return give_back();
   }
   const iovec piece{const_cast<std::uint32_t*>(&lane), sizeof lane};
   Gather data(std::span(&piece, 1));
   if (!open_.push(Kind::lane, origin_, nullptr, 0, data, sizeof lane)) return give_back();  // full: try next time
-  lane_ = LaneProducer(lane_memory(segment_.base(), geometry_, layout_, lane));
+  lane_ = LaneProducer(lane_memory(segment_.base(), geometry_, layout_, lane), usable);
+  lane_number_ = lane;
   has_lane_ = true;
   counters_.lanes_opened.add();
+}
+
+// More memory for the byte ring, when that is what a frame waits for. Without memory the lane stays as large as it is.
+bool DirectOutlet::extend_lane() {
+  const std::size_t wanted = lane_.wanted();
+  if (wanted == 0) return false;
+  const std::size_t bytes = layout_.lanes + lane_number_ * layout_.lane_size +
+                            std::size_t{geometry_.lane_cells} * sizeof(Cell);
+  if (!segment_.commit(bytes, wanted)) return false;
+  lane_.grant(wanted);
+  return true;
 }
 
 std::size_t DirectOutlet::max_frame(std::size_t head) const {

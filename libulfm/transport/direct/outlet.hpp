@@ -27,6 +27,7 @@ class DirectOutlet final : public Outlet {
   Result<void> introduce(const Card& from, std::uint16_t from_port, std::span<const std::byte> hello);
   Result<std::uint32_t> claim_record();
   void claim_lane();
+  bool extend_lane();
   Result<std::int64_t> claim_lane_number();
   bool push_open(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
 
@@ -38,6 +39,7 @@ class DirectOutlet final : public Outlet {
   OpenProducer open_;
   LaneProducer lane_;
   std::uint32_t origin_ = 0;
+  std::uint32_t lane_number_ = 0;
   std::uint32_t open_frames_ = 0;
   bool has_lane_ = false;
   bool may_claim_ = true;

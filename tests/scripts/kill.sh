@@ -59,7 +59,10 @@ round() {
     ls -A /dev/shm >"$work/shm.before"
     TMPDIR=$work/tmp "$@" -n 4 "$work/$name" "$work/run" "$what" >"$work/out" 2>&1 &
     launcher=$!
-    until_true "$patience" all_ready && [[ -e $work/run/ready ]] || { kill -9 "$launcher" || true; fail "$what: the job did not start"; }
+    if ! until_true "$patience" all_ready || [[ ! -e $work/run/ready ]]; then
+        kill -9 "$launcher" 2>/dev/null || true
+        fail "$what: the job did not start"
+    fi
     if [[ $victim == launcher ]]; then
         kill -9 "$launcher"
     else
@@ -71,7 +74,10 @@ round() {
         kill -9 "$launcher" 2>/dev/null || true
         fail "$what, $victim killed: processes are left"
     fi
-    timeout "$patience" tail --pid="$launcher" -f /dev/null || { kill -9 "$launcher"; fail "$what, $victim killed: $1 does not end"; }
+    if ! timeout "$patience" tail --pid="$launcher" -f /dev/null; then
+        kill -9 "$launcher"
+        fail "$what, $victim killed: $1 does not end"
+    fi
     wait "$launcher" || status=$?
     ((status != 0)) || fail "$what, $victim killed: $1 says that all went well"
     if [[ $victim != launcher ]]; then
@@ -80,8 +86,11 @@ round() {
     fi
     # Other programs come and go; only new names that look like ours or like the launcher's count.
     ls -A /dev/shm >"$work/shm.after"
-    if comm -13 "$work/shm.before" "$work/shm.after" | grep -iE 'ulfm|mpi|hydra'; then fail "$what, $victim killed: the above is left in /dev/shm"; fi
-    [[ -z $(find "$work/tmp" -mindepth 1) ]] || fail "$what, $victim killed: left $(find "$work/tmp" -mindepth 1 | head)"
+    if comm -13 "$work/shm.before" "$work/shm.after" | grep -iE 'ulfm|mpi|hydra'; then
+        fail "$what, $victim killed: the above is left in /dev/shm"
+    fi
+    left=$(find "$work/tmp" -mindepth 1)
+    [[ -z $left ]] || fail "$what, $victim killed: left $left"
 }
 
 launchers=("$mpiexec")

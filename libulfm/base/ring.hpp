@@ -97,6 +97,14 @@ class LaneProducer {
     wanted_ = 0;
   }
 
+  /// Frames pushed so far.
+  std::uint64_t position() const noexcept { return head_.position(); }
+  /// There is room for a frame of any size again.
+  bool relieved() noexcept {
+    refresh(0);
+    return head_.position() - consumed_ < memory_.count / 2 && byte_head_ - byte_tail_ <= memory_.capacity / 2;
+  }
+
   /// Everything pushed has been released by the consumer.
   bool drained() noexcept { return memory_.consumed->load(std::memory_order_acquire) == head_.position(); }
 
@@ -202,6 +210,9 @@ class LaneConsumer {
     }
     if (released_ - published_ >= memory_.count / 4 || pending_bytes_ >= memory_.capacity / 4) publish();
   }
+
+  /// Position up to which everything has been taken while something before it is still held; 0 when nothing is held.
+  std::uint64_t pinned() const noexcept { return released_ != read_.position() ? read_.position() : 0; }
 
   /// Tells the producer what has been released; called at the latest when nothing more is there.
   void publish() noexcept {

@@ -125,8 +125,7 @@ Result<PortCore*> Node::open(std::uint16_t number, std::uint32_t slot_bytes, std
   // The application's sizes are of its data; the cell and the message header come on top.
   if (slot_bytes != 0) geometry.slot_bytes = static_cast<std::uint32_t>(slot_bytes + sizeof(Cell) + kMessageHeader);
   const std::uint32_t buffers = depth != 0 ? depth : geometry.depth;
-  // Held messages occupy slots: there are twice as many, so that others can still arrive (and go to the cache).
-  geometry.depth = 2 * buffers;
+  geometry.depth = buffers;
   if (original) geometry.lanes = 0;  // the machine of the paper: one buffer each way, for whoever comes
   auto inlet = transport_->open(number, geometry);
   if (!inlet) return fail(inlet.error());

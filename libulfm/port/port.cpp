@@ -174,6 +174,7 @@ bool PortCore::poll(Arrival& arrival) {
   }
   Taken taken;
   if (!take_message(taken)) return false;
+  if (taken.in_slot && inlet_->in_shared_room(taken.frame)) take_out(taken);
   buffer->in_slot = taken.in_slot;
   if (taken.in_slot) {
     buffer->frame = taken.frame;
@@ -194,6 +195,16 @@ Result<void> PortCore::release(std::uint64_t handle) {
   else buffer.heap.reset();
   --held_;
   return {};
+}
+
+// From the slot that all senders share into a buffer of the port, so that holding the message holds up nobody.
+void PortCore::take_out(Taken& taken) {
+  HeapBytes copy = allocate_bytes(taken.frame.length);
+  if (!copy) return;  // then it stays where it is
+  if (taken.frame.length != 0) std::memcpy(copy.get(), taken.frame.data, taken.frame.length);
+  taken.whole = {std::move(copy), taken.frame.length, taken.source};
+  taken.in_slot = false;
+  inlet_->release(taken.frame);
 }
 
 void PortCore::absorb() {

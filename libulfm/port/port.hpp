@@ -99,6 +99,7 @@ class PortCore {
   };
 
   bool take_message(Taken& taken);
+  void take_out(Taken& taken);
   bool begin_message(const Frame& frame, Origin& origin);
   bool handle(const Frame& frame, Taken& taken);
   void meet(const Frame& frame);

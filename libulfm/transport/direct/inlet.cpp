@@ -73,6 +73,10 @@ bool DirectInlet::next_in_lane(std::uint32_t index, Frame& frame) {
   const Peek peek = lane.consumer.next(frame);
   if (peek == Peek::nothing) {
     lane.consumer.publish();
+    // A held frame can stop the lane. The sender goes round it by the open ring once it knows that all else is taken.
+    if (lane.held != 0)
+      lane_control(segment_.base(), layout_, lane.number)
+          .pinned.store(lane.consumer.pinned(), std::memory_order_release);  // pairs with DirectOutlet::may_detour
     return false;
   }
   frame.source = slot;
@@ -92,6 +96,7 @@ bool DirectInlet::next_in_open_ring(Frame& frame) {
     frame.source = kOpenSource;
     if (peek == Peek::frame && frame.kind != Kind::skip && adopt(frame)) {
       if (frame.kind != Kind::lane) {
+        if (origins_[frame.origin].lane >= 0) leave_lane(frame);
         frame.fresh = std::exchange(origins_[frame.origin].fresh, false);
         return true;
       }
@@ -124,7 +129,8 @@ bool DirectInlet::accept_lane(const Frame& frame) {
   if (frame.length != sizeof number) return false;
   std::memcpy(&number, frame.data, sizeof number);
   Origin& origin = origins_[frame.origin];
-  if (number >= geometry_.lanes || origin.lane >= 0) return false;
+  if (origin.lane >= 0) return return_to_lane(origin.lane, number);
+  if (number >= geometry_.lanes) return false;
   if (lane_control(segment_.base(), layout_, number).owner.load(std::memory_order_acquire) != frame.origin + 1)
     return false;
   auto lane = std::make_unique<Lane>();
@@ -142,6 +148,22 @@ bool DirectInlet::accept_lane(const Frame& frame) {
   return true;
 }
 
+// The sender has gone round its lane: nothing more comes there until it says so.
+void DirectInlet::leave_lane(const Frame& frame) {
+  const std::int32_t slot = origins_[frame.origin].lane;
+  if (lanes_[static_cast<std::size_t>(slot)]->away) return;
+  lanes_[static_cast<std::size_t>(slot)]->away = true;
+  deactivate(slot);
+}
+
+bool DirectInlet::return_to_lane(std::int32_t slot, std::uint32_t number) {
+  Lane& lane = *lanes_[static_cast<std::size_t>(slot)];
+  if (!lane.away || lane.number != number) return false;
+  lane.away = false;
+  active_.push_back(static_cast<std::uint32_t>(slot));
+  return true;
+}
+
 void DirectInlet::release(const Frame& frame) {
   if (frame.source == kOpenSource) {
     open_.release(frame);
@@ -149,6 +171,7 @@ void DirectInlet::release(const Frame& frame) {
   }
   Lane& lane = *lanes_[frame.source];
   lane.consumer.release(frame);
+  if (lane.away) lane.consumer.publish();  // nobody polls it now, and the sender waits for this to come back
   if (--lane.held == 0 && lane.leaving) drop_lane(frame.source);
 }
 
@@ -189,6 +212,7 @@ void DirectInlet::drop_lane(std::uint32_t slot) {
   segment_.decommit(layout_.lanes + number * layout_.lane_size, layout_.lane_size);
   LaneControl& control = lane_control(segment_.base(), layout_, number);
   control.consumed.store(0, std::memory_order_relaxed);
+  control.pinned.store(0, std::memory_order_relaxed);
   control.owner.store(0, std::memory_order_release);  // pairs with the claim in DirectOutlet::claim_lane
   header().lanes_freed.fetch_add(1, std::memory_order_release);
   free_record(origin);

@@ -19,6 +19,7 @@ class DirectInlet final : public Inlet {
   bool next(Frame& frame) override;
   bool linger(std::uint32_t turns) override;
   void release(const Frame& frame) override;
+  bool in_shared_room(const Frame& frame) const override { return frame.source == kOpenSource; }
   OriginInfo origin(std::uint32_t index) const override;
   void forget(std::uint32_t index) override;
   bool anything() override;
@@ -36,6 +37,7 @@ class DirectInlet final : public Inlet {
     std::uint32_t number = 0;
     std::uint32_t origin = 0;
     std::uint32_t held = 0;  ///< frames taken and not released
+    bool away = false;       ///< its sender uses the open ring for now
     bool leaving = false;    ///< forgotten; goes with the last held frame
   };
   struct Origin {
@@ -57,6 +59,8 @@ class DirectInlet final : public Inlet {
   void drop_lane(std::uint32_t slot);
   void free_record(std::uint32_t origin);
   void deactivate(std::int32_t slot);
+  void leave_lane(const Frame& frame);
+  bool return_to_lane(std::int32_t slot, std::uint32_t number);
 
   PortGeometry geometry_;
   Layout layout_;

@@ -60,6 +60,7 @@ struct alignas(64) PeerRecord {
 struct alignas(64) LaneControl {
   std::atomic<std::uint64_t> consumed;
   alignas(64) std::atomic<std::uint32_t> owner;  ///< origin + 1; 0 is free
+  std::atomic<std::uint64_t> pinned;  ///< the receiver has taken everything up to here but holds an earlier frame
 };
 
 struct PortHeader {

@@ -95,19 +95,45 @@ Result<void> DirectOutlet::introduce(const Card& from, std::uint16_t from_port, 
 }
 
 bool DirectOutlet::push(Kind kind, std::span<const std::byte> head, Gather& data, std::size_t length) {
-  if (!has_lane_) return push_open(kind, head, data, length);
+  if (!has_lane_ || (detour_ && !return_to_lane())) return push_open(kind, head, data, length);
+  if (push_lane(kind, head, data, length)) return true;
+  // The next try goes by the open ring, with a frame cut to its size.
+  if (may_detour()) detour_ = true;
+  counters_.full.add();
+  return false;
+}
+
+bool DirectOutlet::push_lane(Kind kind, std::span<const std::byte> head, Gather& data, std::size_t length) {
   if (!lane_.push(kind, origin_, head.data(), head.size(), data, length) &&
-      !(extend_lane() && lane_.push(kind, origin_, head.data(), head.size(), data, length))) {
-    counters_.full.add();
+      !(extend_lane() && lane_.push(kind, origin_, head.data(), head.size(), data, length)))
     return false;
-  }
   counters_.lane_frames.add();
   header().doorbell.ring();
   return true;
 }
 
+// The lane is full although the receiver has taken everything in it: it holds on to something. Going on by the open
+// ring keeps the order.
+bool DirectOutlet::may_detour() {
+  const auto pinned = lane_control(segment_.base(), layout_, lane_number_).pinned.load(std::memory_order_acquire);
+  return pinned != 0 && pinned == lane_.position();
+}
+
+// Back into the lane when it has room: announced in the open ring, behind what went there.
+bool DirectOutlet::return_to_lane() {
+  if (!lane_.relieved() || !announce(lane_number_)) return false;
+  detour_ = false;
+  return true;
+}
+
+bool DirectOutlet::announce(std::uint32_t lane) {
+  const iovec piece{&lane, sizeof lane};
+  Gather data(std::span(&piece, 1));
+  return open_.push(Kind::lane, origin_, nullptr, 0, data, sizeof lane);
+}
+
 bool DirectOutlet::push_open(Kind kind, std::span<const std::byte> head, Gather& data, std::size_t length) {
-  if (open_frames_ >= geometry_.lane_after && may_claim_) {
+  if (!has_lane_ && open_frames_ >= geometry_.lane_after && may_claim_) {
     claim_lane();
     // The frame was cut for the open ring, which any lane can carry too.
     if (has_lane_) return push(kind, head, data, length);
@@ -163,9 +189,7 @@ void DirectOutlet::claim_lane() {
     may_claim_ = false;
     return give_back();
   }
-  const iovec piece{const_cast<std::uint32_t*>(&lane), sizeof lane};
-  Gather data(std::span(&piece, 1));
-  if (!open_.push(Kind::lane, origin_, nullptr, 0, data, sizeof lane)) return give_back();  // full: try next time
+  if (!announce(lane)) return give_back();  // full: try next time
   lane_ = LaneProducer(lane_memory(segment_.base(), geometry_, layout_, lane), usable);
   lane_number_ = lane;
   has_lane_ = true;
@@ -184,7 +208,7 @@ bool DirectOutlet::extend_lane() {
 }
 
 std::size_t DirectOutlet::max_frame(std::size_t head) const {
-  if (!has_lane_) return open_memory(segment_.base(), geometry_, layout_).room(head);
+  if (!has_lane_ || detour_) return open_memory(segment_.base(), geometry_, layout_).room(head);
   return geometry_.max_frame;
 }
 

@@ -28,6 +28,10 @@ class DirectOutlet final : public Outlet {
   Result<std::uint32_t> claim_record();
   void claim_lane();
   bool extend_lane();
+  bool push_lane(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
+  bool may_detour();
+  bool return_to_lane();
+  bool announce(std::uint32_t lane);
   Result<std::int64_t> claim_lane_number();
   bool push_open(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
 
@@ -42,6 +46,7 @@ class DirectOutlet final : public Outlet {
   std::uint32_t lane_number_ = 0;
   std::uint32_t open_frames_ = 0;
   bool has_lane_ = false;
+  bool detour_ = false;  // the lane is stopped by a frame the receiver holds
   bool may_claim_ = true;
 };
 

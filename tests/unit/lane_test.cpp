@@ -165,3 +165,46 @@ TEST_CASE("whatever a lane's memory holds, frames lie inside it", "[lane]") {
     }
   });
 }
+
+TEST_CASE("a lane that grows carries what did not fit its first window", "[lane]") {
+  LaneFixture lane(16, 65536);
+  lane.producer = LaneProducer(lane.memory, 4096);
+  const auto take = [&] {
+    Frame frame;
+    REQUIRE(lane.consumer.next(frame) == Peek::frame);
+    lane.consumer.release(frame);
+    lane.consumer.publish();
+  };
+  REQUIRE(lane.push(0, 64, 1));
+  take();
+  REQUIRE(lane.push(0, 8, 2));  // needs no bytes and is not read yet
+  REQUIRE_FALSE(lane.push(0, 8000, 3));
+  REQUIRE(lane.producer.wanted() >= 8000);
+  lane.producer.grant(lane.producer.wanted());
+  const bool read_first = GENERATE(false, true);
+  if (read_first) take();
+  CHECK(lane.push(0, 8000, 3));
+}
+
+TEST_CASE("a lane that grows behaves as a bounded queue", "[lane]") {
+  test::property("the byte ring grows when it is asked to", [](test::Draw& draw) {
+    LaneFixture lane(8u << draw.below(3), 16384);
+    lane.producer = LaneProducer(lane.memory, 4096);
+    // As an outlet does: a push that failed for want of memory is tried again with more.
+    struct Growing {
+      LaneFixture& lane;
+      LaneMemory& memory = lane.memory;
+      LaneConsumer& consumer = lane.consumer;
+      bool push(std::size_t header, std::size_t length, std::uint32_t seed) {
+        if (lane.push(header, length, seed)) return true;
+        if (lane.producer.wanted() == 0) return false;
+        lane.producer.grant(lane.producer.wanted());
+        return lane.push(header, length, seed);
+      }
+    } growing{lane};
+    const auto length = [](test::Draw& d, std::size_t) -> std::size_t {
+      return d.one_in(2) ? d.below(49) : d.below(d.one_in(2) ? 1400 : 4000);
+    };
+    test::run_against_model(growing, draw, length, draw.one_in(2));
+  });
+}

@@ -115,7 +115,8 @@ class LaneProducer {
     if (seen > head_.position() || seen < consumed_) return false;  // nonsense from outside: treat as full
     if (seen != consumed_) {
       consumed_ = seen;
-      byte_tail_ = ends_[static_cast<std::uint32_t>(seen - 1) & (memory_.count - 1)];
+      // Never back: an empty ring may have been left for its beginning since that cell was written.
+      byte_tail_ = std::max(byte_tail_, ends_[static_cast<std::uint32_t>(seen - 1) & (memory_.count - 1)]);
     }
     return consumed_ >= wanted;
   }

@@ -158,7 +158,8 @@ void DirectInlet::leave_lane(const Frame& frame) {
 
 bool DirectInlet::return_to_lane(std::int32_t slot, std::uint32_t number) {
   Lane& lane = *lanes_[static_cast<std::size_t>(slot)];
-  if (!lane.away || lane.number != number) return false;
+  if (lane.number != number) return false;
+  if (!lane.away) return true;  // it turned round before it sent anything the other way
   lane.away = false;
   active_.push_back(static_cast<std::uint32_t>(slot));
   return true;

@@ -21,10 +21,12 @@ printf 'program hello\n use mpi\n integer :: e, l\n character(len=MPI_MAX_LIBRAR
 cp "$work/hello.c" "$work/hello.cpp"
 
 uses_only() { # PROGRAM PREFIX: its MPI libraries must come from PREFIX
-    if ldd "$1" | grep -E 'libmpi' | grep -vF " $2/lib/"; then
+    local libraries # not a pipe: grep -q would end ldd early, which pipefail takes for a failure
+    libraries=$(ldd "$1")
+    if grep -E 'libmpi' <<<"$libraries" | grep -vF " $2/lib/"; then
         echo "$1 takes the libraries above from elsewhere than $2/lib" && exit 1
     fi
-    ldd "$1" | grep -qF " $2/lib/libmpi" || { echo "$1 is not linked with MPI" && exit 1; }
+    grep -qF " $2/lib/libmpi" <<<"$libraries" || { echo "$1 is not linked with MPI" && exit 1; }
 }
 
 check() {
@@ -33,9 +35,10 @@ check() {
     "$prefix/bin/mpicxx" "$work/hello.cpp" -o "$out.cpp"
     "$prefix/bin/mpifort" "$work/hello.f90" -o "$out.f90"
     for program in "$out".{c,cpp,f90}; do uses_only "$program" "$prefix"; done
-    "$out.c" | grep -q '^ *MPICH Version' || { echo "no library version from $out.c" && exit 1; }
+    grep -q '^ *MPICH Version' <<<"$("$out.c")" || { echo "no library version from $out.c" && exit 1; }
     "$out.f90" >/dev/null
-    PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --libs mpich | grep -qE '^-L\S+/lib' || exit 1
+    PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --libs mpich >"$work/libs"
+    grep -qE '^-L\S+/lib' "$work/libs" || exit 1
 }
 
 check "$stage"

@@ -21,8 +21,6 @@ namespace {
 constexpr std::uint16_t kMpiPort = 1;
 // Looks for closed and dead peers cost system calls: at most so often, however long the wait.
 constexpr std::uint32_t kLookTurns = 1024;
-constexpr std::uint32_t kLingerTurns = 64;
-constexpr std::uint32_t kLingerSpins = 32;  // a policy with fewer spins is one of shared cores
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
 }  // namespace
 
@@ -117,8 +115,9 @@ std::ptrdiff_t push_more(ulfm_nm_vc* vc, Gather& data, std::size_t total, std::s
 
 std::ptrdiff_t nm_begin(ulfm_nm_vc* vc, const void* header, std::size_t header_length, const iovec* pieces, int n) {
   Gather data(std::span(pieces, static_cast<std::size_t>(n)));
-  const std::size_t total = data.remaining();
-  const std::size_t length = total == 0 ? 0 : std::min(total, vc->outlet->max_frame(header_length));
+  const std::size_t total = n == 1 ? pieces[0].iov_len : data.remaining();
+  // Every frame takes this much, so that a short message need not ask.
+  const std::size_t length = total <= kLeastFrame ? total : std::min(total, vc->outlet->max_frame(header_length));
   if (!vc->outlet->push(Kind::first, {static_cast<const std::byte*>(header), header_length}, data, length)) return -1;
   vc->owner->counters.sent_messages.add();
   if (length == total) {
@@ -215,12 +214,12 @@ int nm_idle(ulfm_nm* nm, int how, int sends_waiting) {
   if (how == ULFM_NM_IDLE_TEST || how == ULFM_NM_IDLE_THREADED) {
     // The caller has its own loop, which may be a busy one: let others have the core from time to time.
     // With threads the caller holds a lock that others want, and lets go of it itself: a yield here helps nobody.
-    const std::uint32_t every = how == ULFM_NM_IDLE_TEST && nm->policy.spins < kLingerSpins ? 16 : 1024;
+    const std::uint32_t every = how == ULFM_NM_IDLE_TEST && !nm->policy.has_own_core() ? 16 : 1024;
     if (nm->idle_turns % every == 0) yield_now();
     return look;
   }
   // With a core of one's own the answer is best awaited here, a look at a time; without one, not at all.
-  if (nm->policy.spins >= kLingerSpins && nm->inlet->linger(kLingerTurns)) return ULFM_NM_ARRIVED;
+  if (nm->policy.has_own_core() && nm->inlet->linger(kLingerTurns)) return ULFM_NM_ARRIVED;
   if (!nm->waiter.step()) return look;
   if (how == ULFM_NM_IDLE_WAIT || sends_waiting) {
     // Something else may end this wait without ringing.

@@ -31,6 +31,9 @@ struct WaitPolicy {
   std::chrono::nanoseconds yield_for{2'000'000};      ///< then yields, for so long
   std::chrono::nanoseconds park_limit{100'000'000};   ///< then sleeps, each at most so long
 
+  /// There is a core for each process: the next answer may be awaited look by look (see Inlet::linger).
+  bool has_own_core() const noexcept { return spins >= 32; }
+
   /// The policy for `processes` on this host and the cores this process may use.
   static WaitPolicy for_processes(int processes) noexcept;
 };

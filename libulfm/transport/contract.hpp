@@ -28,6 +28,8 @@
 namespace ulfm {
 
 inline constexpr std::size_t kHelloLimit = 160;  ///< bytes a connecting side may say about itself
+inline constexpr std::uint32_t kLingerTurns = 64;  ///< looks of one Inlet::linger in a wait: about 0.1 us
+inline constexpr std::size_t kLeastFrame = 64;     ///< data that any frame can carry, whatever its header
 inline constexpr int kPortsPerProcess = 64;
 inline constexpr std::uint16_t kNoPort = 0xffff;
 

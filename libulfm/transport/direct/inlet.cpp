@@ -41,10 +41,11 @@ bool DirectInlet::next(Frame& frame) {
     ++burst_;
     return true;
   }
+  const bool burst_was_over = burst_ >= kBurst;
   burst_ = 0;
   if (next_in_open_ring(frame)) return true;
   // A bounded number of looks, so that an idle turn costs the same whatever the number of lanes.
-  const std::uint32_t looks = std::min<std::uint32_t>(lanes, 8);
+  const std::uint32_t looks = lanes > 1 ? std::min<std::uint32_t>(lanes, 8) : burst_was_over ? lanes : 0;
   for (std::uint32_t i = 0; i < looks; ++i) {
     sweep_ = sweep_ + 1 < static_cast<std::uint32_t>(active_.size()) ? sweep_ + 1 : 0;
     if (sweep_ < active_.size() && next_in_lane(sweep_, frame)) {

@@ -112,7 +112,7 @@ constexpr OwnOption kOwn[] = {
     {"--topology", "SHAPE[:SIZES]", "ULFM_TOPOLOGY", "shape of an emulated interconnect"},
     {"--fault", "LIST", "ULFM_FAULT", "faults to inject into an emulated interconnect"},
     {"--stats", nullptr, "ULFM_STATS", "print counters on standard error when the job ends"},
-    {"--trace", "FILE", "ULFM_TRACE", "record messages in FILE"},
+    {"--trace", "FILE", "ULFM_TRACE", "record messages in FILE; not in this version"},
     {"--config", "FILE", "ULFM_CONFIG", "TOML file with settings"},
     {"--dry-run", nullptr, nullptr, "print the command and what it adds to the environment, and run nothing"},
     {"--help", nullptr, nullptr, "this text; mpiexec's own options: ulfmrun -help"},
@@ -204,8 +204,9 @@ class Parser {
     if (name == "--fault") line_.fault = value;
     if (name == "--config" && access(value.c_str(), R_OK) != 0)
       fail(kUsage, "--config " + value + ": " + std::strerror(errno) + "; a readable TOML file is needed");
+    if (name == "--trace") fail(kUsage, "--trace: this version records no traces; --stats prints counters");
     // Ranks may run in another directory than this one.
-    if (name == "--config" || name == "--trace") value = absolute_file(value);
+    if (name == "--config") value = absolute_file(value);
     line_.settings.emplace_back(option.variable, value);
   }
 

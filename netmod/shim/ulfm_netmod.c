@@ -48,7 +48,7 @@ typedef struct vc_area {
     char *card;                 /* temporary connections: whom to connect to */
     uint64_t connector;
     uint32_t origin;            /* where its frames come from */
-    int8_t waiting, open, has_origin, hello_kind, discard, terminating;
+    int8_t waiting, open, has_origin, hello_kind, terminating;
 } vc_area_t;
 
 typedef struct req_area {
@@ -70,6 +70,11 @@ static int host_processes = 1;
 static int progress_seen;       /* completion count at the previous poll: see may_block() */
 static int empty_polls;
 static uint64_t next_connector = 1;
+static int mid_message;         /* the last frame did not end its message */
+
+/* Looks of a threaded wait while a message is on its way. The lock is given away after every turn and hard to win
+ * back from threads that probe in a loop, so a long message would otherwise move a piece at each stroke of luck. */
+#define THREADED_LOOKS 5000
 
 static int nm_flush_vc(MPIDI_VC_t * vc);
 static int finish_termination(MPIDI_VC_t * vc);
@@ -567,23 +572,21 @@ static int first_frame(MPIDI_VC_t * vc, const ulfm_nm_frame * frame)
     if (vc->state == MPIDI_VC_STATE_INACTIVE)
         MPIDI_CHANGE_VC_STATE(vc, ACTIVE);
     if (vc->state == MPIDI_VC_STATE_INACTIVE_CLOSED) {
-        AREA(vc)->discard = 1;
         send_own(vc, OWN_CLOSED);
         return MPI_SUCCESS;
     }
     MPIR_ERR_CHKANDJUMP(pkt->type < 0 || pkt->type >= MPIDI_CH3_PKT_END_ALL || !handlers[pkt->type], mpi_errno,
                         MPI_ERR_INTERN, "**intern");
-    AREA(vc)->discard = 0;
+    mid_message = 0;
     mpi_errno = handlers[pkt->type] (vc, pkt, (void *) frame->data, &used, &rreq);
     MPIR_ERR_CHECK(mpi_errno);
-    if (!rreq) {
-        AREA(vc)->discard = 1;  /* what may follow belongs to a message that CH3 refused */
-        goto fn_exit;
-    }
+    if (!rreq)
+        goto fn_exit;           /* a close packet may have been the end of the connection: no more of vc */
     rreq->dev.iov_offset = 0;
     vc->ch.recv_active = rreq;
     if ((size_t) used < frame->length)
         mpi_errno = MPID_nem_handle_pkt(vc, (char *) frame->data + used, frame->length - used);
+    mid_message = vc->ch.recv_active != NULL;
   fn_exit:
     return mpi_errno;
   fn_fail:
@@ -606,14 +609,17 @@ static int handle_frame(const ulfm_nm_frame * frame)
             mpi_errno = first_frame(vc, frame);
             break;
         case ULFM_NM_MORE:
-            if (vc->ch.recv_active)
-                mpi_errno = MPID_nem_handle_pkt(vc, (char *) frame->data, frame->length);
+            if (!vc->ch.recv_active)
+                break;          /* of a message that CH3 refused */
+            mpi_errno = MPID_nem_handle_pkt(vc, (char *) frame->data, frame->length);
+            mid_message = vc->ch.recv_active != NULL;
             break;
         case ULFM_NM_BYE:
             AREA(vc)->has_origin = 0;
             break;
         default:
             AREA(vc)->has_origin = 0;
+            mid_message = 0;
             if (vc->state != MPIDI_VC_STATE_INACTIVE)   /* unused or properly closed: its exit is no failure */
                 mpi_errno = fail_vc(vc);
             break;
@@ -676,12 +682,12 @@ static int ulfm_poll(int in_blocking_poll)
 {
     int mpi_errno = MPI_SUCCESS;
     ulfm_nm_frame frame;
-    int got, news;
+    int got, news, looks = 0;
+    const int count = MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count);
 
   again:
     got = ulfm->next(nm, &frame);
     if (got) {
-        int count = MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count);
         int budget = 16;
         empty_polls = 0;
         do {
@@ -708,7 +714,11 @@ static int ulfm_poll(int in_blocking_poll)
             goto again;
         if (unlikely(news == ULFM_NM_LOOK))
             mpi_errno = look_at_closing();
+        MPIR_ERR_CHECK(mpi_errno);
     }
+    if (MPIR_IS_THREADED && in_blocking_poll && (mid_message || waiting_head) && ++looks < THREADED_LOOKS &&
+        count == MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count))
+        goto again;
   fn_exit:
     return mpi_errno;
   fn_fail:

@@ -120,6 +120,7 @@ std::ptrdiff_t nm_begin(ulfm_nm_vc* vc, const void* header, std::size_t header_l
   const std::size_t length = total <= kLeastFrame ? total : std::min(total, vc->outlet->max_frame(header_length));
   if (!vc->outlet->push(Kind::first, {static_cast<const std::byte*>(header), header_length}, data, length)) return -1;
   vc->owner->counters.sent_messages.add();
+  vc->owner->counters.sent_bytes.add(header_length);  // MPI puts its shortest messages into its header
   if (length == total) {
     vc->owner->counters.sent_bytes.add(total);
     return static_cast<std::ptrdiff_t>(total);
@@ -173,7 +174,7 @@ int nm_next(ulfm_nm* nm, ulfm_nm_frame* out) {
   }
   out->kind = frame.kind == Kind::first ? ULFM_NM_FIRST : ULFM_NM_MORE;
   nm->counters.received_messages.add(frame.kind == Kind::first ? 1 : 0);
-  nm->counters.received_bytes.add(frame.length);
+  nm->counters.received_bytes.add(frame.header_length + frame.length);
   return 1;
 }
 

@@ -18,8 +18,10 @@ inline constexpr std::array<const char*, 4> kRungNames{"spin", "pause", "yield",
 /// How often each rung was taken, by this process.
 struct WaitCounters {
   std::array<std::atomic<std::uint64_t>, 4> steps{};
+  /// A load and a store: this is on the way of every message, and of two threads that count at once one may lose.
   void count(Rung rung, std::uint64_t n = 1) noexcept {
-    steps[static_cast<std::size_t>(rung)].fetch_add(n, std::memory_order_relaxed);
+    auto& counter = steps[static_cast<std::size_t>(rung)];
+    counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
   }
 };
 WaitCounters& wait_counters() noexcept;

@@ -42,7 +42,7 @@ class SendQueue {
     if (cell.turn.load(std::memory_order_acquire) != at + 1) return false;
     port = cell.port;
     cell.turn.store(at + mask_ + 1, std::memory_order_release);  // pairs with push()
-    head_.store(at + 1, std::memory_order_seq_cst);
+    head_.store(at + 1, std::memory_order_release);
     return true;
   }
 

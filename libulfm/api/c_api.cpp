@@ -14,8 +14,6 @@ using namespace ulfm;
 
 namespace {
 
-int stale_port() { return report({Errc::stale, "this port handle is not valid: it was closed, or never opened"}); }
-
 int copy_text(const std::string& text, char* to, std::size_t size) {
   if (text.size() + 1 > size)
     return report({Errc::too_large, "the buffer of " + std::to_string(size) + " bytes is too small: " +
@@ -43,11 +41,6 @@ int give_address(Result<std::uint32_t> process, std::uint16_t port, ulfm_address
     return report({Errc::invalid, "port " + std::to_string(port) + ": there are ports 0 to 63"});
   *address = {*process, port, 0};
   return ULFM_OK;
-}
-
-void give_message(const Arrival& arrival, ulfm_message* message) {
-  *message = {arrival.bytes.data(), arrival.bytes.size(), {arrival.source.process, arrival.source.port, 0},
-              arrival.handle};
 }
 
 thread_local std::string g_text;
@@ -131,12 +124,12 @@ int ulfm_port_close(ulfm_port port) { return finish(close_port(port)); }
 
 int ulfm_port_number(ulfm_port port) {
   const OpenPort open = port_of(port);
-  return open.core != nullptr ? open.core->number() : stale_port();
+  return open.core != nullptr ? open.core->number() : report(stale_port());
 }
 
 int ulfm_compose(ulfm_port port, size_t size, void** buffer) {
   const OpenPort open = port_of(port);
-  if (open.core == nullptr) return stale_port();
+  if (open.core == nullptr) return report(stale_port());
   auto span = open.core->compose(size);
   if (!span) return report(span.error());
   *buffer = span->data();
@@ -145,29 +138,34 @@ int ulfm_compose(ulfm_port port, size_t size, void** buffer) {
 
 int ulfm_post(ulfm_port port, ulfm_address to) {
   const OpenPort open = port_of(port);
-  return open.core != nullptr ? finish(open.core->post({to.process, to.port})) : stale_port();
+  return open.core != nullptr ? finish(open.core->post({to.process, to.port})) : report(stale_port());
 }
 
 int ulfm_discard(ulfm_port port) {
   const OpenPort open = port_of(port);
-  return open.core != nullptr ? finish(open.core->discard()) : stale_port();
+  return open.core != nullptr ? finish(open.core->discard()) : report(stale_port());
 }
 
 int ulfm_poll(ulfm_port port, ulfm_message* message) {
   const OpenPort open = port_of(port);
-  if (open.core == nullptr) return stale_port();
+  if (open.core == nullptr) return report(stale_port());
   Arrival arrival;
   if (!open.core->poll(arrival)) {
     if (open.node->sends_pending()) open.node->drive();
     return 0;
   }
-  give_message(arrival, message);
+  *message = message_of(arrival);
   return 1;
 }
 
 int ulfm_wait(ulfm_port port, int64_t timeout_ns, ulfm_message* message) {
-  int which = 0;
-  return ulfm_wait_any(&port, 1, timeout_ns, &which, message);
+  OpenPort open = port_of(port);
+  if (open.core == nullptr) return report(stale_port());
+  Arrival arrival;
+  auto found = open.node->wait(std::span(&open.core, 1), std::chrono::nanoseconds(timeout_ns), arrival);
+  if (!found) return report(found.error());
+  *message = message_of(arrival);
+  return 1;
 }
 
 int ulfm_wait_any(const ulfm_port* ports, int count, int64_t timeout_ns, int* which, ulfm_message* message) {
@@ -177,7 +175,7 @@ int ulfm_wait_any(const ulfm_port* ports, int count, int64_t timeout_ns, int* wh
   Node* node = nullptr;
   for (int i = 0; i < count; ++i) {
     const OpenPort open = port_of(ports[i]);
-    if (open.core == nullptr) return stale_port();
+    if (open.core == nullptr) return report(stale_port());
     if (node != nullptr && open.node != node)
       return report({Errc::invalid, "the ports waited for belong to different jobs"});
     node = open.node;
@@ -188,19 +186,19 @@ int ulfm_wait_any(const ulfm_port* ports, int count, int64_t timeout_ns, int* wh
                           std::chrono::nanoseconds(timeout_ns), arrival);
   if (!found) return report(found.error());
   *which = static_cast<int>(*found);
-  give_message(arrival, message);
+  *message = message_of(arrival);
   return 1;
 }
 
 int ulfm_release(ulfm_port port, const ulfm_message* message) {
   const OpenPort open = port_of(port);
-  return open.core != nullptr ? finish(open.core->release(message->handle)) : stale_port();
+  return open.core != nullptr ? finish(open.core->release(message->handle)) : report(stale_port());
 }
 
 int ulfm_flush(ulfm_port port, int64_t timeout_ns) {
   const OpenPort open = port_of(port);
   return open.core != nullptr ? finish(open.node->flush(*open.core, std::chrono::nanoseconds(timeout_ns)))
-                              : stale_port();
+                              : report(stale_port());
 }
 
 }  // extern "C"

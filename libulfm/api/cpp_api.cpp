@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "api/handles.hpp"
 #include "base/wait.hpp"
 
 namespace ulfm {
@@ -20,26 +21,6 @@ Result<void> finish(int code) {
 }
 
 }  // namespace
-
-Outgoing& Outgoing::operator=(Outgoing&& other) noexcept {
-  std::swap(port_, other.port_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
-
-Outgoing::~Outgoing() {
-  if (port_ != 0) ulfm_discard(port_);
-}
-
-Incoming& Incoming::operator=(Incoming&& other) noexcept {
-  std::swap(port_, other.port_);
-  std::swap(message_, other.message_);
-  return *this;
-}
-
-Incoming::~Incoming() {
-  if (port_ != 0) ulfm_release(port_, &message_);
-}
 
 Port& Port::operator=(Port&& other) noexcept {
   std::swap(handle_, other.handle_);
@@ -56,17 +37,20 @@ std::uint16_t Port::number() const noexcept {
 }
 
 Result<Outgoing> Port::compose(std::size_t bytes) {
-  void* buffer = nullptr;
-  if (const int rc = ulfm_compose(handle_, bytes, &buffer); rc < 0) return failure(rc);
-  return Outgoing(handle_, {static_cast<std::byte*>(buffer), bytes});
+  const OpenPort open = port_of(handle_);
+  if (open.core == nullptr) return fail(stale_port());
+  auto span = open.core->compose(bytes);
+  if (!span) return fail(std::move(span.error()));
+  return Outgoing(handle_, *span);
 }
 
 Result<void> Port::post(Outgoing&& message, Address to) {
   if (message.port_ != handle_) return fail(Errc::invalid, "the message was composed in another port");
-  const int rc = ulfm_post(handle_, to);
-  if (rc < 0) return failure(rc);  // the buffer is given back when `message` dies
-  message.port_ = 0;
-  return {};
+  const OpenPort open = port_of(handle_);
+  if (open.core == nullptr) return fail(stale_port());
+  auto posted = open.core->post({to.process, to.port});
+  if (posted) message.port_ = 0;  // otherwise the buffer is given back when `message` dies
+  return posted;
 }
 
 Result<void> Port::send(std::span<const std::byte> bytes, Address to, std::chrono::nanoseconds limit) {
@@ -90,9 +74,12 @@ Result<std::optional<Incoming>> Port::poll() {
 }
 
 Result<Incoming> Port::wait(std::chrono::nanoseconds limit) {
-  ulfm_message message;
-  if (const int rc = ulfm_wait(handle_, limit.count(), &message); rc < 0) return failure(rc);
-  return Incoming(handle_, message);
+  OpenPort open = port_of(handle_);
+  if (open.core == nullptr) return fail(stale_port());
+  Arrival arrival;
+  auto found = open.node->wait(std::span(&open.core, 1), limit, arrival);
+  if (!found) return fail(std::move(found.error()));
+  return Incoming(handle_, message_of(arrival));
 }
 
 Result<std::pair<std::size_t, Incoming>> Port::wait_any(std::span<Port* const> ports, std::chrono::nanoseconds limit) {

@@ -1,19 +1,16 @@
 #include "api/handles.hpp"
 
-#include <array>
-#include <atomic>
 #include <mutex>
 
 namespace ulfm {
-namespace {
 
-constexpr std::size_t kJobs = 64;
+constinit std::array<std::array<PortSlot, kPortsPerProcess>, kJobs> g_port_slots{};
+
+namespace {
 
 struct JobSlot {
   std::unique_ptr<Node> node;
   std::atomic<std::uint32_t> generation{1};
-  // Odd while the port is open under a handle; part of the handle.
-  std::array<std::atomic<std::uint32_t>, kPortsPerProcess> ports{};
 };
 
 struct Table {
@@ -25,14 +22,6 @@ struct Table {
 Table& table() {
   static Table* const instance = new Table;
   return *instance;
-}
-
-struct PortBits {
-  std::uint32_t number, slot, generation;
-};
-PortBits bits_of(ulfm_port port) {
-  return {static_cast<std::uint32_t>(port & 0xffff) - 1, static_cast<std::uint32_t>(port >> 16 & 0xffff),
-          static_cast<std::uint32_t>(port >> 32)};
 }
 
 auto stale(const char* what) {
@@ -63,10 +52,11 @@ Result<Node*> node_of(ulfm_job job) {
 Result<std::unique_ptr<Node>> disown_node(ulfm_job job) {
   std::lock_guard lock(table().lock);
   if (auto node = node_of(job); !node) return fail(node.error());
-  JobSlot& slot = table().jobs[static_cast<std::size_t>(job & 0xffffffff) - 1];
+  const std::size_t index = static_cast<std::size_t>(job & 0xffffffff) - 1;
+  JobSlot& slot = table().jobs[index];
   slot.generation.fetch_add(1, std::memory_order_release);
-  for (auto& generation : slot.ports)
-    if (generation.load() % 2 == 1) generation.fetch_add(1, std::memory_order_release);
+  for (PortSlot& port : g_port_slots[index])
+    if (port.generation.load() % 2 == 1) port.generation.fetch_add(1, std::memory_order_release);
   return std::move(slot.node);
 }
 
@@ -75,26 +65,22 @@ Result<ulfm_port> open_port(ulfm_job job, std::uint16_t number, std::uint32_t sl
   if (!node) return fail(node.error());
   auto core = (*node)->open(number, slot_bytes, depth);
   if (!core) return fail(core.error());
-  const std::uint64_t slot = (job & 0xffffffff) - 1;
+  const std::uint64_t index = (job & 0xffffffff) - 1;
   const std::uint16_t n = (*core)->number();
-  const std::uint32_t generation = table().jobs[slot].ports[n].fetch_add(1, std::memory_order_acq_rel) + 1;
-  return ulfm_port{std::uint64_t{n} + 1} | slot << 16 | std::uint64_t{generation} << 32;
-}
-
-OpenPort port_of(ulfm_port port) noexcept {
-  const PortBits bits = bits_of(port);
-  if (bits.number >= kPortsPerProcess || bits.slot >= kJobs) return {};
-  JobSlot& slot = table().jobs[bits.slot];
-  if (slot.ports[bits.number].load(std::memory_order_acquire) != bits.generation || bits.generation % 2 == 0) return {};
-  return {slot.node.get(), slot.node->port(static_cast<std::uint16_t>(bits.number))};
+  PortSlot& slot = g_port_slots[index][n];
+  slot.open = {*node, *core};
+  const std::uint32_t generation = slot.generation.fetch_add(1, std::memory_order_acq_rel) + 1;
+  return ulfm_port{std::uint64_t{n} + 1} | index << 16 | std::uint64_t{generation} << 32;
 }
 
 Result<void> close_port(ulfm_port port) {
   const OpenPort open = port_of(port);
   if (open.core == nullptr) return stale("port");
-  const PortBits bits = bits_of(port);
-  table().jobs[bits.slot].ports[bits.number].fetch_add(1, std::memory_order_acq_rel);
-  return open.node->close(static_cast<std::uint16_t>(bits.number));
+  const std::uint16_t number = open.core->number();
+  g_port_slots[port >> 16 & 0xffff][number].generation.fetch_add(1, std::memory_order_acq_rel);
+  return open.node->close(number);
 }
+
+Error stale_port() { return {Errc::stale, "this port handle is not valid: it was closed, or never opened"}; }
 
 }  // namespace ulfm

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <span>
 
+#include "base/copy.hpp"
+
 namespace ulfm {
 
 class Gather {
@@ -20,7 +22,7 @@ class Gather {
     while (n > 0) {
       const iovec& piece = pieces_.front();
       const std::size_t here = std::min(n, piece.iov_len - at_);
-      if (here != 0) std::memcpy(to, static_cast<const std::byte*>(piece.iov_base) + at_, here);
+      if (here != 0) copy_bytes(to, static_cast<const std::byte*>(piece.iov_base) + at_, here);
       to += here;
       n -= here;
       at_ += here;

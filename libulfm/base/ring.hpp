@@ -75,7 +75,7 @@ class LaneProducer {
     if (head_.position() - consumed_ >= memory_.count && !refresh(head_.position() - memory_.count + 1)) return false;
     Cell& cell = memory_.cells[head_.index()];
     if (fits_inline(header_length, length)) {
-      if (header_length != 0) std::memcpy(cell.bytes, header, header_length);
+      copy_bytes(cell.bytes, header, header_length);
       if (length != 0) data.copy(cell.bytes + header_length, length);
       cell.offset = 0;
     } else if (!place_body(cell, header, header_length, data, length)) {
@@ -105,9 +105,6 @@ class LaneProducer {
     return head_.position() - consumed_ < memory_.count / 2 && byte_head_ - byte_tail_ <= memory_.capacity / 2;
   }
 
-  /// Everything pushed has been released by the consumer.
-  bool drained() noexcept { return memory_.consumed->load(std::memory_order_acquire) == head_.position(); }
-
  private:
   // Looks how far the consumer is; true when it has released at least `wanted` cells.
   bool refresh(std::uint64_t wanted) noexcept {
@@ -131,8 +128,8 @@ class LaneProducer {
     if (header_length > kInline) {
       std::memcpy(body, header, header_length);
       body += (header_length + 7) & ~std::size_t{7};
-    } else if (header_length != 0) {
-      std::memcpy(cell.bytes, header, header_length);
+    } else {
+      copy_bytes(cell.bytes, header, header_length);
     }
     data.copy(body, length);
     byte_head_ = at + need;
@@ -324,7 +321,7 @@ class OpenProducer {
             std::size_t header_length, Gather& data, std::size_t length) const noexcept {
     Cell& cell = memory_.cell(position);
     std::byte* body = memory_.body(position);
-    if (header_length != 0) std::memcpy(header_length > kInline ? body : cell.bytes, header, header_length);
+    copy_bytes(header_length > kInline ? body : cell.bytes, header, header_length);
     std::byte* to = fits_inline(header_length, length) ? cell.bytes + header_length
                                                        : body + body_bytes(header_length, 0);
     if (length != 0) data.copy(to, length);

@@ -174,6 +174,20 @@ void Node::serve_stalled() {
   stalled_.store(still, std::memory_order_relaxed);
 }
 
+void Node::serve(PortCore& port) {
+  if (std::unique_lock lock(interface_lock_, std::try_to_lock); lock && port.posted == 0 && send_queue_.empty()) {
+    // The interface is idle and nothing of this port waits: the number would go in and straight out again.
+    if (!port.transmit()) {
+      port.posted = 1;
+      stalled_.store(true, std::memory_order_relaxed);
+    }
+  } else {
+    if (lock) lock.unlock();
+    send_queue_.push(port.number());  // has a place for every send buffer there can be
+  }
+  if (sends_pending()) drive();
+}
+
 void Node::drive() {
   // Whoever holds the lock serves for the others; it looks again after it has let go, so that no number is left.
   do {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/config.hpp"
+#include "base/solo_mutex.hpp"
 #include "base/wait.hpp"
 #include "job/pmi.hpp"
 #include "port/port.hpp"
@@ -42,8 +43,10 @@ class Node {
 
   /// The interface: takes port numbers from the send queue and moves data. Called by whoever posts or waits.
   void drive();
+  /// For the port that has just tagged a buffer: serves it, or leaves its number in the send queue for whoever is
+  /// serving now.
+  void serve(PortCore& port);
   Result<void> connect(PortCore& port, PortAddress to);
-  SendQueue& send_queue() noexcept { return send_queue_; }
   bool sends_pending() const noexcept { return stalled_.load(std::memory_order_relaxed) || !send_queue_.empty(); }
 
   /// Waits for a message at one of the ports. A negative limit is for ever.
@@ -72,7 +75,7 @@ class Node {
   std::string closed_statistics_;
   std::mutex table_lock_;
   std::array<std::unique_ptr<PortCore>, kPortsPerProcess> table_;
-  std::mutex interface_lock_;
+  SoloMutex interface_lock_;
   SendQueue send_queue_;
   std::atomic<bool> stalled_{false};
 

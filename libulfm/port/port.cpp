@@ -1,5 +1,7 @@
 #include "port/port.hpp"
 
+#include "base/copy.hpp"
+
 #include "port/node.hpp"
 
 namespace ulfm {
@@ -51,13 +53,12 @@ Result<void> PortCore::post(PortAddress to) {
   SendBuffer& buffer = send_[compose_at_];
   buffer.to = to;
   buffer.tag.set();
-  unsent_.fetch_add(1, std::memory_order_relaxed);
+  ++given_;
   composing_ = false;
   compose_at_ = compose_at_ + 1 == send_.size() ? 0 : compose_at_ + 1;
   counters_.sent_messages.add();
   counters_.sent_bytes.add(buffer.size);
-  node_.send_queue().push(number_);  // has a place for every send buffer there can be
-  node_.drive();
+  node_.serve(*this);
   return {};
 }
 
@@ -104,8 +105,23 @@ void PortCore::undeliverable(const SendBuffer& buffer, const std::string& why) {
   last_key_ = ~std::uint64_t{0};
 }
 
+// What most messages are: small, and to where the last one went.
+bool PortCore::transmit_small(const SendBuffer& buffer) {
+  if (sending_ || buffer.size > kLeastFrame || buffer.to.key() != last_key_ || last_outlet_->port_closed())
+    return false;
+  return FrameSender(buffer.bytes.get(), buffer.size).advance(*last_outlet_);
+}
+
 bool PortCore::transmit() {
   SendBuffer& buffer = send_[transmit_at_];
+  if (!transmit_small(buffer) && !transmit_any(buffer)) return false;
+  buffer.tag.clear();
+  transmit_at_ = transmit_at_ + 1 == send_.size() ? 0 : transmit_at_ + 1;
+  gone_.store(gone_.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // pairs with all_sent()
+  return true;
+}
+
+bool PortCore::transmit_any(SendBuffer& buffer) {
   if (!sending_) {
     sender_ = FrameSender(buffer.bytes.get(), buffer.size);
     sending_ = true;
@@ -125,9 +141,6 @@ bool PortCore::transmit() {
   sending_ = false;
   if (buffer.capacity > (std::size_t{1} << 20)) buffer.bytes.reset();  // no hoarding of what one large message took
   if (!buffer.bytes) buffer.capacity = 0;
-  buffer.tag.clear();
-  transmit_at_ = transmit_at_ + 1 == send_.size() ? 0 : transmit_at_ + 1;
-  unsent_.fetch_sub(1, std::memory_order_release);
   return true;
 }
 
@@ -142,10 +155,10 @@ void PortCore::part() {
 
 // ---- application: receiving -----------------------------------------------------------------------------------------
 
-PortCore::ReceiveBuffer* PortCore::free_receive_buffer() {
-  if (held_ == receive_.size()) return nullptr;
+// There is one: fewer are held than there are.
+PortCore::ReceiveBuffer& PortCore::free_receive_buffer() {
   while (receive_[receive_at_].tag.valid()) receive_at_ = receive_at_ + 1 == receive_.size() ? 0 : receive_at_ + 1;
-  return &receive_[receive_at_];
+  return receive_[receive_at_];
 }
 
 void PortCore::hand_out(Arrival& arrival, ReceiveBuffer& buffer, std::span<const std::byte> bytes,
@@ -159,29 +172,27 @@ void PortCore::hand_out(Arrival& arrival, ReceiveBuffer& buffer, std::span<const
 }
 
 bool PortCore::poll(Arrival& arrival) {
-  ReceiveBuffer* buffer = free_receive_buffer();
-  if (buffer == nullptr) {
+  if (held_ == receive_.size()) {
     absorb();
     return false;
   }
-  if (!cache_.empty()) {
-    CachedMessage message = cache_.take();
-    counters_.cache_hits.add();
-    buffer->heap = std::move(message.bytes);
-    buffer->in_slot = false;
-    hand_out(arrival, *buffer, {buffer->heap.get(), message.size}, message.source);
-    return true;
-  }
-  Taken taken;
-  if (!take_message(taken)) return false;
-  if (taken.in_slot && inlet_->in_shared_room(taken.frame)) take_out(taken);
-  buffer->in_slot = taken.in_slot;
-  if (taken.in_slot) {
-    buffer->frame = taken.frame;
-    hand_out(arrival, *buffer, {taken.frame.data, taken.frame.length}, taken.source);
+  ReceiveBuffer& buffer = free_receive_buffer();
+  CachedMessage whole;
+  if (cache_.empty()) {
+    const Taken taken = take_message(buffer.frame, whole);
+    if (taken == Taken::nothing) return false;
+    buffer.in_slot = taken == Taken::in_place &&
+                     !(inlet_->in_shared_room(buffer.frame) && take_out(buffer.frame, whole));
   } else {
-    buffer->heap = std::move(taken.whole.bytes);
-    hand_out(arrival, *buffer, {buffer->heap.get(), taken.whole.size}, taken.source);
+    whole = cache_.take();
+    counters_.cache_hits.add();
+    buffer.in_slot = false;
+  }
+  if (buffer.in_slot) {
+    hand_out(arrival, buffer, {buffer.frame.data, buffer.frame.length}, origins_[buffer.frame.origin].source);
+  } else {
+    buffer.heap = std::move(whole.bytes);
+    hand_out(arrival, buffer, {buffer.heap.get(), whole.size}, whole.source);
   }
   return true;
 }
@@ -197,28 +208,31 @@ Result<void> PortCore::release(std::uint64_t handle) {
   return {};
 }
 
-// From the slot that all senders share into a buffer of the port, so that holding the message holds up nobody.
-void PortCore::take_out(Taken& taken) {
-  HeapBytes copy = allocate_bytes(taken.frame.length);
-  if (!copy) return;  // then it stays where it is
-  if (taken.frame.length != 0) std::memcpy(copy.get(), taken.frame.data, taken.frame.length);
-  taken.whole = {std::move(copy), taken.frame.length, taken.source};
-  taken.in_slot = false;
-  inlet_->release(taken.frame);
+// From the slot that all senders share into a buffer of the port, so that holding the message holds up nobody. False
+// without memory; then it stays where it is.
+bool PortCore::take_out(const Frame& frame, CachedMessage& whole) {
+  HeapBytes copy = allocate_bytes(frame.length);
+  if (!copy) return false;
+  copy_bytes(copy.get(), frame.data, frame.length);
+  whole = {std::move(copy), frame.length, origins_[frame.origin].source};
+  inlet_->release(frame);
+  return true;
 }
 
 void PortCore::absorb() {
   for (;;) {
     // Without room the arrivals stay where they are, and their senders wait.
     if (!cache_.has_room(inlet_->geometry().max_frame)) return;
-    Taken taken;
-    if (!take_message(taken)) return;
-    if (taken.in_slot) {
-      const bool added = cache_.add({taken.frame.data, taken.frame.length}, taken.source);
-      inlet_->release(taken.frame);
+    Frame frame;
+    CachedMessage whole;
+    const Taken taken = take_message(frame, whole);
+    if (taken == Taken::nothing) return;
+    if (taken == Taken::in_place) {
+      const bool added = cache_.add({frame.data, frame.length}, origins_[frame.origin].source);
+      inlet_->release(frame);
       if (!added) return note_failure(Errc::no_memory, "no memory to keep an arrived message; it is lost");
     } else {
-      cache_.add(std::move(taken.whole));
+      cache_.add(std::move(whole));
     }
     counters_.cache_in.add();
     if (cache_.bytes() > counters_.cache_bytes_peak.get())
@@ -226,16 +240,24 @@ void PortCore::absorb() {
   }
 }
 
-// Takes frames until a message is complete. False when nothing complete has come.
-bool PortCore::take_message(Taken& taken) {
-  Frame frame;
+// Takes frames until a message is complete: in place, which is the one frame, or assembled from several.
+PortCore::Taken PortCore::take_message(Frame& frame, CachedMessage& whole) {
   while (inlet_->next(frame)) {
     if (frame.fresh) meet(frame);
-    if (handle(frame, taken)) return true;
+    Origin& origin = origins_[frame.origin];
+    if (frame.kind == Kind::bye) {
+      inlet_->release(frame);
+      inlet_->forget(frame.origin);
+      origin.connected = false;
+      continue;
+    }
+    const FrameReader::Step step = origin.reader.step(frame);
+    if (step == FrameReader::Step::whole) return Taken::in_place;
+    if (assemble(frame, step, whole)) return Taken::assembled;
   }
   for (std::int64_t broken = inlet_->take_broken(); broken >= 0; broken = inlet_->take_broken())
     lose(static_cast<std::uint32_t>(broken), "wrote bytes that are no frame and was cut off");
-  return false;
+  return Taken::nothing;
 }
 
 void PortCore::meet(const Frame& frame) {
@@ -254,22 +276,9 @@ bool PortCore::begin_message(const Frame& frame, Origin& origin) {
   return true;
 }
 
-// One frame. True when it completes a message, which then is in `taken`; otherwise the frame has been released.
-bool PortCore::handle(const Frame& frame, Taken& taken) {
+// A frame that is not a message of its own; it is released. True when it completes one, which then is in `whole`.
+bool PortCore::assemble(const Frame& frame, FrameReader::Step step, CachedMessage& whole) {
   Origin& origin = origins_[frame.origin];
-  if (frame.kind == Kind::bye) {
-    inlet_->release(frame);
-    inlet_->forget(frame.origin);
-    origin.connected = false;
-    return false;
-  }
-  const FrameReader::Step step = origin.reader.step(frame);
-  if (step == FrameReader::Step::whole) {
-    taken.frame = frame;
-    taken.in_slot = true;
-    taken.source = origin.source;
-    return true;
-  }
   bool good = step != FrameReader::Step::broken;
   if (step == FrameReader::Step::begins) good = begin_message(frame, origin);
   else if (good) std::memcpy(origin.partial.get() + origin.reader.offset(), frame.data, frame.length);
@@ -282,9 +291,7 @@ bool PortCore::handle(const Frame& frame, Taken& taken) {
     return false;
   }
   if (step != FrameReader::Step::completes) return false;
-  taken.in_slot = false;
-  taken.source = origin.source;
-  taken.whole = {std::move(origin.partial), origin.reader.total(), origin.source};
+  whole = {std::move(origin.partial), origin.reader.total(), origin.source};
   return true;
 }
 

@@ -49,7 +49,7 @@ class PortCore {
   Result<void> discard();
   bool poll(Arrival& arrival);
   Result<void> release(std::uint64_t handle);
-  bool all_sent() const noexcept { return unsent_.load(std::memory_order_acquire) == 0; }
+  bool all_sent() const noexcept { return gone_.load(std::memory_order_acquire) == given_; }
 
   /// Moves arrivals to the message cache so that their senders can go on; for a process that sends and does not read.
   void absorb();
@@ -91,23 +91,20 @@ class PortCore {
     PortAddress source;
     bool connected = false;
   };
-  struct Taken {
-    Frame frame;
-    CachedMessage whole;  ///< set when the message was assembled
-    bool in_slot = false;
-    PortAddress source;
-  };
+  enum class Taken { nothing, in_place, assembled };
 
-  bool take_message(Taken& taken);
-  void take_out(Taken& taken);
+  Taken take_message(Frame& frame, CachedMessage& whole);
+  bool take_out(const Frame& frame, CachedMessage& whole);
   bool begin_message(const Frame& frame, Origin& origin);
-  bool handle(const Frame& frame, Taken& taken);
+  bool assemble(const Frame& frame, FrameReader::Step step, CachedMessage& whole);
   void meet(const Frame& frame);
   void lose(std::uint32_t origin, const std::string& why);
   void hand_out(Arrival& arrival, ReceiveBuffer& buffer, std::span<const std::byte> bytes, PortAddress source);
-  ReceiveBuffer* free_receive_buffer();
+  ReceiveBuffer& free_receive_buffer();
   void note_failure(Errc code, std::string what);
   Outlet* outlet_for(PortAddress to);
+  bool transmit_small(const SendBuffer& buffer);
+  bool transmit_any(SendBuffer& buffer);
   void undeliverable(const SendBuffer& buffer, const std::string& why);
 
   Node& node_;
@@ -119,7 +116,8 @@ class PortCore {
   std::uint32_t compose_at_ = 0;   // application: next buffer to compose in
   std::uint32_t transmit_at_ = 0;  // interface: oldest posted buffer
   bool composing_ = false;
-  std::atomic<std::uint32_t> unsent_{0};
+  std::uint32_t given_ = 0;               // application: messages posted
+  std::atomic<std::uint32_t> gone_{0};    // interface: messages that have left or were given up
   FrameSender sender_;
   bool sending_ = false;
   std::unordered_map<std::uint64_t, std::unique_ptr<Outlet>> outlets_;

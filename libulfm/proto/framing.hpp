@@ -34,6 +34,11 @@ class FrameSender {
   bool advance(Outlet& outlet) noexcept {
     std::byte header[kMessageHeader];
     put_length(header, size_);
+    if (size_ <= kLeastFrame) {  // one frame, and no question how much fits
+      const iovec piece{const_cast<std::byte*>(bytes_), size_};
+      Gather data(std::span(&piece, 1));
+      return outlet.push(Kind::first, header, data, size_);
+    }
     while (!begun_ || sent_ < size_) {
       const std::size_t head = begun_ ? 0 : kMessageHeader;
       const std::size_t length = std::min(size_ - sent_, outlet.max_frame(head));
@@ -45,7 +50,6 @@ class FrameSender {
     }
     return true;
   }
-  bool begun() const noexcept { return begun_; }
 
  private:
   const std::byte* bytes_ = nullptr;

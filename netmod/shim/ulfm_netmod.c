@@ -67,7 +67,7 @@ static MPIDI_VC_t *open_head;
 static ulfm_nm_vc *leaving[64]; /* disconnects that found no room for their goodbye */
 static int n_leaving;
 static int host_processes = 1;
-static int progress_seen;       /* completion count at the previous poll: see may_block() */
+static int progress_seen;       /* completion count at the previous poll: see how_to_idle() */
 static int empty_polls;
 static uint64_t next_connector = 1;
 static int mid_message;         /* the last frame did not end its message */

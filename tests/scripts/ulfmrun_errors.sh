@@ -16,35 +16,39 @@ fail() {
     failures=$((failures + 1))
 }
 
+# run_to CODE ARGUMENTS...: runs ulfmrun into the files out and err; false, and said so, on another exit code.
+run_to() {
+    local want=$1 code=0
+    shift
+    timeout 60 "$ulfmrun" "$@" </dev/null >out 2>err || code=$?
+    ((code == want)) && return
+    fail "ulfmrun $*" "exit code $code, wanted $want"
+    return 1
+}
+
 # refused CODE PATTERN ARGUMENTS...: that exit code, nothing on stdout, one sentence on stderr that matches.
 refused() {
-    local want=$1 pattern=$2 code
+    local want=$1 pattern=$2
     shift 2
-    timeout 60 "$ulfmrun" "$@" </dev/null >out 2>err
-    code=$?
-    if ((code != want)); then
-        fail "ulfmrun $*" "exit code $code, wanted $want"
-    elif [[ -s out ]]; then
+    run_to "$want" "$@" || return
+    if [[ -s out ]]; then
         fail "ulfmrun $*" "something on standard output"
     elif ! head -n 1 err | grep -q "^ulfmrun: .*$pattern"; then
         fail "ulfmrun $*" "no line like 'ulfmrun: ... $pattern'"
     else
-        echo "ok   ulfmrun $* -> $code"
+        echo "ok   ulfmrun $* -> $want"
     fi
 }
 
 # accepted CODE PATTERN ARGUMENTS...: that exit code, and standard output matches.
 accepted() {
-    local want=$1 pattern=$2 code
+    local want=$1 pattern=$2
     shift 2
-    timeout 60 "$ulfmrun" "$@" </dev/null >out 2>err
-    code=$?
-    if ((code != want)); then
-        fail "ulfmrun $*" "exit code $code, wanted $want"
-    elif [[ -n $pattern ]] && ! grep -q -e "$pattern" out; then
+    run_to "$want" "$@" || return
+    if [[ -n $pattern ]] && ! grep -q -e "$pattern" out; then
         fail "ulfmrun $*" "no line like '$pattern' on standard output"
     else
-        echo "ok   ulfmrun $* -> $code"
+        echo "ok   ulfmrun $* -> $want"
     fi
 }
 

@@ -44,9 +44,8 @@ TEST_CASE("a lane without free cells or bytes takes nothing", "[lane]") {
   for (Frame f; lane.consumer.next(f) == Peek::frame;) frames.push_back(f);
   for (const Frame& f : frames) lane.consumer.release(f);
   lane.consumer.publish();
-  CHECK(lane.producer.drained());
+  CHECK(lane.producer.relieved());
   CHECK(lane.push(0, 1024, 9));
-  CHECK_FALSE(lane.producer.drained());
 }
 
 TEST_CASE("room comes back only when the oldest frame is released", "[lane]") {

@@ -22,20 +22,31 @@ T need(ulfm::Result<T>&& result) {
   if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 
+void need(int code) {
+  if (code < 0) throw Failure{{static_cast<ulfm::Errc>(-code), ulfm_last_error()}};
+}
+
+// The C interface, whose calls are what a language binding or a runtime above would make.
 void send(Side& side, std::size_t size) {
-  auto out = side.port->compose(size);
-  while (!out && out.error().code == ulfm::Errc::full) {
-    need(side.port->flush());
-    out = side.port->compose(size);
+  const ulfm_port port = side.port->handle();
+  void* buffer = nullptr;
+  int code = ulfm_compose(port, size, &buffer);
+  while (code == ULFM_ERR_FULL) {
+    need(ulfm_flush(port, -1));
+    code = ulfm_compose(port, size, &buffer);
   }
-  need(side.port->post(need(std::move(out)), side.peer));
+  need(code);
+  need(ulfm_post(port, side.peer));
 }
 
 void receive(Side& side, std::size_t size) {
-  const auto in = need(side.port->wait());
-  if (in.bytes().size() != size)
+  const ulfm_port port = side.port->handle();
+  ulfm_message message;
+  need(ulfm_wait(port, -1, &message));
+  if (message.size != size)
     throw Failure{{ulfm::Errc::protocol, "a message of " + std::to_string(size) + " bytes arrived with " +
-                                             std::to_string(in.bytes().size())}};
+                                             std::to_string(message.size)}};
+  need(ulfm_release(port, &message));
 }
 
 void ping_pong(Side& side, std::size_t size, std::size_t times) {

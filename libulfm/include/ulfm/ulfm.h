@@ -108,7 +108,8 @@ ULFM_API int ulfm_port_number(ulfm_port port);
 /** A send buffer of `size` bytes to compose a message in. ULFM_ERR_FULL while all `depth` buffers are on their way;
  *  ULFM_ERR_BUSY when a message is being composed already. Any size that memory allows. */
 ULFM_API int ulfm_compose(ulfm_port port, size_t size, void **buffer);
-/** Posts what was composed: tags the buffer, pushes the port number into the send queue. Never blocks. */
+/** Posts what was composed: tags the buffer and hands the port number to the interface, through the send queue when
+ *  that is busy. Never blocks. */
 ULFM_API int ulfm_post(ulfm_port port, ulfm_address to);
 /** Gives the composed buffer back unsent. */
 ULFM_API int ulfm_discard(ulfm_port port);

@@ -24,6 +24,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace ulfm {
 
@@ -44,9 +45,15 @@ struct PortOptions {
 /// A send buffer being composed. Dies unsent unless posted.
 class ULFM_API Outgoing {
  public:
-  Outgoing(Outgoing&& other) noexcept { *this = std::move(other); }
-  Outgoing& operator=(Outgoing&& other) noexcept;
-  ~Outgoing();
+  Outgoing(Outgoing&& other) noexcept : port_(std::exchange(other.port_, 0)), bytes_(other.bytes_) {}
+  Outgoing& operator=(Outgoing&& other) noexcept {
+    std::swap(port_, other.port_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~Outgoing() {
+    if (port_ != 0) ulfm_discard(port_);
+  }
   std::span<std::byte> bytes() const noexcept { return bytes_; }
 
  private:
@@ -59,9 +66,15 @@ class ULFM_API Outgoing {
 /// A message in a receive buffer, read in place. Released when it dies.
 class ULFM_API Incoming {
  public:
-  Incoming(Incoming&& other) noexcept { *this = std::move(other); }
-  Incoming& operator=(Incoming&& other) noexcept;
-  ~Incoming();
+  Incoming(Incoming&& other) noexcept : port_(std::exchange(other.port_, 0)), message_(other.message_) {}
+  Incoming& operator=(Incoming&& other) noexcept {
+    std::swap(port_, other.port_);
+    std::swap(message_, other.message_);
+    return *this;
+  }
+  ~Incoming() {
+    if (port_ != 0) ulfm_release(port_, &message_);
+  }
   std::span<const std::byte> bytes() const noexcept {
     return {static_cast<const std::byte*>(message_.bytes), message_.size};
   }
@@ -84,7 +97,7 @@ class ULFM_API Port {
   std::uint16_t number() const noexcept;
   /// A send buffer of that many bytes. Errc::full while all are on their way, Errc::busy while one is being composed.
   Result<Outgoing> compose(std::size_t bytes);
-  /// Tags the buffer and pushes the port number into the send queue.
+  /// Tags the buffer and hands the port number to the interface, through the send queue when that is busy.
   Result<void> post(Outgoing&& message, Address to);
   /// compose, copy and post in one; waits for a send buffer for up to `limit`.
   Result<void> send(std::span<const std::byte> bytes, Address to, std::chrono::nanoseconds limit = forever);
@@ -99,6 +112,8 @@ class ULFM_API Port {
   /// Waits until everything posted has left.
   Result<void> flush(std::chrono::nanoseconds limit = forever);
   Result<void> close();
+  /// The same port for the C interface; valid as long as this object holds it.
+  ulfm_port handle() const noexcept { return handle_; }
 
  private:
   friend class Job;

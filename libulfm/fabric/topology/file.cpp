@@ -7,9 +7,8 @@
 #include "fabric/topology/screen.hpp"
 #include "fabric/topology/shapes.hpp"
 
-// The parser goes on after an error, and trips over its own assertions, unless it throws. It throws to
-// parse() below.
-#define TOML_EXCEPTIONS 1
+// As in config.cpp: a program in which toml++ is compiled in both ways calls the wrong functions of it.
+#define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
 namespace ulfm::fabric {
@@ -30,11 +29,10 @@ std::string at(const std::string& path, Where where) {
 }
 
 Result<toml::table> parse(std::string_view text, const std::string& path) {
-  try {
-    return toml::parse(text, std::string_view(path));
-  } catch (const toml::parse_error& error) {
-    return fail(Errc::invalid, at(path, error.source().begin) + ": " + std::string(error.description()));
-  }
+  toml::parse_result parsed = toml::parse(text, std::string_view(path));
+  if (parsed) return std::move(parsed).table();
+  return fail(Errc::invalid,
+              at(path, parsed.error().source().begin) + ": " + std::string(parsed.error().description()));
 }
 
 class Reader {

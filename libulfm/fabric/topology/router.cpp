@@ -46,7 +46,7 @@ class Spread {
 Router::Router(const Topology& topology, const DeadPorts& dead)
     : topology_(topology), dead_(std::size_t{topology.switches} * topology.ports, false) {
   mark_dead(dead);
-  ordered_ = topology.shape == Shape::mesh && !detours_;
+  ordered_ = (topology.shape == Shape::mesh || topology.shape == Shape::torus) && !detours_;
   if (!ordered_) rank_switches();
 }
 
@@ -110,12 +110,8 @@ void Router::search(std::uint32_t from) {
 
 std::uint32_t Router::length(std::uint32_t to) const {
   if (to == node_ || !attached(node_) || !attached(to)) return 0;
+  if (ordered_) return along_row(to).links + along_column(to).links + 1;
   const std::uint32_t target = topology_.attachment[to].at;
-  if (ordered_) {
-    const std::uint32_t from = topology_.attachment[node_].at, columns = topology_.columns;
-    const auto apart = [](std::uint32_t a, std::uint32_t b) { return a < b ? b - a : a - b; };
-    return apart(from / columns, target / columns) + apart(from % columns, target % columns) + 1;
-  }
   const std::uint32_t links = std::min(distance_[state(target, kRising)], distance_[state(target, kFalling)]);
   return links == kFar ? 0 : links + 1;
 }
@@ -130,21 +126,36 @@ void Router::way(std::uint32_t to, Route& out) {
     back_from(to, out);
 }
 
+// Positions on a ring are counted from the switch where it is opened: between two others there is one way
+// only.
+Router::Leg Router::leg(std::uint32_t from, std::uint32_t to, std::uint32_t size, std::uint32_t ring,
+                        bool even) const {
+  if (topology_.shape == Shape::mesh) return from < to ? Leg{to - from, true} : Leg{from - to, false};
+  const std::uint32_t opened = ring % size;
+  const std::uint32_t a = (from + size - opened) % size, b = (to + size - opened) % size;
+  if (a != 0 && b != 0) return a < b ? Leg{b - a, true} : Leg{a - b, false};
+  const std::uint32_t forward = (b + size - a) % size, backward = (size - forward) % size;
+  if (forward == backward) return {forward, even};
+  return forward < backward ? Leg{forward, true} : Leg{backward, false};
+}
+
+Router::Leg Router::along_row(std::uint32_t to) const {
+  const std::uint32_t columns = topology_.columns, from = topology_.attachment[node_].at;
+  return leg(from % columns, topology_.attachment[to].at % columns, columns, from / columns,
+             (node_ + to) % 2 == 0);
+}
+
+Router::Leg Router::along_column(std::uint32_t to) const {
+  const std::uint32_t columns = topology_.columns, target = topology_.attachment[to].at;
+  return leg(topology_.attachment[node_].at / columns, target / columns, topology_.rows, target % columns,
+             (node_ + to) % 2 == 0);
+}
+
 void Router::in_dimension_order(std::uint32_t to, Route& out) const {
-  const std::uint32_t columns = topology_.columns;
-  const std::uint32_t from = topology_.attachment[node_].at, target = topology_.attachment[to].at;
-  std::uint32_t row = from / columns, column = from % columns;
-  std::size_t hop = 0;
-  for (; column != target % columns; ++hop) {
-    const bool east = column < target % columns;
-    out[hop] = east ? kEast : kWest;
-    east ? ++column : --column;
-  }
-  for (; row != target / columns; ++hop) {
-    const bool south = row < target / columns;
-    out[hop] = south ? kSouth : kNorth;
-    south ? ++row : --row;
-  }
+  const Leg row = along_row(to), column = along_column(to);
+  const auto turn = out.begin() + row.links;
+  std::fill(out.begin(), turn, row.forward ? kEast : kWest);
+  std::fill(turn, turn + column.links, column.forward ? kSouth : kNorth);
 }
 
 // From the destination back to the source: every state before the present one that is one link nearer to the

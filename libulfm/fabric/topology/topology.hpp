@@ -100,11 +100,11 @@ struct Routes {
   }
 };
 
-/// Routes that cannot deadlock: dimension order in a mesh, up*/down* elsewhere and wherever a link between
-/// switches is dead; the file's own routes where none is. The shortest way these rules allow; of several, a
-/// node's routes take turns. Nodes without a way get empty routes, which is only possible with dead ports.
-/// Errc::invalid, with the cycle shown, when asked for routes that can deadlock; Errc::too_large when all of
-/// them together would take more than a gigabyte: see compute_routes_from().
+/// Routes that cannot deadlock: dimension order in a mesh or torus, up*/down* elsewhere and wherever a link
+/// between switches is dead; the file's own routes where none is. The shortest way these rules allow; of
+/// several, a node's routes take turns. Nodes without a way get empty routes, which is only possible with
+/// dead ports. Errc::invalid, with the cycle shown, when asked for routes that can deadlock; Errc::too_large
+/// when all of them together would take more than a gigabyte: see compute_routes_from().
 Result<Routes> compute_routes(const Topology& topology, const DeadPorts& dead = {});
 
 /// The routes of one node, by destination: the same as compute_routes() has, at a small part of the cost. It

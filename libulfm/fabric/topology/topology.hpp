@@ -1,7 +1,9 @@
-// The shape of an emulated interconnect: switches, the links between their ports, and the nodes that hang on them.
+// The shape of an emulated interconnect: switches, the links between their ports, and the nodes that hang on
+// them.
 //
-// A topology is a value. Everything said about it (is it sound, what are the routes, what does it look like) is a pure
-// function of it; models take it and never look at text.
+// A topology is a value. Everything said about it (is it sound, what are the routes, what does it look like)
+// is a pure function of it; models take it and never look at text. Any thread may call any of these
+// functions.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +16,10 @@
 #include "base/error.hpp"
 
 namespace ulfm::fabric {
+
+inline constexpr std::uint32_t kMaxSwitches = 4096;
+inline constexpr std::uint32_t kXSwitchPorts = 5;   ///< Li, THNPC-II, section 2.1
+inline constexpr std::uint32_t kThSwitchPorts = 8;  ///< Zhou et al. 1999, section 3; no switch has more
 
 /// A port of a switch.
 struct SwitchPort {
@@ -31,25 +37,56 @@ struct LinkEnd {
   friend bool operator==(const LinkEnd&, const LinkEnd&) = default;
 };
 
+/// Output port at each switch on the way; the last one leads to the node. Empty: there is no way (or it is
+/// the same node).
+using Route = std::vector<std::uint8_t>;
+
+/// A route that a file lays down.
+struct FixedRoute {
+  std::uint32_t from = 0, to = 0;  ///< nodes
+  Route way;
+};
+
+/// Regular shapes, which have routes and pictures of their own.
+enum class Shape : std::uint8_t { other, single, chain, tree, mesh, torus };
+
+/// Ports of a switch in a mesh or torus.
+enum GridPort : std::uint8_t { kNorth, kEast, kSouth, kWest, kGridNode };
+
 struct Topology {
-  std::string name;                    ///< as given: "mesh:4x4", a file's name
-  std::uint32_t ports = 5;             ///< per switch: 5 (X-Switch) or 8 (TH-Switch)
+  std::string name;                     ///< as given: "mesh:4x4"; a file's own name or its path
+  std::uint32_t ports = kXSwitchPorts;  ///< per switch: 5 (X-Switch) or 8 (TH-Switch)
   std::uint32_t switches = 0;
-  std::vector<LinkEnd> ends;           ///< switches * ports, by switch and port
-  std::vector<SwitchPort> attachment;  ///< by node: where it hangs
+  std::vector<LinkEnd> ends;             ///< switches * ports, by switch and port
+  std::vector<SwitchPort> attachment;    ///< by node: where it hangs
   std::uint32_t processes_per_node = 0;  ///< 0: as many as it takes, dealt out in blocks
   std::vector<std::uint32_t> placement;  ///< node of each process where the file says so; empty otherwise
+  Shape shape = Shape::other;
+  std::uint32_t rows = 0, columns = 0;    ///< of a mesh or torus: switch row * columns + column
+  std::vector<std::string> switch_names;  ///< where the file gives them; empty: s0, s1, ...
+  std::vector<FixedRoute> fixed;          ///< routes the file lays down; the others are computed
 
   std::uint32_t nodes() const noexcept { return static_cast<std::uint32_t>(attachment.size()); }
   const LinkEnd& end(SwitchPort p) const noexcept { return ends[std::size_t{p.at} * ports + p.port]; }
 };
 
-/// Node of process `process` of `processes`.
-std::uint32_t node_of_process(const Topology& topology, std::uint32_t process, std::uint32_t processes) noexcept;
+/// "s3", or the name the file gives the switch.
+std::string switch_name(const Topology& topology, std::uint32_t at);
+/// "s3.B".
+std::string port_name(const Topology& topology, SwitchPort port);
+/// The port that a text such as "s3.B" names. Errc::not_found says what there is instead.
+Result<SwitchPort> find_port(const Topology& topology, std::string_view text);
+/// 'A' for port 0.
+constexpr char port_letter(std::uint32_t port) noexcept { return static_cast<char>('A' + port); }
 
-/// Output port at each switch on the way; the last one leads to the node. Empty: there is no way (or it is the same
-/// node).
-using Route = std::vector<std::uint8_t>;
+/// Node of process `process` of `processes`: the file's placement, or processes_per_node to a node, or else
+/// blocks that differ by one process at most, the larger ones first. Processes for which check_processes()
+/// has no room begin again at the front. The topology must have a node.
+std::uint32_t node_of_process(const Topology& topology, std::uint32_t process,
+                              std::uint32_t processes) noexcept;
+
+/// Errc::invalid when the topology's placement or its processes_per_node has no room for that many processes.
+Result<void> check_processes(const Topology& topology, std::uint32_t processes);
 
 /// Links that are down, named by either end.
 using DeadPorts = std::vector<SwitchPort>;
@@ -63,14 +100,44 @@ struct Routes {
   }
 };
 
-/// Routes that cannot deadlock: dimension order in a mesh, up*/down* elsewhere. Nodes without a way get empty routes,
-/// which is only possible with dead ports. Errc::invalid, with the cycle shown, when asked for routes that can.
+/// Routes that cannot deadlock: dimension order in a mesh or torus, up*/down* elsewhere and wherever a link
+/// between switches is dead; the file's own routes where none is. The shortest way these rules allow; of
+/// several, a node's routes take turns. Nodes without a way get empty routes, which is only possible with
+/// dead ports. Errc::invalid, with the cycle shown, when asked for routes that can deadlock; Errc::too_large
+/// when all of them together would take more than a gigabyte: see compute_routes_from().
 Result<Routes> compute_routes(const Topology& topology, const DeadPorts& dead = {});
 
-/// A cycle of channel dependencies that these routes have, as ports in order; empty when there is none.
+/// The routes of one node, by destination: the same as compute_routes() has, at a small part of the cost. It
+/// does not look for deadlocks of the file's routes; read_topology() did.
+std::vector<Route> compute_routes_from(const Topology& topology, std::uint32_t node,
+                                       const DeadPorts& dead = {});
+
+/// A cycle of channel dependencies that these routes have, as output ports in order, the first one after the
+/// last; empty when there is none. Routes without such a cycle cannot deadlock (Dally and Seitz,
+/// Deadlock-free message routing in multiprocessor interconnection networks, 1987).
 std::vector<SwitchPort> dependency_cycle(const Topology& topology, const Routes& routes);
 
-/// "single:5", "chain:4", "tree:3", "mesh:4x4", "torus:4x4", "th8", or the path of a TOML file. Errors name the line.
+/// "s0.B -> s1.A -> s0.B".
+std::string cycle_text(const Topology& topology, std::span<const SwitchPort> cycle);
+
+/// Numbers that describe a topology with its routes.
+struct Extent {
+  std::uint32_t links = 0;    ///< between switches
+  std::uint32_t longest = 0;  ///< most switches on a route between two nodes (the diameter)
+  double average = 0;         ///< switches on a route, over all pairs of different nodes that have one
+  std::uint64_t cut_off = 0;  ///< ordered pairs of nodes without a route
+  std::uint32_t bisection =
+      0;  ///< fewest links between two halves, the nodes divided as evenly as whole switches
+          ///< allow; 0: one switch, or too many in an irregular shape to find out
+};
+Extent measure(const Topology& topology, const DeadPorts& dead = {});
+
+/// "single:5", "chain:4", "tree:3", "mesh:4x4", "torus:4x4", "th8", or the path of a TOML file (it has a '/'
+/// or ends in
+/// ".toml"); see ulfm-topology(5). Errors of a file name line and column.
 Result<Topology> read_topology(std::string_view description);
+
+/// The topology that the text of such a file describes; `path` is for messages.
+Result<Topology> read_topology_text(std::string_view text, const std::string& path);
 
 }  // namespace ulfm::fabric

@@ -1,0 +1,72 @@
+#include <algorithm>
+
+#include "fabric/topology/router.hpp"
+
+namespace ulfm::fabric {
+namespace {
+
+constexpr std::size_t kMaxRouteBytes = std::size_t{1} << 30;
+
+/// Memory of a route: the vector, and what it has on the heap.
+std::size_t bytes_of(const Route& way) {
+  return sizeof(Route) + (way.empty() ? 0 : std::max<std::size_t>(32, way.size() + 16));
+}
+
+tl::unexpected<Error> too_large(const Topology& topology) {
+  return fail(Errc::too_large,
+              "topology " + topology.name + ": the routes between all of its " +
+                  std::to_string(topology.nodes()) +
+                  " nodes need more than 1 GiB; take a smaller one, or the routes of one node");
+}
+
+void put_fixed(const Topology& topology, const Router& router, Routes& routes) {
+  if (router.detours()) return;
+  for (const FixedRoute& one : topology.fixed) {
+    Route& way = routes.way[std::size_t{one.from} * routes.nodes + one.to];
+    if (!way.empty()) way = one.way;
+  }
+}
+
+}  // namespace
+
+Result<Routes> compute_routes(const Topology& topology, const DeadPorts& dead) {
+  Routes routes;
+  routes.nodes = topology.nodes();
+  const std::size_t pairs = std::size_t{routes.nodes} * routes.nodes;
+  if (pairs * sizeof(Route) > kMaxRouteBytes) return too_large(topology);
+  routes.way.resize(pairs);
+  Router router(topology, dead);
+  Route scratch;
+  std::size_t bytes = 0;
+  for (std::uint32_t from = 0; from < routes.nodes; ++from) {
+    router.start(from);
+    for (std::uint32_t to = 0; to < routes.nodes; ++to) {
+      router.way(to, scratch);
+      routes.way[std::size_t{from} * routes.nodes + to] = scratch;
+      bytes += bytes_of(scratch);
+    }
+    if (bytes > kMaxRouteBytes) return too_large(topology);
+  }
+  if (topology.fixed.empty() || router.detours()) return routes;  // what is computed has no cycles
+  put_fixed(topology, router, routes);
+  const auto cycle = dependency_cycle(topology, routes);
+  if (cycle.empty()) return routes;
+  return fail(Errc::invalid,
+              "topology " + topology.name +
+                  ": its routes can deadlock, each frame waiting for the next one's channel: " +
+                  cycle_text(topology, cycle) +
+                  "; leave out one of the routes that turn there, and it is computed");
+}
+
+std::vector<Route> compute_routes_from(const Topology& topology, std::uint32_t node, const DeadPorts& dead) {
+  std::vector<Route> ways(topology.nodes());
+  Router router(topology, dead);
+  router.start(node);
+  for (std::uint32_t to = 0; to < topology.nodes(); ++to) router.way(to, ways[to]);
+  if (router.detours()) return ways;
+  for (const FixedRoute& one : topology.fixed)
+    if (one.from == node && !ways[one.to].empty()) ways[one.to] = one.way;
+  return ways;
+}
+
+}  // namespace ulfm::fabric

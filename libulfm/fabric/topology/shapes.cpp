@@ -1,0 +1,150 @@
+#include "fabric/topology/shapes.hpp"
+
+#include <array>
+#include <charconv>
+
+#include "base/config.hpp"
+
+namespace ulfm::fabric {
+namespace {
+
+constexpr const char* kForms =
+    "single:N, th8, chain:S, tree:D, mesh:RxC, torus:RxC, or the path of a TOML file (with a '/' or ending "
+    "in .toml)";
+
+/// "4x5" as {4, 5}; empty when it is no such text.
+std::vector<std::uint32_t> sizes_of(std::string_view text) {
+  std::vector<std::uint32_t> sizes;
+  while (true) {
+    std::uint32_t size = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+    if (error != std::errc{}) return {};
+    sizes.push_back(size);
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    if (text.empty()) return sizes;
+    if (text.front() != 'x' && text.front() != 'X') return {};
+    text.remove_prefix(1);
+  }
+}
+
+tl::unexpected<Error> refuse(std::string_view description, const std::string& why) {
+  return fail(Errc::invalid, "topology \"" + std::string(description.substr(0, 80)) + "\": " + why);
+}
+
+Result<Topology> single(std::string_view description, std::uint32_t nodes) {
+  if (nodes < 1 || nodes > kThSwitchPorts)
+    return refuse(
+        description,
+        "one switch has 1 to 5 nodes as an X-Switch and up to 8 as a TH-Switch; for more nodes take "
+        "chain:S, tree:D or mesh:RxC");
+  const std::uint32_t ports = nodes <= kXSwitchPorts ? kXSwitchPorts : kThSwitchPorts;
+  Topology t = bare_topology(std::string(description), Shape::single, ports, 1);
+  for (std::uint32_t p = 0; p < nodes; ++p) attach_node(t, {0, p});
+  return t;
+}
+
+// A leads to the switch before, B to the one behind; every other port has a node.
+Result<Topology> chain(std::string_view description, std::uint32_t switches) {
+  if (switches < 1 || switches > kMaxSwitches) return refuse(description, "a chain has 1 to 4096 switches");
+  Topology t = bare_topology(std::string(description), Shape::chain, kXSwitchPorts, switches);
+  for (std::uint32_t s = 0; s + 1 < switches; ++s) join(t, {s, 1}, {s + 1, 0});
+  for (std::uint32_t s = 0; s < switches; ++s)
+    for (std::uint32_t p = 0; p < t.ports; ++p)
+      if (t.end({s, p}).kind == LinkEnd::Kind::nothing) attach_node(t, {s, p});
+  return t;
+}
+
+// D levels of switches. The root has a child on each of its five ports, every other switch its parent on A
+// and children on B to E; at the last level nodes stand where the children would.
+Result<Topology> tree(std::string_view description, std::uint32_t levels) {
+  if (levels < 1 || levels > 6)
+    return refuse(description, "a tree has 1 to 6 levels of switches (6 are 1706 switches)");
+  std::uint32_t above = 0, width = 1;  // switches above the last level, and in it
+  for (std::uint32_t level = 1; level < levels; ++level) above += width, width = width == 1 ? 5 : width * 4;
+  Topology t = bare_topology(std::string(description), Shape::tree, kXSwitchPorts, above + width);
+  std::uint32_t child = 1;
+  for (std::uint32_t s = 0; s < t.switches; ++s)
+    for (std::uint32_t p = s == 0 ? 0 : 1; p < t.ports; ++p) {
+      if (s < above)
+        join(t, {s, p}, {child++, 0});
+      else
+        attach_node(t, {s, p});
+    }
+  return t;
+}
+
+Result<Topology> grid(std::string_view description, Shape shape, const std::vector<std::uint32_t>& sizes) {
+  const std::string kind = shape == Shape::mesh ? "mesh" : "torus";
+  if (sizes.size() > 2)
+    return refuse(description, "a switch of five ports has four neighbours and a node, so that a " + kind +
+                                   " has two dimensions; write " + kind + ":RxC");
+  if (sizes.size() < 2) return refuse(description, "needs rows and columns, as in " + kind + ":4x4");
+  const std::uint32_t rows = sizes[0], columns = sizes[1];
+  if (rows < 1 || columns < 1 || std::uint64_t{rows} * columns > kMaxSwitches)
+    return refuse(description, "a " + kind + " has 1 to 4096 switches, rows times columns");
+  Topology t = bare_topology(std::string(description), shape, kXSwitchPorts, rows * columns);
+  t.rows = rows, t.columns = columns;
+  // A dimension of one switch is not closed: the link would lead back to the switch it comes from.
+  const bool closed = shape == Shape::torus;
+  for (std::uint32_t r = 0; r < rows; ++r)
+    for (std::uint32_t c = 0; c < columns; ++c) {
+      const std::uint32_t s = r * columns + c;
+      if (c + 1 < columns || (closed && columns > 1))
+        join(t, {s, kEast}, {r * columns + (c + 1) % columns, kWest});
+      if (r + 1 < rows || (closed && rows > 1)) join(t, {s, kSouth}, {(r + 1) % rows * columns + c, kNorth});
+      attach_node(t, {s, kGridNode});
+    }
+  return t;
+}
+
+tl::unexpected<Error> refuse_form(std::string_view description, std::string_view form) {
+  static const std::array<std::string, 6> names{"single", "th8", "chain", "tree", "mesh", "torus"};
+  const std::string near = form.empty() ? "" : nearest(form, names);
+  return refuse(description, "no shape is called that" +
+                                 (near.empty() ? "" : "; did you mean " + near + "?") +
+                                 " There is: " + kForms);
+}
+
+}  // namespace
+
+Topology bare_topology(std::string name, Shape shape, std::uint32_t ports, std::uint32_t switches) {
+  Topology t;
+  t.name = std::move(name);
+  t.shape = shape;
+  t.ports = ports;
+  t.switches = switches;
+  t.ends.resize(std::size_t{switches} * ports);
+  return t;
+}
+
+void join(Topology& t, SwitchPort a, SwitchPort b) {
+  t.ends[std::size_t{a.at} * t.ports + a.port] = {LinkEnd::Kind::switch_port, b.at, b.port};
+  t.ends[std::size_t{b.at} * t.ports + b.port] = {LinkEnd::Kind::switch_port, a.at, a.port};
+}
+
+void attach_node(Topology& t, SwitchPort at) {
+  t.ends[std::size_t{at.at} * t.ports + at.port] = {LinkEnd::Kind::node, t.nodes(), 0};
+  t.attachment.push_back(at);
+}
+
+Result<Topology> make_shape(std::string_view description) {
+  if (description == "th8") {
+    Topology t = bare_topology("th8", Shape::single, kThSwitchPorts, 1);
+    for (std::uint32_t p = 0; p < t.ports; ++p) attach_node(t, {0, p});
+    return t;
+  }
+  const std::size_t colon = description.find(':');
+  const std::string_view form = description.substr(0, colon);
+  const bool plain = form == "single" || form == "chain" || form == "tree";
+  if (!plain && form != "mesh" && form != "torus") return refuse_form(description, form);
+  const auto sizes = sizes_of(colon == std::string_view::npos ? "" : description.substr(colon + 1));
+  if (sizes.empty() || (plain && sizes.size() > 1))
+    return refuse(description, plain ? "needs one size, as in " + std::string(form) + ":4"
+                                     : "needs rows and columns, as in " + std::string(form) + ":4x4");
+  if (form == "single") return single(description, sizes[0]);
+  if (form == "chain") return chain(description, sizes[0]);
+  if (form == "tree") return tree(description, sizes[0]);
+  return grid(description, form == "mesh" ? Shape::mesh : Shape::torus, sizes);
+}
+
+}  // namespace ulfm::fabric

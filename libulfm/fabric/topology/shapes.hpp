@@ -1,0 +1,18 @@
+// Short forms: "mesh:4x4" and the like.
+#pragma once
+
+#include "fabric/topology/topology.hpp"
+
+namespace ulfm::fabric {
+
+/// The topology of a short form. Errors say what the forms and their limits are.
+Result<Topology> make_shape(std::string_view description);
+
+/// An empty topology of that many switches.
+Topology bare_topology(std::string name, Shape shape, std::uint32_t ports, std::uint32_t switches);
+/// Joins two free ports.
+void join(Topology& topology, SwitchPort a, SwitchPort b);
+/// Hangs the next node on a free port.
+void attach_node(Topology& topology, SwitchPort at);
+
+}  // namespace ulfm::fabric

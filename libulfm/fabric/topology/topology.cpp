@@ -1,0 +1,114 @@
+#include "fabric/topology/topology.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+
+#include "base/config.hpp"
+#include "fabric/topology/shapes.hpp"
+
+namespace ulfm::fabric {
+namespace {
+
+constexpr std::size_t kMaxFile =
+    1 << 20;  // bytes; a file of 4096 switches with every port in use has half of that
+
+/// The switch with that name; `topology.switches` when there is none.
+std::uint32_t switch_of(const Topology& topology, std::string_view name) {
+  if (!topology.switch_names.empty()) {
+    const auto found = std::find(topology.switch_names.begin(), topology.switch_names.end(), name);
+    return static_cast<std::uint32_t>(found - topology.switch_names.begin());
+  }
+  std::uint32_t number = 0;
+  if (name.size() < 2 || name[0] != 's' || (name[1] == '0' && name.size() > 2)) return topology.switches;
+  const auto [end, error] = std::from_chars(name.data() + 1, name.data() + name.size(), number);
+  return error == std::errc{} && end == name.data() + name.size() ? std::min(number, topology.switches)
+                                                                  : topology.switches;
+}
+
+std::string which_switches(const Topology& topology, std::string_view wrong) {
+  const std::string near = nearest(wrong, topology.switch_names);
+  if (!near.empty()) return "did you mean " + near + "?";
+  if (topology.switches == 1) return "there is one, " + switch_name(topology, 0);
+  return "there are " + std::to_string(topology.switches) + ", " + switch_name(topology, 0) + " to " +
+         switch_name(topology, topology.switches - 1);
+}
+
+bool is_path(std::string_view description) {
+  return description.find('/') != std::string_view::npos || description.ends_with(".toml");
+}
+
+Result<std::string> read_whole(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in)
+    return fail(Errc::not_found, "topology file " + path + ": cannot be opened: " + std::strerror(errno));
+  std::string text(kMaxFile + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (in.bad()) return fail(Errc::not_found, "topology file " + path + ": cannot be read");
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  if (text.size() > kMaxFile) return fail(Errc::too_large, "topology file " + path + ": has more than 1 MiB");
+  return text;
+}
+
+}  // namespace
+
+std::string switch_name(const Topology& topology, std::uint32_t at) {
+  return topology.switch_names.empty() ? "s" + std::to_string(at) : topology.switch_names[at];
+}
+
+std::string port_name(const Topology& topology, SwitchPort port) {
+  return switch_name(topology, port.at) + "." + port_letter(port.port);
+}
+
+Result<SwitchPort> find_port(const Topology& topology, std::string_view text) {
+  const std::string quoted = "\"" + std::string(text.substr(0, 80)) + "\"";
+  const std::size_t dot = text.rfind('.');
+  if (dot == std::string_view::npos || dot + 2 != text.size() || dot == 0 || dot > 78)
+    return fail(Errc::invalid, quoted + " is no port; a port is a switch and a letter, such as s0.B");
+  const std::uint32_t at = switch_of(topology, text.substr(0, dot));
+  if (at >= topology.switches)
+    return fail(Errc::not_found, quoted + ": no switch is called " + std::string(text.substr(0, dot)) + "; " +
+                                     which_switches(topology, text.substr(0, dot)));
+  const char letter = text.back();
+  if (letter < 'A' || letter >= port_letter(topology.ports))
+    return fail(Errc::not_found, quoted + ": a switch of " + std::to_string(topology.ports) +
+                                     " ports has A to " + port_letter(topology.ports - 1));
+  return SwitchPort{at, static_cast<std::uint32_t>(letter - 'A')};
+}
+
+std::uint32_t node_of_process(const Topology& topology, std::uint32_t process,
+                              std::uint32_t processes) noexcept {
+  const std::uint32_t nodes = topology.nodes();
+  if (!topology.placement.empty()) return topology.placement[process % topology.placement.size()];
+  if (topology.processes_per_node != 0) return process / topology.processes_per_node % nodes;
+  const std::uint32_t each = processes / nodes, larger = processes % nodes;
+  const std::uint64_t in_larger = std::uint64_t{larger} * (each + 1);
+  if (process < in_larger) return process / (each + 1);
+  if (each == 0) return process % nodes;
+  return static_cast<std::uint32_t>(larger + (process - in_larger) / each) % nodes;
+}
+
+Result<void> check_processes(const Topology& topology, std::uint32_t processes) {
+  const std::uint64_t room = !topology.placement.empty()
+                                 ? topology.placement.size()
+                                 : std::uint64_t{topology.processes_per_node} * topology.nodes();
+  if (room == 0 || processes <= room) return {};
+  const std::string needed =
+      "topology " + topology.name + ": " + std::to_string(processes) + " processes, but ";
+  if (!topology.placement.empty())
+    return fail(Errc::invalid, needed + "its placement has " + std::to_string(room) +
+                                   "; give each process a node, or start fewer");
+  return fail(Errc::invalid, needed + std::to_string(topology.nodes()) + " nodes with processes_per_node = " +
+                                 std::to_string(topology.processes_per_node) + " have room for " +
+                                 std::to_string(room) + "; raise it, or start fewer");
+}
+
+Result<Topology> read_topology(std::string_view description) {
+  if (!is_path(description)) return make_shape(description);
+  const std::string path(description);
+  auto text = read_whole(path);
+  if (!text) return fail(std::move(text.error()));
+  return read_topology_text(*text, path);
+}
+
+}  // namespace ulfm::fabric

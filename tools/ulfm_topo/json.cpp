@@ -1,0 +1,55 @@
+// The form for programs. The keys are documented in ulfm_topo(1); they are only ever added to.
+#include <nlohmann/json.hpp>
+
+#include "print.hpp"
+
+namespace topo {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json switches_of(const View& view) {
+  const Topology& t = view.topology;
+  Json all = Json::array();
+  for (std::uint32_t s = 0; s < t.switches; ++s) {
+    Json ports = Json::object();
+    for (std::uint32_t p = 0; p < t.ports; ++p) {
+      const bool used = t.end({s, p}).kind != LinkEnd::Kind::nothing;
+      ports[std::string(1, ulfm::fabric::port_letter(p))] = used ? Json(end_name(t, {s, p})) : Json();
+    }
+    all.push_back({{"name", switch_name(t, s)}, {"ends", ports}});
+  }
+  return all;
+}
+
+Json nodes_of(const View& view) {
+  Json all = Json::array();
+  for (std::uint32_t n = 0; n < view.topology.nodes(); ++n)
+    all.push_back(
+        {{"port", port_name(view.topology, view.topology.attachment[n])}, {"ranks", view.ranks[n]}});
+  return all;
+}
+
+}  // namespace
+
+std::string json_of(const View& view) {
+  const Topology& t = view.topology;
+  Json dead = Json::array();
+  for (const SwitchPort& p : view.dead) dead.push_back(port_name(t, p));
+  const Json json{{"topology", t.name},
+                  {"shape", name(t.shape)},
+                  {"ports", t.ports},
+                  {"links", view.extent.links},
+                  {"processes", view.processes},
+                  {"routing", routing(view)},
+                  {"longest", view.extent.longest},
+                  {"average", view.extent.average},
+                  {"cut_off", view.extent.cut_off},
+                  {"bisection", view.extent.bisection == 0 ? Json() : Json(view.extent.bisection)},
+                  {"dead", dead},
+                  {"switches", switches_of(view)},
+                  {"nodes", nodes_of(view)}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace topo

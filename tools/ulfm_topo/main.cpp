@@ -1,0 +1,42 @@
+// ulfm_topo: what a topology of switches looks like, which ways lead through it, and which ranks are where.
+#include <cstdio>
+
+#include "options.hpp"
+#include "print.hpp"
+
+namespace {
+
+int complain(const std::string& text) {
+  std::fprintf(stderr, "ulfm_topo: %s\n", text.c_str());
+  return topo::kUsage;
+}
+
+int finish(bool found) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return found ? 0 : 1;
+  std::fprintf(stderr, "ulfm_topo: standard output cannot be written\n");
+  return 1;
+}
+
+int run(const topo::View& view, const topo::Options& options) {
+  if (options.command == "routes") return finish(topo::print_routes(view, options));
+  const std::string text = options.command == "dot"   ? topo::dot_of(view)
+                           : options.command == "svg" ? topo::svg_of(view)
+                           : options.json             ? topo::json_of(view)
+                                                      : topo::text_of(view);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return finish(true);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  topo::Options options;
+  if (const auto code = topo::read_command_line(argc, argv, options)) return *code;
+  const auto view = topo::make_view(options);
+  if (!view) return complain(view.error().what);
+  for (const auto& node : {options.from, options.to})
+    if (node && *node >= view->topology.nodes())
+      return complain("there is no node n" + std::to_string(*node) + "; the topology has n0 to n" +
+                      std::to_string(view->topology.nodes() - 1));
+  return run(*view, options);
+}

@@ -1,0 +1,64 @@
+#include "options.hpp"
+
+#include <charconv>
+
+#include <ulfm/ulfm.h>
+#include <CLI/CLI.hpp>
+
+namespace topo {
+namespace {
+
+// "3" or "n3"; throws what CLI11 turns into a message.
+std::uint32_t read_node(const std::string& text) {
+  const char* digits = text.c_str() + (text[0] == 'n' ? 1 : 0);
+  const char* end = text.c_str() + text.size();
+  std::uint32_t node = 0;
+  const auto [stop, error] = std::from_chars(digits, end, node);
+  if (error != std::errc{} || stop != end)
+    throw CLI::ValidationError("routes", "\"" + text + "\" is no node; needs its number, such as 3 or n3");
+  return node;
+}
+
+void declare(CLI::App& app, Options& options, std::vector<std::string>& ends) {
+  app.set_version_flag("--version", std::string("ulfm_topo ") + ulfm_version());
+  app.require_subcommand(1);
+  app.fallthrough();
+  auto* show =
+      app.add_subcommand("show", "sizes, ways, a picture in text, and which ranks are on which node");
+  auto* routes = app.add_subcommand("routes", "output ports from node to node: all, or between two nodes");
+  auto* dot = app.add_subcommand("dot", "a graph for Graphviz, on standard output");
+  auto* svg = app.add_subcommand("svg", "a picture for browsers, on standard output");
+  for (auto* command : {show, routes, dot, svg})
+    command
+        ->add_option("TOPOLOGY", options.topology,
+                     "single:N, th8, chain:S, tree:D, mesh:RxC, torus:RxC, or a TOML file")
+        ->required();
+  routes->add_option("NODES", ends, "from and to")->expected(2);
+  app.add_option("-n,--processes", options.processes, "processes to place; one to a node when not given")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--dead", options.dead, "links that are down, by a port at either end: s0.B,s3.C")
+      ->delimiter(',');
+  for (auto* command : {show, routes}) command->add_flag("--json", options.json, "one JSON object");
+  app.footer(
+      "Exit code: 1 when there is no way between the two nodes, 2 for a wrong command line or topology.\n"
+      "Manual: ulfm_topo(1), ulfm-topology(5).");
+}
+
+}  // namespace
+
+std::optional<int> read_command_line(int argc, char** argv, Options& options) {
+  CLI::App app{"Shows topologies of emulated switch networks", "ulfm_topo"};
+  std::vector<std::string> ends;
+  declare(app, options, ends);
+  try {
+    app.parse(argc, argv);
+    options.command = app.get_subcommands().front()->get_name();
+    if (!ends.empty()) options.from = read_node(ends[0]), options.to = read_node(ends[1]);
+  } catch (const CLI::ParseError& e) {
+    const int code = app.exit(e);
+    return code == 0 ? 0 : kUsage;
+  }
+  return std::nullopt;
+}
+
+}  // namespace topo

@@ -1,0 +1,26 @@
+// What ulfm_topo was asked to do.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace topo {
+
+constexpr int kUsage = 2;  // a wrong command line, or a topology that cannot be
+
+struct Options {
+  std::string command;                    ///< show, routes, dot, svg
+  std::string topology;                   ///< as read_topology() takes it
+  std::optional<std::uint32_t> from, to;  ///< routes: two nodes, or all
+  std::uint32_t processes = 0;            ///< 0: as many as the topology suggests
+  std::vector<std::string> dead;          ///< ports
+  bool json = false;
+};
+
+/// Reads the command line. A number is an exit code: help was shown, or something was wrong and has been
+/// said.
+std::optional<int> read_command_line(int argc, char** argv, Options& options);
+
+}  // namespace topo

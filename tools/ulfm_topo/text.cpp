@@ -1,0 +1,62 @@
+// The form for people.
+#include <fmt/core.h>
+
+#include "print.hpp"
+
+namespace topo {
+namespace {
+
+const char* model(std::uint32_t ports) {
+  if (ports == ulfm::fabric::kXSwitchPorts) return " (X-Switch)";
+  return ports == ulfm::fabric::kThSwitchPorts ? " (TH-Switch)" : "";
+}
+
+std::string dead_text(const View& view) {
+  std::string text;
+  for (const SwitchPort& p : view.dead)
+    text += fmt::format("{}{} - {}", text.empty() ? "" : ", ", port_name(view.topology, p),
+                        end_name(view.topology, p));
+  return text;
+}
+
+std::string summary(const View& view) {
+  const Topology& t = view.topology;
+  const auto& e = view.extent;
+  const std::uint64_t free = t.ends.size() - 2 * std::uint64_t{e.links} - t.nodes();
+  std::string text = fmt::format("{}\n", t.name);
+  text += fmt::format("  switches   {} of {} ports{}", t.switches, t.ports, model(t.ports));
+  if (t.rows != 0)
+    text +=
+        fmt::format(", {} by {}", counted(t.rows, "row", "rows"), counted(t.columns, "column", "columns"));
+  text += fmt::format("\n  links      {} between switches; {}\n", e.links,
+                      counted(free, "port is free", "ports are free"));
+  text += fmt::format("  nodes      {}\n", t.nodes());
+  text += fmt::format("  processes  {}\n", view.processes);
+  text += fmt::format("  routes     {}\n", routing(view));
+  if (e.longest != 0)
+    text +=
+        fmt::format("  ways       {:.2f} switches on average, {} at most (diameter)\n", e.average, e.longest);
+  if (e.bisection != 0) text += fmt::format("  bisection  {}\n", counted(e.bisection, "link", "links"));
+  if (!view.dead.empty()) text += fmt::format("  dead       {}\n", dead_text(view));
+  if (e.cut_off != 0)
+    text += fmt::format("  cut off    {} of {} ordered pairs of nodes have no way\n", e.cut_off,
+                        std::uint64_t{t.nodes()} * (t.nodes() - 1));
+  return text;
+}
+
+std::string placement(const View& view) {
+  const Topology& t = view.topology;
+  if (view.rank_is_node()) return "\nEach node has the rank of its own number.\n";
+  std::string text = "\nNode    port        ranks\n";
+  for (std::uint32_t n = 0; n < t.nodes(); ++n) {
+    const std::string ranks = view.ranks_on(n);
+    text += fmt::format("n{:<6} {:<11} {}\n", n, port_name(t, t.attachment[n]), ranks.empty() ? "-" : ranks);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string text_of(const View& view) { return summary(view) + "\n" + text_picture(view) + placement(view); }
+
+}  // namespace topo

@@ -1,0 +1,98 @@
+#include "view.hpp"
+
+#include <algorithm>
+
+namespace topo {
+
+bool View::is_dead(SwitchPort p) const {
+  const LinkEnd& end = topology.end(p);
+  return std::any_of(dead.begin(), dead.end(), [&](const SwitchPort& d) {
+    return d == p || (end.kind == LinkEnd::Kind::switch_port && d == SwitchPort{end.index, end.port});
+  });
+}
+
+std::string View::ranks_on(std::uint32_t node) const {
+  std::string text;
+  const auto& all = ranks[node];
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::size_t first = i;
+    while (i + 1 < all.size() && all[i + 1] == all[i] + 1) ++i;
+    text += (text.empty() ? "" : ",") + std::to_string(all[first]);
+    if (i > first) text += (i == first + 1 ? "," : "-") + std::to_string(all[i]);
+  }
+  return text;
+}
+
+bool View::rank_is_node() const {
+  for (std::uint32_t node = 0; node < topology.nodes(); ++node)
+    if (ranks[node].size() != 1 || ranks[node][0] != node) return false;
+  return true;
+}
+
+ulfm::Result<View> make_view(const Options& options) {
+  auto topology = ulfm::fabric::read_topology(options.topology);
+  if (!topology) return ulfm::fail(std::move(topology.error()));
+  View view;
+  view.topology = std::move(*topology);
+  const Topology& t = view.topology;
+  for (const std::string& text : options.dead) {
+    const auto port = ulfm::fabric::find_port(t, text);
+    if (!port) return ulfm::fail(port.error().code, "--dead " + port.error().what);
+    if (t.end(*port).kind == LinkEnd::Kind::nothing)
+      return ulfm::fail(
+          ulfm::Errc::invalid,
+          "--dead \"" + text + "\": nothing is linked to that port; `ulfm_topo show` lists links");
+    view.dead.push_back(*port);
+  }
+  const auto suggested = !t.placement.empty() ? static_cast<std::uint32_t>(t.placement.size())
+                                              : t.nodes() * std::max(1u, t.processes_per_node);
+  view.processes = options.processes != 0 ? options.processes : suggested;
+  if (auto room = ulfm::fabric::check_processes(t, view.processes); !room)
+    return ulfm::fail(std::move(room.error()));
+  view.ranks.resize(t.nodes());
+  for (std::uint32_t p = 0; p < view.processes; ++p)
+    view.ranks[ulfm::fabric::node_of_process(t, p, view.processes)].push_back(p);
+  view.extent = ulfm::fabric::measure(t, view.dead);
+  return view;
+}
+
+const char* name(Shape shape) {
+  switch (shape) {
+    case Shape::other:
+      return "other";
+    case Shape::single:
+      return "single";
+    case Shape::chain:
+      return "chain";
+    case Shape::tree:
+      return "tree";
+    case Shape::mesh:
+      return "mesh";
+    case Shape::torus:
+      return "torus";
+  }
+  return "";
+}
+
+const char* routing(const View& view) {
+  const Topology& t = view.topology;
+  const bool detours = std::any_of(view.dead.begin(), view.dead.end(), [&](const SwitchPort& p) {
+    return t.end(p).kind == LinkEnd::Kind::switch_port;
+  });
+  if (detours) return "up*/down*, round the dead links";
+  if (t.shape == Shape::mesh || t.shape == Shape::torus) return "dimension order, along the row first";
+  return t.fixed.empty() ? "up*/down*" : "the file's, and up*/down* for the others";
+}
+
+std::string end_name(const Topology& topology, SwitchPort port) {
+  const LinkEnd& end = topology.end(port);
+  if (end.kind == LinkEnd::Kind::node) return "n" + std::to_string(end.index);
+  if (end.kind == LinkEnd::Kind::switch_port) return ulfm::fabric::port_name(topology, {end.index, end.port});
+  return "-";
+}
+
+std::string counted(std::uint64_t number, const char* one, const char* many) {
+  return std::to_string(number) + " " + (number == 1 ? one : many);
+}
+
+}  // namespace topo

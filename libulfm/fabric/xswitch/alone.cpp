@@ -1,0 +1,165 @@
+// Frames on their way in and out, and the short way for a frame that has the network to itself.
+#include <algorithm>
+
+#include "fabric/xswitch/engine.hpp"
+
+namespace ulfm::fabric::xswitch {
+
+/// The node at which a route ends, kNone when it does not end at one.
+std::uint32_t Engine::destination(std::uint32_t node, std::span<const std::uint8_t> route) const {
+  std::uint32_t at = arena_.port(switch_ports_ + node).out.peer;
+  for (const std::uint8_t named : route) {
+    if (at >= switch_ports_ || named >= ports_) return kNone;
+    at = arena_.port(arena_.port(at).out.first_port + named).out.peer;
+  }
+  return is_node(at) ? at - switch_ports_ : kNone;
+}
+
+bool Engine::inject(FrameId frame, std::uint32_t node, std::span<const std::uint8_t> route,
+                    std::uint32_t data_units) {
+  if (frame >= geometry_.frames || node >= geometry_.nodes || data_units > kMostDataUnits ||
+      route.size() > geometry_.route_capacity)
+    return false;
+  FrameSlot& slot = arena_.frame(frame);
+  const std::uint32_t to = destination(node, route);
+  if (slot.used != 0 || to == kNone) return false;
+  slot.used = 1;
+  slot.cut = 0;
+  slot.pieces = 1;
+  slot.data_units = data_units;
+  slot.from = node;
+  slot.to = to;
+  slot.route_length = static_cast<std::uint16_t>(route.size());
+  std::copy(route.begin(), route.end(), slot.route);
+  const bool first = header_.inside++ == 0 && header_.heap_size == 0;
+  begin_alone();
+  if (first)
+    header_.alone = frame;
+  else
+    enqueue(frame);
+  return true;
+}
+
+/// The frame that waited for a network to itself goes the ordinary way.
+void Engine::begin_alone() {
+  const std::uint32_t frame = header_.alone;
+  header_.alone = kNone;
+  if (frame != kNone) enqueue(frame);
+}
+
+void Engine::enqueue(std::uint32_t frame) {
+  FrameSlot& slot = arena_.frame(frame);
+  const std::uint32_t x = ends_ + slot.from;
+  Fifo& fifo = arena_.port(x).in;
+  slot.next = kNone;
+  const std::uint32_t last = fifo.coming;
+  fifo.coming = frame;  // a source receives nothing: the last frame of its queue
+  if (fifo.count != 0) {
+    arena_.frame(last).next = frame;
+    return;
+  }
+  Output& out = arena_.port(fifo.server).out;
+  fifo.count = 1;
+  fifo.first = 0;
+  arena_.entry(x, 0) = {frame, slot.route_length + slot.data_units + geometry_.parameters.check_units + 1, 0,
+                        0};
+  load_head(x, fifo);
+  fifo.counted_to = header_.now - 1;
+  fifo.dropping = out.dead;
+  fifo.going = out.stopped == 0 || out.dead != 0;
+  fifo.sending = fifo.announced = 0;
+  fifo.goes_from = std::max(header_.now, out.command_at + 1);
+  if (fifo.going == 0) out.waits_since = header_.now;
+  start(x, fifo, fifo.goes_from);
+  predict(x, fifo);
+}
+
+/// Takes the only frame in the network through it at once. Nothing can hold it up, except that outputs may
+/// poll another input when it comes. False, with nothing done, when something could.
+bool Engine::pass_alone(std::uint32_t frame) {
+  FrameSlot& slot = arena_.frame(frame);
+  const std::uint32_t most_wait = ports_ - 1, node = switch_ports_ + slot.from;
+  if (header_.dead_links != 0 || geometry_.bounds[1] < most_wait ||
+      geometry_.parameters.stop_at <= most_wait ||
+      arena_.port(switch_ports_ + slot.to).in.goes_from > header_.now)
+    return false;
+  const std::uint32_t hops = std::min<std::uint32_t>(slot.route_length, geometry_.route_capacity);
+  const std::uint32_t body = slot.data_units + geometry_.parameters.check_units;
+  std::uint64_t cycle = header_.now;
+  std::uint32_t from = node;
+  for (std::uint32_t hop = 0;; ++hop) {
+    ChannelCounters& counters = arena_.channel_tally(from).counters;
+    const std::uint32_t routing = hops - hop;
+    ++counters.frames;
+    counters.data_units += body;
+    counters.routing_units += routing;
+    if (tracer_ != nullptr) tracer_->run(from, cycle, routing + body + 1, frame, hop, false);
+    cycle += link_cycles_;
+    if (hop == hops) break;
+    const Output& at = arena_.port(from).out;
+    const std::uint32_t x = at.peer, y = arena_.output(slot, hop, arena_.port(x).out);
+    cycle = pass_switch(x, y, cycle, routing + body + 1) + 1;
+    from = y;
+  }
+  header_.entered += hops + body + 1;
+  header_.stripped += hops;
+  header_.left += body + 1;
+  header_.events += hops + 1;
+  header_.now = cycle + body + 1;
+  piece_gone(frame, cycle + body);
+  return true;
+}
+
+/// A frame of `length` units, head included, whose head comes to idle input x in `cycle`: the cycle in which
+/// output y takes it.
+std::uint64_t Engine::pass_switch(std::uint32_t x, std::uint32_t y, std::uint64_t cycle,
+                                  std::uint32_t length) {
+  Output& out = arena_.port(y).out;
+  const std::uint32_t input = x - out.first_port;
+  const std::uint64_t granted = next_poll(out, input, cycle);
+  if (const std::uint64_t waited = granted - cycle; waited != 0) {
+    FifoTally& tally = arena_.fifo_tally(x);
+    tally.arbitration_cycles += waited;
+    tally.occupancy[0] += waited + length - 1;  // never above the first bucket, see pass_alone()
+  }
+  out.polls_from = granted + length;
+  out.polled = static_cast<std::uint8_t>(input + 1 < ports_ ? input + 1 : 0);
+  return granted;
+}
+
+std::size_t Engine::run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until) {
+  if (header_.alone != kNone && budget != 0 && until == kNever && pass_alone(header_.alone))
+    header_.alone = kNone;
+  if (until > header_.now) begin_alone();
+  const std::uint64_t last = header_.events + budget < budget ? kNever : header_.events + budget;
+  while (header_.heap_size != 0 && header_.events < last && header_.ended < endings.size()) {
+    const std::uint64_t cycle = arena_.heap(0).key >> 2;
+    if (cycle >= until) break;
+    header_.now = cycle;
+    for (std::uint64_t key; header_.heap_size != 0 && (key = arena_.heap(0).key) >> 2 <= cycle;) {
+      handle(arena_.heap(0).port, key);
+      ++header_.events;
+    }
+    header_.now = cycle + 1;
+  }
+  const bool reached = header_.heap_size == 0 || arena_.heap(0).key >> 2 >= until;
+  if (until != kNever && reached) header_.now = std::max(header_.now, until);
+  return hand_out(endings);
+}
+
+std::size_t Engine::hand_out(std::span<Ending> endings) {
+  std::size_t n = 0;
+  while (n < endings.size() && header_.ended != 0) {
+    const std::uint32_t frame = header_.ended_first;
+    FrameSlot& slot = arena_.frame(frame);
+    const bool delivered = slot.cut == 0;
+    endings[n++] = {frame, delivered ? slot.to : slot.from, slot.end_cycle, delivered};
+    header_.ended_first = slot.next;
+    --header_.ended;
+    --header_.inside;
+    slot.used = 0;
+  }
+  return n;
+}
+
+}  // namespace ulfm::fabric::xswitch

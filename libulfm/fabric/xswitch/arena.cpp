@@ -1,0 +1,59 @@
+#include "fabric/xswitch/arena.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace ulfm::fabric::xswitch {
+
+namespace {
+constexpr std::size_t lines(std::size_t bytes) { return (bytes + 63) & ~std::size_t{63}; }
+}  // namespace
+
+Geometry Geometry::of(std::uint32_t ports, std::uint32_t switches, std::uint32_t nodes, std::uint32_t frames,
+                      const Parameters& parameters) {
+  Geometry g;
+  g.ports = ports;
+  g.switch_ports = switches * ports;
+  g.nodes = nodes;
+  g.frames = frames;
+  g.parameters = parameters;
+  g.ends = g.switch_ports + nodes;
+  g.feeders = g.ends + nodes;
+  // A frame in a FIFO has a unit there, and one more may be on its way out.
+  g.queue_capacity = std::bit_ceil(parameters.fifo_units + 2);
+  // In a cycle a channel gets one change of its run and one command; the last to be known are those of two
+  // cycles on.
+  g.flight_capacity = std::bit_ceil(2 * (parameters.link_cycles + 3));
+  g.route_capacity = std::clamp(switches, 1u, 255u);
+  g.frame_bytes = static_cast<std::uint32_t>(lines(offsetof(FrameSlot, route) + g.route_capacity));
+  for (std::size_t i = 0; i < kBuckets; ++i) g.bounds[i] = bucket_end(i, parameters.fifo_units);
+  std::size_t at = lines(sizeof(Header));
+  const auto place = [&](std::size_t count, std::size_t size) {
+    const std::size_t here = at;
+    at = lines(at + count * size);
+    return here;
+  };
+  g.ports_at = place(g.feeders, sizeof(Port));
+  g.fifo_tallies_at = place(g.feeders, sizeof(FifoTally));
+  g.channel_tallies_at = place(g.feeders, sizeof(ChannelTally));
+  g.queues_at = place(std::size_t{g.feeders} * g.queue_capacity, sizeof(Entry));
+  g.flights_at = place(std::size_t{g.ends} * g.flight_capacity, sizeof(Change));
+  g.heap_at = place(g.feeders, sizeof(HeapItem));
+  g.frames_at = place(frames, g.frame_bytes);
+  g.bytes = at;
+  return g;
+}
+
+Arena::Arena(void* memory, const Geometry& geometry) : geometry_(geometry) {
+  auto* base = static_cast<std::byte*>(memory);
+  header_ = reinterpret_cast<Header*>(base);
+  ports_ = reinterpret_cast<Port*>(base + geometry.ports_at);
+  fifo_tallies_ = reinterpret_cast<FifoTally*>(base + geometry.fifo_tallies_at);
+  channel_tallies_ = reinterpret_cast<ChannelTally*>(base + geometry.channel_tallies_at);
+  queues_ = reinterpret_cast<Entry*>(base + geometry.queues_at);
+  flights_ = reinterpret_cast<Change*>(base + geometry.flights_at);
+  heap_ = reinterpret_cast<HeapItem*>(base + geometry.heap_at);
+  frames_ = base + geometry.frames_at;
+}
+
+}  // namespace ulfm::fabric::xswitch

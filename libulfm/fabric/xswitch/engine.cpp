@@ -1,0 +1,199 @@
+#include "fabric/xswitch/engine.hpp"
+
+#include <algorithm>
+
+namespace ulfm::fabric::xswitch {
+
+Engine::Engine(void* memory, const Geometry& geometry)
+    : arena_(memory, geometry),
+      geometry_(arena_.geometry()),
+      header_(arena_.header()),
+      ports_(geometry.ports),
+      switch_ports_(geometry.switch_ports),
+      ends_(geometry.ends),
+      link_cycles_(geometry.parameters.link_cycles) {}
+
+// Time between events.
+
+/// Brings a queue up to the end of `cycle`. There is no event of it before that, so a few pieces are all.
+void Engine::settle(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
+  if (is_source(x)) return settle_source(x, fifo, cycle);
+  for (int piece = 0; piece < 8 && fifo.counted_to < cycle; ++piece) {
+    std::uint64_t n = cycle - fifo.counted_to;
+    const bool comes = fifo.arriving != 0 && fifo.coming != 0;
+    bool leaves = fifo.going != 0 && fifo.leaving != 0 && (comes || fifo.occupied > 0);
+    if (leaves && fifo.goes_from > fifo.counted_to + 1) {
+      n = std::min(n, fifo.goes_from - 1 - fifo.counted_to);
+      leaves = false;
+    }
+    if (comes)
+      n = std::min<std::uint64_t>(n, fifo.coming);
+    else if (leaves)
+      n = std::min<std::uint64_t>(n, static_cast<std::uint32_t>(fifo.occupied));
+    if (leaves) n = std::min<std::uint64_t>(n, fifo.leaving);
+    const int slope = int{comes} - int{leaves};
+    if (fifo.occupied > 0 || slope > 0) tally(x, fifo.occupied, slope, n);
+    const auto units = static_cast<std::uint32_t>(n);
+    if (leaves) left(x, fifo, fifo.counted_to + 1, units);
+    if (comes && (fifo.coming -= units) == 0) fifo.arriving = 0;
+    fifo.occupied += slope * static_cast<std::int32_t>(units);
+    fifo.counted_to += n;
+  }
+  fifo.counted_to = std::max(fifo.counted_to, cycle);
+}
+
+/// The frames that a node has to send: always there, and not counted as a FIFO.
+void Engine::settle_source(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
+  if (fifo.counted_to >= cycle) return;
+  const std::uint64_t before = std::max(fifo.counted_to, fifo.goes_from - 1);
+  if (fifo.going != 0 && fifo.leaving != 0 && before < cycle) {
+    const auto units = static_cast<std::uint32_t>(std::min<std::uint64_t>(cycle - before, fifo.leaving));
+    left(x, fifo, before + 1, units);
+  }
+  fifo.counted_to = cycle;
+}
+
+/// `units` of the first frame left, one a cycle from `cycle` on.
+void Engine::left(std::uint32_t x, Fifo& fifo, std::uint64_t cycle, std::uint32_t units) {
+  if (fifo.dropping != 0) {
+    arena_.channel_tally(fifo.server).counters.lost_units += units;
+    header_.lost += units;
+  } else if (tracer_ != nullptr && !is_node(x)) {
+    trace_run(x, fifo, cycle, units);
+  }
+  if (is_source(x))
+    header_.entered += units;
+  else if (is_node(x))
+    header_.left += units;
+  fifo.leaving -= units;
+}
+
+void Engine::trace_run(std::uint32_t x, const Fifo& fifo, std::uint64_t cycle, std::uint32_t units) {
+  const Entry& head = arena_.entry(x, fifo.first);
+  const std::uint32_t gone = is_source(x) ? 0u : head.hop + 1u;
+  tracer_->run(fifo.server, cycle, units, head.frame, gone + fifo.head_length - fifo.leaving,
+               head.bad != 0 && fifo.leaving == units);
+}
+
+/// Adds cycles to the occupancy's histogram: it was `from` at the end of the cycle before the first of them.
+void Engine::tally(std::uint32_t x, std::int64_t from, int slope, std::uint64_t cycles) {
+  std::uint64_t* buckets = arena_.fifo_tally(x).occupancy;
+  const auto run = static_cast<std::int64_t>(cycles);
+  const std::int64_t low = std::max<std::int64_t>(1, slope > 0 ? from + 1 : slope < 0 ? from - run : from);
+  const std::int64_t high = slope > 0 ? from + run : slope < 0 ? from - 1 : from;
+  for (std::size_t i = 1; i < kBuckets; ++i) {
+    const std::int64_t below = geometry_.bounds[i - 1], end = geometry_.bounds[i];
+    if (low > end) continue;
+    const std::int64_t values = std::min(high, end) - std::max(low - 1, below);
+    if (values > 0) buckets[i - 1] += slope == 0 ? cycles : static_cast<std::uint64_t>(values);
+    if (high <= end) return;
+  }
+}
+
+void Engine::settle_command(std::uint32_t end, Output& out, std::uint64_t cycle) {
+  if (out.command == 0 || out.command_at > cycle) return;
+  const Unit unit = kControl | out.command;
+  ChannelCounters& counters = arena_.channel_tally(end).counters;
+  ++(unit == kStop ? counters.stops : counters.gos);
+  if (tracer_ != nullptr) tracer_->command(end, out.command_at, unit);
+  out.command = 0;
+}
+
+/// What comes next for a queue by itself, as things stand.
+void Engine::predict(std::uint32_t x, Fifo& fifo) {
+  fifo.turn_at = fifo.level_at = kNever;
+  if (fifo.count != 0) {
+    if (fifo.going != 0) {
+      const std::uint64_t before = std::max(fifo.counted_to, fifo.goes_from - 1);
+      const bool to_its_end = fifo.arriving != 0 || fifo.coming == 0 || fifo.count > 1 || is_source(x);
+      if (to_its_end)
+        fifo.turn_at = before + fifo.leaving;
+      else if (fifo.sending != 0)
+        fifo.turn_at = before + static_cast<std::uint32_t>(fifo.occupied) + 1;
+    } else if (fifo.server == kNone && fifo.leaving == 1) {
+      fifo.turn_at = std::max(fifo.goes_from, header_.now);
+    }
+  }
+  if (!is_source(x)) fifo.level_at = next_level(x, fifo);
+  touch(x);
+}
+
+/// The end of which cycle finds the occupancy at the threshold that counts now. Never later than that; when
+/// something else comes first it is asked again.
+std::uint64_t Engine::next_level(std::uint32_t x, const Fifo& fifo) const {
+  const Parameters& p = geometry_.parameters;
+  const std::int64_t occupied = fifo.occupied, stop_at = p.stop_at, go_at = p.go_at;
+  const std::uint64_t coming = fifo.arriving != 0 ? fifo.coming : 0;
+  const std::uint64_t held = fifo.going == 0                        ? kNever
+                             : fifo.goes_from > fifo.counted_to + 1 ? fifo.goes_from - 1 - fifo.counted_to
+                                                                    : 0;
+  const std::uint64_t soonest = std::max(fifo.counted_to, header_.now);
+  if (fifo.told_stop == 0) {
+    if (occupied + static_cast<std::int64_t>(std::min(coming, held)) < stop_at) return kNever;
+    if (occupied >= stop_at) return soonest;
+    return std::max(soonest, fifo.counted_to + static_cast<std::uint64_t>(stop_at - occupied));
+  }
+  if (arena_.port(x).out.dead != 0) return kNever;
+  if (occupied <= go_at) return soonest;
+  if (held == kNever) return kNever;
+  const std::uint64_t most = static_cast<std::uint64_t>(occupied) + std::min(coming, held);
+  return fifo.counted_to + std::max(coming, held) + most - p.go_at;
+}
+
+// The heap.
+
+/// Puts a port where its next event belongs.
+void Engine::touch(std::uint32_t port) {
+  const Fifo& fifo = arena_.port(port).in;
+  const Output& out = arena_.port(port).out;
+  std::uint64_t key = std::min(fifo.turn_at, out.grant_at) << 2 | turns;
+  key = std::min(key, fifo.level_at << 2 | thresholds);
+  if (out.flight_count != 0) key = std::min(key, arena_.change(port, out.flight_first).at << 2 | arrivals);
+  const std::uint32_t size = std::min(header_.heap_size, geometry_.feeders);
+  const std::uint32_t at = arena_.heap(port).place;
+  const bool there = at < size && arena_.heap(at).port == port;
+  if (there && arena_.heap(at).key == key) return;
+  if (key >= kNever << 2) {
+    if (there) unheap(at);
+  } else if (there) {
+    sift(at, key, port);
+  } else if (size < geometry_.feeders) {
+    header_.heap_size = size + 1;
+    sift(size, key, port);
+  }
+}
+
+void Engine::place(std::uint32_t at, std::uint64_t key, std::uint32_t port) {
+  arena_.heap(at).key = key;
+  arena_.heap(at).port = port;
+  arena_.heap(port).place = at;
+}
+
+/// The hole at `at` takes the item, or moves up or down first.
+void Engine::sift(std::uint32_t at, std::uint64_t key, std::uint32_t port) {
+  const std::uint32_t size = std::min(header_.heap_size, geometry_.feeders);
+  while (at != 0) {
+    const HeapItem& parent = arena_.heap((at - 1) / 2);
+    if (parent.key <= key) break;
+    place(at, parent.key, parent.port);
+    at = (at - 1) / 2;
+  }
+  for (std::uint32_t child = 2 * at + 1; child < size; child = 2 * at + 1) {
+    if (child + 1 < size && arena_.heap(child + 1).key < arena_.heap(child).key) ++child;
+    const HeapItem& lower = arena_.heap(child);
+    if (lower.key >= key) break;
+    place(at, lower.key, lower.port);
+    at = child;
+  }
+  place(at, key, port);
+}
+
+void Engine::unheap(std::uint32_t at) {
+  const std::uint32_t last = --header_.heap_size;
+  if (at != last) {
+    const HeapItem moved = arena_.heap(last);
+    sift(at, moved.key, moved.port);
+  }
+}
+
+}  // namespace ulfm::fabric::xswitch

@@ -1,0 +1,121 @@
+// The machinery of the production model: events, and what is linear in time between them.
+//
+// A queue of units changes evenly between events (see Fifo), so it is brought up to a cycle only when
+// something happens to it. Each port has at most one entry in a heap: its next event. Within a cycle events
+// are handled in three phases, which keep what the order of a cycle in reference.hpp makes visible:
+//
+//   arrivals    a run of units begins, resumes or pauses at the end of a link; ID-STOP and ID-GO take effect
+//   turns       a poll finds a head; an ID-EOF leaves; a queue runs dry
+//   thresholds  a FIFO's occupancy at the end of the cycle asks for ID-STOP or ID-GO
+//
+// Nothing that happens in a phase depends on another event of the same phase and cycle, so their order does
+// not matter. A run that begins is told to the other end as soon as it is certain that the cycle before ends
+// well; a command that arrives in that very cycle takes it back, for it has not left yet.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "fabric/xswitch/arena.hpp"
+#include "fabric/xswitch/network.hpp"
+
+namespace ulfm::fabric::xswitch {
+
+class Engine {
+ public:
+  Engine(void* memory, const Geometry& geometry);
+
+  /// Makes the arena's network; the memory is zero.
+  void build(const Topology& topology);
+
+  bool inject(FrameId frame, std::uint32_t node, std::span<const std::uint8_t> route,
+              std::uint32_t data_units);
+  std::size_t run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until);
+  void stall(std::uint32_t node, std::uint64_t cycles);
+  void set_link(SwitchPort end, bool up);
+  void set_switch(std::uint32_t index, bool alive);
+  void settle_all();
+  PortCounters counters(std::uint32_t end);
+  Balance balance();
+
+  const Header& header() const noexcept { return header_; }
+  const Geometry& geometry() const noexcept { return geometry_; }
+  bool idle() const noexcept {
+    return header_.heap_size == 0 && header_.alone == kNone && header_.ended == 0;
+  }
+  void trace(Tracer* tracer) noexcept { tracer_ = tracer; }
+
+ private:
+  enum Phase : std::uint64_t { arrivals = 0, turns = 1, thresholds = 2 };
+
+  // engine.cpp: time between events, and the heap.
+  bool is_node(std::uint32_t end) const noexcept { return end >= switch_ports_ && end < ends_; }
+  bool is_source(std::uint32_t x) const noexcept { return x >= ends_; }
+  void settle(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
+  void settle_source(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
+  void left(std::uint32_t x, Fifo& fifo, std::uint64_t cycle, std::uint32_t units);
+  void tally(std::uint32_t x, std::int64_t from, int slope, std::uint64_t cycles);
+  void trace_run(std::uint32_t x, const Fifo& fifo, std::uint64_t cycle, std::uint32_t units);
+  void settle_command(std::uint32_t end, Output& out, std::uint64_t cycle);
+  void predict(std::uint32_t x, Fifo& fifo);
+  std::uint64_t next_level(std::uint32_t x, const Fifo& fifo) const;
+  void touch(std::uint32_t port);
+  void place(std::uint32_t at, std::uint64_t key, std::uint32_t port);
+  void sift(std::uint32_t at, std::uint64_t key, std::uint32_t port);
+  void unheap(std::uint32_t at);
+
+  // events.cpp: what happens.
+  void handle(std::uint32_t port, std::uint64_t key);
+  void arrive(std::uint32_t d, std::uint64_t cycle);
+  void run_arrives(std::uint32_t d, const Change& change, std::uint64_t cycle);
+  void stop_arrives(std::uint32_t end, std::uint64_t cycle);
+  void go_arrives(std::uint32_t end, std::uint64_t cycle);
+  void head_ready(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
+  void grant(std::uint32_t y, std::uint64_t cycle);
+  void turn(std::uint32_t x, std::uint64_t cycle);
+  void throw_away(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
+  void finish(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
+  void finish_at_node(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
+  void next_from_source(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
+  void threshold(std::uint32_t x, std::uint64_t cycle);
+  void start(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
+  void pause(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
+  void push(std::uint32_t d, const Change& change);
+  void pop_frame(Fifo& fifo);
+  void load_head(std::uint32_t x, Fifo& fifo);
+  void release(std::uint32_t y, std::uint32_t input, std::uint64_t cycle);
+  void count_sent(std::uint32_t x, const Fifo& fifo, ChannelCounters& counters) const;
+  void end_waiting(std::uint32_t y, Output& out, std::uint64_t cycle);
+  void piece_gone(std::uint32_t frame, std::uint64_t cycle);
+  std::uint32_t position(const Output& out, std::uint64_t cycle) const;
+  std::uint64_t next_poll(const Output& out, std::uint32_t input, std::uint64_t cycle) const;
+  std::uint64_t next_grant(const Output& out) const;
+
+  // alone.cpp: a frame that has the network to itself.
+  bool pass_alone(std::uint32_t frame);
+  std::uint64_t pass_switch(std::uint32_t x, std::uint32_t y, std::uint64_t cycle, std::uint32_t length);
+  void begin_alone();
+  void enqueue(std::uint32_t frame);
+  std::uint32_t destination(std::uint32_t node, std::span<const std::uint8_t> route) const;
+  std::size_t hand_out(std::span<Ending> endings);
+
+  // faults.cpp
+  void cut(std::uint32_t u);
+  void lose_in_flight(std::uint32_t u, std::uint32_t d);
+  void end_arrival(std::uint32_t u, std::uint32_t d);
+  void drop_rest(std::uint32_t u);
+  bool sending_piece_of(const Output& out, std::uint32_t frame) const;
+  void shorten(std::uint32_t x, std::uint32_t by);
+  void mend(std::uint32_t u);
+  void refresh_link(std::uint32_t end);
+  void empty_input(std::uint32_t x);
+  std::uint64_t in_flight(std::uint32_t d) const;
+
+  Arena arena_;
+  const Geometry& geometry_;
+  Header& header_;
+  std::uint32_t ports_, switch_ports_, ends_, link_cycles_;
+  Tracer* tracer_ = nullptr;
+};
+
+}  // namespace ulfm::fabric::xswitch

@@ -1,0 +1,191 @@
+#include "fabric/xswitch/network.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "fabric/xswitch/engine.hpp"
+
+namespace ulfm::fabric::xswitch {
+
+namespace {
+
+constexpr std::uint64_t kMagic = 0x2d58'5377'6974'6368;
+
+Geometry geometry_of(const Topology& topology, const Parameters& parameters, std::uint32_t frames) {
+  return Geometry::of(topology.ports, topology.switches, topology.nodes(), frames, parameters);
+}
+
+/// Whether the link at a switch's port is told alike at its other end.
+bool matches(const Topology& topology, SwitchPort at) {
+  const LinkEnd& other = topology.end(at);
+  if (other.kind == LinkEnd::Kind::nothing) return true;
+  if (other.kind == LinkEnd::Kind::node)
+    return other.index < topology.nodes() && topology.attachment[other.index] == at;
+  if (other.index >= topology.switches || other.port >= topology.ports) return false;
+  const LinkEnd& back = topology.end({other.index, other.port});
+  return back.kind == LinkEnd::Kind::switch_port && back.index == at.at && back.port == at.port;
+}
+
+Result<void> check(const Topology& topology, std::uint32_t frames) {
+  constexpr std::uint32_t kMostEnds = 1u << 24;
+  if (topology.ports < 2 || topology.ports > 26 || topology.switches < 1 || topology.nodes() < 1 ||
+      frames < 1 || topology.switches > kMostEnds / topology.ports || topology.nodes() > kMostEnds ||
+      frames > kMostEnds)
+    return fail(Errc::invalid,
+                fmt::format("a network needs switches of 2 to 26 ports, nodes and frames, at most 2^24 "
+                            "each; found {} switches of {} ports, {} nodes, {} frames",
+                            topology.switches, topology.ports, topology.nodes(), frames));
+  bool sound = topology.ends.size() == std::size_t{topology.switches} * topology.ports;
+  for (std::uint32_t i = 0; sound && i < topology.ends.size(); ++i)
+    sound = matches(topology, {i / topology.ports, i % topology.ports});
+  for (std::uint32_t node = 0; sound && node < topology.nodes(); ++node) {
+    const SwitchPort at = topology.attachment[node];
+    sound = at.at < topology.switches && at.port < topology.ports &&
+            topology.end(at) == LinkEnd{LinkEnd::Kind::node, node, topology.end(at).port};
+  }
+  if (!sound)
+    return fail(Errc::invalid,
+                fmt::format("topology {}: the ends of a link name different partners", topology.name));
+  return {};
+}
+
+}  // namespace
+
+void Engine::build(const Topology& topology) {
+  header_.now = 1;
+  header_.alone = kNone;
+  for (std::uint32_t i = 0; i < geometry_.feeders; ++i) {
+    Port& port = arena_.port(i);
+    port.in.turn_at = port.in.level_at = kNever;
+    port.in.server = is_node(i) ? i : is_source(i) ? i - geometry_.nodes : kNone;
+    port.in.going = is_node(i);
+    port.in.goes_from = 1;
+    port.out.polls_from = 1;
+    port.out.grant_at = port.out.waits_since = kNever;
+    port.out.first_port = i < switch_ports_ ? i - i % ports_ : 0;
+    port.out.feeder = is_node(i) ? i + geometry_.nodes : kNone;
+    port.out.peer = kNone;
+    arena_.heap(i).place = kNone;
+  }
+  for (std::uint32_t i = 0; i < switch_ports_; ++i) {
+    const LinkEnd& other = topology.ends[i];
+    if (other.kind == LinkEnd::Kind::switch_port) arena_.port(i).out.peer = other.index * ports_ + other.port;
+    if (other.kind == LinkEnd::Kind::node) {
+      arena_.port(i).out.peer = switch_ports_ + other.index;
+      arena_.port(switch_ports_ + other.index).out.peer = i;
+    }
+  }
+}
+
+PortCounters Engine::counters(std::uint32_t end) {
+  Port& port = arena_.port(end);
+  const std::uint64_t now = header_.now;
+  settle(end, port.in, now - 1);
+  settle_command(end, port.out, now - 1);
+  if (port.out.feeder != kNone) settle(port.out.feeder, arena_.port(port.out.feeder).in, now - 1);
+  PortCounters sum;
+  sum.out = arena_.channel_tally(end).counters;
+  if (port.out.feeder != kNone) {
+    const Fifo& feeder = arena_.port(port.out.feeder).in;
+    if (feeder.count != 0 && feeder.dropping == 0) count_sent(port.out.feeder, feeder, sum.out);
+  }
+  if (port.out.waits_since < now) sum.out.wait_cycles += now - port.out.waits_since;
+  const FifoTally& tally = arena_.fifo_tally(end);
+  sum.in.arbitration_cycles = tally.arbitration_cycles;
+  const bool waits =
+      end < switch_ports_ && port.in.count != 0 && port.in.server == kNone && port.in.leaving > 1;
+  if (waits && port.in.goes_from < now) sum.in.arbitration_cycles += now - port.in.goes_from;
+  sum.in.bad_ends = tally.bad_ends;
+  sum.in.lost_units = tally.lost_units;
+  std::copy(std::begin(tally.occupancy), std::end(tally.occupancy), sum.in.occupancy.begin() + 1);
+  sum.in.occupancy[0] =
+      std::accumulate(sum.in.occupancy.begin() + 1, sum.in.occupancy.end(), now - 1,
+                      [](std::uint64_t rest, std::uint64_t cycles) { return rest - cycles; });
+  return sum;
+}
+
+Balance Engine::balance() {
+  settle_all();
+  Balance sum{header_.entered, header_.inserted, header_.left, header_.stripped, header_.lost, 0};
+  for (std::uint32_t i = 0; i < geometry_.ends; ++i)
+    sum.present += static_cast<std::uint64_t>(arena_.port(i).in.occupied) + in_flight(i);
+  return sum;
+}
+
+// The public face.
+
+std::size_t Network::bytes(const Topology& topology, const Parameters& parameters, std::uint32_t frames) {
+  return geometry_of(topology, parameters, frames).bytes;
+}
+
+Result<Network> Network::create(void* memory, const Topology& topology, const Parameters& parameters,
+                                std::uint32_t frames) {
+  if (auto fine = xswitch::check(parameters); !fine) return fail(std::move(fine.error()));
+  if (auto fine = check(topology, frames); !fine) return fail(std::move(fine.error()));
+  auto* header = static_cast<Header*>(memory);
+  header->ports = topology.ports;
+  header->switches = topology.switches;
+  header->nodes = topology.nodes();
+  header->frames = frames;
+  header->parameters = parameters;
+  auto engine = std::make_unique<Engine>(memory, geometry_of(topology, parameters, frames));
+  engine->build(topology);
+  header->magic = kMagic;
+  return Network(std::move(engine));
+}
+
+Result<Network> Network::attach(void* memory, std::size_t bytes) {
+  if (bytes < sizeof(Header))
+    return fail(Errc::protocol, fmt::format("a network needs more than {} bytes of memory", bytes));
+  Header header;
+  std::memcpy(&header, memory, sizeof header);
+  constexpr std::uint32_t kMost = 1u << 24;
+  const bool sound = header.magic == kMagic && header.ports >= 2 && header.ports <= 26 &&
+                     header.switches >= 1 && header.switches <= kMost / header.ports && header.nodes >= 1 &&
+                     header.nodes <= kMost && header.frames >= 1 && header.frames <= kMost &&
+                     xswitch::check(header.parameters);
+  if (!sound) return fail(Errc::protocol, "the memory does not hold a network of X-Switches");
+  const Geometry geometry =
+      Geometry::of(header.ports, header.switches, header.nodes, header.frames, header.parameters);
+  if (geometry.bytes > bytes)
+    return fail(Errc::protocol, fmt::format("the network there needs {} bytes of memory, and {} are mapped",
+                                            geometry.bytes, bytes));
+  return Network(std::make_unique<Engine>(memory, geometry));
+}
+
+Network::Network(std::unique_ptr<Engine> engine) noexcept : engine_(std::move(engine)) {}
+Network::Network(Network&&) noexcept = default;
+Network& Network::operator=(Network&&) noexcept = default;
+Network::~Network() = default;
+
+bool Network::inject(FrameId frame, std::uint32_t node, std::span<const std::uint8_t> route,
+                     std::uint32_t data_units) {
+  return engine_->inject(frame, node, route, data_units);
+}
+std::size_t Network::run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until) {
+  return engine_->run(budget, endings, until);
+}
+void Network::stall(std::uint32_t node, std::uint64_t cycles) { engine_->stall(node, cycles); }
+void Network::set_link(SwitchPort end, bool up) { engine_->set_link(end, up); }
+void Network::set_switch(std::uint32_t index, bool alive) { engine_->set_switch(index, alive); }
+bool Network::idle() const noexcept { return engine_->idle(); }
+std::uint32_t Network::frames_inside() const noexcept { return engine_->header().inside; }
+std::uint64_t Network::now() const noexcept { return engine_->header().now; }
+std::uint64_t Network::events() const noexcept { return engine_->header().events; }
+PortCounters Network::counters(SwitchPort port) {
+  const Geometry& g = engine_->geometry();
+  const std::uint64_t index = std::uint64_t{port.at} * g.ports + port.port;
+  if (port.port >= g.ports || index >= g.switch_ports) return {};
+  return engine_->counters(static_cast<std::uint32_t>(index));
+}
+PortCounters Network::node_counters(std::uint32_t node) {
+  const Geometry& g = engine_->geometry();
+  return node < g.nodes ? engine_->counters(g.switch_ports + node) : PortCounters{};
+}
+Balance Network::balance() { return engine_->balance(); }
+void Network::trace(Tracer* tracer) noexcept { engine_->trace(tracer); }
+void Network::settle() { engine_->settle_all(); }
+
+}  // namespace ulfm::fabric::xswitch

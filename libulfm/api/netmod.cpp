@@ -6,12 +6,14 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "api/last_error.hpp"
 #include "base/wait.hpp"
+#include "fabric/engine/host.hpp"
 #include "port/node.hpp"
 #include "transport/registry.hpp"
 
@@ -53,6 +55,20 @@ struct ulfm_nm {
 
 namespace {
 
+int nm_nodes(int size, int* node_of) {
+  auto config = Config::load();
+  // What is wrong with the settings is open()'s to say.
+  if (!config || fabric::model_of_transport(config->text("TRANSPORT")) == nullptr || config->text("SHARE") == "host")
+    return 0;
+  auto arena = fabric::Arena::of_this_job();
+  if (!arena) return 0;
+  std::map<std::uint32_t, int> numbers;
+  for (int rank = 0; rank < size; ++rank)
+    node_of[rank] = numbers.try_emplace(arena->node_of_rank(static_cast<std::uint32_t>(rank)),
+                                        static_cast<int>(numbers.size())).first->second;
+  return static_cast<int>(numbers.size());
+}
+
 int nm_open(int rank, int size, int local_processes, ulfm_nm** out) {
   (void)size;
   auto config = Config::load();
@@ -61,7 +77,8 @@ int nm_open(int rank, int size, int local_processes, ulfm_nm** out) {
     for (const std::string& warning : config->warnings()) std::fprintf(stderr, "ulfm: %s\n", warning.c_str());
   auto descriptor = select_transport(config->text("TRANSPORT"));
   if (!descriptor) return report(descriptor.error());
-  if (!config->text("TOPOLOGY").empty() || !config->text("FAULT").empty())
+  const bool has_topology = std::string_view((*descriptor)->config_rows).find("TOPOLOGY") != std::string_view::npos;
+  if ((!has_topology && !config->text("TOPOLOGY").empty()) || !config->text("FAULT").empty())
     return report({Errc::invalid, std::string("transport ") + (*descriptor)->name +
                                       " has no topology and no faults; unset ULFM_TOPOLOGY and ULFM_FAULT"});
   auto transport = (*descriptor)->make(*config);
@@ -206,6 +223,11 @@ int look_around(ulfm_nm* nm) {
   const auto now = std::chrono::steady_clock::now();
   if (now - nm->looked < kLookEvery) return 0;
   nm->looked = now;
+  if (const std::string why = nm->inlet->why_broken(); !why.empty()) {
+    // Nothing will ever arrive again, so no MPI call can end: the launcher ends the others.
+    std::fprintf(stderr, "ulfm: rank %d: %s\n", nm->rank, why.c_str());
+    std::_Exit(1);
+  }
   nm->dead = nm->inlet->find_dead();
   return ULFM_NM_LOOK;
 }
@@ -231,7 +253,7 @@ int nm_idle(ulfm_nm* nm, int how, int sends_waiting) {
   return look_around(nm);
 }
 
-constexpr ulfm_nm_api kTable{ULFM_NM_ABI, ULFM_VERSION_STRING, ulfm_last_error, nm_open, nm_close, nm_card,
+constexpr ulfm_nm_api kTable{ULFM_NM_ABI, ULFM_VERSION_STRING, ulfm_last_error, nm_nodes, nm_open, nm_close, nm_card,
                              nm_eager_limit, nm_connect, nm_disconnect, nm_listening, nm_begin, nm_more, nm_next,
                              nm_release, nm_origin, nm_set_cookie, nm_idle};
 

@@ -22,6 +22,10 @@ constexpr ConfigRow kRows[] = {
     {"TRANSPORT", RowType::text, "", "auto", 0, 0, "",
      "transport that carries messages; auto takes direct on one host"},
     {"TOPOLOGY", RowType::text, "", "", 0, 0, "", "shape of an emulated interconnect; direct has none"},
+    {"SHARE", RowType::choice, "", "node", 0, 0, "node|host",
+     "who are neighbours for MPI on an emulated interconnect: processes of a node, or all of the host"},
+    {"ENGINE", RowType::choice, "", "inline", 0, 0, "inline|process",
+     "who moves an emulated interconnect: whoever waits, or a process of its own"},
     {"FAULT", RowType::text, "", "", 0, 0, "", "faults to inject into an emulated interconnect"},
     {"CONFIG", RowType::text, "", "", 0, 0, "", "TOML file with settings, keys as these names in lower case"},
     {"STATS", RowType::boolean, "", "0", 0, 1, "", "print counters on standard error when the job ends"},
@@ -122,7 +126,8 @@ std::string suggestion(std::string_view word) {
 
 // Variables of our tools that are no settings of the library.
 bool is_tool_variable(std::string_view name) {
-  constexpr std::array<std::string_view, 6> known{"STAGE", "SOURCE", "BUILD", "MPICH_SOURCE", "TRACE", "NETMOD_LIBRARY"};
+  constexpr std::array<std::string_view, 8> known{"STAGE",          "SOURCE", "BUILD",      "MPICH_SOURCE", "TRACE",
+                                                  "NETMOD_LIBRARY", "FABRIC", "FABRIC_RANK"};
   return std::find(known.begin(), known.end(), name) != known.end();
 }
 

@@ -87,6 +87,9 @@ class Inlet {
   /// The inlet has cut an origin off for writing nonsense: its index once, then -1.
   virtual std::int64_t take_broken() = 0;
 
+  /// Why nothing will ever arrive here again; empty while all is well. For long waits: may cost system calls.
+  virtual std::string why_broken() { return {}; }
+
   virtual const PortGeometry& geometry() const = 0;
   /// Lanes that senders have claimed here so far.
   virtual std::uint64_t lanes_granted() const = 0;
@@ -138,6 +141,7 @@ struct TransportDescriptor {
   double latency_us;            ///< rough one-way cost of a small frame, for selection
   double bandwidth_MBps;        ///< rough asymptotic bandwidth, for selection
   const char* config_rows;      ///< names of the rows it reads, blank-separated
+  bool takes_options;           ///< "NAME,option=value" selects it too
   /// "" when it can be used here, else the reason why not.
   std::string (*unavailable)();
   Result<std::unique_ptr<Transport>> (*make)(const Config& config);

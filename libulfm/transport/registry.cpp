@@ -4,11 +4,12 @@
 #include <vector>
 
 #include "transport/direct/direct.hpp"
+#include "transport/xswitch/xswitch.hpp"
 
 namespace ulfm {
 namespace {
 
-constexpr std::array<const TransportDescriptor*, 1> kTransports{&direct_transport};
+constexpr std::array<const TransportDescriptor*, 2> kTransports{&direct_transport, &xswitch_transport};
 
 std::vector<std::string> names() {
   std::vector<std::string> all{"auto"};
@@ -32,7 +33,7 @@ Result<const TransportDescriptor*> select_transport(std::string_view asked) {
     if (name != "auto" && !name.empty() && name != t->name) continue;
     const std::string why = t->unavailable();
     if (why.empty()) {
-      if (asked.find(',') != std::string_view::npos)
+      if (asked.find(',') != std::string_view::npos && !t->takes_options)
         return fail(Errc::invalid, "transport \"" + std::string(asked) + "\": " + t->name + " takes no options");
       return t;
     }

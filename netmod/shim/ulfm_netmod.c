@@ -66,7 +66,8 @@ static MPIDI_VC_t *waiting_head;
 static MPIDI_VC_t *open_head;
 static ulfm_nm_vc *leaving[64]; /* disconnects that found no room for their goodbye */
 static int n_leaving;
-static int host_processes = 1;
+static int host_processes = 1;  /* that share its cores */
+static int node_processes = 1;  /* that MPI takes for neighbours: the host's, or those of an emulated node */
 static int progress_seen;       /* completion count at the previous poll: see how_to_idle() */
 static int empty_polls;
 static uint64_t next_connector = 1;
@@ -82,22 +83,6 @@ static int fail_vc(MPIDI_VC_t * vc);
 
 /* ---- start and end ------------------------------------------------------------------------------------------------ */
 
-/* Called by nemesis before it makes its shared segment (see the patch): with this netmod no process of the host uses
- * that segment, whose size grows with the square of the processes, so nemesis is told that it is alone. init() puts
- * the truth back for everything that comes later: collectives and shared windows know the node as it is. */
-int MPIDI_nem_ulfm_claim_host(void)
-{
-    int mpi_errno = MPID_nem_choose_netmod();
-    MPIR_ERR_CHECK(mpi_errno);
-    host_processes = MPIR_Process.local_size;
-    if (MPID_nem_netmod_id == MPIDI_NEM_ULFM)
-        MPIR_Process.local_size = 1;
-  fn_exit:
-    return mpi_errno;
-  fn_fail:
-    goto fn_exit;
-}
-
 static int load_library(void)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -109,6 +94,68 @@ static int load_library(void)
     ulfm = entry(ULFM_NM_ABI);
     MPIR_ERR_CHKANDJUMP1(!ulfm, mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s",
                          "libulfm.so.0 is of another version than this MPI library's netmod");
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* The nodes of an emulated interconnect in place of the hosts: collectives and shared windows then see the machine
+ * that is emulated. Everything MPICH has derived from the hosts is derived again, as its build_locality() does. */
+static int put_on_nodes(MPIDI_PG_t * pg, int nodes)
+{
+    int mpi_errno = MPI_SUCCESS;
+    int i, here = MPIR_Process.node_map[MPIR_Process.rank];
+    int *roots = MPL_malloc(nodes * sizeof(int), MPL_MEM_ADDRESS);
+    int *locals = MPL_malloc(MPIR_Process.size * sizeof(int), MPL_MEM_ADDRESS);
+
+    MPIR_ERR_CHKANDJUMP(!roots || !locals, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    MPIR_Process.num_nodes = nodes;
+    MPIR_Process.local_size = 0;
+    for (i = 0; i < nodes; i++)
+        roots[i] = -1;
+    for (i = 0; i < MPIR_Process.size; i++) {
+        int node = MPIR_Process.node_map[i];
+        if (roots[node] < 0)
+            roots[node] = i;
+        if (i == MPIR_Process.rank)
+            MPIR_Process.local_rank = MPIR_Process.local_size;
+        if (node == here)
+            locals[MPIR_Process.local_size++] = i;
+        pg->vct[i].node_id = node;
+    }
+    MPL_free(MPIR_Process.node_root_map);
+    MPL_free(MPIR_Process.node_local_map);
+    MPIR_Process.node_root_map = roots;
+    MPIR_Process.node_local_map = locals;
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    MPL_free(roots);
+    MPL_free(locals);
+    goto fn_exit;
+}
+
+/* Called by nemesis before it makes its shared segment (see the patch): with this netmod no process of the host uses
+ * that segment, whose size grows with the square of the processes, so nemesis is told that it is alone. init() puts
+ * the truth back for everything that comes later: collectives and shared windows know the node as it is. */
+int MPIDI_nem_ulfm_claim_host(void)
+{
+    int mpi_errno = MPID_nem_choose_netmod();
+    int nodes;
+    MPIR_ERR_CHECK(mpi_errno);
+    if (MPID_nem_netmod_id != MPIDI_NEM_ULFM)
+        goto fn_exit;
+    mpi_errno = load_library();
+    MPIR_ERR_CHECK(mpi_errno);
+    host_processes = MPIR_Process.local_size;
+    nodes = ulfm->nodes(MPIR_Process.size, MPIR_Process.node_map);
+    if (nodes > 0) {
+        mpi_errno = put_on_nodes(MPIDI_Process.my_pg, nodes);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+    node_processes = MPIR_Process.local_size;
+    MPIR_Process.local_size = 1;
   fn_exit:
     return mpi_errno;
   fn_fail:
@@ -133,10 +180,8 @@ static int ulfm_init(MPIDI_PG_t * pg, int pg_rank, char **bc_val_p, int *val_max
 
     MPIR_Assert(sizeof(vc_area_t) <= sizeof(((MPIDI_VC_t *) 0)->ch.netmod_area));
     MPIR_Assert(sizeof(req_area_t) <= sizeof(((MPIR_Request *) 0)->ch.netmod_area));
-    MPIR_Process.local_size = host_processes;
+    MPIR_Process.local_size = node_processes;
 
-    mpi_errno = load_library();
-    MPIR_ERR_CHECK(mpi_errno);
     rc = ulfm->open(pg_rank, pg->size, host_processes, &nm);
     if (rc != 0) {
         /* MPICH's error stack cuts long sentences; this one tells what to do. */

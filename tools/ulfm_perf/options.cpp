@@ -33,16 +33,18 @@ void read_range(const std::string& text, Options& options) {
     throw CLI::ValidationError("--size", "\"" + text + "\": the first size is larger than the second");
 }
 
-void read_cores(const std::string& text, Options& options) {
-  if (text == "none") {
-    options.bound = false;
-    return;
-  }
+// "0,3": one for each side.
+std::vector<int> read_two(const std::string& text, const char* option, const std::string& what) {
   int a = 0, b = 0, used = 0;
   if (std::sscanf(text.c_str(), "%d,%d%n", &a, &b, &used) != 2 || static_cast<std::size_t>(used) != text.size() ||
       a < 0 || b < 0)
-    throw CLI::ValidationError("--bind", "\"" + text + "\": needs two cores such as 0,1, or none");
-  options.bind = {a, b};
+    throw CLI::ValidationError(option, "\"" + text + "\": needs two " + what);
+  return {a, b};
+}
+
+void read_cores(const std::string& text, Options& options) {
+  if (text == "none") options.bound = false;
+  else options.bind = read_two(text, "--bind", "cores such as 0,1, or none");
 }
 
 }  // namespace
@@ -73,7 +75,7 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
   app.add_subcommand("latency", "one way, half of a ping-pong");
   app.add_subcommand("bandwidth", "one direction, a window of messages on their way");
   app.add_subcommand("rate", "messages per second, one direction");
-  std::string size, bind, transport;
+  std::string size, bind, nodes;
   bool csv = false, json = false;
   app.add_option("--size", size, "bytes, one size or a range a:b of powers of two; K, M, G");
   app.add_option("--iterations", options.iterations, "per size; fewer for large sizes when not given");
@@ -81,7 +83,9 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
   app.add_option("--window", options.window, "messages on their way (bandwidth, rate)")->check(CLI::Range(1, 65536));
   app.add_option("--depth", options.depth, "buffers of the port each way; 1 is the original machine")->check(CLI::Range(0, 65536));
   app.add_option("--bind", bind, "cores of the two sides, such as 0,1; none leaves them free");
-  app.add_option("--transport", transport, "transport to measure");
+  app.add_option("--transport", options.transport, "transport to measure");
+  app.add_option("--topology", options.topology, "shape of an emulated interconnect, as for ulfmrun");
+  app.add_option("--nodes", nodes, "nodes of the two sides on it, such as 0,3");
   auto* csv_flag = app.add_flag("--csv", csv, "comma-separated values");
   app.add_flag("--json", json, "one JSON object")->excludes(csv_flag);
   try {
@@ -90,12 +94,14 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
     if (options.test == "rate") options.from = options.to = 8;
     if (!size.empty()) read_range(size, options);
     if (!bind.empty()) read_cores(bind, options);
+    if (!nodes.empty()) options.nodes = read_two(nodes, "--nodes", "nodes such as 0,3");
   } catch (const CLI::ParseError& e) {
     const int code = app.exit(e);
     return code == 0 ? 0 : 2;
   }
   options.format = json ? Format::json : csv ? Format::csv : Format::table;
-  if (!transport.empty()) setenv("ULFM_TRANSPORT", transport.c_str(), 1);
+  if (!options.transport.empty()) setenv("ULFM_TRANSPORT", options.transport.c_str(), 1);
+  if (!options.topology.empty()) setenv("ULFM_TOPOLOGY", options.topology.c_str(), 1);
   return std::nullopt;
 }
 

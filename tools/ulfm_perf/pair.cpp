@@ -47,6 +47,28 @@ ulfm::Result<void> open_port(Side& side, const Options& options) {
   return {};
 }
 
+using Fabric = std::optional<ulfm::fabric::FabricHost>;
+
+// An emulated interconnect has to be there before the two sides are; ulfmrun sees to it in a job.
+ulfm::Result<Fabric> set_up_fabric(const Options& options) {
+  const char* set = std::getenv("ULFM_TRANSPORT");
+  const std::string transport = set != nullptr ? set : "";
+  if (ulfm::fabric::model_of_transport(transport) == nullptr || std::getenv("ULFM_FABRIC") != nullptr)
+    return Fabric{};
+  const char* topology = std::getenv("ULFM_TOPOLOGY");
+  auto host = ulfm::fabric::FabricHost::create({transport, topology != nullptr ? topology : "", 2});
+  if (!host) return tl::unexpected(host.error());
+  const auto nodes = static_cast<int>(host->arena().sizes().nodes);
+  for (std::size_t i = 0; i < options.nodes.size(); ++i) {
+    if (options.nodes[i] >= nodes)
+      return ulfm::fail(ulfm::Errc::invalid, "--nodes: node " + std::to_string(options.nodes[i]) +
+                                                 "; this topology has nodes 0 to " + std::to_string(nodes - 1));
+    host->arena().header().node_of[i] = static_cast<std::uint32_t>(options.nodes[i]);
+  }
+  if (auto ok = host->publish(); !ok) return tl::unexpected(ok.error());
+  return Fabric(std::move(*host));
+}
+
 ulfm::Result<Side> join_job(const Options& options) {
   Side side;
   auto job = ulfm::Job::join();
@@ -109,9 +131,13 @@ ulfm::Result<Side> fork_pair() {
 
 ulfm::Result<Side> make_pair_of_processes(const Options& options) {
   if (std::getenv("PMI_FD") != nullptr || std::getenv("PMI_PORT") != nullptr) return join_job(options);
+  auto fabric = set_up_fabric(options);
+  if (!fabric) return tl::unexpected(fabric.error());
   auto made = fork_pair();
   if (!made) return made;
   Side side = std::move(*made);
+  setenv("ULFM_FABRIC_RANK", side.number == 0 ? "0" : "1", 1);
+  side.fabric = std::move(*fabric);
   auto job = ulfm::Job::alone();
   if (!job) return tl::unexpected(job.error());
   side.job = std::make_unique<ulfm::Job>(std::move(*job));

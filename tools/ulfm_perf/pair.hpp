@@ -4,10 +4,12 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <ulfm/ulfm.hpp>
 
+#include "fabric/engine/host.hpp"
 #include "options.hpp"
 
 namespace perf {
@@ -17,6 +19,7 @@ struct Side {
   int number = 0;
   pid_t child = 0;    ///< side 0 of a forked pair: its peer
   int channel = -1;   ///< forked pair: socket to the other side
+  std::optional<ulfm::fabric::FabricHost> fabric;  ///< forked pair on an emulated interconnect
   std::unique_ptr<ulfm::Job> job;
   std::unique_ptr<ulfm::Port> port;
   ulfm::Address peer{};

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "fabric/engine/process.hpp"
 #include "failure.hpp"
 #include "options.hpp"
 #include "program.hpp"
@@ -73,6 +74,22 @@ Variables rank_variables(const CommandLine& line, const Stage& stage) {
   return variables;
 }
 
+/// The interconnect of an emulation is there before the first process is; mpiexec, which this process becomes, holds
+/// it open for them.
+void set_up_fabric(const CommandLine& line) {
+  const std::string transport = line.transport.value_or(environment("ULFM_TRANSPORT"));
+  if (ulfm::fabric::model_of_transport(transport) == nullptr) return;
+  if (line.elsewhere) fail(kUsage, transport + ": an emulated interconnect is on one host; name no others");
+  auto host = ulfm::fabric::FabricHost::create({transport, line.topology.value_or(environment("ULFM_TOPOLOGY")),
+                                                static_cast<std::uint32_t>(line.processes)});
+  if (!host) fail(kUsage, host.error().what);
+  if (auto ok = host->publish(); !ok) fail(kInstallation, ok.error().what);
+  if (environment("ULFM_ENGINE") == "process")
+    if (auto ok = ulfm::fabric::start_engine_process(*host); !ok) fail(kInstallation, ok.error().what);
+  // The mapping and the descriptor go on to mpiexec.
+  static const ulfm::fabric::FabricHost kept = std::move(*host);
+}
+
 /// mpiexec's command. Variables go in as -genv, not in mpiexec's own environment: -genvnone and -genvlist
 /// must not take them away, remote hosts must get them, and mpiexec and its launcher must not be touched by
 /// them.
@@ -120,6 +137,7 @@ int run(const std::vector<std::string>& words) {
   const Variables variables = rank_variables(line, stage);
   const auto command = mpiexec_command(line, stage, variables);
   if (line.dry_run) return print(command, variables);
+  set_up_fabric(line);
   become(command);
 }
 

@@ -136,11 +136,12 @@ const HydraOption* hydra_option(const std::string& name) {
 
 bool asks_for_help(const std::string& word) { return word == "-h" || word == "-help" || word == "--help"; }
 
-void check_count(const std::string& option, const std::string& text) {
+int check_count(const std::string& option, const std::string& text) {
   int count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   if (error != std::errc{} || end != text.data() + text.size() || count < 1)
     fail(kUsage, option + " needs a number of processes, 1 or more; found \"" + text + "\"");
+  return count;
 }
 
 std::string absolute_file(const std::string& text) {
@@ -155,6 +156,7 @@ class Parser {
     if (words_.empty()) fail(kUsage, std::string("a program is needed; found nothing\n") + kUsageLine);
     do {
       directory_.clear();
+      count_ = 1;
       while (!at_end() && words_[at_].starts_with('-') && !passive_) take_option();
       if (passive_) take_rest();
     } while (take_program());
@@ -220,7 +222,7 @@ class Parser {
       if (asks_for_help(value))
         passive_ = true;  // "-bind-to -help" explains -bind-to
       else if (option.meaning == Meaning::count)
-        check_count(name, value);
+        count_ = check_count(name, value);
       else if (option.meaning == Meaning::directory)
         directory_ = value;
     }
@@ -266,6 +268,7 @@ class Parser {
       fail(kUsage, "a program is needed; found " + found + "\n" + kUsageLine);
     }
     line_.programs.push_back({words_[at_], directory_});
+    line_.processes += count_;
     while (!at_end()) {
       line_.arguments.push_back(words_[at_++]);
       if (line_.arguments.back() == ":") return true;
@@ -275,6 +278,7 @@ class Parser {
 
   const std::vector<std::string>& words_;
   std::size_t at_ = 0;
+  int count_ = 1;  // processes of the program that is being read
   std::optional<std::string> inline_value_;
   std::string directory_;  ///< -wdir of the program to come
   bool passive_ = false;   ///< the rest of the line is mpiexec's to read, or nobody's

@@ -26,6 +26,7 @@ struct CommandLine {
   std::vector<std::size_t> library_paths;
 
   std::vector<Program> programs;
+  int processes = 0;  ///< of all programs
   /// Other hosts are named: what is absent here may be there.
   bool elsewhere = false;
 };

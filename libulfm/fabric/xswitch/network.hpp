@@ -12,31 +12,18 @@
 #include <span>
 
 #include "base/error.hpp"
-#include "fabric/topology/topology.hpp"
+#include "fabric/model.hpp"
 #include "fabric/xswitch/counters.hpp"
 #include "fabric/xswitch/parameters.hpp"
 #include "fabric/xswitch/units.hpp"
 
 namespace ulfm::fabric::xswitch {
 
-/// The caller's name for a frame: below the number of frames the arena was made for; not in use twice at one
-/// time.
-using FrameId = std::uint32_t;
-
 /// A cycle that never comes.
 inline constexpr std::uint64_t kNever = std::uint64_t{1} << 60;
 
 /// Most data units of one frame.
 inline constexpr std::uint32_t kMostDataUnits = 1u << 30;
-
-/// How a frame ended. Nothing of it is in the network any more and its name is free.
-struct Ending {
-  FrameId frame = 0;
-  std::uint32_t node = 0;   ///< where it arrived; the sender when it was not delivered
-  std::uint64_t cycle = 0;  ///< in which the node took its ID-EOF, or the last unit of it was lost
-  bool delivered = false;   ///< false: a dead link or switch took some of it, or all
-  friend bool operator==(const Ending&, const Ending&) = default;
-};
 
 /// Told what the channels carry, as runs. A channel has the index of the port it leaves: switch * ports +
 /// port, then the nodes. Runs are told late, but all of those before now() by Network::settle().

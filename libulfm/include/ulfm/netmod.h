@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-#define ULFM_NM_ABI 1
+#define ULFM_NM_ABI 2
 #define ULFM_NM_LIBRARY "libulfm.so.0"
 #define ULFM_NM_ENTRY "ulfm_nm_table"
 #define ULFM_NM_HELLO 160 /* most bytes a connection may say about itself */
@@ -58,6 +58,10 @@ typedef struct ulfm_nm_api {
 
   /* Sentence of the last failure. */
   const char *(*last_error)(void);
+
+  /* Where the ranks are on an emulated interconnect: writes the node of each and returns how many nodes there are,
+   * numbered from 0. 0, with nothing written, when the nodes are the hosts. Called before open(). */
+  int (*nodes)(int size, int *node_of);
 
   /* Opens the port. `local_processes` shares this host, for the choice of waiting. */
   int (*open)(int rank, int size, int local_processes, ulfm_nm **nm);

@@ -95,6 +95,7 @@ const TransportDescriptor direct_transport{
     .latency_us = 0.15,
     .bandwidth_MBps = 10000,
     .config_rows = "SLOT DEPTH LANES LANE_CELLS LANE_BYTES LANE_AFTER FRAME PEERS",
+    .takes_options = false,
     .unavailable = direct::why_unavailable,
     .make = direct::DirectTransport::make,
 };

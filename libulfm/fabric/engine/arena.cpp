@@ -1,0 +1,120 @@
+#include "fabric/engine/arena.hpp"
+
+#include <unistd.h>
+
+#include <bit>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "job/liveness.hpp"
+
+namespace ulfm::fabric {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t up_to(std::size_t n, std::size_t unit) { return (n + unit - 1) / unit * unit; }
+
+}  // namespace
+
+std::string encode(const ArenaAddress& address) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%" PRId32 ".%" PRId32 ".%016" PRIx64, address.pid, address.fd, address.token);
+  return text;
+}
+
+Result<ArenaAddress> decode_arena_address(std::string_view text) {
+  ArenaAddress address;
+  const std::string copy(text.substr(0, 64));  // bounded: the text comes from outside
+  if (std::sscanf(copy.c_str(), "%" SCNd32 ".%" SCNd32 ".%16" SCNx64, &address.pid, &address.fd, &address.token) != 3 ||
+      address.pid <= 0 || address.fd < 0 || encode(address) != text)
+    return fail(Errc::protocol, "\"" + copy + "\" is no address of an emulated interconnect; ulfmrun sets it");
+  return address;
+}
+
+bool is_sane(const ArenaSizes& s) {
+  return s.endpoints >= 1 && s.endpoints <= kMaxEndpoints && std::has_single_bit(s.slots) && s.slots <= 65536 &&
+         s.all_slots() <= (1u << 20) && s.slot_bytes >= 64 && s.slot_bytes <= (1u << 20) && s.frame_bytes >= 1 &&
+         s.pieces() <= 65535 && s.records >= 1 && s.records <= (1u << 20) && std::has_single_bit(s.box_entries) &&
+         s.box_entries >= s.all_slots() && s.box_entries <= (1u << 21) && s.processes >= 1 && s.processes <= kMaxEndpoints && s.nodes >= 1 && s.nodes <= 65536 &&
+         s.model_bytes <= (std::uint64_t{1} << 34);
+}
+
+Arena::Layout::Layout(const ArenaSizes& s) {
+  box_bytes = up_to(sizeof(PortBox) + std::size_t{s.box_entries} * 4, kPage);
+  slot_bytes = sizeof(Slot) + up_to(s.slot_bytes, 64);
+  endpoints = up_to(sizeof(ArenaHeader), kPage);
+  queues = up_to(endpoints + std::size_t{s.endpoints} * sizeof(Endpoint), kPage);
+  fates = up_to(queues + std::size_t{s.all_slots()} * 4, kPage);
+  model = up_to(fates + std::size_t{s.all_slots()} * sizeof(Fate), kPage);
+  records = up_to(model + s.model_bytes, kPage);
+  boxes = up_to(records + std::size_t{s.records} * sizeof(Record), kPage);
+  slots = boxes + std::size_t{s.endpoints} * kPorts * box_bytes;
+  end = up_to(slots + std::size_t{s.all_slots()} * slot_bytes, kPage);
+}
+
+Result<Arena> Arena::create(const ModelKind& kind, const ArenaSizes& sizes, const std::string& title) {
+  if (!is_sane(sizes))
+    return fail(Errc::too_large, title + ": more processes, frames or nodes than an arena holds (at most " +
+                                     std::to_string(kMaxEndpoints) + " processes)");
+  Arena arena;
+  arena.sizes_ = sizes;
+  arena.at_ = Layout(sizes);
+  auto segment = Segment::create("ulfm-fabric", arena.at_.end);
+  if (!segment) return fail(segment.error());
+  arena.segment_ = std::move(*segment);
+  if (auto ok = arena.segment_.commit(0, arena.at_.records); !ok) return fail(ok.error());
+  ArenaHeader& header = arena.header();
+  header.version = kArenaVersion;
+  header.token = random_token();
+  header.sizes = sizes;
+  std::snprintf(header.model, sizeof header.model, "%s", kind.name);
+  std::snprintf(header.title, sizeof header.title, "%s", title.c_str());
+  header.magic = kArenaMagic;
+  return arena;
+}
+
+Result<Arena> Arena::attach(const ArenaAddress& address) {
+  auto segment = Segment::attach(address.pid, address.fd);
+  if (!segment) return fail(std::move(segment.error()).within("the emulated interconnect of this job"));
+  Arena arena;
+  const auto* header = segment->at<ArenaHeader>(0);
+  if (segment->size() < sizeof(ArenaHeader) || header->magic != kArenaMagic || header->version != kArenaVersion ||
+      header->token != address.token)
+    return fail(Errc::protocol, "process " + std::to_string(address.pid) +
+                                    " holds no emulated interconnect of this version (ULFM_FABRIC is of another job?)");
+  arena.sizes_ = header->sizes;
+  if (!is_sane(arena.sizes_) || Layout(arena.sizes_).end > segment->size())
+    return fail(Errc::protocol, "the emulated interconnect of this job has impossible sizes");
+  arena.at_ = Layout(arena.sizes_);
+  arena.segment_ = std::move(*segment);
+  return arena;
+}
+
+Result<Arena> Arena::of_this_job() {
+  const char* text = std::getenv("ULFM_FABRIC");
+  if (text == nullptr || *text == '\0')
+    return fail(Errc::unavailable,
+                "an emulated interconnect is set up before the processes start: run the program with ulfmrun");
+  auto address = decode_arena_address(text);
+  if (!address) return fail(std::move(address.error()).within("ULFM_FABRIC"));
+  return attach(*address);
+}
+
+ArenaAddress Arena::address() const noexcept { return {getpid(), segment_.fd(), header().token}; }
+
+Result<void> Arena::commit_slots(std::uint32_t endpoint) {
+  return segment_.commit(at_.slots + std::size_t{endpoint} * sizes_.slots * at_.slot_bytes,
+                         std::size_t{sizes_.slots} * at_.slot_bytes);
+}
+
+Result<void> Arena::commit_box(std::uint32_t endpoint, std::uint32_t port) {
+  return segment_.commit(at_.boxes + (std::size_t{endpoint} * kPorts + port) * at_.box_bytes, at_.box_bytes);
+}
+
+Result<void> Arena::commit_record(std::uint32_t i) {
+  return segment_.commit(at_.records + std::size_t{i} * sizeof(Record), sizeof(Record));
+}
+
+}  // namespace ulfm::fabric

@@ -1,0 +1,193 @@
+// The arena of an emulated interconnect: one shared segment for a job, holding the network interfaces of its nodes and
+// the model between them.
+//
+//   header | endpoints | sending queues | fates | model | records | port boxes | slots
+//
+// The names are those of the paper's card (Zhou et al. 1999, section 3; Li, section 3.3): a *slot* is an entry of the
+// send control table together with its buffer; a *sending queue* holds numbers of slots, pushed by the process, taken
+// by the interface; a *port box* is an entry of the receive control table: the queue of what has arrived for a port. A
+// *record* says who is at the sending end of a virtual connection.
+//
+// Everything is found by index. A process writes its own slots and its own sending queue; what is between is written
+// by whoever holds the engine. Whatever is read and used as an index is checked first.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "base/doorbell.hpp"
+#include "base/segment.hpp"
+#include "fabric/model.hpp"
+
+namespace ulfm::fabric {
+
+inline constexpr std::uint64_t kArenaMagic = 0x3130'616e'6572'6175ull;
+inline constexpr std::uint32_t kArenaVersion = 1;
+inline constexpr std::uint32_t kMaxEndpoints = 1024;
+inline constexpr std::uint32_t kPorts = 64;
+inline constexpr std::size_t kSlotInline = 32;   ///< header and data that travel in the slot's own line
+inline constexpr std::size_t kHelloBytes = 160;
+inline constexpr std::uint32_t kEngineProcess = kMaxEndpoints;  ///< in place of an endpoint: a process of its own
+
+struct ArenaSizes {
+  std::uint32_t processes = 0;
+  std::uint32_t nodes = 0;
+  std::uint32_t endpoints = 0;    ///< processes there can be, spawned ones included
+  std::uint32_t slots = 0;        ///< per endpoint, a power of two
+  std::uint32_t slot_bytes = 0;   ///< header and data of a frame
+  std::uint32_t frame_bytes = 0;  ///< most that travels as one frame of the network
+  std::uint32_t records = 0;
+  std::uint32_t box_entries = 0;  ///< a power of two, not below all slots together: no box is ever full
+  std::uint64_t model_bytes = 0;
+
+  std::uint32_t pieces() const noexcept { return (slot_bytes + frame_bytes - 1) / frame_bytes; }
+  std::uint32_t all_slots() const noexcept { return endpoints * slots; }
+};
+
+enum class EndpointState : std::uint32_t { free, claimed, ready, left };
+
+struct alignas(64) Endpoint {
+  std::atomic<EndpointState> state;
+  std::uint32_t node;
+  std::int32_t pid;
+  std::uint64_t started;
+  std::uint64_t token;
+  std::atomic<std::uint32_t> generation[kPorts];  ///< odd while the port is open
+  alignas(64) std::uint32_t taken;                ///< the engine's: position in the sending queue
+};
+
+enum class RecordState : std::uint32_t { free, claimed, ready };
+
+/// The sending end of a virtual connection, one direction.
+struct alignas(64) Record {
+  std::atomic<RecordState> state;
+  std::uint32_t generation;  ///< counts its users
+  std::uint32_t from;        ///< endpoint
+  std::uint16_t from_port;
+  std::uint16_t hello_length;
+  std::byte hello[kHelloBytes];
+};
+
+struct PortBox {
+  Doorbell bell;
+  alignas(64) std::uint64_t delivered;  ///< the engine's: entries put in so far
+  alignas(64) std::atomic<std::uint32_t> entries[1];
+};
+
+enum class SlotState : std::uint32_t { free, used };
+
+/// What travels: one frame of the transport, with the line that describes it.
+struct alignas(64) Slot {
+  std::atomic<SlotState> state;
+  std::uint32_t record;
+  std::uint32_t record_generation;
+  std::uint32_t port_generation;
+  std::uint32_t length;  ///< data, header not counted
+  std::uint32_t outlet;  ///< the sender's: whose frame it is
+  std::uint16_t to;      ///< endpoint
+  std::uint16_t from;
+  std::uint8_t port;
+  std::uint8_t kind;
+  std::uint8_t header;   ///< length
+  std::uint8_t spare;
+  std::byte bytes[kSlotInline];
+};
+static_assert(sizeof(Slot) == 64);
+
+/// What the engine remembers of a slot on its way.
+struct Fate {
+  std::uint16_t pieces;  ///< frames of the network that have not ended
+  std::uint16_t lost;
+};
+
+struct ArenaHeader {
+  std::uint64_t magic;
+  std::uint32_t version;
+  char model[16];
+  std::uint64_t token;
+  ArenaSizes sizes;
+  char title[128];  ///< for messages: "xswitch mesh:4x4"
+  std::int32_t engine_pid;  ///< of the engine process; 0: whoever waits does the work
+  std::uint64_t engine_started;
+  std::uint32_t node_of[kMaxEndpoints];  ///< by rank
+  std::atomic<std::uint32_t> refused;  ///< frames for ports that were closed or that break a rule
+  std::atomic<std::uint32_t> lost;     ///< frames the network lost
+  alignas(64) std::atomic<std::uint32_t> holder;     ///< endpoint + 1 of who moves the model; 0: nobody
+  alignas(64) std::atomic<std::uint32_t> attendant;  ///< endpoint + 1 of who looks all the time; 0: nobody
+  std::atomic<std::uint32_t> broken;                 ///< endpoint + 1 of who died while it moved the model
+  alignas(64) std::atomic<std::uint32_t> moving;     ///< the model is not idle
+  alignas(64) std::atomic<std::uint32_t> endpoints_used;
+  std::atomic<std::uint32_t> records_used;
+  std::atomic<std::uint32_t> records_freed;
+  alignas(64) Doorbell engine_bell;                  ///< of the engine process
+  alignas(64) std::atomic<std::uint64_t> pending[kMaxEndpoints / 64];  ///< endpoints with something in their queue
+};
+
+/// How to find an arena: a descriptor of a process that holds it open.
+struct ArenaAddress {
+  std::int32_t pid = 0;
+  std::int32_t fd = -1;
+  std::uint64_t token = 0;
+};
+std::string encode(const ArenaAddress& address);
+Result<ArenaAddress> decode_arena_address(std::string_view text);
+
+/// An entry of a queue: a slot and the lap for which it is valid, so that neither side waits for the other to clear it.
+constexpr std::uint32_t queue_entry(std::uint64_t position, std::uint32_t count, std::uint32_t slot) noexcept {
+  return static_cast<std::uint32_t>(position / count + 1) << 20 | slot;
+}
+inline constexpr std::uint32_t kSlotMask = (1u << 20) - 1;
+
+class Arena {
+ public:
+  static Result<Arena> create(const ModelKind& kind, const ArenaSizes& sizes, const std::string& title);
+  static Result<Arena> attach(const ArenaAddress& address);
+
+  /// The one that the environment names (ULFM_FABRIC), which ulfmrun has set up.
+  static Result<Arena> of_this_job();
+
+  /// Node of a process; spawned ones count their ranks anew.
+  std::uint32_t node_of_rank(std::uint32_t rank) const noexcept {
+    return header().node_of[rank % sizes_.processes % kMaxEndpoints] % sizes_.nodes;
+  }
+
+  ArenaHeader& header() const noexcept { return *segment_.at<ArenaHeader>(0); }
+  /// A copy: the shared one could be changed under us.
+  const ArenaSizes& sizes() const noexcept { return sizes_; }
+  ArenaAddress address() const noexcept;
+
+  Endpoint& endpoint(std::uint32_t i) const noexcept { return segment_.at<Endpoint>(at_.endpoints)[i]; }
+  std::atomic<std::uint32_t>* sending_queue(std::uint32_t endpoint) const noexcept {
+    return segment_.at<std::atomic<std::uint32_t>>(at_.queues) + std::size_t{endpoint} * sizes_.slots;
+  }
+  Fate& fate(std::uint32_t slot) const noexcept { return segment_.at<Fate>(at_.fates)[slot]; }
+  std::byte* model() const noexcept { return segment_.base() + at_.model; }
+  Record& record(std::uint32_t i) const noexcept { return segment_.at<Record>(at_.records)[i]; }
+  PortBox& box(std::uint32_t endpoint, std::uint32_t port) const noexcept {
+    return *segment_.at<PortBox>(at_.boxes + (std::size_t{endpoint} * kPorts + port) * at_.box_bytes);
+  }
+  Slot& slot(std::uint32_t i) const noexcept { return *segment_.at<Slot>(at_.slots + std::size_t{i} * at_.slot_bytes); }
+  std::byte* body(Slot& slot) const noexcept { return reinterpret_cast<std::byte*>(&slot) + sizeof(Slot); }
+
+  Result<void> commit_slots(std::uint32_t endpoint);
+  Result<void> commit_box(std::uint32_t endpoint, std::uint32_t port);
+  Result<void> commit_record(std::uint32_t i);
+
+ private:
+  struct Layout {
+    explicit Layout(const ArenaSizes& sizes);
+    Layout() = default;
+    std::size_t endpoints = 0, queues = 0, fates = 0, model = 0, records = 0, boxes = 0, slots = 0, end = 0;
+    std::size_t box_bytes = 0, slot_bytes = 0;
+  };
+
+  Segment segment_;
+  ArenaSizes sizes_;
+  Layout at_;
+};
+
+/// The sizes keep every index within its bounds; what a process checks before it believes a header.
+bool is_sane(const ArenaSizes& sizes);
+
+}  // namespace ulfm::fabric

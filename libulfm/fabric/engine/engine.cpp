@@ -1,0 +1,357 @@
+#include "fabric/engine/engine.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <cstdlib>
+
+#include "base/wait.hpp"
+#include "job/liveness.hpp"
+
+namespace ulfm::fabric {
+namespace {
+
+// Looks with work undone by the attendant after which another takes over: it computes or has no core.
+constexpr std::uint32_t kPatience = 100;
+constexpr std::uint64_t kBudget = 4096;  // events between two looks at the sending queues
+constexpr int kRounds = 256;             // of these before one process has done enough for the others
+constexpr std::uint32_t kNobody = 0xffffffff;
+
+}  // namespace
+
+Engine::Engine(Arena arena, std::unique_ptr<Model> model)
+    : arena_(std::move(arena)), model_(std::move(model)),
+      own_core_(WaitPolicy::for_processes(static_cast<int>(arena_.sizes().processes)).has_own_core()),
+      process_(arena_.header().engine_pid != 0) {}
+
+Result<std::unique_ptr<Engine>> Engine::over(Result<Arena> arena) {
+  if (!arena) return fail(arena.error());
+  const std::string name(arena->header().model, strnlen(arena->header().model, sizeof ArenaHeader::model));
+  const ModelKind* kind = find_model(name);
+  if (kind == nullptr)
+    return fail(Errc::unavailable, "the emulated interconnect of this job is \"" + name +
+                                       "\", which this version of the library does not know");
+  auto model = kind->attach(arena->model(), arena->sizes().model_bytes);
+  if (!model) return fail(model.error());
+  return std::unique_ptr<Engine>(new Engine(std::move(*arena), std::move(*model)));
+}
+
+Result<std::unique_ptr<Engine>> Engine::join_as(Result<Arena> arena, std::uint32_t process) {
+  auto engine = over(std::move(arena));
+  if (!engine) return engine;
+  if (auto ok = (*engine)->claim_endpoint(process); !ok) return fail(ok.error());
+  return engine;
+}
+
+Result<std::unique_ptr<Engine>> Engine::join() {
+  const char* rank = std::getenv("PMI_RANK");
+  if (rank == nullptr) rank = std::getenv("ULFM_FABRIC_RANK");  // of a pair that no launcher started
+  return join_as(Arena::of_this_job(),
+                 rank != nullptr ? static_cast<std::uint32_t>(std::strtoul(rank, nullptr, 10)) : 0);
+}
+
+Engine::~Engine() {
+  retire();
+  if (self_ != kEngineProcess)
+    arena_.endpoint(self_).state.store(EndpointState::left, std::memory_order_release);  // pairs with may_reuse()
+}
+
+// ---- endpoints ------------------------------------------------------------------------------------------------------
+
+// Its process has left, or died, and none of its frames is on its way or held.
+bool Engine::may_reuse(std::uint32_t i) const {
+  const Endpoint& endpoint = arena_.endpoint(i);
+  const EndpointState state = endpoint.state.load(std::memory_order_acquire);
+  if (state != EndpointState::left && (state != EndpointState::ready || is_alive(i))) return false;
+  for (std::uint32_t s = 0; s < arena_.sizes().slots; ++s)
+    if (arena_.slot(i * arena_.sizes().slots + s).state.load(std::memory_order_acquire) != SlotState::free) return false;
+  return true;
+}
+
+Result<void> Engine::claim_endpoint(std::uint32_t process) {
+  ArenaHeader& h = arena_.header();
+  const std::uint32_t all = arena_.sizes().endpoints;
+  std::uint32_t i = h.endpoints_used.load(std::memory_order_relaxed);
+  while (i < all && !h.endpoints_used.compare_exchange_weak(i, i + 1, std::memory_order_acq_rel)) {
+  }
+  if (i >= all) {
+    for (i = 0; i < all; ++i) {
+      EndpointState state = arena_.endpoint(i).state.load(std::memory_order_acquire);
+      if (may_reuse(i) &&
+          arena_.endpoint(i).state.compare_exchange_strong(state, EndpointState::claimed, std::memory_order_acq_rel))
+        break;
+    }
+    if (i == all)
+      return fail(Errc::full, "the emulated interconnect of this job has room for " + std::to_string(all) +
+                                  " processes, and all are in use");
+  }
+  Endpoint& endpoint = arena_.endpoint(i);
+  if (auto ok = arena_.commit_slots(i); !ok) return ok;
+  endpoint.node = arena_.node_of_rank(process);
+  endpoint.pid = getpid();
+  endpoint.started = start_time(getpid());
+  endpoint.token = random_token();
+  for (auto& generation : endpoint.generation)
+    if (generation.load(std::memory_order_relaxed) % 2 == 1) generation.fetch_add(1, std::memory_order_relaxed);
+  endpoint.state.store(EndpointState::ready, std::memory_order_release);  // pairs with whoever reads its card
+  self_ = i;
+  sent_ = endpoint.taken;
+  owners_.assign(arena_.sizes().slots, kNobody);
+  return {};
+}
+
+bool Engine::is_alive(std::uint32_t i) const {
+  const ArenaHeader& h = arena_.header();
+  if (i == kEngineProcess) return ulfm::is_alive(h.engine_pid, h.engine_started);
+  return i < arena_.sizes().endpoints && ulfm::is_alive(arena_.endpoint(i).pid, arena_.endpoint(i).started);
+}
+
+// ---- sending --------------------------------------------------------------------------------------------------------
+
+std::uint32_t Engine::add_sender() {
+  std::lock_guard lock(sending_);
+  for (std::uint32_t i = 0; i < on_their_way_.size(); ++i)
+    if (on_their_way_[i] == kNobody) return on_their_way_[i] = 0, i;
+  on_their_way_.push_back(0);
+  return static_cast<std::uint32_t>(on_their_way_.size() - 1);
+}
+
+void Engine::remove_sender(std::uint32_t sender) {
+  std::lock_guard lock(sending_);
+  for (std::uint32_t& owner : owners_)
+    if (owner == sender) owner = kNobody;  // still on its way, and nobody's any more
+  on_their_way_[sender] = kNobody;
+}
+
+// The index list: slots come back in about the order in which they left, so the search goes round.
+std::int64_t Engine::take_slot(std::uint32_t sender) {
+  std::lock_guard lock(sending_);
+  const std::uint32_t count = arena_.sizes().slots;
+  // One sender may have half of them, so that a destination that does not read holds up nobody else.
+  const std::uint32_t looks = on_their_way_[sender] >= count / 2 ? 2 * count : count;
+  for (std::uint32_t i = 0; i < looks; ++i) {
+    next_slot_ = next_slot_ + 1 < count ? next_slot_ + 1 : 0;
+    std::uint32_t& owner = owners_[next_slot_];
+    Slot& slot = arena_.slot(self_ * count + next_slot_);
+    if (slot.state.load(std::memory_order_acquire) != SlotState::free) continue;  // pairs with whoever released it
+    if (owner != kNobody) --on_their_way_[owner];
+    owner = kNobody;
+    if (on_their_way_[sender] >= count / 2) continue;
+    owner = sender;
+    ++on_their_way_[sender];
+    slot.state.store(SlotState::used, std::memory_order_relaxed);
+    return self_ * count + next_slot_;
+  }
+  return -1;
+}
+
+void Engine::submit(std::uint32_t slot) {
+  ArenaHeader& h = arena_.header();
+  {
+    std::lock_guard lock(sending_);
+    const std::uint32_t count = arena_.sizes().slots;
+    arena_.sending_queue(self_)[sent_ & (count - 1)].store(queue_entry(sent_, count, slot),
+                                                           std::memory_order_release);  // pairs with take_sending_queue
+    ++sent_;
+  }
+  // A full barrier: either whoever has the engine sees this when it lets go, or we see that it has let go.
+  h.pending[self_ / 64].fetch_or(std::uint64_t{1} << self_ % 64, std::memory_order_seq_cst);
+  if (process_) return h.engine_bell.ring();
+  const std::uint32_t attendant = h.attendant.load(std::memory_order_seq_cst);
+  if (attendant == 0 || attendant == self_ + 1) step();
+}
+
+// ---- who does the work ----------------------------------------------------------------------------------------------
+
+bool Engine::any_pending() const noexcept {
+  const ArenaHeader& h = arena_.header();
+  const std::uint32_t words = (arena_.sizes().endpoints + 63) / 64;
+  for (std::uint32_t w = 0; w < words; ++w)
+    if (h.pending[w].load(std::memory_order_seq_cst) != 0) return true;
+  return false;
+}
+
+bool Engine::has_work() const noexcept {
+  return any_pending() || arena_.header().moving.load(std::memory_order_acquire) != 0;
+}
+
+void Engine::attend() noexcept {
+  if (process_ && self_ != kEngineProcess) return;
+  ArenaHeader& h = arena_.header();
+  std::uint32_t attendant = h.attendant.load(std::memory_order_relaxed);
+  const bool mine = attendant == self_ + 1;
+  if (!has_work()) {
+    if (patience_.load(std::memory_order_relaxed) != 0) patience_.store(0, std::memory_order_relaxed);
+    if (attendant == 0 && own_core_) h.attendant.compare_exchange_strong(attendant, self_ + 1, std::memory_order_relaxed);
+    return;
+  }
+  if (mine || attendant == 0) {
+    step();
+  } else if (patience_.fetch_add(1, std::memory_order_relaxed) >= kPatience) {
+    patience_.store(0, std::memory_order_relaxed);
+    if (own_core_) h.attendant.store(self_ + 1, std::memory_order_relaxed);
+    step();
+  }
+}
+
+void Engine::retire() noexcept {
+  std::uint32_t mine = self_ + 1;
+  // A full barrier: a sender that still saw us has made its frame visible to the look that follows.
+  arena_.header().attendant.compare_exchange_strong(mine, 0, std::memory_order_seq_cst);
+}
+
+bool Engine::step() noexcept {
+  if (process_ && self_ != kEngineProcess) return false;
+  ArenaHeader& h = arena_.header();
+  do {
+    std::uint32_t nobody = 0;
+    if (h.holder.load(std::memory_order_relaxed) != 0 ||
+        !h.holder.compare_exchange_strong(nobody, self_ + 1, std::memory_order_acquire))  // pairs with the exchange
+      return false;
+    const bool done = work();
+    h.holder.exchange(0, std::memory_order_seq_cst);
+    if (!done) return wake_all(), true;
+  } while (any_pending());
+  return true;
+}
+
+// The others send faster than the network is moved, and this process has its own work: somebody else's turn, who may
+// be asleep because we were at it.
+void Engine::wake_all() noexcept {
+  retire();
+  for (std::uint32_t e = 0; e < arena_.sizes().endpoints; ++e)
+    for (std::uint32_t port = 0; port < kPorts; ++port)
+      if (arena_.endpoint(e).generation[port].load(std::memory_order_acquire) % 2 == 1) arena_.box(e, port).bell.ring();
+}
+
+void Engine::pass() {
+  Waiter waiter(WaitPolicy{});
+  std::uint32_t nobody = 0;
+  while (!arena_.header().holder.compare_exchange_strong(nobody, self_ + 1, std::memory_order_acquire)) {
+    nobody = 0;
+    if (waiter.step() && !why_broken().empty()) return;
+  }
+  arena_.header().holder.exchange(0, std::memory_order_seq_cst);
+  if (any_pending()) step();
+}
+
+std::string Engine::why_broken() {
+  ArenaHeader& h = arena_.header();
+  const std::uint32_t holder = h.holder.load(std::memory_order_acquire);
+  if (holder != 0 && holder != self_ + 1 && !is_alive(holder - 1) &&
+      h.holder.load(std::memory_order_acquire) == holder)
+    h.broken.store(holder, std::memory_order_relaxed);
+  if (process_ && self_ != kEngineProcess && !is_alive(kEngineProcess))
+    h.broken.store(kEngineProcess + 1, std::memory_order_relaxed);
+  const std::uint32_t broken = h.broken.load(std::memory_order_relaxed);
+  if (broken == 0) return "";
+  const std::int32_t pid = broken - 1 < arena_.sizes().endpoints ? arena_.endpoint(broken - 1).pid : h.engine_pid;
+  return "process " + std::to_string(pid) + " died while it moved the " +
+         std::string(h.title, strnlen(h.title, sizeof h.title)) + "; what was on its way is lost";
+}
+
+// ---- the work, for whoever holds the engine -------------------------------------------------------------------------
+
+// True when nothing is left to do.
+bool Engine::work() noexcept {
+  ArenaHeader& h = arena_.header();
+  std::array<Ending, 64> endings;
+  for (int round = 0; round < kRounds; ++round) {
+    take_sending_queues();
+    const std::size_t ended = model_->run(kBudget, endings);
+    for (std::size_t i = 0; i < ended; ++i) end(endings[i]);
+    if (ended == 0 && model_->idle() && !any_pending()) {
+      if (h.moving.load(std::memory_order_relaxed) != 0) h.moving.store(0, std::memory_order_relaxed);
+      return true;
+    }
+  }
+  h.moving.store(1, std::memory_order_release);  // pairs with has_work()
+  return false;
+}
+
+void Engine::take_sending_queues() noexcept {
+  ArenaHeader& h = arena_.header();
+  const std::uint32_t words = (arena_.sizes().endpoints + 63) / 64;
+  for (std::uint32_t w = 0; w < words; ++w) {
+    if (h.pending[w].load(std::memory_order_relaxed) == 0) continue;
+    std::uint64_t bits = h.pending[w].exchange(0, std::memory_order_seq_cst);
+    for (; bits != 0; bits &= bits - 1) {
+      const std::uint32_t endpoint = w * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
+      if (endpoint < arena_.sizes().endpoints) take_sending_queue(endpoint);
+    }
+  }
+}
+
+void Engine::take_sending_queue(std::uint32_t i) noexcept {
+  Endpoint& endpoint = arena_.endpoint(i);
+  const std::uint32_t count = arena_.sizes().slots;
+  const auto* queue = arena_.sending_queue(i);
+  for (;;) {
+    const std::uint32_t entry = queue[endpoint.taken & (count - 1)].load(std::memory_order_acquire);  // pairs with submit
+    const std::uint32_t slot = entry & kSlotMask;
+    if (entry != queue_entry(endpoint.taken, count, slot)) return;
+    ++endpoint.taken;
+    // A process can send its own slots only.
+    if (slot / count == i) send(slot);
+  }
+}
+
+// From the sending queue into the network: the card divides what is longer than a frame.
+void Engine::send(std::uint32_t index) noexcept {
+  const ArenaSizes& sizes = arena_.sizes();
+  Slot& slot = arena_.slot(index);
+  const std::uint32_t to = slot.to, bytes = slot.header + slot.length;
+  if (to >= sizes.endpoints || slot.port >= kPorts || bytes > sizes.slot_bytes) {
+    arena_.header().refused.fetch_add(1, std::memory_order_relaxed);
+    return give_back(index);
+  }
+  const std::uint32_t here = arena_.endpoint(index / sizes.slots).node, there = arena_.endpoint(to).node;
+  if (here == there) return finish(index, true);  // the card of a node gives its own processes what is theirs
+  if (!model_->reaches(here, there)) return finish(index, false);
+  Fate& fate = arena_.fate(index);
+  fate.lost = 0;
+  fate.pieces = static_cast<std::uint16_t>(bytes == 0 ? 1 : (bytes + sizes.frame_bytes - 1) / sizes.frame_bytes);
+  std::uint32_t left = bytes;
+  for (std::uint32_t piece = 0; piece < fate.pieces; ++piece) {
+    const std::uint32_t length = std::min(left, sizes.frame_bytes);
+    if (!model_->inject(index * sizes.pieces() + piece, here, there, length)) end({index * sizes.pieces() + piece, here});
+    left -= length;
+  }
+}
+
+void Engine::end(const Ending& ending) noexcept {
+  const std::uint32_t index = ending.frame / arena_.sizes().pieces();
+  if (index >= arena_.sizes().all_slots()) return;
+  Fate& fate = arena_.fate(index);
+  if (!ending.delivered) ++fate.lost;
+  if (--fate.pieces == 0) finish(index, fate.lost == 0);
+}
+
+// A whole frame of the transport is there, or will never be: into its port's box, after the card's own checks.
+void Engine::finish(std::uint32_t index, bool delivered) noexcept {
+  ArenaHeader& h = arena_.header();
+  const Slot& slot = arena_.slot(index);
+  if (!delivered) {
+    h.lost.fetch_add(1, std::memory_order_relaxed);
+    return give_back(index);
+  }
+  if (slot.to >= arena_.sizes().endpoints || slot.port >= kPorts ||
+      arena_.endpoint(slot.to).generation[slot.port].load(std::memory_order_acquire) != slot.port_generation ||
+      slot.port_generation % 2 == 0) {
+    h.refused.fetch_add(1, std::memory_order_relaxed);
+    return give_back(index);
+  }
+  PortBox& box = arena_.box(slot.to, slot.port);
+  const std::uint32_t count = arena_.sizes().box_entries;
+  box.entries[box.delivered & (count - 1)].store(queue_entry(box.delivered, count, index),
+                                                 std::memory_order_release);  // pairs with the port's inlet
+  ++box.delivered;
+  box.bell.ring();
+}
+
+void Engine::give_back(std::uint32_t slot) noexcept {
+  arena_.slot(slot).state.store(SlotState::free, std::memory_order_release);  // pairs with the sender's search
+}
+
+}  // namespace ulfm::fabric

@@ -1,0 +1,92 @@
+// The engine of an emulated interconnect: takes slots from the sending queues, moves the model, and puts what has
+// arrived into port boxes.
+//
+// There is no thread behind it. Whoever sends or waits takes the engine when it is free, moves the model while there is
+// work, and lets go. The model's state is many cache lines, so it should stay with one core: a process that waits with
+// a core of its own becomes the *attendant*, looks all the time, and others leave the work to it as long as it does.
+// With ULFM_ENGINE=process a process of its own is the attendant for the whole job.
+//
+// The machine had a card in each node that did this (Zhou et al. 1999, section 3); the order of events is the model's,
+// whoever moves it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/solo_mutex.hpp"
+#include "fabric/engine/arena.hpp"
+
+namespace ulfm::fabric {
+
+/// The model of that name, nullptr when there is none.
+const ModelKind* find_model(std::string_view name);
+
+class Engine {
+ public:
+  /// Joins the interconnect of this job as the process whose rank the environment tells.
+  static Result<std::unique_ptr<Engine>> join();
+  /// Joins one at hand; `process` is the process's place in the job, which says on what node it is.
+  static Result<std::unique_ptr<Engine>> join_as(Result<Arena> arena, std::uint32_t process);
+  /// For the engine process, which is on no node.
+  static Result<std::unique_ptr<Engine>> over(Result<Arena> arena);
+  ~Engine();
+
+  Arena& arena() noexcept { return arena_; }
+  std::uint32_t self() const noexcept { return self_; }
+
+  /// Room for somebody who sends: a number for take_slot().
+  std::uint32_t add_sender();
+  void remove_sender(std::uint32_t sender);
+  /// A free slot of this process, to be filled and submitted; -1 when there is none for that sender now.
+  std::int64_t take_slot(std::uint32_t sender);
+  /// A slot has been filled: it goes into the sending queue, and on its way if nobody else sees to it.
+  void submit(std::uint32_t slot);
+  /// A turn of somebody who waits and has found nothing.
+  void attend() noexcept;
+  /// This process looks no more for a while: it computes, or is about to sleep.
+  void retire() noexcept;
+  /// Something to do, for whoever has the time.
+  bool has_work() const noexcept;
+  /// Moves what there is to move, if the engine is free. False when another has it.
+  bool step() noexcept;
+
+  /// Waits until whoever has the engine has let go: what was changed before is seen by the next.
+  void pass();
+
+  /// Why nothing will ever arrive again; empty while all is well. Costs system calls: for long waits.
+  std::string why_broken();
+
+  Model& model() noexcept { return *model_; }
+  /// The process of that endpoint (or the engine process) still runs.
+  bool is_alive(std::uint32_t endpoint) const;
+
+ private:
+  Engine(Arena arena, std::unique_ptr<Model> model);
+  Result<void> claim_endpoint(std::uint32_t process);
+  bool may_reuse(std::uint32_t endpoint) const;
+  bool any_pending() const noexcept;
+  bool work() noexcept;
+  void wake_all() noexcept;
+  void take_sending_queues() noexcept;
+  void take_sending_queue(std::uint32_t endpoint) noexcept;
+  void send(std::uint32_t slot) noexcept;
+  void end(const Ending& ending) noexcept;
+  void finish(std::uint32_t index, bool delivered) noexcept;
+  void give_back(std::uint32_t slot) noexcept;
+
+  Arena arena_;
+  std::unique_ptr<Model> model_;
+  std::uint32_t self_ = kEngineProcess;
+  std::uint32_t sent_ = 0;  // position in our sending queue
+  SoloMutex sending_;       // threads of this process that send
+  std::vector<std::uint32_t> owners_;        // by own slot: the sender that took it last
+  std::vector<std::uint32_t> on_their_way_;  // by sender: slots it has
+  std::uint32_t next_slot_ = 0;
+  std::atomic<std::uint32_t> patience_{0};
+  bool own_core_ = false;
+  bool process_ = false;  // a process of its own does the work
+};
+
+}  // namespace ulfm::fabric

@@ -1,0 +1,71 @@
+#include "fabric/engine/host.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+
+namespace ulfm::fabric {
+namespace {
+
+constexpr std::uint32_t kSlotsPerProcess = 64;
+constexpr std::uint32_t kSlotBytes = 8192;
+constexpr std::uint32_t kSpareProcesses = 64;  // for MPI_Comm_spawn
+
+ArenaSizes sizes_for(const FabricPlan& plan, const Topology& topology, std::uint32_t frame_bytes) {
+  ArenaSizes sizes;
+  sizes.processes = plan.processes;
+  sizes.nodes = topology.nodes();
+  sizes.endpoints = std::min(plan.processes + kSpareProcesses, kMaxEndpoints);
+  sizes.slots = kSlotsPerProcess;
+  sizes.slot_bytes = std::max(kSlotBytes, frame_bytes);
+  sizes.frame_bytes = frame_bytes;
+  // Each process may be connected with each, and with some of them twice for a moment.
+  sizes.records = std::min<std::uint32_t>(sizes.endpoints * sizes.endpoints + 1024, 1u << 20);
+  sizes.box_entries = std::bit_ceil(sizes.all_slots());
+  return sizes;
+}
+
+}  // namespace
+
+std::string_view options_of_transport(std::string_view transport) {
+  const auto comma = transport.find(',');
+  return comma == std::string_view::npos ? std::string_view{} : transport.substr(comma + 1);
+}
+
+Result<FabricHost> FabricHost::create(const FabricPlan& plan) {
+  const ModelKind* kind = model_of_transport(plan.transport);
+  if (kind == nullptr) return fail(Errc::not_found, "\"" + plan.transport + "\" is no emulated interconnect");
+  if (plan.processes == 0 || plan.processes > kMaxEndpoints)
+    return fail(Errc::too_large, std::string(kind->name) + ": " + std::to_string(plan.processes) +
+                                     " processes; an emulated interconnect carries 1 to " +
+                                     std::to_string(kMaxEndpoints));
+  const std::string shape = plan.topology.empty() ? kind->default_topology : plan.topology;
+  const std::string_view options = options_of_transport(plan.transport);
+  auto topology = read_topology(shape);
+  if (!topology) return fail(topology.error());
+  if (auto ok = check_processes(*topology, plan.processes); !ok) return fail(ok.error());
+  auto frame_bytes = kind->frame_bytes(options);
+  if (!frame_bytes) return fail(frame_bytes.error());
+  ArenaSizes sizes = sizes_for(plan, *topology, *frame_bytes);
+  const std::uint32_t frames = sizes.all_slots() * sizes.pieces();
+  auto model_bytes = kind->arena_bytes(*topology, options, frames);
+  if (!model_bytes) return fail(model_bytes.error());
+  sizes.model_bytes = *model_bytes;
+  auto arena = Arena::create(*kind, sizes, std::string(kind->name) + " " + shape);
+  if (!arena) return fail(arena.error());
+  for (std::uint32_t p = 0; p < plan.processes; ++p)
+    arena->header().node_of[p] = node_of_process(*topology, p, plan.processes);
+  if (auto ok = kind->create(arena->model(), *topology, options, frames); !ok) return fail(ok.error());
+  return FabricHost(std::move(*arena));
+}
+
+Result<void> FabricHost::publish() {
+  const ArenaAddress address = arena_.address();
+  if (fcntl(address.fd, F_SETFD, 0) != 0) return fail_errno("keeping the emulated interconnect open");
+  setenv("ULFM_FABRIC", encode(address).c_str(), 1);
+  return {};
+}
+
+}  // namespace ulfm::fabric

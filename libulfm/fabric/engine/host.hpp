@@ -1,0 +1,38 @@
+// Sets an emulated interconnect up for a job, before its processes start.
+#pragma once
+
+#include <string>
+
+#include "fabric/engine/arena.hpp"
+
+namespace ulfm::fabric {
+
+struct FabricPlan {
+  std::string transport;  ///< "xswitch,frame=256": model and options
+  std::string topology;   ///< as on the command line; empty: the model's own default
+  std::uint32_t processes = 2;
+};
+
+/// Holds the arena open for the processes of a job; they find it by the environment variable ULFM_FABRIC.
+class FabricHost {
+ public:
+  /// Errc::invalid with a sentence about the topology or an option.
+  static Result<FabricHost> create(const FabricPlan& plan);
+
+  /// Sets ULFM_FABRIC for the processes this one starts, or becomes. The descriptor stays open across exec: whoever
+  /// this process becomes holds the arena.
+  Result<void> publish();
+
+  Arena& arena() noexcept { return arena_; }
+
+ private:
+  explicit FabricHost(Arena arena) : arena_(std::move(arena)) {}
+  Arena arena_;
+};
+
+/// The model that a transport setting names; nullptr for transports that are no emulation.
+const ModelKind* model_of_transport(std::string_view transport);
+/// The part behind the name: "frame=256".
+std::string_view options_of_transport(std::string_view transport);
+
+}  // namespace ulfm::fabric

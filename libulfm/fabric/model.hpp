@@ -1,0 +1,61 @@
+// What the engine asks of a model of an interconnect. A model moves counts and states between nodes; where the bytes
+// of a frame lie is not its business.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/error.hpp"
+#include "fabric/topology/topology.hpp"
+
+namespace ulfm::fabric {
+
+/// A frame given to a model, by number: below the number the arena was made for, and not in use twice at one time.
+using FrameId = std::uint32_t;
+
+/// How a frame ended. Nothing of it is in the network any more and its number is free.
+struct Ending {
+  FrameId frame = 0;
+  std::uint32_t node = 0;   ///< where it arrived; the sender when it was not delivered
+  std::uint64_t cycle = 0;  ///< in which the node took the last of it, or the last unit of it was lost
+  bool delivered = false;   ///< false: the network lost some of it, or all
+  friend bool operator==(const Ending&, const Ending&) = default;
+};
+
+/// One process's view of a model that lives in an arena. Used by one process at a time: whoever holds the engine.
+class Model {
+ public:
+  virtual ~Model() = default;
+  /// There is a way from one node to the other now.
+  virtual bool reaches(std::uint32_t from, std::uint32_t to) const = 0;
+  /// Puts a frame of so many data bytes behind those that wait to leave `from`. False, with nothing taken, when that
+  /// cannot be: there is no way, or the frame is on its way already.
+  virtual bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes) = 0;
+  /// Goes on for about `budget` events, until `endings` is full, or until nothing moves. How many frames ended.
+  virtual std::size_t run(std::uint64_t budget, std::span<Ending> endings) = 0;
+  /// Nothing moves, and nothing will without inject().
+  virtual bool idle() const = 0;
+  /// Counters as lines of text, each beginning with "ulfm: stats".
+  virtual std::string statistics() const = 0;
+};
+
+/// Settings of one model, as the part of `--transport NAME,option=value` behind the name says.
+using ModelOptions = std::string_view;
+
+/// What a model is, as data.
+struct ModelKind {
+  const char* name;
+  const char* default_topology;
+  /// Largest frame of data the network carries; messages are divided.
+  Result<std::uint32_t> (*frame_bytes)(ModelOptions options);
+  /// Bytes of arena it needs for so many frames at a time.
+  Result<std::size_t> (*arena_bytes)(const Topology& topology, ModelOptions options, std::uint32_t frames);
+  /// Makes it in zeroed memory.
+  Result<void> (*create)(std::byte* memory, const Topology& topology, ModelOptions options, std::uint32_t frames);
+  /// The view of a process that has mapped the arena.
+  Result<std::unique_ptr<Model>> (*attach)(std::byte* memory, std::size_t bytes);
+};
+
+}  // namespace ulfm::fabric

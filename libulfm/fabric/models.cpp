@@ -1,0 +1,24 @@
+// The one list of models.
+
+#include <array>
+
+#include "fabric/engine/engine.hpp"
+#include "fabric/engine/host.hpp"
+#include "fabric/xswitch/model.hpp"
+
+namespace ulfm::fabric {
+namespace {
+constexpr std::array<const ModelKind*, 1> kModels{&xswitch::model_kind};
+}
+
+const ModelKind* find_model(std::string_view name) {
+  for (const ModelKind* kind : kModels)
+    if (name == kind->name) return kind;
+  return nullptr;
+}
+
+const ModelKind* model_of_transport(std::string_view transport) {
+  return find_model(transport.substr(0, transport.find(',')));
+}
+
+}  // namespace ulfm::fabric

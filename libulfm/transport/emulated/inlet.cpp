@@ -1,0 +1,173 @@
+#include "transport/emulated/inlet.hpp"
+
+#include <utility>
+
+#include "transport/emulated/card.hpp"
+
+namespace ulfm::emulated {
+
+using fabric::Record;
+using fabric::RecordState;
+using fabric::Slot;
+using fabric::SlotState;
+
+EmulatedInlet::EmulatedInlet(fabric::Engine& engine, std::uint16_t number)
+    : engine_(engine), arena_(engine.arena()), number_(number), box_(arena_.box(engine.self(), number)),
+      position_(box_.delivered) {
+  geometry_.max_frame = arena_.sizes().slot_bytes;
+  geometry_.slot_bytes = arena_.sizes().slot_bytes;
+  geometry_.lanes = 0;
+  box_.bell.cancel();
+  arena_.endpoint(engine_.self()).generation[number].fetch_add(1, std::memory_order_release);  // pairs with connect
+}
+
+EmulatedInlet::~EmulatedInlet() {
+  arena_.endpoint(engine_.self()).generation[number_].fetch_add(1, std::memory_order_release);
+  engine_.pass();  // after this nothing more is put into the box
+  drain();
+  for (std::uint32_t i = 0; i < origins_.size(); ++i) forget(i);
+}
+
+void EmulatedInlet::drain() {
+  while (ready()) {
+    give_back(box_.entries[position_ & (arena_.sizes().box_entries - 1)].load(std::memory_order_relaxed) &
+              fabric::kSlotMask);
+    ++position_;
+  }
+}
+
+// ---- frames ---------------------------------------------------------------------------------------------------------
+
+bool EmulatedInlet::ready() const {
+  const std::uint32_t count = arena_.sizes().box_entries;
+  const std::uint32_t entry = box_.entries[position_ & (count - 1)].load(std::memory_order_acquire);  // Engine::finish
+  return entry == fabric::queue_entry(position_, count, entry & fabric::kSlotMask);
+}
+
+bool EmulatedInlet::next(Frame& frame) {
+  if (take(frame)) return true;
+  engine_.attend();
+  return take(frame);
+}
+
+bool EmulatedInlet::linger(std::uint32_t turns) {
+  for (; turns != 0; --turns) {
+    if (ready()) return true;
+    engine_.attend();
+  }
+  return ready();
+}
+
+bool EmulatedInlet::take(Frame& frame) {
+  const std::uint32_t count = arena_.sizes().box_entries;
+  while (ready()) {
+    const std::uint32_t index =
+        box_.entries[position_++ & (count - 1)].load(std::memory_order_relaxed) & fabric::kSlotMask;
+    if (index >= arena_.sizes().all_slots()) continue;
+    if (describe(index, frame)) return true;
+    give_back(index);
+  }
+  return false;
+}
+
+// The frame in a slot. False when it is nobody's, or makes no sense.
+bool EmulatedInlet::describe(std::uint32_t index, Frame& frame) {
+  Slot& slot = arena_.slot(index);
+  frame.position = index;
+  frame.kind = static_cast<Kind>(slot.kind);
+  frame.header_length = slot.header;
+  frame.length = slot.length;
+  if (!adopt(slot, frame)) return false;
+  const bool is_known = frame.kind == Kind::first || frame.kind == Kind::more || frame.kind == Kind::bye;
+  if (!is_known || frame.length > arena_.sizes().slot_bytes ||
+      frame.header_length + frame.length > arena_.sizes().slot_bytes) {
+    cut_off(frame.origin);
+    return false;
+  }
+  const bool in_line = frame.header_length + frame.length <= fabric::kSlotInline;
+  frame.header = in_line ? slot.bytes : arena_.body(slot);
+  frame.data = frame.header + frame.header_length;
+  frame.fresh = std::exchange(origins_[frame.origin].fresh, false);
+  return true;
+}
+
+// Whose frame it is. The first one of a connection makes its origin known.
+bool EmulatedInlet::adopt(const Slot& slot, Frame& frame) {
+  const std::uint32_t record = slot.record;
+  if (record >= arena_.sizes().records) return false;
+  if (record >= by_record_.size()) by_record_.resize(record + 1, 0);
+  if (by_record_[record] == 0) {
+    const Record& sender = arena_.record(record);
+    if (sender.state.load(std::memory_order_acquire) != RecordState::ready ||
+        sender.generation != slot.record_generation)
+      return false;
+    if (unused_.empty()) {
+      unused_.push_back(static_cast<std::uint32_t>(origins_.size()));
+      origins_.emplace_back();
+    }
+    origins_[unused_.back()] = {record, sender.generation, true, true, false};
+    by_record_[record] = unused_.back() + 1;
+    unused_.pop_back();
+  }
+  frame.origin = by_record_[record] - 1;
+  const Origin& origin = origins_[frame.origin];
+  return origin.generation == slot.record_generation && !origin.cut_off;
+}
+
+void EmulatedInlet::cut_off(std::uint32_t origin) {
+  origins_[origin].cut_off = true;
+  broken_ = origin;
+}
+
+void EmulatedInlet::release(const Frame& frame) { give_back(static_cast<std::uint32_t>(frame.position)); }
+
+void EmulatedInlet::give_back(std::uint32_t slot) {
+  if (slot < arena_.sizes().all_slots())
+    arena_.slot(slot).state.store(SlotState::free, std::memory_order_release);  // pairs with Engine::take_slot
+}
+
+// ---- origins --------------------------------------------------------------------------------------------------------
+
+OriginInfo EmulatedInlet::origin(std::uint32_t index) const {
+  if (index >= origins_.size() || !origins_[index].connected) return {};
+  const Record& record = arena_.record(origins_[index].record);
+  if (record.from >= arena_.sizes().endpoints) return {};
+  const fabric::Endpoint& from = arena_.endpoint(record.from);
+  const std::size_t length = std::min<std::size_t>(record.hello_length, kHelloLimit);
+  return {encode(Card{arena_.header().token, record.from, from.token}), record.from_port, from.pid,
+          {record.hello, length}};
+}
+
+void EmulatedInlet::forget(std::uint32_t index) {
+  if (index >= origins_.size() || !origins_[index].connected) return;
+  const std::uint32_t record = origins_[index].record;
+  origins_[index] = Origin{};
+  by_record_[record] = 0;
+  unused_.push_back(index);
+  arena_.record(record).state.store(RecordState::free, std::memory_order_release);  // pairs with the claim in connect
+  arena_.header().records_freed.fetch_add(1, std::memory_order_release);
+}
+
+// ---- waiting --------------------------------------------------------------------------------------------------------
+
+bool EmulatedInlet::anything() {
+  if (ready()) return true;
+  engine_.retire();  // from here on senders see to their frames themselves
+  if (engine_.has_work()) engine_.step();
+  return ready();
+}
+
+std::int64_t EmulatedInlet::find_dead() {
+  for (int looks = 0; looks < 4 && !origins_.empty(); ++looks) {
+    check_next_ = check_next_ + 1 < origins_.size() ? check_next_ + 1 : 0;
+    const Origin& origin = origins_[check_next_];
+    if (!origin.connected) continue;
+    const std::uint32_t from = arena_.record(origin.record).from;
+    if (!engine_.is_alive(from) && !anything()) return check_next_;
+  }
+  return -1;
+}
+
+std::int64_t EmulatedInlet::take_broken() { return std::exchange(broken_, -1); }
+
+}  // namespace ulfm::emulated

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <vector>
+
+#include "fabric/engine/engine.hpp"
+#include "transport/contract.hpp"
+
+namespace ulfm::emulated {
+
+/// Receiving side of a port: what the interface of its node has put into its box, read where the sender wrote it.
+class EmulatedInlet final : public Inlet {
+ public:
+  /// The port's box has memory, and nobody has it open.
+  EmulatedInlet(fabric::Engine& engine, std::uint16_t number);
+  ~EmulatedInlet() override;
+
+  bool next(Frame& frame) override;
+  bool linger(std::uint32_t turns) override;
+  void release(const Frame& frame) override;
+  bool in_shared_room(const Frame&) const override { return false; }
+  OriginInfo origin(std::uint32_t index) const override;
+  void forget(std::uint32_t index) override;
+  bool anything() override;
+  Doorbell& doorbell() override { return box_.bell; }
+  std::int64_t find_dead() override;
+  std::int64_t take_broken() override;
+  std::string why_broken() override { return engine_.why_broken(); }
+  const PortGeometry& geometry() const override { return geometry_; }
+  std::uint64_t lanes_granted() const override { return 0; }
+
+ private:
+  struct Origin {
+    std::uint32_t record = 0;
+    std::uint32_t generation = 0;
+    bool connected = false;
+    bool fresh = false;
+    bool cut_off = false;
+  };
+  bool ready() const;
+  bool take(Frame& frame);
+  bool describe(std::uint32_t index, Frame& frame);
+  bool adopt(const fabric::Slot& slot, Frame& frame);
+  void cut_off(std::uint32_t origin);
+  void give_back(std::uint32_t slot);
+  void drain();
+
+  fabric::Engine& engine_;
+  fabric::Arena& arena_;
+  std::uint16_t number_;
+  fabric::PortBox& box_;
+  PortGeometry geometry_;
+  std::uint64_t position_ = 0;
+  std::vector<Origin> origins_;
+  std::vector<std::uint32_t> by_record_;  // origin + 1; 0: not met
+  std::vector<std::uint32_t> unused_;     // of origins_
+  std::int64_t broken_ = -1;
+  std::uint32_t check_next_ = 0;
+};
+
+}  // namespace ulfm::emulated

@@ -1,0 +1,116 @@
+#include "transport/emulated/outlet.hpp"
+
+#include "base/copy.hpp"
+
+namespace ulfm::emulated {
+
+using fabric::Record;
+using fabric::RecordState;
+using fabric::Slot;
+
+Result<std::unique_ptr<EmulatedOutlet>> EmulatedOutlet::connect(fabric::Engine& engine, const Card& to,
+                                                                std::uint16_t port, std::uint16_t from_port,
+                                                                std::span<const std::byte> hello,
+                                                                PortCounters& counters) {
+  fabric::Arena& arena = engine.arena();
+  if (to.arena != arena.header().token || to.endpoint >= arena.sizes().endpoints)
+    return fail(Errc::unavailable, "that process is not on this job's emulated interconnect");
+  if (port >= kPortsPerProcess)
+    return fail(Errc::invalid, "port " + std::to_string(port) + ": there are ports 0 to " +
+                                   std::to_string(kPortsPerProcess - 1));
+  fabric::Endpoint& endpoint = arena.endpoint(to.endpoint);
+  const std::string process = "process " + std::to_string(endpoint.pid);
+  if (endpoint.state.load(std::memory_order_acquire) != fabric::EndpointState::ready || endpoint.token != to.token)
+    return fail(Errc::peer_failed, process + " has ended");
+  std::unique_ptr<EmulatedOutlet> outlet(new EmulatedOutlet(engine, to, port, counters));
+  outlet->generation_ = endpoint.generation[port].load(std::memory_order_acquire);
+  outlet->pid_ = endpoint.pid;
+  if (outlet->generation_ % 2 == 0)
+    return fail(Errc::not_found, "port " + std::to_string(port) + " of " + process + " is not open");
+  if (auto ok = outlet->introduce(from_port, hello); !ok) return fail(ok.error());
+  return outlet;
+}
+
+EmulatedOutlet::~EmulatedOutlet() { engine_.remove_sender(sender_); }
+
+Result<std::uint32_t> EmulatedOutlet::claim_record() {
+  fabric::Arena& arena = engine_.arena();
+  fabric::ArenaHeader& h = arena.header();
+  const auto take = [&](std::uint32_t i) {
+    RecordState expected = RecordState::free;
+    // Acquire pairs with EmulatedInlet::forget.
+    return arena.record(i).state.compare_exchange_strong(expected, RecordState::claimed, std::memory_order_acquire);
+  };
+  const std::uint32_t used = std::min(h.records_used.load(std::memory_order_acquire), arena.sizes().records);
+  if (h.records_freed.load(std::memory_order_acquire) != 0)
+    for (std::uint32_t i = 0; i < used; ++i)
+      if (take(i)) {
+        h.records_freed.fetch_sub(1, std::memory_order_relaxed);
+        return i;
+      }
+  std::uint32_t i = used;
+  while (i < arena.sizes().records && !h.records_used.compare_exchange_weak(i, i + 1, std::memory_order_acq_rel)) {
+  }
+  if (i >= arena.sizes().records)
+    return fail(Errc::full, "the emulated interconnect of this job holds " + std::to_string(arena.sizes().records) +
+                                " connections, and all are in use");
+  if (auto ok = arena.commit_record(i); !ok) return fail(ok.error());
+  if (!take(i)) return claim_record();  // someone scanning for freed records was quicker
+  return i;
+}
+
+Result<void> EmulatedOutlet::introduce(std::uint16_t from_port, std::span<const std::byte> hello) {
+  if (hello.size() > kHelloLimit)
+    return fail(Errc::too_large, "hello of " + std::to_string(hello.size()) + " bytes; at most " +
+                                     std::to_string(kHelloLimit));
+  auto index = claim_record();
+  if (!index) return fail(index.error());
+  record_ = *index;
+  Record& record = engine_.arena().record(record_);
+  record_generation_ = ++record.generation;
+  record.from = engine_.self();
+  record.from_port = from_port;
+  record.hello_length = static_cast<std::uint16_t>(hello.size());
+  if (!hello.empty()) std::memcpy(record.hello, hello.data(), hello.size());
+  record.state.store(RecordState::ready, std::memory_order_release);  // pairs with EmulatedInlet::adopt
+  return {};
+}
+
+bool EmulatedOutlet::push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) {
+  const std::int64_t index = engine_.take_slot(sender_);
+  if (index < 0) {
+    counters_.full.add();
+    return false;
+  }
+  fabric::Arena& arena = engine_.arena();
+  Slot& slot = arena.slot(static_cast<std::uint32_t>(index));
+  std::byte* to = header.size() + length <= fabric::kSlotInline ? slot.bytes : arena.body(slot);
+  copy_bytes(to, header.data(), header.size());
+  if (length != 0) data.copy(to + header.size(), length);
+  slot.record = record_;
+  slot.record_generation = record_generation_;
+  slot.port_generation = generation_;
+  slot.length = static_cast<std::uint32_t>(length);
+  slot.outlet = sender_;
+  slot.to = static_cast<std::uint16_t>(to_.endpoint);
+  slot.from = static_cast<std::uint16_t>(engine_.self());
+  slot.port = static_cast<std::uint8_t>(port_);
+  slot.kind = static_cast<std::uint8_t>(kind);
+  slot.header = static_cast<std::uint8_t>(header.size());
+  counters_.open_frames.add();
+  engine_.submit(static_cast<std::uint32_t>(index));
+  return true;
+}
+
+bool EmulatedOutlet::port_closed() const {
+  return engine_.arena().endpoint(to_.endpoint).generation[port_].load(std::memory_order_acquire) != generation_;
+}
+
+bool EmulatedOutlet::peer_listening() const { return !port_closed() && engine_.is_alive(to_.endpoint); }
+
+bool EmulatedOutlet::bye() {
+  Gather none;
+  return push(Kind::bye, {}, none, 0);
+}
+
+}  // namespace ulfm::emulated

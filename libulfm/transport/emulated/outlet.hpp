@@ -1,0 +1,41 @@
+#pragma once
+
+#include "fabric/engine/engine.hpp"
+#include "transport/contract.hpp"
+#include "transport/emulated/card.hpp"
+
+namespace ulfm::emulated {
+
+/// Sending side of a virtual connection: fills slots and leaves them to the interface of its node.
+class EmulatedOutlet final : public Outlet {
+ public:
+  static Result<std::unique_ptr<EmulatedOutlet>> connect(fabric::Engine& engine, const Card& to, std::uint16_t port,
+                                                         std::uint16_t from_port, std::span<const std::byte> hello,
+                                                         PortCounters& counters);
+  ~EmulatedOutlet() override;
+
+  bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) override;
+  std::size_t max_frame(std::size_t header) const override { return engine_.arena().sizes().slot_bytes - header; }
+  bool peer_listening() const override;
+  bool port_closed() const override;
+  pid_t peer_pid() const override { return pid_; }
+  bool bye() override;
+
+ private:
+  EmulatedOutlet(fabric::Engine& engine, const Card& to, std::uint16_t port, PortCounters& counters)
+      : engine_(engine), to_(to), port_(port), counters_(counters), sender_(engine.add_sender()) {}
+  Result<std::uint32_t> claim_record();
+  Result<void> introduce(std::uint16_t from_port, std::span<const std::byte> hello);
+
+  fabric::Engine& engine_;
+  Card to_;
+  std::uint16_t port_;
+  PortCounters& counters_;
+  std::uint32_t sender_;
+  std::uint32_t generation_ = 0;  // of the port there
+  std::uint32_t record_ = 0;
+  std::uint32_t record_generation_ = 0;
+  pid_t pid_ = 0;
+};
+
+}  // namespace ulfm::emulated

@@ -1,0 +1,298 @@
+// The transport over emulated interconnects and the engine behind it, with several of its processes in this one.
+#include "transport/emulated/transport.hpp"
+
+#include <unistd.h>
+
+#include <deque>
+
+#include "child.hpp"
+#include "fabric/engine/host.hpp"
+#include "pattern.hpp"
+#include "property.hpp"
+#include "transport/emulated/card.hpp"
+
+using namespace ulfm;
+
+namespace {
+
+constexpr PortGeometry kAny{};
+
+struct Process {
+  fabric::Engine* engine;
+  std::unique_ptr<Transport> transport;
+  std::unique_ptr<Inlet> inlet;
+  PortCounters counters;
+};
+
+struct Machine {
+  explicit Machine(std::uint32_t processes, const std::string& transport = "xswitch",
+                   const std::string& topology = "single:4")
+      : host(std::move(fabric::FabricHost::create({transport, topology, processes}).value())) {
+    for (std::uint32_t p = 0; p < processes; ++p) {
+      all.emplace_back();
+      start(p);
+    }
+  }
+  void start(std::uint32_t p) {
+    auto engine = fabric::Engine::join_as(fabric::Arena::attach(host.arena().address()), p);
+    REQUIRE(engine);
+    all[p].engine = engine->get();
+    all[p].transport = emulated::on(std::move(*engine));
+    all[p].inlet = std::move(all[p].transport->open(3, kAny).value());
+  }
+  std::unique_ptr<Outlet> connect(std::uint32_t from, std::uint32_t to, const std::string& hello = "") {
+    auto outlet = all[from].transport->connect(all[to].transport->card(), 3, 3,
+                                               std::as_bytes(std::span(hello.data(), hello.size())), all[from].counters);
+    REQUIRE(outlet);
+    return std::move(*outlet);
+  }
+  bool next(std::uint32_t p, Frame& frame) {
+    for (int turn = 0; turn < 1000; ++turn)
+      if (all[p].inlet->next(frame)) return true;
+    return false;
+  }
+  std::uint32_t slots_in_use() {
+    std::uint32_t used = 0;
+    fabric::Arena& arena = all[0].engine->arena();
+    for (std::uint32_t s = 0; s < arena.sizes().slots * static_cast<std::uint32_t>(all.size()); ++s)
+      if (arena.slot(s).state.load() != fabric::SlotState::free) ++used;
+    return used;
+  }
+
+  fabric::FabricHost host;
+  std::deque<Process> all;
+};
+
+bool push(Outlet& outlet, std::uint32_t seed, std::size_t header, std::size_t length) {
+  std::vector<std::byte> bytes(header + length);
+  test::fill(bytes, seed);
+  const iovec piece{bytes.data() + header, length};
+  Gather data(std::span(&piece, 1));
+  return outlet.push(Kind::first, std::span(bytes).first(header), data, length);
+}
+
+bool is_intact(const Frame& frame, std::uint32_t seed, std::size_t header, std::size_t length) {
+  if (frame.header_length != header || frame.length != length) return false;
+  for (std::size_t i = 0; i < header; ++i)
+    if (frame.header[i] != test::pattern(seed, i)) return false;
+  for (std::size_t i = 0; i < length; ++i)
+    if (frame.data[i] != test::pattern(seed, header + i)) return false;
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("frames of all lengths cross an emulated interconnect", "[emulated]") {
+  Machine machine(2);
+  auto outlet = machine.connect(0, 1, "who I am");
+  std::uint32_t seed = 0;
+  for (const std::size_t header : {0, 1, 8, 40, 255})
+    for (const std::size_t length : {0, 1, 24, 32, 33, 64, 2047, 2048, 2049, 7900}) {
+      INFO(header << " + " << length);
+      REQUIRE(push(*outlet, ++seed, header, length));
+      Frame frame;
+      REQUIRE(machine.next(1, frame));
+      CHECK(is_intact(frame, seed, header, length));
+      CHECK(frame.fresh == (seed == 1));
+      machine.all[1].inlet->release(frame);
+    }
+  const OriginInfo origin = machine.all[1].inlet->origin(0);
+  CHECK(origin.card == machine.all[0].transport->card());
+  CHECK(origin.port == 3);
+  CHECK(origin.pid == getpid());
+  CHECK(std::string(reinterpret_cast<const char*>(origin.hello.data()), origin.hello.size()) == "who I am");
+  CHECK(machine.slots_in_use() == 0);
+}
+
+TEST_CASE("a sender without slots is told so, and goes on when some come back", "[emulated]") {
+  Machine machine(3);
+  auto slow = machine.connect(0, 1);
+  auto other = machine.connect(0, 2);
+  std::uint32_t sent = 0;
+  while (sent < 1000 && push(*slow, sent, 0, 100)) ++sent;
+  REQUIRE(sent < 1000);
+  CHECK(machine.all[0].counters.full.get() == 1);
+  SECTION("another destination is not held up") { CHECK(push(*other, 1, 0, 100)); }
+  SECTION("what was taken comes, in order") {
+    Frame frame;
+    for (std::uint32_t i = 0; i < sent; ++i) {
+      REQUIRE(machine.next(1, frame));
+      CHECK(is_intact(frame, i, 0, 100));
+      machine.all[1].inlet->release(frame);
+    }
+    CHECK(push(*slow, 1, 0, 100));
+  }
+}
+
+TEST_CASE("nothing is delivered to a port that is not open, nor to a later one of that number", "[emulated]") {
+  Machine machine(2);
+  auto outlet = machine.connect(0, 1);
+  machine.all[1].inlet.reset();
+  CHECK(outlet->port_closed());
+  CHECK_FALSE(outlet->peer_listening());
+  push(*outlet, 1, 0, 10);
+  machine.all[0].engine->step();
+  CHECK(machine.host.arena().header().refused.load() == 1);
+  CHECK_FALSE(machine.all[0].transport->connect(machine.all[1].transport->card(), 3, 3, {}, machine.all[0].counters));
+  machine.all[1].inlet = std::move(machine.all[1].transport->open(3, kAny).value());
+  push(*outlet, 2, 0, 10);
+  Frame frame;
+  CHECK_FALSE(machine.next(1, frame));
+  auto anew = machine.connect(0, 1);
+  push(*anew, 3, 0, 10);
+  REQUIRE(machine.next(1, frame));
+  CHECK(is_intact(frame, 3, 0, 10));
+  machine.all[1].inlet->release(frame);
+  CHECK(machine.slots_in_use() == 0);
+}
+
+TEST_CASE("what lies in a box when its port closes goes back to its senders", "[emulated]") {
+  Machine machine(2);
+  auto outlet = machine.connect(0, 1);
+  for (std::uint32_t i = 0; i < 10; ++i) push(*outlet, i, 0, 10);
+  machine.all[0].engine->step();
+  CHECK(machine.slots_in_use() == 10);
+  machine.all[1].inlet.reset();
+  CHECK(machine.slots_in_use() == 0);
+}
+
+TEST_CASE("a sender that writes nonsense is cut off, others are not", "[emulated]") {
+  Machine machine(3);
+  auto bad = machine.connect(0, 2);
+  auto good = machine.connect(1, 2);
+  fabric::Engine& engine = *machine.all[0].engine;
+  push(*bad, 1, 0, 10);
+  Frame frame;
+  REQUIRE(machine.next(2, frame));
+  machine.all[2].inlet->release(frame);
+  const std::uint32_t origin = frame.origin;
+  // What the process itself would do: the same slot again with an impossible length or kind.
+  fabric::Slot& slot = engine.arena().slot(static_cast<std::uint32_t>(frame.position));
+  SECTION("length, stopped by the card") {
+    slot.length = 1u << 30;
+    engine.submit(static_cast<std::uint32_t>(frame.position));
+    CHECK_FALSE(machine.next(2, frame));
+    CHECK(machine.host.arena().header().refused.load() == 1);
+  }
+  SECTION("kind, stopped by the receiver") {
+    slot.kind = 77;
+    engine.submit(static_cast<std::uint32_t>(frame.position));
+    CHECK_FALSE(machine.next(2, frame));
+    CHECK(machine.all[2].inlet->take_broken() == origin);
+    CHECK(machine.all[2].inlet->take_broken() == -1);
+  }
+  SECTION("a slot of another process") {
+    engine.submit(machine.all[1].engine->self() * engine.arena().sizes().slots);
+    CHECK_FALSE(machine.next(2, frame));
+  }
+  push(*good, 2, 0, 10);
+  REQUIRE(machine.next(2, frame));
+  CHECK(is_intact(frame, 2, 0, 10));
+}
+
+TEST_CASE("endpoints are used again when their process has left", "[emulated]") {
+  Machine machine(2);
+  const std::uint32_t all = machine.host.arena().sizes().endpoints;
+  for (std::uint32_t i = 0; i < all; ++i) {
+    machine.all[1].inlet.reset();
+    machine.all[1].transport.reset();
+    machine.start(1);
+    auto outlet = machine.connect(0, 1);
+    REQUIRE(push(*outlet, i, 0, 50));
+    Frame frame;
+    REQUIRE(machine.next(1, frame));
+    CHECK(is_intact(frame, i, 0, 50));
+    machine.all[1].inlet->release(frame);
+  }
+}
+
+TEST_CASE("a process that dies while it moves the network is found out", "[emulated]") {
+  Machine machine(2);
+  test::Child child([&](test::Pipe& pipe) {
+    auto engine = fabric::Engine::join_as(fabric::Arena::attach(machine.host.arena().address()), 1);
+    engine.value()->arena().header().holder.store(engine.value()->self() + 1);
+    pipe.send("has it");
+    pipe.receive();
+  });
+  REQUIRE(child.pipe().receive() == "has it");
+  CHECK(machine.all[0].inlet->why_broken().empty());
+  const std::string pid = std::to_string(child.pid());
+  child.kill();
+  const std::string why = machine.all[0].inlet->why_broken();
+  CHECK(why.find("process " + pid + " died") != std::string::npos);
+  machine.host.arena().header().holder.store(0);
+}
+
+TEST_CASE("addresses of emulated interconnects from outside are checked", "[emulated]") {
+  const emulated::Card card{1, 2, 3};
+  CHECK(emulated::decode(emulated::encode(card)).value().endpoint == 2);
+  for (const char* text : {"", "fabric:", "direct:00", "fabric:00000000000000010000000000000003.2x"})
+    CHECK_FALSE(emulated::decode(text));
+  for (const char* text : {"", "1", "1.2", "0.2.0000000000000001", "-1.2.0000000000000001", "1.2.00000000000000011"})
+    CHECK_FALSE(fabric::decode_arena_address(text));
+  Machine machine(2), elsewhere(2);
+  CHECK_FALSE(machine.all[0].transport->connect(elsewhere.all[1].transport->card(), 3, 3, {}, machine.all[0].counters));
+}
+
+TEST_CASE("options and shapes that make no sense are refused with a sentence", "[emulated]") {
+  const auto why = [](const std::string& transport, const std::string& topology, std::uint32_t processes) {
+    auto host = fabric::FabricHost::create({transport, topology, processes});
+    REQUIRE_FALSE(host);
+    return host.error().what;
+  };
+  CHECK(why("xswitch,frame=1", "th8", 2).find("frame=1") != std::string::npos);
+  CHECK(why("xswitch,frme=64", "th8", 2).find("frame=64..") != std::string::npos);
+  CHECK(why("xswitch,frame=64,frame=64", "th8", 2).find("twice") != std::string::npos);
+  CHECK(why("xswitch", "cube", 2).find("cube") != std::string::npos);
+  CHECK(why("xswitch", "th8", 5000).find("5000") != std::string::npos);
+}
+
+TEST_CASE("random traffic between all pairs arrives once, in order, intact", "[emulated]") {
+  test::property(
+      "all pairs",
+      [](test::Draw& draw) {
+        const std::uint32_t processes = 2 + draw.below(5);
+        Machine machine(processes, draw.one_in(2) ? "xswitch,frame=64" : "xswitch", draw.one_in(2) ? "single:3" : "chain:3");
+        struct Pair {
+          std::unique_ptr<Outlet> outlet;
+          std::deque<std::pair<std::uint32_t, std::size_t>> expected;
+        };
+        std::vector<Pair> pairs(processes * processes);
+        std::vector<std::vector<std::uint32_t>> from(processes);  // by receiver and origin: the sender
+        std::uint32_t seed = 0;
+        const auto receive = [&](std::uint32_t to) {
+          Frame frame;
+          if (!machine.all[to].inlet->next(frame)) return false;
+          if (frame.fresh) {
+            from[to].resize(std::max<std::size_t>(from[to].size(), frame.origin + 1));
+            const OriginInfo info = machine.all[to].inlet->origin(frame.origin);
+            for (std::uint32_t p = 0; p < processes; ++p)
+              if (machine.all[p].transport->card() == info.card) from[to][frame.origin] = p;
+          }
+          Pair& pair = pairs[from[to][frame.origin] * processes + to];
+          test::must(!pair.expected.empty(), "a frame that nobody sent");
+          const auto [s, length] = pair.expected.front();
+          pair.expected.pop_front();
+          test::must(is_intact(frame, s, 5, length), "a frame is not the next one of its sender");
+          machine.all[to].inlet->release(frame);
+          return true;
+        };
+        while (draw.more()) {
+          const std::uint32_t a = draw.below(processes), b = draw.below(processes);
+          if (draw.one_in(3)) {
+            receive(b);
+            continue;
+          }
+          Pair& pair = pairs[a * processes + b];
+          if (!pair.outlet) pair.outlet = machine.connect(a, b);
+          const std::size_t length = draw.below(draw.one_in(4) ? 900 : 60);
+          if (push(*pair.outlet, ++seed, 5, length)) pair.expected.emplace_back(seed, length);
+        }
+        for (std::uint32_t to = 0; to < processes; ++to)
+          while (receive(to)) {
+          }
+        for (const Pair& pair : pairs) test::must(pair.expected.empty(), "a frame was lost");
+        test::must(machine.slots_in_use() == 0, "a slot did not come back");
+      },
+      3);
+}

@@ -304,6 +304,7 @@ void PortCore::lose(std::uint32_t index, const std::string& why) {
 }
 
 void PortCore::look_for_dead() {
+  for (Error error; inlet_->take_given_up(error);) note_failure(error.code, std::move(error.what));
   const std::int64_t dead = inlet_->find_dead();
   if (dead >= 0) lose(static_cast<std::uint32_t>(dead), "died");
 }

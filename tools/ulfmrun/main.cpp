@@ -48,7 +48,7 @@ void check_settings(const CommandLine& line) {
   const std::string transport = line.transport.value_or(inherited.empty() ? "auto" : inherited);
   check_transport(transport, line.transport ? "--transport" : "ULFM_TRANSPORT");
   if (line.topology) check_emulated(transport, "--topology");
-  if (line.fault) check_emulated(transport, "--fault");
+  if (line.fault) check_fault(transport, *line.fault);
 }
 
 std::string joined(const std::string& first, const std::string& rest, char separator) {

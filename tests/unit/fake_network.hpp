@@ -21,6 +21,7 @@ class FakeClock final : public ulfm::Clock {
   explicit FakeClock(std::chrono::nanoseconds step = std::chrono::nanoseconds(1000)) : step_(step) {}
   std::chrono::nanoseconds now() noexcept override { return now_ += step_; }
   void advance(std::chrono::nanoseconds by) { now_ += by; }
+  void set_step(std::chrono::nanoseconds step) { step_ = step; }
 
  private:
   std::chrono::nanoseconds now_{1'000'000'000}, step_;

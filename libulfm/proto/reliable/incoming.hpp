@@ -153,6 +153,9 @@ class Incoming {
   }
   bool owes() const noexcept { return owed != 0 || ack_now; }
 
+  /// Frames ahead of their turn are kept.
+  bool keeps() const noexcept { return held_ != 0; }
+
   Peer& peer;
   bool has_stream = false;
   std::uint32_t stream = 0;
@@ -163,6 +166,7 @@ class Incoming {
   nanoseconds forgotten_at{0};
   std::uint32_t queued = 0;    ///< frames ready and not taken
   std::uint32_t in_place = 0;  ///< handed up and not released, in the transport's memory
+  std::uint32_t kept_in_place = 0;  ///< ahead of their turn, in the transport's memory; counted until none is kept
   std::uint32_t owed = 0;      ///< frames since the last acknowledgement
   bool ack_now = false;
   nanoseconds ack_at{0};       ///< 0: to be set

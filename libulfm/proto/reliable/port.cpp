@@ -8,6 +8,7 @@
 namespace ulfm::reliable {
 namespace {
 constexpr std::uint32_t kTimersEvery = 64;   // frames taken in without an idle turn, and the time is looked at anyway
+constexpr std::uint32_t kMostKeptInPlace = 4;
 constexpr nanoseconds kTryAgain = 100us;     // what found no room
 }  // namespace
 
@@ -157,11 +158,14 @@ void ReliablePort::take_payload(const Frame& whole, const WireHeader& wire, Inco
 }
 
 void ReliablePort::keep(Frame frame, const WireHeader& wire, Incoming& incoming) {
-  if (inlet_->in_shared_room(frame)) {
+  // Where it is, if it may stay there: the frame it waits for needs room in the transport too.
+  if (inlet_->in_shared_room(frame) || incoming.kept_in_place >= kMostKeptInPlace) {
     const Frame original = frame;
     const bool copied = pool_.copy(frame);
     inlet_->release(original);
     if (!copied) return;  // without memory it comes again
+  } else {
+    ++incoming.kept_in_place;
   }
   incoming.keep(wire.number, frame);
   count(counters().kept);
@@ -180,6 +184,7 @@ void ReliablePort::deliver(const Frame& first, Incoming& incoming) {
     ++incoming.queued;
     ready_.push(frame);
   } while (incoming.follow(frame));
+  if (!incoming.keeps()) incoming.kept_in_place = 0;
 }
 
 void ReliablePort::give_back(const Frame& frame) {

@@ -205,6 +205,7 @@ bool Sender::transmit_parts(const Record& r, std::uint32_t number) {
     wire.header = static_cast<std::uint8_t>(header);
     wire.header_in_data = !fits_beside(header);
     wire.last = offset + length == r.length;
+    if (offset != 0) wire.payload = Payload::more;
     const std::byte* from = offset == 0 ? r.bytes : r.bytes + r.header + offset;
     if (!emit(wire, crc32c(from, header + length), {from, header + length})) return offset != 0;
     offset += length;

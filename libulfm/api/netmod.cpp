@@ -15,6 +15,7 @@
 #include "base/wait.hpp"
 #include "fabric/engine/host.hpp"
 #include "port/node.hpp"
+#include "proto/stack.hpp"
 #include "transport/registry.hpp"
 
 using namespace ulfm;
@@ -32,16 +33,15 @@ struct ulfm_nm_vc {
 };
 
 struct ulfm_nm {
-  ulfm_nm(Config c, const TransportDescriptor& d, std::unique_ptr<Transport> t, std::unique_ptr<Inlet> i, WaitPolicy p,
-          int rank_)
-      : config(std::move(c)), descriptor(d), transport(std::move(t)), inlet(std::move(i)), policy(p), waiter(policy),
-        rank(rank_) {}
+  ulfm_nm(Config c, TransportStack s, std::unique_ptr<Inlet> i, WaitPolicy p, int rank_)
+      : config(std::move(c)), transport_name(std::move(s.name)), transport(std::move(s.transport)),
+        inlet(std::move(i)), policy(p), waiter(policy), rank(rank_) {}
 
   Config config;
-  const TransportDescriptor& descriptor;
+  std::string transport_name;  // with its decorators
   std::unique_ptr<Transport> transport;
+  PortCounters counters;  // before the inlet, whose last frames count too
   std::unique_ptr<Inlet> inlet;
-  PortCounters counters;
   WaitPolicy policy;
   Waiter waiter;
   int rank;
@@ -78,26 +78,27 @@ int nm_open(int rank, int size, int local_processes, ulfm_nm** out) {
   auto descriptor = select_transport(config->text("TRANSPORT"));
   if (!descriptor) return report(descriptor.error());
   const bool has_topology = std::string_view((*descriptor)->config_rows).find("TOPOLOGY") != std::string_view::npos;
-  if ((!has_topology && !config->text("TOPOLOGY").empty()) || !config->text("FAULT").empty())
+  if (!has_topology && !config->text("TOPOLOGY").empty())
     return report({Errc::invalid, std::string("transport ") + (*descriptor)->name +
-                                      " has no topology and no faults; unset ULFM_TOPOLOGY and ULFM_FAULT"});
-  auto transport = (*descriptor)->make(*config);
-  if (!transport) return report(std::move(transport.error()).within((*descriptor)->name));
-  auto inlet = (*transport)->open(kMpiPort, PortGeometry::from(*config));
+                                      " has no topology; unset ULFM_TOPOLOGY"});
+  auto stack = make_stack(*config, **descriptor, rank);
+  if (!stack) return report(stack.error());
+  auto inlet = stack->transport->open(kMpiPort, PortGeometry::from(*config));
   if (!inlet) return report(inlet.error());
   const WaitPolicy policy = wait_policy_from(*config, local_processes);
-  *out = new ulfm_nm(std::move(*config), **descriptor, std::move(*transport), std::move(*inlet), policy, rank);
+  *out = new ulfm_nm(std::move(*config), std::move(*stack), std::move(*inlet), policy, rank);
   return 0;
 }
 
 void nm_close(ulfm_nm* nm) {
   nm->waiter.reset();
-  if (nm->config.flag("STATS")) {
-    const std::string who = "rank " + std::to_string(nm->rank);
-    const std::string text =
-        statistics_text(who, nm->descriptor.name, kMpiPort, nm->counters, *nm->inlet) + wait_statistics_text(who);
-    (void)!write(STDERR_FILENO, text.data(), text.size());  // one write: lines of several ranks do not mix
-  }
+  const std::string who = "rank " + std::to_string(nm->rank);
+  std::string text = statistics_text(who, nm->transport_name.c_str(), kMpiPort, nm->counters, *nm->inlet);
+  nm->inlet.reset();  // may send again what was lost of the last frames, which counts too
+  text += stack_statistics_text(who, *nm->transport) + wait_statistics_text(who);
+  if (nm->config.flag("STATS") && nm->rank == 0) text += nm->transport->shared_statistics();
+  // One write: lines of several ranks do not mix.
+  if (nm->config.flag("STATS")) (void)!write(STDERR_FILENO, text.data(), text.size());
   delete nm;
 }
 
@@ -215,6 +216,7 @@ void park(ulfm_nm* nm, std::chrono::nanoseconds limit) {
   Doorbell& bell = nm->inlet->doorbell();
   bell.arm();
   if (nm->inlet->anything()) return bell.cancel();
+  limit = std::min(limit, nm->inlet->quiet_for());
   wait_counters().count(Rung::park);
   bell.sleep(limit);
 }
@@ -229,7 +231,10 @@ int look_around(ulfm_nm* nm) {
     std::_Exit(1);
   }
   nm->dead = nm->inlet->find_dead();
-  return ULFM_NM_LOOK;
+  int news = ULFM_NM_LOOK;
+  for (Error error; nm->inlet->take_given_up(error); news = ULFM_NM_GIVEN_UP)
+    std::fprintf(stderr, "ulfm: rank %d: %s\n", nm->rank, error.what.c_str());  // MPI's own error has a rank only
+  return news;
 }
 
 int nm_idle(ulfm_nm* nm, int how, int sends_waiting) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "base/fault_plan.hpp"
 #include "fabric/topology/topology.hpp"
 
 namespace ulfm::fabric {
@@ -24,6 +25,9 @@ struct Ending {
   friend bool operator==(const Ending&, const Ending&) = default;
 };
 
+/// Nanoseconds since the job began at which nothing is due any more.
+inline constexpr std::uint64_t kNothingDue = ~std::uint64_t{0};
+
 /// One process's view of a model that lives in an arena. Used by one process at a time: whoever holds the engine.
 class Model {
  public:
@@ -37,12 +41,24 @@ class Model {
   virtual std::size_t run(std::uint64_t budget, std::span<Ending> endings) = 0;
   /// Nothing moves, and nothing will without inject().
   virtual bool idle() const = 0;
+  /// When the next scheduled fault begins or ends, in nanoseconds since the job began; kNothingDue for never.
+  virtual std::uint64_t due() const = 0;
+  /// Lets everything happen that is due by then.
+  virtual void advance(std::uint64_t nanoseconds) = 0;
   /// Counters as lines of text, each beginning with "ulfm: stats".
-  virtual std::string statistics() const = 0;
+  virtual std::string statistics() = 0;
 };
 
-/// Settings of one model, as the part of `--transport NAME,option=value` behind the name says.
+/// Settings of one model: what `--transport NAME,option=value` has behind the name.
 using ModelOptions = std::string_view;
+
+/// What a model is made for.
+struct ModelPlan {
+  const Topology& topology;
+  ModelOptions options;
+  std::uint32_t frames = 0;  ///< on their way at one time, at most
+  std::span<const FaultEvent> events;
+};
 
 /// What a model is, as data.
 struct ModelKind {
@@ -50,10 +66,10 @@ struct ModelKind {
   const char* default_topology;
   /// Largest frame of data the network carries; messages are divided.
   Result<std::uint32_t> (*frame_bytes)(ModelOptions options);
-  /// Bytes of arena it needs for so many frames at a time.
-  Result<std::size_t> (*arena_bytes)(const Topology& topology, ModelOptions options, std::uint32_t frames);
-  /// Makes it in zeroed memory.
-  Result<void> (*create)(std::byte* memory, const Topology& topology, ModelOptions options, std::uint32_t frames);
+  /// Bytes of arena it needs. Errors speak of options, of the topology, and of events that it does not have.
+  Result<std::size_t> (*arena_bytes)(const ModelPlan& plan);
+  /// Makes it in zeroed memory of so many bytes.
+  Result<void> (*create)(std::byte* memory, const ModelPlan& plan);
   /// The view of a process that has mapped the arena.
   Result<std::unique_ptr<Model>> (*attach)(std::byte* memory, std::size_t bytes);
 };

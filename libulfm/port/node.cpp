@@ -4,6 +4,8 @@
 
 #include <cstdio>
 
+#include "proto/stack.hpp"
+
 namespace ulfm {
 namespace {
 
@@ -31,14 +33,15 @@ Result<std::unique_ptr<Node>> Node::create(bool alone) {
   auto descriptor = select_transport(node->config_.text("TRANSPORT"));
   if (!descriptor) return fail(descriptor.error());
   node->descriptor_ = *descriptor;
-  auto transport = node->descriptor_->make(node->config_);
-  if (!transport) return fail(std::move(transport.error()).within(node->descriptor_->name));
-  node->transport_ = std::move(*transport);
   if (!alone) {
     auto pmi = Pmi::join();
     if (!pmi) return fail(pmi.error());
     node->pmi_ = std::move(*pmi);
   }
+  auto stack = make_stack(node->config_, *node->descriptor_, node->rank());
+  if (!stack) return fail(stack.error());
+  node->transport_ = std::move(stack->transport);
+  node->transport_name_ = std::move(stack->name);
   if (node->rank() == 0)
     for (const std::string& warning : node->config_.warnings()) std::fprintf(stderr, "ulfm: %s\n", warning.c_str());
   if (node->pmi_) {
@@ -144,12 +147,13 @@ Result<void> Node::close(std::uint16_t number) {
   auto flushed = flush(*port, std::chrono::seconds(10));
   while (!flushed && flushed.error().code == Errc::peer_failed && Clock::now() < until)
     flushed = flush(*port, until - Clock::now());
+  std::unique_ptr<PortCore> closed;  // its inlet may linger for its last frames: not under the locks
   std::scoped_lock both(table_lock_, interface_lock_);
   port->part();
   if (config_.flag("STATS"))
-    closed_statistics_ += statistics_text("rank " + std::to_string(rank()), descriptor_->name, number, port->counters(),
-                                          port->inlet());
-  table_[number].reset();
+    closed_statistics_ += statistics_text("rank " + std::to_string(rank()), transport_name_.c_str(), number,
+                                          port->counters(), port->inlet());
+  closed = std::move(table_[number]);
   return {};
 }
 
@@ -213,6 +217,7 @@ void Node::park(std::span<PortCore* const> ports, std::chrono::nanoseconds left)
   auto limit = left.count() < 0 ? policy_.park_limit : std::min<std::chrono::nanoseconds>(left, policy_.park_limit);
   // Room at a destination rings no bell, and neither does the second of several ports: short naps then.
   if (sends_pending() || ports.size() > 1) limit = std::min<std::chrono::nanoseconds>(limit, std::chrono::milliseconds(1));
+  for (PortCore* port : ports) limit = std::min(limit, port->inlet().quiet_for());
   if (!something) {
     wait_counters().count(Rung::park);
     ports.front()->inlet().doorbell().sleep(limit);
@@ -289,7 +294,8 @@ std::string wait_statistics_text(const std::string& who) {
 
 void Node::report_statistics() {
   const std::string who = "rank " + std::to_string(rank());
-  const std::string text = closed_statistics_ + wait_statistics_text(who);
+  std::string text = closed_statistics_ + stack_statistics_text(who, *transport_) + wait_statistics_text(who);
+  if (rank() == 0) text += transport_->shared_statistics();
   // One write, so that the lines of several processes do not mix.
   (void)!write(STDERR_FILENO, text.data(), text.size());
 }

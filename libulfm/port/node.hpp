@@ -70,6 +70,7 @@ class Node {
   WaitPolicy policy_;
   const TransportDescriptor* descriptor_ = nullptr;
   std::unique_ptr<Transport> transport_;
+  std::string transport_name_;  // with its decorators
   std::unique_ptr<Pmi> pmi_;
 
   std::string closed_statistics_;

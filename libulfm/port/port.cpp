@@ -305,6 +305,7 @@ void PortCore::lose(std::uint32_t index, const std::string& why) {
 
 void PortCore::look_for_dead() {
   if (std::string why = inlet_->why_broken(); !why.empty()) note_failure(Errc::peer_failed, std::move(why));
+  for (Error error; inlet_->take_given_up(error);) note_failure(error.code, std::move(error.what));
   const std::int64_t dead = inlet_->find_dead();
   if (dead >= 0) lose(static_cast<std::uint32_t>(dead), "died");
 }

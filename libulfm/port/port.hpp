@@ -109,8 +109,8 @@ class PortCore {
 
   Node& node_;
   std::uint16_t number_;
+  PortCounters counters_;  // before the inlet, whose last frames count too
   std::unique_ptr<Inlet> inlet_;
-  PortCounters counters_;
 
   std::vector<SendBuffer> send_;
   std::uint32_t compose_at_ = 0;   // application: next buffer to compose in

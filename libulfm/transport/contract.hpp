@@ -11,12 +11,14 @@
 // Nothing here blocks except open() and connect(), which may take system calls. Nothing throws.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/config.hpp"
 #include "base/counters.hpp"
@@ -32,6 +34,10 @@ inline constexpr std::uint32_t kLingerTurns = 64;  ///< looks of one Inlet::ling
 inline constexpr std::size_t kLeastFrame = 64;     ///< data that any frame can carry, whatever its header
 inline constexpr int kPortsPerProcess = 64;
 inline constexpr std::uint16_t kNoPort = 0xffff;
+/// Frame::source of frames that lie in memory of a decorator and not in a transport's; no transport uses it.
+inline constexpr std::uint32_t kDecoratorSource = 0xfffffffe;
+/// Inlet::quiet_for() when nothing but a doorbell need end a sleep.
+inline constexpr std::chrono::nanoseconds kForever = std::chrono::nanoseconds::max();
 
 /// Sizes of a port's receiving side.
 struct PortGeometry {
@@ -90,6 +96,14 @@ class Inlet {
   /// Why nothing will ever arrive here again; empty while all is well. For long waits: may cost system calls.
   virtual std::string why_broken() { return {}; }
 
+  /// Longest sleep after which next() must be called again although no doorbell rang: for frames that are held back or
+  /// have to be sent again. Call between Doorbell::arm and sleep; what is owed to senders goes out with it.
+  virtual std::chrono::nanoseconds quiet_for() { return kForever; }
+
+  /// A destination of this port was given up, because it stopped answering: the sentence, once each. Its outlets say
+  /// that nobody listens.
+  virtual bool take_given_up(Error&) { return false; }
+
   virtual const PortGeometry& geometry() const = 0;
   /// Lanes that senders have claimed here so far.
   virtual std::uint64_t lanes_granted() const = 0;
@@ -116,6 +130,12 @@ class Outlet {
   virtual bool bye() = 0;
 };
 
+/// Something a transport counts, for statistics.
+struct NamedCount {
+  const char* name;  ///< of static duration
+  std::uint64_t value;
+};
+
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -130,6 +150,12 @@ class Transport {
   /// Errc::not_found when that port is not open (yet), peer_failed when the process is gone.
   virtual Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
                                                   std::span<const std::byte> hello, PortCounters& counters) = 0;
+
+  /// What it counts beyond the ports' counters, over all ports, also those closed since. Any thread.
+  virtual std::vector<NamedCount> counts() const { return {}; }
+
+  /// Counters of what all processes of the job share, as lines that begin with "ulfm: stats"; one rank prints them.
+  virtual std::string shared_statistics() { return {}; }
 };
 
 /// What a transport is, as data: tools, documentation, selection and the conformance tests are driven by it.
@@ -142,6 +168,7 @@ struct TransportDescriptor {
   double bandwidth_MBps;        ///< rough asymptotic bandwidth, for selection
   const char* config_rows;      ///< names of the rows it reads, blank-separated
   bool takes_options;           ///< "NAME,option=value" selects it too
+  bool links;                   ///< has links, switches and nodes, which a fault plan can take away
   /// "" when it can be used here, else the reason why not.
   std::string (*unavailable)();
   Result<std::unique_ptr<Transport>> (*make)(const Config& config);

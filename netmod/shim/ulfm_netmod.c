@@ -72,6 +72,7 @@ static int progress_seen;       /* completion count at the previous poll: see ho
 static int empty_polls;
 static uint64_t next_connector = 1;
 static int mid_message;         /* the last frame did not end its message */
+static int look_at_all;         /* a peer was given up: see look_at_closing() */
 
 /* Looks of a threaded wait while a message is on its way. The lock is given away after every turn and hard to win
  * back from threads that probe in a loop, so a long message would otherwise move a piece at each stroke of luck. */
@@ -677,15 +678,19 @@ static int handle_frame(const ulfm_nm_frame * frame)
 
 /* ---- progress ----------------------------------------------------------------------------------------------------- */
 
-/* Connections whose close waits for a process that has gone. Everything it wrote has been read before. */
+/* Connections whose close waits for a process that has gone. Everything it wrote has been read before. When a peer has
+ * been given up, any connection may be one to it, also those on which nothing waits here. */
 static int look_at_closing(void)
 {
     int mpi_errno = MPI_SUCCESS;
+    int all = look_at_all;
     MPIDI_VC_t *vc, *next;
+
+    look_at_all = 0;
     for (vc = open_head; vc; vc = next) {
         next = AREA(vc)->next_open;
         int closing = vc->state == MPIDI_VC_STATE_LOCAL_CLOSE || vc->state == MPIDI_VC_STATE_CLOSE_ACKED;
-        if (!closing && !AREA(vc)->waiting)
+        if (!closing && !AREA(vc)->waiting && !all)
             continue;
         if (!ulfm->listening(AREA(vc)->out)) {
             ulfm_nm_frame frame;
@@ -694,8 +699,9 @@ static int look_at_closing(void)
                 ulfm->release(nm, &frame);
                 MPIR_ERR_CHECK(mpi_errno);
             }
+            look_at_all = all;  /* there may be more of them */
             closing = vc->state == MPIDI_VC_STATE_LOCAL_CLOSE || vc->state == MPIDI_VC_STATE_CLOSE_ACKED;
-            if (closing || AREA(vc)->waiting)
+            if (closing || AREA(vc)->waiting || (all && AREA(vc)->open))
                 mpi_errno = fail_vc(vc);
             MPIR_ERR_CHECK(mpi_errno);
             break;              /* the list may have changed */
@@ -757,7 +763,9 @@ static int ulfm_poll(int in_blocking_poll)
         news = ulfm->idle(nm, how_to_idle(in_blocking_poll), waiting_head != NULL);
         if (news == ULFM_NM_ARRIVED)
             goto again;
-        if (unlikely(news == ULFM_NM_LOOK))
+        if (unlikely(news == ULFM_NM_GIVEN_UP))
+            look_at_all = 1;
+        if (unlikely(news == ULFM_NM_LOOK || news == ULFM_NM_GIVEN_UP))
             mpi_errno = look_at_closing();
         MPIR_ERR_CHECK(mpi_errno);
     }

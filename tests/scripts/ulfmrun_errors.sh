@@ -108,7 +108,9 @@ refused 2 '--transport needs' --transport= hostname
 ULFM_TRANSPORT=drect refused 2 'ULFM_TRANSPORT: there is no transport "drect"' -n 1 hostname
 refused 2 'transport direct has no topology' --transport direct --topology cube:3 -n 8 hostname
 refused 2 'has no topology' --topology=cube:3 -n 8 hostname
-refused 2 'transport direct has no links' --transport=direct --fault link:3 -n 8 hostname
+refused 2 'transport direct has no links' --transport=direct --fault 'link 2-3 down at 5s' -n 8 hostname
+refused 2 'column 6: needs a probability from 0 to 1, found "2"' --fault drop=2 -n 2 hostname
+accepted 0 '^ULFM_FAULT=drop=1e-3,seed=4$' --dry-run --fault drop=1e-3,seed=4 -n 2 hostname
 refused 2 'the nearest is --transport' --transprot direct -n 1 hostname
 refused 2 'the nearest is --stats' -stats -n 1 hostname
 refused 2 'takes no value' --stats=1 -n 1 hostname

@@ -56,7 +56,9 @@ ulfm::Result<Fabric> set_up_fabric(const Options& options) {
   if (ulfm::fabric::model_of_transport(transport) == nullptr || std::getenv("ULFM_FABRIC") != nullptr)
     return Fabric{};
   const char* topology = std::getenv("ULFM_TOPOLOGY");
-  auto host = ulfm::fabric::FabricHost::create({transport, topology != nullptr ? topology : "", 2});
+  const char* faults = std::getenv("ULFM_FAULT");
+  auto host = ulfm::fabric::FabricHost::create(
+      {transport, topology != nullptr ? topology : "", 2, faults != nullptr ? faults : ""});
   if (!host) return tl::unexpected(host.error());
   const auto nodes = static_cast<int>(host->arena().sizes().nodes);
   for (std::size_t i = 0; i < options.nodes.size(); ++i) {

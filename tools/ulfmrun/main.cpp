@@ -49,7 +49,7 @@ void check_settings(const CommandLine& line) {
   const std::string transport = line.transport.value_or(inherited.empty() ? "auto" : inherited);
   check_transport(transport, line.transport ? "--transport" : "ULFM_TRANSPORT");
   if (line.topology) check_emulated(transport, "--topology");
-  if (line.fault) check_emulated(transport, "--fault");
+  if (line.fault) check_fault(transport, *line.fault);
 }
 
 std::string joined(const std::string& first, const std::string& rest, char separator) {
@@ -81,7 +81,8 @@ void set_up_fabric(const CommandLine& line) {
   if (ulfm::fabric::model_of_transport(transport) == nullptr) return;
   if (line.elsewhere) fail(kUsage, transport + ": an emulated interconnect is on one host; name no others");
   auto host = ulfm::fabric::FabricHost::create({transport, line.topology.value_or(environment("ULFM_TOPOLOGY")),
-                                                static_cast<std::uint32_t>(line.processes)});
+                                                static_cast<std::uint32_t>(line.processes),
+                                                line.fault.value_or(environment("ULFM_FAULT"))});
   if (!host) fail(kUsage, host.error().what);
   if (auto ok = host->publish(); !ok) fail(kInstallation, ok.error().what);
   if (environment("ULFM_ENGINE") == "process")

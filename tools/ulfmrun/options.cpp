@@ -110,7 +110,7 @@ struct OwnOption {
 constexpr OwnOption kOwn[] = {
     {"--transport", "NAME[,OPTION=VALUE...]", "ULFM_TRANSPORT", "transport that carries the messages"},
     {"--topology", "SHAPE[:SIZES]", "ULFM_TOPOLOGY", "shape of an emulated interconnect"},
-    {"--fault", "LIST", "ULFM_FAULT", "faults to inject into an emulated interconnect"},
+    {"--fault", "LIST", "ULFM_FAULT", "faults to inject: drop=1e-3,corrupt=1e-4,...; see ulfm-fault(7)"},
     {"--stats", nullptr, "ULFM_STATS", "print counters on standard error when the job ends"},
     {"--trace", "FILE", "ULFM_TRACE", "record messages in FILE; not in this version"},
     {"--config", "FILE", "ULFM_CONFIG", "TOML file with settings"},

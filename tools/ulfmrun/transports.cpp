@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/fault_plan.hpp"
 #include "failure.hpp"
 #include "nearest.hpp"
 
@@ -52,6 +53,8 @@ std::string unavailable(const std::string& name) {
                    (near.empty() ? "" : "; the nearest is " + near) + "; there is: " + transport_list());
 }
 
+std::string shown(const std::string& name) { return name == "auto" ? "auto (direct on one host)" : name; }
+
 void check_settings(const std::string& spec, const std::string& origin) {
   for (std::size_t at = spec.find(','); at != std::string::npos;) {
     const std::size_t end = spec.find(',', at + 1);
@@ -83,11 +86,18 @@ void check_transport(const std::string& spec, const std::string& origin) {
 void check_emulated(const std::string& spec, const std::string& option) {
   const std::string name = name_of(spec);
   if (contains(kEmulated, name)) return;
-  const std::string lacks = option == "--topology" ? "no topology" : "no links or switches that could fail";
-  const std::string shown = name == "auto" ? "auto (direct on one host)" : name;
-  fail(kUsage, "transport " + shown + " has " + lacks + "; " + option +
+  fail(kUsage, "transport " + shown(name) + " has no topology; " + option +
                    " goes with an emulated interconnect, and this version has none: leave " + option +
                    " out");
+}
+
+void check_fault(const std::string& spec, const std::string& expression) {
+  const auto plan = ulfm::parse_fault_plan(expression);
+  if (!plan) fail(kUsage, "--fault: " + plan.error().what);
+  const std::string name = name_of(spec);
+  if (!plan->events.empty() && !contains(kEmulated, name))
+    fail(kUsage, "transport " + shown(name) + " has no links, switches and nodes that could fail at a moment; such "
+                     "faults go with an emulated interconnect, and this version has none: leave them out of --fault");
 }
 
 }  // namespace ulfmrun

@@ -9,8 +9,11 @@ namespace ulfmrun {
 /// kUsage.
 void check_transport(const std::string& spec, const std::string& origin);
 
-/// Checks that the transport is one that takes --topology or --fault. Fails with kUsage.
+/// Checks that the transport is one that takes --topology. Fails with kUsage.
 void check_emulated(const std::string& spec, const std::string& option);
+
+/// Checks the expression of --fault, and that the transport has what it takes away. Fails with kUsage.
+void check_fault(const std::string& spec, const std::string& expression);
 
 /// "auto, direct".
 std::string transport_list();

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <bit>
+#include <chrono>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -54,6 +55,10 @@ Arena::Layout::Layout(const ArenaSizes& s) {
   end = up_to(slots + std::size_t{s.all_slots()} * slot_bytes, kPage);
 }
 
+std::uint64_t monotonic_now() noexcept {
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
 Result<Arena> Arena::create(const ModelKind& kind, const ArenaSizes& sizes, const std::string& title) {
   if (!is_sane(sizes))
     return fail(Errc::too_large, title + ": more processes, frames or nodes than an arena holds (at most " +
@@ -69,6 +74,7 @@ Result<Arena> Arena::create(const ModelKind& kind, const ArenaSizes& sizes, cons
   header.version = kArenaVersion;
   header.token = random_token();
   header.sizes = sizes;
+  header.began = monotonic_now();
   std::snprintf(header.model, sizeof header.model, "%s", kind.name);
   std::snprintf(header.title, sizeof header.title, "%s", title.c_str());
   header.magic = kArenaMagic;

@@ -108,6 +108,7 @@ struct ArenaHeader {
   std::uint64_t token;
   ArenaSizes sizes;
   char title[128];  ///< for messages: "xswitch mesh:4x4"
+  std::uint64_t began;      ///< nanoseconds of the monotonic clock: scheduled faults count from here
   std::int32_t engine_pid;  ///< of the engine process; 0: whoever waits does the work
   std::uint64_t engine_started;
   std::uint32_t node_of[kMaxEndpoints];  ///< by rank
@@ -186,6 +187,9 @@ class Arena {
   ArenaSizes sizes_;
   Layout at_;
 };
+
+/// Nanoseconds of the clock that all processes of a host share.
+std::uint64_t monotonic_now() noexcept;
 
 /// The sizes keep every index within its bounds; what a process checks before it believes a header.
 bool is_sane(const ArenaSizes& sizes);

@@ -22,7 +22,7 @@ constexpr std::uint32_t kNobody = 0xffffffff;
 
 Engine::Engine(Arena arena, std::unique_ptr<Model> model)
     : arena_(std::move(arena)), model_(std::move(model)),
-      own_core_(WaitPolicy::for_processes(static_cast<int>(arena_.sizes().processes)).has_own_core()),
+      wait_(WaitPolicy::for_processes(static_cast<int>(arena_.sizes().processes))), own_core_(wait_.has_own_core()),
       process_(arena_.header().engine_pid != 0) {}
 
 Result<std::unique_ptr<Engine>> Engine::over(Result<Arena> arena) {
@@ -225,15 +225,35 @@ void Engine::wake_all() noexcept {
       if (arena_.endpoint(e).generation[port].load(std::memory_order_acquire) % 2 == 1) arena_.box(e, port).bell.ring();
 }
 
-void Engine::pass() {
-  Waiter waiter(WaitPolicy{});
+bool Engine::hold() {
+  Waiter waiter(wait_);
   std::uint32_t nobody = 0;
   while (!arena_.header().holder.compare_exchange_strong(nobody, self_ + 1, std::memory_order_acquire)) {
     nobody = 0;
-    if (waiter.step() && !why_broken().empty()) return;
+    if (!waiter.step()) continue;
+    if (!why_broken().empty()) return false;
+    yield_now();
   }
+  return true;
+}
+
+void Engine::let_go() {
   arena_.header().holder.exchange(0, std::memory_order_seq_cst);
   if (any_pending()) step();
+}
+
+void Engine::pass() {
+  if (hold()) let_go();
+}
+
+std::string Engine::statistics() {
+  if (!hold()) return "";
+  const ArenaHeader& h = arena_.header();
+  std::string text = "ulfm: stats " + std::string(h.title, strnlen(h.title, sizeof h.title)) + ": frames refused " +
+                     std::to_string(h.refused.load()) + " lost " + std::to_string(h.lost.load()) + "\n" +
+                     model_->statistics();
+  let_go();
+  return text;
 }
 
 std::string Engine::why_broken() {
@@ -257,6 +277,7 @@ std::string Engine::why_broken() {
 bool Engine::work() noexcept {
   ArenaHeader& h = arena_.header();
   std::array<Ending, 64> endings;
+  if (model_->due() != kNothingDue) model_->advance(monotonic_now() - h.began);
   for (int round = 0; round < kRounds; ++round) {
     take_sending_queues();
     const std::size_t ended = model_->run(kBudget, endings);

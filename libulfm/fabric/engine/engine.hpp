@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/solo_mutex.hpp"
+#include "base/wait.hpp"
 #include "fabric/engine/arena.hpp"
 
 namespace ulfm::fabric {
@@ -52,6 +53,9 @@ class Engine {
   /// Moves what there is to move, if the engine is free. False when another has it.
   bool step() noexcept;
 
+  /// Counters of the interconnect as lines of text, each beginning with "ulfm: stats".
+  std::string statistics();
+
   /// Waits until whoever has the engine has let go: what was changed before is seen by the next.
   void pass();
 
@@ -67,6 +71,8 @@ class Engine {
   Result<void> claim_endpoint(std::uint32_t process);
   bool may_reuse(std::uint32_t endpoint) const;
   bool any_pending() const noexcept;
+  bool hold();
+  void let_go();
   bool work() noexcept;
   void wake_all() noexcept;
   void take_sending_queues() noexcept;
@@ -85,6 +91,7 @@ class Engine {
   std::vector<std::uint32_t> on_their_way_;  // by sender: slots it has
   std::uint32_t next_slot_ = 0;
   std::atomic<std::uint32_t> patience_{0};
+  WaitPolicy wait_;
   bool own_core_ = false;
   bool process_ = false;  // a process of its own does the work
 };

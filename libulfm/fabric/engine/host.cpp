@@ -10,7 +10,8 @@ namespace ulfm::fabric {
 namespace {
 
 constexpr std::uint32_t kSlotsPerProcess = 64;
-constexpr std::uint32_t kSlotBytes = 8192;
+constexpr std::uint32_t kSlotBytes = 8192;    // and 4 frames of the network at least
+constexpr std::uint32_t kLeastSlotBytes = 1024;
 constexpr std::uint32_t kSpareProcesses = 64;  // for MPI_Comm_spawn
 
 ArenaSizes sizes_for(const FabricPlan& plan, const Topology& topology, std::uint32_t frame_bytes) {
@@ -19,7 +20,7 @@ ArenaSizes sizes_for(const FabricPlan& plan, const Topology& topology, std::uint
   sizes.nodes = topology.nodes();
   sizes.endpoints = std::min(plan.processes + kSpareProcesses, kMaxEndpoints);
   sizes.slots = kSlotsPerProcess;
-  sizes.slot_bytes = std::max(kSlotBytes, frame_bytes);
+  sizes.slot_bytes = std::max(frame_bytes, std::clamp(4 * frame_bytes, kLeastSlotBytes, kSlotBytes));
   sizes.frame_bytes = frame_bytes;
   // Each process may be connected with each, and with some of them twice for a moment.
   sizes.records = std::min<std::uint32_t>(sizes.endpoints * sizes.endpoints + 1024, 1u << 20);
@@ -48,16 +49,18 @@ Result<FabricHost> FabricHost::create(const FabricPlan& plan) {
   if (auto ok = check_processes(*topology, plan.processes); !ok) return fail(ok.error());
   auto frame_bytes = kind->frame_bytes(options);
   if (!frame_bytes) return fail(frame_bytes.error());
+  auto faults = parse_fault_plan(plan.faults);
+  if (!faults) return fail(faults.error());
   ArenaSizes sizes = sizes_for(plan, *topology, *frame_bytes);
-  const std::uint32_t frames = sizes.all_slots() * sizes.pieces();
-  auto model_bytes = kind->arena_bytes(*topology, options, frames);
+  const ModelPlan asked{*topology, options, sizes.all_slots() * sizes.pieces(), faults->events};
+  auto model_bytes = kind->arena_bytes(asked);
   if (!model_bytes) return fail(model_bytes.error());
   sizes.model_bytes = *model_bytes;
   auto arena = Arena::create(*kind, sizes, std::string(kind->name) + " " + shape);
   if (!arena) return fail(arena.error());
   for (std::uint32_t p = 0; p < plan.processes; ++p)
     arena->header().node_of[p] = node_of_process(*topology, p, plan.processes);
-  if (auto ok = kind->create(arena->model(), *topology, options, frames); !ok) return fail(ok.error());
+  if (auto ok = kind->create(arena->model(), asked); !ok) return fail(ok.error());
   return FabricHost(std::move(*arena));
 }
 

@@ -50,7 +50,7 @@ enum {
   ULFM_NM_IDLE_BLOCK = 3     /* nothing but this port can end the wait: may sleep */
 };
 
-enum { ULFM_NM_LOOK = 1, ULFM_NM_ARRIVED = 2 };
+enum { ULFM_NM_LOOK = 1, ULFM_NM_ARRIVED = 2, ULFM_NM_GIVEN_UP = 3 };
 
 typedef struct ulfm_nm_api {
   uint32_t abi;
@@ -89,7 +89,8 @@ typedef struct ulfm_nm_api {
   void (*set_cookie)(ulfm_nm *nm, uint32_t index, void *cookie);
 
   /* A turn without result. ULFM_NM_LOOK now and then, when it is time to look for closed and dead peers;
-   * ULFM_NM_ARRIVED when a frame came meanwhile; else 0. */
+   * ULFM_NM_ARRIVED when a frame came meanwhile; ULFM_NM_GIVEN_UP when a peer stopped answering, so that listening()
+   * is false for connections that seemed fine; else 0. */
   int (*idle)(ulfm_nm *nm, int how, int sends_waiting);
 } ulfm_nm_api;
 

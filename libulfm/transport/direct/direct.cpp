@@ -96,6 +96,7 @@ const TransportDescriptor direct_transport{
     .bandwidth_MBps = 10000,
     .config_rows = "SLOT DEPTH LANES LANE_CELLS LANE_BYTES LANE_AFTER FRAME PEERS",
     .takes_options = false,
+    .links = false,
     .unavailable = direct::why_unavailable,
     .make = direct::DirectTransport::make,
 };

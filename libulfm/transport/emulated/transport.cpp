@@ -39,6 +39,8 @@ class EmulatedTransport final : public Transport {
     return std::unique_ptr<Outlet>(std::move(*outlet));
   }
 
+  std::string shared_statistics() override { return engine_->statistics(); }
+
  private:
   std::unique_ptr<fabric::Engine> engine_;
   std::string card_;

@@ -17,6 +17,7 @@ const TransportDescriptor xswitch_transport{
     .bandwidth_MBps = 5000,
     .config_rows = "TOPOLOGY",
     .takes_options = true,
+    .links = true,
     .unavailable = [] { return std::string(); },
     .make = [](const Config&) { return emulated::make("xswitch"); },
 };

@@ -1,0 +1,151 @@
+// One port of a process under the protocol: its inlet, its connections, and what they owe each other.
+//
+// Acknowledgements go the other way than frames, and ports are open in both directions: who hears from a port answers
+// to that port, with the next frame that goes there or, when none does soon, with a frame of its own. So everything of a
+// port, outlets included, is one thing with one lock.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+#include "base/solo_mutex.hpp"
+#include "proto/reliable/incoming.hpp"
+#include "proto/reliable/sender.hpp"
+
+namespace ulfm::reliable {
+
+class ReliablePort;
+
+/// Another port that this one talks with, in either direction. Under the lock of the port.
+class Peer final : public AckSource {
+ public:
+  Peer(ReliablePort& port, std::string_view card_, std::uint16_t number_)
+      : card(card_), number(number_), port_(port) {}
+  bool due(Ack& ack) override;
+  void gone(const Ack& ack) override;
+
+  std::string card;
+  std::uint16_t number;
+  std::vector<Sender*> senders;
+  std::vector<Incoming*> incoming;
+  std::unique_ptr<Outlet> back;  ///< for answers, when no connection of ours goes there
+  bool unreachable = false;      ///< no way back: its port is closed or its process gone
+
+ private:
+  ReliablePort& port_;
+};
+
+/// What all ports of a process share.
+struct Common {
+  std::shared_ptr<Transport> under;
+  Settings settings;
+  Counters counters;
+  std::atomic<std::uint32_t> next_stream{1};
+};
+
+/// Any thread, unless said otherwise.
+class ReliablePort {
+ public:
+  ReliablePort(std::shared_ptr<Common> common, std::uint16_t number, std::unique_ptr<Inlet> inlet);
+
+  // ---- the inlet's side, one thread at a time; see Inlet ----
+  bool next(Frame& frame);
+  bool linger(std::uint32_t turns);
+  void release(const Frame& frame);
+  bool in_shared_room(const Frame& frame) const;
+  OriginInfo origin(std::uint32_t index);
+  void forget(std::uint32_t index);
+  bool anything();
+  Doorbell& doorbell() { return inlet_->doorbell(); }
+  std::int64_t find_dead();
+  std::int64_t take_broken();
+  std::string why_broken();
+  nanoseconds quiet_for();
+  bool take_given_up(Error& error);
+  const PortGeometry& geometry() const { return inlet_->geometry(); }
+  std::uint64_t lanes_granted();
+
+  // ---- the outlets' side; an outlet is used by one thread at a time ----
+  Result<Sender*> connect(std::string_view card, std::uint16_t to, std::span<const std::byte> hello,
+                          PortCounters& counters);
+  bool push(Sender& sender, Payload payload, std::span<const std::byte> header, Gather& data, std::size_t length);
+  bool bye(Sender& sender);
+  /// The outlet above is gone. What it sent goes on until it is acknowledged.
+  void leave(Sender& sender);
+  /// Runs `look(sender)` under the lock.
+  template <typename Look>
+  auto with(const Sender& sender, Look look) {
+    std::lock_guard lock(lock_);
+    return look(sender);
+  }
+
+  /// Looks after a port that nobody has polled since the last call: takes in, acknowledges, sends again.
+  void attend();
+  /// Waits, a bounded time, until everything sent has been acknowledged and nobody needs our answers any more; then
+  /// the port of the transport is closed.
+  void close();
+
+  // For Peer.
+  Ack ack_of(const Incoming& incoming) const noexcept { return incoming.ack(share_); }
+
+ private:
+  Settings const& settings() const noexcept { return common_->settings; }
+  Counters& counters() noexcept { return common_->counters; }
+
+  void absorb();
+  bool take_frame();
+  void take_in(const Frame& frame);
+  Incoming* meet(std::uint32_t origin);
+  void take_payload(const Frame& frame, const WireHeader& wire, Incoming& incoming);
+  void keep(Frame frame, const WireHeader& wire, Incoming& incoming);
+  void deliver(const Frame& frame, Incoming& incoming);
+  void give_back(const Frame& frame);
+  void hand_out(Frame& frame);
+
+  void idle();
+  void service(nanoseconds now);
+  nanoseconds service_senders(nanoseconds now);
+  nanoseconds service_incoming(nanoseconds now);
+  bool finish(Sender& sender);
+  void acknowledge(Incoming& incoming);
+  Outlet* way_back(Peer& peer);
+  bool send_ack(Outlet& outlet, const Ack& ack);
+  void pay_debts();
+
+  Peer& peer(std::string_view card, std::uint16_t number);
+  void drop_incoming(std::uint32_t origin);
+  void abandon(std::uint32_t origin);
+  bool is_shown(std::uint32_t origin) const noexcept;
+  void drop_sender(std::uint32_t stream);
+  void drop_peer_if_idle(Peer& peer);
+  void share_out();
+  bool all_settled() const noexcept;
+  bool answers_awaited() const noexcept;
+
+  std::shared_ptr<Common> common_;
+  std::uint16_t number_;
+  SoloMutex lock_;
+  std::unique_ptr<Inlet> inlet_;
+  PortCounters back_counters_;  // of ways back; ports above count their own connections
+
+  std::map<std::pair<std::string, std::uint16_t>, std::unique_ptr<Peer>, std::less<>> peers_;
+  std::unordered_map<std::uint32_t, std::unique_ptr<Sender>> senders_;  // by stream
+  std::vector<std::unique_ptr<Incoming>> incoming_;                     // by origin
+  std::uint32_t share_ = kMostWindow;                                   // frames granted to each sender
+  FrameQueue ready_;
+  CopyPool pool_;
+  std::deque<std::string> given_up_;
+  std::vector<std::uint32_t> broken_;
+
+  bool unsettled_ = false;          // something happened since the timers were looked at
+  nanoseconds deadline_ = kForever; // of the earliest timer
+  std::uint32_t since_idle_ = 0;    // frames taken in since
+  bool closing_ = false;
+  nanoseconds heard_at_{0};         // while closing: the last frame
+  std::atomic<std::uint32_t> polls_{0};
+  std::uint32_t polls_seen_ = 0;    // the attendant's
+};
+
+}  // namespace ulfm::reliable

@@ -1,0 +1,148 @@
+#include "proto/reliable/reliable.hpp"
+
+#include <signal.h>
+
+namespace ulfm::reliable {
+namespace {
+
+class ReliableInlet final : public Inlet {
+ public:
+  ReliableInlet(ReliableTransport& transport, std::uint16_t number, std::shared_ptr<ReliablePort> port)
+      : transport_(transport), number_(number), port_(std::move(port)) {}
+  ~ReliableInlet() override {
+    transport_.closing(number_);
+    port_->close();
+  }
+
+  bool next(Frame& frame) override { return port_->next(frame); }
+  bool linger(std::uint32_t turns) override { return port_->linger(turns); }
+  void release(const Frame& frame) override { port_->release(frame); }
+  bool in_shared_room(const Frame& frame) const override { return port_->in_shared_room(frame); }
+  OriginInfo origin(std::uint32_t index) const override { return port_->origin(index); }
+  void forget(std::uint32_t index) override { port_->forget(index); }
+  bool anything() override { return port_->anything(); }
+  Doorbell& doorbell() override { return port_->doorbell(); }
+  std::int64_t find_dead() override { return port_->find_dead(); }
+  std::int64_t take_broken() override { return port_->take_broken(); }
+  std::string why_broken() override { return port_->why_broken(); }
+  nanoseconds quiet_for() override { return port_->quiet_for(); }
+  bool take_given_up(Error& error) override { return port_->take_given_up(error); }
+  const PortGeometry& geometry() const override { return port_->geometry(); }
+  std::uint64_t lanes_granted() const override { return port_->lanes_granted(); }
+
+ private:
+  ReliableTransport& transport_;
+  std::uint16_t number_;
+  std::shared_ptr<ReliablePort> port_;
+};
+
+class ReliableOutlet final : public Outlet {
+ public:
+  ReliableOutlet(std::shared_ptr<ReliablePort> port, Sender& sender) : port_(std::move(port)), sender_(sender) {}
+  ~ReliableOutlet() override { port_->leave(sender_); }
+
+  bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) override {
+    return port_->push(sender_, kind == Kind::first ? Payload::first : Payload::more, header, data, length);
+  }
+  std::size_t max_frame(std::size_t header) const override {
+    return port_->with(sender_, [&](const Sender& s) { return s.max_frame(header); });
+  }
+  bool peer_listening() const override {
+    return port_->with(sender_, [](const Sender& s) {
+      return s.state() == Sender::State::open && s.under().peer_listening();
+    });
+  }
+  bool port_closed() const override {
+    return port_->with(sender_, [](const Sender& s) { return s.state() != Sender::State::open || s.under().port_closed(); });
+  }
+  pid_t peer_pid() const override {
+    return port_->with(sender_, [](const Sender& s) { return s.under().peer_pid(); });
+  }
+  bool bye() override { return port_->bye(sender_); }
+
+ private:
+  std::shared_ptr<ReliablePort> port_;
+  Sender& sender_;
+};
+
+}  // namespace
+
+ReliableTransport::ReliableTransport(std::unique_ptr<Transport> under, const Settings& settings)
+    : common_(std::make_shared<Common>()) {
+  common_->under = std::move(under);
+  common_->settings = settings;
+  common_->next_stream = settings.first_stream;
+  if (settings.attend_every.count() == 0) return;
+  // Signals are for the program's own threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  attendant_ = std::thread([this] { attend(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+ReliableTransport::~ReliableTransport() {
+  {
+    std::lock_guard lock(ports_lock_);
+    stop_ = true;
+  }
+  stop_changed_.notify_all();
+  if (attendant_.joinable()) attendant_.join();
+}
+
+Result<std::unique_ptr<Inlet>> ReliableTransport::open(std::uint16_t number, const PortGeometry& geometry) {
+  auto inlet = common_->under->open(number, geometry);
+  if (!inlet) return inlet;
+  auto port = std::make_shared<ReliablePort>(common_, number, std::move(*inlet));
+  {
+    std::lock_guard lock(ports_lock_);
+    ports_[number] = port;
+  }
+  return std::unique_ptr<Inlet>(new ReliableInlet(*this, number, std::move(port)));
+}
+
+Result<std::unique_ptr<Outlet>> ReliableTransport::connect(std::string_view card, std::uint16_t to, std::uint16_t from,
+                                                           std::span<const std::byte> hello, PortCounters& counters) {
+  std::shared_ptr<ReliablePort> port;
+  if (from < kPortsPerProcess) {
+    std::lock_guard lock(ports_lock_);
+    port = ports_[from];
+  }
+  if (!port)
+    return fail(Errc::invalid, "port " + std::to_string(from) +
+                                   " is not open here: a sender needs a port to which its acknowledgements can come");
+  auto sender = port->connect(card, to, hello, counters);
+  if (!sender) return fail(sender.error());
+  return std::unique_ptr<Outlet>(new ReliableOutlet(std::move(port), **sender));
+}
+
+void ReliableTransport::closing(std::uint16_t number) {
+  std::lock_guard lock(ports_lock_);
+  ports_[number].reset();
+}
+
+// Programs compute for long times between two looks at their ports, and peers must not take that for a dead network.
+void ReliableTransport::attend() {
+  std::unique_lock lock(ports_lock_);
+  while (!stop_changed_.wait_for(lock, common_->settings.attend_every, [this] { return stop_; }))
+    for (const auto& port : ports_)
+      if (port) port->attend();
+}
+
+std::string ReliableTransport::shared_statistics() { return common_->under->shared_statistics(); }
+
+std::vector<NamedCount> ReliableTransport::counts() const {
+  const Counters& c = common_->counters;
+  std::vector<NamedCount> all = common_->under->counts();
+  all.insert(all.end(), {{"frames sent", c.sent.load()},
+                         {"delivered", c.delivered.load()},
+                         {"retransmitted", c.resent.load()},
+                         {"acknowledgements", c.acks.load()},
+                         {"duplicates dropped", c.duplicates.load()},
+                         {"corrupted dropped", c.corrupted.load()},
+                         {"kept out of order", c.kept.load()},
+                         {"given up", c.given_up.load()}});
+  return all;
+}
+
+}  // namespace ulfm::reliable

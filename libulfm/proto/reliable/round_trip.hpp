@@ -1,0 +1,41 @@
+// How long to wait for an acknowledgement: RFC 6298, with bounds for networks of microseconds and busy processes.
+#pragma once
+
+#include <algorithm>
+
+#include "proto/reliable/settings.hpp"
+
+namespace ulfm::reliable {
+
+class RoundTrip {
+ public:
+  explicit RoundTrip(const Settings& settings)
+      : least_(settings.least_timeout), most_(settings.most_timeout), timeout_(settings.first_timeout) {}
+
+  /// A measured round trip. Only of frames sent once (Karn): of others nobody knows which one was answered.
+  void sample(nanoseconds rtt) noexcept {
+    if (!measured_) {
+      smoothed_ = rtt;
+      variation_ = rtt / 2;
+      measured_ = true;
+    } else {
+      const nanoseconds off = rtt > smoothed_ ? rtt - smoothed_ : smoothed_ - rtt;
+      variation_ = (3 * variation_ + off) / 4;
+      smoothed_ = (7 * smoothed_ + rtt) / 8;
+    }
+    timeout_ = std::clamp(smoothed_ + 4 * variation_, least_, most_);
+  }
+
+  /// After that many time-outs in a row.
+  nanoseconds timeout(unsigned expired = 0) const noexcept {
+    return std::min(timeout_ * (1 << std::min(expired, 10u)), std::max(most_, timeout_));
+  }
+  nanoseconds smoothed() const noexcept { return smoothed_; }
+
+ private:
+  nanoseconds least_, most_, timeout_;
+  nanoseconds smoothed_{0}, variation_{0};
+  bool measured_ = false;
+};
+
+}  // namespace ulfm::reliable

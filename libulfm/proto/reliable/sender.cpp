@@ -1,0 +1,245 @@
+#include "proto/reliable/sender.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/crc32c.hpp"
+
+namespace ulfm::reliable {
+namespace {
+
+constexpr std::uint32_t kLaterOnes = 3;     // that have arrived, and a frame before them counts as lost (RFC 5681)
+constexpr std::uint32_t kAgainAtOnce = 8;   // frames sent again by one time-out
+
+// Frames whose own header fits beside ours carry it there.
+constexpr bool fits_beside(std::size_t header) { return kWireMost + header <= kHeaderLimit; }
+
+std::string seconds_text(nanoseconds time) {
+  const auto tenths = std::chrono::duration_cast<std::chrono::milliseconds>(time).count() / 100;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
+}
+
+}  // namespace
+
+Sender::Sender(std::unique_ptr<Outlet> under, std::uint32_t stream, std::uint16_t to, const Settings& settings,
+               Counters& counters, AckSource& acks)
+    : under_(std::move(under)), stream_(stream), to_(to), settings_(settings), counters_(counters), acks_(acks),
+      round_trip_(settings), ring_(settings.most_bytes), allowed_(std::min(kFirstCredit, settings.window)) {}
+
+std::size_t Sender::max_frame(std::size_t header) const {
+  const std::size_t most = fits_beside(header) ? under_->max_frame(kWireMost + header)
+                                               : under_->max_frame(kWireMost) - header;
+  return std::min(most, settings_.most_bytes / 2 - kHeaderLimit);
+}
+
+bool Sender::has_room() const noexcept {
+  return next_ - oldest_ < settings_.window && before(next_, allowed_);
+}
+
+bool Sender::push(Payload payload, std::span<const std::byte> header, Gather& data, std::size_t length) {
+  if (state_ != State::open) return false;
+  if (!has_room()) {
+    blocked_ = true;
+    return false;
+  }
+  if (length > kLeastFrame && length > max_frame(header.size())) return false;  // cut for more room than there is now
+  std::byte* bytes = ring_.take(header.size() + length);
+  if (bytes == nullptr) return false;
+  const Gather untouched = data;
+  copy_bytes(bytes, header.data(), header.size());
+  if (length != 0) data.copy(bytes + header.size(), length);
+  Record& fresh = record(next_);
+  fresh = {bytes, static_cast<std::uint32_t>(length), crc32c(bytes, header.size() + length),
+           static_cast<std::uint8_t>(header.size()), payload};
+  if (!transmit(fresh, next_)) {
+    ring_.undo(bytes);
+    data = untouched;
+    return false;
+  }
+  ++next_;
+  count(counters_.sent);
+  return true;
+}
+
+bool Sender::transmit(const Record& r, std::uint32_t number) {
+  WireHeader wire;
+  wire.payload = r.payload;
+  wire.stream = stream_;
+  wire.number = number;
+  wire.header = r.header;
+  wire.header_in_data = !fits_beside(r.header);
+  wire.probe = number - oldest_ + 1 >= settings_.window;  // nothing can follow before an answer
+  return emit(wire, r.body, {r.bytes, std::size_t{r.header} + r.length});
+}
+
+// Puts our header in front, with an acknowledgement for the other direction if one is due. `bytes` is the frame's own
+// header and data.
+bool Sender::emit(WireHeader& wire, std::uint32_t body, std::span<const std::byte> bytes) {
+  wire.has_ack = acks_.due(wire.ack);
+  std::byte header[kHeaderLimit];
+  encode(wire, body, header);
+  std::size_t size = wire.size();
+  if (!wire.header_in_data) {
+    copy_bytes(header + size, bytes.data(), wire.header);
+    size += wire.header;
+    bytes = bytes.subspan(wire.header);
+  }
+  const iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  Gather data(std::span(&piece, 1));
+  if (!under_->push(Kind::first, std::span(header, size), data, bytes.size())) return false;
+  if (wire.has_ack) acks_.gone(wire.ack);
+  return true;
+}
+
+bool Sender::send_bare(bool probe) {
+  WireHeader wire;
+  wire.stream = stream_;
+  wire.number = next_;
+  wire.probe = probe;
+  return emit(wire, 0, {});
+}
+
+// ---- acknowledgements -----------------------------------------------------------------------------------------------
+
+bool Sender::take(const Ack& ack) {
+  if (state_ != State::open || before(ack.next, oldest_) || before(next_, ack.next)) return false;
+  const bool progress = ack.next != oldest_;
+  if (timed_at_.count() != 0 && before(timed_, ack.next)) {
+    round_trip_.sample(settings_.clock->now() - timed_at_);
+    timed_at_ = nanoseconds(0);
+  }
+  for (; oldest_ != ack.next; ++oldest_) {
+    const Record& r = record(oldest_);
+    ring_.give_back(r.bytes + r.header + r.length);
+  }
+  const std::uint32_t allowed = ack.next + ack.credit;
+  const bool more = before(allowed_, allowed);
+  if (more) allowed_ = allowed;
+  if (ack.held != 0) mark(ack);
+  if (progress || more) {
+    blocked_ = false;  // whoever still finds no room says so again
+    expired_ = 0;
+    timer_ = waiting_since_ = nanoseconds(0);
+  } else if (oldest_ == next_) {
+    waiting_since_ = nanoseconds(0);  // no room yet, but somebody is there
+  }
+  return progress || more;
+}
+
+// Notes what has arrived out of order, and sends again at once what that shows to be lost.
+void Sender::mark(const Ack& ack) {
+  std::uint32_t above = static_cast<std::uint32_t>(std::popcount(ack.held));
+  if (!record(oldest_).again && above >= kLaterOnes) resend(oldest_);
+  for (std::uint32_t i = 0; above != 0; ++i) {
+    const std::uint32_t number = ack.next + 1 + i;
+    if (!before(number, next_)) return;
+    Record& r = record(number);
+    if (ack.held >> i & 1) {
+      r.there = true;
+      --above;
+    } else if (!r.there && !r.again && above >= kLaterOnes) {
+      resend(number);
+    }
+  }
+}
+
+// ---- time -----------------------------------------------------------------------------------------------------------
+
+nanoseconds Sender::service(nanoseconds now) {
+  if (!wants_service()) return kForever;
+  if (timer_.count() == 0) timer_ = now + round_trip_.timeout(expired_);
+  if (waiting_since_.count() == 0) waiting_since_ = now;
+  if (timed_at_.count() == 0 && oldest_ != next_ && !record(next_ - 1).again) {
+    timed_ = next_ - 1;
+    timed_at_ = now;
+  }
+  if (now >= timer_) expire(now);
+  return state_ == State::open ? std::min(timer_, waiting_since_ + settings_.give_up) : kForever;
+}
+
+void Sender::expire(nanoseconds now) {
+  // What a port that has been closed did not acknowledge it did not want, or its last word was lost.
+  if (under_->port_closed() || (expired_ >= 1 && !under_->peer_listening())) return close();
+  if (now - waiting_since_ >= settings_.give_up) return give_up(now - waiting_since_);
+  std::uint32_t again = 0;
+  for (std::uint32_t n = oldest_; n != next_ && again < kAgainAtOnce; ++n) {
+    if (record(n).there) continue;
+    record(n).again = false;
+    resend(n);
+    ++again;
+  }
+  if (oldest_ == next_) send_bare(true);  // it is credit that we wait for: ask
+  ++expired_;
+  timer_ = now + round_trip_.timeout(expired_);
+}
+
+void Sender::resend(std::uint32_t number) {
+  Record& r = record(number);
+  if (r.again) return;
+  // Its answer could be that to the first time: no measurement.
+  if (timed_at_.count() != 0 && !before(timed_, number)) timed_at_ = nanoseconds(0);
+  const std::size_t header = fits_beside(r.header) ? kWireMost + r.header : kWireMost;
+  const std::size_t length = r.length + (fits_beside(r.header) ? 0 : r.header);
+  const bool fits = length <= kLeastFrame || length <= under_->max_frame(header);
+  if (fits ? transmit(r, number) : transmit_parts(r, number)) {
+    r.again = true;
+    count(counters_.resent);
+  }
+}
+
+// The transport carries less in a frame than when this one was cut: it goes in pieces. Only the oldest does; the others
+// wait until they are, so that the receiver need keep no pieces.
+bool Sender::transmit_parts(const Record& r, std::uint32_t number) {
+  if (number != oldest_) return false;
+  WireHeader wire;
+  wire.payload = r.payload;
+  wire.stream = stream_;
+  wire.number = number;
+  wire.part = true;
+  std::size_t offset = 0;
+  do {
+    const std::size_t header = offset == 0 ? r.header : 0;
+    const std::size_t room = max_frame(header);
+    const std::size_t length = std::min<std::size_t>(room, r.length - offset);
+    wire.offset = static_cast<std::uint32_t>(offset);
+    wire.header = static_cast<std::uint8_t>(header);
+    wire.header_in_data = !fits_beside(header);
+    wire.last = offset + length == r.length;
+    if (offset != 0) wire.payload = Payload::more;
+    const std::byte* from = offset == 0 ? r.bytes : r.bytes + r.header + offset;
+    if (!emit(wire, crc32c(from, header + length), {from, header + length})) return offset != 0;
+    offset += length;
+  } while (offset < r.length);
+  return true;
+}
+
+// ---- the end --------------------------------------------------------------------------------------------------------
+
+void Sender::close() {
+  state_ = State::closed;
+  drop_records();
+}
+
+void Sender::give_up(nanoseconds silent) {
+  std::size_t bytes = 0;
+  for (std::uint32_t n = oldest_; n != next_; ++n) bytes += record(n).length;
+  sentence_ = "process " + std::to_string(under_->peer_pid()) + ", port " + std::to_string(to_) +
+              ", has acknowledged nothing for " + seconds_text(silent) + " and is given up: " +
+              std::to_string(unacknowledged()) + " frames with " + std::to_string(bytes) +
+              " bytes of data to it are lost; ULFM_GIVE_UP sets the time";
+  state_ = State::given_up;
+  count(counters_.given_up);
+  drop_records();
+}
+
+void Sender::drop_records() {
+  for (; oldest_ != next_; ++oldest_) {
+    const Record& r = record(oldest_);
+    ring_.give_back(r.bytes + r.header + r.length);
+  }
+  blocked_ = false;
+}
+
+std::string Sender::take_sentence() { return std::exchange(sentence_, {}); }
+
+}  // namespace ulfm::reliable

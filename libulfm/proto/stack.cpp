@@ -1,0 +1,58 @@
+#include "proto/stack.hpp"
+
+#include <algorithm>
+
+#include "job/liveness.hpp"
+#include "proto/reliable/reliable.hpp"
+#include "transport/fault/fault.hpp"
+
+namespace ulfm {
+namespace {
+
+reliable::Settings settings_from(const Config& config) {
+  reliable::Settings settings;
+  settings.window = static_cast<std::uint32_t>(config.number("WINDOW"));
+  settings.give_up = std::chrono::milliseconds(config.number("GIVE_UP"));
+  // Two frames and their headers, or a long one would find no room beside another.
+  settings.most_bytes = std::max(settings.most_bytes, static_cast<std::size_t>(config.number("FRAME")) * 2 + 1024);
+  // Streams of a process that had this port before must not be taken for ours.
+  settings.first_stream = static_cast<std::uint32_t>(random_token());
+  return settings;
+}
+
+}  // namespace
+
+Result<TransportStack> make_stack(const Config& config, const TransportDescriptor& descriptor, int rank) {
+  auto plan = parse_fault_plan(config.text("FAULT"));
+  if (!plan) return fail(std::move(plan.error()).within("ULFM_FAULT"));
+  if (!plan->events.empty() && !descriptor.links)
+    return fail(Errc::invalid, std::string("ULFM_FAULT: transport ") + descriptor.name +
+                                   " has no links, switches and nodes that could fail; leave the scheduled events out, "
+                                   "or choose an emulated interconnect");
+  auto transport = descriptor.make(config);
+  if (!transport) return fail(std::move(transport.error()).within(descriptor.name));
+  TransportStack stack{std::move(*transport), descriptor.name, descriptor.reliable, descriptor.ordered};
+  if (plan->has_rates()) {
+    stack.transport = std::make_unique<FaultTransport>(std::move(stack.transport), *plan, rank);
+    stack.name += "+faults";
+    stack.reliable = stack.ordered = false;
+  }
+  const bool always = config.text("PROTOCOL") == "always";
+  if (always || !stack.reliable || !stack.ordered || !plan->events.empty()) {
+    stack.transport = std::make_unique<reliable::ReliableTransport>(std::move(stack.transport), settings_from(config));
+    stack.name += "+protocol";
+    stack.reliable = stack.ordered = true;
+  }
+  return stack;
+}
+
+std::string stack_statistics_text(const std::string& who, const Transport& transport) {
+  const std::vector<NamedCount> counts = transport.counts();
+  if (counts.empty()) return "";
+  std::string text = "ulfm: stats " + who + " network:";
+  for (const NamedCount& count : counts)
+    text += std::string(&count == counts.data() ? " " : ", ") + count.name + " " + std::to_string(count.value);
+  return text + "\n";
+}
+
+}  // namespace ulfm

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <deque>
+#include <optional>
+
+#include "base/clock.hpp"
+#include "base/solo_mutex.hpp"
+#include "transport/contract.hpp"
+#include "transport/fault/fate.hpp"
+#include "transport/fault/fault.hpp"
+
+namespace ulfm::fault {
+
+class FaultOutlet;
+
+/// The outlets of one port, which its inlet moves along. An outlet and the inlet may be used by different threads, so
+/// one lock covers them all.
+class PortOutlets {
+ public:
+  explicit PortOutlets(Clock& clock) : clock_(clock) {}
+  void add(FaultOutlet& outlet);
+  void remove(FaultOutlet& outlet);
+  /// Sends the held frames whose time has come.
+  void pump();
+  /// Until the next held frame is due; kForever when none is held.
+  std::chrono::nanoseconds quiet_for();
+
+  SoloMutex& lock() noexcept { return lock_; }
+  Clock& clock() noexcept { return clock_; }
+  /// Frames held by all of them, under the lock: with none an idle turn costs one look.
+  std::atomic<std::uint32_t> held{0};
+
+ private:
+  Clock& clock_;
+  SoloMutex lock_;
+  std::vector<FaultOutlet*> outlets_;
+};
+
+class FaultOutlet final : public Outlet {
+ public:
+  FaultOutlet(std::unique_ptr<Outlet> under, const FateSource& fates, const FaultPlan& plan,
+              std::shared_ptr<FaultCounters> counters, std::shared_ptr<PortOutlets> port);
+  ~FaultOutlet() override;
+
+  bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) override;
+  std::size_t max_frame(std::size_t header) const override { return under_->max_frame(header); }
+  bool peer_listening() const override { return under_->peer_listening(); }
+  bool port_closed() const override { return under_->port_closed(); }
+  pid_t peer_pid() const override { return under_->peer_pid(); }
+  bool bye() override;
+
+  // For PortOutlets, under its lock.
+  void send_due(std::chrono::nanoseconds now);
+  std::chrono::nanoseconds earliest() const noexcept;
+
+ private:
+  struct Held {
+    Kind kind;
+    std::vector<std::byte> bytes;  ///< header, then data
+    std::size_t header = 0;
+    std::uint32_t behind = 0;      ///< frames still to go first; 0 when only time counts
+    std::chrono::nanoseconds due{0};
+    std::size_t length() const noexcept { return bytes.size() - header; }
+  };
+  bool treat(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
+  bool forward(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
+  bool forward(const Held& frame);
+  bool fits(const Held& frame) const;
+  std::deque<Held>::iterator lose(std::deque<Held>::iterator frame);
+  void let_go();
+  Held copy(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
+  void damage(Held& frame);
+  void hold(Held frame);
+  void let_one_pass();
+
+  std::unique_ptr<Outlet> under_;
+  FateSource fates_;
+  std::optional<Fate> fate_;  // of the frame that found no room
+  std::chrono::nanoseconds delay_by_;
+  std::shared_ptr<FaultCounters> counters_;
+  std::shared_ptr<PortOutlets> port_;
+  std::deque<Held> held_;
+};
+
+}  // namespace ulfm::fault

@@ -255,10 +255,17 @@ TEST_CASE("equally short ways take turns", "[topology]") {
   for (std::uint32_t s = 0; s < 2; ++s)
     for (std::uint32_t p = 4; p < 8; ++p) attach_node(t, {s, p});
   const auto routes = compute_routes(t).value();
-  std::vector<int> used(4, 0);
-  for (std::uint32_t from = 0; from < 4; ++from)
+  for (std::uint32_t from = 0; from < 4; ++from) {
+    std::vector<int> used(4, 0);
     for (std::uint32_t to = 4; to < 8; ++to) ++used[routes.between(from, to)[0]];
-  CHECK(used == std::vector<int>{4, 4, 4, 4});
+    CHECK(used == std::vector<int>{1, 1, 1, 1});
+  }
+  // And different nodes begin with different links.
+  for (std::uint32_t to = 4; to < 8; ++to) {
+    std::vector<int> used(4, 0);
+    for (std::uint32_t from = 0; from < 4; ++from) ++used[routes.between(from, to)[0]];
+    CHECK(used == std::vector<int>{1, 1, 1, 1});
+  }
 }
 
 TEST_CASE("the load of a torus is what the manual says, and no channel idles", "[topology]") {

@@ -173,7 +173,7 @@ TEST_CASE("a file is found by its path, and one that is not there is an error", 
   const auto t = read_topology(path);
   std::ofstream(path, std::ios::app) << "nodse = 1\n";
   const auto wrong = read_topology(path);
-  std::ofstream(path) << std::string((1 << 20) + 1, '\n');
+  std::ofstream(path) << std::string((4 << 20) + 1, '\n');
   const auto large = read_topology(path);
   close(fd);
   unlink(path);

@@ -90,7 +90,7 @@ std::vector<std::uint32_t> ports_with(const Topology& t, std::uint32_t s, LinkEn
 /// Leaves side by side, every other switch over the middle of its children. Numbers rise level by level, so
 /// that children come after their parents.
 Layout tree(const Topology& t) {
-  constexpr double kLeaf = 4 * kSlot + 28, kLevel = 150, kMargin = 40;
+  constexpr double kLeaf = 4 * kSlot + 30, kLevel = 150, kMargin = 40;
   Layout l = prepared(t, 96, 46);
   std::uint32_t leaves = 0, levels = 1;
   for (std::uint32_t s = t.switches - 1; s != 0; s = t.end({s, 0}).index) ++levels;
@@ -112,7 +112,7 @@ Layout tree(const Topology& t) {
     put_below(t, l, s, below);
     if (s != 0) l.ports[channel(t, {s, 0})] = {l.switches[s].x, l.switches[s].y - l.switch_height / 2};
   }
-  choose_bends(t, l, Bend::falling, Bend::falling);
+  choose_bends(t, l, Bend::falling, Bend::hanging);
   l.width = 2 * kMargin + kLeaf * leaves;
   l.height = 2 * kMargin + kLevel * (levels - 1) + 170;
   return l;
@@ -130,7 +130,7 @@ Layout chain(const Topology& t) {
     if (s != 0) l.ports[channel(t, {s, 0})] = {l.switches[s].x - half, 70};
     if (s + 1 != t.switches) l.ports[channel(t, {s, 1})] = {l.switches[s].x + half, 70};
   }
-  choose_bends(t, l, Bend::straight, Bend::falling);
+  choose_bends(t, l, Bend::straight, Bend::hanging);
   l.width = 2 * kMargin + kStep * (t.switches - 1);
   l.height = 230;
   return l;

@@ -12,7 +12,7 @@ struct Point {
 };
 
 /// How a link runs from port to port.
-enum class Bend : std::uint8_t { none, straight, falling, over_row, beside_column };
+enum class Bend : std::uint8_t { none, straight, falling, hanging, over_row, beside_column };
 
 struct Layout {
   double width = 0, height = 0;

@@ -113,21 +113,28 @@ class Drawing {
                          from.x, from.y, curve(bend, from, to), port_name(t_, p), end_name(t_, p));
   }
 
+  static std::string cubic(Point a, Point b, Point to) {
+    return fmt::format("C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f} ", a.x, a.y, b.x, b.y, to.x, to.y);
+  }
+
+  static std::string line(Point to) { return fmt::format("L{:.1f} {:.1f} ", to.x, to.y); }
+
   static std::string curve(Bend bend, Point from, Point to) {
-    const auto cubic = [&](Point a, Point b) {
-      return fmt::format("C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}", a.x, a.y, b.x, b.y, to.x, to.y);
-    };
+    constexpr double kAway = 52, kOut = 46;  // of links that close a ring
+    const double middle = (from.y + to.y) / 2;
     switch (bend) {
       case Bend::over_row:
-        return cubic({from.x + 80, from.y - 76}, {to.x - 80, to.y - 76});
+        return cubic({from.x + kOut, from.y}, {from.x + kOut, from.y - kAway}, {from.x, from.y - kAway}) +
+               line({to.x, to.y - kAway}) + cubic({to.x - kOut, to.y - kAway}, {to.x - kOut, to.y}, to);
       case Bend::beside_column:
-        return cubic({from.x - 76, from.y + 80}, {to.x - 76, to.y - 80});
-      case Bend::falling: {
-        const double middle = (from.y + to.y) / 2;
-        return cubic({from.x, middle}, {to.x, middle});
-      }
+        return cubic({from.x, from.y + kOut}, {from.x - kAway, from.y + kOut}, {from.x - kAway, from.y}) +
+               line({to.x - kAway, to.y}) + cubic({to.x - kAway, to.y - kOut}, {to.x, to.y - kOut}, to);
+      case Bend::falling:
+        return cubic({from.x, middle}, {to.x, middle}, to);
+      case Bend::hanging:  // upright before it passes between the nodes of the upper row
+        return cubic({from.x, from.y + 22}, {to.x, from.y + 12}, {to.x, from.y + 36}) + line(to);
       default:
-        return fmt::format("L{:.1f} {:.1f}", to.x, to.y);
+        return line(to);
     }
   }
 

@@ -69,8 +69,12 @@ class Grid {
     const std::uint32_t first = r * t_.columns, last = first + t_.columns - 1;
     std::string line = closes(first, kWest) ? fmt::format("  {} ", mark(first, kWest, '~')) : "    ";
     for (std::uint32_t s = first; s <= last; ++s) {
-      line += fmt::format("{:<{}}", fmt::format("s{}{}n{}", s, mark(s, kGridNode, ' '), s), cell_);
-      if (s < last) line += fmt::format(" -{} ", mark(s, kEast, '-'));
+      const std::string here = fmt::format("s{}{}n{}", s, mark(s, kGridNode, ' '), s);
+      line += here;
+      if (s < last)
+        line += fmt::format(" {:->{}} ", mark(s, kEast, '-'), cell_ + 2 - here.size());
+      else
+        line.append(cell_ - here.size(), ' ');
     }
     if (closes(last, kEast)) line += fmt::format(" {}", mark(last, kEast, '~'));
     line.erase(line.find_last_not_of(' ') + 1);

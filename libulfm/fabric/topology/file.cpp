@@ -123,7 +123,7 @@ class Reader {
     if (list != nullptr && !list->is_array_of_tables())
       return refuse(list->source().begin, "switch needs tables, each with a header [[switch]]");
     const auto count = number("switches", 1, kMaxSwitches, 0);
-    if (!count) return fail(std::move(count.error()));
+    if (!count) return fail(count.error());
     const std::size_t switches = list != nullptr ? list->as_array()->size() : *count;
     if (switches == 0)
       return refuse({1, 1}, "a topology needs switches: switches = 4, or a [[switch]] with a name for each");
@@ -250,7 +250,7 @@ class Reader {
 
   Result<void> read_placement() {
     const auto each = number("processes_per_node", 1, 65536, 0);
-    if (!each) return fail(std::move(each.error()));
+    if (!each) return fail(each.error());
     topology_.processes_per_node = *each;
     const toml::node* list = table_.get("placement");
     if (list == nullptr) return {};

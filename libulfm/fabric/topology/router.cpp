@@ -166,7 +166,7 @@ void Router::back_from(std::uint32_t to, Route& out) {
     SwitchPort channel;
     Phase phase;
   };
-  std::array<Step, 4 * kThSwitchPorts> steps;
+  std::array<Step, 2 * std::size_t{kThSwitchPorts}> steps;
   std::uint32_t at = topology_.attachment[to].at;
   bool any_phase = true;  // the end may be reached in either
   Phase phase = kRising;

@@ -17,8 +17,9 @@ namespace ulfm::fabric {
 /// search from the one that is nearest to all others; a way goes up, towards lower ranks, for as long as it
 /// likes, then only down. A cycle of channels would have a turn from down to up.
 ///
-/// Why a torus is not left to up*/down*: ways are equally long on average, but all routes of 8x8 put 259 on the busiest
-/// channel instead of 104. Without its closing links, as a mesh, ways are longer: 6.33 switches instead of 5.57.
+/// Why a torus is not left to up*/down*: ways are equally long on average, but all routes of 8x8 put 259 on
+/// the busiest channel instead of 104. Without its closing links, as a mesh, ways are longer: 6.33 switches
+/// instead of 5.57.
 class Router {
  public:
   Router(const Topology& topology, const DeadPorts& dead);

@@ -10,8 +10,8 @@
 namespace ulfm::fabric {
 namespace {
 
-constexpr std::size_t kMaxFile =
-    1 << 20;  // bytes; a file of 4096 switches with every port in use has half of that
+// Bytes; 4096 switches with long names and every port in use take one mebibyte.
+constexpr std::size_t kMaxFile = 4 << 20;
 
 /// The switch with that name; `topology.switches` when there is none.
 std::uint32_t switch_of(const Topology& topology, std::string_view name) {
@@ -46,7 +46,7 @@ Result<std::string> read_whole(const std::string& path) {
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (in.bad()) return fail(Errc::not_found, "topology file " + path + ": cannot be read");
   text.resize(static_cast<std::size_t>(in.gcount()));
-  if (text.size() > kMaxFile) return fail(Errc::too_large, "topology file " + path + ": has more than 1 MiB");
+  if (text.size() > kMaxFile) return fail(Errc::too_large, "topology file " + path + ": has more than 4 MiB");
   return text;
 }
 

@@ -55,7 +55,7 @@ enum GridPort : std::uint8_t { kNorth, kEast, kSouth, kWest, kGridNode };
 
 struct Topology {
   std::string name;                     ///< as given: "mesh:4x4"; a file's own name or its path
-  std::uint32_t ports = kXSwitchPorts;  ///< per switch: 5 (X-Switch) or 8 (TH-Switch)
+  std::uint32_t ports = kXSwitchPorts;  ///< per switch, 2 to 8: 5 is an X-Switch, 8 a TH-Switch
   std::uint32_t switches = 0;
   std::vector<LinkEnd> ends;             ///< switches * ports, by switch and port
   std::vector<SwitchPort> attachment;    ///< by node: where it hangs

@@ -51,6 +51,7 @@ struct Header {
   alignas(64) std::uint32_t ended_first, ended_last, ended;  ///< frames to hand out, a list
   std::uint32_t alone;                                       ///< the only frame inside, not begun; kNone
   std::uint32_t dead_links;
+  std::uint32_t damaged;  ///< an event came again and again: somebody wrote into the arena
 };
 
 /// A queue of units with whoever empties it: the FIFO of an input port with the output that serves it, the

@@ -13,6 +13,17 @@ Engine::Engine(void* memory, const Geometry& geometry)
       ends_(geometry.ends),
       link_cycles_(geometry.parameters.link_cycles) {}
 
+namespace {
+
+/// `value` changes by `slope` for each of `units`; without overflow in the sense of the language whatever it
+/// was.
+void add(std::int32_t& value, int slope, std::uint32_t units) {
+  value = static_cast<std::int32_t>(static_cast<std::uint32_t>(value) +
+                                    static_cast<std::uint32_t>(slope) * units);
+}
+
+}  // namespace
+
 // Time between events.
 
 /// Brings a queue up to the end of `cycle`. There is no event of it before that, so a few pieces are all.
@@ -36,7 +47,7 @@ void Engine::settle(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
     const auto units = static_cast<std::uint32_t>(n);
     if (leaves) left(x, fifo, fifo.counted_to + 1, units);
     if (comes && (fifo.coming -= units) == 0) fifo.arriving = 0;
-    fifo.occupied += slope * static_cast<std::int32_t>(units);
+    add(fifo.occupied, slope, units);
     fifo.counted_to += n;
   }
   fifo.counted_to = std::max(fifo.counted_to, cycle);
@@ -51,6 +62,13 @@ void Engine::settle_source(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
     left(x, fifo, before + 1, units);
   }
   fifo.counted_to = cycle;
+}
+
+/// The first unit goes in `cycle`, in another way than to be sent.
+void Engine::take_first(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
+  settle(x, fifo, cycle - 1);
+  add(fifo.occupied, -1, 1);
+  settle(x, fifo, cycle);
 }
 
 /// `units` of the first frame left, one a cycle from `cycle` on.

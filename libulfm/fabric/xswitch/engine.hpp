@@ -53,6 +53,7 @@ class Engine {
   bool is_source(std::uint32_t x) const noexcept { return x >= ends_; }
   void settle(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
   void settle_source(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
+  void take_first(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
   void left(std::uint32_t x, Fifo& fifo, std::uint64_t cycle, std::uint32_t units);
   void tally(std::uint32_t x, std::int64_t from, int slope, std::uint64_t cycles);
   void trace_run(std::uint32_t x, const Fifo& fifo, std::uint64_t cycle, std::uint32_t units);
@@ -97,6 +98,7 @@ class Engine {
   void begin_alone();
   void enqueue(std::uint32_t frame);
   std::uint32_t destination(std::uint32_t node, std::span<const std::uint8_t> route) const;
+  void handle_cycle(std::uint64_t cycle);
   std::size_t hand_out(std::span<Ending> endings);
 
   // faults.cpp

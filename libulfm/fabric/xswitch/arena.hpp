@@ -171,6 +171,8 @@ class Arena {
                     (place & (geometry_.flight_capacity - 1))];
   }
   HeapItem& heap(std::uint32_t i) const noexcept { return heap_[i < geometry_.feeders ? i : 0]; }
+  /// Geometry::feeders of them.
+  HeapItem* heap_items() const noexcept { return heap_; }
   FrameSlot& frame(std::uint32_t i) const noexcept {
     return *reinterpret_cast<FrameSlot*>(frames_ +
                                          std::size_t{i < geometry_.frames ? i : 0} * geometry_.frame_bytes);

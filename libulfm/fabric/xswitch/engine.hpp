@@ -51,7 +51,17 @@ class Engine {
   // engine.cpp: time between events, and the heap.
   bool is_node(std::uint32_t end) const noexcept { return end >= switch_ports_ && end < ends_; }
   bool is_source(std::uint32_t x) const noexcept { return x >= ends_; }
-  void settle(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
+  /// Brings a queue up to the end of `cycle`.
+  void settle(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
+    if (fifo.counted_to >= cycle) return;
+    if (is_source(x))
+      settle_source(x, fifo, cycle);
+    else if (fifo.arriving == 0 && fifo.occupied <= 0)
+      fifo.counted_to = cycle;
+    else
+      settle_fifo(x, fifo, cycle);
+  }
+  void settle_fifo(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
   void settle_source(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
   void take_first(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
   void left(std::uint32_t x, Fifo& fifo, std::uint64_t cycle, std::uint32_t units);
@@ -61,7 +71,6 @@ class Engine {
   void predict(std::uint32_t x, Fifo& fifo);
   std::uint64_t next_level(std::uint32_t x, const Fifo& fifo) const;
   void touch(std::uint32_t port);
-  void place(std::uint32_t at, std::uint64_t key, std::uint32_t port);
   void sift(std::uint32_t at, std::uint64_t key, std::uint32_t port);
   void unheap(std::uint32_t at);
 

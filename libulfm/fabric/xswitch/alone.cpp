@@ -127,19 +127,32 @@ std::uint64_t Engine::pass_switch(std::uint32_t x, std::uint32_t y, std::uint64_
   return granted;
 }
 
+/// All events of a cycle. Some can come twice for a port, none often: if that happens the arena is damaged,
+/// and the network stands still for good.
+void Engine::handle_cycle(std::uint64_t cycle) {
+  const std::uint64_t most = header_.events + std::uint64_t{16} * geometry_.feeders;
+  for (std::uint64_t key; header_.heap_size != 0 && (key = arena_.heap(0).key) >> 2 <= cycle;
+       ++header_.events) {
+    if (header_.events >= most) {
+      header_.damaged = 1;
+      header_.heap_size = 0;
+      return;
+    }
+    handle(arena_.heap(0).port, key);
+  }
+}
+
 std::size_t Engine::run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until) {
   if (header_.alone != kNone && budget != 0 && until == kNever && pass_alone(header_.alone))
     header_.alone = kNone;
   if (until > header_.now) begin_alone();
   const std::uint64_t last = header_.events + budget < budget ? kNever : header_.events + budget;
-  while (header_.heap_size != 0 && header_.events < last && header_.ended < endings.size()) {
+  while (header_.heap_size != 0 && header_.damaged == 0 && header_.events < last &&
+         header_.ended < endings.size()) {
     const std::uint64_t cycle = arena_.heap(0).key >> 2;
     if (cycle >= until) break;
     header_.now = cycle;
-    for (std::uint64_t key; header_.heap_size != 0 && (key = arena_.heap(0).key) >> 2 <= cycle;) {
-      handle(arena_.heap(0).port, key);
-      ++header_.events;
-    }
+    handle_cycle(cycle);
     header_.now = cycle + 1;
   }
   const bool reached = header_.heap_size == 0 || arena_.heap(0).key >> 2 >= until;
@@ -149,15 +162,19 @@ std::size_t Engine::run(std::uint64_t budget, std::span<Ending> endings, std::ui
 
 std::size_t Engine::hand_out(std::span<Ending> endings) {
   std::size_t n = 0;
-  while (n < endings.size() && header_.ended != 0) {
+  while (n < endings.size() && header_.ended != 0 && header_.damaged == 0) {
     const std::uint32_t frame = header_.ended_first;
     FrameSlot& slot = arena_.frame(frame);
     const bool delivered = slot.cut == 0;
-    endings[n++] = {frame, delivered ? slot.to : slot.from, slot.end_cycle, delivered};
+    const std::uint32_t node = delivered ? slot.to : slot.from;
     header_.ended_first = slot.next;
     --header_.ended;
     --header_.inside;
     slot.used = 0;
+    if (frame < geometry_.frames && node < geometry_.nodes)
+      endings[n++] = {frame, node, slot.end_cycle, delivered};
+    else
+      header_.damaged = 1;
   }
   return n;
 }

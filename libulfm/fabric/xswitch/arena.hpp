@@ -51,6 +51,7 @@ struct Header {
   alignas(64) std::uint32_t ended_first, ended_last, ended;  ///< frames to hand out, a list
   std::uint32_t alone;                                       ///< the only frame inside, not begun; kNone
   std::uint32_t dead_links;
+  std::uint32_t damaged;  ///< an event came again and again: somebody wrote into the arena
 };
 
 /// A queue of units with whoever empties it: the FIFO of an input port with the output that serves it, the
@@ -170,6 +171,8 @@ class Arena {
                     (place & (geometry_.flight_capacity - 1))];
   }
   HeapItem& heap(std::uint32_t i) const noexcept { return heap_[i < geometry_.feeders ? i : 0]; }
+  /// Geometry::feeders of them.
+  HeapItem* heap_items() const noexcept { return heap_; }
   FrameSlot& frame(std::uint32_t i) const noexcept {
     return *reinterpret_cast<FrameSlot*>(frames_ +
                                          std::size_t{i < geometry_.frames ? i : 0} * geometry_.frame_bytes);

@@ -13,11 +13,21 @@ Engine::Engine(void* memory, const Geometry& geometry)
       ends_(geometry.ends),
       link_cycles_(geometry.parameters.link_cycles) {}
 
+namespace {
+
+/// `value` changes by `slope` for each of `units`; without overflow in the sense of the language whatever it
+/// was.
+void add(std::int32_t& value, int slope, std::uint32_t units) {
+  value = static_cast<std::int32_t>(static_cast<std::uint32_t>(value) +
+                                    static_cast<std::uint32_t>(slope) * units);
+}
+
+}  // namespace
+
 // Time between events.
 
-/// Brings a queue up to the end of `cycle`. There is no event of it before that, so a few pieces are all.
-void Engine::settle(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
-  if (is_source(x)) return settle_source(x, fifo, cycle);
+/// There is no event of the queue before the end of `cycle`, so a few even pieces are all.
+void Engine::settle_fifo(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   for (int piece = 0; piece < 8 && fifo.counted_to < cycle; ++piece) {
     std::uint64_t n = cycle - fifo.counted_to;
     const bool comes = fifo.arriving != 0 && fifo.coming != 0;
@@ -36,7 +46,7 @@ void Engine::settle(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
     const auto units = static_cast<std::uint32_t>(n);
     if (leaves) left(x, fifo, fifo.counted_to + 1, units);
     if (comes && (fifo.coming -= units) == 0) fifo.arriving = 0;
-    fifo.occupied += slope * static_cast<std::int32_t>(units);
+    add(fifo.occupied, slope, units);
     fifo.counted_to += n;
   }
   fifo.counted_to = std::max(fifo.counted_to, cycle);
@@ -44,13 +54,19 @@ void Engine::settle(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
 
 /// The frames that a node has to send: always there, and not counted as a FIFO.
 void Engine::settle_source(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
-  if (fifo.counted_to >= cycle) return;
   const std::uint64_t before = std::max(fifo.counted_to, fifo.goes_from - 1);
   if (fifo.going != 0 && fifo.leaving != 0 && before < cycle) {
     const auto units = static_cast<std::uint32_t>(std::min<std::uint64_t>(cycle - before, fifo.leaving));
     left(x, fifo, before + 1, units);
   }
   fifo.counted_to = cycle;
+}
+
+/// The first unit goes in `cycle`, in another way than to be sent.
+void Engine::take_first(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
+  settle(x, fifo, cycle - 1);
+  add(fifo.occupied, -1, 1);
+  settle(x, fifo, cycle);
 }
 
 /// `units` of the first frame left, one a cycle from `cycle` on.
@@ -144,15 +160,16 @@ std::uint64_t Engine::next_level(std::uint32_t x, const Fifo& fifo) const {
 
 /// Puts a port where its next event belongs.
 void Engine::touch(std::uint32_t port) {
-  const Fifo& fifo = arena_.port(port).in;
-  const Output& out = arena_.port(port).out;
+  if (port >= geometry_.feeders) return;
+  const auto& [fifo, out] = arena_.port(port);
+  HeapItem* const heap = arena_.heap_items();
   std::uint64_t key = std::min(fifo.turn_at, out.grant_at) << 2 | turns;
   key = std::min(key, fifo.level_at << 2 | thresholds);
   if (out.flight_count != 0) key = std::min(key, arena_.change(port, out.flight_first).at << 2 | arrivals);
   const std::uint32_t size = std::min(header_.heap_size, geometry_.feeders);
-  const std::uint32_t at = arena_.heap(port).place;
-  const bool there = at < size && arena_.heap(at).port == port;
-  if (there && arena_.heap(at).key == key) return;
+  const std::uint32_t at = heap[port].place;
+  const bool there = at < size && heap[at].port == port;
+  if (there && heap[at].key == key) return;
   if (key >= kNever << 2) {
     if (there) unheap(at);
   } else if (there) {
@@ -163,37 +180,37 @@ void Engine::touch(std::uint32_t port) {
   }
 }
 
-void Engine::place(std::uint32_t at, std::uint64_t key, std::uint32_t port) {
-  arena_.heap(at).key = key;
-  arena_.heap(at).port = port;
-  arena_.heap(port).place = at;
-}
-
-/// The hole at `at` takes the item, or moves up or down first.
+/// The hole at `at`, below the heap's size, takes the item, or moves up or down first.
 void Engine::sift(std::uint32_t at, std::uint64_t key, std::uint32_t port) {
+  HeapItem* const heap = arena_.heap_items();
   const std::uint32_t size = std::min(header_.heap_size, geometry_.feeders);
+  const auto move_to = [&](std::uint32_t to, std::uint64_t moved_key, std::uint32_t moved) {
+    heap[to].key = moved_key;
+    heap[to].port = moved;
+    if (moved < geometry_.feeders) heap[moved].place = to;
+  };
   while (at != 0) {
-    const HeapItem& parent = arena_.heap((at - 1) / 2);
+    const HeapItem& parent = heap[(at - 1) / 2];
     if (parent.key <= key) break;
-    place(at, parent.key, parent.port);
+    move_to(at, parent.key, parent.port);
     at = (at - 1) / 2;
   }
   for (std::uint32_t child = 2 * at + 1; child < size; child = 2 * at + 1) {
-    if (child + 1 < size && arena_.heap(child + 1).key < arena_.heap(child).key) ++child;
-    const HeapItem& lower = arena_.heap(child);
-    if (lower.key >= key) break;
-    place(at, lower.key, lower.port);
+    if (child + 1 < size && heap[child + 1].key < heap[child].key) ++child;
+    if (heap[child].key >= key) break;
+    move_to(at, heap[child].key, heap[child].port);
     at = child;
   }
-  place(at, key, port);
+  move_to(at, key, port);
 }
 
+/// Takes the item at `at`, below the heap's size, out.
 void Engine::unheap(std::uint32_t at) {
-  const std::uint32_t last = --header_.heap_size;
-  if (at != last) {
-    const HeapItem moved = arena_.heap(last);
-    sift(at, moved.key, moved.port);
-  }
+  const std::uint32_t last = std::min(header_.heap_size, geometry_.feeders) - 1;
+  header_.heap_size = last;
+  if (at == last) return;
+  const HeapItem moved = arena_.heap(last);
+  sift(at, moved.key, moved.port);
 }
 
 }  // namespace ulfm::fabric::xswitch

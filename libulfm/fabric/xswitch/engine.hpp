@@ -51,8 +51,19 @@ class Engine {
   // engine.cpp: time between events, and the heap.
   bool is_node(std::uint32_t end) const noexcept { return end >= switch_ports_ && end < ends_; }
   bool is_source(std::uint32_t x) const noexcept { return x >= ends_; }
-  void settle(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
+  /// Brings a queue up to the end of `cycle`.
+  void settle(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
+    if (fifo.counted_to >= cycle) return;
+    if (is_source(x))
+      settle_source(x, fifo, cycle);
+    else if (fifo.arriving == 0 && fifo.occupied <= 0)
+      fifo.counted_to = cycle;
+    else
+      settle_fifo(x, fifo, cycle);
+  }
+  void settle_fifo(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
   void settle_source(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
+  void take_first(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
   void left(std::uint32_t x, Fifo& fifo, std::uint64_t cycle, std::uint32_t units);
   void tally(std::uint32_t x, std::int64_t from, int slope, std::uint64_t cycles);
   void trace_run(std::uint32_t x, const Fifo& fifo, std::uint64_t cycle, std::uint32_t units);
@@ -60,7 +71,6 @@ class Engine {
   void predict(std::uint32_t x, Fifo& fifo);
   std::uint64_t next_level(std::uint32_t x, const Fifo& fifo) const;
   void touch(std::uint32_t port);
-  void place(std::uint32_t at, std::uint64_t key, std::uint32_t port);
   void sift(std::uint32_t at, std::uint64_t key, std::uint32_t port);
   void unheap(std::uint32_t at);
 
@@ -97,6 +107,7 @@ class Engine {
   void begin_alone();
   void enqueue(std::uint32_t frame);
   std::uint32_t destination(std::uint32_t node, std::span<const std::uint8_t> route) const;
+  void handle_cycle(std::uint64_t cycle);
   std::size_t hand_out(std::span<Ending> endings);
 
   // faults.cpp

@@ -128,13 +128,11 @@ void Engine::grant(std::uint32_t y, std::uint64_t cycle) {
   Fifo& fifo = arena_.port(x).in;
   if ((out.waiting >> input & 1) == 0 || fifo.leaving == 0) return;
   out.waiting &= ~(1u << input);
-  settle(x, fifo, cycle - 1);
   arena_.fifo_tally(x).arbitration_cycles += cycle - fifo.goes_from;
-  --fifo.occupied;
+  take_first(x, fifo, cycle);
   --fifo.leaving;
   --fifo.head_length;
   ++header_.stripped;
-  settle(x, fifo, cycle);
   out.feeder = x;
   fifo.server = y;
   fifo.dropping = out.dead;
@@ -213,9 +211,7 @@ void Engine::turn(std::uint32_t x, std::uint64_t cycle) {
 
 /// The first frame was cut within its head: its ID-EOF stands alone.
 void Engine::throw_away(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
-  settle(x, fifo, cycle - 1);
-  --fifo.occupied;
-  settle(x, fifo, cycle);
+  take_first(x, fifo, cycle);
   ++arena_.fifo_tally(x).lost_units;
   ++header_.lost;
   const std::uint32_t frame = arena_.entry(x, fifo.first).frame;

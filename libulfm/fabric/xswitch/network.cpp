@@ -170,6 +170,7 @@ std::size_t Network::run(std::uint64_t budget, std::span<Ending> endings, std::u
 void Network::stall(std::uint32_t node, std::uint64_t cycles) { engine_->stall(node, cycles); }
 void Network::set_link(SwitchPort end, bool up) { engine_->set_link(end, up); }
 void Network::set_switch(std::uint32_t index, bool alive) { engine_->set_switch(index, alive); }
+bool Network::damaged() const noexcept { return engine_->header().damaged != 0; }
 bool Network::idle() const noexcept { return engine_->idle(); }
 std::uint32_t Network::frames_inside() const noexcept { return engine_->header().inside; }
 std::uint64_t Network::now() const noexcept { return engine_->header().now; }

@@ -78,6 +78,9 @@ class Network {
   /// A switch dies with all that is in it, or comes back empty; its links go and come with it.
   void set_switch(std::uint32_t index, bool alive);
 
+  /// Somebody wrote into the arena: the network stands still for good. Not every write is noticed; none makes
+  /// it leave the arena, and frames and nodes in endings are always those of the network.
+  bool damaged() const noexcept;
   /// Nothing moves, and nothing will without inject() or stall().
   bool idle() const noexcept;
   /// Frames injected whose ending has not been handed out.

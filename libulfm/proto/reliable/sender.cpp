@@ -110,7 +110,7 @@ bool Sender::take(const Ack& ack) {
   }
   for (; oldest_ != ack.next; ++oldest_) {
     const Record& r = record(oldest_);
-    ring_.give_back(r.bytes + r.header + r.length);
+    ring_.give_back(r.bytes, r.header + r.length);
   }
   const std::uint32_t allowed = ack.next + ack.credit;
   const bool more = before(allowed_, allowed);
@@ -153,7 +153,7 @@ nanoseconds Sender::service(nanoseconds now) {
     timed_ = next_ - 1;
     timed_at_ = now;
   }
-  if (now >= timer_) expire(now);
+  if (now >= std::min(timer_, waiting_since_ + settings_.give_up)) expire(now);
   return state_ == State::open ? std::min(timer_, waiting_since_ + settings_.give_up) : kForever;
 }
 
@@ -235,7 +235,7 @@ void Sender::give_up(nanoseconds silent) {
 void Sender::drop_records() {
   for (; oldest_ != next_; ++oldest_) {
     const Record& r = record(oldest_);
-    ring_.give_back(r.bytes + r.header + r.length);
+    ring_.give_back(r.bytes, r.header + r.length);
   }
   blocked_ = false;
 }

@@ -7,8 +7,8 @@ using namespace ulfm;
 std::vector<std::string> fuzz_seeds() {
   return {"drop=1e-3,corrupt=1e-4,duplicate=1e-3,reorder=1e-2,delay=1e-3:200us,seed=42",
           "link 2-3 down at 5s for 2s; switch 4 dead at 10s; node 3 dead at 4s",
-          " drop = 1 ;; delay=0.5:1e3ms,seed=18446744073709551615",
-          "link 0 - 4294967295 down at 0ns for 1ns", "drop=0x1p-3,corrupt=inf,seed=-0"};
+          " drop = 1 ;; delay=0.5:1e3ms,seed=18446744073709551615", "link 0 - 4294967295 down at 0ns for 1ns",
+          "drop=0x1p-3,corrupt=inf,seed=-0"};
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {

@@ -12,8 +12,9 @@ namespace {
 
 struct Bench {
   explicit Bench(const std::string& expression, int rank = 0, std::size_t room = 100000)
-      : clock(0ns), faults(std::make_unique<test::FakeTransport>(network, 1), parse_fault_plan(expression).value(), rank,
-                           clock) {
+      : clock(0ns),
+        faults(std::make_unique<test::FakeTransport>(network, 1), parse_fault_plan(expression).value(), rank,
+               clock) {
     network->room = room;
     inlet = faults.open(1, PortGeometry{}).value();
     outlet = faults.connect("fake:1", 1, 1, {}, counters).value();
@@ -34,7 +35,8 @@ struct Bench {
       std::uint32_t seed = 0;
       REQUIRE(frame.header_length == sizeof seed);
       std::memcpy(&seed, frame.header, sizeof seed);
-      got.push_back(test::matches({frame.data, frame.length}, seed) && seed < 1000000 ? std::int64_t{seed} : -1);
+      got.push_back(test::matches({frame.data, frame.length}, seed) && seed < 1000000 ? std::int64_t{seed}
+                                                                                      : -1);
       inlet->release(frame);
     }
     return got;
@@ -95,7 +97,8 @@ TEST_CASE("1 to 4 bits are turned, and an empty frame has none", "[fault]") {
     REQUIRE(bench.inlet->next(frame));
     int turned = 0;
     const auto count = [&](const std::byte* bytes, const std::vector<std::byte>& sent) {
-      for (std::size_t k = 0; k < sent.size(); ++k) turned += std::popcount(static_cast<unsigned>(bytes[k] ^ sent[k]));
+      for (std::size_t k = 0; k < sent.size(); ++k)
+        turned += std::popcount(static_cast<unsigned>(bytes[k] ^ sent[k]));
     };
     std::vector<std::byte> header(sizeof i);
     std::memcpy(header.data(), &i, sizeof i);
@@ -197,14 +200,18 @@ TEST_CASE("a frame without room keeps its fate", "[fault]") {
 
 TEST_CASE("the interceptor's counters balance whatever happens", "[fault]") {
   test::property("balance", [](test::Draw& draw) {
-    const auto rate = [&](const char* name) { return std::string(name) + "=0." + std::to_string(draw.below(10)) + ","; };
+    const auto rate = [&](const char* name) {
+      return std::string(name) + "=0." + std::to_string(draw.below(10)) + ",";
+    };
     Bench bench(rate("drop") + rate("corrupt") + rate("duplicate") + rate("reorder") + rate("delay"), 0,
                 1 + draw.below(50));
     std::uint32_t sent = 0;
     std::size_t got = 0;
     while (draw.more()) {
-      if (draw.one_in(3)) got += bench.receive().size();
-      else sent += bench.send(sent, draw.below(200));
+      if (draw.one_in(3))
+        got += bench.receive().size();
+      else
+        sent += bench.send(sent, draw.below(200));
       bench.clock.advance(std::chrono::microseconds(draw.below(300)));
     }
     for (std::size_t more = 1; more != 0 || bench.inlet->quiet_for() != kForever; got += more) {
@@ -214,6 +221,7 @@ TEST_CASE("the interceptor's counters balance whatever happens", "[fault]") {
     const FaultCounters& c = bench.faults.counters();
     test::must(c.frames == sent, "every frame taken is counted");
     test::must(c.forwarded == got, "what was forwarded has arrived");
-    test::must(c.frames + c.duplicated == c.dropped + c.forwarded, "nothing is made, nothing is lost in silence");
+    test::must(c.frames + c.duplicated == c.dropped + c.forwarded,
+               "nothing is made, nothing is lost in silence");
   });
 }

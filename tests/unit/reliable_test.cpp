@@ -27,7 +27,8 @@ struct Pair {
     settings.clock = &clock;
     settings.attend_every = 0ms;
     for (int i = 0; i < 2; ++i) {
-      transport[i] = std::make_unique<ReliableTransport>(std::make_unique<test::FakeTransport>(network, i), settings);
+      transport[i] =
+          std::make_unique<ReliableTransport>(std::make_unique<test::FakeTransport>(network, i), settings);
       inlet[i] = transport[i]->open(kPort, PortGeometry{}).value();
     }
     outlet = transport[0]->connect("fake:1", kPort, kPort, {}, counters).value();
@@ -101,9 +102,10 @@ TEST_CASE("a header survives the wire, and no damaged one does", "[reliable]") {
     frame.length = static_cast<std::uint32_t>(data.size());
     WireHeader back;
     test::must(decode(frame, back), "a good frame");
-    test::must(back.payload == h.payload && back.stream == h.stream && back.number == h.number && back.last == h.last &&
-                   back.offset == h.offset && back.probe == h.probe && back.header == h.header &&
-                   back.ack.stream == h.ack.stream && back.ack.next == h.ack.next && back.ack.held == h.ack.held &&
+    test::must(back.payload == h.payload && back.stream == h.stream && back.number == h.number &&
+                   back.last == h.last && back.offset == h.offset && back.probe == h.probe &&
+                   back.header == h.header && back.ack.stream == h.ack.stream &&
+                   back.ack.next == h.ack.next && back.ack.held == h.ack.held &&
                    back.ack.credit == h.ack.credit,
                "what went in comes out");
     const std::size_t bit = draw.below(static_cast<std::uint32_t>((header.size() + data.size()) * 8));
@@ -352,33 +354,36 @@ TEST_CASE("who has no port cannot send: there is no way back", "[reliable]") {
 }
 
 TEST_CASE("memory of unacknowledged frames goes round and grows only when it is empty", "[reliable]") {
-  test::property("byte ring", [](test::Draw& draw) {
-    constexpr std::size_t kLimit = 40000;
-    ByteRing ring(kLimit);
-    std::deque<std::pair<std::byte*, std::size_t>> pieces;
-    std::uint32_t first = 0, last = 0;
-    while (draw.more()) {
-      if (draw.one_in(2)) {
-        const std::size_t size = 1 + draw.below(20000);
-        std::byte* piece = ring.take(size);
-        test::must(piece != nullptr || !pieces.empty(), "an empty ring has room for anything");
-        if (piece == nullptr) continue;
-        test::fill({piece, size}, last++);
-        pieces.emplace_back(piece, size);
-        if (draw.one_in(5)) {
-          ring.undo(piece);
-          pieces.pop_back();
-          --last;
+  test::property(
+      "byte ring",
+      [](test::Draw& draw) {
+        constexpr std::size_t kLimit = 40000;
+        ByteRing ring(kLimit);
+        std::deque<std::pair<std::byte*, std::size_t>> pieces;
+        std::uint32_t first = 0, last = 0;
+        while (draw.more()) {
+          if (draw.one_in(2)) {
+            const std::size_t size = 1 + draw.below(20000);
+            std::byte* piece = ring.take(size);
+            test::must(piece != nullptr || !pieces.empty(), "an empty ring has room for anything");
+            if (piece == nullptr) continue;
+            test::fill({piece, size}, last++);
+            pieces.emplace_back(piece, size);
+            if (draw.one_in(5)) {
+              ring.undo(piece);
+              pieces.pop_back();
+              --last;
+            }
+          } else if (!pieces.empty()) {
+            const auto [piece, size] = pieces.front();
+            test::must(test::matches({piece, size}, first++), "a piece was overwritten");
+            ring.give_back(piece, size);
+            pieces.pop_front();
+          }
+          test::must(ring.capacity() <= kLimit, "the limit");
         }
-      } else if (!pieces.empty()) {
-        const auto [piece, size] = pieces.front();
-        test::must(test::matches({piece, size}, first++), "a piece was overwritten");
-        ring.give_back(piece, size);
-        pieces.pop_front();
-      }
-      test::must(ring.capacity() <= kLimit, "the limit");
-    }
-  }, 10);
+      },
+      10);
 }
 
 TEST_CASE("several threads use a port's inlet and outlets at once", "[reliable]") {
@@ -391,14 +396,17 @@ TEST_CASE("several threads use a port's inlet and outlets at once", "[reliable]"
   constexpr std::uint32_t kFrames = 3000;
   constexpr int kSenders = 3;
   std::vector<std::unique_ptr<Outlet>> outlets;
-  for (int i = 0; i < kSenders; ++i) outlets.push_back(transport.connect("fake:1", kPort, kPort, {}, counters).value());
+  for (int i = 0; i < kSenders; ++i)
+    outlets.push_back(transport.connect("fake:1", kPort, kPort, {}, counters).value());
   std::vector<std::thread> threads;
   for (auto& outlet : outlets)
     threads.emplace_back([&outlet] {
       for (std::uint32_t n = 0; n < kFrames;) {
         Gather none;
-        if (outlet->push(Kind::first, std::as_bytes(std::span(&n, 1)), none, 0)) ++n;
-        else std::this_thread::yield();
+        if (outlet->push(Kind::first, std::as_bytes(std::span(&n, 1)), none, 0))
+          ++n;
+        else
+          std::this_thread::yield();
       }
     });
   std::vector<std::uint32_t> next(kSenders, 0);

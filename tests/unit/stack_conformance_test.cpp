@@ -1,5 +1,5 @@
-// What the contract of transports promises, held against every transport and every stack of decorators: the same body
-// for all. Another transport joins by a line in the list.
+// What the contract of transports promises, held against every transport and every stack of decorators: the
+// same body for all. Another transport joins by a line in the list.
 #include "proto/stack.hpp"
 
 #include <map>
@@ -32,7 +32,8 @@ constexpr Case kCases[] = {
 Config config_for(const Case& c) {
   test::Environment environment;
   Config config = Config::load().value();
-  for (const auto& [row, value] : {std::pair{"TRANSPORT", c.transport}, {"PROTOCOL", c.protocol}, {"FAULT", c.faults}})
+  for (const auto& [row, value] :
+       {std::pair{"TRANSPORT", c.transport}, {"PROTOCOL", c.protocol}, {"FAULT", c.faults}})
     REQUIRE(config.set(row, value, Origin::command_line, "test"));
   return config;
 }
@@ -49,7 +50,8 @@ struct Ends {
     there = transport->open(kThere, geometry).value();
   }
   std::unique_ptr<Outlet> connect(std::string_view hello = "") {
-    return transport->connect(transport->card(), kThere, kHere, std::as_bytes(std::span(hello)), counters).value();
+    return transport->connect(transport->card(), kThere, kHere, std::as_bytes(std::span(hello)), counters)
+        .value();
   }
   bool push(Outlet& outlet, std::uint32_t seed, std::size_t size, Kind kind = Kind::first) {
     const auto bytes = test::pattern_bytes(seed, size);
@@ -57,7 +59,8 @@ struct Ends {
     Gather data(std::span(&piece, 1));
     return outlet.push(kind, std::as_bytes(std::span(&seed, 1)), data, size);
   }
-  /// The next frame of port `there`, waited for as a program does, which tries again to send what found no room.
+  /// The next frame of port `there`, waited for as a program does, which tries again to send what found no
+  /// room.
   template <typename Send>
   bool await(Frame& frame, Send send_more) {
     const auto until = std::chrono::steady_clock::now() + 20s;
@@ -248,8 +251,10 @@ TEST_CASE("held frames stay as they are and hold up nobody", "[stack]") {
     std::uint32_t seed = 0;
     std::memcpy(&seed, frame.header, sizeof seed);
     REQUIRE(seed == i);
-    if (i % 10 == 5 && !ends.there->in_shared_room(frame)) held.push_back(frame);
-    else ends.there->release(frame);
+    if (i % 10 == 5 && !ends.there->in_shared_room(frame))
+      held.push_back(frame);
+    else
+      ends.there->release(frame);
   }
   CHECK(held.size() > 10);
   for (const Frame& frame : held) {

@@ -34,7 +34,7 @@ constexpr bool kMayHaveInstruction = true;
 bool has_instruction() noexcept { return __builtin_cpu_supports("sse4.2") != 0; }
 
 __attribute__((target("sse4.2"))) std::uint32_t by_instruction(const std::byte* bytes, std::size_t size,
-                                                                std::uint32_t before) noexcept {
+                                                               std::uint32_t before) noexcept {
   std::uint64_t crc = ~before;
   for (; size >= 8; bytes += 8, size -= 8) {
     std::uint64_t word;

@@ -48,12 +48,14 @@ class FaultParser {
 
   std::string found() const {
     if (at_end()) return "the end";
-    return "\"" + std::string(text_.substr(at_, std::min<std::size_t>(text_.find_first_of(",;", at_) - at_, 24))) + "\"";
+    return "\"" + std::string(text_.substr(at_, std::min<std::size_t>(text_.find_first_of(",;", at_) - at_, 24))) +
+           "\"";
   }
   void refuse(const std::string& needed, const std::string& example) {
     if (!good_) return;
     good_ = false;
-    error_ = "column " + std::to_string(at_ + 1) + ": needs " + needed + ", found " + found() + "; for example " + example;
+    error_ =
+        "column " + std::to_string(at_ + 1) + ": needs " + needed + ", found " + found() + "; for example " + example;
   }
   void refuse_at(std::size_t at, const std::string& needed, const std::string& example) {
     at_ = at;
@@ -86,9 +88,10 @@ class FaultParser {
                                                   "seed", "link",    "switch",    "node"};
     const std::string near = nearest(word.substr(0, 20), known);
     refuse_at(begin, "drop, corrupt, duplicate, reorder, delay, seed, link, switch or node",
-              (near.empty() ? "drop" : near) + (near == "link" ? " 2-3 down at 5s" : near == "switch" || near == "node"
-                                                                   ? " 4 dead at 10s"
-                                                                   : near == "seed" ? "=42" : "=1e-3"));
+              (near.empty() ? "drop" : near) + (near == "link"                       ? " 2-3 down at 5s"
+                                                : near == "switch" || near == "node" ? " 4 dead at 10s"
+                                                : near == "seed"                     ? "=42"
+                                                                                     : "=1e-3"));
   }
 
   bool take_equals(std::string_view name, const std::string& example) {

@@ -12,9 +12,9 @@ struct TransportStack {
   bool reliable = false, ordered = false;
 };
 
-/// Makes what ULFM_FAULT, ULFM_PROTOCOL and the transport's nature ask for. Without faults a reliable transport comes as
-/// it is, with nothing around it. `rank` is this process's place in the job: fates of frames are drawn by it. Errors:
-/// the transport's own; Errc::invalid for a fault expression that does not parse, or for scheduled events and a
+/// Makes what ULFM_FAULT, ULFM_PROTOCOL and the transport's nature ask for. Without faults a reliable transport comes
+/// as it is, with nothing around it. `rank` is this process's place in the job: fates of frames are drawn by it.
+/// Errors: the transport's own; Errc::invalid for a fault expression that does not parse, or for scheduled events and a
 /// transport without links.
 Result<TransportStack> make_stack(const Config& config, const TransportDescriptor& descriptor, int rank);
 

@@ -24,8 +24,8 @@ std::vector<Vector> rfc_vectors() {
   std::vector<std::byte> rising(32), falling(32);
   for (std::size_t i = 0; i < 32; ++i) rising[i] = falling[31 - i] = static_cast<std::byte>(i);
   std::vector<std::byte> command(48);
-  const unsigned char set[][2] = {{0, 0x01}, {1, 0xc0}, {16, 0x14}, {22, 0x04}, {27, 0x14},
-                                  {31, 0x18}, {32, 0x28}, {40, 0x02}};
+  const unsigned char set[][2] = {{0, 0x01},  {1, 0xc0},  {16, 0x14}, {22, 0x04},
+                                  {27, 0x14}, {31, 0x18}, {32, 0x28}, {40, 0x02}};
   for (const auto& [at, value] : set) command[at] = static_cast<std::byte>(value);
   return {{"32 bytes of zeros", std::vector<std::byte>(32), 0x8a9136aa},
           {"32 bytes of ones", std::vector<std::byte>(32, std::byte{0xff}), 0x62a8ab43},
@@ -61,7 +61,8 @@ TEST_CASE("all ways agree on any bytes, in pieces too", "[crc]") {
       const std::uint32_t front = way.compute(bytes.data(), cut, 0);
       test::must(way.compute(bytes.data() + cut, bytes.size() - cut, front) == whole, way.name);
     }
-    test::must(crc32c(bytes.data() + cut, bytes.size() - cut, crc32c(bytes.data(), cut)) == whole, "the chosen way");
+    test::must(crc32c(bytes.data() + cut, bytes.size() - cut, crc32c(bytes.data(), cut)) == whole,
+               "the chosen way");
   });
 }
 

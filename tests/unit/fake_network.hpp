@@ -32,12 +32,12 @@ class FakeInlet;
 /// What the fake transports of a test have in common.
 struct FakeNetwork {
   std::map<std::pair<std::string, std::uint16_t>, FakeInlet*> ports;
-  std::size_t room = 1000;         ///< frames of an outlet that are not released
-  std::size_t max_frame = 1000;    ///< header and data
-  bool shared_room = false;        ///< whether frames lie in room that all senders share
-  bool end_is_visible = true;      ///< whether a sender can tell that a port was closed
-  bool cut = false;                ///< nothing arrives any more, without a trace
-  std::uint64_t pushed = 0;        ///< frames that outlets took
+  std::size_t room = 1000;       ///< frames of an outlet that are not released
+  std::size_t max_frame = 1000;  ///< header and data
+  bool shared_room = false;      ///< whether frames lie in room that all senders share
+  bool end_is_visible = true;    ///< whether a sender can tell that a port was closed
+  bool cut = false;              ///< nothing arrives any more, without a trace
+  std::uint64_t pushed = 0;      ///< frames that outlets took
   int connects = 0;
 };
 
@@ -114,14 +114,20 @@ class FakeInlet final : public ulfm::Inlet {
 
 class FakeOutlet final : public ulfm::Outlet {
  public:
-  FakeOutlet(std::shared_ptr<FakeNetwork> network, std::string card, std::uint16_t number, std::uint32_t origin)
-      : network_(std::move(network)), key_(std::move(card), number), origin_(origin), inlet_(network_->ports.at(key_)) {}
+  FakeOutlet(std::shared_ptr<FakeNetwork> network, std::string card, std::uint16_t number,
+             std::uint32_t origin)
+      : network_(std::move(network)),
+        key_(std::move(card), number),
+        origin_(origin),
+        inlet_(network_->ports.at(key_)) {}
 
-  bool push(ulfm::Kind kind, std::span<const std::byte> header, ulfm::Gather& data, std::size_t length) override {
+  bool push(ulfm::Kind kind, std::span<const std::byte> header, ulfm::Gather& data,
+            std::size_t length) override {
     if (header.size() > 255 || (length > ulfm::kLeastFrame && header.size() + length > network_->max_frame))
       throw std::runtime_error("a frame larger than the transport takes");
     if (*in_flight_ >= network_->room) return false;
-    FakeFrame frame{origin_, kind, {header.begin(), header.end()}, std::vector<std::byte>(length), in_flight_};
+    FakeFrame frame{
+        origin_, kind, {header.begin(), header.end()}, std::vector<std::byte>(length), in_flight_};
     if (length != 0) data.copy(frame.data.data(), length);
     ++network_->pushed;
     if (network_->cut || closed()) return true;
@@ -158,8 +164,9 @@ class FakeTransport final : public ulfm::Transport {
   ulfm::Result<std::unique_ptr<ulfm::Inlet>> open(std::uint16_t number, const ulfm::PortGeometry&) override {
     return std::unique_ptr<ulfm::Inlet>(new FakeInlet(network_, card_, number));
   }
-  ulfm::Result<std::unique_ptr<ulfm::Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
-                                                      std::span<const std::byte> hello, ulfm::PortCounters&) override {
+  ulfm::Result<std::unique_ptr<ulfm::Outlet>> connect(std::string_view card, std::uint16_t to,
+                                                      std::uint16_t from, std::span<const std::byte> hello,
+                                                      ulfm::PortCounters&) override {
     const auto it = network_->ports.find({std::string(card), to});
     if (it == network_->ports.end()) return ulfm::fail(ulfm::Errc::not_found, "no such port");
     ++network_->connects;

@@ -14,7 +14,8 @@ FaultPlan plan_of(const std::string& text) {
   return *plan;
 }
 
-void refused(const std::string& text, std::size_t column, const std::string& needed, const std::string& found) {
+void refused(const std::string& text, std::size_t column, const std::string& needed,
+             const std::string& found) {
   INFO(text);
   const auto plan = parse_fault_plan(text);
   REQUIRE_FALSE(plan);
@@ -29,7 +30,8 @@ void refused(const std::string& text, std::size_t column, const std::string& nee
 }  // namespace
 
 TEST_CASE("rates, a seed and scheduled events", "[fault]") {
-  const FaultPlan plan = plan_of("drop=1e-3,corrupt=1e-4,duplicate=0.5,reorder=1e-2,delay=1e-3:200us,seed=42");
+  const FaultPlan plan =
+      plan_of("drop=1e-3,corrupt=1e-4,duplicate=0.5,reorder=1e-2,delay=1e-3:200us,seed=42");
   CHECK(plan.drop == 1e-3);
   CHECK(plan.corrupt == 1e-4);
   CHECK(plan.duplicate == 0.5);
@@ -84,8 +86,9 @@ TEST_CASE("the nearest word is the example", "[fault]") {
 }
 
 TEST_CASE("any text is a plan with sane numbers, or an error with a column", "[fault]") {
-  static const char* const kPieces[] = {"drop", "=", "1e-3", ",", ";", "link ", "2", "-", "3", " down at ", "5s",
-                                        " for ", "delay", ":", "200us", "seed", "switch ", " dead at ", "node ", "x"};
+  static const char* const kPieces[] = {"drop",  "=",    "1e-3",      ",",         ";",     "link ", "2",
+                                        "-",     "3",    " down at ", "5s",        " for ", "delay", ":",
+                                        "200us", "seed", "switch ",   " dead at ", "node ", "x"};
   test::property("pieces", [](test::Draw& draw) {
     std::string text;
     while (draw.more() && text.size() < 300) text += kPieces[draw.below(std::size(kPieces))];

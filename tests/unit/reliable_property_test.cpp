@@ -1,5 +1,5 @@
-// The protocol over a network of the test's own making: whatever the network does, everything arrives once, in order and
-// intact, and nothing that was taken is held for ever.
+// The protocol over a network of the test's own making: whatever the network does, everything arrives once,
+// in order and intact, and nothing that was taken is held for ever.
 #include "fake_network.hpp"
 #include "pattern.hpp"
 #include "property.hpp"
@@ -18,8 +18,8 @@ struct Side {
   Side(std::shared_ptr<test::FakeNetwork> network, test::FakeClock& clock_, int number, const FaultPlan& plan,
        Settings settings)
       : clock(clock_) {
-    auto faults = std::make_unique<FaultTransport>(std::make_unique<test::FakeTransport>(network, number), plan,
-                                                   number, clock);
+    auto faults = std::make_unique<FaultTransport>(std::make_unique<test::FakeTransport>(network, number),
+                                                   plan, number, clock);
     fault_counters = &faults->counters();
     settings.clock = &clock;
     settings.attend_every = 0ms;
@@ -27,11 +27,14 @@ struct Side {
     transport = std::make_unique<ReliableTransport>(std::move(faults), settings);
     inlet = transport->open(kPort, PortGeometry{}).value();
   }
-  ~Side() { clock.set_step(10ms); }  // after a failure nobody answers any more: to the end of all patience, quickly
+  ~Side() {
+    clock.set_step(10ms);
+  }  // after a failure nobody answers any more: to the end of all patience, quickly
   void connect(const Side& other) {
     static const char kHello[] = "hello";
-    outlet = transport->connect(other.transport->card(), kPort, kPort, std::as_bytes(std::span(kHello)), counters)
-                 .value();
+    outlet =
+        transport->connect(other.transport->card(), kPort, kPort, std::as_bytes(std::span(kHello)), counters)
+            .value();
   }
 
   test::FakeClock& clock;
@@ -136,67 +139,78 @@ FaultPlan drawn_plan(test::Draw& draw) {
 void check_balance(const Side& side) {
   const FaultCounters& c = *side.fault_counters;
   test::must(c.frames + c.duplicated == c.dropped + c.forwarded,
-             "frames " + std::to_string(c.frames) + " + duplicated " + std::to_string(c.duplicated) + " = dropped " +
-                 std::to_string(c.dropped) + " + forwarded " + std::to_string(c.forwarded));
+             "frames " + std::to_string(c.frames) + " + duplicated " + std::to_string(c.duplicated) +
+                 " = dropped " + std::to_string(c.dropped) + " + forwarded " + std::to_string(c.forwarded));
 }
 
 }  // namespace
 
 TEST_CASE("over any bad network everything arrives once, in order and intact", "[reliable]") {
-  test::property("bad network", [](test::Draw& draw) {
-    auto network = std::make_shared<test::FakeNetwork>();
-    test::FakeClock clock(std::chrono::nanoseconds(1 + draw.below(20000)));
-    network->room = 8 + draw.below(100);
-    network->max_frame = 620 + draw.below(2000);
-    network->shared_room = draw.one_in(2);
-    const std::size_t most = network->max_frame;
-    Settings settings;
-    settings.window = 2 + draw.below(63);
-    settings.promised = 1 + draw.below(200);
-    settings.give_up = 1000s;
-    const FaultPlan plan = drawn_plan(draw);
-    {
-      Side a(network, clock, 1, plan, settings), b(network, clock, 2, plan, settings);
-      a.connect(b);
-      b.connect(a);
-      while (draw.more()) {
-        Side& side = draw.one_in(2) ? a : b;
-        switch (draw.below(4)) {
-          case 0: for (std::uint32_t n = draw.below(20); n != 0 && send_one(side); --n) {} break;
-          case 1: for (std::uint32_t n = draw.below(20); n != 0 && receive_one(side); --n) {} break;
-          case 2: release_some(side, draw, false); break;
-          default:
-            clock.advance(std::chrono::microseconds(draw.below(5000)));
-            network->max_frame = most - draw.below(250);
+  test::property(
+      "bad network",
+      [](test::Draw& draw) {
+        auto network = std::make_shared<test::FakeNetwork>();
+        test::FakeClock clock(std::chrono::nanoseconds(1 + draw.below(20000)));
+        network->room = 8 + draw.below(100);
+        network->max_frame = 620 + draw.below(2000);
+        network->shared_room = draw.one_in(2);
+        const std::size_t most = network->max_frame;
+        Settings settings;
+        settings.window = 2 + draw.below(63);
+        settings.promised = 1 + draw.below(200);
+        settings.give_up = 1000s;
+        const FaultPlan plan = drawn_plan(draw);
+        {
+          Side a(network, clock, 1, plan, settings), b(network, clock, 2, plan, settings);
+          a.connect(b);
+          b.connect(a);
+          while (draw.more()) {
+            Side& side = draw.one_in(2) ? a : b;
+            switch (draw.below(4)) {
+              case 0:
+                for (std::uint32_t n = draw.below(20); n != 0 && send_one(side); --n) {
+                }
+                break;
+              case 1:
+                for (std::uint32_t n = draw.below(20); n != 0 && receive_one(side); --n) {
+                }
+                break;
+              case 2:
+                release_some(side, draw, false);
+                break;
+              default:
+                clock.advance(std::chrono::microseconds(draw.below(5000)));
+                network->max_frame = most - draw.below(250);
+            }
+          }
+          // Now everybody reads: all of it comes.
+          for (int turns = 0; a.received != b.sent || b.received != a.sent; ++turns) {
+            test::must(turns < 20'000, "what was sent has not arrived: " + std::to_string(a.received) +
+                                           " of " + std::to_string(b.sent) + ", " +
+                                           std::to_string(b.received) + " of " + std::to_string(a.sent));
+            for (Side* side : {&a, &b}) {
+              (void)receive_one(*side);
+              release_some(*side, draw, true);
+            }
+            clock.advance(50us);
+          }
+          release_some(a, draw, true);
+          release_some(b, draw, true);
+          for (const Side* side : {&a, &b}) {
+            const Counters& c = side->transport->counters();
+            test::must(c.sent == side->sent && c.delivered >= side->received, "the protocol's counters");
+          }
+          for (int i = 0; i < 100; ++i) {  // and the last answers
+            Frame frame;
+            test::must(!a.inlet->next(frame) && !b.inlet->next(frame), "something arrived twice");
+            clock.advance(300ms);
+          }
+          a.outlet.reset();
+          b.outlet.reset();
+          check_balance(a);
+          check_balance(b);
         }
-      }
-      // Now everybody reads: all of it comes.
-      for (int turns = 0; a.received != b.sent || b.received != a.sent; ++turns) {
-        test::must(turns < 20'000, "what was sent has not arrived: " + std::to_string(a.received) + " of " +
-                                          std::to_string(b.sent) + ", " + std::to_string(b.received) + " of " +
-                                          std::to_string(a.sent));
-        for (Side* side : {&a, &b}) {
-          (void)receive_one(*side);
-          release_some(*side, draw, true);
-        }
-        clock.advance(50us);
-      }
-      release_some(a, draw, true);
-      release_some(b, draw, true);
-      for (const Side* side : {&a, &b}) {
-        const Counters& c = side->transport->counters();
-        test::must(c.sent == side->sent && c.delivered >= side->received, "the protocol's counters");
-      }
-      for (int i = 0; i < 100; ++i) {  // and the last answers
-        Frame frame;
-        test::must(!a.inlet->next(frame) && !b.inlet->next(frame), "something arrived twice");
-        clock.advance(300ms);
-      }
-      a.outlet.reset();
-      b.outlet.reset();
-      check_balance(a);
-      check_balance(b);
-    }
-    test::must(network->ports.empty(), "ports are closed");
-  }, 10);
+        test::must(network->ports.empty(), "ports are closed");
+      },
+      10);
 }

@@ -159,17 +159,17 @@ class Incoming {
   Peer& peer;
   bool has_stream = false;
   std::uint32_t stream = 0;
-  bool met = false;         ///< something of it has been handed up
-  bool said_bye = false;    ///< its goodbye has been delivered
-  bool parted = false;      ///< its transport has said goodbye: it needs no answer any more
-  bool forgotten = false;   ///< by those above; still answered, for its last acknowledgement may get lost
+  bool met = false;        ///< something of it has been handed up
+  bool said_bye = false;   ///< its goodbye has been delivered
+  bool parted = false;     ///< its transport has said goodbye: it needs no answer any more
+  bool forgotten = false;  ///< by those above; still answered, for its last acknowledgement may get lost
   nanoseconds forgotten_at{0};
-  std::uint32_t queued = 0;    ///< frames ready and not taken
-  std::uint32_t in_place = 0;  ///< handed up and not released, in the transport's memory
+  std::uint32_t queued = 0;         ///< frames ready and not taken
+  std::uint32_t in_place = 0;       ///< handed up and not released, in the transport's memory
   std::uint32_t kept_in_place = 0;  ///< ahead of their turn, in the transport's memory; counted until none is kept
-  std::uint32_t owed = 0;      ///< frames since the last acknowledgement
+  std::uint32_t owed = 0;           ///< frames since the last acknowledgement
   bool ack_now = false;
-  nanoseconds ack_at{0};       ///< 0: to be set
+  nanoseconds ack_at{0};                 ///< 0: to be set
   std::uint32_t granted = kFirstCredit;  ///< numbers below it have been allowed
 
  private:
@@ -198,9 +198,9 @@ class Incoming {
   }
 
   std::uint32_t next_ = 0;
-  std::uint32_t done_ = 0;   // bytes of frame next_ that went up in pieces
-  bool complete_ = false;    // the frame next_ has been delivered to its end
-  std::uint64_t held_ = 0;   // bit i: next_ + 1 + i is kept
+  std::uint32_t done_ = 0;  // bytes of frame next_ that went up in pieces
+  bool complete_ = false;   // the frame next_ has been delivered to its end
+  std::uint64_t held_ = 0;  // bit i: next_ + 1 + i is kept
   std::array<Frame, kMostWindow> kept_{};
 };
 

@@ -7,9 +7,9 @@
 
 namespace ulfm::reliable {
 namespace {
-constexpr std::uint32_t kTimersEvery = 64;   // frames taken in without an idle turn, and the time is looked at anyway
+constexpr std::uint32_t kTimersEvery = 64;  // frames taken in without an idle turn, and the time is looked at anyway
 constexpr std::uint32_t kMostKeptInPlace = 4;
-constexpr nanoseconds kTryAgain = 100us;     // what found no room
+constexpr nanoseconds kTryAgain = 100us;  // what found no room
 }  // namespace
 
 // ---- a peer ---------------------------------------------------------------------------------------------------------
@@ -68,9 +68,10 @@ bool ReliablePort::take_frame() {
   return true;
 }
 
+// Takes everything. A transport may look in a part of its places at a time, so one miss does not say that all are
+// empty.
 void ReliablePort::absorb() {
-  while (take_frame()) {
-  }
+  for (int misses = 0; misses < 2;) misses = take_frame() ? 0 : misses + 1;
   idle();
 }
 
@@ -152,8 +153,7 @@ void ReliablePort::take_payload(const Frame& whole, const WireHeader& wire, Inco
       incoming.ack_now = true;  // our answer was lost, perhaps
       count(counters().duplicates);
       return inlet_->release(whole);
-    case Verdict::drop:
-      return inlet_->release(whole);
+    case Verdict::drop: return inlet_->release(whole);
   }
 }
 
@@ -435,7 +435,8 @@ nanoseconds ReliablePort::service_incoming(nanoseconds now) {
     if (incoming.owes() && !incoming.peer.unreachable) {
       if (incoming.ack_at.count() == 0) incoming.ack_at = now + settings().ack_delay;
       if (incoming.ack_now || now >= incoming.ack_at) acknowledge(incoming);
-      if (incoming.owes()) deadline = std::min(deadline, std::max(incoming.ack_at, incoming.ack_now ? now + kTryAgain : now));
+      if (incoming.owes())
+        deadline = std::min(deadline, std::max(incoming.ack_at, incoming.ack_now ? now + kTryAgain : now));
     }
     if (!incoming.forgotten) continue;
     if (incoming.forgotten_at.count() == 0) incoming.forgotten_at = now + settings().give_up;
@@ -502,9 +503,8 @@ void ReliablePort::leave(Sender& sender) {
 // ---- closing --------------------------------------------------------------------------------------------------------
 
 bool ReliablePort::all_settled() const noexcept {
-  return std::all_of(senders_.begin(), senders_.end(), [](const auto& s) {
-    return s.second->settled() && (!s.second->owes_bye || s.second->said_bye);
-  });
+  return std::all_of(senders_.begin(), senders_.end(),
+                     [](const auto& s) { return s.second->settled() && (!s.second->owes_bye || s.second->said_bye); });
 }
 
 // Somebody who has sent to us may still wait for our last answer: all whose transport has not said goodbye.

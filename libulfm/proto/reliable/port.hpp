@@ -1,8 +1,8 @@
 // One port of a process under the protocol: its inlet, its connections, and what they owe each other.
 //
 // Acknowledgements go the other way than frames, and ports are open in both directions: who hears from a port answers
-// to that port, with the next frame that goes there or, when none does soon, with a frame of its own. So everything of a
-// port, outlets included, is one thing with one lock.
+// to that port, with the next frame that goes there or, when none does soon, with a frame of its own. So everything of
+// a port, outlets included, is one thing with one lock.
 #pragma once
 
 #include <deque>
@@ -21,8 +21,7 @@ class ReliablePort;
 /// Another port that this one talks with, in either direction. Under the lock of the port.
 class Peer final : public AckSource {
  public:
-  Peer(ReliablePort& port, std::string_view card_, std::uint16_t number_)
-      : card(card_), number(number_), port_(port) {}
+  Peer(ReliablePort& port, std::string_view card_, std::uint16_t number_) : card(card_), number(number_), port_(port) {}
   bool due(Ack& ack) override;
   void gone(const Ack& ack) override;
 
@@ -139,13 +138,13 @@ class ReliablePort {
   std::deque<std::string> given_up_;
   std::vector<std::uint32_t> broken_;
 
-  bool unsettled_ = false;          // something happened since the timers were looked at
-  nanoseconds deadline_ = kForever; // of the earliest timer
-  std::uint32_t since_idle_ = 0;    // frames taken in since
+  bool unsettled_ = false;           // something happened since the timers were looked at
+  nanoseconds deadline_ = kForever;  // of the earliest timer
+  std::uint32_t since_idle_ = 0;     // frames taken in since
   bool closing_ = false;
-  nanoseconds heard_at_{0};         // while closing: the last frame
+  nanoseconds heard_at_{0};  // while closing: the last frame
   std::atomic<std::uint32_t> polls_{0};
-  std::uint32_t polls_seen_ = 0;    // the attendant's
+  std::uint32_t polls_seen_ = 0;  // the attendant's
 };
 
 }  // namespace ulfm::reliable

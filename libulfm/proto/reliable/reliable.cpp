@@ -48,12 +48,12 @@ class ReliableOutlet final : public Outlet {
     return port_->with(sender_, [&](const Sender& s) { return s.max_frame(header); });
   }
   bool peer_listening() const override {
-    return port_->with(sender_, [](const Sender& s) {
-      return s.state() == Sender::State::open && s.under().peer_listening();
-    });
+    return port_->with(sender_,
+                       [](const Sender& s) { return s.state() == Sender::State::open && s.under().peer_listening(); });
   }
   bool port_closed() const override {
-    return port_->with(sender_, [](const Sender& s) { return s.state() != Sender::State::open || s.under().port_closed(); });
+    return port_->with(sender_,
+                       [](const Sender& s) { return s.state() != Sender::State::open || s.under().port_closed(); });
   }
   pid_t peer_pid() const override {
     return port_->with(sender_, [](const Sender& s) { return s.under().peer_pid(); });

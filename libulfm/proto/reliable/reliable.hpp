@@ -1,6 +1,6 @@
 // Reliability for any transport: what is lost, damaged, doubled or out of order below arrives once, in order and intact
-// above. After RFC 9293 and RFC 2018 in kind (cumulative and selective acknowledgement), RFC 6298 for time-outs, and the
-// credits of the long-message protocols that receivers of fixed memory use.
+// above. After RFC 9293 and RFC 2018 in kind (cumulative and selective acknowledgement), RFC 6298 for time-outs, and
+// the credits of the long-message protocols that receivers of fixed memory use.
 //
 // A decorator: it keeps the contract of transports on both sides. The port that sends must be open, for that is where
 // its acknowledgements arrive. See docs/architecture.md, "The protocol", for how it works.

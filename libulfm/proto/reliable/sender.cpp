@@ -8,8 +8,8 @@
 namespace ulfm::reliable {
 namespace {
 
-constexpr std::uint32_t kLaterOnes = 3;     // that have arrived, and a frame before them counts as lost (RFC 5681)
-constexpr std::uint32_t kAgainAtOnce = 8;   // frames sent again by one time-out
+constexpr std::uint32_t kLaterOnes = 3;    // that have arrived, and a frame before them counts as lost (RFC 5681)
+constexpr std::uint32_t kAgainAtOnce = 8;  // frames sent again by one time-out
 
 // Frames whose own header fits beside ours carry it there.
 constexpr bool fits_beside(std::size_t header) { return kWireMost + header <= kHeaderLimit; }
@@ -23,18 +23,23 @@ std::string seconds_text(nanoseconds time) {
 
 Sender::Sender(std::unique_ptr<Outlet> under, std::uint32_t stream, std::uint16_t to, const Settings& settings,
                Counters& counters, AckSource& acks)
-    : under_(std::move(under)), stream_(stream), to_(to), settings_(settings), counters_(counters), acks_(acks),
-      round_trip_(settings), ring_(settings.most_bytes), allowed_(std::min(kFirstCredit, settings.window)) {}
+    : under_(std::move(under)),
+      stream_(stream),
+      to_(to),
+      settings_(settings),
+      counters_(counters),
+      acks_(acks),
+      round_trip_(settings),
+      ring_(settings.most_bytes),
+      allowed_(std::min(kFirstCredit, settings.window)) {}
 
 std::size_t Sender::max_frame(std::size_t header) const {
-  const std::size_t most = fits_beside(header) ? under_->max_frame(kWireMost + header)
-                                               : under_->max_frame(kWireMost) - header;
+  const std::size_t most =
+      fits_beside(header) ? under_->max_frame(kWireMost + header) : under_->max_frame(kWireMost) - header;
   return std::min(most, settings_.most_bytes / 2 - kHeaderLimit);
 }
 
-bool Sender::has_room() const noexcept {
-  return next_ - oldest_ < settings_.window && before(next_, allowed_);
-}
+bool Sender::has_room() const noexcept { return next_ - oldest_ < settings_.window && before(next_, allowed_); }
 
 bool Sender::push(Payload payload, std::span<const std::byte> header, Gather& data, std::size_t length) {
   if (state_ != State::open) return false;
@@ -110,7 +115,7 @@ bool Sender::take(const Ack& ack) {
   }
   for (; oldest_ != ack.next; ++oldest_) {
     const Record& r = record(oldest_);
-    ring_.give_back(r.bytes + r.header + r.length);
+    ring_.give_back(r.bytes, r.header + r.length);
   }
   const std::uint32_t allowed = ack.next + ack.credit;
   const bool more = before(allowed_, allowed);
@@ -153,7 +158,7 @@ nanoseconds Sender::service(nanoseconds now) {
     timed_ = next_ - 1;
     timed_at_ = now;
   }
-  if (now >= timer_) expire(now);
+  if (now >= std::min(timer_, waiting_since_ + settings_.give_up)) expire(now);
   return state_ == State::open ? std::min(timer_, waiting_since_ + settings_.give_up) : kForever;
 }
 
@@ -224,8 +229,8 @@ void Sender::give_up(nanoseconds silent) {
   std::size_t bytes = 0;
   for (std::uint32_t n = oldest_; n != next_; ++n) bytes += record(n).length;
   sentence_ = "process " + std::to_string(under_->peer_pid()) + ", port " + std::to_string(to_) +
-              ", has acknowledged nothing for " + seconds_text(silent) + " and is given up: " +
-              std::to_string(unacknowledged()) + " frames with " + std::to_string(bytes) +
+              ", has acknowledged nothing for " + seconds_text(silent) +
+              " and is given up: " + std::to_string(unacknowledged()) + " frames with " + std::to_string(bytes) +
               " bytes of data to it are lost; ULFM_GIVE_UP sets the time";
   state_ = State::given_up;
   count(counters_.given_up);
@@ -235,7 +240,7 @@ void Sender::give_up(nanoseconds silent) {
 void Sender::drop_records() {
   for (; oldest_ != next_; ++oldest_) {
     const Record& r = record(oldest_);
-    ring_.give_back(r.bytes + r.header + r.length);
+    ring_.give_back(r.bytes, r.header + r.length);
   }
   blocked_ = false;
 }

@@ -58,16 +58,15 @@ class Sender {
   bool wants_service() const noexcept { return state_ == State::open && (oldest_ != next_ || blocked_); }
   std::uint32_t stream() const noexcept { return stream_; }
   std::uint32_t unacknowledged() const noexcept { return next_ - oldest_; }
-  std::uint32_t allowed() const noexcept { return allowed_; }
   Outlet& under() noexcept { return *under_; }
   const Outlet& under() const noexcept { return *under_; }
   /// Once, after it was given up: whose silence it was and what is lost by it.
   std::string take_sentence();
 
   // What the port notes about it.
-  bool orphan = false;      ///< the outlet above is gone
-  bool said_bye = false;    ///< the goodbye has a number and is on its way, or was acknowledged
-  bool owes_bye = false;    ///< asked for when there was no room
+  bool orphan = false;    ///< the outlet above is gone
+  bool said_bye = false;  ///< the goodbye has a number and is on its way, or was acknowledged
+  bool owes_bye = false;  ///< asked for when there was no room
 
  private:
   struct Record {
@@ -76,8 +75,8 @@ class Sender {
     std::uint32_t body = 0;            ///< checksum of header and data
     std::uint8_t header = 0;
     Payload payload = Payload::none;
-    bool there = false;                ///< the receiver has it, ahead of an earlier one
-    bool again = false;                ///< sent more than once since the last time-out
+    bool there = false;  ///< the receiver has it, ahead of an earlier one
+    bool again = false;  ///< sent more than once since the last time-out
   };
   Record& record(std::uint32_t number) noexcept { return records_[number % kMostWindow]; }
   bool has_room() const noexcept;

@@ -57,8 +57,8 @@ bool decode(const Frame& frame, WireHeader& h) noexcept {
   h.last = what & kLast;
   h.header_in_data = what & kHeaderInData;
   const std::size_t own = h.size();
-  const bool lengths_agree = h.header_in_data ? frame.header_length == own && frame.length >= h.header
-                                              : frame.header_length == own + h.header;
+  const bool lengths_agree =
+      h.header_in_data ? frame.header_length == own && frame.length >= h.header : frame.header_length == own + h.header;
   if (!lengths_agree || (what & kNever) != 0) return false;
   if (h.has_ack) at = get(get(get(at, h.ack.stream), h.ack.next), h.ack.held);
   if (h.part) get(at, h.offset);

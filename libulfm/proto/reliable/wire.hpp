@@ -34,11 +34,11 @@ struct Ack {
 struct WireHeader {
   Payload payload = Payload::none;
   bool has_ack = false;
-  bool probe = false;           ///< the receiver is asked to acknowledge at once
-  bool part = false;            ///< only a piece of the frame's data, beginning at `offset`
-  bool last = false;            ///< of the pieces
+  bool probe = false;  ///< the receiver is asked to acknowledge at once
+  bool part = false;   ///< only a piece of the frame's data, beginning at `offset`
+  bool last = false;   ///< of the pieces
   bool header_in_data = false;
-  std::uint8_t header = 0;      ///< bytes of the frame's own header
+  std::uint8_t header = 0;  ///< bytes of the frame's own header
   std::uint32_t stream = 0, number = 0;
   std::uint32_t offset = 0;
   Ack ack;

@@ -28,9 +28,9 @@ class Random {
 
 struct Fate {
   bool drop = false, corrupt = false, duplicate = false, reorder = false, delay = false;
-  std::uint32_t bits = 0;    ///< to turn, 1 to 4
-  std::uint32_t behind = 0;  ///< later frames that go first, 1 to 8
-  std::uint64_t entropy = 0; ///< which bits
+  std::uint32_t bits = 0;     ///< to turn, 1 to 4
+  std::uint32_t behind = 0;   ///< later frames that go first, 1 to 8
+  std::uint64_t entropy = 0;  ///< which bits
 };
 
 /// The fates of one connection's frames, in order.

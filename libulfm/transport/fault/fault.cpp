@@ -75,9 +75,9 @@ Result<std::unique_ptr<Outlet>> FaultTransport::connect(std::string_view card, s
   const std::uint64_t ordinal = connections_.fetch_add(1, std::memory_order_relaxed);
   const fault::FateSource fates(shared_->plan, static_cast<std::uint64_t>(rank_), ordinal);
   // The counters live as long as the outlet, which may outlive the transport.
-  return std::unique_ptr<Outlet>(new fault::FaultOutlet(
-      std::move(*outlet), fates, shared_->plan, std::shared_ptr<FaultCounters>(shared_, &shared_->counters),
-      shared_->port(from)));
+  return std::unique_ptr<Outlet>(new fault::FaultOutlet(std::move(*outlet), fates, shared_->plan,
+                                                        std::shared_ptr<FaultCounters>(shared_, &shared_->counters),
+                                                        shared_->port(from)));
 }
 
 std::vector<NamedCount> FaultTransport::counts() const {

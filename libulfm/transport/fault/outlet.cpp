@@ -9,7 +9,9 @@ namespace {
 
 constexpr std::chrono::nanoseconds kTryAgain{100'000};  // a due frame that found no room
 
-void count(std::atomic<std::uint64_t>& counter, std::uint64_t n = 1) { counter.fetch_add(n, std::memory_order_relaxed); }
+void count(std::atomic<std::uint64_t>& counter, std::uint64_t n = 1) {
+  counter.fetch_add(n, std::memory_order_relaxed);
+}
 
 }  // namespace
 
@@ -45,7 +47,10 @@ std::chrono::nanoseconds PortOutlets::quiet_for() {
 
 FaultOutlet::FaultOutlet(std::unique_ptr<Outlet> under, const FateSource& fates, const FaultPlan& plan,
                          std::shared_ptr<FaultCounters> counters, std::shared_ptr<PortOutlets> port)
-    : under_(std::move(under)), fates_(fates), delay_by_(plan.delay_by), counters_(std::move(counters)),
+    : under_(std::move(under)),
+      fates_(fates),
+      delay_by_(plan.delay_by),
+      counters_(std::move(counters)),
       port_(std::move(port)) {
   port_->add(*this);
 }

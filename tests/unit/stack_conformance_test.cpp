@@ -1,0 +1,307 @@
+// What the contract of transports promises, held against every transport and every stack of decorators: the
+// same body for all. Another transport joins by a line in the list.
+#include "proto/stack.hpp"
+
+#include <map>
+#include <thread>
+
+#include "environment.hpp"
+#include "pattern.hpp"
+#include "property.hpp"
+#include "transport/registry.hpp"
+
+using namespace ulfm;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Case {
+  const char* transport;
+  const char* protocol;
+  const char* faults;
+  const char* name;
+};
+
+constexpr Case kCases[] = {
+    {"direct", "auto", "", "direct"},
+    {"direct", "always", "", "direct+protocol"},
+    {"direct", "auto", "drop=0.05,corrupt=0.02,duplicate=0.05,reorder=0.05,delay=0.02:300us,seed=3",
+     "direct+faults+protocol"},
+};
+
+Config config_for(const Case& c) {
+  test::Environment environment;
+  Config config = Config::load().value();
+  for (const auto& [row, value] :
+       {std::pair{"TRANSPORT", c.transport}, {"PROTOCOL", c.protocol}, {"FAULT", c.faults}})
+    REQUIRE(config.set(row, value, Origin::command_line, "test"));
+  return config;
+}
+
+constexpr std::uint16_t kHere = 5, kThere = 6;
+
+/// Two ports of this process.
+struct Ends {
+  explicit Ends(const Case& c, PortGeometry geometry = {}) {
+    const Config config = config_for(c);
+    stack = make_stack(config, *select_transport(c.transport).value(), 0).value();
+    transport = stack.transport.get();
+    here = transport->open(kHere, geometry).value();
+    there = transport->open(kThere, geometry).value();
+  }
+  std::unique_ptr<Outlet> connect(std::string_view hello = "") {
+    return transport->connect(transport->card(), kThere, kHere, std::as_bytes(std::span(hello)), counters)
+        .value();
+  }
+  bool push(Outlet& outlet, std::uint32_t seed, std::size_t size, Kind kind = Kind::first) {
+    const auto bytes = test::pattern_bytes(seed, size);
+    const iovec piece{const_cast<std::byte*>(bytes.data()), size};
+    Gather data(std::span(&piece, 1));
+    return outlet.push(kind, std::as_bytes(std::span(&seed, 1)), data, size);
+  }
+  /// The next frame of port `there`, waited for as a program does, which tries again to send what found no
+  /// room.
+  template <typename Send>
+  bool await(Frame& frame, Send send_more) {
+    const auto until = std::chrono::steady_clock::now() + 20s;
+    Frame other;
+    while (!there->next(frame)) {
+      if (here->next(other)) FAIL("a frame came to the port that only sends");
+      if (std::chrono::steady_clock::now() > until) return false;
+      send_more();
+    }
+    return true;
+  }
+  bool await(Frame& frame) {
+    return await(frame, [] {});
+  }
+  template <typename Send>
+  std::uint32_t await_number(Send send_more) {
+    Frame frame;
+    REQUIRE(await(frame, send_more));
+    std::uint32_t seed = 0;
+    std::memcpy(&seed, frame.header, sizeof seed);
+    CHECK(test::matches({frame.data, frame.length}, seed));
+    there->release(frame);
+    return seed;
+  }
+  std::uint32_t await_number() {
+    return await_number([] {});
+  }
+
+  TransportStack stack;
+  Transport* transport = nullptr;
+  PortCounters counters;
+  std::unique_ptr<Inlet> here, there;
+};
+
+}  // namespace
+
+TEST_CASE("a stack is what settings ask for", "[stack]") {
+  for (const Case& c : kCases) {
+    const TransportStack stack = make_stack(config_for(c), *select_transport(c.transport).value(), 0).value();
+    CHECK(stack.name == c.name);
+    CHECK(stack.reliable);
+    CHECK(stack.ordered);
+    CHECK(stack.transport->counts().empty() == (stack.name == "direct"));
+    CHECK(stack_statistics_text("rank 0", *stack.transport).empty() == (stack.name == "direct"));
+  }
+}
+
+TEST_CASE("a stack that cannot be is refused in words", "[stack]") {
+  const auto* direct = select_transport("direct").value();
+  const auto refused = [&](const char* faults) {
+    const auto stack = make_stack(config_for({"direct", "auto", faults, ""}), *direct, 0);
+    REQUIRE_FALSE(stack);
+    CHECK(stack.error().code == Errc::invalid);
+    return stack.error().what;
+  };
+  CHECK(refused("drop=x").find("ULFM_FAULT: faults \"drop=x\": column 6") != std::string::npos);
+  CHECK(refused("link 1-2 down at 1s").find("transport direct has no links") != std::string::npos);
+}
+
+TEST_CASE("every frame arrives once, in order, intact, whatever its size", "[stack]") {
+  const Case& c = GENERATE(from_range(std::begin(kCases), std::end(kCases)));
+  INFO(c.name);
+  Ends ends(c);
+  auto outlet = ends.connect();
+  constexpr std::uint32_t kFrames = 3000;
+  std::uint32_t sent = 0;
+  const auto send_some = [&] {
+    while (sent < kFrames) {
+      const std::size_t size = std::min<std::size_t>(sent * 2654435761u % 40000, outlet->max_frame(4));
+      if (!ends.push(*outlet, sent, size)) return;
+      ++sent;
+    }
+  };
+  for (std::uint32_t i = 0; i < kFrames; ++i) {
+    send_some();
+    REQUIRE(ends.await_number(send_some) == i);
+  }
+  Frame frame;
+  CHECK_FALSE(ends.there->next(frame));
+}
+
+TEST_CASE("headers of any length, with and without data", "[stack]") {
+  const Case& c = GENERATE(from_range(std::begin(kCases), std::end(kCases)));
+  INFO(c.name);
+  PortGeometry smallest;
+  smallest.slot_bytes = 1;
+  Ends ends(c, smallest);
+  auto outlet = ends.connect();
+  for (std::uint32_t i = 0; i < 1024; ++i) {
+    const std::size_t header = i % 256, size = i < 512 ? 0 : kLeastFrame;
+    REQUIRE((size == 0 || outlet->max_frame(header) >= kLeastFrame));
+    const auto bytes = test::pattern_bytes(i, header + size);
+    const iovec piece{const_cast<std::byte*>(bytes.data()) + header, size};
+    Gather data(std::span(&piece, 1));
+    const Kind kind = i % 3 == 0 ? Kind::more : Kind::first;
+    REQUIRE(outlet->push(kind, std::span(bytes.data(), header), data, size));
+    Frame frame;
+    REQUIRE(ends.await(frame));
+    CHECK(frame.kind == kind);
+    REQUIRE(frame.header_length == header);
+    REQUIRE(frame.length == size);
+    CHECK(std::equal(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(header), frame.header));
+    CHECK(std::equal(bytes.begin() + static_cast<std::ptrdiff_t>(header), bytes.end(), frame.data));
+    ends.there->release(frame);
+  }
+}
+
+TEST_CASE("origins: who it is, fresh once, hello, goodbye, and the index again", "[stack]") {
+  const Case& c = GENERATE(from_range(std::begin(kCases), std::end(kCases)));
+  INFO(c.name);
+  Ends ends(c);
+  for (int round = 0; round < 20; ++round) {
+    const std::string hello = "hello " + std::string(static_cast<std::size_t>(round * 7), 'x');
+    auto outlet = ends.connect(hello);
+    for (std::uint32_t i = 0; i < 30; ++i) {
+      INFO("connection " << round << ", frame " << i);
+      bool sent = ends.push(*outlet, i, 10);  // a grant of room may have been lost
+      Frame frame;
+      REQUIRE(ends.await(frame, [&] { sent = sent || ends.push(*outlet, i, 10); }));
+      CHECK(frame.fresh == (i == 0));
+      const OriginInfo info = ends.there->origin(frame.origin);
+      CHECK(info.card == ends.transport->card());
+      CHECK(info.port == kHere);
+      CHECK(info.pid == getpid());
+      CHECK(std::string(reinterpret_cast<const char*>(info.hello.data()), info.hello.size()) == hello);
+      ends.there->release(frame);
+    }
+    CHECK(outlet->peer_listening());
+    CHECK_FALSE(outlet->port_closed());
+    bool said = outlet->bye();
+    Frame frame;
+    REQUIRE(ends.await(frame, [&] { said = said || outlet->bye(); }));
+    outlet.reset();
+    CHECK(frame.kind == Kind::bye);
+    ends.there->release(frame);
+    ends.there->forget(frame.origin);
+    CHECK(ends.there->origin(frame.origin).pid == 0);
+  }
+}
+
+TEST_CASE("several connections to a port are several origins, each in order", "[stack]") {
+  const Case& c = GENERATE(from_range(std::begin(kCases), std::end(kCases)));
+  INFO(c.name);
+  Ends ends(c);
+  constexpr std::size_t kOutlets = 12;
+  std::vector<std::unique_ptr<Outlet>> outlets;
+  for (std::size_t i = 0; i < kOutlets; ++i) outlets.push_back(ends.connect());
+  std::vector<std::uint32_t> sent(kOutlets, 0);
+  std::map<std::uint32_t, std::uint32_t> got;
+  for (int round = 0; round < 100; ++round) {
+    for (std::size_t i = 0; i < kOutlets; ++i)
+      while (!ends.push(*outlets[i], sent[i]++, 100)) {
+        --sent[i];
+        Frame frame;
+        REQUIRE(ends.await(frame));
+        std::uint32_t seed = 0;
+        std::memcpy(&seed, frame.header, sizeof seed);
+        REQUIRE(seed == got[frame.origin]++);
+        ends.there->release(frame);
+      }
+  }
+  Frame frame;
+  for (std::size_t all = kOutlets * 100; all != 0;) {
+    all = kOutlets * 100;
+    for (const auto& [origin, n] : got) all -= n;
+    if (all == 0) break;
+    REQUIRE(ends.await(frame));
+    std::uint32_t seed = 0;
+    std::memcpy(&seed, frame.header, sizeof seed);
+    REQUIRE(seed == got[frame.origin]++);
+    ends.there->release(frame);
+  }
+  CHECK(got.size() == kOutlets);
+}
+
+TEST_CASE("held frames stay as they are and hold up nobody", "[stack]") {
+  const Case& c = GENERATE(from_range(std::begin(kCases), std::end(kCases)));
+  INFO(c.name);
+  Ends ends(c);
+  auto outlet = ends.connect();
+  std::vector<Frame> held;
+  std::uint32_t sent = 0;
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    Frame frame;
+    REQUIRE(ends.await(frame, [&] {
+      while (sent < 1000 && ends.push(*outlet, sent, 200)) ++sent;
+    }));
+    std::uint32_t seed = 0;
+    std::memcpy(&seed, frame.header, sizeof seed);
+    REQUIRE(seed == i);
+    if (i % 10 == 5 && !ends.there->in_shared_room(frame))
+      held.push_back(frame);
+    else
+      ends.there->release(frame);
+  }
+  CHECK(held.size() > 10);
+  for (const Frame& frame : held) {
+    std::uint32_t seed = 0;
+    std::memcpy(&seed, frame.header, sizeof seed);
+    CHECK(test::matches({frame.data, frame.length}, seed));
+    ends.there->release(frame);
+  }
+}
+
+TEST_CASE("what was sent last arrives although the sender closes at once", "[stack]") {
+  const Case& c = GENERATE(from_range(std::begin(kCases), std::end(kCases)));
+  INFO(c.name);
+  for (int round = 0; round < 5; ++round) {
+    Ends ends(c);
+    auto outlet = ends.connect();
+    for (std::uint32_t i = 0; i < 7; ++i) REQUIRE(ends.push(*outlet, i, 50));
+    REQUIRE(outlet->bye());
+    outlet.reset();
+    // The port that sent is closed while the other one reads.
+    std::atomic<bool> closed = false;
+    std::thread closing([&] {
+      ends.here.reset();
+      closed = true;
+    });
+    Frame frame;
+    for (std::uint32_t i = 0; i < 8;) {
+      if (!ends.there->next(frame)) continue;
+      CHECK(frame.kind == (i < 7 ? Kind::first : Kind::bye));
+      ends.there->release(frame);
+      ++i;
+    }
+    ends.there->forget(frame.origin);
+    while (!closed) (void)ends.there->next(frame);
+    closing.join();
+  }
+}
+
+TEST_CASE("the other end's close is seen by who sends", "[stack]") {
+  const Case& c = GENERATE(from_range(std::begin(kCases), std::end(kCases)));
+  INFO(c.name);
+  Ends ends(c);
+  auto outlet = ends.connect();
+  REQUIRE(ends.push(*outlet, 1, 10));
+  CHECK(ends.await_number() == 1);
+  ends.there.reset();
+  CHECK(outlet->port_closed());
+  CHECK_FALSE(outlet->peer_listening());
+  CHECK_FALSE(ends.transport->connect(ends.transport->card(), kThere, kHere, {}, ends.counters).has_value());
+}

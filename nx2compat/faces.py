@@ -68,8 +68,9 @@ def both_forms(plain, underscore, result, name, declared, call):
         return f"{RESULTS[result]} {plain}({declared}) {{ return {call}; }}\n" \
                f"{RESULTS[result]} {underscore}({declared}) {{ return {call}; }}\n"
     back = "return " if result == "long" else "(void)"
+    value = "underscored" if result == "long" else "success_of"
     return f"{RESULTS[result]} {plain}({declared}) {{ {back}nx2::plain(\"{name}\", {call}); }}\n" \
-           f"long {underscore}({declared}) {{ return nx2::underscored({call}); }}\n"
+           f"long {underscore}({declared}) {{ return nx2::{value}({call}); }}\n"
 
 
 def c_face(calls):

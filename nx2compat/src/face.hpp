@@ -44,4 +44,7 @@ inline long underscored(Outcome outcome) noexcept {
   return -1;
 }
 
+/// Of a call that returns nothing in its plain form.
+inline long success_of(Outcome outcome) noexcept { return underscored({0, outcome.error}); }
+
 }  // namespace nx2

@@ -44,8 +44,8 @@ class Node {
 
   Cube cube;
   Channel channel;
+  MessageIds ids;  // before the engine, whose lists hold its requests
   std::optional<Engine> engine;
-  MessageIds ids;
   Interrupt interrupt;
   std::string loaded_by_name;  ///< the program that nxhost was given for the nodes
   const std::chrono::steady_clock::time_point started_at = std::chrono::steady_clock::now();

@@ -84,6 +84,13 @@ int ulfm_job_barrier(ulfm_job job) {
   return node ? finish((*node)->barrier()) : report(node.error());
 }
 
+const char* ulfm_job_transport(ulfm_job job) {
+  auto node = node_of(job);
+  if (node) return (*node)->transport_descriptor().name;
+  report(node.error());
+  return nullptr;
+}
+
 int ulfm_job_put(ulfm_job job, const char* key, const char* value) {
   auto node = node_of(job);
   return node ? finish((*node)->put(key, value)) : report(node.error());
@@ -199,6 +206,29 @@ int ulfm_flush(ulfm_port port, int64_t timeout_ns) {
   const OpenPort open = port_of(port);
   return open.core != nullptr ? finish(open.node->flush(*open.core, std::chrono::nanoseconds(timeout_ns)))
                               : report(stale_port());
+}
+
+int ulfm_watch_begin(ulfm_port port) {
+  const OpenPort open = port_of(port);
+  if (open.core == nullptr) return report(stale_port());
+  open.core->inlet().doorbell().watch();
+  return ULFM_OK;
+}
+
+int ulfm_watch_wait(ulfm_port port, int64_t timeout_ns) {
+  const OpenPort open = port_of(port);
+  if (open.core == nullptr) return report(stale_port());
+  if (timeout_ns < 0)
+    return report({Errc::invalid, "a watch of " + std::to_string(timeout_ns) + " ns: 0 or more are needed"});
+  // Not report(): a watch that ends without an arrival is nothing to make a sentence of.
+  return open.core->inlet().doorbell().watch_sleep(std::chrono::nanoseconds(timeout_ns)) ? 1 : ULFM_ERR_TIMED_OUT;
+}
+
+int ulfm_watch_end(ulfm_port port) {
+  const OpenPort open = port_of(port);
+  if (open.core == nullptr) return report(stale_port());
+  open.core->inlet().doorbell().end_watch();
+  return ULFM_OK;
 }
 
 }  // extern "C"

@@ -122,6 +122,11 @@ int Job::rank() const noexcept { return ulfm_job_rank(handle_); }
 int Job::size() const noexcept { return ulfm_job_size(handle_); }
 Result<void> Job::barrier() { return finish(ulfm_job_barrier(handle_)); }
 
+std::string Job::transport() const {
+  const char* name = ulfm_job_transport(handle_);
+  return name != nullptr ? name : "";
+}
+
 Result<void> Job::put(const std::string& key, const std::string& value) {
   return finish(ulfm_job_put(handle_, key.c_str(), value.c_str()));
 }

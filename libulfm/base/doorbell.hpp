@@ -12,13 +12,15 @@
 
 namespace ulfm {
 
-/// Lives in a shared segment; any process that maps it may ring.
+/// Lives in a shared segment; any process that maps it may ring. There are two that it wakes: the owner, which sleeps in
+/// a wait, and a watcher, another thread of its process that wants to know of arrivals while the owner does other things.
 struct alignas(64) Doorbell {
   std::atomic<std::uint32_t> parked{0};
+  std::atomic<std::uint32_t> watched{0};
 
-  /// Producer: wake the owner if it sleeps. Call after the publishing store.
+  /// Producer: wake who sleeps. Call after the publishing store.
   void ring() noexcept {
-    if (parked.load(std::memory_order_relaxed) != 0) wake();
+    if ((parked.load(std::memory_order_relaxed) | watched.load(std::memory_order_relaxed)) != 0) wake();
   }
 
   /// Consumer: announce the sleep. Look once more at every source after this, then sleep() or cancel().
@@ -27,6 +29,13 @@ struct alignas(64) Doorbell {
   void cancel() noexcept { parked.store(0, std::memory_order_relaxed); }
   /// Consumer: sleep until rung, a signal, or `limit` has passed. True when rung.
   bool sleep(std::chrono::nanoseconds limit) noexcept;
+
+  /// Watcher: what is published after this ends watch_sleep().
+  void watch() noexcept;
+  /// Watcher: sleep until rung or `limit` has passed. True when rung.
+  bool watch_sleep(std::chrono::nanoseconds limit) noexcept;
+  /// Any thread of the process: ends watch_sleep().
+  void end_watch() noexcept;
 
   void wake() noexcept;
 };

@@ -43,7 +43,8 @@ enum {
 ULFM_API const char *ulfm_version(void);
 /** Name of an error number, e.g. "peer_failed". */
 ULFM_API const char *ulfm_error_name(int error);
-/** Sentence of the last failure in this thread; "" when there was none. Valid until the next call. */
+/** Sentence of the last failure in this thread, its first 1023 bytes; "" when there was none. Valid until the next call.
+ *  Also in functions that run at exit(). */
 ULFM_API const char *ulfm_last_error(void);
 
 /* ---- what there is -------------------------------------------------------------------------------------------- */
@@ -76,6 +77,8 @@ ULFM_API int ulfm_job_rank(ulfm_job job);
 ULFM_API int ulfm_job_size(ulfm_job job);
 /** Returns when every process of the job has called it. */
 ULFM_API int ulfm_job_barrier(ulfm_job job);
+/** Name of the transport that carries this job's messages, e.g. "direct"; NULL for a stale handle. */
+ULFM_API const char *ulfm_job_transport(ulfm_job job);
 /** Key-value exchange: a put is seen by others after the next barrier. Printable, no blanks; see the launcher's limits
  *  (Hydra: keys below 64, values below 1024 bytes). */
 ULFM_API int ulfm_job_put(ulfm_job job, const char *key, const char *value);
@@ -134,6 +137,19 @@ ULFM_API int ulfm_release(ulfm_port port, const ulfm_message *message);
 
 /** Waits until everything posted has left the send buffers. */
 ULFM_API int ulfm_flush(ulfm_port port, int64_t timeout_ns);
+
+/* ---- watching --------------------------------------------------------------------------------------------------- */
+
+/* One thread besides the port's own may sleep until something arrives there, to tell its owner, which is busy with
+ * something else. It takes nothing, and nothing changes for the owner, who polls and waits as ever. */
+
+/** Whatever arrives after this ends ulfm_watch_wait; what arrived before does not, so look for it in between. */
+ULFM_API int ulfm_watch_begin(ulfm_port port);
+/** Sleeps until an arrival or ulfm_watch_end since ulfm_watch_begin: 1; or for `timeout_ns` (0 or more):
+ *  ULFM_ERR_TIMED_OUT. Begin again after either. */
+ULFM_API int ulfm_watch_wait(ulfm_port port, int64_t timeout_ns);
+/** Ends the watch from any thread: the watcher wakes up. */
+ULFM_API int ulfm_watch_end(ulfm_port port);
 
 #ifdef __cplusplus
 }

@@ -135,6 +135,8 @@ class ULFM_API Job {
   int rank() const noexcept;
   int size() const noexcept;
   Result<void> barrier();
+  /// Name of the transport that carries the messages, e.g. "direct".
+  std::string transport() const;
   Result<void> put(const std::string& key, const std::string& value);
   Result<std::string> get(const std::string& key);
   std::string card() const;

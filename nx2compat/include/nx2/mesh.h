@@ -1,0 +1,2 @@
+/* What programs for the Touchstone Delta include. */
+#include "nx.h"

@@ -1,0 +1,276 @@
+#include <fcntl.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <functional>
+
+#include "calls.hpp"
+#include "checks.hpp"
+#include "global.hpp"
+
+namespace nx2 {
+
+void Group::send(int node, const void* data, std::size_t bytes) {
+  (void)engine_.send({type_, node, kAny}, data, bytes);
+}
+
+void Group::receive(int node, void* data, std::size_t bytes) {
+  Request request;
+  request.selector = {type_, node, kAny};
+  request.buffer = static_cast<std::byte*>(data);
+  request.capacity = bytes;
+  engine_.post_receive(request);
+  engine_.wait(request);
+  if (request.error != 0) end_of_job("global operation", request.error);
+}
+
+void Group::exchange(int to, const void* out, std::size_t out_bytes, int from, void* in, std::size_t in_bytes) {
+  Request request;
+  request.selector = {type_, from, kAny};
+  request.buffer = static_cast<std::byte*>(in);
+  request.capacity = in_bytes;
+  engine_.post_receive(request);
+  send(to, out, out_bytes);
+  engine_.wait(request);
+  if (request.error != 0) end_of_job("global operation", request.error);
+}
+
+std::vector<std::byte> Group::receive_any(int node) {
+  const Selector selector{type_, node, kAny};
+  MessageInfo info;
+  while (!engine_.find(selector, info)) {
+    engine_.step(-1);
+    engine_.run_handlers();
+  }
+  std::vector<std::byte> bytes(static_cast<std::size_t>(info.count));
+  receive(node, bytes.data(), bytes.size());
+  return bytes;
+}
+
+namespace calls {
+namespace {
+
+/// Numbers of the operations, for the types of their messages.
+enum Operation { kReduce, kCollect, kBarrier };
+
+int check_operation(const Node& node) noexcept {
+  return node.is_host() ? EQNODE : check_process(node);
+}
+
+/// Combines `x` of all nodes, on every node, in log2(nodes) exchanges (recursive doubling). `combine(into, from)`.
+///
+/// Nodes beyond the largest power of two give their part to a node below it first and get the result from it at last.
+/// The part of the lower nodes always comes first, so that all nodes compute the very same.
+template <typename Combine>
+void combine_all(Group& group, void* x, void* work, std::size_t bytes, Combine combine) {
+  const int self = group.self(), size = group.size();
+  const int cube = static_cast<int>(std::bit_floor(static_cast<unsigned>(size)));
+  if (self >= cube) {
+    group.send(self - cube, x, bytes);
+    return group.receive(self - cube, x, bytes);
+  }
+  if (self + cube < size) {
+    group.receive(self + cube, work, bytes);
+    combine(x, work);
+  }
+  for (int bit = 1; bit < cube; bit *= 2) {
+    const int other = self ^ bit;
+    group.exchange(other, x, bytes, other, work, bytes);
+    if (self < other) {
+      combine(x, work);
+    } else {
+      combine(work, x);
+      std::memcpy(x, work, bytes);
+    }
+  }
+  if (self + cube < size) group.send(self + cube, x, bytes);
+}
+
+template <typename T, typename Function>
+Outcome reduce(T* x, Number n, T* work, Function function) {
+  Call call;
+  if (const int error = check_operation(call.node())) return error_of(error);
+  if (n < 0) return failed(EQLEN);
+  if (n != 0 && (x == nullptr || work == nullptr)) return failed(EQPBUF);
+  Group group(call, kReduce);
+  const auto count = static_cast<std::size_t>(n);
+  combine_all(group, x, work, count * sizeof(T), [&](void* into, const void* from) {
+    auto* a = static_cast<T*>(into);
+    const auto* b = static_cast<const T*>(from);
+    for (std::size_t i = 0; i < count; ++i) a[i] = function(a[i], b[i]);
+  });
+  return {};
+}
+
+// Integers wrap around, as they did.
+template <typename T>
+T wrapped_sum(T a, T b) {
+  return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
+}
+template <typename T>
+T wrapped_product(T a, T b) {
+  return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) * static_cast<std::make_unsigned_t<T>>(b));
+}
+
+// ---- collecting -----------------------------------------------------------------------------------------------------
+
+/// What a node has of the others: its own part, that of the next node, and so on round, as (length, bytes) pairs.
+struct Parts {
+  std::vector<std::byte> packed;
+  std::vector<std::size_t> starts;  ///< where each begins
+
+  void add(const void* data, std::uint64_t size) {
+    starts.push_back(packed.size());
+    const auto* length = reinterpret_cast<const std::byte*>(&size);
+    packed.insert(packed.end(), length, length + sizeof size);
+    packed.insert(packed.end(), static_cast<const std::byte*>(data), static_cast<const std::byte*>(data) + size);
+  }
+  std::size_t end_of(std::size_t count) const { return count < starts.size() ? starts[count] : packed.size(); }
+  std::uint64_t length(std::size_t i) const {
+    std::uint64_t size;
+    std::memcpy(&size, packed.data() + starts[i], sizeof size);
+    return size;
+  }
+  const std::byte* bytes(std::size_t i) const { return packed.data() + starts[i] + sizeof(std::uint64_t); }
+  void append(const std::vector<std::byte>& more) {
+    for (std::size_t at = 0; at < more.size();) {
+      std::uint64_t size;
+      std::memcpy(&size, more.data() + at, sizeof size);
+      add(more.data() + at + sizeof size, size);
+      at += sizeof size + size;
+    }
+  }
+};
+
+/// Everything to everybody in log2(nodes) steps (Bruck et al., Efficient algorithms for all-to-all communications in
+/// multiport message-passing systems, 1997): in each step a node hands on all that it has, or as much as is missing.
+Parts collect(Group& group, const void* x, std::size_t size) {
+  const int self = group.self(), nodes = group.size();
+  Parts parts;
+  parts.packed.reserve((size + sizeof(std::uint64_t)) * static_cast<std::size_t>(nodes));
+  parts.add(x, size);
+  for (int distance = 1; distance < nodes; distance *= 2) {
+    const auto count = static_cast<std::size_t>(std::min(distance, nodes - distance));
+    group.send((self - distance + nodes) % nodes, parts.packed.data(), parts.end_of(count));
+    parts.append(group.receive_any((self + distance) % nodes));
+  }
+  return parts;
+}
+
+// The part of node `node` in what node `self` has.
+std::size_t index_of(const Group& group, int node) {
+  return static_cast<std::size_t>((node - group.self() + group.size()) % group.size());
+}
+
+template <typename Element>
+Outcome collect_into(const void* x, Number xlen, void* y, Number ylen, Element* ncnt) {
+  Call call;
+  if (const int error = check_operation(call.node())) return error_of(error);
+  if (const int error = check_buffer(x, xlen)) return error_of(error);
+  if (const int error = check_buffer(y, ylen)) return error_of(error);
+  Group group(call, kCollect);
+  const Parts parts = collect(group, x, static_cast<std::size_t>(xlen));
+  std::size_t total = 0;
+  for (int node = 0; node < group.size(); ++node) total += parts.length(index_of(group, node));
+  if (ncnt != nullptr) *ncnt = static_cast<Element>(total);
+  if (total > static_cast<std::size_t>(ylen)) return failed(EQMSGLONG);
+  auto* to = static_cast<std::byte*>(y);
+  for (int node = 0; node < group.size(); ++node) {
+    const std::size_t i = index_of(group, node);
+    to = std::copy_n(parts.bytes(i), parts.length(i), to);
+  }
+  return {};
+}
+
+template <typename Element>
+Outcome collect_known(const void* x, const Element* xlens, void* y) {
+  Call call;
+  if (const int error = check_operation(call.node())) return error_of(error);
+  if (xlens == nullptr) return failed(EQPBUF);
+  Group group(call, kCollect);
+  const auto own = static_cast<Number>(xlens[group.self()]);
+  if (const int error = check_buffer(x, own)) return error_of(error);
+  const Parts parts = collect(group, x, static_cast<std::size_t>(own));
+  auto* to = static_cast<std::byte*>(y);
+  for (int node = 0; node < group.size(); ++node) {
+    const std::size_t i = index_of(group, node);
+    if (parts.length(i) != static_cast<std::uint64_t>(xlens[node])) return failed(EQLEN);
+    if (y == nullptr && parts.length(i) != 0) return failed(EQPBUF);
+    to = std::copy_n(parts.bytes(i), parts.length(i), to);
+  }
+  return {};
+}
+
+}  // namespace
+
+// ---- the calls ------------------------------------------------------------------------------------------------------
+
+#define NX2_REAL_OPERATIONS(letter, T)                                                                            \
+  Outcome g##letter##sum(T* x, Number n, T* work) { return reduce(x, n, work, std::plus<T>()); }                  \
+  Outcome g##letter##prod(T* x, Number n, T* work) { return reduce(x, n, work, std::multiplies<T>()); }           \
+  Outcome g##letter##high(T* x, Number n, T* work) {                                                              \
+    return reduce(x, n, work, [](T a, T b) { return std::max(a, b); });                                           \
+  }                                                                                                               \
+  Outcome g##letter##low(T* x, Number n, T* work) {                                                               \
+    return reduce(x, n, work, [](T a, T b) { return std::min(a, b); });                                           \
+  }
+NX2_REAL_OPERATIONS(d, double)
+NX2_REAL_OPERATIONS(s, float)
+
+#define NX2_INTEGER_OPERATIONS(T)                                                                                 \
+  Outcome gisum(T* x, Number n, T* work) { return reduce(x, n, work, wrapped_sum<T>); }                           \
+  Outcome giprod(T* x, Number n, T* work) { return reduce(x, n, work, wrapped_product<T>); }                      \
+  Outcome gihigh(T* x, Number n, T* work) { return reduce(x, n, work, [](T a, T b) { return std::max(a, b); }); } \
+  Outcome gilow(T* x, Number n, T* work) { return reduce(x, n, work, [](T a, T b) { return std::min(a, b); }); }  \
+  Outcome giand(T* x, Number n, T* work) { return reduce(x, n, work, std::bit_and<T>()); }                        \
+  Outcome gior(T* x, Number n, T* work) { return reduce(x, n, work, std::bit_or<T>()); }                          \
+  Outcome gixor(T* x, Number n, T* work) { return reduce(x, n, work, std::bit_xor<T>()); }                        \
+  Outcome gland(T* x, Number n, T* work) { return reduce(x, n, work, [](T a, T b) -> T { return a && b; }); }     \
+  Outcome glor(T* x, Number n, T* work) { return reduce(x, n, work, [](T a, T b) -> T { return a || b; }); }      \
+  Outcome glxor(T* x, Number n, T* work) { return reduce(x, n, work, [](T a, T b) -> T { return !a != !b; }); }
+NX2_INTEGER_OPERATIONS(long)
+NX2_INTEGER_OPERATIONS(std::int32_t)
+
+Outcome gopf(void* x, Number xlen, void* work, Combiner function) {
+  Call call;
+  if (const int error = check_operation(call.node())) return error_of(error);
+  if (function == nullptr) return failed(EQPARAM);
+  if (const int error = check_buffer(x, xlen)) return error_of(error);
+  if (const int error = check_buffer(work, xlen)) return error_of(error);
+  Group group(call, kReduce);
+  combine_all(group, x, work, static_cast<std::size_t>(xlen), [&](void* into, void* from) { function(into, from); });
+  return {};
+}
+
+Outcome gcol(const void* x, Number xlen, void* y, Number ylen, long* ncnt) { return collect_into(x, xlen, y, ylen, ncnt); }
+Outcome gcol(const void* x, Number xlen, void* y, Number ylen, std::int32_t* ncnt) {
+  return collect_into(x, xlen, y, ylen, ncnt);
+}
+Outcome gcolx(const void* x, const long* xlens, void* y) { return collect_known(x, xlens, y); }
+Outcome gcolx(const void* x, const std::int32_t* xlens, void* y) { return collect_known(x, xlens, y); }
+
+// Dissemination: after step k a node has heard of 2^k others, in log2(nodes) steps for any number of nodes.
+Outcome gsync() {
+  Call call;
+  if (const int error = check_operation(call.node())) return error_of(error);
+  Group group(call, kBarrier);
+  const int nodes = group.size();
+  for (int distance = 1; distance < nodes; distance *= 2)
+    group.exchange((group.self() + distance) % nodes, nullptr, 0, (group.self() - distance + nodes) % nodes, nullptr, 0);
+  return {};
+}
+
+// All nodes open the file, each with a file pointer of its own (M_UNIX; M_ASYNC differs from it in speed only).
+Outcome gopen(Text path, Number flags, Number iomode, Number mode) {
+  constexpr Number kUnix = 0, kAsync = 5;
+  if (iomode != kUnix && iomode != kAsync) return failed(EQPARAM);
+  if (const Outcome together = gsync(); together.error != 0) return together;
+  const int fd = open(path.c_str(), flags, static_cast<mode_t>(mode));
+  if (fd < 0) return {-1, errno};
+  return {fd, 0};
+}
+
+}  // namespace calls
+}  // namespace nx2

@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <cctype>
+#include <sstream>
+
+#include "calls.hpp"
+#include "checks.hpp"
+
+namespace nx2::calls {
+namespace {
+
+/// Nodes that a cube type asks for: "d3" is a cube of dimension 3, "8", "8m4" and "8rx" are 8 nodes (memory and
+/// processors were of the machine); "" leaves it to nxhost. -1: neither.
+int nodes_of_type(Text type) {
+  if (type.empty()) return 0;
+  const bool dimension = type.front() == 'd' || type.front() == 'D';
+  const std::size_t begin = dimension ? 1 : 0;
+  std::size_t end = begin;
+  while (end < type.size() && std::isdigit(static_cast<unsigned char>(type[end])) != 0) ++end;
+  if (end == begin || end - begin > 4) return -1;
+  const int number = std::stoi(type.substr(begin, end - begin));
+  if (!dimension) return number >= 1 ? number : -1;
+  return number <= 12 ? 1 << number : -1;
+}
+
+std::vector<std::string> words_of(Text command) {
+  std::vector<std::string> words;
+  std::istringstream in(command);
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+std::string base_name(Text path) { return path.substr(std::min(path.rfind('/') + 1, path.size())); }
+
+int check_host(const Node& node) noexcept { return node.is_host() ? 0 : EQPRIV; }
+
+/// Which processes a call names: node and pid, -1 for any.
+bool names(Number node, Number pid, const Cube::Ended& process) noexcept {
+  return (node < 0 || node == process.node) && (pid < 0 || pid == process.ptype);
+}
+
+template <typename Element>
+Outcome wait_for_one(Number node, Number pid, Element* cnode, Element* cpid, Element* ccode) {
+  Node::host();
+  Call call;
+  if (const int error = check_host(call.node())) return error_of(error);
+  Cube& cube = call.node().cube;
+  const auto find = [&] {
+    call.node().look_after_nodes();
+    return std::find_if(cube.ended.begin(), cube.ended.end(), [&](const auto& e) { return names(node, pid, e); });
+  };
+  if (find() == cube.ended.end() && !cube.running(node)) return failed(EQNOPROC);
+  call.engine().wait_for([&] { return find() != cube.ended.end(); }, -1);
+  const auto found = find();
+  if (cnode != nullptr) *cnode = found->node;
+  if (cpid != nullptr) *cpid = found->ptype;
+  if (ccode != nullptr) *ccode = found->status;
+  cube.ended.erase(found);
+  return {};
+}
+
+}  // namespace
+
+// The number that nxhost was given comes first: the same program then runs on as many nodes as are wanted.
+Outcome getcube(Text, Text cubetype, Text, Number) {
+  Node& node = Node::host();
+  if (const int error = check_host(node)) return error_of(error);
+  const int asked = nodes_of_type(cubetype);
+  if (asked < 0) return failed(EQPARAM);
+  Call call;
+  if (asked == 0 || std::getenv("NX2_NODES") != nullptr) return {};
+  return error_of(node.make_cube(asked)).error != 0 ? failed(EQPARAM) : Outcome{};
+}
+
+Outcome attachcube(Text) {
+  Call call;
+  return error_of(check_host(Node::host())).error != 0 ? failed(EQPRIV) : Outcome{};
+}
+
+Outcome relcube(Text) {
+  Node& node = Node::host();
+  if (const int error = check_host(node)) return error_of(error);
+  Call call;
+  node.kill_nodes(-1, -1);
+  return {};
+}
+
+Outcome load(Text filename, Number node, Number pid) {
+  Node& host = Node::host();
+  Call call;
+  if (const int error = check_host(host)) return error_of(error);
+  const std::vector<std::string> command = words_of(filename);
+  if (command.empty()) return failed(EQPARAM);
+  if (node >= host.nodes() || node < -1) return failed(EQNODE);
+  if (pid < 0) return failed(EQPID);
+  Cube& cube = host.cube;
+  for (int i = node < 0 ? 0 : node; i < (node < 0 ? host.nodes() : node + 1); ++i) {
+    if (cube.running(i)) {
+      // nxhost has loaded it already, under the name it was given there.
+      if (host.loaded_by_name == base_name(command.front())) {
+        cube.entry(i).ptype = pid;
+        continue;
+      }
+      return failed(EQUSEPID);
+    }
+    if (const int error = cube.load(command, i, pid); error != 0) return {-1, error};
+  }
+  return {};
+}
+
+Outcome waitall(Number node, Number pid) {
+  Node::host();
+  Call call;
+  if (const int error = check_host(call.node())) return error_of(error);
+  Cube& cube = call.node().cube;
+  call.engine().wait_for(
+      [&] {
+        call.node().look_after_nodes();
+        return !cube.running(node);
+      },
+      -1);
+  cube.ended.erase(std::remove_if(cube.ended.begin(), cube.ended.end(), [&](const auto& e) { return names(node, pid, e); }),
+                   cube.ended.end());
+  return {};
+}
+
+Outcome waitone(Number node, Number pid, long* cnode, long* cpid, long* ccode) {
+  return wait_for_one(node, pid, cnode, cpid, ccode);
+}
+Outcome waitone(Number node, Number pid, std::int32_t* cnode, std::int32_t* cpid, std::int32_t* ccode) {
+  return wait_for_one(node, pid, cnode, cpid, ccode);
+}
+
+// Standard input and output are shared by all processes; there is no server to start for them.
+Outcome newserver(Text) { return {}; }
+
+/// Number of cubes that this host holds; what a record about a cube looked like is not known, so none is written.
+Outcome cubeinfo(void*, Number, Number) {
+  return {Node::host().is_host() ? 1 : 0, 0};
+}
+
+}  // namespace nx2::calls

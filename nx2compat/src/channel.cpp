@@ -1,0 +1,82 @@
+#include "channel.hpp"
+
+#include <unistd.h>
+
+#include <cstring>
+
+namespace nx2 {
+
+std::string Channel::open_port() {
+  const ulfm_port_options options{kPort, 0, 0};
+  if (ulfm_port_open(job_, &options, &port_) < 0) return ulfm_last_error();
+  transport_ = ulfm_job_transport(job_);
+  return "";
+}
+
+std::string Channel::open_in_job() {
+  if (ulfm_job_join(&job_) < 0) return ulfm_last_error();
+  self_ = ulfm_job_rank(job_);
+  nodes_ = ulfm_job_size(job_);
+  if (nodes_ > 0xffff) return "a job of " + std::to_string(nodes_) + " nodes: NX/2 has at most 65535";
+  if (std::string why = open_port(); !why.empty()) return why;
+  peers_.resize(static_cast<std::size_t>(nodes_));
+  if (ulfm_job_barrier(job_) < 0) return ulfm_last_error();  // now every node's port is open
+  return "";
+}
+
+std::string Channel::open_in_cube() {
+  if (ulfm_job_alone(&job_) < 0) return ulfm_last_error();
+  self_ = cube_->self();
+  nodes_ = cube_->nodes();
+  if (std::string why = open_port(); !why.empty()) return why;
+  peers_.resize(static_cast<std::size_t>(nodes_) + 1);
+  CubeEntry& own = cube_->entry(self_);
+  if (ulfm_job_card(job_, own.card, sizeof own.card) < 0) return ulfm_last_error();
+  own.pid = getpid();
+  own.presence.store(Presence::open, std::memory_order_release);
+  return "";
+}
+
+std::string Channel::open(Cube& cube) {
+  cube_ = &cube;
+  return cube.exists() ? open_in_cube() : open_in_job();
+}
+
+void Channel::close() {
+  if (job_ == 0) return;
+  if (cube_->exists()) cube_->entry(self_).presence.store(Presence::gone, std::memory_order_release);
+  (void)ulfm_job_leave(job_);
+  job_ = 0;
+  port_ = 0;
+}
+
+Channel::Reach Channel::reach(int node) {
+  Peer& peer = peers_[static_cast<std::size_t>(node)];
+  if (!cube_->exists()) {
+    if (peer.known) return Reach::there;
+    peer.known = ulfm_job_address(job_, node, kPort, &peer.address) == ULFM_OK;
+    return peer.known ? Reach::there : Reach::absent;
+  }
+  CubeEntry& entry = cube_->entry(node);
+  switch (entry.presence.load(std::memory_order_acquire)) {
+    case Presence::loading: return Reach::not_yet;
+    case Presence::open: break;
+    default: return Reach::absent;
+  }
+  if (peer.known && peer.use == entry.use) return Reach::there;
+  peer.known = ulfm_job_address_of_card(job_, entry.card, kPort, &peer.address) == ULFM_OK;
+  peer.use = entry.use;
+  return peer.known ? Reach::there : Reach::absent;
+}
+
+Channel::Sent Channel::send(int node, const Header& header, const void* data, std::size_t size) {
+  void* buffer = nullptr;
+  if (ulfm_compose(port_, sizeof header + size, &buffer) < 0) return Sent::no_room;
+  std::memcpy(buffer, &header, sizeof header);
+  if (size != 0) std::memcpy(static_cast<std::byte*>(buffer) + sizeof header, data, size);
+  if (ulfm_post(port_, peers_[static_cast<std::size_t>(node)].address) == ULFM_OK) return Sent::gone;
+  (void)ulfm_discard(port_);
+  return Sent::lost;
+}
+
+}  // namespace nx2

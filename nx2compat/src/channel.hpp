@@ -1,0 +1,75 @@
+// The way between nodes: one port of this process, and the addresses of the others.
+#pragma once
+
+#include <ulfm/ulfm.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "cube.hpp"
+#include "wire.hpp"
+
+namespace nx2 {
+
+inline constexpr std::uint16_t kPort = 2;  ///< 1 is MPI's
+
+class Channel {
+ public:
+  Channel() = default;
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+  ~Channel() { close(); }
+
+  /// Joins the job or the cube and opens the port. "" or why not.
+  std::string open(Cube& cube);
+  /// Sends what was posted and leaves.
+  void close();
+  /// After fork(): what was opened is the parent's.
+  void forget() noexcept { job_ = port_ = 0; }
+  bool is_open() const noexcept { return port_ != 0; }
+
+  /// This process's number, the number of nodes, and how many numbers there are: one more when there is a host.
+  int self() const noexcept { return self_; }
+  int nodes() const noexcept { return nodes_; }
+  int places() const noexcept { return static_cast<int>(peers_.size()); }
+  const std::string& transport() const noexcept { return transport_; }
+
+  enum class Reach {
+    there,
+    not_yet,  ///< its program is being loaded
+    absent,   ///< nothing runs there, or it has ended
+  };
+  Reach reach(int node);
+  /// Counts the processes that have been at that place, as far as reach() has seen them.
+  std::uint32_t use(int node) const noexcept { return peers_[static_cast<std::size_t>(node)].use; }
+
+  enum class Sent { gone, no_room, lost };
+  /// Header and data as one port message. `lost`: the destination has closed its port.
+  Sent send(int node, const Header& header, const void* data, std::size_t size);
+
+  bool poll(ulfm_message& message) { return ulfm_poll(port_, &message) == 1; }
+  /// True with a message; false after `limit_ns`, and after a failure that the port had to tell of.
+  bool wait(ulfm_message& message, std::int64_t limit_ns) { return ulfm_wait(port_, limit_ns, &message) == 1; }
+  void release(const ulfm_message& message) { (void)ulfm_release(port_, &message); }
+  ulfm_port port() const noexcept { return port_; }
+
+ private:
+  struct Peer {
+    ulfm_address address{};
+    bool known = false;
+    std::uint32_t use = 0;  ///< of the cube's entry, when the address was taken from it
+  };
+  std::string open_in_job();
+  std::string open_in_cube();
+  std::string open_port();
+
+  Cube* cube_ = nullptr;
+  ulfm_job job_ = 0;
+  ulfm_port port_ = 0;
+  int self_ = 0, nodes_ = 1;
+  std::vector<Peer> peers_;
+  std::string transport_;
+};
+
+}  // namespace nx2

@@ -1,0 +1,94 @@
+// The cube of a host program: a page that the host and the nodes it starts share.
+//
+// Nodes that mpiexec starts find each other through it. Nodes that a host starts, one after the other and in any
+// order, find each other and the host through this table: who is there, and the card by which its port is reached.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace nx2 {
+
+enum class Presence : std::uint32_t {
+  empty,    ///< nothing was loaded here
+  loading,  ///< a process was started and has not made its first NX call
+  open,     ///< its port is open and its card is in the table
+  gone,     ///< it ended
+};
+
+struct CubeEntry {
+  std::atomic<Presence> presence;  ///< the store of `open` pairs with the load of who reads the card
+  std::int32_t ptype;
+  std::int32_t pid;
+  std::uint32_t use;  ///< counts the processes that were loaded here
+  char card[128];
+};
+
+class Cube {
+ public:
+  Cube() = default;
+  Cube(const Cube&) = delete;
+  Cube& operator=(const Cube&) = delete;
+  ~Cube();
+
+  /// Makes the table for that many nodes and a host; one that was made before goes.
+  bool create(int nodes);
+  /// Maps the table that this process inherited; false when its environment names none.
+  bool inherit();
+
+  bool exists() const noexcept { return entries_ != nullptr; }
+  int nodes() const noexcept { return nodes_; }
+  int host() const noexcept { return nodes_; }
+  /// The node that this process was loaded into; host() in the host.
+  int self() const noexcept { return self_; }
+  void set_self(int node) noexcept { self_ = node; }
+  CubeEntry& entry(int node) noexcept { return entries_[node]; }
+
+  /// Starts a program on a node, found as a shell finds it, or in the current folder. An NX error number or 0.
+  int load(const std::vector<std::string>& command, int node, std::int32_t ptype, char** environment = nullptr);
+  /// Some process was started here.
+  bool ever_loaded() const noexcept { return ever_loaded_; }
+  /// The host has begun to end nodes: that one ends badly is no news.
+  bool killing = false;
+  /// A copy of this process on a node (nx_nfork). Value: 0 in the new process, its process id in the parent, -1.
+  pid_t fork_node(int node, std::int32_t ptype);
+  /// Notes which processes have ended. Returns one that ended badly (node), or -1.
+  int reap();
+  /// Sends a signal to the processes of a node, or of all for -1.
+  void signal(int node, int number);
+  /// A process of that node (-1: of any) still runs.
+  bool running(int node) const;
+  /// Ends every process that still runs.
+  void release();
+
+  struct Ended {
+    int node;
+    std::int32_t ptype;
+    int status;
+  };
+  /// Processes that ended and that waitone has not told of yet.
+  std::vector<Ended> ended;
+
+ private:
+  struct Child {
+    pid_t pid;
+    int node;
+  };
+  bool map(int fd, int nodes);
+  void unmap();
+  void begin_use(int node, std::int32_t ptype);
+  void in_child(int node, pid_t parent);
+
+  int fd_ = -1;
+  int nodes_ = 0;
+  int self_ = 0;
+  CubeEntry* entries_ = nullptr;
+  bool ever_loaded_ = false;
+  std::vector<Child> children_;
+};
+
+}  // namespace nx2

@@ -1,0 +1,198 @@
+// The message protocols of NX/2 over ports (Pierce, The NX/2 Operating System, section 3).
+//
+// Short messages take one trip, into buffers that each node sets aside for each other node. A sender that has used
+// them up holds its messages until buffers come back, which they do on messages that go the other way, or alone when
+// half of them are out. Long messages take three: a proxy, which is a short message; a request, once a receive is
+// posted or there is memory to keep the message; and the message itself, into the posted buffer.
+//
+// What the machine's kernel did by interrupt, this does when the program makes a call, or when a handler is set (see
+// interrupt.hpp). So a send must not wait for its receiver: a message that is not asked for at once is copied.
+//
+// Threads: one at a time. A call made by a handler comes in while another call waits, never while one works.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "channel.hpp"
+#include "message.hpp"
+#include "outcome.hpp"
+#include "tuning.hpp"
+
+namespace nx2 {
+
+/// The four numbers of an info array; a program that passes msginfo itself sets what info...() tell.
+void write_info(const InfoArray& info, const MessageInfo& of) noexcept;
+/// Calls a procedure of the program as its language passes arguments.
+void call_handler(const Handler& handler, const MessageInfo& info);
+
+class Engine {
+ public:
+  Engine(Channel& channel, const Tuning& tuning);
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+  ~Engine();
+
+  // ---- the program's process
+  std::int32_t ptype = 0;
+
+  // ---- sending. `node` is a valid place, or -1 for all nodes but this one.
+  struct Envelope {
+    std::int32_t type;
+    std::int32_t node;
+    std::int32_t ptype;
+  };
+  /// Returns when the buffer is the program's again.
+  Outcome send(const Envelope& to, const void* data, std::size_t size);
+  /// request.done() when the buffer is the program's again.
+  void start_send(Request& request, const Envelope& to, const void* data, std::size_t size);
+  /// To each of these nodes in turn, of which the message is copied once at most.
+  Outcome send_list(const Envelope& to, const std::vector<std::int32_t>& nodes, const void* data, std::size_t size);
+
+  // ---- receiving
+  void post_receive(Request& request);
+  /// The first message that it selects, whole or as a proxy; it stays.
+  bool find(const Selector& selector, MessageInfo& info);
+  /// Drops what it selects.
+  void flush(const Selector& selector);
+  /// Takes a receive back. A message that came for it, whole or in part, is as if it had never been received.
+  void cancel_receive(Request& request);
+  /// Waits until a send is complete, but not for a receiver that does not ask: then the message is copied.
+  void settle_send(Request& request);
+  /// Gives a send's buffer back to the program now: what has not left is copied. False without memory.
+  bool detach_send(Request& request);
+
+  // ---- moving
+  /// Deals with everything that has arrived and sends what can be sent. Never waits.
+  void progress();
+  /// The same for a program that asks again and again: now and then it makes room for others.
+  void idle_test();
+  /// Until the request is complete.
+  void wait(const Request& request);
+  /// One turn of a wait: something arrived, or `limit_ns` has passed (-1: when something arrives).
+  void step(std::int64_t limit_ns);
+  /// After `milliseconds` at most, or when `done` says so.
+  bool wait_for(const std::function<bool()>& done, int milliseconds);
+
+  // ---- handlers
+  /// Calls the handlers of what has completed, unless they are blocked or one is running.
+  void run_handlers();
+  bool handlers_blocked = false;
+  Request& pooled_request();
+  /// Requests with handlers that are not complete yet.
+  int handlers_pending() const noexcept { return handlers_pending_; }
+  void count_handler() noexcept { ++handlers_pending_; }
+
+  // ---- the end
+  /// Delivers what was sent, tells everybody, and takes nothing more.
+  void finish();
+  void send_kill();
+  bool everybody_left() const;
+  /// A process of that place has ended: what it was sent is lost.
+  void abandon(std::int32_t node);
+
+  /// Called in waits now and then; for the host to look after its nodes.
+  std::function<void()> housekeeping;
+  /// Called when killcube reached this node; does not return.
+  std::function<void()> on_kill;
+  /// Called for a request that completes and is ignored.
+  std::function<void(Request&)> release_ignored;
+
+  const Tuning& tuning() const noexcept { return tuning_; }
+  int self() const noexcept { return channel_.self(); }
+
+ private:
+  struct Held {
+    Header header;
+    std::size_t size;
+    Bytes bytes;
+  };
+  struct Peer {
+    std::uint32_t buffers = 0;  ///< of that node's short buffers, free for this one
+    std::uint32_t owed = 0;     ///< of its own, to be returned
+    std::uint32_t use = 0;
+    bool contacted = false;
+    bool left = false;
+    std::deque<Held> held;
+  };
+  struct Control {
+    std::int32_t node;
+    Held message;
+  };
+  struct HandlerCall {
+    Handler handler;
+    MessageInfo info;
+  };
+
+  // sending (engine_send.cpp)
+  Channel::Sent transmit(std::int32_t node, Header header, const void* data, std::size_t size);
+  bool meet(std::int32_t node);
+  void send_short(std::int32_t node, Header header, const void* data, std::size_t size);
+  void control(std::int32_t node, Kind kind, std::uint32_t first = 0, std::uint32_t second = 0);
+  void start_one(Request* request, const Envelope& to, std::int32_t node, const std::byte* data, std::size_t size,
+                 const std::shared_ptr<std::byte[]>& kept);
+  void start_long(Request* request, const Header& header, std::int32_t node, const std::byte* data, std::size_t size,
+                  const std::shared_ptr<std::byte[]>& kept);
+  bool pump(Outgoing& outgoing);
+  void end_outgoing(Outgoing& outgoing);
+  void push();
+  void flush_outbox();
+  void flush_held();
+  template <typename Visit>
+  void for_destinations(const Envelope& to, Visit visit);
+
+  // receiving (engine_receive.cpp)
+  void dispatch(const ulfm_message& message);
+  void take_message(const Header& header, const std::byte* data, std::size_t size);
+  void take_proxy(const Header& header, const ProxyBody& body);
+  void take_data(const Header& header, const std::byte* data, std::size_t size);
+  void take_request(const Header& header);
+  void take_refusal(const Header& header);
+  void return_buffer(std::int32_t node);
+  Request* find_posted(const Header& header);
+  Arrived* find_arrived(const Selector& selector);
+  Arrived& add_arrived(const Header& header, std::size_t count);
+  void drop_arrived(Arrived& arrived);
+  void deliver(Request& request, const Header& header, const std::byte* data, std::size_t size);
+  void receive_arrived(Request& request, Arrived& arrived);
+  bool ask_for(Arrived& arrived);
+  Incoming& new_incoming(std::int32_t source, std::uint32_t sender_id, std::size_t count);
+  void end_incoming(Incoming& incoming);
+  void put_back(Request& request, Bytes bytes);
+  void complete(Request& request);
+  Outgoing* outgoing_of(const Header& header);
+
+  Channel& channel_;
+  Tuning tuning_;
+  std::vector<Peer> peers_;
+  std::deque<Control> outbox_;  ///< messages that found no room in the port
+  std::size_t held_ = 0;        ///< messages that wait for short buffers, all peers
+  List<Outgoing> streams_;      ///< asked for and not gone yet
+  std::deque<Outgoing> outgoing_;
+  std::vector<std::uint32_t> outgoing_free_;
+  std::deque<Incoming> incoming_;
+  std::vector<std::uint32_t> incoming_free_;
+  std::size_t outgoing_count_ = 0;
+
+  List<Request> posted_;
+  List<Arrived> arrived_;
+  List<Arrived> taken_;  ///< coming, and a receive waits for them
+  std::uint64_t sequence_ = 0;
+  std::size_t memory_ = 0;  ///< bytes in arrived messages
+
+  std::deque<Request> pool_;
+  std::vector<Request*> pool_free_;
+  std::deque<HandlerCall> calls_;
+  int handlers_pending_ = 0;
+  bool handler_runs_ = false;
+
+  std::uint64_t moved_ = 0;  ///< counts everything that went either way
+  std::uint32_t fruitless_ = 0;
+  bool closing_ = false;
+  bool killed_ = false;
+};
+
+}  // namespace nx2

@@ -1,0 +1,283 @@
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "engine.hpp"
+
+namespace nx2 {
+
+// The program's buffer is copied only when its receiver has not asked for the message for about as long as the copy
+// takes: then waiting and copying together cost at most twice the better of the two.
+static std::chrono::nanoseconds patience_for(std::size_t size) {
+  return std::chrono::nanoseconds(5'000 + size / 8);
+}
+
+// ---- one message ----------------------------------------------------------------------------------------------------
+
+// The place can be sent to. A cube may have loaded another program there since: that one starts with all its buffers.
+bool Engine::meet(std::int32_t node) {
+  Peer& peer = peers_[static_cast<std::size_t>(node)];
+  const Channel::Reach reach = channel_.reach(node);
+  if (const std::uint32_t use = channel_.use(node); use != peer.use) {
+    peer.use = use;
+    peer.left = false;
+    peer.buffers = tuning_.buffers;
+    peer.owed = 0;
+  }
+  return reach == Channel::Reach::there && !peer.left;
+}
+
+Channel::Sent Engine::transmit(std::int32_t node, Header header, const void* data, std::size_t size) {
+  Peer& peer = peers_[static_cast<std::size_t>(node)];
+  if (!meet(node))
+    return peer.left || channel_.reach(node) == Channel::Reach::absent ? Channel::Sent::lost : Channel::Sent::no_room;
+  header.source = static_cast<std::uint16_t>(channel_.self());
+  header.buffers = static_cast<std::uint8_t>(peer.owed);
+  const Channel::Sent sent = channel_.send(node, header, data, size);
+  if (sent != Channel::Sent::gone) return sent;
+  peer.owed = 0;
+  peer.contacted = true;
+  ++moved_;
+  return sent;
+}
+
+// A message that needs one of the destination's short buffers. Those of a sender go in order.
+void Engine::send_short(std::int32_t node, Header header, const void* data, std::size_t size) {
+  Peer& peer = peers_[static_cast<std::size_t>(node)];
+  if (peer.held.empty() && outbox_.empty() && peer.buffers > tuning_.data_buffers) {
+    const Channel::Sent sent = transmit(node, header, data, size);
+    if (sent == Channel::Sent::gone) --peer.buffers;
+    if (sent == Channel::Sent::lost) abandon(node);
+    if (sent != Channel::Sent::no_room) return;
+  }
+  Bytes copy = allocate(size);
+  if (!copy) end_of_job("csend", EQMEM);
+  if (size != 0) std::memcpy(copy.get(), data, size);
+  peer.held.push_back({header, size, std::move(copy)});
+  ++held_;
+}
+
+// A message of the engine's own; it needs no short buffer, because the other side keeps nothing of it.
+void Engine::control(std::int32_t node, Kind kind, std::uint32_t first, std::uint32_t second) {
+  const Header header{0, kind, 0, static_cast<std::int32_t>(first), static_cast<std::int32_t>(second), 0};
+  if (outbox_.empty()) {
+    const Channel::Sent sent = transmit(node, header, nullptr, 0);
+    if (sent == Channel::Sent::lost) abandon(node);
+    if (sent != Channel::Sent::no_room) return;
+  }
+  outbox_.push_back({node, {header, 0, nullptr}});
+}
+
+// ---- starting -------------------------------------------------------------------------------------------------------
+
+void Engine::start_long(Request* request, const Header& header, std::int32_t node, const std::byte* data,
+                        std::size_t size, const std::shared_ptr<std::byte[]>& kept) {
+  if (outgoing_free_.empty()) {
+    outgoing_free_.push_back(static_cast<std::uint32_t>(outgoing_.size()));
+    outgoing_.emplace_back().id = outgoing_free_.back();
+  }
+  Outgoing& outgoing = outgoing_[outgoing_free_.back()];
+  outgoing_free_.pop_back();
+  ++outgoing_count_;
+  const std::uint32_t id = outgoing.id;
+  outgoing = Outgoing{};
+  outgoing.id = id;
+  outgoing.node = node;
+  outgoing.data = data;
+  outgoing.count = size;
+  outgoing.kept = kept;
+  outgoing.request = request;
+  outgoing.in_use = true;
+  if (request != nullptr) ++request->pending;
+  const ProxyBody body{size, id, 0};
+  Header proxy = header;
+  proxy.kind = Kind::proxy;
+  send_short(node, proxy, &body, sizeof body);
+}
+
+void Engine::start_one(Request* request, const Envelope& to, std::int32_t node, const std::byte* data,
+                       std::size_t size, const std::shared_ptr<std::byte[]>& kept) {
+  const Header header{static_cast<std::uint16_t>(channel_.self()), Kind::message, 0, to.type, ptype, to.ptype};
+  if (node == channel_.self()) return take_message(header, data, size);
+  if (size <= tuning_.short_limit) return send_short(node, header, data, size);
+  start_long(request, header, node, data, size, kept);
+}
+
+// All nodes but the sender's own process; with another process type than the sender's, the sender's node too.
+template <typename Visit>
+void Engine::for_destinations(const Envelope& to, Visit visit) {
+  if (to.node >= 0) return visit(to.node);
+  for (std::int32_t node = 0; node < channel_.nodes(); ++node)
+    if (node != channel_.self() || (to.ptype != ptype && to.ptype != kAny)) visit(node);
+}
+
+void Engine::start_send(Request& request, const Envelope& to, const void* data, std::size_t size) {
+  request.is_receive = false;
+  request.result = {to.type, to.node, to.ptype, static_cast<long>(size)};
+  request.pending = 1;  // so that it is not complete before all parts have been started
+  for_destinations(to, [&](std::int32_t node) {
+    start_one(&request, to, node, static_cast<const std::byte*>(data), size, nullptr);
+  });
+  push();
+  if (--request.pending == 0) complete(request);
+}
+
+Outcome Engine::send(const Envelope& to, const void* data, std::size_t size) {
+  if (size <= tuning_.short_limit && to.node >= 0) {
+    start_one(nullptr, to, to.node, static_cast<const std::byte*>(data), size, nullptr);
+    return {};
+  }
+  Request request;
+  start_send(request, to, data, size);
+  settle_send(request);
+  return {};
+}
+
+void Engine::settle_send(Request& request) {
+  const auto patience = patience_for(static_cast<std::size_t>(request.result.count));
+  using Clock = std::chrono::steady_clock;
+  auto since = Clock::now();
+  while (!request.done()) {
+    const std::uint64_t before = moved_;
+    step(5'000);
+    run_handlers();
+    if (moved_ != before) since = Clock::now();
+    else if (Clock::now() - since > patience && detach_send(request)) break;
+  }
+}
+
+Outcome Engine::send_list(const Envelope& to, const std::vector<std::int32_t>& nodes, const void* data,
+                          std::size_t size) {
+  Request request;
+  request.is_receive = false;
+  for (const std::int32_t node : nodes) start_one(&request, to, node, static_cast<const std::byte*>(data), size, nullptr);
+  push();
+  if (!request.done() && !detach_send(request)) wait(request);
+  return {};
+}
+
+bool Engine::detach_send(Request& request) {
+  std::shared_ptr<std::byte[]> kept;
+  for (Outgoing& outgoing : outgoing_) {
+    if (!outgoing.in_use || outgoing.request != &request) continue;
+    if (!kept) {
+      kept.reset(new (std::nothrow) std::byte[outgoing.count]);
+      if (!kept) return false;
+      std::memcpy(kept.get(), outgoing.data, outgoing.count);
+    }
+    outgoing.kept = kept;
+    outgoing.data = kept.get();
+    outgoing.request = nullptr;
+    --request.pending;
+  }
+  if (request.pending == 0) complete(request);
+  return true;
+}
+
+// ---- moving on ------------------------------------------------------------------------------------------------------
+
+void Engine::end_outgoing(Outgoing& outgoing) {
+  outgoing.unlink();
+  outgoing.in_use = false;
+  outgoing.kept.reset();
+  outgoing_free_.push_back(outgoing.id);
+  --outgoing_count_;
+  if (Request* request = std::exchange(outgoing.request, nullptr); request != nullptr && --request->pending == 0)
+    complete(*request);
+}
+
+// The third trip, as far as there are buffers and room. False when it got stuck.
+bool Engine::pump(Outgoing& outgoing) {
+  Peer& peer = peers_[static_cast<std::size_t>(outgoing.node)];
+  while (outgoing.sent < outgoing.count) {
+    if (peer.buffers == 0) return false;
+    const std::size_t size = std::min(kDataPiece, outgoing.count - outgoing.sent);
+    const Header header{0, Kind::data, 0, static_cast<std::int32_t>(outgoing.receiver_id), 0, 0};
+    const Channel::Sent sent = transmit(outgoing.node, header, outgoing.data + outgoing.sent, size);
+    if (sent == Channel::Sent::no_room) return false;
+    if (sent == Channel::Sent::lost) break;
+    --peer.buffers;
+    outgoing.sent += size;
+  }
+  end_outgoing(outgoing);
+  return true;
+}
+
+void Engine::flush_outbox() {
+  while (!outbox_.empty()) {
+    Control& first = outbox_.front();
+    const Channel::Sent sent = transmit(first.node, first.message.header, nullptr, 0);
+    if (sent == Channel::Sent::no_room) return;
+    const std::int32_t node = first.node;
+    outbox_.pop_front();
+    if (sent == Channel::Sent::lost) abandon(node);
+  }
+}
+
+void Engine::flush_held() {
+  for (std::size_t node = 0; node < peers_.size(); ++node) {
+    Peer& peer = peers_[node];
+    while (!peer.held.empty() && peer.buffers > tuning_.data_buffers) {
+      const Held& first = peer.held.front();
+      const Channel::Sent sent =
+          transmit(static_cast<std::int32_t>(node), first.header, first.bytes.get(), first.size);
+      if (sent == Channel::Sent::no_room) break;
+      if (sent == Channel::Sent::lost) {
+        abandon(static_cast<std::int32_t>(node));
+        break;
+      }
+      --peer.buffers;
+      peer.held.pop_front();
+      --held_;
+    }
+  }
+}
+
+// Everything that can go now.
+void Engine::push() {
+  if (!outbox_.empty()) flush_outbox();
+  if (held_ != 0 && outbox_.empty()) flush_held();
+  for (Outgoing* outgoing = streams_.first(); outgoing != nullptr;) {
+    Outgoing* next = streams_.next(*outgoing);
+    pump(*outgoing);
+    outgoing = next;
+  }
+}
+
+void Engine::abandon(std::int32_t node) {
+  Peer& peer = peers_[static_cast<std::size_t>(node)];
+  peer.left = true;
+  held_ -= peer.held.size();
+  peer.held.clear();
+  for (Outgoing& outgoing : outgoing_)
+    if (outgoing.in_use && outgoing.node == node) end_outgoing(outgoing);
+}
+
+// ---- the end --------------------------------------------------------------------------------------------------------
+
+void Engine::send_kill() {
+  for (std::int32_t node = 0; node < channel_.nodes(); ++node)
+    if (node != channel_.self()) control(node, Kind::kill);
+}
+
+bool Engine::everybody_left() const {
+  for (std::int32_t node = 0; node < channel_.nodes(); ++node)
+    if (node != channel_.self() && !peers_[static_cast<std::size_t>(node)].left) return false;
+  return true;
+}
+
+void Engine::finish() {
+  closing_ = true;
+  flush(Selector{});
+  // What was sent is delivered before this ends; whoever has gone without a word does not keep it.
+  while (!killed_ && (outgoing_count_ != 0 || held_ != 0 || !outbox_.empty())) {
+    if (wait_for([&] { return killed_ || (outgoing_count_ == 0 && held_ == 0 && outbox_.empty()); }, 100)) break;
+    for (Outgoing& outgoing : outgoing_)
+      if (outgoing.in_use && outbox_.empty()) control(outgoing.node, Kind::ping);
+  }
+  for (std::size_t node = 0; node < peers_.size(); ++node)
+    if (peers_[node].contacted && !peers_[node].left) control(static_cast<std::int32_t>(node), Kind::bye);
+  wait_for([&] { return outbox_.empty(); }, 1000);
+}
+
+}  // namespace nx2

@@ -1,0 +1,88 @@
+// This process as a node or as the host: what the first NX call starts and the end of the program ends.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "cube.hpp"
+#include "engine.hpp"
+#include "interrupt.hpp"
+#include "message_ids.hpp"
+
+namespace nx2 {
+
+inline constexpr std::int32_t kNoPtype = -1;
+
+class Node {
+ public:
+  /// The one of this process; started by the first call.
+  static Node& instance() {
+    if (__builtin_expect(started_ == nullptr, 0)) start();
+    return *started_;
+  }
+  /// Without starting it; nullptr before the first call.
+  static Node* if_started() noexcept { return started_; }
+
+  /// A host call as the first one makes a process that nobody launched the host of a cube.
+  static Node& host();
+  bool is_host() const noexcept { return cube.exists() && cube.self() == cube.host(); }
+
+  int self() const noexcept { return channel.self(); }
+  int nodes() const noexcept { return channel.nodes(); }
+  /// Number of the host: the one after the last node, also when there is none.
+  int host_place() const noexcept { return nodes(); }
+
+  /// Connects a host to a cube of that many nodes. An NX error number or 0.
+  int make_cube(int nodes);
+  /// What nx_nfork does in the new process.
+  void become_node(std::int32_t ptype);
+  /// Ends the processes of a node (-1: of all nodes).
+  void kill_nodes(int node, std::int32_t ptype);
+  /// Notes which nodes have ended; one that ended badly ends the job.
+  void look_after_nodes();
+
+  Cube cube;
+  Channel channel;
+  MessageIds ids;  // before the engine, whose lists hold its requests
+  std::optional<Engine> engine;
+  Interrupt interrupt;
+  std::string loaded_by_name;  ///< the program that nxhost was given for the nodes
+  const std::chrono::steady_clock::time_point started_at = std::chrono::steady_clock::now();
+
+ private:
+  Node() = default;
+  static void start();
+  static void start_as_host();
+  static void finish_at_exit();
+  void open();
+  void finish();
+  void load_named_program();
+  static Node& only();
+
+  static Node* started_;
+  static inline bool ended_ = false;
+  pid_t process_ = 0;
+};
+
+/// Every call is inside one of these. The outermost runs the handlers of what has completed meanwhile.
+class Call {
+ public:
+  Call() : node_(Node::instance()) { node_.interrupt.enter(); }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  ~Call() {
+    if (__builtin_expect(node_.interrupt.active(), 0)) node_.interrupt.leave_slowly();
+    else node_.interrupt.leave();
+  }
+  Engine& engine() noexcept { return *node_.engine; }
+  Node& node() noexcept { return node_; }
+
+ private:
+  Node& node_;
+};
+
+/// Sets what info...() tell, and msginfo for C and Fortran.
+void set_info(const MessageInfo& info) noexcept;
+
+}  // namespace nx2

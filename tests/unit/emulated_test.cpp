@@ -26,8 +26,8 @@ struct Process {
 
 struct Machine {
   explicit Machine(std::uint32_t processes, const std::string& transport = "xswitch",
-                   const std::string& topology = "single:4")
-      : host(std::move(fabric::FabricHost::create({transport, topology, processes}).value())) {
+                   const std::string& topology = "single:4", const std::string& faults = "")
+      : host(std::move(fabric::FabricHost::create({transport, topology, processes, faults}).value())) {
     for (std::uint32_t p = 0; p < processes; ++p) {
       all.emplace_back();
       start(p);
@@ -232,6 +232,30 @@ TEST_CASE("addresses of emulated interconnects from outside are checked", "[emul
     CHECK_FALSE(fabric::decode_arena_address(text));
   Machine machine(2), elsewhere(2);
   CHECK_FALSE(machine.all[0].transport->connect(elsewhere.all[1].transport->card(), 3, 3, {}, machine.all[0].counters));
+}
+
+TEST_CASE("frames go round a link that is down, and are lost where there is no way", "[emulated]") {
+  Frame frame;
+  SECTION("another way") {
+    Machine machine(4, "xswitch", "mesh:2x2", "link 0-1 down at 0s");
+    auto outlet = machine.connect(0, 1);
+    REQUIRE(push(*outlet, 1, 0, 100));
+    REQUIRE(machine.next(1, frame));
+    CHECK(is_intact(frame, 1, 0, 100));
+    CHECK(machine.all[0].engine->statistics().find("port s2.") != std::string::npos);
+  }
+  SECTION("no way") {
+    Machine machine(2, "xswitch", "chain:2", "link 0-1 down at 0s");
+    machine.host.arena().header().node_of[1] = machine.host.arena().sizes().nodes - 1;
+    machine.all[1].inlet.reset();
+    machine.all[1].transport.reset();
+    machine.start(1);
+    auto outlet = machine.connect(0, 1);
+    REQUIRE(push(*outlet, 1, 0, 100));
+    CHECK_FALSE(machine.next(1, frame));
+    CHECK(machine.host.arena().header().lost.load() == 1);
+    CHECK(machine.slots_in_use() == 0);
+  }
 }
 
 TEST_CASE("options and shapes that make no sense are refused with a sentence", "[emulated]") {

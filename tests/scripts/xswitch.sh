@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# MPI programs over emulated networks of X-Switches: the same results on every shape, with a bad network, with links that
+# fail, and with the engine as a process; what dies is told.
+set -uo pipefail
+: "${ULFM_STAGE:?stage folder}"
+stage=$(cd "$ULFM_STAGE" && pwd -P) || exit 1
+run=$stage/bin/ulfmrun
+programs=$stage/share/ulfm/examples/bin
+[[ -x $programs/trapezoid ]] || exit 77
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch" || exit 1
+unset "${!ULFM_@}"
+failures=0
+
+fail() {
+    echo "FAIL $1: $2"
+    sed 's/^/     | /' out err | tail -n 8
+    failures=$((failures + 1))
+}
+
+# over NAME PATTERN OPTIONS... PROGRAM: ends with 0 and prints what matches.
+over() {
+    local name=$1 pattern=$2 code=0
+    shift 2
+    timeout 200 "$run" "$@" </dev/null >out 2>err || code=$?
+    if ((code != 0)); then
+        fail "$name" "exit code $code"
+    elif ! grep -q -e "$pattern" out; then
+        fail "$name" "no line like '$pattern'"
+    else
+        echo "ok   $name"
+    fi
+}
+
+# refused NAME PATTERN OPTIONS...: a failure that says so.
+refused() {
+    local name=$1 pattern=$2
+    shift 2
+    if timeout 200 "$run" "$@" </dev/null >out 2>err; then
+        fail "$name" "it ran"
+    elif ! grep -q -e "$pattern" err; then
+        fail "$name" "no line like '$pattern'"
+    else
+        echo "ok   $name"
+    fi
+}
+
+answer=9.000004291534424e+00
+bad_network='drop=1e-2,corrupt=1e-3,duplicate=1e-3,reorder=1e-2,seed=7'
+
+for shape in single:5 th8 tree:3 mesh:4x4; do
+    for processes in 4 16; do
+        over "trapezoid, $shape, $processes" "$answer" --transport xswitch --topology $shape -n $processes "$programs/trapezoid"
+    done
+    over "trapezoid, $shape, bad network" "$answer" --transport xswitch --topology $shape --fault "$bad_network" -n 4 \
+        "$programs/trapezoid"
+done
+over "halo over small frames" '' --transport xswitch,frame=64 --topology mesh:2x2 -n 4 "$programs/halo"
+ULFM_ENGINE=process over "the engine as a process" "$answer" --transport xswitch -n 8 "$programs/trapezoid"
+over "all of the host are neighbours" "$answer" -genv ULFM_SHARE host --transport xswitch -n 8 "$programs/trapezoid"
+# Gone from the start, so that every message has to go round it.
+over "a link is down" "$answer" --transport xswitch --topology mesh:2x2 --fault 'link 0-1 down at 0s' -n 4 "$programs/trapezoid"
+
+ULFM_STATS=1 over "statistics" "$answer" --transport xswitch --topology mesh:2x2 -n 4 "$programs/trapezoid"
+grep -q 'stats xswitch: cycles [1-9].*units entered [1-9].*present 0$' err || fail statistics "no balance of the network"
+grep -q 'stats xswitch port s[0-3]\.[A-E]: out frames [1-9]' err || fail statistics "no line for a port"
+
+refused "no such shape" 'cube:3' --transport xswitch --topology cube:3 -n 2 "$programs/trapezoid"
+refused "no such option" 'frame=64' --transport xswitch,fram=3 -n 2 "$programs/trapezoid"
+refused "no such link" 'there is no such link' --transport xswitch --topology mesh:2x2 --fault 'link 0-3 down at 1s' -n 2 "$programs/trapezoid"
+if ULFM_TRANSPORT=xswitch timeout 100 "$stage/bin/mpiexec" -n 2 "$programs/trapezoid" </dev/null >out 2>err; then
+    fail "without ulfmrun" "it ran"
+elif ! grep -q 'run the program with ulfmrun' err out; then
+    fail "without ulfmrun" "no advice"
+fi
+
+((failures == 0)) || exit 1

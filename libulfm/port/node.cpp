@@ -250,9 +250,14 @@ Result<std::size_t> Node::wait(std::span<PortCore* const> ports, std::chrono::na
 Result<void> Node::flush(PortCore& port, std::chrono::nanoseconds limit) {
   Waiter waiter(policy_);
   const auto start = Clock::now();
+  std::uint64_t frames = port.frames_sent();
   while (!port.all_sent()) {
     drive();
     port.absorb();  // the other side may be doing the same
+    if (const std::uint64_t now = port.frames_sent(); now != frames) {
+      frames = now;
+      waiter.reset();  // room comes, and no bell rings for it: a sleep would only lose time
+    }
     Error error;
     if (port.take_failure(error)) return fail(std::move(error));
     if (limit.count() >= 0 && Clock::now() - start > limit)

@@ -55,6 +55,8 @@ class PortCore {
   void absorb();
   /// A failure nobody asked about yet: a peer that died, a message that could not be delivered.
   bool take_failure(Error& error);
+  /// Frames that have gone so far, of whole messages and of parts.
+  std::uint64_t frames_sent() const noexcept { return counters_.open_frames.get() + counters_.lane_frames.get(); }
   /// Housekeeping of a long wait.
   void look_for_dead();
 

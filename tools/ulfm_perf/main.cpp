@@ -17,10 +17,11 @@ int run_ports(const perf::Options& options) {
   if (!side) return complain(side.error());
   if (side->spectator) {
     // A barrier of the job waits for all its ranks: one for each size, and the last.
-    for (std::size_t i = 0; i <= options.sizes().size(); ++i) side->meet();
+    const std::size_t meetings = options.test == "soak" ? 1 : options.sizes().size();
+    for (std::size_t i = 0; i <= meetings; ++i) side->meet();
     return 0;
   }
-  auto results = perf::measure_ports(*side, options);
+  auto results = options.test == "soak" ? perf::soak(*side, options) : perf::measure_ports(*side, options);
   if (!results) return complain(results.error());
   if (side->number == 0) perf::print(*results, options);
   side->port.reset();

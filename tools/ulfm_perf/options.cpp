@@ -75,11 +75,13 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
   app.add_subcommand("latency", "one way, half of a ping-pong");
   app.add_subcommand("bandwidth", "one direction, a window of messages on their way");
   app.add_subcommand("rate", "messages per second, one direction");
+  app.add_subcommand("soak", "random messages both ways, every byte checked; --iterations messages each way, of --size a:b");
   std::string size, bind, nodes;
   bool csv = false, json = false;
   app.add_option("--size", size, "bytes, one size or a range a:b of powers of two; K, M, G");
   app.add_option("--iterations", options.iterations, "per size; fewer for large sizes when not given");
   app.add_option("--warmup", options.warmup, "iterations before measuring; a tenth when not given");
+  app.add_option("--seed", options.seed, "which random messages (soak)");
   app.add_option("--window", options.window, "messages on their way (bandwidth, rate)")->check(CLI::Range(1, 65536));
   app.add_option("--depth", options.depth, "buffers of the port each way; 1 is the original machine")->check(CLI::Range(0, 65536));
   app.add_option("--bind", bind, "cores of the two sides, such as 0,1; none leaves them free");
@@ -92,6 +94,7 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
     app.parse(argc, argv);
     options.test = app.get_subcommands().front()->get_name();
     if (options.test == "rate") options.from = options.to = 8;
+    if (options.test == "soak") options.from = 0, options.to = 2048;
     if (!size.empty()) read_range(size, options);
     if (!bind.empty()) read_cores(bind, options);
     if (!nodes.empty()) options.nodes = read_two(nodes, "--nodes", "nodes such as 0,3");

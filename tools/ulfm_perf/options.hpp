@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,10 +12,11 @@ namespace perf {
 enum class Format { table, csv, json };
 
 struct Options {
-  std::string test;             ///< floor, latency, bandwidth, rate
+  std::string test;             ///< floor, latency, bandwidth, rate, soak
   std::size_t from = 1, to = 1 << 20;
   std::size_t iterations = 0;   ///< 0: by size
   std::size_t warmup = 0;
+  std::uint64_t seed = 1;       ///< soak: which random messages
   std::size_t window = 64;      ///< bandwidth, rate: messages on their way
   std::size_t depth = 0;        ///< buffers of the port; 0: the setting
   Format format = Format::table;

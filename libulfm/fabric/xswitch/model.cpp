@@ -11,7 +11,7 @@
 namespace ulfm::fabric::xswitch {
 namespace {
 
-constexpr std::uint32_t kDefaultFrame = 2048;
+constexpr std::uint32_t kDefaultFrame = 8192;
 constexpr std::uint32_t kMostEvents = 256;
 
 // What the model keeps in front of the network: the routes that hold from the start and those that hold after each

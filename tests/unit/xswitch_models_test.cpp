@@ -115,3 +115,26 @@ TEST_CASE("both models of X-Switches do the same in every cycle", "[xswitch]") {
 TEST_CASE("both models of X-Switches do the same when links and switches die", "[xswitch]") {
   property("traffic, stalls and faults", [](Draw& draw) { run_both(draw, true); });
 }
+
+TEST_CASE("a frame that has the network to itself takes the short way, to the same effect", "[xswitch]") {
+  property("one frame after the other", [](Draw& draw) {
+    const Topology shape = draw_shape(draw);
+    Parameters p;
+    p.stop_at = shape.ports + draw.below(40);
+    p.link_cycles = 1 + draw.below(4);
+    p.fifo_units = std::max(7 * shape.ports, p.stop_at + headroom(p.link_cycles));
+    p.go_at = draw.below(p.stop_at);
+    p.check_units = draw.below(5);
+    Pair pair(shape, p);
+    while (draw.more()) {
+      const std::uint32_t from = draw.below(shape.nodes()), to = draw.below(shape.nodes());
+      const Route route = up_down_route(shape, from, to, draw.below(8));
+      if (route.empty()) continue;
+      pair.advance(draw.below(12));
+      const std::uint64_t events = pair.network.events();
+      pair.inject(from, route, draw_size(draw, p));
+      pair.drain();
+      must(pair.network.events() == events + route.size() + 1, "it went the long way");
+    }
+  });
+}

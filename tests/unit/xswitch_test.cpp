@@ -222,6 +222,25 @@ TEST_CASE("a frame cut by a dead link ends once, and the link works when it is b
   CHECK(pair.endings()[3].delivered);
 }
 
+TEST_CASE("a command that a dying link takes back holds nothing up", "[xswitch]") {
+  for (std::uint64_t cycle = 2; cycle < 40; ++cycle) {
+    Pair pair(full_switch(5), {.fifo_units = 11, .stop_at = 8, .go_at = 2});
+    pair.stall(1, 1000);
+    pair.inject(0, {1}, 60);
+    pair.advance_to(cycle);  // in one of these cycles node 1 is about to send ID-STOP
+    pair.set_link({0, 1}, false);
+    pair.inject(1, {2}, 20);
+    pair.advance(3);
+    pair.set_link({0, 1}, true);
+    pair.stall(1, 0);
+    const FrameId after = pair.inject(1, {2}, 20);
+    pair.drain();
+    INFO("cut before cycle " << cycle);
+    CHECK(pair.endings().size() == 3);
+    for (const Ending& ending : pair.endings()) CHECK((ending.delivered || ending.frame != after));
+  }
+}
+
 TEST_CASE("what is in a switch that dies is lost, and it starts anew", "[xswitch]") {
   const Topology shape = chain(3);
   Pair pair(shape, {});

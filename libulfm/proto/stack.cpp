@@ -37,7 +37,7 @@ Result<TransportStack> make_stack(const Config& config, const TransportDescripto
     stack.name += "+faults";
     stack.reliable = stack.ordered = false;
   }
-  const bool always = config.text("PROTOCOL") == "always";
+  const bool always = config.number("PROTOCOL") == 1;  // of auto|always
   if (always || !stack.reliable || !stack.ordered || !plan->events.empty()) {
     stack.transport = std::make_unique<reliable::ReliableTransport>(std::move(stack.transport), settings_from(config));
     stack.name += "+protocol";

@@ -113,6 +113,7 @@ class Engine {
   struct Peer {
     std::uint32_t buffers = 0;  ///< of that node's short buffers, free for this one
     std::uint32_t owed = 0;     ///< of its own, to be returned
+    std::uint32_t kept = 0;     ///< of its own, in which messages stay because memory is short
     std::uint32_t use = 0;
     bool contacted = false;
     bool left = false;
@@ -131,6 +132,8 @@ class Engine {
   Channel::Sent transmit(std::int32_t node, Header header, const void* data, std::size_t size);
   bool meet(std::int32_t node);
   void send_short(std::int32_t node, Header header, const void* data, std::size_t size);
+  void send_free(std::int32_t node, const Header& header, const void* data, std::size_t size);
+  static Held copy_of(const Header& header, const void* data, std::size_t size);
   void control(std::int32_t node, Kind kind, std::uint32_t first = 0, std::uint32_t second = 0);
   void start_one(Request* request, const Envelope& to, std::int32_t node, const std::byte* data, std::size_t size,
                  const std::shared_ptr<std::byte[]>& kept);
@@ -151,7 +154,7 @@ class Engine {
   void take_data(const Header& header, const std::byte* data, std::size_t size);
   void take_request(const Header& header);
   void take_refusal(const Header& header);
-  void return_buffer(std::int32_t node);
+  void return_buffer(std::int32_t node, std::int32_t type);
   Request* find_posted(const Header& header);
   Arrived* find_arrived(const Selector& selector);
   Arrived& add_arrived(const Header& header, std::size_t count);

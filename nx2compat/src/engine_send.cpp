@@ -41,8 +41,17 @@ Channel::Sent Engine::transmit(std::int32_t node, Header header, const void* dat
   return sent;
 }
 
-// A message that needs one of the destination's short buffers. Those of a sender go in order.
+Engine::Held Engine::copy_of(const Header& header, const void* data, std::size_t size) {
+  Bytes copy = allocate(size);
+  if (!copy) end_of_job("csend", EQMEM);
+  if (size != 0) std::memcpy(copy.get(), data, size);
+  return {header, size, std::move(copy)};
+}
+
+// A message that needs one of the destination's short buffers. Those of a sender go in order. Global operations need
+// none: they have few messages on their way at a time, and must get past a program's that nobody receives.
 void Engine::send_short(std::int32_t node, Header header, const void* data, std::size_t size) {
+  if (header.type >= kFirstSystemType) return send_free(node, header, data, size);
   Peer& peer = peers_[static_cast<std::size_t>(node)];
   if (peer.held.empty() && outbox_.empty() && peer.buffers > tuning_.data_buffers) {
     const Channel::Sent sent = transmit(node, header, data, size);
@@ -50,22 +59,23 @@ void Engine::send_short(std::int32_t node, Header header, const void* data, std:
     if (sent == Channel::Sent::lost) abandon(node);
     if (sent != Channel::Sent::no_room) return;
   }
-  Bytes copy = allocate(size);
-  if (!copy) end_of_job("csend", EQMEM);
-  if (size != 0) std::memcpy(copy.get(), data, size);
-  peer.held.push_back({header, size, std::move(copy)});
+  peer.held.push_back(copy_of(header, data, size));
   ++held_;
 }
 
-// A message of the engine's own; it needs no short buffer, because the other side keeps nothing of it.
-void Engine::control(std::int32_t node, Kind kind, std::uint32_t first, std::uint32_t second) {
-  const Header header{0, kind, 0, static_cast<std::int32_t>(first), static_cast<std::int32_t>(second), 0};
+// A message that needs no short buffer.
+void Engine::send_free(std::int32_t node, const Header& header, const void* data, std::size_t size) {
   if (outbox_.empty()) {
-    const Channel::Sent sent = transmit(node, header, nullptr, 0);
+    const Channel::Sent sent = transmit(node, header, data, size);
     if (sent == Channel::Sent::lost) abandon(node);
     if (sent != Channel::Sent::no_room) return;
   }
-  outbox_.push_back({node, {header, 0, nullptr}});
+  outbox_.push_back({node, copy_of(header, data, size)});
+}
+
+// A message of the engine's own, of which the other side keeps nothing.
+void Engine::control(std::int32_t node, Kind kind, std::uint32_t first, std::uint32_t second) {
+  send_free(node, {0, kind, 0, static_cast<std::int32_t>(first), static_cast<std::int32_t>(second), 0}, nullptr, 0);
 }
 
 // ---- starting -------------------------------------------------------------------------------------------------------
@@ -205,10 +215,10 @@ bool Engine::pump(Outgoing& outgoing) {
 
 void Engine::flush_outbox() {
   while (!outbox_.empty()) {
-    Control& first = outbox_.front();
-    const Channel::Sent sent = transmit(first.node, first.message.header, nullptr, 0);
+    const auto& [node_of_first, message] = outbox_.front();
+    const std::int32_t node = node_of_first;
+    const Channel::Sent sent = transmit(node, message.header, message.bytes.get(), message.size);
     if (sent == Channel::Sent::no_room) return;
-    const std::int32_t node = first.node;
     outbox_.pop_front();
     if (sent == Channel::Sent::lost) abandon(node);
   }

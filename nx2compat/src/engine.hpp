@@ -130,7 +130,7 @@ class Engine {
 
   // sending (engine_send.cpp)
   Channel::Sent transmit(std::int32_t node, Header header, const void* data, std::size_t size);
-  bool meet(std::int32_t node);
+  Channel::Reach meet(std::int32_t node);
   void send_short(std::int32_t node, Header header, const void* data, std::size_t size);
   void send_free(std::int32_t node, const Header& header, const void* data, std::size_t size);
   static Held copy_of(const Header& header, const void* data, std::size_t size);

@@ -86,7 +86,8 @@ Arrived& Engine::add_arrived(const Header& header, std::size_t count) {
 void Engine::drop_arrived(Arrived& arrived) {
   if (arrived.bytes) memory_ -= arrived.count;
   if (arrived.keeps_buffer) {
-    --peers_[static_cast<std::size_t>(arrived.source)].kept;
+    // It was reset when another program was loaded at that place since.
+    if (auto& kept = peers_[static_cast<std::size_t>(arrived.source)].kept; kept != 0) --kept;
     return_buffer(arrived.source, arrived.type);
   }
   arrived.unlink();
@@ -242,7 +243,7 @@ void Engine::dispatch(const ulfm_message& message) {
   std::memcpy(&header, message.bytes, sizeof header);
   if (header.source >= channel_.places()) return;
   Peer& peer = peers_[header.source];
-  if (peer.left) meet(header.source);  // the message may be of a program that was loaded there since
+  if (peer.left) (void)meet(header.source);  // the message may be of a program that was loaded there since
   peer.contacted = true;
   peer.buffers = std::min(peer.buffers + header.buffers, tuning_.buffers);
   const auto* data = static_cast<const std::byte*>(message.bytes) + sizeof header;

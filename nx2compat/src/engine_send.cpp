@@ -14,23 +14,24 @@ static std::chrono::nanoseconds patience_for(std::size_t size) {
 
 // ---- one message ----------------------------------------------------------------------------------------------------
 
-// The place can be sent to. A cube may have loaded another program there since: that one starts with all its buffers.
-bool Engine::meet(std::int32_t node) {
+// Whether the place can be sent to. A cube may have loaded another program there since: that one starts with all its
+// buffers.
+Channel::Reach Engine::meet(std::int32_t node) {
   Peer& peer = peers_[static_cast<std::size_t>(node)];
   const Channel::Reach reach = channel_.reach(node);
   if (const std::uint32_t use = channel_.use(node); use != peer.use) {
     peer.use = use;
     peer.left = false;
     peer.buffers = tuning_.buffers;
-    peer.owed = 0;
+    peer.owed = peer.kept = 0;
   }
-  return reach == Channel::Reach::there && !peer.left;
+  return reach == Channel::Reach::there && peer.left ? Channel::Reach::absent : reach;
 }
 
 Channel::Sent Engine::transmit(std::int32_t node, Header header, const void* data, std::size_t size) {
   Peer& peer = peers_[static_cast<std::size_t>(node)];
-  if (!meet(node))
-    return peer.left || channel_.reach(node) == Channel::Reach::absent ? Channel::Sent::lost : Channel::Sent::no_room;
+  if (const Channel::Reach reach = meet(node); reach != Channel::Reach::there)
+    return reach == Channel::Reach::absent ? Channel::Sent::lost : Channel::Sent::no_room;
   header.source = static_cast<std::uint16_t>(channel_.self());
   header.buffers = static_cast<std::uint8_t>(peer.owed);
   const Channel::Sent sent = channel_.send(node, header, data, size);

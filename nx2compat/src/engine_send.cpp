@@ -32,12 +32,14 @@ Channel::Sent Engine::transmit(std::int32_t node, Header header, const void* dat
   Peer& peer = peers_[static_cast<std::size_t>(node)];
   if (const Channel::Reach reach = meet(node); reach != Channel::Reach::there)
     return reach == Channel::Reach::absent ? Channel::Sent::lost : Channel::Sent::no_room;
-  header.source = static_cast<std::uint16_t>(channel_.self());
+  header.source = own_number_;
   header.buffers = static_cast<std::uint8_t>(peer.owed);
-  const Channel::Sent sent = channel_.send(node, header, data, size);
+  peer.address = channel_.address(node);
+  const Channel::Sent sent = channel_.send(peer.address, header, data, size);
   if (sent != Channel::Sent::gone) return sent;
   peer.owed = 0;
   peer.contacted = true;
+  peer.open = channel_.addresses_stay();
   ++moved_;
   return sent;
 }
@@ -108,7 +110,7 @@ void Engine::start_long(Request* request, const Header& header, std::int32_t nod
 
 void Engine::start_one(Request* request, const Envelope& to, std::int32_t node, const std::byte* data,
                        std::size_t size, const std::shared_ptr<std::byte[]>& kept) {
-  const Header header{static_cast<std::uint16_t>(channel_.self()), Kind::message, 0, to.type, ptype, to.ptype};
+  const Header header{own_number_, Kind::message, 0, to.type, ptype, to.ptype};
   if (node == channel_.self()) return take_message(header, data, size);
   if (size <= tuning_.short_limit) return send_short(node, header, data, size);
   start_long(request, header, node, data, size, kept);
@@ -245,7 +247,7 @@ void Engine::flush_held() {
 }
 
 // Everything that can go now.
-void Engine::push() {
+void Engine::push_all() {
   if (!outbox_.empty()) flush_outbox();
   if (held_ != 0 && outbox_.empty()) flush_held();
   for (Outgoing* outgoing = streams_.first(); outgoing != nullptr;) {
@@ -258,6 +260,7 @@ void Engine::push() {
 void Engine::abandon(std::int32_t node) {
   Peer& peer = peers_[static_cast<std::size_t>(node)];
   peer.left = true;
+  peer.open = false;
   held_ -= peer.held.size();
   peer.held.clear();
   for (Outgoing& outgoing : outgoing_)

@@ -38,6 +38,7 @@ int main(int argc, char **argv) {
       csend(1, large, sizeof large, 1, 0);
       break;
     case 5: /* one ends the job of all, who wait for ever */
+      printf("node %ld waits\n", me);
       if (me == 1) killcube(-1, -1);
       crecv(1, large, 1);
       break;

@@ -39,7 +39,7 @@ for i in 1 2 3 4; do
     grep -q 'still there' out && echo "FAIL error $i did not end the program" && failures=$((failures + 1))
 done
 for i in 0 1 2 3 4; do ran "ending $i" 0 'node [0-9] ends' "$ulfmrun" -n 3 ./ending $i; done
-ran 'ending 5' 0 '' "$ulfmrun" -n 3 ./ending 5
+ran 'ending 5' 0 'node 0 waits' "$ulfmrun" -n 3 ./ending 5
 ran 'one node without a launcher' 0 ': ok$' ./calls
 
 for n in 1 4; do

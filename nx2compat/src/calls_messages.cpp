@@ -49,8 +49,9 @@ Request& with_handler(Call& call, const Handler& handler) {
   Request& request = node.engine->pooled_request();
   request.handler = handler;
   node.engine->count_handler();
-  node.interrupt.start(node.channel.port(), [&node] {
-    node.engine->progress();
+  node.interrupt.start(node.channel.port(), [&node](bool everywhere) {
+    if (everywhere) node.engine->look_everywhere();
+    else node.engine->progress();
     node.engine->run_handlers();
     node.interrupt.want(node.engine->handlers_pending() != 0);
   });
@@ -106,6 +107,7 @@ Handler with_parameter(Handler handler, long hparam) noexcept {
 Outcome csend(Number type, const void* buf, Number count, Number node, Number ptype) {
   Call call;
   if (const int error = check_send(call.node(), type, buf, count, node, ptype)) return error_of(error);
+  if (__builtin_expect(call.engine().send_at_once({type, node, ptype}, buf, size_of(count)), 1)) return {};
   return call.engine().send({type, node, ptype}, buf, size_of(count));
 }
 

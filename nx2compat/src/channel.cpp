@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include <cstring>
-
 namespace nx2 {
 
 std::string Channel::open_port() {
@@ -67,16 +65,6 @@ Channel::Reach Channel::reach(int node) {
   peer.known = ulfm_job_address_of_card(job_, entry.card, kPort, &peer.address) == ULFM_OK;
   peer.use = entry.use;
   return peer.known ? Reach::there : Reach::absent;
-}
-
-Channel::Sent Channel::send(int node, const Header& header, const void* data, std::size_t size) {
-  void* buffer = nullptr;
-  if (ulfm_compose(port_, sizeof header + size, &buffer) < 0) return Sent::no_room;
-  std::memcpy(buffer, &header, sizeof header);
-  if (size != 0) std::memcpy(static_cast<std::byte*>(buffer) + sizeof header, data, size);
-  if (ulfm_post(port_, peers_[static_cast<std::size_t>(node)].address) == ULFM_OK) return Sent::gone;
-  (void)ulfm_discard(port_);
-  return Sent::lost;
 }
 
 }  // namespace nx2

@@ -4,6 +4,7 @@
 #include <ulfm/ulfm.h>
 
 #include <cstddef>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -46,7 +47,19 @@ class Channel {
 
   enum class Sent { gone, no_room, lost };
   /// Header and data as one port message. `lost`: the destination has closed its port.
-  Sent send(int node, const Header& header, const void* data, std::size_t size);
+  Sent send(ulfm_address to, const Header& header, const void* data, std::size_t size) {
+    void* buffer = nullptr;
+    if (ulfm_compose(port_, sizeof header + size, &buffer) < 0) return Sent::no_room;
+    std::memcpy(buffer, &header, sizeof header);
+    if (size != 0) std::memcpy(static_cast<std::byte*>(buffer) + sizeof header, data, size);
+    if (__builtin_expect(ulfm_post(port_, to) == ULFM_OK, 1)) return Sent::gone;
+    (void)ulfm_discard(port_);
+    return Sent::lost;
+  }
+  /// Where a place is that reach() has found there.
+  ulfm_address address(int node) const noexcept { return peers_[static_cast<std::size_t>(node)].address; }
+  /// Nobody else can come to a place: nodes of a job, not of a cube.
+  bool addresses_stay() const noexcept { return !cube_->exists(); }
 
   bool poll(ulfm_message& message) { return ulfm_poll(port_, &message) == 1; }
   /// True with a message; false after `limit_ns`, and after a failure that the port had to tell of.

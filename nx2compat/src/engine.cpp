@@ -6,11 +6,15 @@ namespace nx2 {
 namespace {
 constexpr std::int64_t kNap = 1'000'000;   // ns: while something waits for room, or a node's program is being loaded
 constexpr std::int64_t kLook = 50'000'000;  // ns: between two looks of a host at its nodes
+constexpr int kLooks = 16;                  // empty ones in a row that take in every lane of a port
 constexpr std::uint32_t kTestsBeforeRoom = 32;  // fruitless msgdone() or iprobe() before others get the core
 }  // namespace
 
 Engine::Engine(Channel& channel, const Tuning& tuning)
-    : channel_(channel), tuning_(tuning), peers_(static_cast<std::size_t>(channel.places())) {
+    : channel_(channel),
+      tuning_(tuning),
+      own_number_(static_cast<std::uint16_t>(channel.self())),
+      peers_(static_cast<std::size_t>(channel.places())) {
   for (Peer& peer : peers_) peer.buffers = tuning_.buffers;
 }
 
@@ -34,9 +38,18 @@ void Engine::progress() {
   if (killed_ && !closing_) on_kill();
 }
 
+// A look of a port takes the likeliest places first and then some of the others in turn.
+void Engine::look_everywhere() {
+  for (int nothing = 0; nothing < kLooks; ++nothing) {
+    const std::uint64_t before = moved_;
+    progress();
+    if (moved_ != before) nothing = 0;
+  }
+}
+
 void Engine::step(std::int64_t limit_ns) {
   push();
-  const bool stuck = !outbox_.empty() || held_ != 0 || streams_.first() != nullptr;
+  const bool stuck = busy();
   if (stuck && (limit_ns < 0 || limit_ns > kNap)) limit_ns = kNap;
   if (housekeeping && (limit_ns < 0 || limit_ns > kLook)) limit_ns = kLook;
   ulfm_message message;
@@ -46,7 +59,7 @@ void Engine::step(std::int64_t limit_ns) {
   } else if (housekeeping) {
     housekeeping();
   }
-  if (stuck || streams_.first() != nullptr) push();
+  push();
   if (killed_ && !closing_) on_kill();
 }
 

@@ -45,6 +45,18 @@ class Engine {
     std::int32_t node;
     std::int32_t ptype;
   };
+  /// What most sends are: short, and nothing is in the way. False with nothing done when it is not such a case.
+  bool send_at_once(const Envelope& to, const void* data, std::size_t size) {
+    if (size > tuning_.short_limit || busy() || to.node < 0) return false;
+    Peer& peer = peers_[static_cast<std::size_t>(to.node)];
+    if (!peer.open || peer.buffers <= tuning_.data_buffers) return false;
+    const Header header{own_number_, Kind::message, static_cast<std::uint8_t>(peer.owed), to.type, ptype, to.ptype};
+    if (channel_.send(peer.address, header, data, size) != Channel::Sent::gone) return false;
+    --peer.buffers;
+    peer.owed = 0;
+    ++moved_;
+    return true;
+  }
   /// Returns when the buffer is the program's again.
   Outcome send(const Envelope& to, const void* data, std::size_t size);
   /// request.done() when the buffer is the program's again.
@@ -68,6 +80,8 @@ class Engine {
   // ---- moving
   /// Deals with everything that has arrived and sends what can be sent. Never waits.
   void progress();
+  /// The same, looking at every place where a message can be, which one look of a port does not do.
+  void look_everywhere();
   /// The same for a program that asks again and again: now and then it makes room for others.
   void idle_test();
   /// Until the request is complete.
@@ -113,9 +127,12 @@ class Engine {
   struct Peer {
     std::uint32_t buffers = 0;  ///< of that node's short buffers, free for this one
     std::uint32_t owed = 0;     ///< of its own, to be returned
+    std::uint32_t kept = 0;     ///< of its own, in which messages stay because memory is short
     std::uint32_t use = 0;
+    bool open = false;  ///< its address is known and stays
     bool contacted = false;
     bool left = false;
+    ulfm_address address{};
     std::deque<Held> held;
   };
   struct Control {
@@ -129,8 +146,10 @@ class Engine {
 
   // sending (engine_send.cpp)
   Channel::Sent transmit(std::int32_t node, Header header, const void* data, std::size_t size);
-  bool meet(std::int32_t node);
+  Channel::Reach meet(std::int32_t node);
   void send_short(std::int32_t node, Header header, const void* data, std::size_t size);
+  void send_free(std::int32_t node, const Header& header, const void* data, std::size_t size);
+  static Held copy_of(const Header& header, const void* data, std::size_t size);
   void control(std::int32_t node, Kind kind, std::uint32_t first = 0, std::uint32_t second = 0);
   void start_one(Request* request, const Envelope& to, std::int32_t node, const std::byte* data, std::size_t size,
                  const std::shared_ptr<std::byte[]>& kept);
@@ -138,7 +157,12 @@ class Engine {
                   const std::shared_ptr<std::byte[]>& kept);
   bool pump(Outgoing& outgoing);
   void end_outgoing(Outgoing& outgoing);
-  void push();
+  void push() {
+    if (busy()) push_all();
+  }
+  /// Something waits to be sent.
+  bool busy() const noexcept { return held_ != 0 || !outbox_.empty() || !streams_.empty(); }
+  void push_all();
   void flush_outbox();
   void flush_held();
   template <typename Visit>
@@ -151,7 +175,7 @@ class Engine {
   void take_data(const Header& header, const std::byte* data, std::size_t size);
   void take_request(const Header& header);
   void take_refusal(const Header& header);
-  void return_buffer(std::int32_t node);
+  void return_buffer(std::int32_t node, std::int32_t type);
   Request* find_posted(const Header& header);
   Arrived* find_arrived(const Selector& selector);
   Arrived& add_arrived(const Header& header, std::size_t count);
@@ -167,6 +191,7 @@ class Engine {
 
   Channel& channel_;
   Tuning tuning_;
+  std::uint16_t own_number_;
   std::vector<Peer> peers_;
   std::deque<Control> outbox_;  ///< messages that found no room in the port
   std::size_t held_ = 0;        ///< messages that wait for short buffers, all peers

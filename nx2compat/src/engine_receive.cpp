@@ -47,9 +47,12 @@ void Engine::run_handlers() {
 
 // ---- a short buffer has been emptied --------------------------------------------------------------------------------
 
-void Engine::return_buffer(std::int32_t node) {
+void Engine::return_buffer(std::int32_t node, std::int32_t type) {
+  if (type >= kFirstSystemType) return;  // it came without
   Peer& peer = peers_[static_cast<std::size_t>(node)];
-  if (++peer.owed >= tuning_.buffers / 2 && !peer.left) control(node, Kind::buffers);
+  // While some stay here for lack of memory, the others must go back at once: they may be all its sender has left.
+  const std::uint32_t batch = peer.kept != 0 ? 1 : tuning_.buffers / 2;
+  if (++peer.owed >= batch && !peer.left) control(node, Kind::buffers);
 }
 
 // ---- messages that came and are not asked for yet -------------------------------------------------------------------
@@ -82,7 +85,11 @@ Arrived& Engine::add_arrived(const Header& header, std::size_t count) {
 
 void Engine::drop_arrived(Arrived& arrived) {
   if (arrived.bytes) memory_ -= arrived.count;
-  if (arrived.keeps_buffer) return_buffer(arrived.source);
+  if (arrived.keeps_buffer) {
+    // It was reset when another program was loaded at that place since.
+    if (auto& kept = peers_[static_cast<std::size_t>(arrived.source)].kept; kept != 0) --kept;
+    return_buffer(arrived.source, arrived.type);
+  }
   arrived.unlink();
   delete &arrived;
 }
@@ -108,10 +115,13 @@ void Engine::take_message(const Header& header, const std::byte* data, std::size
     if (size != 0) std::memcpy(arrived.bytes.get(), data, size);
     memory_ += size;
     ++moved_;
-    arrived.keeps_buffer = !from_self && memory_ > tuning_.memory;
-    if (arrived.keeps_buffer) return;
+    arrived.keeps_buffer = !from_self && memory_ > tuning_.memory && header.type < kFirstSystemType;
+    if (arrived.keeps_buffer) {
+      ++peers_[header.source].kept;
+      return;
+    }
   }
-  if (!from_self) return_buffer(header.source);
+  if (!from_self) return_buffer(header.source, header.type);
 }
 
 // ---- long messages --------------------------------------------------------------------------------------------------
@@ -154,7 +164,7 @@ bool Engine::ask_for(Arrived& arrived) {
 }
 
 void Engine::take_proxy(const Header& header, const ProxyBody& body) {
-  return_buffer(header.source);
+  return_buffer(header.source, header.type);
   if (closing_) return control(header.source, Kind::refuse, body.id);
   Request* request = find_posted(header);
   if (request == nullptr) {
@@ -165,11 +175,10 @@ void Engine::take_proxy(const Header& header, const ProxyBody& body) {
     ++moved_;
     return;
   }
-  Header complete_header = header;
   if (body.count > request->capacity) {
     control(header.source, Kind::refuse, body.id);
     request->unlink();
-    request->result = info_of(complete_header, body.count);
+    request->result = info_of(header, body.count);
     request->error = EQMSGLONG;
     request->pending = 0;
     return complete(*request);
@@ -184,7 +193,7 @@ void Engine::take_proxy(const Header& header, const ProxyBody& body) {
 }
 
 void Engine::take_data(const Header& header, const std::byte* data, std::size_t size) {
-  return_buffer(header.source);
+  return_buffer(header.source, 0);
   const auto id = static_cast<std::uint32_t>(header.type);
   if (id >= incoming_.size()) return;
   Incoming& incoming = incoming_[id];
@@ -234,7 +243,7 @@ void Engine::dispatch(const ulfm_message& message) {
   std::memcpy(&header, message.bytes, sizeof header);
   if (header.source >= channel_.places()) return;
   Peer& peer = peers_[header.source];
-  if (peer.left) meet(header.source);  // the message may be of a program that was loaded there since
+  if (peer.left) (void)meet(header.source);  // the message may be of a program that was loaded there since
   peer.contacted = true;
   peer.buffers = std::min(peer.buffers + header.buffers, tuning_.buffers);
   const auto* data = static_cast<const std::byte*>(message.bytes) + sizeof header;

@@ -14,35 +14,47 @@ static std::chrono::nanoseconds patience_for(std::size_t size) {
 
 // ---- one message ----------------------------------------------------------------------------------------------------
 
-// The place can be sent to. A cube may have loaded another program there since: that one starts with all its buffers.
-bool Engine::meet(std::int32_t node) {
+// Whether the place can be sent to. A cube may have loaded another program there since: that one starts with all its
+// buffers.
+Channel::Reach Engine::meet(std::int32_t node) {
   Peer& peer = peers_[static_cast<std::size_t>(node)];
   const Channel::Reach reach = channel_.reach(node);
   if (const std::uint32_t use = channel_.use(node); use != peer.use) {
     peer.use = use;
     peer.left = false;
     peer.buffers = tuning_.buffers;
-    peer.owed = 0;
+    peer.owed = peer.kept = 0;
   }
-  return reach == Channel::Reach::there && !peer.left;
+  return reach == Channel::Reach::there && peer.left ? Channel::Reach::absent : reach;
 }
 
 Channel::Sent Engine::transmit(std::int32_t node, Header header, const void* data, std::size_t size) {
   Peer& peer = peers_[static_cast<std::size_t>(node)];
-  if (!meet(node))
-    return peer.left || channel_.reach(node) == Channel::Reach::absent ? Channel::Sent::lost : Channel::Sent::no_room;
-  header.source = static_cast<std::uint16_t>(channel_.self());
+  if (const Channel::Reach reach = meet(node); reach != Channel::Reach::there)
+    return reach == Channel::Reach::absent ? Channel::Sent::lost : Channel::Sent::no_room;
+  header.source = own_number_;
   header.buffers = static_cast<std::uint8_t>(peer.owed);
-  const Channel::Sent sent = channel_.send(node, header, data, size);
+  peer.address = channel_.address(node);
+  const Channel::Sent sent = channel_.send(peer.address, header, data, size);
   if (sent != Channel::Sent::gone) return sent;
   peer.owed = 0;
   peer.contacted = true;
+  peer.open = channel_.addresses_stay();
   ++moved_;
   return sent;
 }
 
-// A message that needs one of the destination's short buffers. Those of a sender go in order.
+Engine::Held Engine::copy_of(const Header& header, const void* data, std::size_t size) {
+  Bytes copy = allocate(size);
+  if (!copy) end_of_job("csend", EQMEM);
+  if (size != 0) std::memcpy(copy.get(), data, size);
+  return {header, size, std::move(copy)};
+}
+
+// A message that needs one of the destination's short buffers. Those of a sender go in order. Global operations need
+// none: they have few messages on their way at a time, and must get past a program's that nobody receives.
 void Engine::send_short(std::int32_t node, Header header, const void* data, std::size_t size) {
+  if (header.type >= kFirstSystemType) return send_free(node, header, data, size);
   Peer& peer = peers_[static_cast<std::size_t>(node)];
   if (peer.held.empty() && outbox_.empty() && peer.buffers > tuning_.data_buffers) {
     const Channel::Sent sent = transmit(node, header, data, size);
@@ -50,22 +62,23 @@ void Engine::send_short(std::int32_t node, Header header, const void* data, std:
     if (sent == Channel::Sent::lost) abandon(node);
     if (sent != Channel::Sent::no_room) return;
   }
-  Bytes copy = allocate(size);
-  if (!copy) end_of_job("csend", EQMEM);
-  if (size != 0) std::memcpy(copy.get(), data, size);
-  peer.held.push_back({header, size, std::move(copy)});
+  peer.held.push_back(copy_of(header, data, size));
   ++held_;
 }
 
-// A message of the engine's own; it needs no short buffer, because the other side keeps nothing of it.
-void Engine::control(std::int32_t node, Kind kind, std::uint32_t first, std::uint32_t second) {
-  const Header header{0, kind, 0, static_cast<std::int32_t>(first), static_cast<std::int32_t>(second), 0};
+// A message that needs no short buffer.
+void Engine::send_free(std::int32_t node, const Header& header, const void* data, std::size_t size) {
   if (outbox_.empty()) {
-    const Channel::Sent sent = transmit(node, header, nullptr, 0);
+    const Channel::Sent sent = transmit(node, header, data, size);
     if (sent == Channel::Sent::lost) abandon(node);
     if (sent != Channel::Sent::no_room) return;
   }
-  outbox_.push_back({node, {header, 0, nullptr}});
+  outbox_.push_back({node, copy_of(header, data, size)});
+}
+
+// A message of the engine's own, of which the other side keeps nothing.
+void Engine::control(std::int32_t node, Kind kind, std::uint32_t first, std::uint32_t second) {
+  send_free(node, {0, kind, 0, static_cast<std::int32_t>(first), static_cast<std::int32_t>(second), 0}, nullptr, 0);
 }
 
 // ---- starting -------------------------------------------------------------------------------------------------------
@@ -97,7 +110,7 @@ void Engine::start_long(Request* request, const Header& header, std::int32_t nod
 
 void Engine::start_one(Request* request, const Envelope& to, std::int32_t node, const std::byte* data,
                        std::size_t size, const std::shared_ptr<std::byte[]>& kept) {
-  const Header header{static_cast<std::uint16_t>(channel_.self()), Kind::message, 0, to.type, ptype, to.ptype};
+  const Header header{own_number_, Kind::message, 0, to.type, ptype, to.ptype};
   if (node == channel_.self()) return take_message(header, data, size);
   if (size <= tuning_.short_limit) return send_short(node, header, data, size);
   start_long(request, header, node, data, size, kept);
@@ -205,10 +218,10 @@ bool Engine::pump(Outgoing& outgoing) {
 
 void Engine::flush_outbox() {
   while (!outbox_.empty()) {
-    Control& first = outbox_.front();
-    const Channel::Sent sent = transmit(first.node, first.message.header, nullptr, 0);
+    const auto& [node_of_first, message] = outbox_.front();
+    const std::int32_t node = node_of_first;
+    const Channel::Sent sent = transmit(node, message.header, message.bytes.get(), message.size);
     if (sent == Channel::Sent::no_room) return;
-    const std::int32_t node = first.node;
     outbox_.pop_front();
     if (sent == Channel::Sent::lost) abandon(node);
   }
@@ -234,7 +247,7 @@ void Engine::flush_held() {
 }
 
 // Everything that can go now.
-void Engine::push() {
+void Engine::push_all() {
   if (!outbox_.empty()) flush_outbox();
   if (held_ != 0 && outbox_.empty()) flush_held();
   for (Outgoing* outgoing = streams_.first(); outgoing != nullptr;) {
@@ -247,6 +260,7 @@ void Engine::push() {
 void Engine::abandon(std::int32_t node) {
   Peer& peer = peers_[static_cast<std::size_t>(node)];
   peer.left = true;
+  peer.open = false;
   held_ -= peer.held.size();
   peer.held.clear();
   for (Outgoing& outgoing : outgoing_)

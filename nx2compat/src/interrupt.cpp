@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kSignal = SIGURG;  // ignored by programs that do not handle it, so one that comes late does no harm
 constexpr long kFirstRetry = 20'000, kLastRetry = 1'000'000;  // ns
-constexpr std::int64_t kSleep = 100'000'000;                  // ns: a look now and then costs nothing
+constexpr std::int64_t kSleep = 20'000'000;                   // ns: a look now and then costs nothing
 
 // ---- where the program may be interrupted ---------------------------------------------------------------------------
 
@@ -99,7 +99,7 @@ Interrupt* Interrupt::installed_ = nullptr;
 bool Interrupt::work_if_asked() noexcept {
   if (!asked_.exchange(false, std::memory_order_seq_cst)) return false;
   depth_.store(1, std::memory_order_relaxed);
-  work_();
+  work_(true);
   // Pairs with ask(): either that sees the 0, or the next look here sees that it asked.
   depth_.store(0, std::memory_order_seq_cst);
   return true;
@@ -108,11 +108,10 @@ bool Interrupt::work_if_asked() noexcept {
 void Interrupt::leave_slowly() noexcept {
   const int depth = depth_.load(std::memory_order_relaxed);
   if (depth > 1) return leave();
-  do {
-    depth_.store(1, std::memory_order_relaxed);
-    work_();
-    depth_.store(0, std::memory_order_seq_cst);  // pairs with ask()
-  } while (asked_.exchange(false, std::memory_order_seq_cst));
+  work_(asked_.exchange(false, std::memory_order_seq_cst));
+  depth_.store(0, std::memory_order_seq_cst);  // pairs with ask()
+  while (work_if_asked()) {
+  }
 }
 
 void Interrupt::on_signal(int, siginfo_t*, void* context) {
@@ -125,7 +124,7 @@ void Interrupt::on_signal(int, siginfo_t*, void* context) {
   errno = error;
 }
 
-void Interrupt::start(ulfm_port port, std::function<void()> work) {
+void Interrupt::start(ulfm_port port, std::function<void(bool)> work) {
   if (active_) return;
   port_ = port;
   work_ = std::move(work);

@@ -33,8 +33,9 @@ class Interrupt {
   /// leave() once there are handlers: does what came meanwhile.
   void leave_slowly() noexcept;
 
-  /// From now on `work` is called when something arrives: by the signal, or by leave_slowly().
-  void start(ulfm_port port, std::function<void()> work);
+  /// From now on `work` is called when something arrives: by the signal, or by leave_slowly(). Its argument says
+  /// whether something has arrived for certain, so that it must be found.
+  void start(ulfm_port port, std::function<void(bool)> work);
   void stop();
   /// There are requests with handlers; without any the helper sleeps.
   void want(bool wanted) noexcept;
@@ -53,7 +54,7 @@ class Interrupt {
   std::atomic<bool> asked_{false};  ///< something may have arrived that nobody has looked at
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint32_t> wanted_{0};
-  std::function<void()> work_;
+  std::function<void(bool)> work_;
   ulfm_port port_ = 0;
   pthread_t program_{};
   std::thread helper_;

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Every NX/2 call, its errors, handlers and endings, on several numbers of nodes and with both message protocols for
+# every size; random traffic with little room; host programs; Fortran.
+set -uo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/nx2_common.bash"
+ulfmrun=$stage/bin/ulfmrun nxhost=$stage/bin/nxhost
+
+build() {
+    local p
+    for p in calls errors handlers soak host host_node paragon ending; do
+        "$stage/bin/nxcc" -std=gnu11 -O1 -Wall -Wextra -Werror "$programs/$p.c" -o "$p" || return 1
+    done
+    "$stage/bin/nxcc" -DNX_LONG_IS_INT -w "$programs/int_program.c" -o int_program
+}
+build || { echo "the programs do not compile" && exit 1; }
+
+for n in 1 2 3 8; do
+    ran "calls, $n nodes" 0 ': ok$' "$ulfmrun" -n "$n" ./calls
+    ran "errors, $n nodes" 0 ': ok$' "$ulfmrun" -n "$n" ./errors
+    ran "handlers, $n nodes" 0 ': ok$' "$ulfmrun" -n "$n" ./handlers
+    ran "ints for longs, $n nodes" 0 ': ok$' "$ulfmrun" -n "$n" ./int_program
+done
+# One trip for nothing but empty messages; the paper's 100 bytes; few buffers; one trip for all that fits.
+for setting in NX2_SHORT=0 'NX2_SHORT=100 NX2_BUFFERS=4' NX2_BUFFERS=4 NX2_SHORT=16384; do
+    ran "calls, 5 nodes, $setting" 0 ': ok$' env $setting "$ulfmrun" -n 5 ./calls
+    ran "soak, 3 nodes, $setting" 0 ': ok$' env $setting "$ulfmrun" -n 3 ./soak 400 2
+done
+# No memory for messages that nobody has asked for: they stay at their senders.
+ran 'soak, 4 nodes, no memory' 0 ': ok$' env NX2_MEMORY=0 NX2_BUFFERS=8 "$ulfmrun" -n 4 ./soak 400 3
+ran 'soak, 4 nodes, small lanes' 0 ': ok$' \
+    env ULFM_LANE_BYTES=8K ULFM_LANE_CELLS=8 ULFM_LANE_AFTER=0 ULFM_DEPTH=4 "$ulfmrun" -n 4 ./soak 400 4
+for seed in 5 6; do ran "soak, 8 nodes, seed $seed" 0 ': ok$' "$ulfmrun" -n 8 ./soak 300 $seed; done
+
+# A plain form prints the phrase and ends the job.
+phrases=('' 'Received message too long for buffer' 'Invalid node' 'Invalid message id' 'Invalid type')
+calls=('' crecv csend msgwait csend)
+for i in 1 2 3 4; do
+    ran "plain error $i" 1 "^\(node 0, pid 0\) ${calls[i]}: ${phrases[i]}\$" "$ulfmrun" -n 1 ./errors $i
+    grep -q 'still there' out && echo "FAIL error $i did not end the program" && failures=$((failures + 1))
+done
+for i in 0 1 2 3 4; do ran "ending $i" 0 'node [0-9] ends' "$ulfmrun" -n 3 ./ending $i; done
+ran 'ending 5' 0 'node 0 waits' "$ulfmrun" -n 3 ./ending 5
+ran 'one node without a launcher' 0 ': ok$' ./calls
+
+for n in 1 4; do
+    ran "host with $n nodes" 0 ': ok$' "$nxhost" -n $n ./host ./host_node
+    ran "nx_nfork on $n nodes" 0 ': ok$' ./paragon -sz $n
+done
+ran 'nxhost without a program' 2 'a host program is needed' "$nxhost" -n 2
+ran 'nxhost with a wrong number' 2 'needs a number of nodes' "$nxhost" -n 0 ./host
+printf '#include <cube.h>\nint main(void) { if (mynode() == 0) return 3; crecv(1, (void*)0, 0); return 0; }\n' >fails.c
+printf '#include <cube.h>\nint main(void) { setpid(1); crecv(1, (void*)0, 0); return 0; }\n' >waits.c
+"$stage/bin/nxcc" fails.c -o fails && "$stage/bin/nxcc" waits.c -o waits
+ran 'a node that fails ends its host' 1 'node 0 ended with status 3' "$nxhost" -n 2 ./waits : ./fails
+
+if command -v gfortran >/dev/null; then
+    "$stage/bin/nxf77" -w "$programs/calls_f.f" -o calls_f || exit 1
+    for n in 1 3 4; do ran "calls from Fortran, $n nodes" 0 'calls_f: ok$' "$ulfmrun" -n $n ./calls_f; done
+fi
+finish

@@ -110,6 +110,7 @@ struct OwnOption {
 constexpr OwnOption kOwn[] = {
     {"--transport", "NAME[,OPTION=VALUE...]", "ULFM_TRANSPORT", "transport that carries the messages"},
     {"--topology", "SHAPE[:SIZES]", "ULFM_TOPOLOGY", "shape of an emulated interconnect"},
+    {"--share", "node|host", "ULFM_SHARE", "MPI's neighbours on an emulated interconnect: of a node, or all of the host"},
     {"--fault", "LIST", "ULFM_FAULT", "faults to inject: drop=1e-3,corrupt=1e-4,...; see ulfm-fault(7)"},
     {"--stats", nullptr, "ULFM_STATS", "print counters on standard error when the job ends"},
     {"--trace", "FILE", "ULFM_TRACE", "record messages in FILE; not in this version"},
@@ -204,6 +205,8 @@ class Parser {
     if (name == "--transport") line_.transport = value;
     if (name == "--topology") line_.topology = value;
     if (name == "--fault") line_.fault = value;
+    if (name == "--share" && value != "node" && value != "host")
+      fail(kUsage, "--share needs node or host; found \"" + value + "\"");
     if (name == "--config" && access(value.c_str(), R_OK) != 0)
       fail(kUsage, "--config " + value + ": " + std::strerror(errno) + "; a readable TOML file is needed");
     if (name == "--trace") fail(kUsage, "--trace: this version records no traces; --stats prints counters");

@@ -1,6 +1,7 @@
 #include "fabric/engine/process.hpp"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,6 +64,7 @@ Result<void> start_engine_process(FabricHost& host) {
     close(told[0]);
     close(told[1]);
     detach_streams();
+    prctl(PR_SET_NAME, "ulfm-engine");
     serve(**engine, job);
   }
   close(told[1]);

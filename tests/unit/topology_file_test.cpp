@@ -152,6 +152,13 @@ TEST_CASE("what TOML has and topologies have not is refused before it is parsed"
   refused("[[ switch ]]\n", "1:1", "only table of a topology is [[switch]]");
   refused("\xC2\xA0[\n", "1:1", "plain ASCII");
   refused("a = {b = 1}\n", "1:5", "tables in braces");
+  refused("switches = 1979-05-27 1\n", "1:16", "needs a string in quotes, a whole number, or an array");
+  refused("switches = 07:32\n", "1:14", "needs a string in quotes, a whole number");
+  refused("switches = inf\n", "1:12", "needs a string in quotes, a whole number");
+  refused("switches = 1 = 2\n", "1:14", "needs a string in quotes, a whole number");
+  refused("switches = 1, 2\n", "1:13", "needs a string in quotes, a whole number");
+  refused("switches : 1\n", "1:10", "needs key = value, found :");
+  refused("switches [1]\n", "1:10", "only table of a topology");
   refused("a.b = 1\n", "1:2", "a dot outside of quotes");
   refused("nodes = [[\"s0.A\"]]\n", "1:10", "an array inside an array");
   refused("nodes = [\n[[switch]]\n", "2:1", "an array that was not closed");
@@ -159,7 +166,7 @@ TEST_CASE("what TOML has and topologies have not is refused before it is parsed"
   refused("name = '''x'''\n", "1:8", "on one line");
   refused("name = \"x\n", "1:8", "not closed on its line");
   refused("name = \"x\\", "1:8", "not closed on its line");
-  refused("name = 'x\\'y'\n", "1:13", "not closed on its line");
+  refused("name = 'x\\' 'y\n", "1:13", "not closed on its line");
   refused("switches = 1\nswitches = 2\n", "2:12", "cannot redefine");
   refused("switches = \n", "1:12", "expected value");
   CHECK(read("name = \"a\\\\\" # \"[{.\nswitches=1\nnodes=['s0.A']\n"));

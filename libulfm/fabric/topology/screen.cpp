@@ -1,5 +1,7 @@
 #include "fabric/topology/screen.hpp"
 
+#include <cctype>
+
 namespace ulfm::fabric {
 namespace {
 
@@ -18,26 +20,42 @@ class Screen {
   Result<void> take_one() {
     const char c = text_[at_];
     if (c == '\n') return take_line_end();
-    if (c == ' ' || c == '\t' || c == '\r') return step();
+    if (c == ' ' || c == '\t' || (c == '\r' && text_.substr(at_ + 1, 1) == "\n")) return step();
     if (c == '#') return skip_comment();
     if (c == '"' || c == '\'') return skip_string(c);
     if (c == '[') return open();
-    if (c == ']') in_array_ = false;
     if (c == '{' || c == '}')
       return refuse("tables in braces are of no use in a topology; write [[switch]] tables");
     if (c == '.') return refuse("a dot outside of quotes; names of ports go in quotes, as in \"s0.B\"");
     if (c < ' ' || c > '~') return refuse("only plain ASCII may stand outside of strings and comments");
+    return in_value_ ? take_value(c) : take_key(c);
+  }
+
+  Result<void> take_key(char c) {
+    in_value_ = c == '=';
+    if (in_value_ || std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-') return step();
+    return refuse("needs key = value, found " + std::string(1, c));
+  }
+
+  // Numbers alone are left: a dash inside of one would make it a date.
+  Result<void> take_value(char c) {
+    const bool digit = std::isdigit(static_cast<unsigned char>(c)) || c == '_';
+    const bool sign = (c == '+' || c == '-') && !std::isdigit(static_cast<unsigned char>(text_[at_ - 1]));
+    if (c == ']' && in_array_)
+      in_array_ = false;
+    else if (!digit && !sign && !(c == ',' && in_array_))
+      return refuse("needs a string in quotes, a whole number, or an array of these in [ ]");
     return step();
   }
 
   Result<void> open() {
     constexpr std::string_view kHeader = "[[switch]]";
     if (in_array_) return refuse("an array inside an array, or an array that was not closed with ]");
-    if (!line_begins_) {
+    if (in_value_) {
       in_array_ = true;
       return step();
     }
-    if (text_.substr(at_, kHeader.size()) != kHeader)
+    if (!line_begins_ || text_.substr(at_, kHeader.size()) != kHeader)
       return refuse(
           "the only table of a topology is [[switch]]; settings of the whole stand above the first one");
     at_ += kHeader.size();
@@ -69,6 +87,7 @@ class Screen {
     ++at_, ++line_;
     line_start_ = at_;
     line_begins_ = true;
+    in_value_ = in_value_ && in_array_;
     return {};
   }
 
@@ -87,6 +106,7 @@ class Screen {
   const std::string& path_;
   std::size_t at_ = 0, line_ = 1, line_start_ = 0;
   bool line_begins_ = true;  // nothing but blanks on this line so far
+  bool in_value_ = false;    // behind the equals sign
   bool in_array_ = false;
 };
 

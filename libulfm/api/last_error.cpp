@@ -7,7 +7,8 @@
 
 namespace ulfm {
 namespace {
-// Without a destructor: functions that run at exit() come after the destructors of thread-local objects, and may fail.
+// Without a destructor: functions that run at exit() come after the destructors of thread-local objects, and
+// may fail.
 constinit thread_local std::array<char, 1024> g_last_error{};
 }  // namespace
 
@@ -23,7 +24,9 @@ extern "C" {
 
 const char* ulfm_last_error(void) { return ulfm::g_last_error.data(); }
 
-const char* ulfm_error_name(int error) { return ulfm::name(static_cast<ulfm::Errc>(error < 0 ? -error : error)); }
+const char* ulfm_error_name(int error) {
+  return ulfm::name(static_cast<ulfm::Errc>(error < 0 ? -error : error));
+}
 
 const char* ulfm_version(void) { return ULFM_VERSION_STRING; }
 

@@ -11,7 +11,8 @@
 namespace ulfm {
 namespace {
 
-// Registration makes this process one that a peer's barrier reaches; the result says whether barriers work here.
+// Registration makes this process one that a peer's barrier reaches; the result says whether barriers work
+// here.
 bool register_for_barriers() noexcept {
   return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
 }

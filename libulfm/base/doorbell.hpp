@@ -12,8 +12,8 @@
 
 namespace ulfm {
 
-/// Lives in a shared segment; any process that maps it may ring. There are two that it wakes: the owner, which sleeps in
-/// a wait, and a watcher, another thread of its process that wants to know of arrivals while the owner does other things.
+/// Lives in a shared segment; any process that maps it may ring. There are two that it wakes: the owner, which sleeps
+/// in a wait, and a watcher, another thread of its process that wants to know of arrivals while the owner is busy.
 struct alignas(64) Doorbell {
   std::atomic<std::uint32_t> parked{0};
   std::atomic<std::uint32_t> watched{0};

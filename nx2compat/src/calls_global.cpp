@@ -26,7 +26,8 @@ void Group::receive(int node, void* data, std::size_t bytes) {
   if (request.error != 0) end_of_job("global operation", request.error);
 }
 
-void Group::exchange(int to, const void* out, std::size_t out_bytes, int from, void* in, std::size_t in_bytes) {
+void Group::exchange(int to, const void* out, std::size_t out_bytes, int from, void* in,
+                     std::size_t in_bytes) {
   Request request;
   request.selector = {type_, from, kAny};
   request.buffer = static_cast<std::byte*>(in);
@@ -55,14 +56,13 @@ namespace {
 /// Numbers of the operations, for the types of their messages.
 enum Operation { kReduce, kCollect, kBarrier };
 
-int check_operation(const Node& node) noexcept {
-  return node.is_host() ? EQNODE : check_process(node);
-}
+int check_operation(const Node& node) noexcept { return node.is_host() ? EQNODE : check_process(node); }
 
-/// Combines `x` of all nodes, on every node, in log2(nodes) exchanges (recursive doubling). `combine(into, from)`.
+/// Combines `x` of all nodes, on every node, in log2(nodes) exchanges (recursive doubling). `combine(into,
+/// from)`.
 ///
-/// Nodes beyond the largest power of two give their part to a node below it first and get the result from it at last.
-/// The part of the lower nodes always comes first, so that all nodes compute the very same.
+/// Nodes beyond the largest power of two give their part to a node below it first and get the result from it
+/// at last. The part of the lower nodes always comes first, so that all nodes compute the very same.
 template <typename Combine>
 void combine_all(Group& group, void* x, void* work, std::size_t bytes, Combine combine) {
   const int self = group.self(), size = group.size();
@@ -114,9 +114,11 @@ T wrapped_product(T a, T b) {
   return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) * static_cast<std::make_unsigned_t<T>>(b));
 }
 
-// ---- collecting -----------------------------------------------------------------------------------------------------
+// ---- collecting
+// -----------------------------------------------------------------------------------------------------
 
-/// What a node has of the others: its own part, that of the next node, and so on round, as (length, bytes) pairs.
+/// What a node has of the others: its own part, that of the next node, and so on round, as (length, bytes)
+/// pairs.
 struct Parts {
   std::vector<std::byte> packed;
   std::vector<std::size_t> starts;  ///< where each begins
@@ -125,9 +127,12 @@ struct Parts {
     starts.push_back(packed.size());
     const auto* length = reinterpret_cast<const std::byte*>(&size);
     packed.insert(packed.end(), length, length + sizeof size);
-    packed.insert(packed.end(), static_cast<const std::byte*>(data), static_cast<const std::byte*>(data) + size);
+    packed.insert(packed.end(), static_cast<const std::byte*>(data),
+                  static_cast<const std::byte*>(data) + size);
   }
-  std::size_t end_of(std::size_t count) const { return count < starts.size() ? starts[count] : packed.size(); }
+  std::size_t end_of(std::size_t count) const {
+    return count < starts.size() ? starts[count] : packed.size();
+  }
   std::uint64_t length(std::size_t i) const {
     std::uint64_t size;
     std::memcpy(&size, packed.data() + starts[i], sizeof size);
@@ -144,8 +149,9 @@ struct Parts {
   }
 };
 
-/// Everything to everybody in log2(nodes) steps (Bruck et al., Efficient algorithms for all-to-all communications in
-/// multiport message-passing systems, 1997): in each step a node hands on all that it has, or as much as is missing.
+/// Everything to everybody in log2(nodes) steps (Bruck et al., Efficient algorithms for all-to-all
+/// communications in multiport message-passing systems, 1997): in each step a node hands on all that it has,
+/// or as much as is missing.
 Parts collect(Group& group, const void* x, std::size_t size) {
   const int self = group.self(), nodes = group.size();
   Parts parts;
@@ -205,31 +211,42 @@ Outcome collect_known(const void* x, const Element* xlens, void* y) {
 
 }  // namespace
 
-// ---- the calls ------------------------------------------------------------------------------------------------------
+// ---- the calls
+// ------------------------------------------------------------------------------------------------------
 
-#define NX2_REAL_OPERATIONS(letter, T)                                                                            \
-  Outcome g##letter##sum(T* x, Number n, T* work) { return reduce(x, n, work, std::plus<T>()); }                  \
-  Outcome g##letter##prod(T* x, Number n, T* work) { return reduce(x, n, work, std::multiplies<T>()); }           \
-  Outcome g##letter##high(T* x, Number n, T* work) {                                                              \
-    return reduce(x, n, work, [](T a, T b) { return std::max(a, b); });                                           \
-  }                                                                                                               \
-  Outcome g##letter##low(T* x, Number n, T* work) {                                                               \
-    return reduce(x, n, work, [](T a, T b) { return std::min(a, b); });                                           \
+#define NX2_REAL_OPERATIONS(letter, T)                                                                  \
+  Outcome g##letter##sum(T* x, Number n, T* work) { return reduce(x, n, work, std::plus<T>()); }        \
+  Outcome g##letter##prod(T* x, Number n, T* work) { return reduce(x, n, work, std::multiplies<T>()); } \
+  Outcome g##letter##high(T* x, Number n, T* work) {                                                    \
+    return reduce(x, n, work, [](T a, T b) { return std::max(a, b); });                                 \
+  }                                                                                                     \
+  Outcome g##letter##low(T* x, Number n, T* work) {                                                     \
+    return reduce(x, n, work, [](T a, T b) { return std::min(a, b); });                                 \
   }
 NX2_REAL_OPERATIONS(d, double)
 NX2_REAL_OPERATIONS(s, float)
 
-#define NX2_INTEGER_OPERATIONS(T)                                                                                 \
-  Outcome gisum(T* x, Number n, T* work) { return reduce(x, n, work, wrapped_sum<T>); }                           \
-  Outcome giprod(T* x, Number n, T* work) { return reduce(x, n, work, wrapped_product<T>); }                      \
-  Outcome gihigh(T* x, Number n, T* work) { return reduce(x, n, work, [](T a, T b) { return std::max(a, b); }); } \
-  Outcome gilow(T* x, Number n, T* work) { return reduce(x, n, work, [](T a, T b) { return std::min(a, b); }); }  \
-  Outcome giand(T* x, Number n, T* work) { return reduce(x, n, work, std::bit_and<T>()); }                        \
-  Outcome gior(T* x, Number n, T* work) { return reduce(x, n, work, std::bit_or<T>()); }                          \
-  Outcome gixor(T* x, Number n, T* work) { return reduce(x, n, work, std::bit_xor<T>()); }                        \
-  Outcome gland(T* x, Number n, T* work) { return reduce(x, n, work, [](T a, T b) -> T { return a && b; }); }     \
-  Outcome glor(T* x, Number n, T* work) { return reduce(x, n, work, [](T a, T b) -> T { return a || b; }); }      \
-  Outcome glxor(T* x, Number n, T* work) { return reduce(x, n, work, [](T a, T b) -> T { return !a != !b; }); }
+#define NX2_INTEGER_OPERATIONS(T)                                                            \
+  Outcome gisum(T* x, Number n, T* work) { return reduce(x, n, work, wrapped_sum<T>); }      \
+  Outcome giprod(T* x, Number n, T* work) { return reduce(x, n, work, wrapped_product<T>); } \
+  Outcome gihigh(T* x, Number n, T* work) {                                                  \
+    return reduce(x, n, work, [](T a, T b) { return std::max(a, b); });                      \
+  }                                                                                          \
+  Outcome gilow(T* x, Number n, T* work) {                                                   \
+    return reduce(x, n, work, [](T a, T b) { return std::min(a, b); });                      \
+  }                                                                                          \
+  Outcome giand(T* x, Number n, T* work) { return reduce(x, n, work, std::bit_and<T>()); }   \
+  Outcome gior(T* x, Number n, T* work) { return reduce(x, n, work, std::bit_or<T>()); }     \
+  Outcome gixor(T* x, Number n, T* work) { return reduce(x, n, work, std::bit_xor<T>()); }   \
+  Outcome gland(T* x, Number n, T* work) {                                                   \
+    return reduce(x, n, work, [](T a, T b) -> T { return a && b; });                         \
+  }                                                                                          \
+  Outcome glor(T* x, Number n, T* work) {                                                    \
+    return reduce(x, n, work, [](T a, T b) -> T { return a || b; });                         \
+  }                                                                                          \
+  Outcome glxor(T* x, Number n, T* work) {                                                   \
+    return reduce(x, n, work, [](T a, T b) -> T { return !a != !b; });                       \
+  }
 NX2_INTEGER_OPERATIONS(long)
 NX2_INTEGER_OPERATIONS(std::int32_t)
 
@@ -240,11 +257,14 @@ Outcome gopf(void* x, Number xlen, void* work, Combiner function) {
   if (const int error = check_buffer(x, xlen)) return error_of(error);
   if (const int error = check_buffer(work, xlen)) return error_of(error);
   Group group(call, kReduce);
-  combine_all(group, x, work, static_cast<std::size_t>(xlen), [&](void* into, void* from) { function(into, from); });
+  combine_all(group, x, work, static_cast<std::size_t>(xlen),
+              [&](void* into, void* from) { function(into, from); });
   return {};
 }
 
-Outcome gcol(const void* x, Number xlen, void* y, Number ylen, long* ncnt) { return collect_into(x, xlen, y, ylen, ncnt); }
+Outcome gcol(const void* x, Number xlen, void* y, Number ylen, long* ncnt) {
+  return collect_into(x, xlen, y, ylen, ncnt);
+}
 Outcome gcol(const void* x, Number xlen, void* y, Number ylen, std::int32_t* ncnt) {
   return collect_into(x, xlen, y, ylen, ncnt);
 }
@@ -258,11 +278,13 @@ Outcome gsync() {
   Group group(call, kBarrier);
   const int nodes = group.size();
   for (int distance = 1; distance < nodes; distance *= 2)
-    group.exchange((group.self() + distance) % nodes, nullptr, 0, (group.self() - distance + nodes) % nodes, nullptr, 0);
+    group.exchange((group.self() + distance) % nodes, nullptr, 0, (group.self() - distance + nodes) % nodes,
+                   nullptr, 0);
   return {};
 }
 
-// All nodes open the file, each with a file pointer of its own (M_UNIX; M_ASYNC differs from it in speed only).
+// All nodes open the file, each with a file pointer of its own (M_UNIX; M_ASYNC differs from it in speed
+// only).
 Outcome gopen(Text path, Number flags, Number iomode, Number mode) {
   constexpr Number kUnix = 0, kAsync = 5;
   if (iomode != kUnix && iomode != kAsync) return failed(EQPARAM);

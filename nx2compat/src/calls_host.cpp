@@ -8,8 +8,8 @@
 namespace nx2::calls {
 namespace {
 
-/// Nodes that a cube type asks for: "d3" is a cube of dimension 3, "8", "8m4" and "8rx" are 8 nodes (memory and
-/// processors were of the machine); "" leaves it to nxhost. -1: neither.
+/// Nodes that a cube type asks for: "d3" is a cube of dimension 3, "8", "8m4" and "8rx" are 8 nodes (memory
+/// and processors were of the machine); "" leaves it to nxhost. -1: neither.
 int nodes_of_type(Text type) {
   if (type.empty()) return 0;
   const bool dimension = type.front() == 'd' || type.front() == 'D';
@@ -46,7 +46,8 @@ Outcome wait_for_one(Number node, Number pid, Element* cnode, Element* cpid, Ele
   Cube& cube = call.node().cube;
   const auto find = [&] {
     call.node().look_after_nodes();
-    return std::find_if(cube.ended.begin(), cube.ended.end(), [&](const auto& e) { return names(node, pid, e); });
+    return std::find_if(cube.ended.begin(), cube.ended.end(),
+                        [&](const auto& e) { return names(node, pid, e); });
   };
   if (find() == cube.ended.end() && !cube.running(node)) return failed(EQNOPROC);
   call.engine().wait_for([&] { return find() != cube.ended.end(); }, -1);
@@ -118,7 +119,8 @@ Outcome waitall(Number node, Number pid) {
         return !cube.running(node);
       },
       -1);
-  cube.ended.erase(std::remove_if(cube.ended.begin(), cube.ended.end(), [&](const auto& e) { return names(node, pid, e); }),
+  cube.ended.erase(std::remove_if(cube.ended.begin(), cube.ended.end(),
+                                  [&](const auto& e) { return names(node, pid, e); }),
                    cube.ended.end());
   return {};
 }
@@ -133,9 +135,8 @@ Outcome waitone(Number node, Number pid, std::int32_t* cnode, std::int32_t* cpid
 // Standard input and output are shared by all processes; there is no server to start for them.
 Outcome newserver(Text) { return {}; }
 
-/// Number of cubes that this host holds; what a record about a cube looked like is not known, so none is written.
-Outcome cubeinfo(void*, Number, Number) {
-  return {Node::host().is_host() ? 1 : 0, 0};
-}
+/// Number of cubes that this host holds; what a record about a cube looked like is not known, so none is
+/// written.
+Outcome cubeinfo(void*, Number, Number) { return {Node::host().is_host() ? 1 : 0, 0}; }
 
 }  // namespace nx2::calls

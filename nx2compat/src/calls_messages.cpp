@@ -50,8 +50,10 @@ Request& with_handler(Call& call, const Handler& handler) {
   request.handler = handler;
   node.engine->count_handler();
   node.interrupt.start(node.channel.port(), [&node](bool everywhere) {
-    if (everywhere) node.engine->look_everywhere();
-    else node.engine->progress();
+    if (everywhere)
+      node.engine->look_everywhere();
+    else
+      node.engine->progress();
     node.engine->run_handlers();
     node.interrupt.want(node.engine->handlers_pending() != 0);
   });
@@ -75,8 +77,10 @@ Outcome probe(Call& call, const Selector& selector, InfoArray info, bool wait) {
     there = engine.find(selector, found);
   }
   if (!there) return {0, 0};
-  if (info.place == nullptr) set_info(found);
-  else write_info(info, found);
+  if (info.place == nullptr)
+    set_info(found);
+  else
+    write_info(info, found);
   return {1, 0};
 }
 
@@ -102,7 +106,8 @@ Handler with_parameter(Handler handler, long hparam) noexcept {
 
 }  // namespace
 
-// ---- blocking -------------------------------------------------------------------------------------------------------
+// ---- blocking
+// -------------------------------------------------------------------------------------------------------
 
 Outcome csend(Number type, const void* buf, Number count, Number node, Number ptype) {
   Call call;
@@ -117,12 +122,13 @@ Outcome crecv(Number typesel, void* buf, Number count) {
   return receive(call, {typesel, kAny, kAny}, buf, count, {});
 }
 
-Outcome csendrecv(Number type, const void* sbuf, Number scount, Number node, Number ptype, Number typesel, void* rbuf,
-                  Number rcount) {
+Outcome csendrecv(Number type, const void* sbuf, Number scount, Number node, Number ptype, Number typesel,
+                  void* rbuf, Number rcount) {
   Call call;
   if (const int error = check_send(call.node(), type, sbuf, scount, node, ptype)) return error_of(error);
   if (const int error = check_receive(call.node(), rbuf, rcount)) return error_of(error);
-  if (const Outcome sent = call.engine().send({type, node, ptype}, sbuf, size_of(scount)); sent.error != 0) return sent;
+  if (const Outcome sent = call.engine().send({type, node, ptype}, sbuf, size_of(scount)); sent.error != 0)
+    return sent;
   return receive(call, {typesel, kAny, kAny}, rbuf, rcount, {});
 }
 
@@ -152,7 +158,8 @@ Outcome iprobex(Number typesel, Number nodesel, Number ptypesel, InfoArray info)
   return probe(call, {typesel, nodesel, ptypesel}, info, false);
 }
 
-// ---- with message ids -----------------------------------------------------------------------------------------------
+// ---- with message ids
+// -----------------------------------------------------------------------------------------------
 
 Outcome isend(Number type, const void* buf, Number count, Number node, Number ptype) {
   Call call;
@@ -173,8 +180,8 @@ Outcome irecvx(Number typesel, void* buf, Number count, Number nodesel, Number p
 }
 
 // One id for both. The receive is posted first, so that a reply finds its buffer.
-Outcome isendrecv(Number type, const void* sbuf, Number scount, Number node, Number ptype, Number typesel, void* rbuf,
-                  Number rcount) {
+Outcome isendrecv(Number type, const void* sbuf, Number scount, Number node, Number ptype, Number typesel,
+                  void* rbuf, Number rcount) {
   Call call;
   if (const int error = check_send(call.node(), type, sbuf, scount, node, ptype)) return error_of(error);
   if (const int error = check_receive(call.node(), rbuf, rcount)) return error_of(error);
@@ -193,7 +200,8 @@ Outcome isendrecv(Number type, const void* sbuf, Number scount, Number node, Num
   return {both->id, 0};
 }
 
-// ---- with handlers --------------------------------------------------------------------------------------------------
+// ---- with handlers
+// --------------------------------------------------------------------------------------------------
 
 Outcome hsend(Number type, const void* buf, Number count, Number node, Number ptype, Handler handler) {
   Call call;
@@ -207,7 +215,8 @@ Outcome hrecv(Number typesel, void* buf, Number count, Handler handler) {
   return hrecvx(typesel, buf, count, kAny, kAny, handler, 0);
 }
 
-Outcome hrecvx(Number typesel, void* buf, Number count, Number nodesel, Number ptypesel, Handler handler, long hparam) {
+Outcome hrecvx(Number typesel, void* buf, Number count, Number nodesel, Number ptypesel, Handler handler,
+               long hparam) {
   Call call;
   if (const int error = check_receive(call.node(), buf, count)) return error_of(error);
   if (handler.entry == nullptr) return failed(EQHND);
@@ -217,19 +226,21 @@ Outcome hrecvx(Number typesel, void* buf, Number count, Number nodesel, Number p
   return {};
 }
 
-Outcome hsendx(Number type, const void* buf, Number count, Number node, Number ptype, Handler handler, long hparam) {
+Outcome hsendx(Number type, const void* buf, Number count, Number node, Number ptype, Handler handler,
+               long hparam) {
   return hsend(type, buf, count, node, ptype, with_parameter(handler, hparam));
 }
 
-Outcome hsendrecv(Number type, const void* sbuf, Number scount, Number node, Number ptype, Number typesel, void* rbuf,
-                  Number rcount, Handler handler) {
+Outcome hsendrecv(Number type, const void* sbuf, Number scount, Number node, Number ptype, Number typesel,
+                  void* rbuf, Number rcount, Handler handler) {
   Call call;
   if (const int error = check_send(call.node(), type, sbuf, scount, node, ptype)) return error_of(error);
   if (const Outcome posted = hrecv(typesel, rbuf, rcount, handler); posted.error != 0) return posted;
   return call.engine().send({type, node, ptype}, sbuf, size_of(scount));
 }
 
-// ---- others ---------------------------------------------------------------------------------------------------------
+// ---- others
+// ---------------------------------------------------------------------------------------------------------
 
 Outcome gsendx(Number type, const void* buf, Number count, const long* nodes, Number nodecount) {
   return send_to_list(type, buf, count, nodes, nodecount);

@@ -23,7 +23,8 @@ int take_size_option(int& argc, char** argv) {
   return 0;
 }
 
-/// Calls `start(node)` for each node of a list, for every node when the count is -1; value: how many were started.
+/// Calls `start(node)` for each node of a list, for every node when the count is -1; value: how many were
+/// started.
 template <typename Element, typename Start>
 Outcome start_on(const Element* nodes, Number count, Element* pids, Start start) {
   Node& host = Node::host();
@@ -54,7 +55,8 @@ Outcome fork_on(const Element* nodes, Number count, Number ptype, Element* pids)
 }
 
 template <typename Element>
-Outcome load_on(const Element* nodes, Number count, Number ptype, Element* pids, Text path, char** argv, char** envp) {
+Outcome load_on(const Element* nodes, Number count, Number ptype, Element* pids, Text path, char** argv,
+                char** envp) {
   if (ptype < 0) return failed(EQPID);
   std::vector<std::string> command{path};
   for (char** word = argv; word != nullptr && *word != nullptr; ++word)
@@ -94,7 +96,8 @@ Outcome nx_initve(Text, Number size, Text, void* argc, void* argv) {
   if (!host.is_host()) return failed(EQPRIV);
   int nodes = size;
   if (argc != nullptr && argv != nullptr)
-    if (const int named = take_size_option(*static_cast<int*>(argc), static_cast<char**>(argv)); named > 0) nodes = named;
+    if (const int named = take_size_option(*static_cast<int*>(argc), static_cast<char**>(argv)); named > 0)
+      nodes = named;
   if (std::getenv("NX2_NODES") != nullptr || nodes <= 0) nodes = host.nodes();
   if (nodes > 4096 || host.make_cube(nodes) != 0) return failed(EQPARAM);
   return {nodes, 0};
@@ -114,11 +117,12 @@ Outcome nx_load(const std::int32_t* nodes, Number count, Number ptype, std::int3
   return load_on(nodes, count, ptype, pids, path, nullptr, nullptr);
 }
 
-Outcome nx_loadve(const long* nodes, Number count, Number ptype, long* pids, Text path, void* argv, void* envp) {
+Outcome nx_loadve(const long* nodes, Number count, Number ptype, long* pids, Text path, void* argv,
+                  void* envp) {
   return load_on(nodes, count, ptype, pids, path, static_cast<char**>(argv), static_cast<char**>(envp));
 }
-Outcome nx_loadve(const std::int32_t* nodes, Number count, Number ptype, std::int32_t* pids, Text path, void* argv,
-                  void* envp) {
+Outcome nx_loadve(const std::int32_t* nodes, Number count, Number ptype, std::int32_t* pids, Text path,
+                  void* argv, void* envp) {
   return load_on(nodes, count, ptype, pids, path, static_cast<char**>(argv), static_cast<char**>(envp));
 }
 
@@ -132,7 +136,9 @@ Outcome nx_mkpart(Text, Number size, Number) { return size < 1 ? failed(EQPARAM)
 Outcome nx_mkpart_rect(Text, Number rows, Number columns, Number) {
   return rows < 1 || columns < 1 ? failed(EQPARAM) : Outcome{long{rows} * columns, 0};
 }
-Outcome nx_mkpart_map(Text, Number count, const long*, Number) { return count < 1 ? failed(EQPARAM) : Outcome{count, 0}; }
+Outcome nx_mkpart_map(Text, Number count, const long*, Number) {
+  return count < 1 ? failed(EQPARAM) : Outcome{count, 0};
+}
 Outcome nx_mkpart_map(Text, Number count, const std::int32_t*, Number) {
   return count < 1 ? failed(EQPARAM) : Outcome{count, 0};
 }
@@ -141,8 +147,8 @@ Outcome nx_rmpart(Text, Number, Number) { return {}; }
 Outcome nx_perror(Text text) {
   const int error = errno;
   const char* words = phrase(error);
-  std::fprintf(stderr, "(node %d, ptype %d) %s: %s\n", Node::instance().self(), Node::instance().engine->ptype,
-               text.c_str(), words != nullptr ? words : std::strerror(error));
+  std::fprintf(stderr, "(node %d, ptype %d) %s: %s\n", Node::instance().self(),
+               Node::instance().engine->ptype, text.c_str(), words != nullptr ? words : std::strerror(error));
   return {};
 }
 

@@ -51,7 +51,8 @@ Outcome setpid(Number pid) {
   Node::host();
   Call call;
   if (pid < 0) return failed(EQPID);
-  if (call.node().is_host() && call.engine().ptype != kNoPtype && call.engine().ptype != pid) return failed(EQSET);
+  if (call.node().is_host() && call.engine().ptype != kNoPtype && call.engine().ptype != pid)
+    return failed(EQSET);
   call.engine().ptype = pid;
   return {};
 }
@@ -72,10 +73,12 @@ Outcome masktrap(Number state) {
   return {before ? 1 : 0, 0};
 }
 
-// ---- time -----------------------------------------------------------------------------------------------------------
+// ---- time
+// -----------------------------------------------------------------------------------------------------------
 
 unsigned long mclock() {
-  return static_cast<unsigned long>(std::chrono::duration_cast<std::chrono::milliseconds>(since_start()).count());
+  return static_cast<unsigned long>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(since_start()).count());
 }
 
 double dclock() { return std::chrono::duration<double>(since_start()).count(); }
@@ -84,12 +87,14 @@ double dclock() { return std::chrono::duration<double>(since_start()).count(); }
 Outcome hwclock(void* time) {
   if (time == nullptr) return failed(EQPBUF);
   const auto ticks = static_cast<std::uint64_t>(since_start().count()) / 100;
-  const std::uint32_t halves[2] = {static_cast<std::uint32_t>(ticks), static_cast<std::uint32_t>(ticks >> 32)};
+  const std::uint32_t halves[2] = {static_cast<std::uint32_t>(ticks),
+                                   static_cast<std::uint32_t>(ticks >> 32)};
   std::memcpy(time, halves, sizeof halves);
   return {};
 }
 
-// ---- others ---------------------------------------------------------------------------------------------------------
+// ---- others
+// ---------------------------------------------------------------------------------------------------------
 
 // Gives the core to others for a moment.
 Outcome flick() {
@@ -101,8 +106,8 @@ Outcome flick() {
 // There is no light to turn on.
 Outcome led(Number) { return {}; }
 
-// From a node: the whole job ends, whichever node is named. Nodes that are in a call end well; the launcher ends the
-// others, because this one then ends badly.
+// From a node: the whole job ends, whichever node is named. Nodes that are in a call end well; the launcher
+// ends the others, because this one then ends badly.
 Outcome killcube(Number node, Number pid) {
   Node::host();
   Call call;

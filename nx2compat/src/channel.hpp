@@ -30,7 +30,8 @@ class Channel {
   void forget() noexcept { job_ = port_ = 0; }
   bool is_open() const noexcept { return port_ != 0; }
 
-  /// This process's number, the number of nodes, and how many numbers there are: one more when there is a host.
+  /// This process's number, the number of nodes, and how many numbers there are: one more when there is a
+  /// host.
   int self() const noexcept { return self_; }
   int nodes() const noexcept { return nodes_; }
   int places() const noexcept { return static_cast<int>(peers_.size()); }
@@ -63,7 +64,9 @@ class Channel {
 
   bool poll(ulfm_message& message) { return ulfm_poll(port_, &message) == 1; }
   /// True with a message; false after `limit_ns`, and after a failure that the port had to tell of.
-  bool wait(ulfm_message& message, std::int64_t limit_ns) { return ulfm_wait(port_, limit_ns, &message) == 1; }
+  bool wait(ulfm_message& message, std::int64_t limit_ns) {
+    return ulfm_wait(port_, limit_ns, &message) == 1;
+  }
   void release(const ulfm_message& message) { (void)ulfm_release(port_, &message); }
   ulfm_port port() const noexcept { return port_; }
 

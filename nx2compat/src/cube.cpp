@@ -141,7 +141,8 @@ int Cube::reap() {
     }
     const int node = children_[i].node;
     if (status != 0) bad = node;
-    ended.push_back({node, entry(node).ptype, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)});
+    ended.push_back(
+        {node, entry(node).ptype, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)});
     entry(node).presence.store(Presence::gone, std::memory_order_release);
     children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(i));
   }

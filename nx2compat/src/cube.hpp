@@ -1,7 +1,8 @@
 // The cube of a host program: a page that the host and the nodes it starts share.
 //
-// Nodes that mpiexec starts find each other through it. Nodes that a host starts, one after the other and in any
-// order, find each other and the host through this table: who is there, and the card by which its port is reached.
+// Nodes that mpiexec starts find each other through it. Nodes that a host starts, one after the other and in
+// any order, find each other and the host through this table: who is there, and the card by which its port is
+// reached.
 #pragma once
 
 #include <sys/types.h>
@@ -48,13 +49,16 @@ class Cube {
   void set_self(int node) noexcept { self_ = node; }
   CubeEntry& entry(int node) noexcept { return entries_[node]; }
 
-  /// Starts a program on a node, found as a shell finds it, or in the current folder. An NX error number or 0.
-  int load(const std::vector<std::string>& command, int node, std::int32_t ptype, char** environment = nullptr);
+  /// Starts a program on a node, found as a shell finds it, or in the current folder. An NX error number or
+  /// 0.
+  int load(const std::vector<std::string>& command, int node, std::int32_t ptype,
+           char** environment = nullptr);
   /// Some process was started here.
   bool ever_loaded() const noexcept { return ever_loaded_; }
   /// The host has begun to end nodes: that one ends badly is no news.
   bool killing = false;
-  /// A copy of this process on a node (nx_nfork). Value: 0 in the new process, its process id in the parent, -1.
+  /// A copy of this process on a node (nx_nfork). Value: 0 in the new process, its process id in the parent,
+  /// -1.
   pid_t fork_node(int node, std::int32_t ptype);
   /// Notes which processes have ended. Returns one that ended badly (node), or -1.
   int reap();

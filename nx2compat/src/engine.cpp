@@ -4,9 +4,10 @@
 
 namespace nx2 {
 namespace {
-constexpr std::int64_t kNap = 1'000'000;   // ns: while something waits for room, or a node's program is being loaded
-constexpr std::int64_t kLook = 50'000'000;  // ns: between two looks of a host at its nodes
-constexpr int kLooks = 16;                  // empty ones in a row that take in every lane of a port
+constexpr std::int64_t kNap =
+    1'000'000;  // ns: while something waits for room, or a node's program is being loaded
+constexpr std::int64_t kLook = 50'000'000;      // ns: between two looks of a host at its nodes
+constexpr int kLooks = 16;                      // empty ones in a row that take in every lane of a port
 constexpr std::uint32_t kTestsBeforeRoom = 32;  // fruitless msgdone() or iprobe() before others get the core
 }  // namespace
 

@@ -1,12 +1,14 @@
 // The message protocols of NX/2 over ports (Pierce, The NX/2 Operating System, section 3).
 //
-// Short messages take one trip, into buffers that each node sets aside for each other node. A sender that has used
-// them up holds its messages until buffers come back, which they do on messages that go the other way, or alone when
-// half of them are out. Long messages take three: a proxy, which is a short message; a request, once a receive is
-// posted or there is memory to keep the message; and the message itself, into the posted buffer.
+// Short messages take one trip, into buffers that each node sets aside for each other node. A sender that has
+// used them up holds its messages until buffers come back, which they do on messages that go the other way,
+// or alone when half of them are out. Long messages take three: a proxy, which is a short message; a request,
+// once a receive is posted or there is memory to keep the message; and the message itself, into the posted
+// buffer.
 //
-// What the machine's kernel did by interrupt, this does when the program makes a call, or when a handler is set (see
-// interrupt.hpp). So a send must not wait for its receiver: a message that is not asked for at once is copied.
+// What the machine's kernel did by interrupt, this does when the program makes a call, or when a handler is
+// set (see interrupt.hpp). So a send must not wait for its receiver: a message that is not asked for at once
+// is copied.
 //
 // Threads: one at a time. A call made by a handler comes in while another call waits, never while one works.
 #pragma once
@@ -45,12 +47,14 @@ class Engine {
     std::int32_t node;
     std::int32_t ptype;
   };
-  /// What most sends are: short, and nothing is in the way. False with nothing done when it is not such a case.
+  /// What most sends are: short, and nothing is in the way. False with nothing done when it is not such a
+  /// case.
   bool send_at_once(const Envelope& to, const void* data, std::size_t size) {
     if (size > tuning_.short_limit || busy() || to.node < 0) return false;
     Peer& peer = peers_[static_cast<std::size_t>(to.node)];
     if (!peer.open || peer.buffers <= tuning_.data_buffers) return false;
-    const Header header{own_number_, Kind::message, static_cast<std::uint8_t>(peer.owed), to.type, ptype, to.ptype};
+    const Header header{own_number_, Kind::message, static_cast<std::uint8_t>(peer.owed),
+                        to.type,     ptype,         to.ptype};
     if (channel_.send(peer.address, header, data, size) != Channel::Sent::gone) return false;
     --peer.buffers;
     peer.owed = 0;
@@ -62,7 +66,8 @@ class Engine {
   /// request.done() when the buffer is the program's again.
   void start_send(Request& request, const Envelope& to, const void* data, std::size_t size);
   /// To each of these nodes in turn, of which the message is copied once at most.
-  Outcome send_list(const Envelope& to, const std::vector<std::int32_t>& nodes, const void* data, std::size_t size);
+  Outcome send_list(const Envelope& to, const std::vector<std::int32_t>& nodes, const void* data,
+                    std::size_t size);
 
   // ---- receiving
   void post_receive(Request& request);
@@ -151,10 +156,10 @@ class Engine {
   void send_free(std::int32_t node, const Header& header, const void* data, std::size_t size);
   static Held copy_of(const Header& header, const void* data, std::size_t size);
   void control(std::int32_t node, Kind kind, std::uint32_t first = 0, std::uint32_t second = 0);
-  void start_one(Request* request, const Envelope& to, std::int32_t node, const std::byte* data, std::size_t size,
-                 const std::shared_ptr<std::byte[]>& kept);
-  void start_long(Request* request, const Header& header, std::int32_t node, const std::byte* data, std::size_t size,
-                  const std::shared_ptr<std::byte[]>& kept);
+  void start_one(Request* request, const Envelope& to, std::int32_t node, const std::byte* data,
+                 std::size_t size, const std::shared_ptr<std::byte[]>& kept);
+  void start_long(Request* request, const Header& header, std::int32_t node, const std::byte* data,
+                  std::size_t size, const std::shared_ptr<std::byte[]>& kept);
   bool pump(Outgoing& outgoing);
   void end_outgoing(Outgoing& outgoing);
   void push() {

@@ -5,7 +5,8 @@
 
 namespace nx2 {
 
-// ---- completing -----------------------------------------------------------------------------------------------------
+// ---- completing
+// -----------------------------------------------------------------------------------------------------
 
 static MessageInfo info_of(const Header& header, std::size_t count) {
   return {header.type, header.source, header.source_ptype, static_cast<long>(count)};
@@ -45,17 +46,20 @@ void Engine::run_handlers() {
   handler_runs_ = false;
 }
 
-// ---- a short buffer has been emptied --------------------------------------------------------------------------------
+// ---- a short buffer has been emptied
+// --------------------------------------------------------------------------------
 
 void Engine::return_buffer(std::int32_t node, std::int32_t type) {
   if (type >= kFirstSystemType) return;  // it came without
   Peer& peer = peers_[static_cast<std::size_t>(node)];
-  // While some stay here for lack of memory, the others must go back at once: they may be all its sender has left.
+  // While some stay here for lack of memory, the others must go back at once: they may be all its sender has
+  // left.
   const std::uint32_t batch = peer.kept != 0 ? 1 : tuning_.buffers / 2;
   if (++peer.owed >= batch && !peer.left) control(node, Kind::buffers);
 }
 
-// ---- messages that came and are not asked for yet -------------------------------------------------------------------
+// ---- messages that came and are not asked for yet
+// -------------------------------------------------------------------
 
 Request* Engine::find_posted(const Header& header) {
   if (header.ptype != ptype && header.ptype != kAny) return nullptr;
@@ -66,7 +70,8 @@ Request* Engine::find_posted(const Header& header) {
 
 Arrived* Engine::find_arrived(const Selector& selector) {
   for (Arrived* a = arrived_.first(); a != nullptr; a = arrived_.next(*a))
-    if ((a->ptype == ptype || a->ptype == kAny) && selector.selects(a->type, a->source, a->source_ptype)) return a;
+    if ((a->ptype == ptype || a->ptype == kAny) && selector.selects(a->type, a->source, a->source_ptype))
+      return a;
   return nullptr;
 }
 
@@ -99,7 +104,8 @@ void Engine::deliver(Request& request, const Header& header, const std::byte* da
   request.result = info_of(header, size);
   request.sequence = sequence_++;
   if (size > request.capacity) request.error = EQMSGLONG;
-  if (const std::size_t fits = std::min(size, request.capacity); fits != 0) std::memcpy(request.buffer, data, fits);
+  if (const std::size_t fits = std::min(size, request.capacity); fits != 0)
+    std::memcpy(request.buffer, data, fits);
   request.pending = 0;
   complete(request);
 }
@@ -124,7 +130,8 @@ void Engine::take_message(const Header& header, const std::byte* data, std::size
   if (!from_self) return_buffer(header.source, header.type);
 }
 
-// ---- long messages --------------------------------------------------------------------------------------------------
+// ---- long messages
+// --------------------------------------------------------------------------------------------------
 
 Incoming& Engine::new_incoming(std::int32_t source, std::uint32_t sender_id, std::size_t count) {
   if (incoming_free_.empty()) {
@@ -197,7 +204,8 @@ void Engine::take_data(const Header& header, const std::byte* data, std::size_t 
   const auto id = static_cast<std::uint32_t>(header.type);
   if (id >= incoming_.size()) return;
   Incoming& incoming = incoming_[id];
-  if (!incoming.in_use || incoming.source != header.source || size > incoming.count - incoming.received) return;
+  if (!incoming.in_use || incoming.source != header.source || size > incoming.count - incoming.received)
+    return;
   if (incoming.to != nullptr) std::memcpy(incoming.to + incoming.received, data, size);
   incoming.received += size;
   ++moved_;
@@ -235,7 +243,8 @@ void Engine::take_refusal(const Header& header) {
   if (Outgoing* outgoing = outgoing_of(header)) end_outgoing(*outgoing);
 }
 
-// ---- what came through the port -------------------------------------------------------------------------------------
+// ---- what came through the port
+// -------------------------------------------------------------------------------------
 
 void Engine::dispatch(const ulfm_message& message) {
   Header header;
@@ -249,12 +258,19 @@ void Engine::dispatch(const ulfm_message& message) {
   const auto* data = static_cast<const std::byte*>(message.bytes) + sizeof header;
   const std::size_t size = message.size - sizeof header;
   switch (header.kind) {
-    case Kind::message: return take_message(header, data, size);
-    case Kind::data: return take_data(header, data, size);
-    case Kind::request: return take_request(header);
-    case Kind::refuse: return take_refusal(header);
-    case Kind::bye: return abandon(header.source);
-    case Kind::kill: killed_ = true; return;
+    case Kind::message:
+      return take_message(header, data, size);
+    case Kind::data:
+      return take_data(header, data, size);
+    case Kind::request:
+      return take_request(header);
+    case Kind::refuse:
+      return take_refusal(header);
+    case Kind::bye:
+      return abandon(header.source);
+    case Kind::kill:
+      killed_ = true;
+      return;
     case Kind::proxy:
       if (ProxyBody body; size == sizeof body) {
         std::memcpy(&body, data, sizeof body);
@@ -262,17 +278,23 @@ void Engine::dispatch(const ulfm_message& message) {
       }
       return;
     case Kind::buffers:
-    case Kind::ping: return;
+    case Kind::ping:
+      return;
   }
 }
 
-// ---- the program's side ---------------------------------------------------------------------------------------------
+// ---- the program's side
+// ---------------------------------------------------------------------------------------------
 
 // `arrived` is not in arrived_ any more when a receive takes it.
 void Engine::receive_arrived(Request& request, Arrived& arrived) {
   request.unlink();
-  const Header header{static_cast<std::uint16_t>(arrived.source), Kind::message, 0, arrived.type,
-                      arrived.source_ptype, arrived.ptype};
+  const Header header{static_cast<std::uint16_t>(arrived.source),
+                      Kind::message,
+                      0,
+                      arrived.type,
+                      arrived.source_ptype,
+                      arrived.ptype};
   request.sequence = arrived.sequence;
   if (arrived.state == Arrived::State::whole) {
     const std::uint64_t sequence = arrived.sequence;
@@ -286,8 +308,10 @@ void Engine::receive_arrived(Request& request, Arrived& arrived) {
   }
   request.result = info_of(header, arrived.count);
   if (arrived.count > request.capacity) {
-    if (arrived.state == Arrived::State::proxy) control(arrived.source, Kind::refuse, arrived.sender_id);
-    else arrived.incoming->arrived = nullptr, arrived.incoming->to = nullptr;
+    if (arrived.state == Arrived::State::proxy)
+      control(arrived.source, Kind::refuse, arrived.sender_id);
+    else
+      arrived.incoming->arrived = nullptr, arrived.incoming->to = nullptr;
     drop_arrived(arrived);
     request.error = EQMSGLONG;
     request.pending = 0;

@@ -6,16 +6,17 @@
 
 namespace nx2 {
 
-// The program's buffer is copied only when its receiver has not asked for the message for about as long as the copy
-// takes: then waiting and copying together cost at most twice the better of the two.
+// The program's buffer is copied only when its receiver has not asked for the message for about as long as
+// the copy takes: then waiting and copying together cost at most twice the better of the two.
 static std::chrono::nanoseconds patience_for(std::size_t size) {
   return std::chrono::nanoseconds(5'000 + size / 8);
 }
 
-// ---- one message ----------------------------------------------------------------------------------------------------
+// ---- one message
+// ----------------------------------------------------------------------------------------------------
 
-// Whether the place can be sent to. A cube may have loaded another program there since: that one starts with all its
-// buffers.
+// Whether the place can be sent to. A cube may have loaded another program there since: that one starts with
+// all its buffers.
 Channel::Reach Engine::meet(std::int32_t node) {
   Peer& peer = peers_[static_cast<std::size_t>(node)];
   const Channel::Reach reach = channel_.reach(node);
@@ -51,8 +52,9 @@ Engine::Held Engine::copy_of(const Header& header, const void* data, std::size_t
   return {header, size, std::move(copy)};
 }
 
-// A message that needs one of the destination's short buffers. Those of a sender go in order. Global operations need
-// none: they have few messages on their way at a time, and must get past a program's that nobody receives.
+// A message that needs one of the destination's short buffers. Those of a sender go in order. Global
+// operations need none: they have few messages on their way at a time, and must get past a program's that
+// nobody receives.
 void Engine::send_short(std::int32_t node, Header header, const void* data, std::size_t size) {
   if (header.type >= kFirstSystemType) return send_free(node, header, data, size);
   Peer& peer = peers_[static_cast<std::size_t>(node)];
@@ -78,10 +80,12 @@ void Engine::send_free(std::int32_t node, const Header& header, const void* data
 
 // A message of the engine's own, of which the other side keeps nothing.
 void Engine::control(std::int32_t node, Kind kind, std::uint32_t first, std::uint32_t second) {
-  send_free(node, {0, kind, 0, static_cast<std::int32_t>(first), static_cast<std::int32_t>(second), 0}, nullptr, 0);
+  send_free(node, {0, kind, 0, static_cast<std::int32_t>(first), static_cast<std::int32_t>(second), 0},
+            nullptr, 0);
 }
 
-// ---- starting -------------------------------------------------------------------------------------------------------
+// ---- starting
+// -------------------------------------------------------------------------------------------------------
 
 void Engine::start_long(Request* request, const Header& header, std::int32_t node, const std::byte* data,
                         std::size_t size, const std::shared_ptr<std::byte[]>& kept) {
@@ -154,8 +158,10 @@ void Engine::settle_send(Request& request) {
     const std::uint64_t before = moved_;
     step(5'000);
     run_handlers();
-    if (moved_ != before) since = Clock::now();
-    else if (Clock::now() - since > patience && detach_send(request)) break;
+    if (moved_ != before)
+      since = Clock::now();
+    else if (Clock::now() - since > patience && detach_send(request))
+      break;
   }
 }
 
@@ -163,7 +169,8 @@ Outcome Engine::send_list(const Envelope& to, const std::vector<std::int32_t>& n
                           std::size_t size) {
   Request request;
   request.is_receive = false;
-  for (const std::int32_t node : nodes) start_one(&request, to, node, static_cast<const std::byte*>(data), size, nullptr);
+  for (const std::int32_t node : nodes)
+    start_one(&request, to, node, static_cast<const std::byte*>(data), size, nullptr);
   push();
   if (!request.done() && !detach_send(request)) wait(request);
   return {};
@@ -187,7 +194,8 @@ bool Engine::detach_send(Request& request) {
   return true;
 }
 
-// ---- moving on ------------------------------------------------------------------------------------------------------
+// ---- moving on
+// ------------------------------------------------------------------------------------------------------
 
 void Engine::end_outgoing(Outgoing& outgoing) {
   outgoing.unlink();
@@ -195,7 +203,8 @@ void Engine::end_outgoing(Outgoing& outgoing) {
   outgoing.kept.reset();
   outgoing_free_.push_back(outgoing.id);
   --outgoing_count_;
-  if (Request* request = std::exchange(outgoing.request, nullptr); request != nullptr && --request->pending == 0)
+  if (Request* request = std::exchange(outgoing.request, nullptr);
+      request != nullptr && --request->pending == 0)
     complete(*request);
 }
 
@@ -267,7 +276,8 @@ void Engine::abandon(std::int32_t node) {
     if (outgoing.in_use && outgoing.node == node) end_outgoing(outgoing);
 }
 
-// ---- the end --------------------------------------------------------------------------------------------------------
+// ---- the end
+// --------------------------------------------------------------------------------------------------------
 
 void Engine::send_kill() {
   for (std::int32_t node = 0; node < channel_.nodes(); ++node)
@@ -285,7 +295,8 @@ void Engine::finish() {
   flush(Selector{});
   // What was sent is delivered before this ends; whoever has gone without a word does not keep it.
   while (!killed_ && (outgoing_count_ != 0 || held_ != 0 || !outbox_.empty())) {
-    if (wait_for([&] { return killed_ || (outgoing_count_ == 0 && held_ == 0 && outbox_.empty()); }, 100)) break;
+    if (wait_for([&] { return killed_ || (outgoing_count_ == 0 && held_ == 0 && outbox_.empty()); }, 100))
+      break;
     for (Outgoing& outgoing : outgoing_)
       if (outgoing.in_use && outbox_.empty()) control(outgoing.node, Kind::ping);
   }

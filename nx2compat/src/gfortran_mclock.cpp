@@ -1,5 +1,6 @@
-// mclock() is an intrinsic of GNU Fortran (processor time of the process), so a program that calls NX's mclock without
-// declaring it gets that one: a call of these functions. nxf77 links this library before the compiler's own.
+// mclock() is an intrinsic of GNU Fortran (processor time of the process), so a program that calls NX's
+// mclock without declaring it gets that one: a call of these functions. nxf77 links this library before the
+// compiler's own.
 #include <cstdint>
 
 #include "calls.hpp"

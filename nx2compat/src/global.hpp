@@ -7,12 +7,15 @@
 
 namespace nx2 {
 
-/// The part of a global operation that talks to other nodes. Every node makes the same calls in the same order, so
-/// sender and type are enough to find a message.
+/// The part of a global operation that talks to other nodes. Every node makes the same calls in the same
+/// order, so sender and type are enough to find a message.
 class Group {
  public:
   Group(Call& call, std::int32_t operation)
-      : engine_(call.engine()), type_(kFirstSystemType + operation), self_(call.node().self()), size_(call.node().nodes()) {}
+      : engine_(call.engine()),
+        type_(kFirstSystemType + operation),
+        self_(call.node().self()),
+        size_(call.node().nodes()) {}
 
   int self() const noexcept { return self_; }
   int size() const noexcept { return size_; }

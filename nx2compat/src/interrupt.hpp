@@ -1,13 +1,13 @@
-// Handlers interrupt the program: a helper thread sleeps until something arrives at the port and then interrupts the
-// program's thread with a signal, in which messages are taken and handlers run.
+// Handlers interrupt the program: a helper thread sleeps until something arrives at the port and then
+// interrupts the program's thread with a signal, in which messages are taken and handlers run.
 //
-// Nothing of this exists before the first hrecv() or hsend(). From then on the library is entered from two sides, the
-// program and the signal, both on the program's thread; `depth_` says that the program is inside, and the signal then
-// leaves the work to it. What the helper thread does is to sleep and to send signals.
+// Nothing of this exists before the first hrecv() or hsend(). From then on the library is entered from two
+// sides, the program and the signal, both on the program's thread; `depth_` says that the program is inside,
+// and the signal then leaves the work to it. What the helper thread does is to sleep and to send signals.
 //
-// A handler must be free to call what the program calls, malloc() and printf() included, so the signal does nothing
-// when it finds the program inside the C or Fortran library, except in a system call that only waits. The helper tries
-// again, every 20 us at first.
+// A handler must be free to call what the program calls, malloc() and printf() included, so the signal does
+// nothing when it finds the program inside the C or Fortran library, except in a system call that only waits.
+// The helper tries again, every 20 us at first.
 #pragma once
 
 #include <ulfm/ulfm.h>
@@ -27,14 +27,18 @@ class Interrupt {
   ~Interrupt() { stop(); }
 
   /// The program entered or left the library. Plain: no handler was ever set.
-  void enter() noexcept { depth_.store(depth_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
-  void leave() noexcept { depth_.store(depth_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed); }
+  void enter() noexcept {
+    depth_.store(depth_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  void leave() noexcept {
+    depth_.store(depth_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  }
   bool active() const noexcept { return active_; }
   /// leave() once there are handlers: does what came meanwhile.
   void leave_slowly() noexcept;
 
-  /// From now on `work` is called when something arrives: by the signal, or by leave_slowly(). Its argument says
-  /// whether something has arrived for certain, so that it must be found.
+  /// From now on `work` is called when something arrives: by the signal, or by leave_slowly(). Its argument
+  /// says whether something has arrived for certain, so that it must be found.
   void start(ulfm_port port, std::function<void(bool)> work);
   void stop();
   /// There are requests with handlers; without any the helper sleeps.

@@ -1,4 +1,5 @@
-// A list whose links lie in its elements: adding and removing costs no memory, and an element can be on the stack.
+// A list whose links lie in its elements: adding and removing costs no memory, and an element can be on the
+// stack.
 #pragma once
 
 namespace nx2 {

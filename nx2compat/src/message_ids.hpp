@@ -1,4 +1,5 @@
-// Message ids: a limited number of them, handed out in turn so that one that was released is not at once another's.
+// Message ids: a limited number of them, handed out in turn so that one that was released is not at once
+// another's.
 #pragma once
 
 #include <array>
@@ -38,7 +39,9 @@ class MessageIds {
   /// The id is not the program's any more; its request stays until release().
   void take_name(const Request& request) { slot_of(request).named = false; }
 
-  void release(const Request& request) { slot_of(request) = {std::move(slot_of(request).request), false, false}; }
+  void release(const Request& request) {
+    slot_of(request) = {std::move(slot_of(request).request), false, false};
+  }
 
  private:
   struct Slot {

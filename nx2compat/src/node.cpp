@@ -8,7 +8,6 @@
 #include <cstring>
 #include <sstream>
 
-
 extern "C" {
 // What programs read themselves; C's msginfo and Fortran's COMMON /MSGINFO/.
 __attribute__((visibility("default"))) long msginfo[8];
@@ -47,12 +46,16 @@ void set_info(const MessageInfo& info) noexcept {
 }
 
 void write_info(const InfoArray& info, const MessageInfo& of) noexcept {
-  if (info.place == msginfo || info.place == msginfo_) set_info(of);
-  else if (info.narrow) write_numbers(static_cast<std::int32_t*>(info.place), of);
-  else write_numbers(static_cast<long*>(info.place), of);
+  if (info.place == msginfo || info.place == msginfo_)
+    set_info(of);
+  else if (info.narrow)
+    write_numbers(static_cast<std::int32_t*>(info.place), of);
+  else
+    write_numbers(static_cast<long*>(info.place), of);
 }
 
-// ---- beginning ------------------------------------------------------------------------------------------------------
+// ---- beginning
+// ------------------------------------------------------------------------------------------------------
 
 void Node::open() {
   if (const std::string why = channel.open(cube); !why.empty()) {
@@ -126,7 +129,8 @@ void Node::load_named_program() {
   loaded_by_name = words.front().substr(words.front().rfind('/') + 1);
 }
 
-// ---- the host looks after its nodes ---------------------------------------------------------------------------------
+// ---- the host looks after its nodes
+// ---------------------------------------------------------------------------------
 
 void Node::look_after_nodes() {
   const std::size_t before = cube.ended.size();
@@ -150,18 +154,30 @@ void Node::kill_nodes(int node, std::int32_t ptype) {
   if (node >= 0 && ptype >= 0 && cube.entry(node).ptype != ptype) return;
   cube.killing = true;
   cube.signal(node, SIGKILL);
-  engine->wait_for([&] { look_after_nodes(); return !cube.running(node); }, -1);
+  engine->wait_for(
+      [&] {
+        look_after_nodes();
+        return !cube.running(node);
+      },
+      -1);
   cube.killing = false;
 }
 
-// ---- the end --------------------------------------------------------------------------------------------------------
+// ---- the end
+// --------------------------------------------------------------------------------------------------------
 
 void Node::finish() {
   if (process_ != getpid()) return;  // a child that forked and did not become a node
   interrupt.stop();
   if (is_host()) {
-    // Nodes that are at their end deliver what they have; those that wait for more than that are of no use any more.
-    engine->wait_for([this] { look_after_nodes(); return !cube.running(-1); }, 3000);
+    // Nodes that are at their end deliver what they have; those that wait for more than that are of no use
+    // any more.
+    engine->wait_for(
+        [this] {
+          look_after_nodes();
+          return !cube.running(-1);
+        },
+        3000);
     cube.release();
   }
   engine->finish();
@@ -180,37 +196,41 @@ void end_of_job(const char* call, int error) noexcept {
   const char* words = phrase(error);
   std::fflush(nullptr);
   char text[256];
-  const int length = std::snprintf(text, sizeof text, "(node %d, pid %d) %s: %s\n", node != nullptr ? node->self() : 0,
-                                   node != nullptr && node->engine ? node->engine->ptype : 0, call,
-                                   words != nullptr ? words : std::strerror(error));
+  const int length =
+      std::snprintf(text, sizeof text, "(node %d, pid %d) %s: %s\n", node != nullptr ? node->self() : 0,
+                    node != nullptr && node->engine ? node->engine->ptype : 0, call,
+                    words != nullptr ? words : std::strerror(error));
   (void)!write(STDERR_FILENO, text, static_cast<std::size_t>(length));
   if (node != nullptr && node->is_host()) const_cast<Node*>(node)->cube.release();
   std::_Exit(1);
 }
 
-// ---- handlers -------------------------------------------------------------------------------------------------------
+// ---- handlers
+// -------------------------------------------------------------------------------------------------------
 
 void call_handler(const Handler& handler, const MessageInfo& info) {
   long kept[8];
   std::memcpy(kept, msginfo, sizeof kept);  // of the program, in which this comes
   if (handler.style == Handler::Style::c) {
     if (handler.extended)
-      reinterpret_cast<void (*)(long, long, long, long, long)>(handler.entry)(info.type, info.count, info.node,
-                                                                             info.ptype, handler.hparam);
+      reinterpret_cast<void (*)(long, long, long, long, long)>(handler.entry)(
+          info.type, info.count, info.node, info.ptype, handler.hparam);
     else
-      reinterpret_cast<void (*)(long, long, long, long)>(handler.entry)(info.type, info.count, info.node, info.ptype);
+      reinterpret_cast<void (*)(long, long, long, long)>(handler.entry)(info.type, info.count, info.node,
+                                                                        info.ptype);
   } else {
-    std::int32_t type = info.type, count = static_cast<std::int32_t>(info.count), node = info.node, ptype = info.ptype;
+    std::int32_t type = info.type, count = static_cast<std::int32_t>(info.count), node = info.node,
+                 ptype = info.ptype;
     auto hparam = static_cast<std::int32_t>(handler.hparam);
     using Number = std::int32_t*;
     if (handler.extended)
-      reinterpret_cast<void (*)(Number, Number, Number, Number, Number)>(handler.entry)(&type, &count, &node, &ptype,
-                                                                                        &hparam);
+      reinterpret_cast<void (*)(Number, Number, Number, Number, Number)>(handler.entry)(&type, &count, &node,
+                                                                                        &ptype, &hparam);
     else
       reinterpret_cast<void (*)(Number, Number, Number, Number)>(handler.entry)(&type, &count, &node, &ptype);
   }
-  set_info({static_cast<std::int32_t>(kept[0]), static_cast<std::int32_t>(kept[2]), static_cast<std::int32_t>(kept[3]),
-            kept[1]});
+  set_info({static_cast<std::int32_t>(kept[0]), static_cast<std::int32_t>(kept[2]),
+            static_cast<std::int32_t>(kept[3]), kept[1]});
 }
 
 namespace {

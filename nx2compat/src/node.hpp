@@ -72,8 +72,10 @@ class Call {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
   ~Call() {
-    if (__builtin_expect(node_.interrupt.active(), 0)) node_.interrupt.leave_slowly();
-    else node_.interrupt.leave();
+    if (__builtin_expect(node_.interrupt.active(), 0))
+      node_.interrupt.leave_slowly();
+    else
+      node_.interrupt.leave();
   }
   Engine& engine() noexcept { return *node_.engine; }
   Node& node() noexcept { return node_; }

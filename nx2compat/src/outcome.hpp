@@ -1,6 +1,7 @@
 // What an NX call comes to: a value, or one of NX's error numbers.
 //
-// The numbers are those of the iPSC/2. They lie above every errno of the C library, so they are used as they are.
+// The numbers are those of the iPSC/2. They lie above every errno of the C library, so they are used as they
+// are.
 #pragma once
 
 namespace nx2 {

@@ -16,8 +16,9 @@ constexpr bool is_user_type(std::int32_t type) noexcept {
   return (type >= 0 && type <= kLastUserType) || (type >= kFirstForceType && type <= kLastForceType);
 }
 
-/// typesel 0 or more selects that type; -1 every type; any other negative one is a mask: bits 0 to 29 select the types
-/// 0 to 29, bit 30 the type 30 and those above it (the paper: "types in the range 0-30"; programs use larger ones).
+/// typesel 0 or more selects that type; -1 every type; any other negative one is a mask: bits 0 to 29 select
+/// the types 0 to 29, bit 30 the type 30 and those above it (the paper: "types in the range 0-30"; programs
+/// use larger ones).
 constexpr bool selects_type(std::int32_t typesel, std::int32_t type) noexcept {
   if (typesel >= 0) return typesel == type;
   if (type >= kFirstSystemType) return false;
@@ -33,7 +34,8 @@ struct Selector {
   std::int32_t ptype = kAny;
 
   constexpr bool selects(std::int32_t type, std::int32_t from, std::int32_t from_ptype) const noexcept {
-    return selects_type(typesel, type) && (node == kAny || node == from) && (ptype == kAny || ptype == from_ptype);
+    return selects_type(typesel, type) && (node == kAny || node == from) &&
+           (ptype == kAny || ptype == from_ptype);
   }
 };
 

@@ -5,8 +5,9 @@
 
 namespace nx2 {
 
-/// Pierce, section 3: a short message takes one trip; a long one takes three, of which `proxy` is the first, `request`
-/// the second, and the third is here as many `data` messages as it takes, each no longer than a short buffer.
+/// Pierce, section 3: a short message takes one trip; a long one takes three, of which `proxy` is the first,
+/// `request` the second, and the third is here as many `data` messages as it takes, each no longer than a
+/// short buffer.
 enum class Kind : std::uint8_t {
   message = 1,  ///< a whole short message follows the header
   proxy,        ///< stands for a long message; a ProxyBody follows
@@ -20,12 +21,12 @@ enum class Kind : std::uint8_t {
 };
 
 struct Header {
-  std::uint16_t source;   ///< node that sends
+  std::uint16_t source;  ///< node that sends
   Kind kind;
-  std::uint8_t buffers;   ///< short buffers that the sender of this returns to its receiver
+  std::uint8_t buffers;  ///< short buffers that the sender of this returns to its receiver
   std::int32_t type;
   std::int32_t source_ptype;
-  std::int32_t ptype;     ///< of the process it is for; -1 for whichever is there
+  std::int32_t ptype;  ///< of the process it is for; -1 for whichever is there
 };
 // With the port's own 8 bytes, 24 bytes of data still travel in the cache line of the cell.
 static_assert(sizeof(Header) == 16);

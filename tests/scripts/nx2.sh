@@ -2,6 +2,7 @@
 # Every NX/2 call, its errors, handlers and endings, on several numbers of nodes and with both message protocols for
 # every size; random traffic with little room; host programs; Fortran.
 set -uo pipefail
+# shellcheck source=nx2_common.bash
 . "$(dirname "${BASH_SOURCE[0]}")/nx2_common.bash"
 ulfmrun=$stage/bin/ulfmrun nxhost=$stage/bin/nxhost
 
@@ -22,8 +23,9 @@ for n in 1 2 3 8; do
 done
 # One trip for nothing but empty messages; the paper's 100 bytes; few buffers; one trip for all that fits.
 for setting in NX2_SHORT=0 'NX2_SHORT=100 NX2_BUFFERS=4' NX2_BUFFERS=4 NX2_SHORT=16384; do
-    ran "calls, 5 nodes, $setting" 0 ': ok$' env $setting "$ulfmrun" -n 5 ./calls
-    ran "soak, 3 nodes, $setting" 0 ': ok$' env $setting "$ulfmrun" -n 3 ./soak 400 2
+    read -ra variables <<<"$setting"
+    ran "calls, 5 nodes, $setting" 0 ': ok$' env "${variables[@]}" "$ulfmrun" -n 5 ./calls
+    ran "soak, 3 nodes, $setting" 0 ': ok$' env "${variables[@]}" "$ulfmrun" -n 3 ./soak 400 2
 done
 # No memory for messages that nobody has asked for: they stay at their senders.
 ran 'soak, 4 nodes, no memory' 0 ': ok$' env NX2_MEMORY=0 NX2_BUFFERS=8 "$ulfmrun" -n 4 ./soak 400 3

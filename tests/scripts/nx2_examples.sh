@@ -2,6 +2,7 @@
 # The NX/2 examples compile with nxcc and nxf77 and are right on 1 to 32 nodes; the NX program and its MPI twin print
 # the same; the wrappers work after the installation was moved.
 set -uo pipefail
+# shellcheck source=nx2_common.bash
 . "$(dirname "${BASH_SOURCE[0]}")/nx2_common.bash"
 "$ULFM_SOURCE/examples/nx2/build" "$scratch/bin" >log 2>&1 || { cat log && exit 1; }
 
@@ -15,7 +16,8 @@ for n in 1 2 3 4 7 9 16 32; do
         ran "hostpi$f, $n nodes" 0 ': ok$' "$stage/bin/nxhost" -n "$n" "bin/hostpi$f" "bin/nodepi$f"
     done
 done
-ran 'the nodes named on the command line' 0 '^pi: 3 nodes.*: ok$' "$stage/bin/nxhost" bin/hostpi nodepi : -n 3 bin/nodepi
+ran 'the nodes named on the command line' 0 '^pi: 3 nodes.*: ok$' \
+    "$stage/bin/nxhost" bin/hostpi nodepi : -n 3 bin/nodepi
 
 # The twins: the same line, but for the time.
 "$stage/bin/mpicc" -O2 "$ULFM_SOURCE/examples/mpi/pi.c" -o pi_mpi -lm || exit 1

@@ -21,7 +21,8 @@ constexpr std::int32_t mask(std::initializer_list<int> bits) {
 TEST_CASE("a typesel selects a type, all types, or a set", "[nx2]") {
   CHECK(selects_type(7, 7));
   CHECK_FALSE(selects_type(7, 8));
-  for (const std::int32_t type : {0, 30, kLastUserType, kFirstForceType, kLastForceType}) CHECK(selects_type(kAny, type));
+  for (const std::int32_t type : {0, 30, kLastUserType, kFirstForceType, kLastForceType})
+    CHECK(selects_type(kAny, type));
   CHECK(selects_type(mask({0, 29}), 0));
   CHECK(selects_type(mask({0, 29}), 29));
   CHECK_FALSE(selects_type(mask({0, 29}), 1));
@@ -33,13 +34,15 @@ TEST_CASE("a typesel selects a type, all types, or a set", "[nx2]") {
 }
 
 TEST_CASE("messages of global operations are selected by their type only", "[nx2]") {
-  for (const std::int32_t typesel : {kAny, mask({30}), mask({0, 1, 2})}) CHECK_FALSE(selects_type(typesel, kFirstSystemType));
+  for (const std::int32_t typesel : {kAny, mask({30}), mask({0, 1, 2})})
+    CHECK_FALSE(selects_type(typesel, kFirstSystemType));
   CHECK(selects_type(kFirstSystemType, kFirstSystemType));
   CHECK_FALSE(is_user_type(kFirstSystemType));
 }
 
 TEST_CASE("types that may be sent", "[nx2]") {
-  for (const std::int32_t type : {0, kLastUserType, kFirstForceType, kLastForceType}) CHECK(is_user_type(type));
+  for (const std::int32_t type : {0, kLastUserType, kFirstForceType, kLastForceType})
+    CHECK(is_user_type(type));
   for (const std::int32_t type : {-1, kLastUserType + 1, kFirstForceType - 1, kLastForceType + 1})
     CHECK_FALSE(is_user_type(type));
 }

@@ -1,4 +1,5 @@
-// A second thread that sleeps until something arrives at a port, while the port's own thread does other things.
+// A second thread that sleeps until something arrives at a port, while the port's own thread does other
+// things.
 #include <catch2/catch.hpp>
 
 #include <ulfm/ulfm.h>
@@ -57,7 +58,8 @@ TEST_CASE("a watcher sleeps until a message comes, and the owner's own waits go 
     int result = 0;
     std::thread watcher([&] { result = ulfm_watch_wait(alone.port, kLong); });
     ulfm_message message;
-    CHECK(ulfm_wait(alone.port, 3'000'000, &message) == ULFM_ERR_TIMED_OUT);  // the owner parks and wakes meanwhile
+    CHECK(ulfm_wait(alone.port, 3'000'000, &message) ==
+          ULFM_ERR_TIMED_OUT);  // the owner parks and wakes meanwhile
     alone.send_to_itself();
     watcher.join();
     CHECK(result == 1);

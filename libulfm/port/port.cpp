@@ -243,6 +243,7 @@ void PortCore::absorb() {
 // Takes frames until a message is complete: in place, which is the one frame, or assembled from several.
 PortCore::Taken PortCore::take_message(Frame& frame, CachedMessage& whole) {
   while (inlet_->next(frame)) {
+    ++frames_received_;
     if (frame.fresh) meet(frame);
     Origin& origin = origins_[frame.origin];
     if (frame.kind == Kind::bye) {

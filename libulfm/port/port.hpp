@@ -55,6 +55,8 @@ class PortCore {
   void absorb();
   /// A failure nobody asked about yet: a peer that died, a message that could not be delivered.
   bool take_failure(Error& error);
+  /// Frames that have come so far, of whole messages and of parts.
+  std::uint64_t frames_received() const noexcept { return frames_received_; }
   /// Frames that have gone so far, of whole messages and of parts.
   std::uint64_t frames_sent() const noexcept { return counters_.open_frames.get() + counters_.lane_frames.get(); }
   /// Housekeeping of a long wait.
@@ -133,6 +135,7 @@ class PortCore {
   std::uint32_t receive_at_ = 0;
   std::vector<Origin> origins_;
   MessageCache cache_;
+  std::uint64_t frames_received_ = 0;
   std::mutex failures_lock_;  // the interface may be another thread
   std::deque<Error> failures_;
   std::atomic<std::uint32_t> failure_count_{0};

@@ -84,13 +84,10 @@ struct alignas(64) Slot {
   std::uint32_t record_generation;
   std::uint32_t port_generation;
   std::uint32_t length;  ///< data, header not counted
-  std::uint32_t outlet;  ///< the sender's: whose frame it is
   std::uint16_t to;      ///< endpoint
-  std::uint16_t from;
   std::uint8_t port;
   std::uint8_t kind;
   std::uint8_t header;   ///< length
-  std::uint8_t spare;
   std::byte bytes[kSlotInline];
 };
 static_assert(sizeof(Slot) == 64);

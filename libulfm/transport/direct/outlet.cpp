@@ -1,5 +1,6 @@
 #include "transport/direct/outlet.hpp"
 
+#include "base/claim.hpp"
 #include "job/liveness.hpp"
 
 namespace ulfm::direct {
@@ -51,30 +52,20 @@ Result<std::unique_ptr<DirectOutlet>> DirectOutlet::connect(const Card& to, std:
 
 Result<std::uint32_t> DirectOutlet::claim_record() {
   PortHeader& h = header();
-  std::byte* base = segment_.base();
-  const auto take = [&](std::uint32_t i) {
-    PeerState expected = PeerState::free;
-    // Acquire pairs with DirectInlet::forget.
-    return peer_record(base, layout_, i).state.compare_exchange_strong(expected, PeerState::claimed,
-                                                                       std::memory_order_acquire);
-  };
-  const std::uint32_t used = std::min(h.peers_used.load(std::memory_order_acquire), geometry_.peers);
-  if (h.peers_freed.load(std::memory_order_acquire) != 0)
-    for (std::uint32_t i = 0; i < used; ++i)
-      if (take(i)) {
-        h.peers_freed.fetch_sub(1, std::memory_order_relaxed);
-        return i;
-      }
-  std::uint32_t i = used;
-  while (i < geometry_.peers && !h.peers_used.compare_exchange_weak(i, i + 1, std::memory_order_acq_rel)) {
-  }
-  if (i >= geometry_.peers)
+  auto index = claim_place(
+      {h.peers_used, h.peers_freed}, geometry_.peers,
+      [&](std::uint32_t i) {
+        PeerState expected = PeerState::free;
+        // Acquire pairs with DirectInlet::forget.
+        return peer_record(segment_.base(), layout_, i)
+            .state.compare_exchange_strong(expected, PeerState::claimed, std::memory_order_acquire);
+      },
+      [&](std::uint32_t i) { return segment_.commit(layout_.peers + i * sizeof(PeerRecord), sizeof(PeerRecord)); });
+  if (!index) return fail(index.error());
+  if (*index < 0)
     return fail(Errc::full, process(peer_) + " knows " + std::to_string(geometry_.peers) +
                                 " senders already; raise ULFM_PEERS there");
-  if (auto ok = segment_.commit(layout_.peers + i * sizeof(PeerRecord), sizeof(PeerRecord)); !ok)
-    return fail(ok.error());
-  if (!take(i)) return claim_record();  // someone scanning for freed records was quicker
-  return i;
+  return static_cast<std::uint32_t>(*index);
 }
 
 Result<void> DirectOutlet::introduce(const Card& from, std::uint16_t from_port, std::span<const std::byte> hello) {
@@ -150,24 +141,15 @@ bool DirectOutlet::push_open(Kind kind, std::span<const std::byte> head, Gather&
 
 Result<std::int64_t> DirectOutlet::claim_lane_number() {
   PortHeader& h = header();
-  const auto take = [&](std::uint32_t i) {
-    std::uint32_t expected = 0;
-    // Acquire pairs with DirectInlet::drop_lane.
-    return lane_control(segment_.base(), layout_, i)
-        .owner.compare_exchange_strong(expected, origin_ + 1, std::memory_order_acquire);
-  };
-  const std::uint32_t used = std::min(h.lanes_used.load(std::memory_order_acquire), geometry_.lanes);
-  if (h.lanes_freed.load(std::memory_order_acquire) != 0)
-    for (std::uint32_t i = 0; i < used; ++i)
-      if (take(i)) {
-        h.lanes_freed.fetch_sub(1, std::memory_order_relaxed);
-        return i;
-      }
-  std::uint32_t i = used;
-  while (i < geometry_.lanes && !h.lanes_used.compare_exchange_weak(i, i + 1, std::memory_order_acq_rel)) {
-  }
-  if (i >= geometry_.lanes) return -1;
-  return take(i) ? Result<std::int64_t>(i) : claim_lane_number();
+  return claim_place(
+      {h.lanes_used, h.lanes_freed}, geometry_.lanes,
+      [&](std::uint32_t i) {
+        std::uint32_t expected = 0;
+        // Acquire pairs with DirectInlet::drop_lane.
+        return lane_control(segment_.base(), layout_, i)
+            .owner.compare_exchange_strong(expected, origin_ + 1, std::memory_order_acquire);
+      },
+      [](std::uint32_t) { return Result<void>{}; });  // claim_lane() commits what the lane begins with
 }
 
 // Takes a lane and says so in the open ring, behind everything sent there. From then on only the lane is used, so

@@ -1,5 +1,6 @@
 #include "transport/emulated/outlet.hpp"
 
+#include "base/claim.hpp"
 #include "base/copy.hpp"
 
 namespace ulfm::emulated {
@@ -36,27 +37,19 @@ EmulatedOutlet::~EmulatedOutlet() { engine_.remove_sender(sender_); }
 Result<std::uint32_t> EmulatedOutlet::claim_record() {
   fabric::Arena& arena = engine_.arena();
   fabric::ArenaHeader& h = arena.header();
-  const auto take = [&](std::uint32_t i) {
-    RecordState expected = RecordState::free;
-    // Acquire pairs with EmulatedInlet::forget.
-    return arena.record(i).state.compare_exchange_strong(expected, RecordState::claimed, std::memory_order_acquire);
-  };
-  const std::uint32_t used = std::min(h.records_used.load(std::memory_order_acquire), arena.sizes().records);
-  if (h.records_freed.load(std::memory_order_acquire) != 0)
-    for (std::uint32_t i = 0; i < used; ++i)
-      if (take(i)) {
-        h.records_freed.fetch_sub(1, std::memory_order_relaxed);
-        return i;
-      }
-  std::uint32_t i = used;
-  while (i < arena.sizes().records && !h.records_used.compare_exchange_weak(i, i + 1, std::memory_order_acq_rel)) {
-  }
-  if (i >= arena.sizes().records)
+  auto index = claim_place(
+      {h.records_used, h.records_freed}, arena.sizes().records,
+      [&](std::uint32_t i) {
+        RecordState expected = RecordState::free;
+        // Acquire pairs with EmulatedInlet::forget.
+        return arena.record(i).state.compare_exchange_strong(expected, RecordState::claimed, std::memory_order_acquire);
+      },
+      [&](std::uint32_t i) { return arena.commit_record(i); });
+  if (!index) return fail(index.error());
+  if (*index < 0)
     return fail(Errc::full, "the emulated interconnect of this job holds " + std::to_string(arena.sizes().records) +
                                 " connections, and all are in use");
-  if (auto ok = arena.commit_record(i); !ok) return fail(ok.error());
-  if (!take(i)) return claim_record();  // someone scanning for freed records was quicker
-  return i;
+  return static_cast<std::uint32_t>(*index);
 }
 
 Result<void> EmulatedOutlet::introduce(std::uint16_t from_port, std::span<const std::byte> hello) {
@@ -91,9 +84,7 @@ bool EmulatedOutlet::push(Kind kind, std::span<const std::byte> header, Gather& 
   slot.record_generation = record_generation_;
   slot.port_generation = generation_;
   slot.length = static_cast<std::uint32_t>(length);
-  slot.outlet = sender_;
   slot.to = static_cast<std::uint16_t>(to_.endpoint);
-  slot.from = static_cast<std::uint16_t>(engine_.self());
   slot.port = static_cast<std::uint8_t>(port_);
   slot.kind = static_cast<std::uint8_t>(kind);
   slot.header = static_cast<std::uint8_t>(header.size());

@@ -1,0 +1,41 @@
+// Claiming one of many numbered places in shared memory: those that were given back first, then one never used before.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "base/error.hpp"
+
+namespace ulfm {
+
+/// How many places have ever been used, and about how many of these were given back.
+struct ClaimCounts {
+  std::atomic<std::uint32_t>& used;
+  std::atomic<std::uint32_t>& freed;
+};
+
+/// A place below `limit`, or -1 when all are taken. `take(i)` tries to get place i by a compare-and-swap on the place
+/// itself, which is what decides; `commit(i)` gives a place its memory before its first use. Whoever gives a place back
+/// makes it free and then adds one to `freed` with release order. Any thread of any process.
+template <typename Take, typename Commit>
+Result<std::int64_t> claim_place(ClaimCounts counts, std::uint32_t limit, Take take, Commit commit) {
+  for (;;) {
+    const std::uint32_t used = std::min(counts.used.load(std::memory_order_acquire), limit);
+    if (counts.freed.load(std::memory_order_acquire) != 0)
+      for (std::uint32_t i = 0; i < used; ++i)
+        if (take(i)) {
+          counts.freed.fetch_sub(1, std::memory_order_relaxed);
+          return i;
+        }
+    std::uint32_t i = used;
+    while (i < limit && !counts.used.compare_exchange_weak(i, i + 1, std::memory_order_acq_rel)) {
+    }
+    if (i >= limit) return -1;
+    if (Result<void> ok = commit(i); !ok) return fail(ok.error());
+    if (take(i)) return i;
+    // Someone scanning for freed places was quicker.
+  }
+}
+
+}  // namespace ulfm

@@ -66,7 +66,7 @@ Result<Arena> Arena::create(const ModelKind& kind, const ArenaSizes& sizes, cons
   Arena arena;
   arena.sizes_ = sizes;
   arena.at_ = Layout(sizes);
-  auto segment = Segment::create("ulfm-fabric", arena.at_.end);
+  auto segment = Segment::create(kArenaLabel, arena.at_.end);
   if (!segment) return fail(segment.error());
   arena.segment_ = std::move(*segment);
   if (auto ok = arena.segment_.commit(0, arena.at_.records); !ok) return fail(ok.error());
@@ -81,20 +81,29 @@ Result<Arena> Arena::create(const ModelKind& kind, const ArenaSizes& sizes, cons
   return arena;
 }
 
-Result<Arena> Arena::attach(const ArenaAddress& address) {
-  auto segment = Segment::attach(address.pid, address.fd);
+Result<Arena> Arena::map(std::int32_t pid, std::int32_t fd) {
+  auto segment = Segment::attach(pid, fd);
   if (!segment) return fail(std::move(segment.error()).within("the emulated interconnect of this job"));
   Arena arena;
   const auto* header = segment->at<ArenaHeader>(0);
-  if (segment->size() < sizeof(ArenaHeader) || header->magic != kArenaMagic || header->version != kArenaVersion ||
-      header->token != address.token)
-    return fail(Errc::protocol, "process " + std::to_string(address.pid) +
-                                    " holds no emulated interconnect of this version (ULFM_FABRIC is of another job?)");
+  if (segment->size() < sizeof(ArenaHeader) || header->magic != kArenaMagic || header->version != kArenaVersion)
+    return fail(Errc::protocol,
+                "process " + std::to_string(pid) + " holds no emulated interconnect of this version of the library");
   arena.sizes_ = header->sizes;
   if (!is_sane(arena.sizes_) || Layout(arena.sizes_).end > segment->size())
     return fail(Errc::protocol, "the emulated interconnect of this job has impossible sizes");
   arena.at_ = Layout(arena.sizes_);
   arena.segment_ = std::move(*segment);
+  return arena;
+}
+
+Result<Arena> Arena::look_at(std::int32_t pid, std::int32_t fd) { return map(pid, fd); }
+
+Result<Arena> Arena::attach(const ArenaAddress& address) {
+  auto arena = map(address.pid, address.fd);
+  if (arena && arena->header().token != address.token)
+    return fail(Errc::protocol, "process " + std::to_string(address.pid) +
+                                    " holds the emulated interconnect of another job than ULFM_FABRIC says");
   return arena;
 }
 

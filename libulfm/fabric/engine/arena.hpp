@@ -23,12 +23,14 @@
 namespace ulfm::fabric {
 
 inline constexpr std::uint64_t kArenaMagic = 0x3130'616e'6572'6175ull;
-inline constexpr std::uint32_t kArenaVersion = 1;
+inline constexpr std::uint32_t kArenaVersion = 2;
 inline constexpr std::uint32_t kMaxEndpoints = 1024;
 inline constexpr std::uint32_t kPorts = 64;
 inline constexpr std::size_t kSlotInline = 32;   ///< header and data that travel in the slot's own line
 inline constexpr std::size_t kHelloBytes = 160;
+inline constexpr char kArenaLabel[] = "ulfm-fabric";  ///< of its memory file
 inline constexpr std::uint32_t kEngineProcess = kMaxEndpoints;  ///< in place of an endpoint: a process of its own
+inline constexpr std::uint32_t kObservers = kMaxEndpoints + 1;  ///< and from here on: process number of who only reads
 
 struct ArenaSizes {
   std::uint32_t processes = 0;
@@ -141,6 +143,8 @@ class Arena {
  public:
   static Result<Arena> create(const ModelKind& kind, const ArenaSizes& sizes, const std::string& title);
   static Result<Arena> attach(const ArenaAddress& address);
+  /// The one behind a descriptor of that process, whatever its token is: for who looks from outside.
+  static Result<Arena> look_at(std::int32_t pid, std::int32_t fd);
 
   /// The one that the environment names (ULFM_FABRIC), which ulfmrun has set up.
   static Result<Arena> of_this_job();
@@ -179,6 +183,8 @@ class Arena {
     std::size_t endpoints = 0, queues = 0, fates = 0, model = 0, records = 0, boxes = 0, slots = 0, end = 0;
     std::size_t box_bytes = 0, slot_bytes = 0;
   };
+
+  static Result<Arena> map(std::int32_t pid, std::int32_t fd);
 
   Segment segment_;
   ArenaSizes sizes_;

@@ -104,6 +104,10 @@ Result<void> Engine::claim_endpoint(std::uint32_t process) {
 bool Engine::is_alive(std::uint32_t i) const {
   const ArenaHeader& h = arena_.header();
   if (i == kEngineProcess) return ulfm::is_alive(h.engine_pid, h.engine_started);
+  if (i >= kObservers) {
+    const auto pid = static_cast<pid_t>(i - kObservers);
+    return ulfm::is_alive(pid, start_time(pid));
+  }
   return i < arena_.sizes().endpoints && ulfm::is_alive(arena_.endpoint(i).pid, arena_.endpoint(i).started);
 }
 
@@ -206,23 +210,37 @@ bool Engine::step() noexcept {
   ArenaHeader& h = arena_.header();
   do {
     std::uint32_t nobody = 0;
-    if (h.holder.load(std::memory_order_relaxed) != 0 ||
-        !h.holder.compare_exchange_strong(nobody, self_ + 1, std::memory_order_acquire))  // pairs with the exchange
+    if (const std::uint32_t holder = h.holder.load(std::memory_order_relaxed); holder != 0) {
+      if (holder > kObservers) replace_observer(holder);
+      return false;
+    }
+    if (!h.holder.compare_exchange_strong(nobody, self_ + 1, std::memory_order_acquire))  // pairs with the exchange
       return false;
     const bool done = work();
     h.holder.exchange(0, std::memory_order_seq_cst);
-    if (!done) return wake_all(), true;
+    if (!done) return give_up_turn(), true;
   } while (any_pending());
   return true;
 }
 
 // The others send faster than the network is moved, and this process has its own work: somebody else's turn, who may
 // be asleep because we were at it.
-void Engine::wake_all() noexcept {
+void Engine::give_up_turn() noexcept {
   retire();
-  for (std::uint32_t e = 0; e < arena_.sizes().endpoints; ++e)
+  wake_all(arena_);
+}
+
+void wake_all(Arena& arena) noexcept {
+  if (arena.header().engine_pid != 0) return arena.header().engine_bell.ring();
+  for (std::uint32_t e = 0; e < arena.sizes().endpoints; ++e)
     for (std::uint32_t port = 0; port < kPorts; ++port)
-      if (arena_.endpoint(e).generation[port].load(std::memory_order_acquire) % 2 == 1) arena_.box(e, port).bell.ring();
+      if (arena.endpoint(e).generation[port].load(std::memory_order_acquire) % 2 == 1) arena.box(e, port).bell.ring();
+}
+
+// Who only reads has changed nothing: when it dies, the engine is free.
+void Engine::replace_observer(std::uint32_t holder) noexcept {
+  if (!is_alive(holder - 1))
+    arena_.header().holder.compare_exchange_strong(holder, 0, std::memory_order_acq_rel);
 }
 
 bool Engine::hold() {
@@ -259,8 +277,10 @@ std::string Engine::statistics() {
 std::string Engine::why_broken() {
   ArenaHeader& h = arena_.header();
   const std::uint32_t holder = h.holder.load(std::memory_order_acquire);
-  if (holder != 0 && holder != self_ + 1 && !is_alive(holder - 1) &&
-      h.holder.load(std::memory_order_acquire) == holder)
+  if (holder > kObservers) {
+    replace_observer(holder);
+  } else if (holder != 0 && holder != self_ + 1 && !is_alive(holder - 1) &&
+             h.holder.load(std::memory_order_acquire) == holder)
     h.broken.store(holder, std::memory_order_relaxed);
   if (process_ && self_ != kEngineProcess && !is_alive(kEngineProcess))
     h.broken.store(kEngineProcess + 1, std::memory_order_relaxed);

@@ -71,10 +71,11 @@ class Engine {
   Result<void> claim_endpoint(std::uint32_t process);
   bool may_reuse(std::uint32_t endpoint) const;
   bool any_pending() const noexcept;
+  void replace_observer(std::uint32_t holder) noexcept;
   bool hold();
+  void give_up_turn() noexcept;
   void let_go();
   bool work() noexcept;
-  void wake_all() noexcept;
   void take_sending_queues() noexcept;
   void take_sending_queue(std::uint32_t endpoint) noexcept;
   void send(std::uint32_t slot) noexcept;
@@ -95,5 +96,8 @@ class Engine {
   bool own_core_ = false;
   bool process_ = false;  // a process of its own does the work
 };
+
+/// Rings every open port: somebody who waits there looks what there is to do.
+void wake_all(Arena& arena) noexcept;
 
 }  // namespace ulfm::fabric

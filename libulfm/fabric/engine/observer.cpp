@@ -1,0 +1,127 @@
+#include "fabric/engine/observer.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include "base/wait.hpp"
+#include "fabric/engine/engine.hpp"
+#include "job/liveness.hpp"
+
+namespace ulfm::fabric {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::chrono::seconds kLongestWait{10};  // for the engine, which is held for milliseconds
+
+std::int32_t number(const std::string& text) {
+  std::int32_t value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() ? value : -1;
+}
+
+std::string title(const ArenaHeader& h) { return {h.title, strnlen(h.title, sizeof h.title)}; }
+
+// Each arena once, by the first process that holds it.
+void look_into(std::int32_t pid, std::set<ino_t>& seen, std::vector<RunningFabric>& found) {
+  const std::string wanted = "/memfd:" + std::string(kArenaLabel);
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator("/proc/" + std::to_string(pid) + "/fd", error)) {
+    const std::string target = fs::read_symlink(entry.path(), error).string();
+    struct stat file {};
+    if (error || !target.starts_with(wanted) || stat(entry.path().c_str(), &file) != 0 || seen.contains(file.st_ino))
+      continue;
+    const std::int32_t fd = number(entry.path().filename().string());
+    const auto arena = Arena::look_at(pid, fd);
+    if (!arena) continue;
+    seen.insert(file.st_ino);
+    found.push_back({pid, fd, title(arena->header()), arena->sizes().processes});
+  }
+}
+
+}  // namespace
+
+std::vector<RunningFabric> running_fabrics() {
+  std::vector<std::int32_t> pids;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator("/proc", error))
+    if (const std::int32_t pid = number(entry.path().filename().string()); pid > 0) pids.push_back(pid);
+  std::sort(pids.begin(), pids.end());
+  std::set<ino_t> seen;
+  std::vector<RunningFabric> found;
+  for (const std::int32_t pid : pids) look_into(pid, seen, found);
+  return found;
+}
+
+Result<Observer> Observer::open(const RunningFabric& fabric) {
+  auto arena = Arena::look_at(fabric.pid, fabric.fd);
+  if (!arena) return fail(arena.error());
+  return Observer(std::move(*arena));
+}
+
+Result<void> Observer::copy_model(std::vector<std::uint64_t>& copy) {
+  ArenaHeader& h = arena_.header();
+  const std::size_t bytes = arena_.sizes().model_bytes;
+  copy.resize((bytes + 7) / 8);
+  const auto until = std::chrono::steady_clock::now() + kLongestWait;
+  std::uint32_t nobody = 0;
+  // Pairs with the exchange of whoever lets go of the engine.
+  while (!h.holder.compare_exchange_strong(nobody, kObservers + static_cast<std::uint32_t>(getpid()) + 1,
+                                           std::memory_order_acquire)) {
+    nobody = 0;
+    if (std::chrono::steady_clock::now() > until)
+      return fail(Errc::unavailable, "the " + title(h) + " does not come to rest: who moves it is stopped, or has died");
+    yield_now();
+  }
+  std::memcpy(copy.data(), arena_.model(), bytes);
+  h.holder.exchange(0, std::memory_order_seq_cst);
+  // Somebody may have sent meanwhile and left it to us.
+  const auto left_to_us = [](const auto& word) { return word.load(std::memory_order_seq_cst) != 0; };
+  if (std::any_of(std::begin(h.pending), std::end(h.pending), left_to_us)) wake_all(arena_);
+  return {};
+}
+
+// What the card of each process has sent, and what is in its queues.
+std::string Observer::cards() const {
+  std::string text;
+  for (std::uint32_t e = 0; e < arena_.sizes().endpoints; ++e) {
+    const Endpoint& endpoint = arena_.endpoint(e);
+    if (endpoint.state.load(std::memory_order_acquire) != EndpointState::ready) continue;
+    std::uint32_t used = 0;
+    for (std::uint32_t s = 0; s < arena_.sizes().slots; ++s)
+      used += arena_.slot(e * arena_.sizes().slots + s).state.load(std::memory_order_relaxed) != SlotState::free;
+    text += "ulfm: stats card " + std::to_string(e) + ": node " + std::to_string(endpoint.node) + " process " +
+            std::to_string(endpoint.pid) + " sent " + std::to_string(endpoint.taken) + " slots in use " +
+            std::to_string(used) + " of " + std::to_string(arena_.sizes().slots) + "\n";
+  }
+  return text;
+}
+
+Result<std::string> Observer::statistics() {
+  const ArenaHeader& h = arena_.header();
+  const ModelKind* kind = find_model({h.model, strnlen(h.model, sizeof h.model)});
+  if (kind == nullptr) return fail(Errc::unavailable, "the " + title(h) + " is unknown to this version of the library");
+  std::vector<std::uint64_t> copy;
+  if (auto copied = copy_model(copy); !copied) return fail(copied.error());
+  auto model = kind->attach(reinterpret_cast<std::byte*>(copy.data()), arena_.sizes().model_bytes);
+  if (!model) return fail(model.error());
+  return cards() + (*model)->statistics();
+}
+
+bool Observer::is_running() const {
+  for (std::uint32_t e = 0; e < arena_.sizes().endpoints; ++e) {
+    const Endpoint& endpoint = arena_.endpoint(e);
+    if (endpoint.state.load(std::memory_order_acquire) == EndpointState::ready &&
+        is_alive(endpoint.pid, endpoint.started))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace ulfm::fabric

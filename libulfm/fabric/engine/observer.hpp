@@ -1,0 +1,46 @@
+// Reads the counters of an emulated interconnect while it runs, from outside the job.
+//
+// The observer takes the engine for as long as it takes to copy the model, changes nothing, and works on the copy. If it
+// dies meanwhile nothing is lost: whoever waits for the engine finds that out and takes it (Engine::why_broken()).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fabric/engine/arena.hpp"
+
+namespace ulfm::fabric {
+
+/// A job on this host that has an emulated interconnect, and a process that holds it open.
+struct RunningFabric {
+  std::int32_t pid = 0;
+  std::int32_t fd = -1;
+  std::string title;  ///< "xswitch mesh:4x4"
+  std::uint32_t processes = 0;
+};
+
+/// Those that this user may look at, in the order of their process numbers. One that ends meanwhile is left out.
+std::vector<RunningFabric> running_fabrics();
+
+class Observer {
+ public:
+  /// Errc::unavailable when the process may not be looked at, Errc::protocol when it holds no such thing.
+  static Result<Observer> open(const RunningFabric& fabric);
+
+  /// Counters of the model and of the card of each process, as they were at one moment: lines of text, each beginning
+  /// with "ulfm: stats". Errc::unavailable when who moves the model does not let go of it for ten seconds.
+  /// Any number of observers, each used by one thread at a time.
+  Result<std::string> statistics();
+
+  /// A process of the job still runs.
+  bool is_running() const;
+
+ private:
+  explicit Observer(Arena arena) : arena_(std::move(arena)) {}
+  Result<void> copy_model(std::vector<std::uint64_t>& copy);
+  std::string cards() const;
+
+  Arena arena_;
+};
+
+}  // namespace ulfm::fabric

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# ulfm_stat: what it shows of a job that runs, that looking harms nothing even if who looks is killed, what it refuses.
+set -uo pipefail
+: "${ULFM_STAGE:?stage folder}"
+stage=$(cd "$ULFM_STAGE" && pwd -P) || exit 1
+stat=$stage/bin/ulfm_stat
+scratch=$(mktemp -d)
+trap 'kill "${job:-}" 2>/dev/null; rm -rf "$scratch"' EXIT
+cd "$scratch" || exit 1
+unset "${!ULFM_@}"
+failures=0
+fail() {
+    echo "FAIL $1"
+    failures=$((failures + 1))
+}
+
+# soak MESSAGES: random messages both ways over mesh:2x2, in the background.
+soak() {
+    "$stage/bin/ulfm_perf" soak --transport xswitch --topology mesh:2x2 --nodes 0,3 --iterations "$1" >soak.out 2>soak.err </dev/null &
+    job=$!
+    for ((turn = 0; turn < 500; turn++)); do
+        "$stat" --list | grep -q "^$job  xswitch mesh:2x2, 2 processes$" && return
+        kill -0 $job 2>/dev/null || break
+        sleep 0.02
+    done
+    fail "the job is not in the list"
+}
+
+"$stat" 1 >out 2>err && fail "process 1 was looked at"
+grep -q '^ulfm_stat: ' err || fail "no sentence about process 1"
+
+soak 1000000000
+"$stat" $job -i 0.2 -c 2 >out || fail "exit code $?"
+[[ $(grep -c '^card [01]: node [03] process [0-9]* sent [0-9]' out) == 4 ]] || fail "no two readings of both cards"
+[[ $(grep -c '^xswitch: cycles [1-9].* present [0-9]*$' out) == 2 ]] || fail "no two readings that balance"
+mapfile -t cycles < <(sed -n 's/^xswitch: cycles \([0-9]*\).*/\1/p' out)
+((cycles[1] > cycles[0])) || fail "nothing moved between two readings"
+grep -q '^xswitch port s[0-3]\.[A-E]: out frames [1-9]' out || fail "no line for a port"
+kill $job && wait $job 2>/dev/null
+
+soak 200000
+for ((i = 0; i < 100; i++)); do
+    "$stat" $job -i 0.01 >/dev/null 2>&1 &
+    looking=$!
+    sleep "0.0$((RANDOM % 5))"  # any moment will do
+    kill -9 $looking 2>/dev/null
+    wait $looking 2>/dev/null
+done
+wait $job || fail "who looked was killed, and the job ended with $?: $(cat soak.err)"
+grep -q '^ *400000' soak.out || fail "not all messages arrived"
+
+((failures == 0)) || exit 1
+echo "ulfm_stat: readings balance, and looking harms nothing"

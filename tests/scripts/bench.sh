@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# The benchmarks run and their results have the keys that bench/README.md promises; nothing is said of the numbers. The peers
+# are left out: they need packages and minutes.
+set -uo pipefail
+: "${ULFM_STAGE:?stage folder}" "${ULFM_SOURCE:?source folder}"
+[[ -x $ULFM_STAGE/bin/mpicc && $ULFM_STAGE -ef $ULFM_SOURCE/build/stage ]] || exit 77
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failures=0
+fail() {
+    echo "FAIL $1"
+    failures=$((failures + 1))
+}
+alone=(--without openmpi --without mpich-ch4 --without nemesis)
+
+# kept NAME CONDITION: runs a benchmark once; the Python condition must hold for each row r.
+kept() {
+    local json=$scratch/$1.json
+    "$ULFM_SOURCE/bench/run" "$1" --rounds 1 --results "$scratch/results" --json "$json" "${alone[@]}" >"$scratch/out" 2>&1 ||
+        { fail "$1: $(tail -n 3 "$scratch/out")" && return; }
+    python3 - "$json" "$2" <<'PYTHON' || fail "$1: a row is not as promised"
+import json, sys
+result = json.load(open(sys.argv[1]))
+assert result["rows"] and result["head"]["libraries"] and result["head"]["processor"]
+for r in result["rows"]:
+    assert "ulfm" in r["spread"] and eval(sys.argv[2]), r
+PYTHON
+}
+
+kept rate 'r["direction"] in ("one", "both") and r["ulfm_per_s"] > 0 and r["floor_us"] > 0 and r["peers"] == {}'
+kept collectives 'r["ranks"] >= 1 and r["what"] and r["size"] >= 0 and r["ulfm_us"] > 0'
+kept memory 'r["ranks"] in (16, 128) and r["ulfm_MB"] > 0'
+kept ports 'r["size"] >= 1 and r["ulfm_us"] > 0 and r["ratio_floor"] > 0'
+"$ULFM_SOURCE/bench/run" nonsense >/dev/null 2>"$scratch/err" && fail "an unknown benchmark was accepted"
+grep -q 'there is no benchmark "nonsense"' "$scratch/err" || fail "no sentence about an unknown benchmark"
+((failures == 0)) || exit 1
+echo "the benchmarks keep what bench/README.md promises"

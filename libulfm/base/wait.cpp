@@ -19,6 +19,10 @@ constexpr std::chrono::milliseconds kDearFor{1000};
 // End of the time in which yields are known to be dear; nanoseconds of the steady clock. Any thread.
 std::atomic<std::int64_t> dear_until{0};
 
+bool yields_are_dear(Clock::time_point now) noexcept {
+  return now.time_since_epoch().count() < dear_until.load(std::memory_order_relaxed);
+}
+
 }  // namespace
 
 WaitCounters& wait_counters() noexcept {
@@ -53,6 +57,8 @@ void yield_now() noexcept {
 }
 
 bool Waiter::slow_step() noexcept {
+  if (turns_ == policy_->spins + 1) somebody_computes_ = yields_are_dear(Clock::now());
+  if (somebody_computes_) return true;
   if (turns_ <= policy_->spins + policy_->pauses) {
     cpu_pause();
     return false;
@@ -60,7 +66,7 @@ bool Waiter::slow_step() noexcept {
   const auto now = Clock::now();
   if (yielding_since_ == Clock::time_point{}) yielding_since_ = now;
   if (now - yielding_since_ >= policy_->yield_for) return true;
-  if (now.time_since_epoch().count() < dear_until.load(std::memory_order_relaxed)) return true;
+  if (yields_are_dear(now)) return true;
   yield_now();
   if (const auto after = Clock::now(); after - now > kDearYield)
     dear_until.store((after + kDearFor).time_since_epoch().count(), std::memory_order_relaxed);

@@ -58,6 +58,7 @@ class Waiter {
     flush();
     turns_ = 0;
     yielding_since_ = {};
+    somebody_computes_ = false;
   }
   ~Waiter() { flush(); }
 
@@ -71,6 +72,7 @@ class Waiter {
   const WaitPolicy* policy_;
   std::uint32_t turns_ = 0;
   std::chrono::steady_clock::time_point yielding_since_{};
+  bool somebody_computes_ = false;  // on the cores of the job, as this wait began
 };
 
 /// One processor hint that this is a spin loop.

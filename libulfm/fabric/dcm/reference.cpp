@@ -48,10 +48,11 @@ void Reference::step() {
       wire.pop_front();
       arrive(r, c);
     }
+  for (std::uint32_t r = 0; r < routers_; ++r)
+    for (std::uint32_t way = 0; way < kWays; ++way) request(r, way);
   for (std::uint32_t r = 0; r < routers_; ++r) {
     start_message(r, kGateway);
     start_message(r, kNode);
-    for (std::uint32_t way = 0; way < kWays; ++way) request(r, way);
   }
   for (std::uint32_t r = 0; r < routers_; ++r)
     for (std::uint32_t way = 0; way < kWays; ++way) arbitrate(r, way);

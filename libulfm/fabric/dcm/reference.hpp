@@ -10,8 +10,8 @@
 //                   channel that leaves the other way, if that channel carries a message whose probe can have been
 //                   answered by now. A probe that is whole is looked at for `route_cycles`. A whole word at the
 //                   destination enters the FIFO; the checksum is verified and stripped.
-//   2. Request.     A free serializer takes the next message of its source. Routing elements and serializers that have
-//                   looked at their probe request a way out.
+//   2. Request.     Routing elements and serializers that have looked at their probe request a way out. A free
+//                   serializer takes the next message of its source, and its first 32-bit word.
 //   3. Arbitration. Each free way out is granted, round robin. A sink takes the probe, padded, into its FIFO.
 //   4. Sending.     Each channel sends one nibble: the probe, from the cycle after the grant; then whatever the message
 //                   has here, status nibbles if nothing. A serializer begins a word when its DESTINATION READY is set.

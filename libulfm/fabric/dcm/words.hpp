@@ -27,6 +27,7 @@ inline constexpr std::uint32_t kGateway = 7;
 inline constexpr std::uint32_t kNode = 8;
 inline constexpr std::uint32_t kWays = 9;
 
+
 /// An end of messages: node n of 2^d is n, the gateway of its router 2^d + n.
 /// The routing probe: source XOR destination, a bit for each channel; the high 8 bits are zero. Bit 7 leaves by the
 /// gateway.

@@ -99,7 +99,7 @@ Result<Topology> grid(std::string_view description, Shape shape, const std::vect
 
 // Port d is the channel of dimension d, the node is behind them.
 Result<Topology> cube(std::string_view description, std::uint32_t dimension) {
-  if (dimension > kMaxDimension) return refuse(description, "a cube has 0 to 7 dimensions, as in cube:3");
+  if (dimension > kMaxDimensions) return refuse(description, "a cube has 0 to 7 dimensions, as in cube:3");
   const std::uint32_t ports = dimension + 1 <= kXSwitchPorts ? kXSwitchPorts : kThSwitchPorts;
   Topology t = bare_topology(std::string(description), Shape::cube, ports, 1u << dimension);
   t.dimension = dimension;

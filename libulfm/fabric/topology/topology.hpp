@@ -24,7 +24,7 @@ inline constexpr std::uint32_t kThSwitchPorts = 8;  ///< Zhou et al. 1999, secti
 /// Processes that a node of a cube carries at most (Pierce, The NX/2 Operating System).
 inline constexpr std::uint32_t kCubeProcesses = 20;
 /// Channels of a Direct-Connect router that lead to other routers (Nugent 1988).
-inline constexpr std::uint32_t kMaxDimension = 7;
+inline constexpr std::uint32_t kMaxDimensions = 7;
 
 /// A port of a switch.
 struct SwitchPort {

@@ -8,7 +8,7 @@ namespace {
 
 /// What of a run lies at or before that cycle: words begun.
 std::uint32_t begun_of(std::uint64_t start, std::uint32_t words, std::int64_t cycle) {
-  const std::int64_t since = cycle - static_cast<std::int64_t>(start);
+  const auto since = static_cast<std::int64_t>(static_cast<std::uint64_t>(cycle) - start);
   if (since < 0) return 0;
   return static_cast<std::uint32_t>(std::min<std::int64_t>(words, since / kWordNibbles + 1));
 }
@@ -117,7 +117,7 @@ std::uint64_t Engine::slot(std::uint32_t index, std::uint64_t t) const {
   const Message& m = arena_.message(out.holder);
   const std::int64_t then = at_source(t, out.hop);
   const auto within = [&](std::uint64_t start, std::uint64_t words) {
-    const std::int64_t since = then - static_cast<std::int64_t>(start);
+    const auto since = static_cast<std::int64_t>(static_cast<std::uint64_t>(then) - start);
     return since > 0 && since < static_cast<std::int64_t>(kWordNibbles * words) ? since % kWordNibbles : 0;
   };
   std::int64_t into = m.running != 0 ? within(m.run_start, m.total - m.sent) : 0;

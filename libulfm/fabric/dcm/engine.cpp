@@ -125,27 +125,31 @@ std::size_t Engine::hand_out(std::span<Ending> endings) {
 }
 
 std::size_t Engine::run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until) {
+  go_on(budget, endings.size(), until);
+  return header().damaged != 0 ? 0 : hand_out(endings);
+}
+
+void Engine::go_on(std::uint64_t budget, std::size_t endings, std::uint64_t until) {
   Header& h = header();
-  if (h.damaged != 0) return 0;
+  if (h.damaged != 0) return;
   const std::uint64_t stop = h.events + budget;
-  while (h.heap_size != 0 && h.ended < endings.size() && h.events < stop) {
+  while (h.heap_size != 0 && h.ended < endings && h.events < stop) {
     const std::uint64_t t = arena_.heap(0).key / 8;
     if (t >= until || t >= kNever) break;
-    if (t < h.now) return damage(), 0;
+    if (t < h.now) return damage();
     // A cycle as a whole. What it causes in itself has later phases, so that it ends.
     const std::uint64_t most = h.events + 16 * std::uint64_t{g_.items} + 64;
     while (h.heap_size != 0 && arena_.heap(0).key / 8 == t) {
       const std::uint32_t item = arena_.heap(0).owner;
-      if (item >= g_.items || arena_.heap(item).place != 0 || ++h.events > most) return damage(), 0;
+      if (item >= g_.items || arena_.heap(item).place != 0 || ++h.events > most) return damage();
       cancel(item);
       dispatch(item, t);
-      if (h.damaged != 0) return 0;
+      if (h.damaged != 0) return;
     }
     h.now = t + 1;
   }
   const std::uint64_t next = h.heap_size != 0 ? arena_.heap(0).key / 8 : kNever;
   if (until < kNever && next >= until && h.now < until) h.now = until;
-  return hand_out(endings);
 }
 
 void Engine::dispatch(std::uint32_t item, std::uint64_t t) {

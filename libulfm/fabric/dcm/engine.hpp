@@ -17,6 +17,8 @@ class Engine {
 
   bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes, bool begins);
   std::size_t run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until);
+  /// Goes on until so many messages wait to be handed out, or as run().
+  void go_on(std::uint64_t budget, std::size_t endings, std::uint64_t until);
   void stall(std::uint32_t end, std::uint64_t cycles);
   void set_channel(std::uint32_t router, std::uint32_t way, bool up);
   void set_router(std::uint32_t router, bool alive);
@@ -83,7 +85,7 @@ class Engine {
   /// When it begins word `n`, from 1; kNever if it does not as it goes on now.
   std::uint64_t begins_word(const Message& m, std::uint32_t n) const noexcept;
   std::int64_t at_source(std::uint64_t cycle, std::uint32_t hop) const noexcept {
-    return static_cast<std::int64_t>(cycle) - static_cast<std::int64_t>(hop) * p_.hop_cycles;
+    return static_cast<std::int64_t>(cycle - std::uint64_t{hop} * p_.hop_cycles);
   }
 
   // Sinks (sink.cpp).

@@ -99,6 +99,7 @@ bool Network::inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::u
 std::size_t Network::run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until) {
   return engine_->run(budget, endings, until);
 }
+void Network::catch_up(std::uint64_t until) { engine_->go_on(kNever, ~std::size_t{0}, until); }
 void Network::stall(std::uint32_t end, std::uint64_t cycles) { engine_->stall(end, cycles); }
 void Network::set_channel(std::uint32_t router, std::uint32_t way, bool up) { engine_->set_channel(router, way, up); }
 void Network::set_router(std::uint32_t router, bool alive) { engine_->set_router(router, alive); }
@@ -106,6 +107,7 @@ bool Network::reaches(std::uint32_t from, std::uint32_t to) const noexcept { ret
 bool Network::damaged() const noexcept { return engine_->header().damaged != 0; }
 bool Network::idle() const noexcept { return next_event() == kNever; }
 std::uint64_t Network::next_event() const noexcept { return engine_->next_event(); }
+std::uint32_t Network::ended() const noexcept { return engine_->header().ended; }
 std::uint32_t Network::frames_inside() const noexcept { return engine_->header().inside; }
 std::uint64_t Network::now() const noexcept { return engine_->header().now; }
 std::uint64_t Network::events() const noexcept { return engine_->header().events; }

@@ -51,6 +51,9 @@ class Network {
   /// cycle `until` comes. Returns how many ended.
   std::size_t run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until = kNever);
 
+  /// Goes on to cycle `until`, whatever that takes; endings are kept for run().
+  void catch_up(std::uint64_t until);
+
   /// The node (or the device at the gateway) takes nothing for so many cycles from now(); kNever: until told
   /// otherwise, 0: takes on.
   void stall(std::uint32_t end, std::uint64_t cycles);
@@ -70,6 +73,8 @@ class Network {
   bool idle() const noexcept;
   /// The cycle of the next event; kNever when there is none. An ending that was not handed out counts as one.
   std::uint64_t next_event() const noexcept;
+  /// Endings that were not handed out.
+  std::uint32_t ended() const noexcept;
   std::uint32_t frames_inside() const noexcept;
   /// The cycle everything before which has happened. The first is 1.
   std::uint64_t now() const noexcept;

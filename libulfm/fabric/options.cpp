@@ -31,7 +31,8 @@ Result<Options> Options::parse(std::string_view text, std::initializer_list<Row>
     if (row->word != nullptr && digits != row->word)
       return fail(Errc::invalid, "option \"" + shown + "\": needs " + row->name + "=" + row->word);
     const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (row->word == nullptr && (end.ec != std::errc{} || end.ptr != digits.data() + digits.size() || value < row->least || value > row->most))
+    const bool whole = end.ec == std::errc{} && end.ptr == digits.data() + digits.size();
+    if (row->word == nullptr && (!whole || value < row->least || value > row->most))
       return fail(Errc::invalid, "option \"" + shown + "\": needs a number from " + std::to_string(row->least) +
                                      " to " + std::to_string(row->most));
     if (!options.values_.emplace(name, value).second)

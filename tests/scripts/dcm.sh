@@ -7,6 +7,7 @@ set -uo pipefail
 ulfmrun=$stage/bin/ulfmrun nxhost=$stage/bin/nxhost
 mpi=$stage/share/ulfm/examples/bin
 [[ -x $mpi/trapezoid ]] || exit 77
+source=$ULFM_SOURCE
 unset "${!ULFM_@}"
 answer=9.000004291534424e\\+00
 bad_network='drop=1e-2,corrupt=1e-3,duplicate=1e-3,reorder=1e-2,seed=7'
@@ -92,7 +93,7 @@ for n in 1 2 3 8 16; do
     over "soak, $n nodes" ': ok$' --transport dcm -n "$n" ./soak 200 "$n"
 done
 over 'calls at the pace' ': ok$' --transport dcm,pace=ipsc2 --topology cube:2 -n 4 ./calls
-"$ULFM_SOURCE/examples/nx2/build" "$scratch/bin" >log 2>&1 || { cat log && exit 1; }
+ULFM_STAGE=$stage "$source/examples/nx2/build" "$scratch/bin" >log 2>&1 || { cat log && exit 1; }
 for transport in dcm xswitch; do
     for program in ring broadcast matmul pi; do
         over "$program over $transport" '(: ok$|^pi: 3.14)' --transport "$transport" --topology cube:3 -n 8 "bin/$program"

@@ -1,4 +1,5 @@
-// The production model of Direct-Connect routers against the reference: random cubes, traffic, stalls and faults.
+// The production model of Direct-Connect routers against the reference: random cubes, traffic, stalls and
+// faults.
 #include "dcm_pair.hpp"
 
 using namespace test;
@@ -43,14 +44,16 @@ void act(Draw& draw, Pair& pair, bool faults) {
     case 1:
     case 2:
     case 3: {
-      const std::uint32_t from = draw_end(draw, routers), to = draw_end(draw, routers), size = draw_size(draw);
+      const std::uint32_t from = draw_end(draw, routers), to = draw_end(draw, routers),
+                          size = draw_size(draw);
       for (std::uint32_t n = 1 + draw.below(3); n != 0 && pair.has_frame(); --n)
         pair.inject(from, to, size, draw.one_in(2));
       break;
     }
     case 4:
     case 5:
-      pair.advance_to(pair.now() + draw.below(draw.one_in(2) ? 12 : 400), 1 + draw.below(30), 1 + draw.below(3));
+      pair.advance_to(pair.now() + draw.below(draw.one_in(2) ? 12 : 400), 1 + draw.below(30),
+                      1 + draw.below(3));
       break;
     case 6:
       pair.stall(draw_end(draw, routers), draw.below(draw.one_in(2) ? 30 : 800));

@@ -96,14 +96,16 @@ TEST_CASE("no channel waits for itself round a circle, in any cube", "[dcm]") {
         must(last == Channel{to % routers, to < routers ? kNode : kGateway}, "a path leads elsewhere");
         for (std::size_t i = 1; i < path.size(); ++i) depends.insert({path[i - 1], path[i]});
       }
-    // Ways out in an order in which every dependency rises: the channels by dimension, then gateways and sinks.
+    // Ways out in an order in which every dependency rises: the channels by dimension, then gateways and
+    // sinks.
     for (const auto& [held, wanted] : depends) must(held.way < wanted.way, "a dependency does not rise");
     if (dimension >= 2) CHECK_FALSE(depends.empty());
   }
 }
 
-// Exhaustive: in cubes of up to 4 dimensions every message between two nodes alone, compared with the reference, and
-// every two messages at once that meet in some order; in cubes of up to 3 all 8! permutations at once.
+// Exhaustive: in cubes of up to 4 dimensions every message between two nodes alone, compared with the
+// reference, and every two messages at once that meet in some order; in cubes of up to 3 all 8! permutations
+// at once.
 TEST_CASE("every message and every two of them arrive in cubes of up to 4 dimensions", "[dcm]") {
   for (std::uint32_t dimension = 1; dimension <= 4; ++dimension) {
     const std::uint32_t nodes = 1u << dimension;
@@ -118,7 +120,8 @@ TEST_CASE("every message and every two of them arrive in cubes of up to 4 dimens
         REQUIRE(cube.network.inject(0, a / nodes, a % nodes, 8));
         REQUIRE(cube.network.inject(1, b / nodes, b % nodes, 40));
         const auto endings = cube.drain();
-        must(endings.size() == 2 && endings[0].delivered && endings[1].delivered, "a message does not arrive");
+        must(endings.size() == 2 && endings[0].delivered && endings[1].delivered,
+             "a message does not arrive");
         must(cube.network.frames_inside() == 0, "a message is left");
       }
     }
@@ -165,8 +168,8 @@ TEST_CASE("random traffic arrives in a cube of 128 nodes", "[dcm]") {
   });
 }
 
-// Load 3, looked at 14, grant, probe 5 from the next cycle on, hop 1, looked at 14, grant and RDY, hop 1; then words of
-// 5 cycles, the last one the checksum, hop 1.
+// Load 3, looked at 14, grant, probe 5 from the next cycle on, hop 1, looked at 14, grant and RDY, hop 1;
+// then words of 5 cycles, the last one the checksum, hop 1.
 TEST_CASE("a message's time is what the manual says", "[dcm]") {
   const std::uint64_t one_hop = 3 + 14 + 5 + 1 + 14 + 1 + 2 * 5 + 1;
   CHECK(cycles_of(1, 0) == one_hop);
@@ -212,8 +215,8 @@ TEST_CASE("a channel is granted to its requesters in turn", "[dcm]") {
 }
 
 TEST_CASE("eight messages go through one router at the same time", "[dcm]") {
-  // Router 0 of a cube of 7: a message comes in by each channel c for c + 1 (the last ones for node and gateway), and the
-  // node and the host send.
+  // Router 0 of a cube of 7: a message comes in by each channel c for c + 1 (the last ones for node and
+  // gateway), and the node and the host send.
   Cube cube(7);
   for (std::uint32_t c = 0; c + 1 < 7; ++c) REQUIRE(cube.network.inject(c, 1u << c, 2u << c, 4000));
   REQUIRE(cube.network.inject(6, 64, 0, 4000));
@@ -342,7 +345,8 @@ TEST_CASE("a network of routers whose memory others write into stays within it",
     while (draw.more()) {
       for (std::uint32_t n = draw.below(12); n != 0; --n) {
         const std::uint32_t at = draw.any();
-        const std::uint64_t value = draw.one_in(2) ? draw.below(4) : std::uint64_t{draw.any()} << draw.below(40);
+        const std::uint64_t value =
+            draw.one_in(2) ? draw.below(4) : std::uint64_t{draw.any()} << draw.below(40);
         std::memcpy(bytes + at % (cube.memory.size() - 8) / 4 * 4, &value, draw.one_in(2) ? 8 : 1);
       }
       cube.network.inject(draw.below(8), draw.below(8), draw.below(8), draw.below(100));
@@ -352,7 +356,8 @@ TEST_CASE("a network of routers whose memory others write into stays within it",
       std::vector<Ending> endings(4);
       const std::size_t n =
           cube.network.run(200, endings, draw.one_in(2) ? cube.network.now() + draw.below(100) : kNever);
-      for (std::size_t i = 0; i < n; ++i) must(endings[i].frame < 8 && endings[i].node < 8, "an ending of nowhere");
+      for (std::size_t i = 0; i < n; ++i)
+        must(endings[i].frame < 8 && endings[i].node < 8, "an ending of nowhere");
       cube.network.counters(draw.below(4), draw.below(kWays));
       cube.network.balance();
     }

@@ -2,7 +2,8 @@
 //
 //   Header | ways out, 9 to a router | sources, 2 to a router | messages | heap of events
 //
-// Any process that maps it may have written anything into it: every index read from it is checked before it is used.
+// Any process that maps it may have written anything into it: every index read from it is checked before it
+// is used.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,7 @@
 namespace ulfm::fabric::dcm {
 
 inline constexpr std::uint32_t kNone = ~std::uint32_t{0};
-inline constexpr std::uint32_t kRuns = 8;     ///< remembered of a message; see Message::runs
+inline constexpr std::uint32_t kRuns = 8;      ///< remembered of a message; see Message::runs
 inline constexpr std::uint32_t kChanges = 16;  ///< of RDY, on their way to the source
 
 struct Header {
@@ -41,8 +42,8 @@ struct alignas(64) Out {
   std::uint64_t granted;
   std::uint64_t busy_from, busy_until;  ///< no slot for RDY between these two cycles: a probe, or a lost word
   std::uint32_t asking_frame[kWays];
-  std::uint32_t down;                   ///< 1: the channel, or what hangs on it
-  std::uint64_t asked[kWays];           ///< since when
+  std::uint32_t down;          ///< 1: the channel, or what hangs on it
+  std::uint64_t asked[kWays];  ///< since when
   // Sinks.
   std::uint64_t stalled_until;
   std::uint64_t settled;  ///< the cycle up to which `taken` counts
@@ -72,8 +73,9 @@ struct ReadyChange {
 /// Heap items of a message.
 enum Timer : std::uint32_t { kPath, kSerializer, kSink, kReady, kTimers };
 
-/// A message and its path. What is sent where follows from what the serializer sent: hop h sends the same nibbles h
-/// times hop_cycles later. Runs that began longer ago than the longest path takes need not be remembered.
+/// A message and its path. What is sent where follows from what the serializer sent: hop h sends the same
+/// nibbles h times hop_cycles later. Runs that began longer ago than the longest path takes need not be
+/// remembered.
 struct alignas(64) Message {
   std::uint32_t from, to;
   std::uint32_t next;   ///< in the queue of its source, or in the list of those that ended
@@ -84,7 +86,7 @@ struct alignas(64) Message {
   std::uint8_t released;  ///< hops
   std::uint8_t in;        ///< way in at the router where the probe is
   std::uint8_t requests, at_sink, running, finished, ready, delivered;
-  std::uint8_t run_first, run_count;      ///< a piece of the ring of runs
+  std::uint8_t run_first, run_count;  ///< a piece of the ring of runs
   std::uint8_t change_count;
   std::uint32_t router;                   ///< where the probe is
   std::uint32_t out;                      ///< way out: requested, or the sink
@@ -99,7 +101,7 @@ struct alignas(64) Message {
 };
 
 struct HeapItem {
-  std::uint64_t key;    ///< cycle * 8 + phase
+  std::uint64_t key;  ///< cycle * 8 + phase
   std::uint32_t owner;
   std::uint32_t place;  ///< in the heap, of the owner that has this item's index; kNone
 };
@@ -117,7 +119,9 @@ class Arena {
   Header& header() const noexcept { return *at<Header>(0); }
   Out& out(std::uint32_t i) const noexcept { return at<Out>(g_.outs_at)[i < g_.outs ? i : 0]; }
   Source& source(std::uint32_t i) const noexcept { return at<Source>(g_.sources_at)[i < g_.sources ? i : 0]; }
-  Message& message(std::uint32_t i) const noexcept { return at<Message>(g_.messages_at)[i < g_.frames ? i : 0]; }
+  Message& message(std::uint32_t i) const noexcept {
+    return at<Message>(g_.messages_at)[i < g_.frames ? i : 0];
+  }
   HeapItem& heap(std::uint32_t i) const noexcept { return at<HeapItem>(g_.heap_at)[i < g_.items ? i : 0]; }
 
  private:

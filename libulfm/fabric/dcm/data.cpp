@@ -15,7 +15,8 @@ std::uint32_t begun_of(std::uint64_t start, std::uint32_t words, std::int64_t cy
 
 }  // namespace
 
-// ---- what was sent when ---------------------------------------------------------------------------------------------
+// ---- what was sent when
+// ---------------------------------------------------------------------------------------------
 
 std::uint32_t Engine::begun(const Message& m, std::int64_t cycle) const noexcept {
   std::uint32_t sum = m.older_words;
@@ -31,7 +32,9 @@ std::uint32_t Engine::interrupted(const Message& m, std::int64_t cycle) const no
   for (std::uint32_t i = 0; i < m.run_count; ++i) {
     const Run& run = m.runs[(m.run_first + i) % kRuns];
     const bool last = m.finished != 0 && i + 1u == m.run_count;
-    sum += !last && static_cast<std::int64_t>(run.start + std::uint64_t{kWordNibbles} * run.words) <= cycle ? 1 : 0;
+    sum += !last && static_cast<std::int64_t>(run.start + std::uint64_t{kWordNibbles} * run.words) <= cycle
+               ? 1
+               : 0;
   }
   return sum;
 }
@@ -60,7 +63,8 @@ void Engine::end_run(Message& m, std::uint64_t t) {
   m.running = 0;
 }
 
-// ---- the serializer -------------------------------------------------------------------------------------------------
+// ---- the serializer
+// -------------------------------------------------------------------------------------------------
 
 void Engine::serialize(FrameId frame, std::uint64_t t) {
   Message& m = arena_.message(frame);
@@ -107,7 +111,8 @@ void Engine::set_ready(FrameId frame, bool ready, std::uint64_t t) {
   schedule(timer(frame, kSerializer), ready || stop >= end ? end - 1 : stop, kSend);
 }
 
-// ---- the status path ------------------------------------------------------------------------------------------------
+// ---- the status path
+// ------------------------------------------------------------------------------------------------
 
 // The first cycle from `t` on in which a channel carries RDY: all but those within a probe or a word.
 std::uint64_t Engine::slot(std::uint32_t index, std::uint64_t t) const {
@@ -133,7 +138,8 @@ void Engine::send_ready(FrameId frame, std::uint32_t hop, bool ready, std::uint6
   Message& m = arena_.message(frame);
   if (m.finished != 0) return;
   if (m.change_count >= kChanges) return damage();
-  m.changes[m.change_count++] = {slot(way_back(m, hop), t) + p_.hop_cycles, static_cast<std::uint8_t>(hop), ready};
+  m.changes[m.change_count++] = {slot(way_back(m, hop), t) + p_.hop_cycles, static_cast<std::uint8_t>(hop),
+                                 ready};
   std::uint64_t first = kNever;
   for (std::uint32_t i = 0; i < m.change_count; ++i) first = std::min(first, m.changes[i].at);
   schedule(timer(frame, kReady), first, kArrive);

@@ -36,7 +36,8 @@ void Engine::build() {
   for (std::uint32_t i = 0; i < g_.items; ++i) arena_.heap(i).place = kNone;
 }
 
-// ---- the heap -------------------------------------------------------------------------------------------------------
+// ---- the heap
+// -------------------------------------------------------------------------------------------------------
 
 void Engine::put(std::uint32_t place, std::uint64_t key, std::uint32_t item) {
   arena_.heap(place).key = key;
@@ -100,7 +101,8 @@ void Engine::cancel(std::uint32_t item) {
     sift_down(place, last.key, last.owner);
 }
 
-// ---- going on -------------------------------------------------------------------------------------------------------
+// ---- going on
+// -------------------------------------------------------------------------------------------------------
 
 std::uint64_t Engine::next_event() const noexcept {
   const Header& h = header();

@@ -1,5 +1,5 @@
-// How the production model works, see network.hpp: events in a heap, in the order of cycles and, within a cycle, of
-// the steps that reference.hpp describes.
+// How the production model works, see network.hpp: events in a heap, in the order of cycles and, within a
+// cycle, of the steps that reference.hpp describes.
 #pragma once
 
 #include "fabric/dcm/arena.hpp"
@@ -32,7 +32,9 @@ class Engine {
   enum Phase : std::uint32_t { kRelease, kArrive, kRequest, kBegin, kArbitrate, kSend, kTake };
 
   // Names of things.
-  std::uint32_t out_index(std::uint32_t router, std::uint32_t way) const noexcept { return router * kWays + way; }
+  std::uint32_t out_index(std::uint32_t router, std::uint32_t way) const noexcept {
+    return router * kWays + way;
+  }
   std::uint32_t source_index(std::uint32_t end) const noexcept {
     return end % g_.routers * 2 + (end < g_.routers ? 0 : 1);
   }
@@ -50,7 +52,9 @@ class Engine {
   // The heap.
   std::uint32_t timer(FrameId frame, Timer which) const noexcept { return frame * kTimers + which; }
   std::uint32_t arbiter(std::uint32_t out) const noexcept { return g_.frames * kTimers + out; }
-  std::uint32_t starter(std::uint32_t source) const noexcept { return g_.frames * kTimers + g_.outs + source; }
+  std::uint32_t starter(std::uint32_t source) const noexcept {
+    return g_.frames * kTimers + g_.outs + source;
+  }
   void schedule(std::uint32_t item, std::uint64_t cycle, Phase phase);
   void cancel(std::uint32_t item);
   void put(std::uint32_t place, std::uint64_t key, std::uint32_t item);
@@ -78,8 +82,8 @@ class Engine {
   void send_ready(FrameId frame, std::uint32_t hop, bool ready, std::uint64_t t);
   void end_run(Message& m, std::uint64_t t);
   std::uint64_t slot(std::uint32_t out, std::uint64_t t) const;
-  /// Words that the serializer has begun by that cycle, and how often it was interrupted. Of cycles to come: if it goes
-  /// on as it does now.
+  /// Words that the serializer has begun by that cycle, and how often it was interrupted. Of cycles to come:
+  /// if it goes on as it does now.
   std::uint32_t begun(const Message& m, std::int64_t cycle) const noexcept;
   std::uint32_t interrupted(const Message& m, std::int64_t cycle) const noexcept;
   /// When it begins word `n`, from 1; kNever if it does not as it goes on now.

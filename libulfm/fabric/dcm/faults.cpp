@@ -33,7 +33,8 @@ bool Engine::uses_what_is_down(const Message& m, FrameId frame) const {
     return true;
   if ((m.requests != 0 || m.at_sink != 0) && is_down(m.out)) return true;
   for (std::uint32_t hop = 0; hop < m.hops && hop < kMaxDimensions; ++hop) {
-    const bool gone = m.finished != 0 && m.finished_at + std::uint64_t{hop + 1} * p_.hop_cycles <= header().now;
+    const bool gone =
+        m.finished != 0 && m.finished_at + std::uint64_t{hop + 1} * p_.hop_cycles <= header().now;
     if (!gone && is_down(way_of(m, hop))) return true;
   }
   return false;

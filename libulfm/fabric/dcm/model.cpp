@@ -75,9 +75,10 @@ struct Plan {
 
 Result<Plan> work_out(const ModelPlan& given) {
   if (given.topology.shape != Shape::cube)
-    return fail(Errc::invalid, "dcm: Direct-Connect routers are linked as a hypercube; the topology must be cube:0 to "
-                               "cube:7, not " +
-                                   given.topology.name);
+    return fail(Errc::invalid,
+                "dcm: Direct-Connect routers are linked as a hypercube; the topology must be cube:0 to "
+                "cube:7, not " +
+                    given.topology.name);
   Plan plan;
   auto asked = read_options(given.options);
   if (!asked) return fail(asked.error());
@@ -112,19 +113,24 @@ Result<void> create(std::byte* memory, const ModelPlan& given) {
   auto* links = reinterpret_cast<SwitchPort*>(memory + plan->head.links_at);
   std::uint32_t link = 0;
   for (const Change& change : plan->changes) {
-    *steps++ = {change.at, change.dead_switch, link, static_cast<std::uint32_t>(change.links.size()), change.up};
+    *steps++ = {change.at, change.dead_switch, link, static_cast<std::uint32_t>(change.links.size()),
+                change.up};
     for (const SwitchPort& port : change.links) links[link++] = port;
   }
-  auto network =
-      Network::create(memory + plan->head.network_at, plan->head.dimension, plan->asked.parameters, given.frames);
+  auto network = Network::create(memory + plan->head.network_at, plan->head.dimension, plan->asked.parameters,
+                                 given.frames);
   if (!network) return fail(network.error());
   return {};
 }
 
 /// The first cycle that is not over at that time.
-std::uint64_t cycle_at(std::uint64_t nanoseconds) { return nanoseconds / 1000 * kCyclesPerMicrosecond + nanoseconds % 1000 * kCyclesPerMicrosecond / 1000 + 1; }
+std::uint64_t cycle_at(std::uint64_t nanoseconds) {
+  return nanoseconds / 1000 * kCyclesPerMicrosecond + nanoseconds % 1000 * kCyclesPerMicrosecond / 1000 + 1;
+}
 /// When a cycle is over.
-std::uint64_t time_of(std::uint64_t cycle) { return (cycle * 1000 + kCyclesPerMicrosecond - 1) / kCyclesPerMicrosecond; }
+std::uint64_t time_of(std::uint64_t cycle) {
+  return (cycle * 1000 + kCyclesPerMicrosecond - 1) / kCyclesPerMicrosecond;
+}
 
 class DcmModel final : public Model {
  public:
@@ -164,14 +170,16 @@ class DcmModel final : public Model {
     char line[320];
     const Balance balance = network_.balance();
     std::snprintf(line, sizeof line,
-                  "ulfm: stats dcm: cycles %llu events %llu, words entered %llu left %llu stripped %llu lost %llu present "
+                  "ulfm: stats dcm: cycles %llu events %llu, words entered %llu left %llu stripped %llu lost "
+                  "%llu present "
                   "%llu%s\n",
-                  value(network_.now()), value(network_.events()), value(balance.entered), value(balance.left),
-                  value(balance.stripped), value(balance.lost), value(balance.present),
+                  value(network_.now()), value(network_.events()), value(balance.entered),
+                  value(balance.left), value(balance.stripped), value(balance.lost), value(balance.present),
                   balance.holds() ? "" : ", which do not balance");
     std::string text = line;
     for (std::uint32_t router = 0; router < 1u << head_.dimension; ++router)
-      for (std::uint32_t way = 0; way < kWays; ++way) text += counted(router, way, network_.counters(router, way));
+      for (std::uint32_t way = 0; way < kWays; ++way)
+        text += counted(router, way, network_.counters(router, way));
     return text;
   }
 
@@ -181,13 +189,17 @@ class DcmModel final : public Model {
   // A line for what something has moved; none for what has moved nothing.
   static std::string counted(std::uint32_t router, std::uint32_t way, const ChannelCounters& c) {
     if (c.messages == 0 && c.blocked == 0) return "";
-    const std::string name = way == kNode ? "sink" : way == kGateway ? "gateway" : "channel " + std::to_string(way);
+    const std::string name = way == kNode      ? "sink"
+                             : way == kGateway ? "gateway"
+                                               : "channel " + std::to_string(way);
     char line[320];
     std::snprintf(line, sizeof line,
-                  "ulfm: stats dcm router %u %s: messages %llu words %llu probes %llu short probes %llu held cycles %llu "
+                  "ulfm: stats dcm router %u %s: messages %llu words %llu probes %llu short probes %llu held "
+                  "cycles %llu "
                   "blocked %llu for cycles %llu throttles %llu lost messages %llu\n",
-                  router, name.c_str(), value(c.messages), value(c.words), value(c.probes), value(c.short_probes),
-                  value(c.held_cycles), value(c.blocked), value(c.blocked_cycles), value(c.throttles), value(c.lost));
+                  router, name.c_str(), value(c.messages), value(c.words), value(c.probes),
+                  value(c.short_probes), value(c.held_cycles), value(c.blocked), value(c.blocked_cycles),
+                  value(c.throttles), value(c.lost));
     return line;
   }
 
@@ -195,7 +207,8 @@ class DcmModel final : public Model {
     const bool up = now.up != 0;
     if (now.dead_router >= 0) network_.set_router(static_cast<std::uint32_t>(now.dead_router), up);
     const auto* links = reinterpret_cast<const SwitchPort*>(memory_ + head_.links_at);
-    for (std::uint64_t i = now.first_link; i < std::min<std::uint64_t>(head_.links, std::uint64_t{now.first_link} + now.links); ++i)
+    for (std::uint64_t i = now.first_link;
+         i < std::min<std::uint64_t>(head_.links, std::uint64_t{now.first_link} + now.links); ++i)
       network_.set_channel(links[i].at, links[i].port == head_.dimension ? kNode : links[i].port, up);
   }
 
@@ -211,7 +224,8 @@ class DcmModel final : public Model {
 
 bool is_sane(const Head& h, std::size_t bytes) {
   return h.dimension <= kMaxDimensions && h.steps <= kMostEvents &&
-         h.links_at == kStepsAt + up_to_line(h.steps * sizeof(Step)) && h.links <= bytes / sizeof(SwitchPort) &&
+         h.links_at == kStepsAt + up_to_line(h.steps * sizeof(Step)) &&
+         h.links <= bytes / sizeof(SwitchPort) &&
          h.network_at == h.links_at + up_to_line(h.links * sizeof(SwitchPort)) && h.network_at <= bytes;
 }
 

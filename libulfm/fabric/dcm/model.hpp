@@ -1,5 +1,5 @@
-// The cube of Direct-Connect routers as the engine sees it: with scheduled faults and a pace, and as data for the list
-// of models.
+// The cube of Direct-Connect routers as the engine sees it: with scheduled faults and a pace, and as data for
+// the list of models.
 #pragma once
 
 #include "fabric/model.hpp"

@@ -60,9 +60,10 @@ Result<Network> Network::create(void* memory, std::uint32_t dimension, const Par
                                 std::uint32_t frames) {
   if (auto fine = dcm::check(parameters); !fine) return fail(std::move(fine.error()));
   if (dimension > kMaxDimensions || frames < 1 || frames > kMostFrames)
-    return fail(Errc::invalid, fmt::format("a cube has 0 to {} dimensions and carries 1 to {} frames at a time; found "
-                                           "{} and {}",
-                                           kMaxDimensions, kMostFrames, dimension, frames));
+    return fail(Errc::invalid,
+                fmt::format("a cube has 0 to {} dimensions and carries 1 to {} frames at a time; found "
+                            "{} and {}",
+                            kMaxDimensions, kMostFrames, dimension, frames));
   auto* header = static_cast<Header*>(memory);
   header->dimension = dimension;
   header->frames = frames;
@@ -101,9 +102,13 @@ std::size_t Network::run(std::uint64_t budget, std::span<Ending> endings, std::u
 }
 void Network::catch_up(std::uint64_t until) { engine_->go_on(kNever, ~std::size_t{0}, until); }
 void Network::stall(std::uint32_t end, std::uint64_t cycles) { engine_->stall(end, cycles); }
-void Network::set_channel(std::uint32_t router, std::uint32_t way, bool up) { engine_->set_channel(router, way, up); }
+void Network::set_channel(std::uint32_t router, std::uint32_t way, bool up) {
+  engine_->set_channel(router, way, up);
+}
 void Network::set_router(std::uint32_t router, bool alive) { engine_->set_router(router, alive); }
-bool Network::reaches(std::uint32_t from, std::uint32_t to) const noexcept { return engine_->reaches(from, to); }
+bool Network::reaches(std::uint32_t from, std::uint32_t to) const noexcept {
+  return engine_->reaches(from, to);
+}
 bool Network::damaged() const noexcept { return engine_->header().damaged != 0; }
 bool Network::idle() const noexcept { return next_event() == kNever; }
 std::uint64_t Network::next_event() const noexcept { return engine_->next_event(); }

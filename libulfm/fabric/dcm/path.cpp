@@ -5,8 +5,8 @@ namespace ulfm::fabric::dcm {
 
 bool Engine::inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes, bool begins) {
   Header& h = header();
-  if (frame >= g_.frames || from >= 2 * g_.routers || to >= 2 * g_.routers || from == to || bytes > kMostBytes ||
-      h.damaged != 0)
+  if (frame >= g_.frames || from >= 2 * g_.routers || to >= 2 * g_.routers || from == to ||
+      bytes > kMostBytes || h.damaged != 0)
     return false;
   Message& m = arena_.message(frame);
   if (m.used != 0 || is_down(out_index(from % g_.routers, source_way(from)))) return false;
@@ -39,7 +39,8 @@ void Engine::begin(std::uint32_t index, std::uint64_t t) {
   source.first = m.next;
   m.router = m.from & (g_.routers - 1);
   m.in = static_cast<std::uint8_t>(source_way(m.from));
-  schedule(timer(frame, kPath), t + (m.begins != 0 ? p_.send_cycles : 0) + p_.dma_cycles + p_.route_cycles, kRequest);
+  schedule(timer(frame, kPath), t + (m.begins != 0 ? p_.send_cycles : 0) + p_.dma_cycles + p_.route_cycles,
+           kRequest);
 }
 
 void Engine::path(FrameId frame, std::uint64_t t) {

@@ -11,14 +11,19 @@ bool is_sink(std::uint32_t way) { return way >= kGateway; }
 }  // namespace
 
 Reference::Reference(std::uint32_t dimension, const Parameters& parameters)
-    : parameters_(parameters), dimension_(dimension), routers_(1u << dimension),
-      elements_(std::size_t{routers_} * kWays), outs_(std::size_t{routers_} * kWays), alive_(routers_, true) {
+    : parameters_(parameters),
+      dimension_(dimension),
+      routers_(1u << dimension),
+      elements_(std::size_t{routers_} * kWays),
+      outs_(std::size_t{routers_} * kWays),
+      alive_(routers_, true) {
   for (std::uint32_t r = 0; r < routers_; ++r)
     for (std::uint32_t c = 0; c < dimension_; ++c) out_(r, c).wire.resize(parameters_.hop_cycles);
 }
 
 // The words of a message, made up from its name; the checksum makes their sum 0.
-bool Reference::inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes, bool begins) {
+bool Reference::inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes,
+                       bool begins) {
   const std::uint32_t router = from % routers_, way = from < routers_ ? kNode : kGateway;
   if (from == to || is_down(router, way)) return false;
   if (messages_.size() <= frame) messages_.resize(frame + 1);
@@ -118,7 +123,8 @@ void Reference::put_word(Out& sink, const Nibble& word) {
   ++stripped_;
   ++message.stripped;
   const int sum = std::accumulate(message.words.begin(), message.words.end(), 0);
-  if (message.received != message.words.size() || static_cast<std::uint16_t>(sum) != 0) wrong_ = "a checksum does not fit";
+  if (message.received != message.words.size() || static_cast<std::uint16_t>(sum) != 0)
+    wrong_ = "a checksum does not fit";
 }
 
 // 2. Request.
@@ -197,8 +203,13 @@ Reference::Nibble Reference::serialize(Element& source, bool ready) {
     ++entered_;
     ++message.sent;
   }
-  Nibble nibble{Kind::word, source.nibble == 0, source.nibble + 1 == kWordNibbles, false,
-                source.words_sent + 1 == message.words.size(), message.words[source.words_sent], source.frame};
+  Nibble nibble{Kind::word,
+                source.nibble == 0,
+                source.nibble + 1 == kWordNibbles,
+                false,
+                source.words_sent + 1 == message.words.size(),
+                message.words[source.words_sent],
+                source.frame};
   source.nibble = (source.nibble + 1) % kWordNibbles;
   if (source.nibble == 0) ++source.words_sent;
   return nibble;

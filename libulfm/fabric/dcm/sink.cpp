@@ -10,7 +10,8 @@ std::uint32_t Engine::arrived(const Message& m, std::uint64_t cycle) const noexc
   return 1 + std::min(m.total - 1, begun(m, at_source(cycle, m.hops) - (kWordNibbles - 1)));
 }
 
-// A node that has caught up takes each pair of words in the first cycle it can: no more than one comes in between.
+// A node that has caught up takes each pair of words in the first cycle it can: no more than one comes in
+// between.
 void Engine::settle(std::uint32_t index, std::uint64_t t) {
   Out& out = arena_.out(index);
   if (out.holder >= g_.frames || out.settled >= t) return;
@@ -30,7 +31,8 @@ void Engine::settle(std::uint32_t index, std::uint64_t t) {
   header().left += out.taken - before;
 }
 
-// ---- what comes next ------------------------------------------------------------------------------------------------
+// ---- what comes next
+// ------------------------------------------------------------------------------------------------
 
 std::uint64_t Engine::next_stop(const Out& out, const Message& m, std::uint64_t t) const {
   std::uint64_t cycle = t + 1;
@@ -92,7 +94,8 @@ void Engine::plan(FrameId frame, std::uint64_t t) {
   schedule(timer(frame, kSink), next, kTake);
 }
 
-// ---- taking ---------------------------------------------------------------------------------------------------------
+// ---- taking
+// ---------------------------------------------------------------------------------------------------------
 
 void Engine::take(FrameId frame, std::uint64_t t) {
   Message& m = arena_.message(frame);

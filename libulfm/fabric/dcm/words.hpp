@@ -1,4 +1,5 @@
-// What travels on a channel (Nugent 1988, "Channel Protocol" and "Message Routing"). Bits go out from the lowest.
+// What travels on a channel (Nugent 1988, "Channel Protocol" and "Message Routing"). Bits go out from the
+// lowest.
 #pragma once
 
 #include <bit>
@@ -6,7 +7,7 @@
 
 namespace ulfm::fabric::dcm {
 
-inline constexpr std::uint32_t kWordNibbles = 5;        ///< of a data word: 2 start bits, RDY, EOM, 16 bits of data
+inline constexpr std::uint32_t kWordNibbles = 5;  ///< of a data word: 2 start bits, RDY, EOM, 16 bits of data
 inline constexpr std::uint32_t kShortProbeNibbles = 3;  ///< 2 start bits, RDY, EOM, 8 bits
 
 /// Data format: D15 .. D0 EOM RDY 0 0.
@@ -27,16 +28,15 @@ inline constexpr std::uint32_t kGateway = 7;
 inline constexpr std::uint32_t kNode = 8;
 inline constexpr std::uint32_t kWays = 9;
 
-
 /// An end of messages: node n of 2^d is n, the gateway of its router 2^d + n.
-/// The routing probe: source XOR destination, a bit for each channel; the high 8 bits are zero. Bit 7 leaves by the
-/// gateway.
+/// The routing probe: source XOR destination, a bit for each channel; the high 8 bits are zero. Bit 7 leaves
+/// by the gateway.
 constexpr std::uint16_t routing_probe(std::uint32_t from, std::uint32_t to, std::uint32_t routers) noexcept {
   return static_cast<std::uint16_t>(((from ^ to) & (routers - 1)) | (to >= routers ? 1u << kGateway : 0u));
 }
 
-/// The way out that a probe asks for at a router: the lowest bit set above the channel it came by; a message that
-/// begins here looks at all of them. No bit left: the node's sink.
+/// The way out that a probe asks for at a router: the lowest bit set above the channel it came by; a message
+/// that begins here looks at all of them. No bit left: the node's sink.
 constexpr std::uint32_t requested(std::uint16_t probe, std::uint32_t in) noexcept {
   const std::uint32_t seen = in < kGateway ? (2u << in) - 1 : 0u;
   const std::uint32_t left = probe & 0xffu & ~seen;
@@ -57,8 +57,8 @@ constexpr std::uint32_t next_in_turn(std::uint32_t asking, std::uint32_t last) n
   return static_cast<std::uint32_t>(std::countr_zero(later != 0 ? later : asking));
 }
 
-/// 16-bit words of a message behind its probe, without the checksum: the high half of the first 32-bit word, and the
-/// data in whole 32-bit words.
+/// 16-bit words of a message behind its probe, without the checksum: the high half of the first 32-bit word,
+/// and the data in whole 32-bit words.
 constexpr std::uint32_t words_behind_probe(std::uint32_t bytes) noexcept {
   return 1 + 2 * (bytes / 4 + (bytes % 4 != 0 ? 1 : 0));
 }

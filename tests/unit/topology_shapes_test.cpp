@@ -48,6 +48,7 @@ TEST_CASE("short forms have the sizes their names say", "[topology]") {
       {"mesh:4x4", 5, 16, 16, 24, 7, 4},  {"mesh:3x5", 5, 15, 15, 22, 7, 4},
       {"mesh:3x3", 5, 9, 9, 12, 5, 4},    {"mesh:1x20", 5, 20, 20, 19, 20, 1},
       {"torus:4x4", 5, 16, 16, 32, 5, 8}, {"torus:1x5", 5, 5, 5, 5, 4, 2},
+      {"boards:16x4", 16, 1, 16, 0, 1, 0}, {"boards:1x2", 1, 1, 1, 0, 0, 0},
       {"torus:2x2", 5, 4, 4, 8, 3, 4},    {"torus:3x3", 5, 9, 9, 18, 3, 8},
   };
   for (const Size& size : sizes) {
@@ -185,4 +186,17 @@ TEST_CASE("a number of processes to a node, or a placement, is kept to", "[topol
   t.placement.clear();
   CHECK(node_of_process(t, 0xffffffff, 0xffffffff) == 0);  // nothing that is asked leads outside
   CHECK(node_of_process(t, 5, 0) < t.nodes());
+}
+
+TEST_CASE("boards take processes in even blocks, up to their room", "[topology]") {
+  const auto t = read_topology("boards:8x16");
+  REQUIRE(t);
+  CHECK(switch_name(*t, 0) == "host");
+  for (const std::uint32_t processes : {8u, 64u, 128u}) {
+    REQUIRE(check_processes(*t, processes));
+    for (std::uint32_t p = 0; p < processes; ++p) CHECK(node_of_process(*t, p, processes) == p / (processes / 8));
+  }
+  CHECK_FALSE(check_processes(*t, 129));
+  for (const char* wrong : {"boards:8", "boards:0x2", "boards:27x1", "boards:2x2x2", "boards:2x0"})
+    CHECK_FALSE(read_topology(wrong));
 }

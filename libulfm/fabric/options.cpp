@@ -8,9 +8,19 @@ namespace {
 std::string known(std::initializer_list<Options::Row> rows) {
   std::string all;
   for (const Options::Row& row : rows)
-    all += (all.empty() ? "" : ", ") + std::string(row.name) + "=" + std::to_string(row.least) + ".." +
-           std::to_string(row.most);
+    all += (all.empty() ? "" : ", ") + std::string(row.name) + "=" +
+           (row.words != nullptr ? row.words : std::to_string(row.least) + ".." + std::to_string(row.most));
   return all;
+}
+
+// The place of `word` among words with bars between them; -1 when it is none.
+std::int64_t place_of(std::string_view word, std::string_view words) {
+  for (std::int64_t place = 0;; ++place) {
+    const std::size_t bar = words.find('|');
+    if (word == words.substr(0, bar)) return place;
+    if (bar == std::string_view::npos) return -1;
+    words.remove_prefix(bar + 1);
+  }
 }
 
 }  // namespace
@@ -28,6 +38,13 @@ Result<Options> Options::parse(std::string_view text, std::initializer_list<Row>
     if (row == nullptr) return fail(Errc::invalid, "no option \"" + shown + "\"; there are: " + known(rows));
     const std::string_view digits = word.substr(std::min(word.size(), name.size() + 1));
     std::int64_t value = 0;
+    if (row->words != nullptr) {
+      value = place_of(digits, row->words);
+      if (value < 0) return fail(Errc::invalid, "option \"" + shown + "\": needs one of " + row->words);
+      if (!options.values_.emplace(name, value).second)
+        return fail(Errc::invalid, "option \"" + shown + "\" is given twice");
+      continue;
+    }
     const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (end.ec != std::errc{} || end.ptr != digits.data() + digits.size() || value < row->least || value > row->most)
       return fail(Errc::invalid, "option \"" + shown + "\": needs a number from " + std::to_string(row->least) +

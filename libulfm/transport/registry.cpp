@@ -4,12 +4,13 @@
 #include <vector>
 
 #include "transport/direct/direct.hpp"
+#include "transport/pcie/pcie.hpp"
 #include "transport/xswitch/xswitch.hpp"
 
 namespace ulfm {
 namespace {
 
-constexpr std::array<const TransportDescriptor*, 2> kTransports{&direct_transport, &xswitch_transport};
+constexpr std::array kTransports{&direct_transport, &xswitch_transport, &pcie_transport};
 
 std::vector<std::string> names() {
   std::vector<std::string> all{"auto"};

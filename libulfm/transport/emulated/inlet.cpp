@@ -122,8 +122,10 @@ void EmulatedInlet::cut_off(std::uint32_t origin) {
 void EmulatedInlet::release(const Frame& frame) { give_back(static_cast<std::uint32_t>(frame.position)); }
 
 void EmulatedInlet::give_back(std::uint32_t slot) {
-  if (slot < arena_.sizes().all_slots())
-    arena_.slot(slot).state.store(SlotState::free, std::memory_order_release);  // pairs with Engine::take_slot
+  if (slot >= arena_.sizes().all_slots()) return;
+  const bool awaited = engine_.has_pools() && engine_.read_out(slot, number_);
+  arena_.slot(slot).state.store(SlotState::free, std::memory_order_release);  // pairs with Engine::take_slot
+  if (awaited) engine_.room_made();
 }
 
 // ---- origins --------------------------------------------------------------------------------------------------------

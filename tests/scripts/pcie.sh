@@ -65,11 +65,11 @@ for mode in store cut-through; do
 done
 over "all of the host are neighbours" "$answer" -genv ULFM_SHARE host --transport pcie --topology boards:4x2 -n 8 \
     "$programs/trapezoid"
-# The board is back before the protocol gives up.
-over "a board is away for a while" "$answer" --transport pcie --topology boards:2x2 --fault 'node 1 dead at 0s for 300ms' -n 4 \
+# What is dead stays dead: its processes are given up, with a sentence.
+ULFM_GIVE_UP=2s refused "a board is dead" 'is given up' --transport pcie --topology boards:2x2 --fault 'node 1 dead at 0s' -n 4 \
     "$programs/trapezoid"
-over "the host is away for a while" "$answer" --transport pcie --topology boards:2x2 \
-    --fault 'switch 0 dead at 0s for 300ms' -n 4 "$programs/trapezoid"
+ULFM_GIVE_UP=2s refused "the host is dead" 'is given up' --transport pcie --topology boards:2x2 \
+    --fault 'switch 0 dead at 0s' -n 4 "$programs/trapezoid"
 
 ULFM_STATS=1 over "statistics" "$answer" --transport pcie --topology boards:2x2 -n 4 "$programs/trapezoid"
 grep -q 'stats pcie: turns [1-9].*messages entered [1-9].*present 0,.*stored 0,' err || fail statistics "no totals"

@@ -41,7 +41,7 @@ bool Relay::post(FrameId frame, const Shipment& s) {
   Clock& clock = arena_.edit(arena_.clock());
   Message& message = arena_.edit(arena_.message(frame));
   message = {};
-  message.sequence = clock.posted++ << place_bits(p_.frames) | frame;
+  message.sequence = clock.posted++ << bits_ | frame;
   message.bytes = s.bytes;
   message.from_board = static_cast<std::uint16_t>(s.from_board);
   message.to_board = static_cast<std::uint16_t>(s.to_board);
@@ -153,7 +153,7 @@ void Relay::send_control(std::uint32_t b, Clock& clock) {
 
 // The host finds the message by its sequence number alone.
 void Relay::announce(const ControlPacket& packet, const Clock& clock) {
-  const std::uint32_t frame = packet.sequence & ((1u << place_bits(p_.frames)) - 1);
+  const std::uint32_t frame = packet.sequence & ((1u << bits_) - 1);
   Message& message = arena_.edit(arena_.message(frame));
   if (message.sequence != packet.sequence || message.phase != Phase::posted) return;
   message.phase = Phase::announced;
@@ -183,7 +183,7 @@ void Relay::send_data(std::uint32_t b, Clock& clock) {
 }
 
 void Relay::gather(const DataHeader& header, Clock& clock) {
-  const std::uint32_t frame = header.sequence & ((1u << place_bits(p_.frames)) - 1);
+  const std::uint32_t frame = header.sequence & ((1u << bits_) - 1);
   Message& message = arena_.edit(arena_.message(frame));
   if (message.sequence != header.sequence || message.phase != Phase::permitted) return;
   Memory& memory = arena_.edit(arena_.memory());

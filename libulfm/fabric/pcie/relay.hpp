@@ -25,7 +25,7 @@ class Relay {
  public:
   static std::size_t bytes(const Parameters& p) { return Arena(nullptr, p).bytes(); }
   /// Over memory of so many bytes, aligned to 64; `build` makes it an empty host when it is zeroed.
-  Relay(std::byte* memory, const Parameters& parameters) : arena_(memory, parameters), p_(parameters) {}
+  Relay(std::byte* memory, const Parameters& parameters) : arena_(memory, parameters), p_(parameters), bits_(place_bits(parameters.frames)) {}
   void build();
   /// After whoever moved it has died: true when it can go on.
   bool recover();
@@ -119,6 +119,7 @@ class Relay {
 
   Arena arena_;
   Parameters p_;
+  std::uint32_t bits_;  // of a sequence number, for the place
   StepObserver* observer_ = nullptr;
 };
 

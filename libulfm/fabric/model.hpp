@@ -44,7 +44,8 @@ class Model {
   /// cannot be: there is no way, or the frame is on its way already.
   virtual bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes) = 0;
   /// The same for a model that keeps processes apart.
-  virtual bool inject_between(const Parties&, FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes) {
+  virtual bool inject_between(const Parties&, FrameId frame, std::uint32_t from, std::uint32_t to,
+                              std::uint32_t bytes) {
     return inject(frame, from, to, bytes);
   }
   /// Goes on for about `budget` events, until `endings` is full, or until nothing moves. How many frames ended.

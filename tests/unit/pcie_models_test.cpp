@@ -94,7 +94,8 @@ class Deaths final : public StepObserver {
     // What a reader writes, and what is for it, is not in the journal; nor is the journal itself.
     for (std::uint32_t i = 0; i <= arena.pools(); ++i)
       arena.reader(i).awaited.store(reinterpret_cast<const Pool*>(before_.data() + offset(arena, i))->awaited.load());
-    must(std::memcmp(copy_.get() + sizeof(Journal), before_.data() + sizeof(Journal), before_.size() - sizeof(Journal)) == 0,
+    must(std::memcmp(copy_.get() + sizeof(Journal), before_.data() + sizeof(Journal),
+                     before_.size() - sizeof(Journal)) == 0,
          "a step has changed what is not in its journal");
   }
   std::uint64_t steps = 0;
@@ -112,11 +113,13 @@ class Deaths final : public StepObserver {
 }  // namespace
 
 TEST_CASE("both models of a host with boards do the same in every turn", "[pcie]") {
-  property("traffic and readers", [](Draw& draw) { run_both(draw, false); }, 12);
+  property(
+      "traffic and readers", [](Draw& draw) { run_both(draw, false); }, 12);
 }
 
 TEST_CASE("both models of a host with boards do the same when boards and the host die", "[pcie]") {
-  property("traffic, readers and faults", [](Draw& draw) { run_both(draw, true); }, 12);
+  property(
+      "traffic, readers and faults", [](Draw& draw) { run_both(draw, true); }, 12);
 }
 
 TEST_CASE("a step that is not done can be put back, whatever it was", "[pcie]") {

@@ -19,8 +19,10 @@ bool read(std::string_view text, Number& number) {
 int main(int argc, char** argv) {
   ulfm::fabric::KeeperTask task{"ulfm_hostd", {}, 0, 0};
   if (argc != 4 || !read(argv[2], task.job) || !read(argv[3], task.job_started)) {
-    std::fputs("usage: ulfm_hostd ARENA PID STARTED\nStarted by ulfmrun --transport pcie with ULFM_ENGINE=process; see ulfm-pcie(7).\n",
-               stderr);
+    std::fputs(
+        "usage: ulfm_hostd ARENA PID STARTED\nStarted by ulfmrun --transport pcie with ULFM_ENGINE=process; see "
+        "ulfm-pcie(7).\n",
+        stderr);
     return 2;
   }
   const auto arena = ulfm::fabric::decode_arena_address(argv[1]);

@@ -105,7 +105,8 @@ Result<void> Engine::claim_endpoint(std::uint32_t process) {
 bool Engine::is_alive(std::uint32_t i) const {
   const ArenaHeader& h = arena_.header();
   if (i == kEngineProcess)
-    return ulfm::is_alive(h.engine_pid.load(std::memory_order_relaxed), h.engine_started.load(std::memory_order_relaxed));
+    return ulfm::is_alive(h.engine_pid.load(std::memory_order_relaxed),
+                          h.engine_started.load(std::memory_order_relaxed));
   return i < arena_.sizes().endpoints && ulfm::is_alive(arena_.endpoint(i).pid, arena_.endpoint(i).started);
 }
 
@@ -268,8 +269,9 @@ std::string Engine::why_broken() {
   ArenaHeader& h = arena_.header();
   const std::uint32_t holder = h.holder.load(std::memory_order_acquire);
   const bool kept = is_kept();
-  if (holder != 0 && holder != self_ + 1 && !is_alive(holder - 1) &&
-      h.holder.load(std::memory_order_acquire) == holder && !(kept && holder == kEngineProcess + 1) && !take_over(holder))
+  const bool died = holder != 0 && holder != self_ + 1 && !is_alive(holder - 1) &&
+                    h.holder.load(std::memory_order_acquire) == holder;
+  if (died && !(kept && holder == kEngineProcess + 1) && !take_over(holder))
     h.broken.store(holder, std::memory_order_relaxed);
   if (process_ && self_ != kEngineProcess && !kept && !is_alive(kEngineProcess))
     h.broken.store(kEngineProcess + 1, std::memory_order_relaxed);

@@ -14,7 +14,8 @@ constexpr std::uint32_t kSlotBytes = 8192;    // and 4 frames of the network at 
 constexpr std::uint32_t kLeastSlotBytes = 1024;
 constexpr std::uint32_t kSpareProcesses = 64;  // for MPI_Comm_spawn
 
-ArenaSizes sizes_for(const FabricPlan& plan, const ModelKind& kind, const Topology& topology, std::uint32_t frame_bytes) {
+ArenaSizes sizes_for(const FabricPlan& plan, const ModelKind& kind, const Topology& topology,
+                     std::uint32_t frame_bytes) {
   ArenaSizes sizes;
   sizes.processes = plan.processes;
   sizes.nodes = topology.nodes();

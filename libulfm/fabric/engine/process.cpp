@@ -47,7 +47,8 @@ void detach_streams() {
 }
 
 [[noreturn]] void become_program(const char* name, const std::string& path, FabricHost& host, const Watched& job) {
-  const std::string arena = encode(host.arena().address()), pid = std::to_string(job.pid), began = std::to_string(job.started);
+  const std::string arena = encode(host.arena().address()), pid = std::to_string(job.pid),
+                    began = std::to_string(job.started);
   execl(path.c_str(), name, arena.c_str(), pid.c_str(), began.c_str(), nullptr);
   std::_Exit(127);
 }

@@ -13,7 +13,7 @@ Result<void> start_engine_process(FabricHost& host, const std::string& folder);
 /// What such a program does. It becomes the keeper: it starts the process that moves the model, and another one when
 /// that dies, until the job is over.
 struct KeeperTask {
-  std::string name;      ///< of the process that moves the model
+  std::string name;  ///< of the process that moves the model
   ArenaAddress arena;
   std::int32_t job = 0;  ///< process with whose end the job is over
   std::uint64_t job_started = 0;

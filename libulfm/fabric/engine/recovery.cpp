@@ -1,9 +1,9 @@
 // Going on where a process died that held the engine, with a model that can.
 //
-// The model puts back its own unfinished step. Beside it there are two things the engine does in several stores: it takes
-// a slot from a sending queue, and it puts one into a box. Which one it is at stands in the arena (InHand), and both can
-// be finished by somebody else. Where one store more would be needed to be exact, a slot of a lost frame may stay in use:
-// better than one that is used twice.
+// The model puts back its own unfinished step. Beside it there are two things the engine does in several stores: it
+// takes a slot from a sending queue, and it puts one into a box. Which one it is at stands in the arena (InHand), and
+// both can be finished by somebody else. Where one store more would be needed to be exact, a slot of a lost frame may
+// stay in use: better than one that is used twice.
 #include "fabric/engine/engine.hpp"
 
 #include "job/liveness.hpp"
@@ -70,7 +70,8 @@ bool Engine::read_out(std::uint32_t index, std::uint32_t port) noexcept {
 /// Somebody starts the engine process anew when it dies.
 bool Engine::is_kept() const {
   const ArenaHeader& h = arena_.header();
-  return h.keeper_pid != 0 && h.broken.load(std::memory_order_relaxed) == 0 && ulfm::is_alive(h.keeper_pid, h.keeper_started);
+  return h.keeper_pid != 0 && h.broken.load(std::memory_order_relaxed) == 0 &&
+         ulfm::is_alive(h.keeper_pid, h.keeper_started);
 }
 
 /// In place of a dead process that held the engine. False when the model cannot go on.

@@ -81,8 +81,8 @@ Result<Plan> work_out(const ModelPlan& asked) {
   if (!changes) return fail(changes.error());
   plan.changes = std::move(*changes);
   if (plan.changes.size() > kMostSteps)
-    return fail(Errc::too_large, fmt::format("{} scheduled changes; at most {} can be planned", plan.changes.size(),
-                                             kMostSteps));
+    return fail(Errc::too_large,
+                fmt::format("{} scheduled changes; at most {} can be planned", plan.changes.size(), kMostSteps));
   return plan;
 }
 
@@ -168,13 +168,14 @@ std::string board_line(std::uint32_t board, const BoardCounters& c) {
   return fmt::format(
       "ulfm: stats pcie board {}: control packets {} data packets {} bytes up {}, packets down {} bytes down {}, lost "
       "messages {}\nulfm: stats pcie slot {}: stored {} most stored {}\n",
-      board, c.control_packets, c.data_packets, c.bytes_up, c.packets_down, c.bytes_down, c.lost_messages, board, c.stored,
-      c.most_stored);
+      board, c.control_packets, c.data_packets, c.bytes_up, c.packets_down, c.bytes_down, c.lost_messages, board,
+      c.stored, c.most_stored);
 }
 
 std::string pool_line(std::uint32_t process, std::uint32_t port, const PoolCounters& c) {
   return fmt::format(
-      "ulfm: stats pcie pool {}.{}: messages {} bytes {} most used {} full {} waited turns {} delay turns {} most delay "
+      "ulfm: stats pcie pool {}.{}: messages {} bytes {} most used {} full {} waited turns {} delay turns {} most "
+      "delay "
       "{}\n",
       process, port, c.messages, c.bytes, c.most_used, c.full, c.waited, c.delay, c.most_delay);
 }
@@ -184,8 +185,8 @@ std::string PcieModel::statistics() {
   std::string text = fmt::format(
       "ulfm: stats pcie: turns {} steps {}, messages entered {} left {} lost {} present {}, bytes in {} out {} lost {} "
       "stored {}, most stored {} most reserved {} of {}{}\n",
-      relay_.now(), relay_.steps(), h.entered, h.left, h.lost, h.present, h.bytes_in, h.bytes_out, h.bytes_lost, h.stored,
-      h.most_stored, h.most_reserved, p_.memory, h.balances() ? "" : ", which do not balance");
+      relay_.now(), relay_.steps(), h.entered, h.left, h.lost, h.present, h.bytes_in, h.bytes_out, h.bytes_lost,
+      h.stored, h.most_stored, h.most_reserved, p_.memory, h.balances() ? "" : ", which do not balance");
   for (std::uint32_t b = 0; b < p_.boards; ++b)
     if (const BoardCounters c = relay_.board(b); c.control_packets + c.packets_down + c.lost_messages != 0)
       text += board_line(b, c);

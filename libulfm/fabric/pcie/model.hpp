@@ -1,5 +1,5 @@
-// Boards in the slots of a PC host, as the engine sees them: with options and scheduled faults, and as data for the list
-// of models.
+// Boards in the slots of a PC host, as the engine sees them: with options and scheduled faults, and as data for the
+// list of models.
 #pragma once
 
 #include "fabric/model.hpp"

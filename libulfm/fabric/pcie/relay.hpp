@@ -25,7 +25,8 @@ class Relay {
  public:
   static std::size_t bytes(const Parameters& p) { return Arena(nullptr, p).bytes(); }
   /// Over memory of so many bytes, aligned to 64; `build` makes it an empty host when it is zeroed.
-  Relay(std::byte* memory, const Parameters& parameters) : arena_(memory, parameters), p_(parameters), bits_(place_bits(parameters.frames)) {}
+  Relay(std::byte* memory, const Parameters& parameters)
+      : arena_(memory, parameters), p_(parameters), bits_(place_bits(parameters.frames)) {}
   void build();
   /// After whoever moved it has died: true when it can go on.
   bool recover();

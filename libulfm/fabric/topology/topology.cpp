@@ -99,11 +99,13 @@ Result<void> check_processes(const Topology& topology, std::uint32_t processes) 
   if (!topology.placement.empty())
     return fail(Errc::invalid, needed + "its placement has " + std::to_string(room) +
                                    "; give each process a node, or start fewer");
-  return fail(Errc::invalid, needed + std::to_string(topology.nodes()) + (topology.shape == Shape::boards ? " boards of " : " nodes with processes_per_node = ") +
+  const bool boards = topology.shape == Shape::boards;
+  return fail(Errc::invalid, needed + std::to_string(topology.nodes()) +
+                                 (boards ? " boards of " : " nodes with processes_per_node = ") +
                                  std::to_string(topology.processes_per_node) + " have room for " +
                                  std::to_string(room) +
-                                 (topology.shape == Shape::boards ? "; take more boards, as in boards:8x16, or start fewer"
-                                                                  : "; raise it, or start fewer"));
+                                 (boards ? "; take more boards, as in boards:8x16, or start fewer"
+                                         : "; raise it, or start fewer"));
 }
 
 Result<Topology> read_topology(std::string_view description) {

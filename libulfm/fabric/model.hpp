@@ -25,6 +25,13 @@ struct Ending {
   friend bool operator==(const Ending&, const Ending&) = default;
 };
 
+/// The processes at the ends of a frame, by endpoint, and the port at the far one.
+struct Parties {
+  std::uint32_t from = 0, to = 0;
+  std::uint32_t to_port = 0;
+  bool goes_on = false;  ///< with the message of the frame before
+};
+
 /// Nanoseconds since the job began at which nothing is due any more.
 inline constexpr std::uint64_t kNothingDue = ~std::uint64_t{0};
 
@@ -37,8 +44,9 @@ class Model {
   /// Puts a frame of so many data bytes behind those that wait to leave `from`. False, with nothing taken, when that
   /// cannot be: there is no way, or the frame is on its way already.
   virtual bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes) = 0;
-  /// The same for a frame that goes on with the message of the frame before it.
-  virtual bool inject_rest(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes) {
+  /// The same for a model that keeps processes or messages apart.
+  virtual bool inject_between(const Parties&, FrameId frame, std::uint32_t from, std::uint32_t to,
+                              std::uint32_t bytes) {
     return inject(frame, from, to, bytes);
   }
   /// It keeps to real time: nothing happens before advance() has said that its time has come.
@@ -52,6 +60,25 @@ class Model {
   virtual std::uint64_t due() const = 0;
   /// Lets everything happen that is due by then.
   virtual void advance(std::uint64_t nanoseconds) = 0;
+
+  // Of models with a pool for the arrivals of each process.
+
+  virtual bool has_pools() const { return false; }
+  /// So many bytes that had arrived have been read, or thrown away. True when the model waits for that: the endpoint's
+  /// woken() is due. Any process may call it at any time.
+  virtual bool release(std::uint32_t, std::uint32_t, std::uint32_t) { return false; }
+  virtual void woken(std::uint32_t) {}
+
+  // Of models that outlive a process that dies while it moves them.
+
+  virtual bool can_recover() const { return false; }
+  /// After such a death. False when too much is lost.
+  virtual bool recover() { return false; }
+  /// An ending has been dealt with. Until then it is not forgotten: run() hands it out again.
+  virtual void settle(FrameId) {}
+  /// The frame has been taken and has not ended, or has not been settled.
+  virtual bool holds(FrameId) const { return false; }
+
   /// Counters as lines of text, each beginning with "ulfm: stats".
   virtual std::string statistics() = 0;
 };
@@ -65,6 +92,7 @@ struct ModelPlan {
   ModelOptions options;
   std::uint32_t frames = 0;  ///< on their way at one time, at most
   std::span<const FaultEvent> events;
+  std::uint32_t endpoints = 0;  ///< processes there can be
 };
 
 /// What a model is, as data.
@@ -79,6 +107,10 @@ struct ModelKind {
   Result<void> (*create)(std::byte* memory, const ModelPlan& plan);
   /// The view of a process that has mapped the arena.
   Result<std::unique_ptr<Model>> (*attach)(std::byte* memory, std::size_t bytes);
+  /// Divides frames itself: each frame of a transport goes in whole.
+  bool divides = false;
+  /// Name of the program that moves it with ULFM_ENGINE=process, begun anew when it dies; nullptr: no such program.
+  const char* program = nullptr;
 };
 
 }  // namespace ulfm::fabric

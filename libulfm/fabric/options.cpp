@@ -9,8 +9,18 @@ std::string known(std::initializer_list<Options::Row> rows) {
   std::string all;
   for (const Options::Row& row : rows)
     all += (all.empty() ? "" : ", ") + std::string(row.name) + "=" +
-           (row.word != nullptr ? row.word : std::to_string(row.least) + ".." + std::to_string(row.most));
+           (row.words != nullptr ? row.words : std::to_string(row.least) + ".." + std::to_string(row.most));
   return all;
+}
+
+// The place of `word` among words with bars between them; -1 when it is none.
+std::int64_t place_of(std::string_view word, std::string_view words) {
+  for (std::int64_t place = 0;; ++place) {
+    const std::size_t bar = words.find('|');
+    if (word == words.substr(0, bar)) return place;
+    if (bar == std::string_view::npos) return -1;
+    words.remove_prefix(bar + 1);
+  }
 }
 
 }  // namespace
@@ -27,14 +37,16 @@ Result<Options> Options::parse(std::string_view text, std::initializer_list<Row>
       if (name == candidate.name) row = &candidate;
     if (row == nullptr) return fail(Errc::invalid, "no option \"" + shown + "\"; there are: " + known(rows));
     const std::string_view digits = word.substr(std::min(word.size(), name.size() + 1));
-    std::int64_t value = 1;
-    if (row->word != nullptr && digits != row->word)
-      return fail(Errc::invalid, "option \"" + shown + "\": needs " + row->name + "=" + row->word);
+    std::int64_t value = 0;
     const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     const bool whole = end.ec == std::errc{} && end.ptr == digits.data() + digits.size();
-    if (row->word == nullptr && (!whole || value < row->least || value > row->most))
+    if (row->words != nullptr) {
+      value = place_of(digits, row->words);
+      if (value < 0) return fail(Errc::invalid, "option \"" + shown + "\": needs one of " + row->words);
+    } else if (!whole || value < row->least || value > row->most) {
       return fail(Errc::invalid, "option \"" + shown + "\": needs a number from " + std::to_string(row->least) +
                                      " to " + std::to_string(row->most));
+    }
     if (!options.values_.emplace(name, value).second)
       return fail(Errc::invalid, "option \"" + shown + "\" is given twice");
   }

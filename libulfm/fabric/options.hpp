@@ -16,9 +16,10 @@ class Options {
   struct Row {
     const char* name;
     std::int64_t least, most;
-    const char* word = nullptr;  ///< what there is instead of numbers; number() gives 1 for it
+    const char* words = nullptr;  ///< "store|cut-through": one of these in place of a number, counted from 0
   };
-  /// Errc::invalid for a name that is not in `rows`, a number out of its bounds, or one given twice.
+  /// Errc::invalid for a name that is not in `rows`, a number out of its bounds, a word that is none of them,
+  /// or one given twice.
   static Result<Options> parse(std::string_view text, std::initializer_list<Row> rows);
 
   std::int64_t number(const std::string& name, std::int64_t otherwise) const {

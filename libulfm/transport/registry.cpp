@@ -5,12 +5,13 @@
 
 #include "transport/dcm/dcm.hpp"
 #include "transport/direct/direct.hpp"
+#include "transport/pcie/pcie.hpp"
 #include "transport/xswitch/xswitch.hpp"
 
 namespace ulfm {
 namespace {
 
-constexpr std::array<const TransportDescriptor*, 3> kTransports{&direct_transport, &xswitch_transport, &dcm_transport};
+constexpr std::array kTransports{&direct_transport, &xswitch_transport, &dcm_transport, &pcie_transport};
 
 std::vector<std::string> names() {
   std::vector<std::string> all{"auto"};

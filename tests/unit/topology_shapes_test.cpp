@@ -52,6 +52,7 @@ TEST_CASE("short forms have the sizes their names say", "[topology]") {
       {"cube:0", 5, 1, 1, 0, 0, 0},       {"cube:1", 5, 2, 2, 1, 2, 1},
       {"cube:3", 5, 8, 8, 12, 4, 4},      {"cube:4", 5, 16, 16, 32, 5, 8},
       {"cube:5", 8, 32, 32, 80, 6, 16},   {"cube:7", 8, 128, 128, 448, 8, 64},
+      {"boards:16x4", 16, 1, 16, 0, 1, 0}, {"boards:1x2", 1, 1, 1, 0, 0, 0},
       {"torus:2x2", 5, 4, 4, 8, 3, 4},    {"torus:3x3", 5, 9, 9, 18, 3, 8},
   };
   for (const Size& size : sizes) {
@@ -217,4 +218,17 @@ TEST_CASE("a job that is smaller than its cube is on a sub-cube and its routes s
   }
   CHECK(check_processes(t, 32 * kCubeProcesses));
   CHECK_THAT(check_processes(t, 32 * kCubeProcesses + 1).error().what, Catch::Contains("at most 20"));
+}
+
+TEST_CASE("boards take processes in even blocks, up to their room", "[topology]") {
+  const auto t = read_topology("boards:8x16");
+  REQUIRE(t);
+  CHECK(switch_name(*t, 0) == "host");
+  for (const std::uint32_t processes : {8u, 64u, 128u}) {
+    REQUIRE(check_processes(*t, processes));
+    for (std::uint32_t p = 0; p < processes; ++p) CHECK(node_of_process(*t, p, processes) == p / (processes / 8));
+  }
+  CHECK_FALSE(check_processes(*t, 129));
+  for (const char* wrong : {"boards:8", "boards:0x2", "boards:27x1", "boards:2x2x2", "boards:2x0"})
+    CHECK_FALSE(read_topology(wrong));
 }

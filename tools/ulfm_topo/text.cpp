@@ -24,7 +24,11 @@ std::string summary(const View& view) {
   const auto& e = view.extent;
   const std::uint64_t free = t.ends.size() - 2 * std::uint64_t{e.links} - t.nodes();
   std::string text = fmt::format("{}\n", t.name);
-  text += fmt::format("  switches   {} of {} ports{}", t.switches, t.ports, model(t.ports));
+  if (t.shape == Shape::boards)
+    text += fmt::format("  host       {}, room for {} each", counted(t.ports, "board", "boards"),
+                        counted(t.processes_per_node, "process", "processes"));
+  else
+    text += fmt::format("  switches   {} of {} ports{}", t.switches, t.ports, model(t.ports));
   if (t.rows != 0)
     text +=
         fmt::format(", {} by {}", counted(t.rows, "row", "rows"), counted(t.columns, "column", "columns"));

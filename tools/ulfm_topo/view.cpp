@@ -72,6 +72,8 @@ const char* name(Shape shape) {
       return "torus";
     case Shape::cube:
       return "cube";
+    case Shape::boards:
+      return "boards";
   }
   return "";
 }
@@ -84,6 +86,7 @@ const char* routing(const View& view) {
   if (detours) return "up*/down*, round the dead links";
   if (t.shape == Shape::mesh || t.shape == Shape::torus) return "dimension order, along the row first";
   if (t.shape == Shape::cube) return "e-cube, dimensions in rising order";
+  if (t.shape == Shape::boards) return "by way of the host";
   return t.fixed.empty() ? "up*/down*" : "the file's, and up*/down* for the others";
 }
 

@@ -25,12 +25,12 @@ using namespace ulfmrun;
 namespace {
 
 struct Stage {
-  fs::path mpiexec, libraries;
+  fs::path mpiexec, libraries, programs;
 };
 
 Stage find_stage() {
   const fs::path prefix = fs::read_symlink("/proc/self/exe").parent_path().parent_path();
-  Stage stage{prefix / "bin/mpiexec", prefix / "lib"};
+  Stage stage{prefix / "bin/mpiexec", prefix / "lib", prefix / "bin"};
   for (const auto& needed : {stage.mpiexec, stage.libraries / "libmpi.so.12"}) {
     if (access(needed.c_str(), R_OK) != 0)
       fail(kInstallation, "needs " + needed.string() + " beside it: " + std::strerror(errno) +
@@ -76,7 +76,7 @@ Variables rank_variables(const CommandLine& line, const Stage& stage) {
 
 /// The interconnect of an emulation is there before the first process is; mpiexec, which this process becomes, holds
 /// it open for them.
-void set_up_fabric(const CommandLine& line) {
+void set_up_fabric(const CommandLine& line, const Stage& stage) {
   const std::string transport = line.transport.value_or(environment("ULFM_TRANSPORT"));
   if (ulfm::fabric::model_of_transport(transport) == nullptr) return;
   if (line.elsewhere) fail(kUsage, transport + ": an emulated interconnect is on one host; name no others");
@@ -86,7 +86,7 @@ void set_up_fabric(const CommandLine& line) {
   if (!host) fail(kUsage, host.error().what);
   if (auto ok = host->publish(); !ok) fail(kInstallation, ok.error().what);
   if (environment("ULFM_ENGINE") == "process")
-    if (auto ok = ulfm::fabric::start_engine_process(*host); !ok) fail(kInstallation, ok.error().what);
+    if (auto ok = ulfm::fabric::start_engine_process(*host, stage.programs); !ok) fail(kInstallation, ok.error().what);
   // The mapping and the descriptor go on to mpiexec.
   static const ulfm::fabric::FabricHost kept = std::move(*host);
 }
@@ -138,7 +138,7 @@ int run(const std::vector<std::string>& words) {
   const Variables variables = rank_variables(line, stage);
   const auto command = mpiexec_command(line, stage, variables);
   if (line.dry_run) return print(command, variables);
-  set_up_fabric(line);
+  set_up_fabric(line, stage);
   become(command);
 }
 

@@ -55,7 +55,7 @@ Result<Asked> read_options(ModelOptions options) {
   p.stop_at = p.fifo_words - std::min(p.fifo_words, headroom(p.hop_cycles) + p.fifo_words / 4);
   p.go_at = p.stop_at / 2;
   asked.frame = static_cast<std::uint32_t>(given->number("frame", kDefaultFrame));
-  asked.paced = given->number("pace", 0) != 0;
+  asked.paced = given->number("pace", -1) >= 0;
   if (asked.paced) p.send_cycles = p.receive_cycles = kSoftwareCycles;
   if (auto ok = check(p); !ok) return fail(std::move(ok.error()).within("dcm"));
   return asked;
@@ -141,8 +141,9 @@ class DcmModel final : public Model {
   bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes) override {
     return network_.inject(frame, from, to, bytes, true);
   }
-  bool inject_rest(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes) override {
-    return network_.inject(frame, from, to, bytes, false);
+  bool inject_between(const Parties& parties, FrameId frame, std::uint32_t from, std::uint32_t to,
+                      std::uint32_t bytes) override {
+    return network_.inject(frame, from, to, bytes, !parties.goes_on);
   }
   bool paced() const override { return head_.paced != 0; }
 

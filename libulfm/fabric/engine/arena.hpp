@@ -101,6 +101,17 @@ struct Fate {
   std::uint16_t lost;
 };
 
+/// What whoever holds the engine is in the middle of, told to whoever comes after it should it die. Only its end makes
+/// somebody look, and all its stores have been made then: order in the program is enough.
+struct InHand {
+  enum What : std::uint32_t { nothing, taking, delivering };
+  std::atomic<std::uint32_t> what;  ///< pairs with Engine::recover
+  std::uint32_t slot;
+  std::uint32_t endpoint, taken;  ///< taking: from whose sending queue, and its position before
+  std::uint32_t to, port;         ///< delivering: into whose box; the slot may be another frame's by then
+  std::uint64_t delivered;        ///< and its position before
+};
+
 struct ArenaHeader {
   std::uint64_t magic;
   std::uint32_t version;
@@ -109,14 +120,18 @@ struct ArenaHeader {
   ArenaSizes sizes;
   char title[128];  ///< for messages: "xswitch mesh:4x4"
   std::uint64_t began;      ///< nanoseconds of the monotonic clock: scheduled faults count from here
-  std::int32_t engine_pid;  ///< of the engine process; 0: whoever waits does the work
-  std::uint64_t engine_started;
+  std::atomic<std::int32_t> engine_pid;  ///< of the engine process; 0: whoever waits does the work
+  std::atomic<std::uint64_t> engine_started;
+  std::int32_t keeper_pid;  ///< of the process that starts the engine process anew; 0: nobody does
+  std::uint64_t keeper_started;
+  std::atomic<std::uint32_t> recoveries;  ///< times somebody has gone on where a dead process stopped
   std::uint32_t node_of[kMaxEndpoints];  ///< by rank
   std::atomic<std::uint32_t> refused;  ///< frames for ports that were closed or that break a rule
   std::atomic<std::uint32_t> lost;     ///< frames the network lost
   alignas(64) std::atomic<std::uint32_t> holder;     ///< endpoint + 1 of who moves the model; 0: nobody
   alignas(64) std::atomic<std::uint32_t> attendant;  ///< endpoint + 1 of who looks all the time; 0: nobody
   std::atomic<std::uint32_t> broken;                 ///< endpoint + 1 of who died while it moved the model
+  alignas(64) InHand in_hand;
   alignas(64) std::atomic<std::uint32_t> moving;     ///< the model is not idle
   std::atomic<std::uint64_t> due;  ///< a paced model goes on at that moment of the monotonic clock; 0: by itself never
   alignas(64) std::atomic<std::uint32_t> endpoints_used;

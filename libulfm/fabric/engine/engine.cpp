@@ -23,7 +23,8 @@ constexpr std::uint32_t kNobody = 0xffffffff;
 Engine::Engine(Arena arena, std::unique_ptr<Model> model)
     : arena_(std::move(arena)), model_(std::move(model)),
       wait_(WaitPolicy::for_processes(static_cast<int>(arena_.sizes().processes))), own_core_(wait_.has_own_core()),
-      process_(arena_.header().engine_pid != 0), paced_(model_->paced()) {}
+      process_(arena_.header().engine_pid.load(std::memory_order_relaxed) != 0), paced_(model_->paced()),
+      pools_(model_->has_pools()), recovers_(model_->can_recover()) {}
 
 Result<std::unique_ptr<Engine>> Engine::over(Result<Arena> arena) {
   if (!arena) return fail(arena.error());
@@ -103,7 +104,9 @@ Result<void> Engine::claim_endpoint(std::uint32_t process) {
 
 bool Engine::is_alive(std::uint32_t i) const {
   const ArenaHeader& h = arena_.header();
-  if (i == kEngineProcess) return ulfm::is_alive(h.engine_pid, h.engine_started);
+  if (i == kEngineProcess)
+    return ulfm::is_alive(h.engine_pid.load(std::memory_order_relaxed),
+                          h.engine_started.load(std::memory_order_relaxed));
   if (i >= kObservers) {
     const auto pid = static_cast<pid_t>(i - kObservers);
     return ulfm::is_alive(pid, start_time(pid));
@@ -151,7 +154,6 @@ std::int64_t Engine::take_slot(std::uint32_t sender) {
 }
 
 void Engine::submit(std::uint32_t slot) {
-  ArenaHeader& h = arena_.header();
   {
     std::lock_guard lock(sending_);
     const std::uint32_t count = arena_.sizes().slots;
@@ -159,6 +161,12 @@ void Engine::submit(std::uint32_t slot) {
                                                            std::memory_order_release);  // pairs with take_sending_queue
     ++sent_;
   }
+  tell();
+}
+
+/// There is something for whoever holds the engine to look at.
+void Engine::tell() noexcept {
+  ArenaHeader& h = arena_.header();
   // A full barrier: either whoever has the engine sees this when it lets go, or we see that it has let go.
   h.pending[self_ / 64].fetch_or(std::uint64_t{1} << self_ % 64, std::memory_order_seq_cst);
   if (process_) return h.engine_bell.ring();
@@ -244,7 +252,7 @@ void Engine::give_up_turn() noexcept {
 }
 
 void wake_all(Arena& arena) noexcept {
-  if (arena.header().engine_pid != 0) return arena.header().engine_bell.ring();
+  if (arena.header().engine_pid.load(std::memory_order_relaxed) != 0) return arena.header().engine_bell.ring();
   for (std::uint32_t e = 0; e < arena.sizes().endpoints; ++e)
     for (std::uint32_t port = 0; port < kPorts; ++port)
       if (arena.endpoint(e).generation[port].load(std::memory_order_acquire) % 2 == 1) arena.box(e, port).bell.ring();
@@ -273,6 +281,18 @@ void Engine::let_go() {
   if (any_pending()) step();
 }
 
+bool Engine::has_on_the_way(std::uint32_t from) {
+  if (!hold()) return false;
+  const std::uint32_t count = arena_.sizes().slots;
+  const Endpoint& endpoint = arena_.endpoint(from);
+  const std::uint32_t entry =
+      arena_.sending_queue(from)[endpoint.taken & (count - 1)].load(std::memory_order_acquire);  // pairs with submit
+  bool found = entry == queue_entry(endpoint.taken, count, entry & kSlotMask);
+  for (std::uint32_t s = from * count; !found && s < (from + 1) * count; ++s) found = arena_.fate(s).pieces != 0;
+  let_go();
+  return found;
+}
+
 void Engine::pass() {
   if (hold()) let_go();
 }
@@ -281,7 +301,8 @@ std::string Engine::statistics() {
   if (!hold()) return "";
   const ArenaHeader& h = arena_.header();
   std::string text = "ulfm: stats " + std::string(h.title, strnlen(h.title, sizeof h.title)) + ": frames refused " +
-                     std::to_string(h.refused.load()) + " lost " + std::to_string(h.lost.load()) + "\n" +
+                     std::to_string(h.refused.load()) + " lost " + std::to_string(h.lost.load()) +
+                     (recovers_ ? " recoveries " + std::to_string(h.recoveries.load()) : "") + "\n" +
                      model_->statistics();
   let_go();
   return text;
@@ -290,16 +311,19 @@ std::string Engine::statistics() {
 std::string Engine::why_broken() {
   ArenaHeader& h = arena_.header();
   const std::uint32_t holder = h.holder.load(std::memory_order_acquire);
-  if (holder > kObservers) {
+  const bool kept = is_kept();
+  const bool died = holder != 0 && holder != self_ + 1 && !is_alive(holder - 1) &&
+                    h.holder.load(std::memory_order_acquire) == holder;
+  if (died && holder > kObservers)
     replace_observer(holder);
-  } else if (holder != 0 && holder != self_ + 1 && !is_alive(holder - 1) &&
-             h.holder.load(std::memory_order_acquire) == holder)
+  else if (died && !(kept && holder == kEngineProcess + 1) && !take_over(holder))
     h.broken.store(holder, std::memory_order_relaxed);
-  if (process_ && self_ != kEngineProcess && !is_alive(kEngineProcess))
+  if (process_ && self_ != kEngineProcess && !kept && !is_alive(kEngineProcess))
     h.broken.store(kEngineProcess + 1, std::memory_order_relaxed);
   const std::uint32_t broken = h.broken.load(std::memory_order_relaxed);
   if (broken == 0) return "";
-  const std::int32_t pid = broken - 1 < arena_.sizes().endpoints ? arena_.endpoint(broken - 1).pid : h.engine_pid;
+  const std::int32_t pid = broken - 1 < arena_.sizes().endpoints ? arena_.endpoint(broken - 1).pid
+                                                                      : h.engine_pid.load(std::memory_order_relaxed);
   return "process " + std::to_string(pid) + " died while it moved the " +
          std::string(h.title, strnlen(h.title, sizeof h.title)) + "; what was on its way is lost";
 }
@@ -336,7 +360,7 @@ void Engine::note_due() noexcept {
 
 // A frame has begun its way over a paced model. Its receiver may be asleep and not know that it must look again; from
 // here to note_due() it finds something to do.
-void Engine::tell(const Slot& slot) noexcept {
+void Engine::announce(const Slot& slot) noexcept {
   arena_.header().due.store(1, std::memory_order_release);  // pairs with quiet_for()
   if (arena_.endpoint(slot.to).generation[slot.port].load(std::memory_order_acquire) % 2 == 1)
     arena_.box(slot.to, slot.port).bell.ring();
@@ -350,7 +374,9 @@ void Engine::take_sending_queues() noexcept {
     std::uint64_t bits = h.pending[w].exchange(0, std::memory_order_seq_cst);
     for (; bits != 0; bits &= bits - 1) {
       const std::uint32_t endpoint = w * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
-      if (endpoint < arena_.sizes().endpoints) take_sending_queue(endpoint);
+      if (endpoint >= arena_.sizes().endpoints) continue;
+      if (pools_) model_->woken(endpoint);
+      take_sending_queue(endpoint);
     }
   }
 }
@@ -363,9 +389,11 @@ void Engine::take_sending_queue(std::uint32_t i) noexcept {
     const std::uint32_t entry = queue[endpoint.taken & (count - 1)].load(std::memory_order_acquire);  // pairs with submit
     const std::uint32_t slot = entry & kSlotMask;
     if (entry != queue_entry(endpoint.taken, count, slot)) return;
+    if (recovers_) note_taking(i, slot);
     ++endpoint.taken;
     // A process can send its own slots only.
     if (slot / count == i) send(slot);
+    if (recovers_) note_nothing();
   }
 }
 
@@ -385,19 +413,20 @@ void Engine::send(std::uint32_t index) noexcept {
   fate.lost = 0;
   fate.pieces = static_cast<std::uint16_t>(bytes == 0 ? 1 : (bytes + sizes.frame_bytes - 1) / sizes.frame_bytes);
   if (paced_) catch_up();  // it begins now, and not when the model was last looked at
+  Parties parties{index / sizes.slots, to, slot.port, slot.goes_on != 0};
   std::uint32_t left = bytes;
   for (std::uint32_t piece = 0; piece < fate.pieces; ++piece) {
     const std::uint32_t length = std::min(left, sizes.frame_bytes);
-    const FrameId frame = index * sizes.pieces() + piece;
-    const bool begins = piece == 0 && slot.goes_on == 0;
-    if (!(begins ? model_->inject(frame, here, there, length) : model_->inject_rest(frame, here, there, length)))
-      end({frame, here});
+    if (!model_->inject_between(parties, index * sizes.pieces() + piece, here, there, length))
+      end({index * sizes.pieces() + piece, here});
+    parties.goes_on = true;
     left -= length;
   }
-  if (paced_) tell(slot);
+  if (paced_) announce(slot);
 }
 
 void Engine::end(const Ending& ending) noexcept {
+  if (recovers_) return end_whole(ending);
   const std::uint32_t index = ending.frame / arena_.sizes().pieces();
   if (index >= arena_.sizes().all_slots()) return;
   Fate& fate = arena_.fate(index);
@@ -409,18 +438,23 @@ void Engine::end(const Ending& ending) noexcept {
 void Engine::finish(std::uint32_t index, bool delivered) noexcept {
   ArenaHeader& h = arena_.header();
   const Slot& slot = arena_.slot(index);
-  if (!delivered) {
-    h.lost.fetch_add(1, std::memory_order_relaxed);
+  if (!delivered || !is_open(slot)) {
+    (delivered ? h.refused : h.lost).fetch_add(1, std::memory_order_relaxed);
+    if (recovers_) note_nothing();
     return give_back(index);
   }
-  if (slot.to >= arena_.sizes().endpoints || slot.port >= kPorts ||
-      arena_.endpoint(slot.to).generation[slot.port].load(std::memory_order_acquire) != slot.port_generation ||
-      slot.port_generation % 2 == 0) {
-    h.refused.fetch_add(1, std::memory_order_relaxed);
-    return give_back(index);
-  }
-  PortBox& box = arena_.box(slot.to, slot.port);
+  put_into_box(index, slot.to, slot.port);
+}
+
+bool Engine::is_open(const Slot& slot) const noexcept {
+  return slot.to < arena_.sizes().endpoints && slot.port < kPorts && slot.port_generation % 2 == 1 &&
+         arena_.endpoint(slot.to).generation[slot.port].load(std::memory_order_acquire) == slot.port_generation;
+}
+
+void Engine::put_into_box(std::uint32_t index, std::uint32_t to, std::uint32_t port) noexcept {
+  PortBox& box = arena_.box(to, port);
   const std::uint32_t count = arena_.sizes().box_entries;
+  if (recovers_) note_delivering(index, to, port);
   box.entries[box.delivered & (count - 1)].store(queue_entry(box.delivered, count, index),
                                                  std::memory_order_release);  // pairs with the port's inlet
   ++box.delivered;

@@ -43,6 +43,11 @@ class Engine {
   void remove_sender(std::uint32_t sender);
   /// A free slot of this process, to be filled and submitted; -1 when there is none for that sender now.
   std::int64_t take_slot(std::uint32_t sender);
+  /// Arrivals take room in a pool until they have been read: see read_out().
+  bool has_pools() const noexcept { return pools_; }
+  /// A slot that had arrived at a port of ours has been read; it is still ours. True: call room_made() once it is free.
+  bool read_out(std::uint32_t slot, std::uint32_t port) noexcept;
+  void room_made() noexcept { tell(); }
   /// A slot has been filled: it goes into the sending queue, and on its way if nobody else sees to it.
   void submit(std::uint32_t slot);
   /// A turn of somebody who waits and has found nothing.
@@ -56,8 +61,14 @@ class Engine {
   /// Moves what there is to move, if the engine is free. False when another has it.
   bool step() noexcept;
 
+  /// For an engine process that is started in place of a dead one. False when the interconnect cannot go on.
+  bool resume();
+
   /// Counters of the interconnect as lines of text, each beginning with "ulfm: stats".
   std::string statistics();
+
+  /// Something that this endpoint has sent is still in the interconnect. Waits for the engine.
+  bool has_on_the_way(std::uint32_t endpoint);
 
   /// Waits until whoever has the engine has let go: what was changed before is seen by the next.
   void pass();
@@ -77,17 +88,27 @@ class Engine {
   bool is_due() const noexcept;
   void catch_up() noexcept;
   void note_due() noexcept;
-  void tell(const Slot& slot) noexcept;
+  void announce(const Slot& slot) noexcept;
   void replace_observer(std::uint32_t holder) noexcept;
   bool hold();
   void give_up_turn() noexcept;
   void let_go();
+  void tell() noexcept;
+  bool is_kept() const;
+  bool take_over(std::uint32_t holder);
   bool work() noexcept;
   void take_sending_queues() noexcept;
   void take_sending_queue(std::uint32_t endpoint) noexcept;
   void send(std::uint32_t slot) noexcept;
   void end(const Ending& ending) noexcept;
+  void end_whole(const Ending& ending) noexcept;
   void finish(std::uint32_t index, bool delivered) noexcept;
+  bool is_open(const Slot& slot) const noexcept;
+  void put_into_box(std::uint32_t index, std::uint32_t to, std::uint32_t port) noexcept;
+  void note_taking(std::uint32_t endpoint, std::uint32_t slot) noexcept;
+  void note_delivering(std::uint32_t slot, std::uint32_t to, std::uint32_t port) noexcept;
+  void note_nothing() noexcept;
+  bool recover() noexcept;
   void give_back(std::uint32_t slot) noexcept;
 
   Arena arena_;
@@ -101,8 +122,10 @@ class Engine {
   std::atomic<std::uint32_t> patience_{0};
   WaitPolicy wait_;
   bool own_core_ = false;
-  bool process_ = false;  // a process of its own does the work
-  bool paced_ = false;    // the model keeps to real time
+  bool process_ = false;   // a process of its own does the work
+  bool paced_ = false;     // the model keeps to real time
+  bool pools_ = false;     // of the model
+  bool recovers_ = false;  // the model can
 };
 
 /// Rings every open port: somebody who waits there looks what there is to do.

@@ -14,13 +14,15 @@ constexpr std::uint32_t kSlotBytes = 8192;    // and 4 frames of the network at 
 constexpr std::uint32_t kLeastSlotBytes = 1024;
 constexpr std::uint32_t kSpareProcesses = 64;  // for MPI_Comm_spawn
 
-ArenaSizes sizes_for(const FabricPlan& plan, const Topology& topology, std::uint32_t frame_bytes) {
+ArenaSizes sizes_for(const FabricPlan& plan, const ModelKind& kind, const Topology& topology,
+                     std::uint32_t frame_bytes) {
   ArenaSizes sizes;
   sizes.processes = plan.processes;
   sizes.nodes = topology.nodes();
   sizes.endpoints = std::min(plan.processes + kSpareProcesses, kMaxEndpoints);
   sizes.slots = kSlotsPerProcess;
-  sizes.slot_bytes = std::max(frame_bytes, std::clamp(4 * frame_bytes, kLeastSlotBytes, kSlotBytes));
+  sizes.slot_bytes =
+      kind.divides ? frame_bytes : std::max(frame_bytes, std::clamp(4 * frame_bytes, kLeastSlotBytes, kSlotBytes));
   sizes.frame_bytes = frame_bytes;
   // Each process may be connected with each, and with some of them twice for a moment.
   sizes.records = std::min<std::uint32_t>(sizes.endpoints * sizes.endpoints + 1024, 1u << 20);
@@ -51,8 +53,8 @@ Result<FabricHost> FabricHost::create(const FabricPlan& plan) {
   if (!frame_bytes) return fail(frame_bytes.error());
   auto faults = parse_fault_plan(plan.faults);
   if (!faults) return fail(faults.error());
-  ArenaSizes sizes = sizes_for(plan, *topology, *frame_bytes);
-  const ModelPlan asked{*topology, options, sizes.all_slots() * sizes.pieces(), faults->events};
+  ArenaSizes sizes = sizes_for(plan, *kind, *topology, *frame_bytes);
+  const ModelPlan asked{*topology, options, sizes.all_slots() * sizes.pieces(), faults->events, sizes.endpoints};
   auto model_bytes = kind->arena_bytes(asked);
   if (!model_bytes) return fail(model_bytes.error());
   sizes.model_bytes = *model_bytes;
@@ -61,7 +63,7 @@ Result<FabricHost> FabricHost::create(const FabricPlan& plan) {
   for (std::uint32_t p = 0; p < plan.processes; ++p)
     arena->header().node_of[p] = node_of_process(*topology, p, plan.processes);
   if (auto ok = kind->create(arena->model(), asked); !ok) return fail(ok.error());
-  return FabricHost(std::move(*arena));
+  return FabricHost(std::move(*arena), kind);
 }
 
 Result<void> FabricHost::publish() {

@@ -25,10 +25,12 @@ class FabricHost {
   Result<void> publish();
 
   Arena& arena() noexcept { return arena_; }
+  const ModelKind& kind() const noexcept { return *kind_; }
 
  private:
-  explicit FabricHost(Arena arena) : arena_(std::move(arena)) {}
+  FabricHost(Arena arena, const ModelKind* kind) : arena_(std::move(arena)), kind_(kind) {}
   Arena arena_;
+  const ModelKind* kind_;
 };
 
 /// The model that a transport setting names; nullptr for transports that are no emulation.

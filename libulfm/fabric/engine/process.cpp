@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/wait.hpp"
 #include "fabric/engine/engine.hpp"
@@ -46,12 +47,62 @@ void detach_streams() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(null, fd);
 }
 
+[[noreturn]] void become_program(const char* name, const std::string& path, FabricHost& host, const Watched& job) {
+  const std::string arena = encode(host.arena().address()), pid = std::to_string(job.pid),
+                    began = std::to_string(job.started);
+  execl(path.c_str(), name, arena.c_str(), pid.c_str(), began.c_str(), nullptr);
+  std::_Exit(127);
+}
+
+// ---- the keeper -----------------------------------------------------------------------------------------------------
+
+using Clock = std::chrono::steady_clock;
+constexpr auto kAtOnce = std::chrono::milliseconds(50);
+constexpr int kMostAtOnce = 20;  // processes that die at once, one after the other, before the keeper gives up
+
+[[noreturn]] void move_anew(const KeeperTask& task) {
+  auto engine = Engine::over(Arena::attach(task.arena));
+  if (!engine) std::_Exit(1);
+  ArenaHeader& header = (*engine)->arena().header();
+  header.engine_started.store(start_time(getpid()), std::memory_order_relaxed);
+  header.engine_pid.store(getpid(), std::memory_order_relaxed);
+  prctl(PR_SET_NAME, task.name.c_str());
+  if (!(*engine)->resume()) std::_Exit(1);
+  serve(**engine, {task.job, task.job_started});
+}
+
+// Whoever waits for the interconnect is told so.
+void give_up(const KeeperTask& task) {
+  if (auto arena = Arena::attach(task.arena))
+    arena->header().broken.store(kEngineProcess + 1, std::memory_order_relaxed);
+}
+
 }  // namespace
 
-Result<void> start_engine_process(FabricHost& host) {
+int keep_engine(const KeeperTask& task) {
+  detach_streams();
+  prctl(PR_SET_NAME, "hostd-keeper");
+  for (int at_once = 0; at_once < kMostAtOnce;) {
+    const auto begun = Clock::now();
+    const pid_t child = fork();
+    if (child == 0) move_anew(task);
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child) break;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return 0;
+    if (!is_alive(task.job, task.job_started)) return 0;
+    at_once = Clock::now() - begun < kAtOnce ? at_once + 1 : 0;
+  }
+  give_up(task);
+  return 1;
+}
+
+Result<void> start_engine_process(FabricHost& host, const std::string& folder) {
   const Watched job{getpid(), start_time(getpid())};
   auto engine = Engine::over(Arena::attach(host.arena().address()));
   if (!engine) return fail(engine.error());
+  const char* program = host.kind().program;
+  const std::string path = program != nullptr ? folder + "/" + program : "";
+  if (program != nullptr && access(path.c_str(), X_OK) != 0) return fail_errno("starting " + path);
   int told[2];
   if (pipe2(told, O_CLOEXEC) != 0) return fail_errno("a pipe to the engine process");
   const pid_t between = fork();
@@ -65,6 +116,7 @@ Result<void> start_engine_process(FabricHost& host) {
     setsid();
     close(told[0]);
     close(told[1]);
+    if (program != nullptr) become_program(program, path, host, job);
     detach_streams();
     prctl(PR_SET_NAME, "ulfm-engine");
     serve(**engine, job);
@@ -76,8 +128,18 @@ Result<void> start_engine_process(FabricHost& host) {
   waitpid(between, nullptr, 0);
   if (got != sizeof child || child < 0) return fail(Errc::system, "the engine process did not start");
   ArenaHeader& header = host.arena().header();
-  header.engine_started = start_time(child);
-  header.engine_pid = child;
+  if (program != nullptr) {
+    header.keeper_started = start_time(child);
+    header.keeper_pid = child;
+    // Until the program has said which process it is. The one that does may have been quicker.
+    std::int32_t nobody = 0;
+    header.engine_pid.compare_exchange_strong(nobody, child, std::memory_order_relaxed);
+    std::uint64_t never = 0;
+    header.engine_started.compare_exchange_strong(never, header.keeper_started, std::memory_order_relaxed);
+  } else {
+    header.engine_started.store(start_time(child), std::memory_order_relaxed);
+    header.engine_pid.store(child, std::memory_order_relaxed);
+  }
   return {};
 }
 

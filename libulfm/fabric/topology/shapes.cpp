@@ -8,8 +8,10 @@
 namespace ulfm::fabric {
 namespace {
 
+constexpr std::uint32_t kMaxProcessesPerBoard = 1024;
+
 constexpr const char* kForms =
-    "single:N, th8, chain:S, tree:D, mesh:RxC, torus:RxC, cube:N, or the path of a TOML file (with a '/' or ending "
+    "single:N, th8, chain:S, tree:D, mesh:RxC, torus:RxC, cube:N, boards:BxP, or the path of a TOML file (with a '/' or ending "
     "in .toml)";
 
 /// "4x5" as {4, 5}; empty when it is no such text.
@@ -111,8 +113,21 @@ Result<Topology> cube(std::string_view description, std::uint32_t dimension) {
   return t;
 }
 
+// A PC whose slots hold a board each; the host is in the place of a switch. P is the most processes a board has room for.
+Result<Topology> boards(std::string_view description, const std::vector<std::uint32_t>& sizes) {
+  if (sizes.size() != 2) return refuse(description, "needs boards and processes a board, as in boards:8x16");
+  if (sizes[0] < 1 || sizes[0] > kMaxBoards || sizes[1] < 1 || sizes[1] > kMaxProcessesPerBoard)
+    return refuse(description, "a host has 1 to " + std::to_string(kMaxBoards) + " boards, with 1 to " +
+                                   std::to_string(kMaxProcessesPerBoard) + " processes each");
+  Topology t = bare_topology(std::string(description), Shape::boards, sizes[0], 1);
+  t.processes_per_node = sizes[1];
+  t.switch_names = {"host"};
+  for (std::uint32_t b = 0; b < sizes[0]; ++b) attach_node(t, {0, b});
+  return t;
+}
+
 tl::unexpected<Error> refuse_form(std::string_view description, std::string_view form) {
-  static const std::array<std::string, 7> names{"single", "th8", "chain", "tree", "mesh", "torus", "cube"};
+  static const std::array<std::string, 8> names{"single", "th8", "chain", "tree", "mesh", "torus", "cube", "boards"};
   const std::string near = form.empty() ? "" : nearest(form, names);
   return refuse(description, "no shape is called that" +
                                  (near.empty() ? "" : "; did you mean " + near + "?") +
@@ -150,8 +165,9 @@ Result<Topology> make_shape(std::string_view description) {
   const std::size_t colon = description.find(':');
   const std::string_view form = description.substr(0, colon);
   const bool plain = form == "single" || form == "chain" || form == "tree" || form == "cube";
-  if (!plain && form != "mesh" && form != "torus") return refuse_form(description, form);
+  if (!plain && form != "mesh" && form != "torus" && form != "boards") return refuse_form(description, form);
   const auto sizes = sizes_of(colon == std::string_view::npos ? "" : description.substr(colon + 1));
+  if (form == "boards") return boards(description, sizes);
   if (sizes.empty() || (plain && sizes.size() > 1))
     return refuse(description, plain ? "needs one size, as in " + std::string(form) + ":4"
                                      : "needs rows and columns, as in " + std::string(form) + ":4x4");

@@ -80,7 +80,8 @@ std::uint32_t node_of_process(const Topology& topology, std::uint32_t process,
                               std::uint32_t processes) noexcept {
   const std::uint32_t nodes = topology.nodes();
   if (!topology.placement.empty()) return topology.placement[process % topology.placement.size()];
-  if (topology.processes_per_node != 0) return process / topology.processes_per_node % nodes;
+  if (topology.processes_per_node != 0 && topology.shape != Shape::boards)
+    return process / topology.processes_per_node % nodes;
   const std::uint32_t each = processes / nodes, larger = processes % nodes;
   const std::uint64_t in_larger = std::uint64_t{larger} * (each + 1);
   if (process < in_larger) return process / (each + 1);
@@ -102,9 +103,13 @@ Result<void> check_processes(const Topology& topology, std::uint32_t processes) 
   if (!topology.placement.empty())
     return fail(Errc::invalid, needed + "its placement has " + std::to_string(room) +
                                    "; give each process a node, or start fewer");
-  return fail(Errc::invalid, needed + std::to_string(topology.nodes()) + " nodes with processes_per_node = " +
+  const bool boards = topology.shape == Shape::boards;
+  return fail(Errc::invalid, needed + std::to_string(topology.nodes()) +
+                                 (boards ? " boards of " : " nodes with processes_per_node = ") +
                                  std::to_string(topology.processes_per_node) + " have room for " +
-                                 std::to_string(room) + "; raise it, or start fewer");
+                                 std::to_string(room) +
+                                 (boards ? "; take more boards, as in boards:8x16, or start fewer"
+                                         : "; raise it, or start fewer"));
 }
 
 Result<Topology> read_topology(std::string_view description) {

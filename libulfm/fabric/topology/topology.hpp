@@ -20,6 +20,7 @@ namespace ulfm::fabric {
 inline constexpr std::uint32_t kMaxSwitches = 4096;
 inline constexpr std::uint32_t kXSwitchPorts = 5;   ///< Li, THNPC-II, section 2.1
 inline constexpr std::uint32_t kThSwitchPorts = 8;  ///< Zhou et al. 1999, section 3; no switch has more
+inline constexpr std::uint32_t kMaxBoards = 26;     ///< slots of a PC host, named A to Z
 
 /// Processes that a node of a cube carries at most (Pierce, The NX/2 Operating System).
 inline constexpr std::uint32_t kCubeProcesses = 20;
@@ -53,14 +54,14 @@ struct FixedRoute {
 };
 
 /// Regular shapes, which have routes and pictures of their own.
-enum class Shape : std::uint8_t { other, single, chain, tree, mesh, torus, cube };
+enum class Shape : std::uint8_t { other, single, chain, tree, mesh, torus, cube, boards };
 
 /// Ports of a switch in a mesh or torus.
 enum GridPort : std::uint8_t { kNorth, kEast, kSouth, kWest, kGridNode };
 
 struct Topology {
   std::string name;                     ///< as given: "mesh:4x4"; a file's own name or its path
-  std::uint32_t ports = kXSwitchPorts;  ///< per switch, 2 to 8: 5 is an X-Switch, 8 a TH-Switch
+  std::uint32_t ports = kXSwitchPorts;  ///< per switch, 2 to 8: 5 is an X-Switch, 8 a TH-Switch; slots of a host: up to kMaxBoards
   std::uint32_t switches = 0;
   std::vector<LinkEnd> ends;             ///< switches * ports, by switch and port
   std::vector<SwitchPort> attachment;    ///< by node: where it hangs
@@ -85,7 +86,8 @@ Result<SwitchPort> find_port(const Topology& topology, std::string_view text);
 /// 'A' for port 0.
 constexpr char port_letter(std::uint32_t port) noexcept { return static_cast<char>('A' + port); }
 
-/// Node of process `process` of `processes`: the file's placement, or processes_per_node to a node, or else
+/// Node of process `process` of `processes`: the file's placement, or processes_per_node to a node, or else (and on
+/// boards, where that is only a limit)
 /// blocks that differ by one process at most, the larger ones first. Processes for which check_processes()
 /// has no room begin again at the front. The topology must have a node.
 std::uint32_t node_of_process(const Topology& topology, std::uint32_t process,
@@ -139,7 +141,7 @@ struct Extent {
 };
 Extent measure(const Topology& topology, const DeadPorts& dead = {});
 
-/// "single:5", "chain:4", "tree:3", "mesh:4x4", "torus:4x4", "cube:3", "th8", or the path of a TOML file (it has a '/'
+/// "single:5", "chain:4", "tree:3", "mesh:4x4", "torus:4x4", "cube:3", "th8", "boards:8x16", or the path of a TOML file (it has a '/'
 /// or ends in
 /// ".toml"); see ulfm-topology(5). Errors of a file name line and column.
 Result<Topology> read_topology(std::string_view description);

@@ -76,6 +76,9 @@ struct Plan {
 
 Result<Plan> work_out(const ModelPlan& asked) {
   Plan plan;
+  if (asked.topology.shape == Shape::boards)
+    return fail(Errc::invalid, "topology " + asked.topology.name +
+                                   ": the boards of one host have no switches between them; take --transport pcie");
   auto parameters = parameters_from(asked.options);
   if (!parameters) return fail(parameters.error());
   plan.parameters = *parameters;

@@ -122,8 +122,10 @@ void EmulatedInlet::cut_off(std::uint32_t origin) {
 void EmulatedInlet::release(const Frame& frame) { give_back(static_cast<std::uint32_t>(frame.position)); }
 
 void EmulatedInlet::give_back(std::uint32_t slot) {
-  if (slot < arena_.sizes().all_slots())
-    arena_.slot(slot).state.store(SlotState::free, std::memory_order_release);  // pairs with Engine::take_slot
+  if (slot >= arena_.sizes().all_slots()) return;
+  const bool awaited = engine_.has_pools() && engine_.read_out(slot, number_);
+  arena_.slot(slot).state.store(SlotState::free, std::memory_order_release);  // pairs with Engine::take_slot
+  if (awaited) engine_.room_made();
 }
 
 // ---- origins --------------------------------------------------------------------------------------------------------
@@ -163,7 +165,8 @@ std::int64_t EmulatedInlet::find_dead() {
     const Origin& origin = origins_[check_next_];
     if (!origin.connected) continue;
     const std::uint32_t from = arena_.record(origin.record).from;
-    if (!engine_.is_alive(from) && !anything()) return check_next_;
+    // What it sent before it ended arrives first, which may take its time.
+    if (!engine_.is_alive(from) && !engine_.has_on_the_way(from) && !anything()) return check_next_;
   }
   return -1;
 }

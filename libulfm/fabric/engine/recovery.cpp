@@ -1,0 +1,125 @@
+// Going on where a process died that held the engine, with a model that can.
+//
+// The model puts back its own unfinished step. Beside it there are two things the engine does in several stores: it
+// takes a slot from a sending queue, and it puts one into a box. Which one it is at stands in the arena (InHand), and
+// both can be finished by somebody else. Where one store more would be needed to be exact, a slot of a lost frame may
+// stay in use: better than one that is used twice.
+#include "fabric/engine/engine.hpp"
+
+#include "job/liveness.hpp"
+
+namespace ulfm::fabric {
+
+void Engine::note_taking(std::uint32_t endpoint, std::uint32_t slot) noexcept {
+  InHand& in_hand = arena_.header().in_hand;
+  in_hand.slot = slot;
+  in_hand.endpoint = endpoint;
+  in_hand.taken = arena_.endpoint(endpoint).taken;
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // complete before it counts
+  in_hand.what.store(InHand::taking, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+void Engine::note_delivering(std::uint32_t slot, std::uint32_t to, std::uint32_t port) noexcept {
+  InHand& in_hand = arena_.header().in_hand;
+  note_nothing();
+  in_hand.slot = slot;
+  in_hand.to = to;
+  in_hand.port = port;
+  in_hand.delivered = arena_.box(to, port).delivered;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  in_hand.what.store(InHand::delivering, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+void Engine::note_nothing() noexcept {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  arena_.header().in_hand.what.store(InHand::nothing, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+/// A frame that goes in whole has ended. The model hands it out again until it is settled.
+void Engine::end_whole(const Ending& ending) noexcept {
+  ArenaHeader& h = arena_.header();
+  const std::uint32_t index = ending.frame;
+  if (index >= arena_.sizes().all_slots()) return model_->settle(index);
+  arena_.fate(index).pieces = 0;
+  const Slot& slot = arena_.slot(index);
+  if (ending.delivered && is_open(slot)) {
+    put_into_box(index, slot.to, slot.port);
+    model_->settle(index);
+    return note_nothing();
+  }
+  note_nothing();
+  const std::uint32_t to = slot.to, port = slot.port, bytes = slot.header + slot.length;
+  (ending.delivered ? h.refused : h.lost).fetch_add(1, std::memory_order_relaxed);
+  model_->settle(index);
+  give_back(index);
+  if (ending.delivered && pools_ && to < arena_.sizes().endpoints && model_->release(to, port, bytes))
+    h.pending[to / 64].fetch_or(std::uint64_t{1} << to % 64, std::memory_order_seq_cst);
+}
+
+bool Engine::read_out(std::uint32_t index, std::uint32_t port) noexcept {
+  const Endpoint& from = arena_.endpoint(index / arena_.sizes().slots);
+  if (from.node == arena_.endpoint(self_).node) return false;  // it has not come through the interconnect
+  const Slot& slot = arena_.slot(index);
+  return model_->release(self_, port, slot.header + slot.length);
+}
+
+// ---- after a death --------------------------------------------------------------------------------------------------
+
+/// Somebody starts the engine process anew when it dies.
+bool Engine::is_kept() const {
+  const ArenaHeader& h = arena_.header();
+  return h.keeper_pid != 0 && h.broken.load(std::memory_order_relaxed) == 0 &&
+         ulfm::is_alive(h.keeper_pid, h.keeper_started);
+}
+
+/// In place of a dead process that held the engine. False when the model cannot go on.
+bool Engine::take_over(std::uint32_t holder) {
+  if (!recovers_ || process_) return false;
+  if (!arena_.header().holder.compare_exchange_strong(holder, self_ + 1, std::memory_order_acq_rel)) return true;
+  if (!recover()) return false;
+  let_go();
+  return true;
+}
+
+bool Engine::resume() {
+  ArenaHeader& h = arena_.header();
+  h.engine_bell.cancel();
+  if (h.holder.load(std::memory_order_acquire) != self_ + 1) return true;  // it was not at work
+  if (!recovers_ || !recover()) {
+    h.broken.store(self_ + 1, std::memory_order_relaxed);
+    return false;
+  }
+  let_go();
+  return true;
+}
+
+bool Engine::recover() noexcept {
+  ArenaHeader& h = arena_.header();
+  if (!model_->recover()) return false;
+  const InHand& in_hand = h.in_hand;
+  const std::uint32_t what = in_hand.what.load(std::memory_order_relaxed), index = in_hand.slot;
+  if (what != InHand::nothing && index >= arena_.sizes().all_slots()) return false;
+  if (what == InHand::taking) {
+    if (in_hand.endpoint >= arena_.sizes().endpoints) return false;
+    arena_.endpoint(in_hand.endpoint).taken = in_hand.taken + 1;
+    if (index / arena_.sizes().slots == in_hand.endpoint && !model_->holds(index)) send(index);
+  } else if (what == InHand::delivering) {
+    const std::uint32_t to = in_hand.to, port = in_hand.port;
+    if (to >= arena_.sizes().endpoints || port >= kPorts) return false;
+    PortBox& box = arena_.box(to, port);
+    if (box.delivered == in_hand.delivered) put_into_box(index, to, port);
+    box.bell.ring();
+    model_->settle(index);
+  }
+  note_nothing();
+  // Whoever had told the dead process of work is not told back: all are looked at.
+  for (std::uint32_t e = 0; e < arena_.sizes().endpoints; ++e)
+    h.pending[e / 64].fetch_or(std::uint64_t{1} << e % 64, std::memory_order_seq_cst);
+  h.recoveries.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+}  // namespace ulfm::fabric

@@ -1,0 +1,192 @@
+// Memory of the production model: plain records found by index, in a segment that processes share.
+//
+//   journal | clock, memory, totals | boards | processes | pools | messages
+//
+// Each array has one element more than there are things, and an index out of bounds finds that one: what others may
+// have written over an index leads nowhere.
+//
+// What a record holds is changed only through edit(), which puts its lines into the journal first. A step of the model
+// ends by emptying the journal; a process that dies in the middle of a step leaves it filled, and whoever comes next
+// puts the lines back. Then the step has not been.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+
+#include "fabric/pcie/parameters.hpp"
+
+namespace ulfm::fabric::pcie {
+
+inline constexpr std::uint32_t kNone = 0xffffffff;
+inline constexpr std::size_t kLine = 64;
+
+/// Lines as they were before the step.
+struct Journal {
+  static constexpr std::uint32_t kLines = 60;
+  std::atomic<std::uint32_t> count;  ///< the successor of a dead process reads it: pairs with that process's end
+  std::uint32_t where[kLines];       ///< line of the arena
+  alignas(kLine) std::byte before[kLines][kLine];
+};
+
+/// First in, first out: numbers of records that hold the number behind them.
+struct Queue {
+  std::uint32_t first, last;
+};
+
+enum class Part : std::uint32_t { between, up, down, grant };
+
+/// Where the turn stands.
+struct alignas(kLine) Clock {
+  std::uint64_t now;
+  std::uint64_t steps;
+  Part part;
+  std::uint32_t left;      ///< boards that this part of the turn has yet to look at, a bit each
+  std::uint32_t up, down;  ///< boards with something to send, or to be sent
+  std::uint32_t dead;      ///< boards
+  std::uint32_t host_dead;
+  std::uint32_t posted;   ///< messages so far
+  std::uint32_t present;  ///< messages that have not ended
+};
+
+struct alignas(kLine) Memory {
+  Queue granting;  ///< pools
+  Queue ended;     ///< messages
+  std::uint64_t stored, most_stored;
+  std::uint64_t reserved, most_reserved;
+};
+
+struct alignas(kLine) Totals {
+  std::uint64_t entered, left, lost, bytes_in, bytes_out, bytes_lost;
+};
+
+struct alignas(kLine) Board {
+  Queue control;  ///< messages
+  Queue sending;  ///< processes
+  Queue down;     ///< pools
+  alignas(kLine) BoardCounters counters;
+};
+
+struct alignas(kLine) Process {
+  Queue permitted;  ///< messages
+  std::uint32_t next;
+  std::uint32_t spare;
+  std::uint64_t blocked;  ///< ports whose pool is
+};
+
+struct alignas(kLine) Pool {
+  Queue waiting, ready;      ///< messages
+  std::uint32_t next_grant;  ///< pool
+  std::uint32_t next_down;   ///< pool
+  std::uint64_t promised;    ///< bytes, of all messages that were ever permitted and not lost
+  std::uint32_t blocked;
+  std::uint32_t board;
+  alignas(kLine) PoolCounters counters;
+  // The reader's own line, never in the journal.
+  alignas(kLine) std::atomic<std::uint64_t> read;  ///< bytes so far; pairs with has_room()
+  std::atomic<std::uint32_t> awaited;              ///< the host wants to hear of the next reading
+};
+
+enum class Phase : std::uint8_t { unused, posted, announced, permitted, ended };
+
+struct alignas(kLine) Message {
+  std::uint32_t next;       ///< in the board's, pool's or process's queue, or among the ended
+  std::uint32_t next_down;  ///< in a pool's `ready`
+  std::uint32_t sequence, bytes;
+  std::uint16_t from_board, to_board, from_process, to_process;
+  std::uint16_t to_port, fragments, gathered, forwarded;
+  Phase phase;
+  std::uint8_t is_ready, delivered, spare;
+  std::uint32_t pool;
+  std::uint64_t announced, ended_at;
+};
+static_assert(sizeof(Message) == kLine);
+
+class Arena {
+ public:
+  Arena(std::byte* memory, const Parameters& p) : memory_(memory), p_(p) {
+    at_clock_ = sizeof(Journal);
+    at_boards_ = at_clock_ + sizeof(Clock) + sizeof(Memory) + sizeof(Totals);
+    at_processes_ = at_boards_ + (p.boards + std::size_t{1}) * sizeof(Board);
+    at_pools_ = at_processes_ + (p.processes + std::size_t{1}) * sizeof(Process);
+    at_messages_ = at_pools_ + (pools() + std::size_t{1}) * sizeof(Pool);
+    bytes_ = at_messages_ + (p.frames + std::size_t{1}) * sizeof(Message);
+  }
+  std::size_t bytes() const noexcept { return bytes_; }
+  std::uint32_t pools() const noexcept { return p_.processes * kPortsPerProcess; }
+
+  Journal& journal() const noexcept { return *at<Journal>(0); }
+  const Clock& clock() const noexcept { return *at<Clock>(at_clock_); }
+  const Memory& memory() const noexcept { return *at<Memory>(at_clock_ + sizeof(Clock)); }
+  const Totals& totals() const noexcept { return *at<Totals>(at_clock_ + sizeof(Clock) + sizeof(Memory)); }
+  const Board& board(std::uint32_t i) const noexcept { return at<Board>(at_boards_)[i < p_.boards ? i : p_.boards]; }
+  const Process& process(std::uint32_t i) const noexcept {
+    return at<Process>(at_processes_)[i < p_.processes ? i : p_.processes];
+  }
+  const Pool& pool(std::uint32_t i) const noexcept { return at<Pool>(at_pools_)[i < pools() ? i : pools()]; }
+  const Message& message(std::uint32_t i) const noexcept {
+    return at<Message>(at_messages_)[i < p_.frames ? i : p_.frames];
+  }
+  /// The reader's line.
+  Pool& reader(std::uint32_t i) const noexcept { return const_cast<Pool&>(pool(i)); }
+
+  /// The record, to be changed in this step: its lines go into the journal. Of a pool only the lines that are the
+  /// host's.
+  template <typename T>
+  T& edit(const T& record) const noexcept {
+    keep(reinterpret_cast<const std::byte*>(&record), sizeof(T) / kLine);
+    return const_cast<T&>(record);
+  }
+  Pool& edit(const Pool& record) const noexcept {
+    keep(reinterpret_cast<const std::byte*>(&record), 1);
+    return const_cast<Pool&>(record);
+  }
+  PoolCounters& edit_counters(const Pool& record) const noexcept {
+    keep(reinterpret_cast<const std::byte*>(&record.counters), 1);
+    return const_cast<PoolCounters&>(record.counters);
+  }
+  /// The queues of a board, and what it counts.
+  Board& edit_queues(const Board& record) const noexcept {
+    keep(reinterpret_cast<const std::byte*>(&record), 1);
+    return const_cast<Board&>(record);
+  }
+  BoardCounters& edit_counters(const Board& record) const noexcept {
+    keep(reinterpret_cast<const std::byte*>(&record.counters), 1);
+    return const_cast<BoardCounters&>(record.counters);
+  }
+
+  /// The step is over.
+  void commit() const noexcept {
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // changes stay before it
+    journal().count.store(0, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  /// Puts back what an unfinished step has changed; false when the journal makes no sense.
+  bool roll_back() const noexcept;
+
+ private:
+  template <typename T>
+  T* at(std::size_t offset) const noexcept {
+    return reinterpret_cast<T*>(memory_ + offset);
+  }
+  // The lines are in the journal before anything in them changes. Only the end of this process makes somebody else
+  // look, and then all its stores have been made, so that order in the program is enough.
+  void keep(const std::byte* record, std::size_t lines) const noexcept {
+    Journal& j = journal();
+    std::uint32_t count = j.count.load(std::memory_order_relaxed);
+    for (std::size_t i = 0; i < lines && count < Journal::kLines; ++i, ++count) {
+      j.where[count] = static_cast<std::uint32_t>((record - memory_) / static_cast<std::ptrdiff_t>(kLine) +
+                                                  static_cast<std::ptrdiff_t>(i));
+      std::memcpy(j.before[count], record + i * kLine, kLine);
+    }
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    j.count.store(count, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+
+  std::byte* memory_;
+  Parameters p_;
+  std::size_t at_clock_ = 0, at_boards_ = 0, at_processes_ = 0, at_pools_ = 0, at_messages_ = 0, bytes_ = 0;
+};
+
+}  // namespace ulfm::fabric::pcie

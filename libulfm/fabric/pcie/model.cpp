@@ -1,0 +1,216 @@
+#include "fabric/pcie/model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fabric/options.hpp"
+#include "fabric/pcie/relay.hpp"
+#include "fabric/topology/timeline.hpp"
+
+namespace ulfm::fabric::pcie {
+namespace {
+
+constexpr std::uint32_t kDefaultFrame = 16384;
+constexpr std::uint32_t kDefaultFragment = 4096;
+constexpr std::uint64_t kDefaultPool = 512 * 1024;
+constexpr std::uint64_t kDefaultMemory = 16 * 1024 * 1024;
+constexpr std::uint32_t kMostSteps = 256;
+constexpr std::int32_t kHost = -1;
+constexpr std::int32_t kNothing = -2;  // a change without an effect
+constexpr std::uint64_t kMagic = 0x6579'616c'6572'3250;
+
+// In front of the relay's arena: head | scheduled changes.
+struct Head {
+  std::uint64_t magic;
+  Parameters parameters;
+  std::uint32_t steps;
+  std::atomic<std::uint32_t> next_step;  ///< the first that has not happened wholly
+};
+/// A board, or the host, that goes away or comes back.
+struct Step {
+  std::uint64_t at;
+  std::int32_t board;  ///< or kHost, kNothing
+  std::uint32_t up;
+};
+
+constexpr std::size_t up_to_line(std::size_t n) { return (n + kLine - 1) / kLine * kLine; }
+constexpr std::size_t kStepsAt = up_to_line(sizeof(Head));
+constexpr std::size_t relay_at(std::uint32_t steps) { return kStepsAt + up_to_line(steps * sizeof(Step)); }
+
+Result<Options> read_options(ModelOptions options) {
+  auto given = Options::parse(options, {{"frame", 1024, kMostMessage},
+                                        {"fragment", 64, kMostMessage},
+                                        {"pool", 1024, std::int64_t{1} << 30},
+                                        {"memory", 1024, std::int64_t{1} << 34},
+                                        {"mode", 0, 1, "store|cut-through"}});
+  if (!given) return fail(std::move(given.error()).within("pcie"));
+  return given;
+}
+
+Result<std::uint32_t> frame_bytes(ModelOptions options) {
+  auto given = read_options(options);
+  if (!given) return fail(given.error());
+  return static_cast<std::uint32_t>(given->number("frame", kDefaultFrame));
+}
+
+struct Plan {
+  Parameters parameters;
+  std::vector<Change> changes;
+};
+
+Result<Plan> work_out(const ModelPlan& asked) {
+  const Topology& topology = asked.topology;
+  if (topology.shape != Shape::boards)
+    return fail(Errc::invalid, "topology " + topology.name +
+                                   ": pcie has boards in the slots of a host; write boards:BxP, such as boards:8x16");
+  auto given = read_options(asked.options);
+  if (!given) return fail(given.error());
+  Plan plan;
+  Parameters& p = plan.parameters;
+  p.boards = topology.nodes();
+  p.processes = std::max(asked.endpoints, 1u);
+  p.frames = asked.frames;
+  p.message = static_cast<std::uint32_t>(given->number("frame", kDefaultFrame));
+  p.fragment = static_cast<std::uint32_t>(given->number("fragment", std::min(kDefaultFragment, p.message)));
+  p.pool = static_cast<std::uint64_t>(given->number("pool", kDefaultPool));
+  p.memory = static_cast<std::uint64_t>(given->number("memory", kDefaultMemory));
+  p.cut_through = given->number("mode", 0) == 1;
+  if (auto ok = check(p); !ok) return fail(std::move(ok.error()).within("pcie"));
+  auto changes = timeline(topology, asked.events);
+  if (!changes) return fail(changes.error());
+  plan.changes = std::move(*changes);
+  if (plan.changes.size() > kMostSteps)
+    return fail(Errc::too_large,
+                fmt::format("{} scheduled changes; at most {} can be planned", plan.changes.size(), kMostSteps));
+  return plan;
+}
+
+Result<std::size_t> arena_bytes(const ModelPlan& asked) {
+  auto plan = work_out(asked);
+  if (!plan) return fail(plan.error());
+  return relay_at(static_cast<std::uint32_t>(plan->changes.size())) + Relay::bytes(plan->parameters);
+}
+
+Result<void> create(std::byte* memory, const ModelPlan& asked) {
+  auto plan = work_out(asked);
+  if (!plan) return fail(plan.error());
+  auto* head = reinterpret_cast<Head*>(memory);
+  head->magic = kMagic;
+  head->parameters = plan->parameters;
+  head->steps = static_cast<std::uint32_t>(plan->changes.size());
+  auto* step = reinterpret_cast<Step*>(memory + kStepsAt);
+  for (const Change& change : plan->changes) {
+    // The only links there are lead to a board each.
+    const std::int32_t board = change.dead_switch >= 0 ? kHost
+                               : change.links.empty()  ? kNothing
+                                                       : static_cast<std::int32_t>(change.links[0].port);
+    *step++ = {change.at, board, change.up};
+  }
+  Relay(memory + relay_at(head->steps), plan->parameters).build();
+  return {};
+}
+
+class PcieModel final : public Model {
+ public:
+  PcieModel(std::byte* memory, const Parameters& parameters, std::uint32_t steps)
+      : memory_(memory), p_(parameters), steps_(steps), relay_(memory + relay_at(steps), parameters) {}
+
+  bool reaches(std::uint32_t from, std::uint32_t to) const override { return relay_.reaches(from, to); }
+  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes) override {
+    return relay_.post(frame, {from, to, 0, 0, 0, bytes});
+  }
+  bool inject_between(const Parties& parties, FrameId frame, std::uint32_t from, std::uint32_t to,
+                      std::uint32_t bytes) override {
+    return relay_.post(frame, {from, to, parties.from, parties.to, parties.to_port, bytes});
+  }
+  std::size_t run(std::uint64_t budget, std::span<Ending> endings) override { return relay_.run(budget, endings); }
+  bool idle() const override { return relay_.idle(); }
+
+  bool has_pools() const override { return true; }
+  bool release(std::uint32_t process, std::uint32_t port, std::uint32_t bytes) override {
+    return relay_.release(process, port, bytes);
+  }
+  void woken(std::uint32_t process) override { relay_.woken(process); }
+
+  bool can_recover() const override { return true; }
+  bool recover() override { return relay_.recover(); }
+  void settle(FrameId frame) override { relay_.settle(frame); }
+  bool holds(FrameId frame) const override { return relay_.is_used(frame); }
+
+  std::uint64_t due() const override { return next_step() < steps_ ? step(next_step()).at : kNothingDue; }
+  // A change is done again when somebody died in it: each part of it finds nothing to do the second time.
+  void advance(std::uint64_t nanoseconds) override {
+    while (due() <= nanoseconds) {
+      const Step now = step(next_step());
+      if (now.board == kHost)
+        relay_.set_host(now.up != 0);
+      else if (now.board != kNothing)
+        relay_.set_board(static_cast<std::uint32_t>(now.board), now.up != 0);
+      head().next_step.store(next_step() + 1, std::memory_order_relaxed);
+    }
+  }
+
+  std::string statistics() override;
+
+ private:
+  Head& head() const { return *reinterpret_cast<Head*>(memory_); }
+  std::uint32_t next_step() const { return std::min(head().next_step.load(std::memory_order_relaxed), steps_); }
+  const Step& step(std::uint32_t i) const { return reinterpret_cast<const Step*>(memory_ + kStepsAt)[i]; }
+
+  std::byte* memory_;
+  Parameters p_;  // copies: the shared ones could be changed under us
+  std::uint32_t steps_;
+  Relay relay_;
+};
+
+std::string board_line(std::uint32_t board, const BoardCounters& c) {
+  return fmt::format(
+      "ulfm: stats pcie board {}: control packets {} data packets {} bytes up {}, packets down {} bytes down {}, lost "
+      "messages {}\nulfm: stats pcie slot {}: stored {} most stored {}\n",
+      board, c.control_packets, c.data_packets, c.bytes_up, c.packets_down, c.bytes_down, c.lost_messages, board,
+      c.stored, c.most_stored);
+}
+
+std::string pool_line(std::uint32_t process, std::uint32_t port, const PoolCounters& c) {
+  return fmt::format(
+      "ulfm: stats pcie pool {}.{}: messages {} bytes {} most used {} full {} waited turns {} delay turns {} most "
+      "delay "
+      "{}\n",
+      process, port, c.messages, c.bytes, c.most_used, c.full, c.waited, c.delay, c.most_delay);
+}
+
+std::string PcieModel::statistics() {
+  const HostCounters h = relay_.host();
+  std::string text = fmt::format(
+      "ulfm: stats pcie: turns {} steps {}, messages entered {} left {} lost {} present {}, bytes in {} out {} lost {} "
+      "stored {}, most stored {} most reserved {} of {}{}\n",
+      relay_.now(), relay_.steps(), h.entered, h.left, h.lost, h.present, h.bytes_in, h.bytes_out, h.bytes_lost,
+      h.stored, h.most_stored, h.most_reserved, p_.memory, h.balances() ? "" : ", which do not balance");
+  for (std::uint32_t b = 0; b < p_.boards; ++b)
+    if (const BoardCounters c = relay_.board(b); c.control_packets + c.packets_down + c.lost_messages != 0)
+      text += board_line(b, c);
+  for (std::uint32_t process = 0; process < p_.processes; ++process)
+    for (std::uint32_t port = 0; port < kPortsPerProcess; ++port)
+      if (const PoolCounters c = relay_.pool(process, port); c.messages + c.full != 0)
+        text += pool_line(process, port, c);
+  return text;
+}
+
+Result<std::unique_ptr<Model>> attach(std::byte* memory, std::size_t bytes) {
+  const auto* head = reinterpret_cast<const Head*>(memory);
+  const auto wrong = [] {
+    return fail(Errc::protocol, "the emulated interconnect of this job holds no host with boards");
+  };
+  if (bytes < kStepsAt || head->magic != kMagic) return wrong();
+  const Parameters parameters = head->parameters;
+  const std::uint32_t steps = head->steps;
+  if (steps > kMostSteps || !check(parameters) || relay_at(steps) + Relay::bytes(parameters) > bytes) return wrong();
+  return std::make_unique<PcieModel>(memory, parameters, steps);
+}
+
+}  // namespace
+
+const ModelKind model_kind{"pcie", "boards:2x64", frame_bytes, arena_bytes, create, attach, true, "ulfm_hostd"};
+
+}  // namespace ulfm::fabric::pcie

@@ -1,0 +1,127 @@
+// The production model of a host with its boards: what reference.hpp says, with work for packets only, in an arena.
+//
+// A step is one packet on one link, or one permission; boards and pools with nothing to do are not looked at. A message
+// that has the host to itself is passed on in one step, whatever its length. Each step is in the journal until it is
+// done (arena.hpp): a process that dies in it has not begun it.
+#pragma once
+
+#include <span>
+
+#include "fabric/pcie/arena.hpp"
+#include "fabric/pcie/packet.hpp"
+#include "fabric/pcie/queues.hpp"
+
+namespace ulfm::fabric::pcie {
+
+/// Sees steps, for tests.
+class StepObserver {
+ public:
+  virtual ~StepObserver() = default;
+  virtual void before_step() = 0;
+  virtual void before_commit() = 0;
+};
+
+class Relay {
+ public:
+  static std::size_t bytes(const Parameters& p) { return Arena(nullptr, p).bytes(); }
+  /// Over memory of so many bytes, aligned to 64; `build` makes it an empty host when it is zeroed.
+  Relay(std::byte* memory, const Parameters& parameters)
+      : arena_(memory, parameters), p_(parameters), bits_(place_bits(parameters.frames)) {}
+  void build();
+  /// After whoever moved it has died: true when it can go on.
+  bool recover();
+
+  bool post(FrameId frame, const Shipment& shipment);
+  /// Goes on for so many steps, at least to the end of the turn; ended messages stay until they are settled.
+  std::size_t run(std::uint64_t budget, std::span<Ending> endings);
+  /// The first message that has ended has been dealt with, and its number is free.
+  void settle(FrameId frame);
+  bool is_used(FrameId frame) const { return frame < p_.frames && arena_.message(frame).phase != Phase::unused; }
+
+  /// A process has read so many bytes that had arrived at its port. True when the host waits for that: woken() then.
+  /// The only function that another process than the one that moves the host may call.
+  bool release(std::uint32_t process, std::uint32_t port, std::uint64_t bytes);
+  void woken(std::uint32_t process);
+
+  void set_board(std::uint32_t board, bool alive);
+  void set_host(bool alive);
+  bool reaches(std::uint32_t from, std::uint32_t to) const;
+
+  bool idle() const;
+  std::uint64_t now() const { return arena_.clock().now; }
+  std::uint64_t steps() const { return arena_.clock().steps; }
+  BoardCounters board(std::uint32_t b) const { return arena_.board(b).counters; }
+  PoolCounters pool(std::uint32_t process, std::uint32_t port) const {
+    return arena_.pool(pool_of(process, port)).counters;
+  }
+  HostCounters host() const;
+
+  void observe(StepObserver* observer) { observer_ = observer; }
+
+ private:
+  static std::uint32_t pool_of(std::uint32_t process, std::uint32_t port) { return process * kPortsPerProcess + port; }
+  void begin() {
+    if (observer_ != nullptr) observer_->before_step();
+  }
+  void commit() {
+    if (observer_ != nullptr) observer_->before_commit();
+    arena_.commit();
+  }
+
+  // relay.cpp
+  void step();
+  void up(std::uint32_t board, Clock& clock);
+  void send_control(std::uint32_t board, Clock& clock);
+  void send_data(std::uint32_t board, Clock& clock);
+  void announce(const ControlPacket& packet, const Clock& clock);
+  void gather(const DataHeader& header, Clock& clock);
+  void down(std::uint32_t board, Clock& clock);
+  bool grant(Clock& clock);
+  bool has_room(const Pool& pool, std::uint32_t bytes) const;
+  void block(std::uint32_t id, Pool& pool, Memory& memory);
+  void permit(std::uint32_t id, Pool& pool, Memory& memory, Clock& clock);
+  void count_arrival(const Message& message, std::uint64_t cycle);
+  void end(Message& message, std::uint32_t frame, bool delivered, std::uint64_t cycle, Memory& memory, Clock& clock);
+  std::size_t hand_out(std::span<Ending> endings) const;
+  bool is_alone() const;
+  void pass_alone();
+
+  // The four kinds of queues.
+  auto messages() const {
+    return [this](std::uint32_t i) -> const Message& { return arena_.message(i); };
+  }
+  auto processes() const {
+    return [this](std::uint32_t i) -> const Process& { return arena_.process(i); };
+  }
+  auto pools() const {
+    return [this](std::uint32_t i) -> const Pool& { return arena_.pool(i); };
+  }
+  void push_message(Queue& queue, std::uint32_t id, Message& m) {
+    push(arena_, queue, id, m, &Message::next, messages());
+  }
+  void push_ready(Queue& queue, std::uint32_t id, Message& m) {
+    push(arena_, queue, id, m, &Message::next_down, messages());
+  }
+  void push_process(Queue& queue, std::uint32_t id, Process& process) {
+    push(arena_, queue, id, process, &Process::next, processes());
+  }
+  void push_granting(Queue& queue, std::uint32_t id, Pool& pool) {
+    push(arena_, queue, id, pool, &Pool::next_grant, pools());
+  }
+  void push_down(Queue& queue, std::uint32_t id, Pool& pool) {
+    push(arena_, queue, id, pool, &Pool::next_down, pools());
+  }
+
+  // faults.cpp
+  void lose(std::uint32_t frame);
+  void leave_queues(Message& message, std::uint32_t frame, Pool& pool, Memory& memory, Clock& clock);
+  void lose_data(const Message& message, Memory& memory, Totals& totals);
+  void unblock(std::uint32_t id, Pool& pool);
+
+  Arena arena_;
+  Parameters p_;
+  std::uint32_t bits_;  // of a sequence number, for the place
+  StepObserver* observer_ = nullptr;
+};
+
+}  // namespace ulfm::fabric::pcie

@@ -8,7 +8,7 @@ ulfmrun=$stage/bin/ulfmrun nxhost=$stage/bin/nxhost
 
 build() {
     local p
-    for p in calls errors handlers crowd soak host host_node paragon ending; do
+    for p in calls errors handlers crowd soak host host_node late paragon ending; do
         "$stage/bin/nxcc" -std=gnu11 -O1 -Wall -Wextra -Werror "$programs/$p.c" -o "$p" || return 1
     done
     "$stage/bin/nxcc" -DNX_LONG_IS_INT -w "$programs/int_program.c" -o int_program
@@ -52,6 +52,7 @@ for n in 1 4; do
     ran "host with $n nodes" 0 ': ok$' "$nxhost" -n $n ./host ./host_node
     ran "nx_nfork on $n nodes" 0 ': ok$' ./paragon -sz $n
 done
+ran 'a node that is loaded late' 0 ': ok$' ./late ./late
 ran 'nxhost without a program' 2 'a host program is needed' "$nxhost" -n 2
 ran 'nxhost with a wrong number' 2 'needs a number of nodes' "$nxhost" -n 0 ./host
 printf '#include <cube.h>\nint main(void) { if (mynode() == 0) return 3; crecv(1, (void*)0, 0); return 0; }\n' >fails.c

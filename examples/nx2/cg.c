@@ -76,6 +76,27 @@ double s, t;
     for (j = 1; j <= GRID; j++) v[i][j] = s * v[i][j] + t * w[i][j];
 }
 
+/* What must come out, at row k and column j of the whole grid, counted from 1; the border is zero. */
+double solution(k, j)
+long k, j;
+{
+  if (k < 1 || k > GRID || j < 1 || j > GRID) return 0.0;
+  return (double)(k * (GRID + 1 - k)) * j / GRID + (k * 7 + j * 5) % 11;
+}
+
+/* The equations that it solves; nobody's edges are needed for that. */
+set()
+{
+  long i, j, k;
+
+  for (i = 1; i <= rows; i++)
+    for (j = 1; j <= GRID; j++) {
+      k = first + i;
+      known[i][j] = solution(k, j);
+      b[i][j] = 4 * solution(k, j) - solution(k - 1, j) - solution(k + 1, j) - solution(k, j - 1) - solution(k, j + 1);
+    }
+}
+
 /* The steps that were made; x, r, p and q are zero before. */
 long solve()
 {
@@ -100,15 +121,10 @@ long solve()
 main()
 {
   double residual, error;
-  long i, j, k, step, good;
+  long step, good;
 
   deal();
-  for (i = 1; i <= rows; i++)
-    for (j = 1; j <= GRID; j++) {
-      k = first + i;
-      known[i][j] = (double)(k * (GRID + 1 - k)) * j / GRID + (k * 7 + j * 5) % 11;
-    }
-  apply(known, b);
+  set();
   step = solve();
   /* The residual anew, not the one that was carried along. */
   apply(x, q);

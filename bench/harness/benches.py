@@ -5,10 +5,11 @@ import re
 import subprocess
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Callable
 
-from .libraries import Failure
+from . import plot
+from .libraries import BUILT, Failure
 from .machine import STAGE, TOP, cores, output_of
 from .rounds import measure, pinned, row, ulfm_perf
 
@@ -172,8 +173,14 @@ def ports(_libraries, rounds):
     return [row({"size": size}, values, "us") for (size,), values in measure({"ulfm": run}, rounds).items()]
 
 
-def xswitch(_libraries, rounds):
-    """One way over 1, 2 and 4 switches, beside `direct`; MPI by the same way in `mpi_us`."""
+def over(library, *options):
+    """The same library, over an interconnect of ulfmrun's."""
+    return replace(library, launcher=[str(STAGE / "bin" / "ulfmrun"), *options])
+
+
+def xswitch(libraries, rounds):
+    """One way over 1, 2 and 4 switches, beside `direct`: ports, and MPI over one switch."""
+    mpi = over(libraries[0], "--transport", "xswitch", "--topology", "single:2")
     ways = [("direct", None), ("xswitch", "single:2"), ("xswitch", "chain:2"), ("xswitch", "chain:4")]
     rows = []
     for size in (16, 2048, 1048576):
@@ -184,6 +191,8 @@ def xswitch(_libraries, rounds):
             if topology:
                 arguments += ["--topology", topology, "--nodes", f"0,{last_node(topology)}"]
             contestants[name] = lambda a=tuple(arguments): {(): ulfm_perf("latency", *a)[0]["one_way_us"]}
+        contestants["MPI direct"] = lambda s=size: {(): one_latency(libraries[0], s)}
+        contestants["MPI xswitch single:2"] = lambda s=size: {(): one_latency(mpi, s)}
         samples = measure(contestants, rounds)[()]
         for name in contestants:
             line = row({"size": size, "way": name}, {"ulfm": samples[name], "floor": samples["floor"]}, "us")
@@ -192,10 +201,75 @@ def xswitch(_libraries, rounds):
     return rows
 
 
+def one_latency(library, size):
+    return table(library.run(2, "latency", size, size, pin=pinned()))[(str(size),)]
+
+
 def last_node(topology):
     shown = json.loads(output_of(str(STAGE / "bin" / "ulfm_topo"), "show", topology, "--json"))
     return len(shown["nodes"]) - 1
 
+
+# ---- NX/2 ------------------------------------------------------------------------------------------------------------
+
+def nx2_pingpong(nodes, peer, sizes, *options):
+    """One way between node 0 and a node, by csend and crecv: {(size,): us}."""
+    source = TOP / "bench" / "nx2" / "pingpong.c"
+    built = BUILT / "nx2" / "pingpong"
+    if not built.exists() or built.stat().st_mtime < source.stat().st_mtime:
+        built.parent.mkdir(parents=True, exist_ok=True)
+        done = subprocess.run([str(STAGE / "bin" / "nxcc"), "-O2", str(source), "-o", str(built)], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Failure(f"{source.name} does not compile with nxcc:\n{done.stderr}")
+    command = [str(STAGE / "bin" / "ulfmrun"), *options, "-n", str(nodes), str(built), str(peer), *map(str, sizes)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        raise Failure(f"{' '.join(command)}:\n{(done.stdout + done.stderr)[-2000:]}")
+    return table(done.stdout)
+
+
+def nx2(libraries, rounds):
+    """csend and crecv beside raw ports and MPI, all on `direct`."""
+    sizes = (0, 100, 1024, 16384, 1048576)
+    cores_of_pair = ",".join(map(str, pinned()))
+
+    def ports():
+        return {(str(size),): ulfm_perf("latency", "--bind", cores_of_pair, "--size", size)[0]["one_way_us"] for size in sizes}
+
+    def mpi():
+        return {(str(size),): one_latency(libraries[0], size) for size in sizes}
+
+    bound = ("-bind-to", f"user:{','.join(map(str, pinned()))}")
+    samples = measure({"ulfm": lambda: nx2_pingpong(2, 1, sizes, *bound), "ports": ports, "MPI": mpi}, rounds)
+    rows = []
+    for (size,), values in samples.items():
+        line = row({"size": int(size)}, values, "us")
+        line["ratio_ports"] = float(f"{line['ulfm_us'] / line['peers']['ports']:.4g}")
+        rows.append(line)
+    return rows
+
+
+def ipsc2(_libraries, rounds):
+    """csend and crecv over the hypercube at the machine's pace, one hop and five."""
+    sizes = (0, 16, 64, 100, 101, 256, 1024, 4096, 16384, 65536, 262144, 1048576)
+    options = ("--transport", "dcm,pace=ipsc2", "--topology", "cube:5")
+    ways = {1: 1, 5: 31}  # hops -> node
+    samples = {hops: measure({"ulfm": lambda n=node: nx2_pingpong(32, n, sizes, *options)}, rounds, False)
+               for hops, node in ways.items()}
+    rows = []
+    for hops, of_hops in samples.items():
+        for (size,), values in of_hops.items():
+            line = row({"hops": hops, "size": int(size)}, values, "us")
+            line["MB_s"] = float(f"{int(size) / line['ulfm_us']:.4g}")
+            rows.append(line)
+    plot.curves(TOP / "docs" / "pictures" / "ipsc2.svg", "csend and crecv over dcm,pace=ipsc2: bandwidth against message length",
+                "bytes", "MB/s",
+                {f"{hops} hop{'s' if hops > 1 else ''}": [(r["size"], r["MB_s"]) for r in rows if r["hops"] == hops and r["size"]]
+                 for hops in ways}, {"channel: 2.8 MB/s": 2.8})
+    return rows
+
+
+# ---- models ----------------------------------------------------------------------------------------------------------
 
 def models(_libraries, rounds):
     """Units and events a second of the models themselves, reference and production, without a program around them."""
@@ -229,5 +303,7 @@ BENCHES = {
     "apps": Bench("Programs: time that they print", 3, apps, lambda row: (1.0, "<=")),
     "ports": Bench("Raw ports, one way", 5, ports),
     "xswitch": Bench("Ports over X-Switches, one way", 5, xswitch),
+    "nx2": Bench("NX/2: csend and crecv, one way", 5, nx2),
+    "ipsc2": Bench("NX/2 at the pace of the iPSC/2, one way", 1, ipsc2),
     "models": Bench("The models' own speed", 3, models),
 }

@@ -6,6 +6,24 @@
 #include <algorithm>
 
 namespace ulfm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A yield that takes longer than this went to somebody who computes: processes of the job that wait pass the core on in
+// microseconds. The system then charges each further yield as if a whole slice had been used (Linux 6.18: the slice is
+// forfeited), so it is better to sleep until the doorbell rings; who is woken comes before who computes.
+constexpr std::chrono::microseconds kDearYield{500};
+constexpr std::chrono::milliseconds kDearFor{1000};
+
+// End of the time in which yields are known to be dear; nanoseconds of the steady clock. Any thread.
+std::atomic<std::int64_t> dear_until{0};
+
+bool yields_are_dear(Clock::time_point now) noexcept {
+  return now.time_since_epoch().count() < dear_until.load(std::memory_order_relaxed);
+}
+
+}  // namespace
 
 WaitCounters& wait_counters() noexcept {
   static WaitCounters counters;
@@ -39,14 +57,19 @@ void yield_now() noexcept {
 }
 
 bool Waiter::slow_step() noexcept {
+  if (turns_ == policy_->spins + 1) somebody_computes_ = yields_are_dear(Clock::now());
+  if (somebody_computes_) return true;
   if (turns_ <= policy_->spins + policy_->pauses) {
     cpu_pause();
     return false;
   }
-  const auto now = std::chrono::steady_clock::now();
-  if (yielding_since_ == std::chrono::steady_clock::time_point{}) yielding_since_ = now;
+  const auto now = Clock::now();
+  if (yielding_since_ == Clock::time_point{}) yielding_since_ = now;
   if (now - yielding_since_ >= policy_->yield_for) return true;
+  if (yields_are_dear(now)) return true;
   yield_now();
+  if (const auto after = Clock::now(); after - now > kDearYield)
+    dear_until.store((after + kDearFor).time_since_epoch().count(), std::memory_order_relaxed);
   return false;
 }
 

@@ -3,6 +3,7 @@
 // Nothing else in the tree calls sched_yield, usleep or futex. A Waiter lives as long as one wait; the loop looks
 // for its event and calls step() while it is not there. Budgets come from what was measured at start and from how
 // many processes share the cores: with a core for each a wait spins long, without it yields from the first turns on.
+// A yield that went to somebody who computes is dear: for a while waits then sleep instead (decision 0011).
 #pragma once
 
 #include <array>
@@ -57,6 +58,7 @@ class Waiter {
     flush();
     turns_ = 0;
     yielding_since_ = {};
+    somebody_computes_ = false;
   }
   ~Waiter() { flush(); }
 
@@ -70,6 +72,7 @@ class Waiter {
   const WaitPolicy* policy_;
   std::uint32_t turns_ = 0;
   std::chrono::steady_clock::time_point yielding_since_{};
+  bool somebody_computes_ = false;  // on the cores of the job, as this wait began
 };
 
 /// One processor hint that this is a spin loop.

@@ -37,11 +37,18 @@ class Model {
   /// Puts a frame of so many data bytes behind those that wait to leave `from`. False, with nothing taken, when that
   /// cannot be: there is no way, or the frame is on its way already.
   virtual bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes) = 0;
+  /// The same for a frame that goes on with the message of the frame before it.
+  virtual bool inject_rest(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes) {
+    return inject(frame, from, to, bytes);
+  }
+  /// It keeps to real time: nothing happens before advance() has said that its time has come.
+  virtual bool paced() const { return false; }
   /// Goes on for about `budget` events, until `endings` is full, or until nothing moves. How many frames ended.
   virtual std::size_t run(std::uint64_t budget, std::span<Ending> endings) = 0;
-  /// Nothing moves, and nothing will without inject().
+  /// Nothing moves, and nothing will without inject(); with a paced model also when nothing will for now.
   virtual bool idle() const = 0;
-  /// When the next scheduled fault begins or ends, in nanoseconds since the job began; kNothingDue for never.
+  /// When the next scheduled fault begins or ends, or the next event of a paced model happens, in nanoseconds since the
+  /// job began; kNothingDue for never.
   virtual std::uint64_t due() const = 0;
   /// Lets everything happen that is due by then.
   virtual void advance(std::uint64_t nanoseconds) = 0;

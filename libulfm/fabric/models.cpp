@@ -2,13 +2,14 @@
 
 #include <array>
 
+#include "fabric/dcm/model.hpp"
 #include "fabric/engine/engine.hpp"
 #include "fabric/engine/host.hpp"
 #include "fabric/xswitch/model.hpp"
 
 namespace ulfm::fabric {
 namespace {
-constexpr std::array<const ModelKind*, 1> kModels{&xswitch::model_kind};
+constexpr std::array<const ModelKind*, 2> kModels{&xswitch::model_kind, &dcm::model_kind};
 }
 
 const ModelKind* find_model(std::string_view name) {

@@ -8,8 +8,8 @@ namespace {
 std::string known(std::initializer_list<Options::Row> rows) {
   std::string all;
   for (const Options::Row& row : rows)
-    all += (all.empty() ? "" : ", ") + std::string(row.name) + "=" + std::to_string(row.least) + ".." +
-           std::to_string(row.most);
+    all += (all.empty() ? "" : ", ") + std::string(row.name) + "=" +
+           (row.word != nullptr ? row.word : std::to_string(row.least) + ".." + std::to_string(row.most));
   return all;
 }
 
@@ -27,9 +27,12 @@ Result<Options> Options::parse(std::string_view text, std::initializer_list<Row>
       if (name == candidate.name) row = &candidate;
     if (row == nullptr) return fail(Errc::invalid, "no option \"" + shown + "\"; there are: " + known(rows));
     const std::string_view digits = word.substr(std::min(word.size(), name.size() + 1));
-    std::int64_t value = 0;
+    std::int64_t value = 1;
+    if (row->word != nullptr && digits != row->word)
+      return fail(Errc::invalid, "option \"" + shown + "\": needs " + row->name + "=" + row->word);
     const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (end.ec != std::errc{} || end.ptr != digits.data() + digits.size() || value < row->least || value > row->most)
+    const bool whole = end.ec == std::errc{} && end.ptr == digits.data() + digits.size();
+    if (row->word == nullptr && (!whole || value < row->least || value > row->most))
       return fail(Errc::invalid, "option \"" + shown + "\": needs a number from " + std::to_string(row->least) +
                                      " to " + std::to_string(row->most));
     if (!options.values_.emplace(name, value).second)

@@ -16,6 +16,7 @@ class Options {
   struct Row {
     const char* name;
     std::int64_t least, most;
+    const char* word = nullptr;  ///< what there is instead of numbers; number() gives 1 for it
   };
   /// Errc::invalid for a name that is not in `rows`, a number out of its bounds, or one given twice.
   static Result<Options> parse(std::string_view text, std::initializer_list<Row> rows);

@@ -3,13 +3,14 @@
 #include <array>
 #include <vector>
 
+#include "transport/dcm/dcm.hpp"
 #include "transport/direct/direct.hpp"
 #include "transport/xswitch/xswitch.hpp"
 
 namespace ulfm {
 namespace {
 
-constexpr std::array<const TransportDescriptor*, 2> kTransports{&direct_transport, &xswitch_transport};
+constexpr std::array<const TransportDescriptor*, 3> kTransports{&direct_transport, &xswitch_transport, &dcm_transport};
 
 std::vector<std::string> names() {
   std::vector<std::string> all{"auto"};

@@ -20,6 +20,7 @@ std::vector<std::string> fuzz_seeds() {
           "0a = [\n[\n", "0a = \"\"\"\n[\n\"\"\"\n", "0{a = {b.c = 1}}\n",
           "0a." + std::string(2000, '.') + "a = 1\n", "0\"\\u0000\\uFFFF\" = 1_0\r\n'x' = 0x1f\n",
           "0x = 1979-05-27\ny = -nan\n", "1mesh:4x4", "1torus:3x5", "1tree:3", "1chain:7", "1single:8",
+          "1cube:0", "1cube:4", "1cube:8",
           "1th8", "1mesh:64x64x64", "1chain:4294967297"};
 }
 

@@ -49,7 +49,7 @@ refused() {
 answer=9.000004291534424e+00
 bad_network='drop=1e-2,corrupt=1e-3,duplicate=1e-3,reorder=1e-2,seed=7'
 
-for shape in single:5 th8 tree:3 mesh:4x4; do
+for shape in single:5 th8 tree:3 mesh:4x4 cube:4; do
     for processes in 4 16; do
         over "trapezoid, $shape, $processes" "$answer" --transport xswitch --topology $shape -n $processes "$programs/trapezoid"
     done
@@ -66,7 +66,7 @@ ULFM_STATS=1 over "statistics" "$answer" --transport xswitch --topology mesh:2x2
 grep -q 'stats xswitch: cycles [1-9].*units entered [1-9].*present 0$' err || fail statistics "no balance of the network"
 grep -q 'stats xswitch port s[0-3]\.[A-E]: out frames [1-9]' err || fail statistics "no line for a port"
 
-refused "no such shape" 'cube:3' --transport xswitch --topology cube:3 -n 2 "$programs/trapezoid"
+refused "no such shape" 'cube:8' --transport xswitch --topology cube:8 -n 2 "$programs/trapezoid"
 refused "no such option" 'frame=64' --transport xswitch,fram=3 -n 2 "$programs/trapezoid"
 refused "no such link" 'there is no such link' --transport xswitch --topology mesh:2x2 --fault 'link 0-3 down at 1s' -n 2 "$programs/trapezoid"
 if ULFM_TRANSPORT=xswitch timeout 100 "$stage/bin/mpiexec" -n 2 "$programs/trapezoid" </dev/null >out 2>err; then

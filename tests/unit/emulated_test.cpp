@@ -267,6 +267,10 @@ TEST_CASE("options and shapes that make no sense are refused with a sentence", "
   CHECK(why("xswitch,frame=1", "th8", 2).find("frame=1") != std::string::npos);
   CHECK(why("xswitch,frme=64", "th8", 2).find("frame=64..") != std::string::npos);
   CHECK(why("xswitch,frame=64,frame=64", "th8", 2).find("twice") != std::string::npos);
+  CHECK(why("dcm", "mesh:2x2", 2).find("cube:0 to cube:7") != std::string::npos);
+  CHECK(why("dcm,pace=slow", "cube:2", 2).find("pace=ipsc2") != std::string::npos);
+  CHECK(why("dcm,fifo=16", "cube:2", 2).find("dcm") != std::string::npos);
+  CHECK(why("dcm", "cube:0", 21).find("at most 20") != std::string::npos);
   CHECK(why("xswitch", "cube", 2).find("cube") != std::string::npos);
   CHECK(why("xswitch", "th8", 5000).find("5000") != std::string::npos);
 }
@@ -276,7 +280,9 @@ TEST_CASE("random traffic between all pairs arrives once, in order, intact", "[e
       "all pairs",
       [](test::Draw& draw) {
         const std::uint32_t processes = 2 + draw.below(5);
-        Machine machine(processes, draw.one_in(2) ? "xswitch,frame=64" : "xswitch", draw.one_in(2) ? "single:3" : "chain:3");
+        const bool cube = draw.one_in(3), small = draw.one_in(2);
+        Machine machine(processes, std::string(cube ? "dcm" : "xswitch") + (small ? ",frame=64" : ""),
+                        cube ? "cube:2" : draw.one_in(2) ? "single:3" : "chain:3");
         struct Pair {
           std::unique_ptr<Outlet> outlet;
           std::deque<std::pair<std::uint32_t, std::size_t>> expected;
@@ -320,4 +326,75 @@ TEST_CASE("random traffic between all pairs arrives once, in order, intact", "[e
         test::must(machine.slots_in_use() == 0, "a slot did not come back");
       },
       3);
+}
+
+TEST_CASE("frames arrive over Direct-Connect routers, and their faults are lost", "[emulated]") {
+  Frame frame;
+  SECTION("frames in pieces") {
+    Machine machine(4, "dcm,frame=64", "cube:2");
+    for (std::uint32_t to = 1; to < 4; ++to) {
+      auto outlet = machine.connect(0, to);
+      for (const std::size_t length : {0u, 40u, 900u}) {
+        REQUIRE(push(*outlet, to, 5, length));
+        REQUIRE(machine.next(to, frame));
+        CHECK(is_intact(frame, to, 5, length));
+        machine.all[to].inlet->release(frame);
+      }
+    }
+    CHECK(machine.slots_in_use() == 0);
+    CHECK(machine.all[0].engine->statistics().find("dcm router 3 sink: messages") != std::string::npos);
+  }
+  SECTION("no way, and the way back") {
+    Machine machine(4, "dcm", "cube:2", "link 0-1 down at 0s");
+    auto outlet = machine.connect(0, 3), back = machine.connect(3, 0);
+    REQUIRE(push(*outlet, 1, 0, 100));
+    CHECK_FALSE(machine.next(3, frame));
+    CHECK(machine.host.arena().header().lost.load() == 1);
+    REQUIRE(push(*back, 1, 0, 100));
+    CHECK(machine.next(0, frame));
+  }
+  SECTION("a node that is dead") {
+    Machine machine(4, "dcm", "cube:2", "node 3 dead at 0s");
+    auto outlet = machine.connect(0, 3);
+    REQUIRE(push(*outlet, 1, 0, 100));
+    CHECK_FALSE(machine.next(3, frame));
+    CHECK(machine.slots_in_use() == 0);
+  }
+}
+
+TEST_CASE("a paced network delivers nothing before its time, and says when to look again", "[emulated]") {
+  using namespace std::chrono;
+  for (const std::size_t length : {0u, 4000u}) {
+    Machine machine(2, "dcm,pace=ipsc2", "cube:1");
+    auto outlet = machine.connect(0, 1);
+    CHECK(machine.all[1].inlet->quiet_for() == kForever);
+    const auto start = steady_clock::now();
+    REQUIRE(push(*outlet, 1, 0, length));
+    const auto quiet = machine.all[1].inlet->quiet_for();
+    CHECK(quiet < 166us);  // the software of the sender, then the probe
+    Frame frame;
+    // Looks as one that sleeps does: when it was told to.
+    Inlet& inlet = *machine.all[1].inlet;
+    while (!inlet.anything()) {
+      inlet.doorbell().arm();
+      if (!inlet.anything()) inlet.doorbell().sleep(std::min<nanoseconds>(inlet.quiet_for(), 1s));
+      inlet.doorbell().cancel();
+    }
+    const auto took = steady_clock::now() - start;
+    CHECK(took >= 337us + nanoseconds(length * 1'000'000 / 2800 / 1000 * 1000));
+    REQUIRE(machine.next(1, frame));
+    CHECK(is_intact(frame, 1, 0, length));
+    machine.all[1].inlet->release(frame);
+    CHECK(machine.all[1].inlet->quiet_for() == kForever);
+  }
+}
+
+TEST_CASE("a network without a pace never asks to be looked at", "[emulated]") {
+  for (const auto& [transport, topology] : {std::pair{"xswitch", "single:4"}, {"dcm", "cube:2"}}) {
+    Machine machine(2, transport, topology);
+    auto outlet = machine.connect(0, 1);
+    REQUIRE(push(*outlet, 1, 0, 100));
+    CHECK(machine.all[1].inlet->quiet_for() == kForever);
+    CHECK(machine.host.arena().header().due.load() == 0);
+  }
 }

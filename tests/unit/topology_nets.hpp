@@ -64,6 +64,8 @@ inline Topology random_shape(Draw& draw) {
       return make_shape("tree:" + size(3)).value();
     case 4:
       return make_shape("single:" + size(8)).value();
+    case 5:
+      return make_shape("cube:" + size(5)).value();
     default:
       return random_net(draw);
   }

@@ -1,3 +1,4 @@
+#include <bit>
 #include <map>
 
 #include "fabric/topology/topology.hpp"
@@ -109,6 +110,7 @@ void check_all(const Topology& t, const DeadPorts& dead) {
       const std::uint32_t s = t.attachment[from].at, d = t.attachment[to].at;
       const std::uint32_t legal = whole && t.shape == Shape::mesh    ? links + 1
                                   : whole && t.shape == Shape::torus ? torus_length(t, s, d)
+                                  : whole && t.shape == Shape::cube  ? static_cast<std::uint32_t>(std::popcount(s ^ d)) + 1
                                                                      : shortest_legal(t, rank, s, d, dead);
       test::must(way.size() == legal, "a route is the shortest legal one");
     }

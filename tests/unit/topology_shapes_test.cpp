@@ -1,3 +1,4 @@
+#include <bit>
 #include <set>
 
 #include "fabric/topology/topology.hpp"
@@ -48,6 +49,9 @@ TEST_CASE("short forms have the sizes their names say", "[topology]") {
       {"mesh:4x4", 5, 16, 16, 24, 7, 4},  {"mesh:3x5", 5, 15, 15, 22, 7, 4},
       {"mesh:3x3", 5, 9, 9, 12, 5, 4},    {"mesh:1x20", 5, 20, 20, 19, 20, 1},
       {"torus:4x4", 5, 16, 16, 32, 5, 8}, {"torus:1x5", 5, 5, 5, 5, 4, 2},
+      {"cube:0", 5, 1, 1, 0, 0, 0},       {"cube:1", 5, 2, 2, 1, 2, 1},
+      {"cube:3", 5, 8, 8, 12, 4, 4},      {"cube:4", 5, 16, 16, 32, 5, 8},
+      {"cube:5", 8, 32, 32, 80, 6, 16},   {"cube:7", 8, 128, 128, 448, 8, 64},
       {"torus:2x2", 5, 4, 4, 8, 3, 4},    {"torus:3x3", 5, 9, 9, 18, 3, 8},
   };
   for (const Size& size : sizes) {
@@ -81,6 +85,11 @@ TEST_CASE("ports of short forms are where the manual says", "[topology]") {
   CHECK(chain.end({1, 1}) == LinkEnd{LinkEnd::Kind::switch_port, 2, 0});
   CHECK(chain.end({0, 0}).kind == LinkEnd::Kind::node);
   CHECK(chain.end({2, 1}).kind == LinkEnd::Kind::node);
+  const auto cube = read_topology("cube:3").value();
+  CHECK(cube.end({5, 0}) == LinkEnd{LinkEnd::Kind::switch_port, 4, 0});
+  CHECK(cube.end({5, 1}) == LinkEnd{LinkEnd::Kind::switch_port, 7, 1});
+  CHECK(cube.end({5, 2}) == LinkEnd{LinkEnd::Kind::switch_port, 1, 2});
+  CHECK(cube.end({5, 3}) == LinkEnd{LinkEnd::Kind::node, 5, 0});
   const auto tree = read_topology("tree:3").value();
   for (std::uint32_t p = 0; p < 5; ++p)
     CHECK(tree.end({0, p}) == LinkEnd{LinkEnd::Kind::switch_port, 1 + p, 0});
@@ -90,7 +99,7 @@ TEST_CASE("ports of short forms are where the manual says", "[topology]") {
 }
 
 TEST_CASE("the largest short forms are sound", "[topology]") {
-  for (const char* form : {"mesh:64x64", "torus:1x4096", "tree:6", "chain:4096"}) {
+  for (const char* form : {"mesh:64x64", "torus:1x4096", "tree:6", "chain:4096", "cube:7"}) {
     INFO(form);
     check_sound(read_topology(form).value());
   }
@@ -100,7 +109,9 @@ TEST_CASE("what is no short form is refused with the way out", "[topology]") {
   const std::pair<const char*, const char*> wrong[] = {
       {"", "There is: single:N"},
       {"mash:4x4", "did you mean mesh?"},
-      {"cube:3", "no shape is called that"},
+      {"cuba:3", "did you mean cube?"},
+      {"cube", "needs one size, as in cube:4"},
+      {"cube:8", "0 to 7 dimensions"},
       {"th9", "did you mean th8?"},
       {"th8:1", "There is"},
       {"single", "needs one size, as in single:4"},
@@ -161,7 +172,8 @@ TEST_CASE("processes are dealt out in blocks that differ by one at most", "[topo
     const auto [least, most] = std::minmax_element(on.begin(), on.end());
     test::must(*most - *least <= 1, "as even as possible");
     test::must(std::is_sorted(on.rbegin(), on.rend()), "the larger ones first");
-    test::must(check_processes(t, processes).has_value(), "there is room");
+    const bool room = t.shape != Shape::cube || processes <= kCubeProcesses * t.nodes();
+    test::must(check_processes(t, processes).has_value() == room, "room, or too many for a cube");
   });
 }
 
@@ -185,4 +197,24 @@ TEST_CASE("a number of processes to a node, or a placement, is kept to", "[topol
   t.placement.clear();
   CHECK(node_of_process(t, 0xffffffff, 0xffffffff) == 0);  // nothing that is asked leads outside
   CHECK(node_of_process(t, 5, 0) < t.nodes());
+}
+
+TEST_CASE("a job that is smaller than its cube is on a sub-cube and its routes stay there", "[topology]") {
+  const auto t = read_topology("cube:5").value();
+  const auto routes = compute_routes(t).value();
+  for (std::uint32_t processes = 1; processes <= 32; ++processes) {
+    const std::uint32_t used = std::bit_ceil(processes);
+    for (std::uint32_t p = 0; p < processes; ++p) {
+      CHECK(node_of_process(t, p, processes) == p);
+      for (std::uint32_t q = 0; q < processes; ++q) {
+        std::uint32_t at = p;
+        for (const std::uint8_t port : routes.between(p, q)) {
+          test::must(at < used, "a route leaves the sub-cube");
+          at = t.end({at, port}).index;
+        }
+      }
+    }
+  }
+  CHECK(check_processes(t, 32 * kCubeProcesses));
+  CHECK_THAT(check_processes(t, 32 * kCubeProcesses + 1).error().what, Catch::Contains("at most 20"));
 }

@@ -31,7 +31,7 @@ void declare(CLI::App& app, Options& options, std::vector<std::string>& ends) {
   for (auto* command : {show, routes, dot, svg})
     command
         ->add_option("TOPOLOGY", options.topology,
-                     "single:N, th8, chain:S, tree:D, mesh:RxC, torus:RxC, or a TOML file")
+                     "single:N, th8, chain:S, tree:D, mesh:RxC, torus:RxC, cube:N, or a TOML file")
         ->required();
   routes->add_option("NODES", ends, "from and to")->expected(2);
   app.add_option("-n,--processes", options.processes, "processes to place; one to a node when not given")

@@ -70,6 +70,8 @@ const char* name(Shape shape) {
       return "mesh";
     case Shape::torus:
       return "torus";
+    case Shape::cube:
+      return "cube";
   }
   return "";
 }
@@ -81,6 +83,7 @@ const char* routing(const View& view) {
   });
   if (detours) return "up*/down*, round the dead links";
   if (t.shape == Shape::mesh || t.shape == Shape::torus) return "dimension order, along the row first";
+  if (t.shape == Shape::cube) return "e-cube, dimensions in rising order";
   return t.fixed.empty() ? "up*/down*" : "the file's, and up*/down* for the others";
 }
 

@@ -31,7 +31,7 @@ struct View {
 /// Reads the topology the options name; fails when it, a dead port or the number of processes cannot be.
 ulfm::Result<View> make_view(const Options& options);
 
-/// "mesh", "torus", ...
+/// "mesh", "torus", "cube", ...
 const char* name(Shape shape);
 /// What routes follow here: "dimension order", "up*/down*".
 const char* routing(const View& view);

@@ -90,6 +90,7 @@ struct alignas(64) Slot {
   std::uint8_t port;
   std::uint8_t kind;
   std::uint8_t header;   ///< length
+  std::uint8_t goes_on;  ///< 1: with the message of the frame before
   std::byte bytes[kSlotInline];
 };
 static_assert(sizeof(Slot) == 64);
@@ -117,6 +118,7 @@ struct ArenaHeader {
   alignas(64) std::atomic<std::uint32_t> attendant;  ///< endpoint + 1 of who looks all the time; 0: nobody
   std::atomic<std::uint32_t> broken;                 ///< endpoint + 1 of who died while it moved the model
   alignas(64) std::atomic<std::uint32_t> moving;     ///< the model is not idle
+  std::atomic<std::uint64_t> due;  ///< a paced model goes on at that moment of the monotonic clock; 0: by itself never
   alignas(64) std::atomic<std::uint32_t> endpoints_used;
   std::atomic<std::uint32_t> records_used;
   std::atomic<std::uint32_t> records_freed;

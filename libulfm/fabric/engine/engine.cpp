@@ -23,7 +23,7 @@ constexpr std::uint32_t kNobody = 0xffffffff;
 Engine::Engine(Arena arena, std::unique_ptr<Model> model)
     : arena_(std::move(arena)), model_(std::move(model)),
       wait_(WaitPolicy::for_processes(static_cast<int>(arena_.sizes().processes))), own_core_(wait_.has_own_core()),
-      process_(arena_.header().engine_pid != 0) {}
+      process_(arena_.header().engine_pid != 0), paced_(model_->paced()) {}
 
 Result<std::unique_ptr<Engine>> Engine::over(Result<Arena> arena) {
   if (!arena) return fail(arena.error());
@@ -177,7 +177,20 @@ bool Engine::any_pending() const noexcept {
 }
 
 bool Engine::has_work() const noexcept {
-  return any_pending() || arena_.header().moving.load(std::memory_order_acquire) != 0;
+  return any_pending() || arena_.header().moving.load(std::memory_order_acquire) != 0 || is_due();
+}
+
+// Without pacing no clock is read: nothing is ever noted.
+bool Engine::is_due() const noexcept {
+  const std::uint64_t due = arena_.header().due.load(std::memory_order_relaxed);
+  return due != 0 && monotonic_now() >= due;
+}
+
+std::chrono::nanoseconds Engine::quiet_for() const noexcept {
+  const std::uint64_t due = arena_.header().due.load(std::memory_order_acquire);  // pairs with note_due()
+  if (due == 0 || (process_ && self_ != kEngineProcess)) return std::chrono::nanoseconds::max();
+  const std::uint64_t now = monotonic_now();
+  return std::chrono::nanoseconds(due > now ? due - now : 0);
 }
 
 void Engine::attend() noexcept {
@@ -297,18 +310,36 @@ std::string Engine::why_broken() {
 bool Engine::work() noexcept {
   ArenaHeader& h = arena_.header();
   std::array<Ending, 64> endings;
-  if (model_->due() != kNothingDue) model_->advance(monotonic_now() - h.began);
+  if (paced_ || model_->due() != kNothingDue) catch_up();
   for (int round = 0; round < kRounds; ++round) {
     take_sending_queues();
     const std::size_t ended = model_->run(kBudget, endings);
     for (std::size_t i = 0; i < ended; ++i) end(endings[i]);
     if (ended == 0 && model_->idle() && !any_pending()) {
+      if (paced_) note_due();
       if (h.moving.load(std::memory_order_relaxed) != 0) h.moving.store(0, std::memory_order_relaxed);
       return true;
     }
   }
   h.moving.store(1, std::memory_order_release);  // pairs with has_work()
   return false;
+}
+
+void Engine::catch_up() noexcept { model_->advance(monotonic_now() - arena_.header().began); }
+
+// For those who wait: when somebody must look again.
+void Engine::note_due() noexcept {
+  ArenaHeader& h = arena_.header();
+  const std::uint64_t due = model_->due();
+  h.due.store(due == kNothingDue ? 0 : h.began + due, std::memory_order_release);  // pairs with quiet_for()
+}
+
+// A frame has begun its way over a paced model. Its receiver may be asleep and not know that it must look again; from
+// here to note_due() it finds something to do.
+void Engine::tell(const Slot& slot) noexcept {
+  arena_.header().due.store(1, std::memory_order_release);  // pairs with quiet_for()
+  if (arena_.endpoint(slot.to).generation[slot.port].load(std::memory_order_acquire) % 2 == 1)
+    arena_.box(slot.to, slot.port).bell.ring();
 }
 
 void Engine::take_sending_queues() noexcept {
@@ -353,12 +384,17 @@ void Engine::send(std::uint32_t index) noexcept {
   Fate& fate = arena_.fate(index);
   fate.lost = 0;
   fate.pieces = static_cast<std::uint16_t>(bytes == 0 ? 1 : (bytes + sizes.frame_bytes - 1) / sizes.frame_bytes);
+  if (paced_) catch_up();  // it begins now, and not when the model was last looked at
   std::uint32_t left = bytes;
   for (std::uint32_t piece = 0; piece < fate.pieces; ++piece) {
     const std::uint32_t length = std::min(left, sizes.frame_bytes);
-    if (!model_->inject(index * sizes.pieces() + piece, here, there, length)) end({index * sizes.pieces() + piece, here});
+    const FrameId frame = index * sizes.pieces() + piece;
+    const bool begins = piece == 0 && slot.goes_on == 0;
+    if (!(begins ? model_->inject(frame, here, there, length) : model_->inject_rest(frame, here, there, length)))
+      end({frame, here});
     left -= length;
   }
+  if (paced_) tell(slot);
 }
 
 void Engine::end(const Ending& ending) noexcept {

@@ -10,6 +10,7 @@
 // whoever moves it.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,6 +51,8 @@ class Engine {
   void retire() noexcept;
   /// Something to do, for whoever has the time.
   bool has_work() const noexcept;
+  /// How long a sleep may be: until the model goes on by itself. The largest there is when it does not.
+  std::chrono::nanoseconds quiet_for() const noexcept;
   /// Moves what there is to move, if the engine is free. False when another has it.
   bool step() noexcept;
 
@@ -71,6 +74,10 @@ class Engine {
   Result<void> claim_endpoint(std::uint32_t process);
   bool may_reuse(std::uint32_t endpoint) const;
   bool any_pending() const noexcept;
+  bool is_due() const noexcept;
+  void catch_up() noexcept;
+  void note_due() noexcept;
+  void tell(const Slot& slot) noexcept;
   void replace_observer(std::uint32_t holder) noexcept;
   bool hold();
   void give_up_turn() noexcept;
@@ -95,6 +102,7 @@ class Engine {
   WaitPolicy wait_;
   bool own_core_ = false;
   bool process_ = false;  // a process of its own does the work
+  bool paced_ = false;    // the model keeps to real time
 };
 
 /// Rings every open port: somebody who waits there looks what there is to do.

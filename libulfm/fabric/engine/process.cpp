@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/wait.hpp"
 #include "fabric/engine/engine.hpp"
 #include "job/liveness.hpp"
@@ -20,7 +22,7 @@ struct Watched {
 void sleep_until_rung(Engine& engine, const WaitPolicy& policy) {
   Doorbell& bell = engine.arena().header().engine_bell;
   bell.arm();
-  if (!engine.has_work()) bell.sleep(policy.park_limit);
+  if (!engine.has_work()) bell.sleep(std::min<std::chrono::nanoseconds>(policy.park_limit, engine.quiet_for()));
   bell.cancel();
 }
 

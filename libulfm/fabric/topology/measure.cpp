@@ -49,6 +49,7 @@ std::uint32_t bisection(const Topology& topology) {
   if (topology.switches == 1) return 0;
   if (topology.switches <= kFew) return smallest_cut(topology);
   if (topology.shape == Shape::chain) return 1;
+  if (topology.shape == Shape::cube) return topology.switches / 2;
   if (topology.shape == Shape::mesh || topology.shape == Shape::torus) return grid_bisection(topology);
   return 0;
 }

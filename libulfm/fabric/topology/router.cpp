@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 namespace ulfm::fabric {
 namespace {
@@ -46,7 +47,8 @@ class Spread {
 Router::Router(const Topology& topology, const DeadPorts& dead)
     : topology_(topology), dead_(std::size_t{topology.switches} * topology.ports, false) {
   mark_dead(dead);
-  ordered_ = (topology.shape == Shape::mesh || topology.shape == Shape::torus) && !detours_;
+  ordered_ = !detours_ && (topology.shape == Shape::mesh || topology.shape == Shape::torus ||
+                           topology.shape == Shape::cube);
   if (!ordered_) rank_switches();
 }
 
@@ -110,6 +112,8 @@ void Router::search(std::uint32_t from) {
 
 std::uint32_t Router::length(std::uint32_t to) const {
   if (to == node_ || !attached(node_) || !attached(to)) return 0;
+  if (ordered_ && topology_.shape == Shape::cube)
+    return static_cast<std::uint32_t>(std::popcount(dimensions(to))) + 1;
   if (ordered_) return along_row(to).links + along_column(to).links + 1;
   const std::uint32_t target = topology_.attachment[to].at;
   const std::uint32_t links = std::min(distance_[state(target, kRising)], distance_[state(target, kFalling)]);
@@ -151,7 +155,18 @@ Router::Leg Router::along_column(std::uint32_t to) const {
              (node_ + to) % 2 == 0);
 }
 
+/// Dimensions in which the switches of a cube's two nodes differ, a bit each.
+std::uint32_t Router::dimensions(std::uint32_t to) const {
+  return topology_.attachment[node_].at ^ topology_.attachment[to].at;
+}
+
 void Router::in_dimension_order(std::uint32_t to, Route& out) const {
+  if (topology_.shape == Shape::cube) {
+    auto next = out.begin();
+    for (std::uint32_t left = dimensions(to); left != 0; left &= left - 1)
+      *next++ = static_cast<std::uint8_t>(std::countr_zero(left));
+    return;
+  }
   const Leg row = along_row(to), column = along_column(to);
   const auto turn = out.begin() + row.links;
   std::fill(out.begin(), turn, row.forward ? kEast : kWest);

@@ -13,6 +13,8 @@ namespace ulfm::fabric {
 /// itself; it is opened at one switch, which ways may begin or end at but not pass. Rings are opened at
 /// different places, for the load.
 ///
+/// *Cube*: the e-cube algorithm, rising dimensions (Sullivan and Bashkow 1977; Nugent 1988).
+///
 /// *Everywhere else* up*/down* (Schroeder et al., Autonet, 1991): switches are ranked by a breadth-first
 /// search from the one that is nearest to all others; a way goes up, towards lower ranks, for as long as it
 /// likes, then only down. A cycle of channels would have a turn from down to up.
@@ -57,6 +59,7 @@ class Router {
   Leg along_row(std::uint32_t to) const;
   Leg along_column(std::uint32_t to) const;
   void in_dimension_order(std::uint32_t to, Route& out) const;
+  std::uint32_t dimensions(std::uint32_t to) const;
   void back_from(std::uint32_t to, Route& out);
 
   const Topology& topology_;

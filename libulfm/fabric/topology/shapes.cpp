@@ -9,7 +9,7 @@ namespace ulfm::fabric {
 namespace {
 
 constexpr const char* kForms =
-    "single:N, th8, chain:S, tree:D, mesh:RxC, torus:RxC, or the path of a TOML file (with a '/' or ending "
+    "single:N, th8, chain:S, tree:D, mesh:RxC, torus:RxC, cube:N, or the path of a TOML file (with a '/' or ending "
     "in .toml)";
 
 /// "4x5" as {4, 5}; empty when it is no such text.
@@ -97,8 +97,22 @@ Result<Topology> grid(std::string_view description, Shape shape, const std::vect
   return t;
 }
 
+// Port d is the channel of dimension d, the node is behind them.
+Result<Topology> cube(std::string_view description, std::uint32_t dimension) {
+  if (dimension > kMaxDimensions) return refuse(description, "a cube has 0 to 7 dimensions, as in cube:3");
+  const std::uint32_t ports = dimension + 1 <= kXSwitchPorts ? kXSwitchPorts : kThSwitchPorts;
+  Topology t = bare_topology(std::string(description), Shape::cube, ports, 1u << dimension);
+  t.dimension = dimension;
+  for (std::uint32_t s = 0; s < t.switches; ++s) {
+    for (std::uint32_t d = 0; d < dimension; ++d)
+      if ((s >> d & 1) == 0) join(t, {s, d}, {s | 1u << d, d});
+    attach_node(t, {s, dimension});
+  }
+  return t;
+}
+
 tl::unexpected<Error> refuse_form(std::string_view description, std::string_view form) {
-  static const std::array<std::string, 6> names{"single", "th8", "chain", "tree", "mesh", "torus"};
+  static const std::array<std::string, 7> names{"single", "th8", "chain", "tree", "mesh", "torus", "cube"};
   const std::string near = form.empty() ? "" : nearest(form, names);
   return refuse(description, "no shape is called that" +
                                  (near.empty() ? "" : "; did you mean " + near + "?") +
@@ -135,7 +149,7 @@ Result<Topology> make_shape(std::string_view description) {
   }
   const std::size_t colon = description.find(':');
   const std::string_view form = description.substr(0, colon);
-  const bool plain = form == "single" || form == "chain" || form == "tree";
+  const bool plain = form == "single" || form == "chain" || form == "tree" || form == "cube";
   if (!plain && form != "mesh" && form != "torus") return refuse_form(description, form);
   const auto sizes = sizes_of(colon == std::string_view::npos ? "" : description.substr(colon + 1));
   if (sizes.empty() || (plain && sizes.size() > 1))
@@ -144,6 +158,7 @@ Result<Topology> make_shape(std::string_view description) {
   if (form == "single") return single(description, sizes[0]);
   if (form == "chain") return chain(description, sizes[0]);
   if (form == "tree") return tree(description, sizes[0]);
+  if (form == "cube") return cube(description, sizes[0]);
   return grid(description, form == "mesh" ? Shape::mesh : Shape::torus, sizes);
 }
 

@@ -92,6 +92,10 @@ Result<void> check_processes(const Topology& topology, std::uint32_t processes) 
   const std::uint64_t room = !topology.placement.empty()
                                  ? topology.placement.size()
                                  : std::uint64_t{topology.processes_per_node} * topology.nodes();
+  if (topology.shape == Shape::cube && processes > std::uint64_t{kCubeProcesses} * topology.nodes())
+    return fail(Errc::invalid, "topology " + topology.name + ": " + std::to_string(processes) +
+                                   " processes, but a node of a cube carries at most " +
+                                   std::to_string(kCubeProcesses) + ": take a larger cube, or start fewer");
   if (room == 0 || processes <= room) return {};
   const std::string needed =
       "topology " + topology.name + ": " + std::to_string(processes) + " processes, but ";

@@ -21,6 +21,11 @@ inline constexpr std::uint32_t kMaxSwitches = 4096;
 inline constexpr std::uint32_t kXSwitchPorts = 5;   ///< Li, THNPC-II, section 2.1
 inline constexpr std::uint32_t kThSwitchPorts = 8;  ///< Zhou et al. 1999, section 3; no switch has more
 
+/// Processes that a node of a cube carries at most (Pierce, The NX/2 Operating System).
+inline constexpr std::uint32_t kCubeProcesses = 20;
+/// Channels of a Direct-Connect router that lead to other routers (Nugent 1988).
+inline constexpr std::uint32_t kMaxDimensions = 7;
+
 /// A port of a switch.
 struct SwitchPort {
   std::uint32_t at = 0;    ///< switch
@@ -48,7 +53,7 @@ struct FixedRoute {
 };
 
 /// Regular shapes, which have routes and pictures of their own.
-enum class Shape : std::uint8_t { other, single, chain, tree, mesh, torus };
+enum class Shape : std::uint8_t { other, single, chain, tree, mesh, torus, cube };
 
 /// Ports of a switch in a mesh or torus.
 enum GridPort : std::uint8_t { kNorth, kEast, kSouth, kWest, kGridNode };
@@ -63,6 +68,7 @@ struct Topology {
   std::vector<std::uint32_t> placement;  ///< node of each process where the file says so; empty otherwise
   Shape shape = Shape::other;
   std::uint32_t rows = 0, columns = 0;    ///< of a mesh or torus: switch row * columns + column
+  std::uint32_t dimension = 0;            ///< of a cube: port d leads to the switch whose number differs in bit d
   std::vector<std::string> switch_names;  ///< where the file gives them; empty: s0, s1, ...
   std::vector<FixedRoute> fixed;          ///< routes the file lays down; the others are computed
 
@@ -85,7 +91,8 @@ constexpr char port_letter(std::uint32_t port) noexcept { return static_cast<cha
 std::uint32_t node_of_process(const Topology& topology, std::uint32_t process,
                               std::uint32_t processes) noexcept;
 
-/// Errc::invalid when the topology's placement or its processes_per_node has no room for that many processes.
+/// Errc::invalid when the topology's placement or its processes_per_node has no room for that many processes, or a
+/// cube more than kCubeProcesses to a node.
 Result<void> check_processes(const Topology& topology, std::uint32_t processes);
 
 /// Links that are down, named by either end.
@@ -100,7 +107,7 @@ struct Routes {
   }
 };
 
-/// Routes that cannot deadlock: dimension order in a mesh or torus, up*/down* elsewhere and wherever a link
+/// Routes that cannot deadlock: dimension order in a mesh, torus or cube, up*/down* elsewhere and wherever a link
 /// between switches is dead; the file's own routes where none is. The shortest way these rules allow; of
 /// several, a node's routes take turns. Nodes without a way get empty routes, which is only possible with
 /// dead ports. Errc::invalid, with the cycle shown, when asked for routes that can deadlock; Errc::too_large
@@ -132,7 +139,7 @@ struct Extent {
 };
 Extent measure(const Topology& topology, const DeadPorts& dead = {});
 
-/// "single:5", "chain:4", "tree:3", "mesh:4x4", "torus:4x4", "th8", or the path of a TOML file (it has a '/'
+/// "single:5", "chain:4", "tree:3", "mesh:4x4", "torus:4x4", "cube:3", "th8", or the path of a TOML file (it has a '/'
 /// or ends in
 /// ".toml"); see ulfm-topology(5). Errors of a file name line and column.
 Result<Topology> read_topology(std::string_view description);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "fabric/engine/engine.hpp"
@@ -24,6 +25,9 @@ class EmulatedInlet final : public Inlet {
   Doorbell& doorbell() override { return box_.bell; }
   std::int64_t find_dead() override;
   std::int64_t take_broken() override;
+  std::chrono::nanoseconds quiet_for() override {
+    return std::min<std::chrono::nanoseconds>(kForever, engine_.quiet_for());
+  }
   std::string why_broken() override { return engine_.why_broken(); }
   const PortGeometry& geometry() const override { return geometry_; }
   std::uint64_t lanes_granted() const override { return 0; }

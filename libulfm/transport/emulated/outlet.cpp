@@ -88,6 +88,7 @@ bool EmulatedOutlet::push(Kind kind, std::span<const std::byte> header, Gather& 
   slot.port = static_cast<std::uint8_t>(port_);
   slot.kind = static_cast<std::uint8_t>(kind);
   slot.header = static_cast<std::uint8_t>(header.size());
+  slot.goes_on = kind == Kind::more ? 1 : 0;
   counters_.open_frames.add();
   engine_.submit(static_cast<std::uint32_t>(index));
   return true;

@@ -24,6 +24,7 @@ for n in 1 2 3 8 16; do
 done
 for program in calls handlers crowd; do ran "$program, 64 nodes" 0 ': ok$' "$ulfmrun" -n 64 ./$program; done
 ran 'crowd, 8 nodes, xswitch' 0 ': ok$' "$ulfmrun" --transport xswitch --topology mesh:2x2 -n 8 ./crowd
+ran 'crowd, 8 nodes, dcm' 0 ': ok$' "$ulfmrun" --transport dcm --topology cube:3 -n 8 ./crowd
 # One trip for nothing but empty messages; the paper's 100 bytes; few buffers; one trip for all that fits.
 for setting in NX2_SHORT=0 'NX2_SHORT=100 NX2_BUFFERS=4' NX2_BUFFERS=4 NX2_SHORT=16384; do
     read -ra variables <<<"$setting"

@@ -94,18 +94,18 @@ Outcome load(Text filename, Number node, Number pid) {
   if (node >= host.nodes() || node < -1) return failed(EQNODE);
   if (pid < 0) return failed(EQPID);
   Cube& cube = host.cube;
+  std::vector<int> nodes;
   for (int i = node < 0 ? 0 : node; i < (node < 0 ? host.nodes() : node + 1); ++i) {
-    if (cube.running(i)) {
-      // nxhost has loaded it already, under the name it was given there.
-      if (host.loaded_by_name == base_name(command.front())) {
-        cube.entry(i).ptype = pid;
-        continue;
-      }
+    if (!cube.running(i)) {
+      nodes.push_back(i);
+    } else if (host.loaded_by_name == base_name(command.front())) {
+      cube.entry(i).ptype = pid;  // nxhost has loaded it already, under the name it was given there
+    } else {
       return failed(EQUSEPID);
     }
-    if (const int error = cube.load(command, i, pid); error != 0) return {-1, error};
   }
-  return {};
+  const int error = cube.load_all(command, nodes, pid);
+  return error != 0 ? error_of(error) : Outcome{};
 }
 
 Outcome waitall(Number node, Number pid) {

@@ -1,6 +1,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -26,28 +27,37 @@ int take_size_option(int& argc, char** argv) {
 /// Calls `start(node)` for each node of a list, for every node when the count is -1; value: how many were
 /// started.
 template <typename Element, typename Start>
-Outcome start_on(const Element* nodes, Number count, Element* pids, Start start) {
+Outcome start_on(const Element* nodes, Number count, Number ptype, Element* pids, Start start) {
   Node& host = Node::host();
   if (!host.is_host()) return failed(EQPRIV);
+  if (ptype < 0) return failed(EQPID);
   if (count < -1 || (count > 0 && nodes == nullptr)) return failed(EQPARAM);
-  const Number all = count < 0 ? host.nodes() : count;
-  for (Number i = 0; i < all; ++i) {
+  std::vector<int> all;
+  for (Number i = 0; i < (count < 0 ? host.nodes() : count); ++i) {
     const Number node = count < 0 ? i : static_cast<Number>(nodes[i]);
     if (node < 0 || node >= host.nodes()) return failed(EQNODE);
-    if (host.cube.running(node)) return failed(EQUSEPID);
-    const Outcome started = start(node);
-    if (started.error != 0 || started.value == 0) return started;
-    if (pids != nullptr) pids[i] = static_cast<Element>(host.cube.entry(node).pid);
+    if (host.cube.running(node) || std::find(all.begin(), all.end(), node) != all.end())
+      return failed(EQUSEPID);
+    all.push_back(node);
   }
-  return {all, 0};
+  for (const int node : all) host.cube.expect(node, ptype);
+  for (const int node : all) {
+    const Outcome started = start(node);
+    if (started.error == 0 && started.value == 0) return started;  // this is the new process
+    if (started.error != 0) {
+      for (const int other : all) host.cube.give_up(other);
+      return started;
+    }
+    if (pids != nullptr) *pids++ = static_cast<Element>(host.cube.entry(node).pid);
+  }
+  return {static_cast<long>(all.size()), 0};
 }
 
 // 0 in the new processes.
 template <typename Element>
 Outcome fork_on(const Element* nodes, Number count, Number ptype, Element* pids) {
-  if (ptype < 0) return failed(EQPID);
-  return start_on(nodes, count, pids, [&](Number node) -> Outcome {
-    const pid_t pid = Node::instance().cube.fork_node(node, ptype);
+  return start_on(nodes, count, ptype, pids, [&](Number node) -> Outcome {
+    const pid_t pid = Node::instance().cube.fork_node(node);
     if (pid < 0) return failed(EQMEM);
     if (pid == 0) Node::instance().become_node(ptype);
     return {pid, 0};
@@ -57,12 +67,11 @@ Outcome fork_on(const Element* nodes, Number count, Number ptype, Element* pids)
 template <typename Element>
 Outcome load_on(const Element* nodes, Number count, Number ptype, Element* pids, Text path, char** argv,
                 char** envp) {
-  if (ptype < 0) return failed(EQPID);
   std::vector<std::string> command{path};
   for (char** word = argv; word != nullptr && *word != nullptr; ++word)
     if (word != argv) command.emplace_back(*word);
-  return start_on(nodes, count, pids, [&](Number node) -> Outcome {
-    const int error = Node::instance().cube.load(command, node, ptype, envp);
+  return start_on(nodes, count, ptype, pids, [&](Number node) -> Outcome {
+    const int error = Node::instance().cube.load(command, node, envp);
     if (error != 0) return {-1, error};
     return {1, 0};
   });

@@ -57,11 +57,13 @@ Channel::Reach Channel::reach(int node) {
   }
   CubeEntry& entry = cube_->entry(node);
   switch (entry.presence.load(std::memory_order_acquire)) {
+    case Presence::empty:
+      return waits_for_new_ ? Reach::not_yet : Reach::absent;
     case Presence::loading:
       return Reach::not_yet;
     case Presence::open:
       break;
-    default:
+    case Presence::gone:
       return Reach::absent;
   }
   if (peer.known && peer.use == entry.use) return Reach::there;

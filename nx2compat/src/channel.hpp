@@ -39,10 +39,12 @@ class Channel {
 
   enum class Reach {
     there,
-    not_yet,  ///< its program is being loaded
-    absent,   ///< nothing runs there, or it has ended
+    not_yet,  ///< its program is being loaded, or none has been so far
+    absent,   ///< what ran there has ended
   };
   Reach reach(int node);
+  /// This process ends: it does not wait for programs that nobody has begun to load.
+  void wait_for_nobody_new() noexcept { waits_for_new_ = false; }
   /// Counts the processes that have been at that place, as far as reach() has seen them.
   std::uint32_t use(int node) const noexcept { return peers_[static_cast<std::size_t>(node)].use; }
 
@@ -84,6 +86,7 @@ class Channel {
   ulfm_job job_ = 0;
   ulfm_port port_ = 0;
   int self_ = 0, nodes_ = 1;
+  bool waits_for_new_ = true;
   std::vector<Peer> peers_;
   std::string transport_;
 };

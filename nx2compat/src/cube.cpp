@@ -73,12 +73,16 @@ bool Cube::inherit() {
   return true;
 }
 
-void Cube::begin_use(int node, std::int32_t ptype) {
+void Cube::expect(int node, std::int32_t ptype) {
   CubeEntry& at = entry(node);
   at.ptype = ptype;
   ++at.use;
   ever_loaded_ = true;
   at.presence.store(Presence::loading, std::memory_order_release);
+}
+
+void Cube::give_up(int node) {
+  if (!running(node)) entry(node).presence.store(Presence::gone, std::memory_order_release);
 }
 
 // A node never outlives its host.
@@ -88,7 +92,7 @@ void Cube::in_child(int node, pid_t parent) {
   self_ = node;
 }
 
-int Cube::load(const std::vector<std::string>& command, int node, std::int32_t ptype, char** environment) {
+int Cube::load(const std::vector<std::string>& command, int node, char** environment) {
   const std::string& name = command.front();
   if (name.find('/') != std::string::npos && !is_program(name)) return ENOENT;
   const std::string path = is_program(name) ? (name.front() == '/' ? name : "./" + name) : name;
@@ -97,7 +101,6 @@ int Cube::load(const std::vector<std::string>& command, int node, std::int32_t p
   argv.push_back(nullptr);
   char place[64];
   std::snprintf(place, sizeof place, "%d:%d:%d", fd_, nodes_, node);
-  begin_use(node, ptype);
   std::fflush(nullptr);  // or the child's copy of what is still unwritten would be written twice
   const pid_t parent = getpid(), pid = fork();
   if (pid < 0) return EQMEM;
@@ -117,8 +120,18 @@ int Cube::load(const std::vector<std::string>& command, int node, std::int32_t p
   return 0;
 }
 
-pid_t Cube::fork_node(int node, std::int32_t ptype) {
-  begin_use(node, ptype);
+int Cube::load_all(const std::vector<std::string>& command, const std::vector<int>& nodes,
+                   std::int32_t ptype) {
+  for (const int node : nodes) expect(node, ptype);
+  for (const int node : nodes)
+    if (const int error = load(command, node); error != 0) {
+      for (const int other : nodes) give_up(other);
+      return error;
+    }
+  return 0;
+}
+
+pid_t Cube::fork_node(int node) {
   std::fflush(nullptr);
   const pid_t parent = getpid(), pid = fork();
   if (pid == 0) {

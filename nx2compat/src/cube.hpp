@@ -16,7 +16,7 @@ namespace nx2 {
 
 enum class Presence : std::uint32_t {
   empty,    ///< nothing was loaded here
-  loading,  ///< a process was started and has not made its first NX call
+  loading,  ///< a process is being started, or has not made its first NX call
   open,     ///< its port is open and its card is in the table
   gone,     ///< it ended
 };
@@ -49,17 +49,23 @@ class Cube {
   void set_self(int node) noexcept { self_ = node; }
   CubeEntry& entry(int node) noexcept { return entries_[node]; }
 
-  /// Starts a program on a node, found as a shell finds it, or in the current folder. An NX error number or
-  /// 0.
-  int load(const std::vector<std::string>& command, int node, std::int32_t ptype,
-           char** environment = nullptr);
+  /// A program is about to be started on a node: from now on messages to it wait. Who starts several says so
+  /// of all of them first; otherwise what the first sends to the last could come before it and be lost.
+  void expect(int node, std::int32_t ptype);
+  /// None was started on that node after all.
+  void give_up(int node);
+  /// Starts a program on a node that expects one; found as a shell finds it, or in the current folder. An NX
+  /// error number or 0.
+  int load(const std::vector<std::string>& command, int node, char** environment = nullptr);
   /// Some process was started here.
   bool ever_loaded() const noexcept { return ever_loaded_; }
   /// The host has begun to end nodes: that one ends badly is no news.
   bool killing = false;
-  /// A copy of this process on a node (nx_nfork). Value: 0 in the new process, its process id in the parent,
-  /// -1.
-  pid_t fork_node(int node, std::int32_t ptype);
+  /// The same on all of these nodes, of which none must expect one yet.
+  int load_all(const std::vector<std::string>& command, const std::vector<int>& nodes, std::int32_t ptype);
+  /// A copy of this process on a node that expects one (nx_nfork). Value: 0 in the new process, its process
+  /// id in the parent, -1.
+  pid_t fork_node(int node);
   /// Notes which processes have ended. Returns one that ended badly (node), or -1.
   int reap();
   /// Sends a signal to the processes of a node, or of all for -1.
@@ -84,7 +90,6 @@ class Cube {
   };
   bool map(int fd, int nodes);
   void unmap();
-  void begin_use(int node, std::int32_t ptype);
   void in_child(int node, pid_t parent);
 
   int fd_ = -1;

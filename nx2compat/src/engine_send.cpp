@@ -280,6 +280,7 @@ void Engine::abandon(std::int32_t node) {
 // --------------------------------------------------------------------------------------------------------
 
 void Engine::send_kill() {
+  channel_.wait_for_nobody_new();
   for (std::int32_t node = 0; node < channel_.nodes(); ++node)
     if (node != channel_.self()) control(node, Kind::kill);
 }
@@ -292,6 +293,7 @@ bool Engine::everybody_left() const {
 
 void Engine::finish() {
   closing_ = true;
+  channel_.wait_for_nobody_new();
   flush(Selector{});
   // What was sent is delivered before this ends; whoever has gone without a word does not keep it.
   while (!killed_ && (outgoing_count_ != 0 || held_ != 0 || !outbox_.empty())) {

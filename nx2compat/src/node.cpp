@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <sstream>
 
 extern "C" {
@@ -124,8 +125,9 @@ void Node::load_named_program() {
   std::vector<std::string> words;
   std::istringstream in(command);
   for (std::string word; std::getline(in, word, '\x1f');) words.push_back(word);
-  for (int i = 0; i < cube.nodes(); ++i)
-    if (const int error = cube.load(words, i, 0); error != 0) end_of_job("load", error);
+  std::vector<int> nodes(static_cast<std::size_t>(cube.nodes()));
+  std::iota(nodes.begin(), nodes.end(), 0);
+  if (const int error = cube.load_all(words, nodes, 0); error != 0) end_of_job("load", error);
   loaded_by_name = words.front().substr(words.front().rfind('/') + 1);
 }
 

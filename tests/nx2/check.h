@@ -40,7 +40,7 @@ static inline int is_pattern(const char *from, long size, long seed) {
 }
 
 /* Sums what failed on all nodes; the exit code. */
-static int verdict(const char *name) {
+static inline int verdict(const char *name) {
   long all = failures, work;
   gisum(&all, 1, &work);
   if (mynode() == 0) printf("%s, %ld nodes: %s\n", name, (long)numnodes(), all == 0 ? "ok" : "FAILED");

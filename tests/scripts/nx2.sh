@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every NX/2 call, its errors, handlers and endings, on several numbers of nodes and with both message protocols for
+# Every NX/2 call, its errors, handlers and endings, on 1 to 64 nodes and with both message protocols for
 # every size; random traffic with little room; host programs; Fortran.
 set -uo pipefail
 # shellcheck source=nx2_common.bash
@@ -8,23 +8,28 @@ ulfmrun=$stage/bin/ulfmrun nxhost=$stage/bin/nxhost
 
 build() {
     local p
-    for p in calls errors handlers soak host host_node paragon ending; do
+    for p in calls errors handlers crowd soak host host_node late paragon ending; do
         "$stage/bin/nxcc" -std=gnu11 -O1 -Wall -Wextra -Werror "$programs/$p.c" -o "$p" || return 1
     done
     "$stage/bin/nxcc" -DNX_LONG_IS_INT -w "$programs/int_program.c" -o int_program
 }
 build || { echo "the programs do not compile" && exit 1; }
 
-for n in 1 2 3 8; do
+for n in 1 2 3 8 16; do
     ran "calls, $n nodes" 0 ': ok$' "$ulfmrun" -n "$n" ./calls
     ran "errors, $n nodes" 0 ': ok$' "$ulfmrun" -n "$n" ./errors
     ran "handlers, $n nodes" 0 ': ok$' "$ulfmrun" -n "$n" ./handlers
+    ran "crowd, $n nodes" 0 ': ok$' "$ulfmrun" -n "$n" ./crowd
     ran "ints for longs, $n nodes" 0 ': ok$' "$ulfmrun" -n "$n" ./int_program
 done
+for program in calls handlers crowd; do ran "$program, 64 nodes" 0 ': ok$' "$ulfmrun" -n 64 ./$program; done
+ran 'crowd, 8 nodes, xswitch' 0 ': ok$' "$ulfmrun" --transport xswitch --topology mesh:2x2 -n 8 ./crowd
+ran 'crowd, 8 nodes, dcm' 0 ': ok$' "$ulfmrun" --transport dcm --topology cube:3 -n 8 ./crowd
 # One trip for nothing but empty messages; the paper's 100 bytes; few buffers; one trip for all that fits.
 for setting in NX2_SHORT=0 'NX2_SHORT=100 NX2_BUFFERS=4' NX2_BUFFERS=4 NX2_SHORT=16384; do
     read -ra variables <<<"$setting"
     ran "calls, 5 nodes, $setting" 0 ': ok$' env "${variables[@]}" "$ulfmrun" -n 5 ./calls
+    ran "crowd, 5 nodes, $setting" 0 ': ok$' env "${variables[@]}" "$ulfmrun" -n 5 ./crowd
     ran "soak, 3 nodes, $setting" 0 ': ok$' env "${variables[@]}" "$ulfmrun" -n 3 ./soak 400 2
 done
 # No memory for messages that nobody has asked for: they stay at their senders.
@@ -48,6 +53,7 @@ for n in 1 4; do
     ran "host with $n nodes" 0 ': ok$' "$nxhost" -n $n ./host ./host_node
     ran "nx_nfork on $n nodes" 0 ': ok$' ./paragon -sz $n
 done
+ran 'a node that is loaded late' 0 ': ok$' ./late ./late
 ran 'nxhost without a program' 2 'a host program is needed' "$nxhost" -n 2
 ran 'nxhost with a wrong number' 2 'needs a number of nodes' "$nxhost" -n 0 ./host
 printf '#include <cube.h>\nint main(void) { if (mynode() == 0) return 3; crecv(1, (void*)0, 0); return 0; }\n' >fails.c

@@ -16,6 +16,20 @@ for n in 1 2 3 4 7 9 16 32; do
         ran "hostpi$f, $n nodes" 0 ': ok$' "$stage/bin/nxhost" -n "$n" "bin/hostpi$f" "bin/nodepi$f"
     done
 done
+programs=(cg farm)
+[[ -x bin/fft2d_f ]] && programs+=(fft2d_f)
+for n in 1 2 3 8 16; do
+    for program in "${programs[@]}"; do
+        ran "$program, $n nodes" 0 ': ok$' "$stage/bin/ulfmrun" -n "$n" "bin/$program"
+    done
+done
+# Over switches, and over the network of the machine.
+for program in "${programs[@]}"; do
+    ran "$program, 8 nodes, xswitch" 0 ': ok$' \
+        "$stage/bin/ulfmrun" --transport xswitch --topology mesh:4x2 -n 8 "bin/$program"
+    ran "$program, 8 nodes, dcm" 0 ': ok$' \
+        "$stage/bin/ulfmrun" --transport dcm --topology cube:3 -n 8 "bin/$program"
+done
 ran 'the nodes named on the command line' 0 '^pi: 3 nodes.*: ok$' \
     "$stage/bin/nxhost" bin/hostpi nodepi : -n 3 bin/nodepi
 

@@ -42,7 +42,7 @@ Result<Options> Options::parse(std::string_view text, std::initializer_list<Row>
     const bool whole = end.ec == std::errc{} && end.ptr == digits.data() + digits.size();
     if (row->words != nullptr) {
       value = place_of(digits, row->words);
-      if (value < 0) return fail(Errc::invalid, "option \"" + shown + "\": needs one of " + row->words);
+      if (value < 0) return fail(Errc::invalid, "option \"" + shown + "\": needs " + row->name + "=" + row->words);
     } else if (!whole || value < row->least || value > row->most) {
       return fail(Errc::invalid, "option \"" + shown + "\": needs a number from " + std::to_string(row->least) +
                                      " to " + std::to_string(row->most));

@@ -713,6 +713,17 @@ static int look_at_closing(void)
     goto fn_exit;
 }
 
+/* What was lost on the way to a peer that was given up may be what others wait for, and nobody but this process knows
+ * that it is lost: unless the program has said that it copes with errors, the job ends here and does not hang. */
+static void end_unless_coped_with(void)
+{
+    const MPIR_Errhandler *handler = MPIR_Process.comm_world ? MPIR_Process.comm_world->errhandler : NULL;
+
+    if (handler == NULL || handler->handle == MPI_ERRORS_ARE_FATAL || handler->handle == MPI_ERRORS_ABORT)
+        MPID_Abort(MPIR_Process.comm_world, MPI_SUCCESS, 1,
+                   "a peer was given up and messages to it are lost, so the job ends (MPI_ERRORS_ARE_FATAL)");
+}
+
 /* Nothing but a frame can end this wait: two polls in a row found nothing and nothing was completed in between. */
 static int how_to_idle(int in_blocking_poll)
 {
@@ -768,6 +779,8 @@ static int ulfm_poll(int in_blocking_poll)
         if (unlikely(news == ULFM_NM_LOOK || news == ULFM_NM_GIVEN_UP))
             mpi_errno = look_at_closing();
         MPIR_ERR_CHECK(mpi_errno);
+        if (unlikely(news == ULFM_NM_GIVEN_UP))
+            end_unless_coped_with();
     }
     if (MPIR_IS_THREADED && in_blocking_poll && (mid_message || waiting_head) && ++looks < THREADED_LOOKS &&
         count == MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count))

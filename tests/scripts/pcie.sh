@@ -80,7 +80,7 @@ grep -q 'stats pcie pool [0-9]*\.1: messages [1-9]' err || fail statistics "no l
 refused "no such shape" 'write boards:BxP' --transport pcie --topology mesh:2x2 -n 2 "$programs/trapezoid"
 refused "no boards between switches" 'take --transport pcie' --transport xswitch --topology boards:2x2 -n 2 "$programs/trapezoid"
 refused "no such option" 'mode=store|cut-through' --transport pcie,mod=store -n 2 "$programs/trapezoid"
-refused "no such mode" 'needs one of store|cut-through' --transport pcie,mode=direct -n 2 "$programs/trapezoid"
+refused "no such mode" 'needs mode=store|cut-through' --transport pcie,mode=direct -n 2 "$programs/trapezoid"
 refused "too little memory" 'memory=2048 has no room' --transport pcie,memory=2048 -n 2 "$programs/trapezoid"
 refused "too many processes" 'have room for 4' --transport pcie --topology boards:2x2 -n 5 "$programs/trapezoid"
 

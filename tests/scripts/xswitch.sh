@@ -66,6 +66,10 @@ ULFM_STATS=1 over "statistics" "$answer" --transport xswitch --topology mesh:2x2
 grep -q 'stats xswitch: cycles [1-9].*units entered [1-9].*present 0$' err || fail statistics "no balance of the network"
 grep -q 'stats xswitch port s[0-3]\.[A-E]: out frames [1-9]' err || fail statistics "no line for a port"
 
+# A network in two parts: whoever gives a peer up ends the job, also for those who wait for somebody else.
+ULFM_GIVE_UP=1s refused "two parts" 'is given up' --transport xswitch --topology chain:3 --fault 'link 0-1 down at 0s' -n 12 "$programs/trapezoid"
+grep -q 'so the job ends' err || fail "two parts" "no sentence about the end"
+
 refused "no such shape" 'cube:8' --transport xswitch --topology cube:8 -n 2 "$programs/trapezoid"
 refused "no such option" 'frame=64' --transport xswitch,fram=3 -n 2 "$programs/trapezoid"
 refused "no such link" 'there is no such link' --transport xswitch --topology mesh:2x2 --fault 'link 0-3 down at 1s' -n 2 "$programs/trapezoid"

@@ -26,7 +26,8 @@ check() {
     fi
 }
 
-for network in 'xswitch single:5' 'xswitch th8' 'xswitch tree:3' 'xswitch mesh:4x4'; do
+for network in 'xswitch single:5' 'xswitch th8' 'xswitch tree:3' 'xswitch mesh:4x4' \
+    'dcm cube:3' 'dcm cube:6' 'pcie boards:2x32' 'pcie boards:8x16'; do
     read -r transport topology <<<"$network"
     passed=0
     for processes in 4 16 64; do

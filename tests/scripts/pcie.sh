@@ -2,52 +2,8 @@
 # MPI programs over boards in the slots of a PC: the same results for all numbers of boards and both modes, with a bad network,
 # with boards and hosts that die, and with the host as a process; many senders to one do not exceed the host's memory.
 set -uo pipefail
-: "${ULFM_STAGE:?stage folder}"
-stage=$(cd "$ULFM_STAGE" && pwd -P) || exit 1
-run=$stage/bin/ulfmrun
-programs=$stage/share/ulfm/examples/bin
-[[ -x $programs/trapezoid ]] || exit 77
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-cd "$scratch" || exit 1
-unset "${!ULFM_@}"
-failures=0
-
-fail() {
-    echo "FAIL $1: $2"
-    sed 's/^/     | /' out err | tail -n 8
-    failures=$((failures + 1))
-}
-
-# over NAME PATTERN OPTIONS... PROGRAM: ends with 0 and prints what matches.
-over() {
-    local name=$1 pattern=$2 code=0
-    shift 2
-    timeout 250 "$run" "$@" </dev/null >out 2>err || code=$?
-    if ((code != 0)); then
-        fail "$name" "exit code $code"
-    elif ! grep -q -e "$pattern" out; then
-        fail "$name" "no line like '$pattern'"
-    else
-        echo "ok   $name"
-    fi
-}
-
-# refused NAME PATTERN OPTIONS...: a failure that says so.
-refused() {
-    local name=$1 pattern=$2
-    shift 2
-    if timeout 100 "$run" "$@" </dev/null >out 2>err; then
-        fail "$name" "it ran"
-    elif ! grep -q -e "$pattern" err; then
-        fail "$name" "no line like '$pattern'"
-    else
-        echo "ok   $name"
-    fi
-}
-
-answer=9.000004291534424e+00
-bad_network='drop=1e-2,corrupt=1e-3,duplicate=1e-3,reorder=1e-2,seed=7'
+# shellcheck source=fabric_common.bash
+. "$(dirname "${BASH_SOURCE[0]}")/fabric_common.bash"
 
 # Fang and Lei 2017, section 4: 8, 64 and 128 processes, the same result each time.
 for mode in store cut-through; do

@@ -12,4 +12,26 @@ std::unique_ptr<Transport> on(std::unique_ptr<fabric::Engine> engine);
 /// A transport on the interconnect of this job, which must be the one of that name.
 Result<std::unique_ptr<Transport>> make(const char* model);
 
+/// What such a transport says of itself. Latency and bandwidth are rough ones of all of them on one host.
+constexpr TransportDescriptor descriptor(const char* name, const char* summary, std::size_t max_frame,
+                                         Result<std::unique_ptr<Transport>> (*make)(const Config&)) {
+  return {
+      .name = name,
+      .summary = summary,
+      .reliable = true,
+      .ordered = true,
+      .single_copy = false,
+      .multicast = false,
+      .multi_host = false,
+      .max_frame = max_frame,
+      .latency_us = 1,
+      .bandwidth_MBps = 5000,
+      .config_rows = "TOPOLOGY",
+      .takes_options = true,
+      .links = true,
+      .unavailable = [] { return std::string(); },
+      .make = make,
+  };
+}
+
 }  // namespace ulfm::emulated

@@ -68,7 +68,10 @@ void Engine::arbitrate(std::uint32_t index, std::uint64_t t) {
   Out& out = arena_.out(index);
   const std::uint32_t asking = out.asking & requesters(index % kWays);
   if (asking == 0) return;
-  if (out.holder == kNone) grant(index, next_in_turn(asking, out.last & 15), t);
+  if (out.holder == kNone && t < out.busy_until)  // a lost message's word is still filled up
+    schedule(arbiter(index), out.busy_until, kArbitrate);
+  else if (out.holder == kNone)
+    grant(index, next_in_turn(asking, out.last & 15), t);
   for (std::uint32_t in = 0; in < kWays; ++in)
     if ((out.asking >> in & 1) != 0 && out.asked[in] == t) ++out.counters.blocked;
 }

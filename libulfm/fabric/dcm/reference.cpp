@@ -155,7 +155,7 @@ void Reference::request(std::uint32_t router, std::uint32_t way) {
 
 void Reference::arbitrate(std::uint32_t router, std::uint32_t way) {
   Out& out = out_(router, way);
-  if (out.holder) return;
+  if (out.holder || out.dead_left != 0) return;
   std::uint32_t asking = 0;
   for (std::uint32_t i = 0; i < kWays; ++i)
     if (in_(router, i).state == State::requesting && in_(router, i).out == way) asking |= 1u << i;

@@ -23,7 +23,7 @@
 //                   next cycle on.
 //
 // Faults happen between cycles. A message that has anything on a link, in a router or at a node that dies is lost as a
-// whole: its channels are free at once, except that a word that was begun on one is filled up.
+// whole: its channels are free at once, except that one on which a word was begun is free when that is filled up.
 #pragma once
 
 #include <cstdint>

@@ -95,7 +95,8 @@ void nm_close(ulfm_nm* nm) {
   const std::string who = "rank " + std::to_string(nm->rank);
   std::string text = statistics_text(who, nm->transport_name.c_str(), kMpiPort, nm->counters, *nm->inlet);
   nm->inlet.reset();  // may send again what was lost of the last frames, which counts too
-  text += stack_statistics_text(who, *nm->transport) + wait_statistics_text(who);
+  text += stack_statistics_text(who, *nm->transport) + control_statistics_text(who, *nm->transport) +
+          wait_statistics_text(who);
   if (nm->config.flag("STATS") && nm->rank == 0) text += nm->transport->shared_statistics();
   // One write: lines of several ranks do not mix.
   if (nm->config.flag("STATS")) (void)!write(STDERR_FILENO, text.data(), text.size());
@@ -228,6 +229,7 @@ int look_around(ulfm_nm* nm) {
   if (const std::string why = nm->inlet->why_broken(); !why.empty()) {
     // Nothing will ever arrive again, so no MPI call can end: the launcher ends the others.
     std::fprintf(stderr, "ulfm: rank %d: %s\n", nm->rank, why.c_str());
+    if (control::Control* control = nm->transport->control()) control->abort(1, why);
     std::_Exit(1);
   }
   nm->dead = nm->inlet->find_dead();

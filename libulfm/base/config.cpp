@@ -34,6 +34,8 @@ constexpr ConfigRow kRows[] = {
      "frames on the way to a port that are not acknowledged, at most"},
     {"GIVE_UP", RowType::milliseconds, "ms", "10s", 10, 86400000, "",
      "time without acknowledgement after which a peer is given up"},
+    {"CONTROL", RowType::choice, "", "auto", 0, 0, "auto|tcp|unix",
+     "control channel between processes; auto is tcp for a transport that needs one (pcie), and none otherwise"},
     {"CONFIG", RowType::text, "", "", 0, 0, "", "TOML file with settings, keys as these names in lower case"},
     {"STATS", RowType::boolean, "", "0", 0, 1, "", "print counters on standard error when the job ends"},
     {"SLOT", RowType::bytes, "bytes", "2048", 384, 1 << 20, "",

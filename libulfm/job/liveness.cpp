@@ -5,9 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <utility>
 
 namespace ulfm {
 namespace {
@@ -39,6 +44,22 @@ std::uint64_t fnv1a(const char* bytes, std::size_t n, std::uint64_t h = 14695981
   return h;
 }
 
+// The last processes that were noted as departed. Older ones are forgotten: /proc knows of them too by then.
+struct Departed {
+  std::mutex mutex;
+  std::array<std::pair<pid_t, std::uint64_t>, 256> processes{};
+  std::size_t next = 0;
+  std::atomic<bool> any{false};
+};
+Departed departed;
+
+bool has_departed(pid_t pid, std::uint64_t started) noexcept {
+  if (!departed.any.load(std::memory_order_acquire)) return false;  // pairs with note_departed()
+  std::lock_guard lock(departed.mutex);
+  return std::find(departed.processes.begin(), departed.processes.end(), std::pair{pid, started}) !=
+         departed.processes.end();
+}
+
 }  // namespace
 
 std::uint64_t start_time(pid_t pid) noexcept {
@@ -50,7 +71,13 @@ std::uint64_t start_time(pid_t pid) noexcept {
 bool is_alive(pid_t pid, std::uint64_t started) noexcept {
   char state = 0;
   std::uint64_t now = 0;
-  return read_stat(pid, state, now) && now == started && state != 'Z' && state != 'X';
+  return !has_departed(pid, started) && read_stat(pid, state, now) && now == started && state != 'Z' && state != 'X';
+}
+
+void note_departed(pid_t pid, std::uint64_t started) noexcept {
+  std::lock_guard lock(departed.mutex);
+  departed.processes[departed.next++ % departed.processes.size()] = {pid, started};
+  departed.any.store(true, std::memory_order_release);  // pairs with has_departed()
 }
 
 std::uint64_t host_identity() noexcept {

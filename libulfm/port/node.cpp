@@ -84,10 +84,13 @@ Result<std::string> Node::get(const std::string& key) {
 // ---- names ----------------------------------------------------------------------------------------------------------
 
 Result<std::uint32_t> Node::process_of_card(std::string_view card) {
-  if (card.empty() || card.size() > 200) return fail(Errc::protocol, "no address of a process");
+  if (card.empty() || card.size() > kMostCard) return fail(Errc::protocol, "no address of a process");
   std::lock_guard lock(names_lock_);
-  const auto [it, added] = by_card_.try_emplace(std::string(card), static_cast<std::uint32_t>(cards_.size()));
+  // What arrives from a process names it without its endpoint key, which is known from elsewhere or not needed.
+  const auto [it, added] =
+      by_card_.try_emplace(std::string(control::identity_of(card)), static_cast<std::uint32_t>(cards_.size()));
   if (added) cards_.emplace_back(card);
+  else if (cards_[it->second].size() < card.size()) cards_[it->second] = card;
   return it->second;
 }
 
@@ -314,7 +317,8 @@ std::string wait_statistics_text(const std::string& who) {
 
 void Node::report_statistics() {
   const std::string who = "rank " + std::to_string(rank());
-  std::string text = closed_statistics_ + stack_statistics_text(who, *transport_) + wait_statistics_text(who);
+  std::string text = closed_statistics_ + stack_statistics_text(who, *transport_) +
+                     control_statistics_text(who, *transport_) + wait_statistics_text(who);
   if (rank() == 0) text += transport_->shared_statistics();
   // One write, so that the lines of several processes do not mix.
   (void)!write(STDERR_FILENO, text.data(), text.size());

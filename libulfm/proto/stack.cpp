@@ -4,6 +4,7 @@
 
 #include "job/liveness.hpp"
 #include "proto/reliable/reliable.hpp"
+#include "transport/control/control.hpp"
 #include "transport/fault/fault.hpp"
 
 namespace ulfm {
@@ -20,6 +21,20 @@ reliable::Settings settings_from(const Config& config) {
   return settings;
 }
 
+// The control channel that settings or the transport ask for; nullptr for none.
+Result<std::unique_ptr<control::Control>> make_control(const Config& config, const TransportDescriptor& descriptor,
+                                                       Transport& transport, int rank) {
+  const std::int64_t asked = config.number("CONTROL");  // of auto|tcp|unix
+  if (asked == 0 && !descriptor.control) return std::unique_ptr<control::Control>{};
+  control::Settings settings;
+  settings.kind = asked == 2 ? control::Kind::unix_socket : control::Kind::tcp;
+  settings.rank = rank;
+  auto channel = control::Control::start(settings, transport.card(),
+                                         [&transport](std::uint32_t what) { return transport.descriptor(what); });
+  if (channel) transport.use_control(**channel);
+  return channel;
+}
+
 }  // namespace
 
 Result<TransportStack> make_stack(const Config& config, const TransportDescriptor& descriptor, int rank) {
@@ -31,6 +46,8 @@ Result<TransportStack> make_stack(const Config& config, const TransportDescripto
                                    "or choose an emulated interconnect");
   auto transport = descriptor.make(config);
   if (!transport) return fail(std::move(transport.error()).within(descriptor.name));
+  auto channel = make_control(config, descriptor, **transport, rank);
+  if (!channel) return fail(std::move(channel.error()).within("ULFM_CONTROL"));
   TransportStack stack{std::move(*transport), descriptor.name, descriptor.reliable, descriptor.ordered};
   if (plan->has_rates()) {
     stack.transport = std::make_unique<FaultTransport>(std::move(stack.transport), *plan, rank);
@@ -43,7 +60,15 @@ Result<TransportStack> make_stack(const Config& config, const TransportDescripto
     stack.name += "+protocol";
     stack.reliable = stack.ordered = true;
   }
+  // Around everything: what the decorators say to each other needs no set-up of its own.
+  if (*channel)
+    stack.transport = std::make_unique<ControlTransport>(std::move(*channel), std::move(stack.transport));
   return stack;
+}
+
+std::string control_statistics_text(const std::string& who, Transport& transport) {
+  const control::Control* control = transport.control();
+  return control != nullptr ? control->statistics(who) : "";
 }
 
 std::string stack_statistics_text(const std::string& who, const Transport& transport) {

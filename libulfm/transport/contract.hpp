@@ -26,6 +26,7 @@
 #include "base/error.hpp"
 #include "base/gather.hpp"
 #include "base/ring.hpp"
+#include "job/control/control.hpp"
 
 namespace ulfm {
 
@@ -33,6 +34,7 @@ inline constexpr std::size_t kHelloLimit = 160;  ///< bytes a connecting side ma
 inline constexpr std::uint32_t kLingerTurns = 64;  ///< looks of one Inlet::linger in a wait: about 0.1 us
 inline constexpr std::size_t kLeastFrame = 64;     ///< data that any frame can carry, whatever its header
 inline constexpr int kPortsPerProcess = 64;
+inline constexpr std::size_t kMostCard = 240;     ///< characters of a card
 inline constexpr std::uint16_t kNoPort = 0xffff;
 /// Frame::source of frames that lie in memory of a decorator and not in a transport's; no transport uses it.
 inline constexpr std::uint32_t kDecoratorSource = 0xfffffffe;
@@ -140,7 +142,8 @@ class Transport {
  public:
   virtual ~Transport() = default;
 
-  /// What others need to connect to this process: printable, no blanks, below 100 bytes.
+  /// What others need to connect to this process: printable, no blanks, below 240 bytes. With a control channel its
+  /// endpoint key follows behind a '+', which connect() ignores (control::identity_of).
   virtual const std::string& card() const = 0;
 
   /// Opens port `number` (0..kPortsPerProcess-1). Errc::busy when it is open already.
@@ -150,6 +153,14 @@ class Transport {
   /// Errc::not_found when that port is not open (yet), peer_failed when the process is gone.
   virtual Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
                                                   std::span<const std::byte> hello, PortCounters& counters) = 0;
+
+  /// The control channel that goes with the transport; nullptr when there is none.
+  virtual control::Control* control() { return nullptr; }
+  /// Called once, before the first open() and connect(), with a control channel that lives as long as the transport.
+  virtual void use_control(control::Control&) {}
+  /// A duplicate of a descriptor that peers ask for over the control channel; `what` is the transport's affair. Empty when
+  /// there is none. Any thread.
+  virtual control::Fd descriptor(std::uint32_t) { return {}; }
 
   /// What it counts beyond the ports' counters, over all ports, also those closed since. Any thread.
   virtual std::vector<NamedCount> counts() const { return {}; }
@@ -169,6 +180,7 @@ struct TransportDescriptor {
   const char* config_rows;      ///< names of the rows it reads, blank-separated
   bool takes_options;           ///< "NAME,option=value" selects it too
   bool links;                   ///< has links, switches and nodes, which a fault plan can take away
+  bool control;                 ///< uses a control channel also when nobody asks for one
   /// "" when it can be used here, else the reason why not.
   std::string (*unavailable)();
   Result<std::unique_ptr<Transport>> (*make)(const Config& config);

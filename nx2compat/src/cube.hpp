@@ -26,7 +26,7 @@ struct CubeEntry {
   std::int32_t ptype;
   std::int32_t pid;
   std::uint32_t use;  ///< counts the processes that were loaded here
-  char card[128];
+  char card[240];
 };
 
 class Cube {

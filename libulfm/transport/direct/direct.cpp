@@ -53,7 +53,7 @@ class DirectTransport final : public Transport {
 
   Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
                                           std::span<const std::byte> hello, PortCounters& counters) override {
-    auto peer = decode(card);
+    auto peer = decode(control::identity_of(card));
     if (!peer) return fail(peer.error());
     if (peer->host != self_.host)
       return fail(Errc::unavailable, "transport direct reaches processes of this host (and pid namespace) only");
@@ -97,6 +97,7 @@ const TransportDescriptor direct_transport{
     .config_rows = "SLOT DEPTH LANES LANE_CELLS LANE_BYTES LANE_AFTER FRAME PEERS",
     .takes_options = false,
     .links = false,
+    .control = false,
     .unavailable = direct::why_unavailable,
     .make = direct::DirectTransport::make,
 };

@@ -32,7 +32,7 @@ class EmulatedTransport final : public Transport {
 
   Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
                                           std::span<const std::byte> hello, PortCounters& counters) override {
-    auto peer = decode(card);
+    auto peer = decode(control::identity_of(card));
     if (!peer) return fail(peer.error());
     auto outlet = EmulatedOutlet::connect(*engine_, *peer, to, from, hello, counters);
     if (!outlet) return fail(outlet.error());

@@ -14,7 +14,8 @@ Result<std::unique_ptr<Transport>> make(const char* model);
 
 /// What such a transport says of itself. Latency and bandwidth are rough ones of all of them on one host.
 constexpr TransportDescriptor descriptor(const char* name, const char* summary, std::size_t max_frame,
-                                         Result<std::unique_ptr<Transport>> (*make)(const Config&)) {
+                                         Result<std::unique_ptr<Transport>> (*make)(const Config&),
+                                         bool control = false) {
   return {
       .name = name,
       .summary = summary,
@@ -29,6 +30,7 @@ constexpr TransportDescriptor descriptor(const char* name, const char* summary, 
       .config_rows = "TOPOLOGY",
       .takes_options = true,
       .links = true,
+      .control = control,
       .unavailable = [] { return std::string(); },
       .make = make,
   };

@@ -1,0 +1,235 @@
+#include "job/control/server.hpp"
+
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cinttypes>
+#include <cstdio>
+
+#include "base/wait.hpp"
+#include "job/control/registry.hpp"
+#include "job/liveness.hpp"
+
+namespace ulfm::control {
+namespace {
+
+constexpr int kExitTries = 1000;                   // for the lock, when the process ends
+
+std::string process_of(std::string_view identity) { return "the process with the address " + std::string(identity); }
+
+Identity describe_self(std::string identity, int rank) {
+  return {static_cast<std::uint32_t>(getpid()), static_cast<std::uint32_t>(rank), start_time(getpid()), host_identity(),
+          std::move(identity)};
+}
+
+// With all signals blocked: they are the program's, and its threads'.
+Result<pthread_t> start_thread(Server& server) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread{};
+  const int rc = pthread_create(
+      &thread, nullptr,
+      [](void* self) -> void* {
+        static_cast<Server*>(self)->serve();
+        return nullptr;
+      },
+      &server);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (rc != 0) return fail_errno("control channel: starting its thread", rc);
+  (void)pthread_setname_np(thread, "ulfm-control");
+  return thread;
+}
+
+}  // namespace
+
+Result<void> Server::begin(std::string identity) {
+  self = describe_self(std::move(identity), settings.rank);
+  key.kind = settings.kind;
+  key.secret = random_secret();
+  auto listening = listen_at(key);
+  if (!listening) return fail(listening.error());
+  listener = std::move(*listening);
+  epoll = Fd(epoll_create1(EPOLL_CLOEXEC));
+  wake = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!epoll || !wake || !watch(listener.get(), kListener, EPOLLIN, EPOLL_CTL_ADD) ||
+      !watch(wake.get(), kWake, EPOLLIN, EPOLL_CTL_ADD))
+    return fail_errno("control channel: needs three descriptors");
+  auto started = start_thread(*this);
+  if (!started) return fail(started.error());
+  thread = *started;
+  running = true;
+  enter(*this);
+  return {};
+}
+
+void Server::close() {
+  if (!running) return;
+  leave(*this);
+  {
+    std::lock_guard lock(mutex);
+    running = false;
+    stopping = true;
+    for (auto& [id, connection] : connections) (void)connection->link.send(goodbye());
+  }
+  const std::uint64_t one = 1;
+  (void)!write(wake.get(), &one, sizeof one);
+  pthread_join(thread, nullptr);
+  std::lock_guard lock(mutex);
+  strangers.clear();
+  connections.clear();
+  by_identity.clear();
+  listener.reset();
+}
+
+void Server::disown() {
+  running = false;
+  strangers.clear();
+  connections.clear();
+  by_identity.clear();
+  for (Fd* fd : {&listener, &wake, &epoll}) fd->reset();
+}
+
+// ---- any thread -----------------------------------------------------------------------------------------------------
+
+Result<void> Server::set_up(std::string_view card, std::uint16_t to, std::uint16_t from) {
+  const std::string identity(identity_of(card));
+  if (identity == self.card) return {};
+  {
+    std::lock_guard lock(mutex);
+    if (!running) return fail(Errc::closed, "the control channel of this process is closed (or it is a forked child)");
+    const auto it = by_identity.find(identity);
+    if (it != by_identity.end() && send(it->second, packet(SetUp{from, to}))) {
+      ++set_ups_out;
+      return {};
+    }
+  }
+  if (key_in(card).empty()) return {};
+  auto peer_key = decode_key(key_in(card));
+  if (!peer_key) return fail(peer_key.error());
+  auto dialled = dial(*peer_key, self, Clock::now() + settings.patience);
+  if (!dialled) return fail(std::move(dialled.error()).within(process_of(identity)));
+  if (dialled->peer.card != identity)
+    return fail(Errc::peer_failed, process_of(identity) + " has ended; " + dialled->peer.card + " listens in its place");
+  std::lock_guard lock(mutex);
+  Traffic& t = traffic_of(peer_key->kind);
+  ++t.made;
+  t.messages_out += dialled->messages_out;
+  t.messages_in += dialled->messages_in;
+  t.bytes_out += dialled->bytes_out;
+  t.bytes_in += dialled->bytes_in;
+  const std::uint64_t id = next_id++;
+  add(id, std::make_unique<Connection>(std::move(dialled->socket), peer_key->kind, std::move(dialled->peer), t));
+  ++set_ups_out;
+  if (!send(id, packet(SetUp{from, to}))) return fail(Errc::peer_failed, process_of(identity) + " has just ended");
+  return {};
+}
+
+Result<Fd> Server::fetch(std::string_view identity, std::uint32_t what) {
+  std::unique_lock lock(mutex);
+  const auto it = by_identity.find(std::string(identity));
+  if (it == by_identity.end() || connections.at(it->second)->link.kind() != Kind::unix_socket)
+    return fail(Errc::unavailable, process_of(identity) + " is not connected by a Unix-domain socket");
+  const std::uint32_t number = next_fetch++;
+  fetches[number].connection = it->second;
+  if (!send(it->second, packet(DescriptorRequest{number, what}))) fail_fetches(it->second);
+  const bool in_time = fetched.wait_for(lock, settings.patience, [&] { return fetches.at(number).done; });
+  Result<Fd> result = std::move(fetches.at(number).result);
+  fetches.erase(number);
+  if (!in_time) return fail(Errc::timed_out, process_of(identity) + " did not pass its descriptor");
+  return result;
+}
+
+void Server::abort(std::int32_t code, std::string_view sentence) {
+  std::lock_guard lock(mutex);
+  const Bytes bytes = packet(Abort{code, std::string(sentence)});
+  for (auto& [id, connection] : connections) (void)connection->link.send(bytes);
+}
+
+void Server::abort_at_exit(std::int32_t code) {
+  for (int i = 0; !mutex.try_lock(); ++i) {
+    if (i == kExitTries) return;
+    yield_now();
+  }
+  const Bytes bytes = packet(Abort{code, "it ended without leaving the job"});
+  for (auto& [id, connection] : connections) (void)connection->link.send(bytes);
+  mutex.unlock();
+}
+
+std::string Server::statistics(const std::string& who) const {
+  std::lock_guard lock(mutex);
+  std::string text;
+  char line[400];
+  for (std::size_t kind = 0; kind < traffic.size(); ++kind) {
+    const Traffic& t = traffic[kind];
+    if (static_cast<Kind>(kind) != settings.kind && t.made == 0) continue;
+    std::snprintf(line, sizeof line,
+                  "ulfm: stats %s control %s: connections %" PRIu64 " made %" PRIu64 " accepted, sent %" PRIu64
+                  " messages %" PRIu64 " bytes, received %" PRIu64 " messages %" PRIu64 " bytes\n",
+                  who.c_str(), kKindNames[kind], t.made, t.accepted, t.messages_out, t.bytes_out, t.messages_in,
+                  t.bytes_in);
+    text += line;
+  }
+  std::snprintf(line, sizeof line,
+                "ulfm: stats %s control events: set-ups %" PRIu64 " sent %" PRIu64 " received, descriptors %" PRIu64
+                " passed, aborts %" PRIu64 ", ended without goodbye %" PRIu64 ", strangers refused %" PRIu64
+                ": wrong %" PRIu64 ", timed out %" PRIu64 ", crowded out %" PRIu64 ", left %" PRIu64 "\n",
+                who.c_str(), set_ups_out, set_ups_in, descriptors, aborts, ended, counts.all(), counts.refused,
+                counts.timed_out, counts.crowded_out, counts.left);
+  return text + line;
+}
+
+// ---- the serving thread ---------------------------------------------------------------------------------------------
+
+void Server::serve() {
+  constexpr int kBatch = 64;
+  epoll_event events[kBatch];
+  std::unique_lock lock(mutex);
+  while (!stopping) {
+    const int limit = time_to_deadline();
+    lock.unlock();
+    const int n = epoll_wait(epoll.get(), events, kBatch, limit);
+    lock.lock();
+    for (int i = 0; i < n && !stopping; ++i) serve_event(events[i].data.u64, events[i].events);
+    look_at_clock();
+  }
+}
+
+// For ever when there is nobody at the door.
+int Server::time_to_deadline() const {
+  auto first = Clock::time_point::max();
+  if (!strangers.empty()) first = strangers.begin()->second.deadline;
+  if (accept_again != Clock::time_point{}) first = std::min(first, accept_again);
+  if (first == Clock::time_point::max()) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(first - Clock::now()).count();
+  return static_cast<int>(std::max<std::int64_t>(left, 0));
+}
+
+void Server::serve_event(std::uint64_t id, std::uint32_t events) {
+  if (id == kListener) return accept_some();
+  if (const auto it = strangers.find(id); it != strangers.end()) return serve_stranger(id, it->second);
+  if (connections.count(id) != 0) serve_connection(id, events);
+}
+
+void Server::look_at_clock() {
+  if (strangers.empty() && accept_again == Clock::time_point{}) return;
+  const auto now = Clock::now();
+  while (!strangers.empty() && strangers.begin()->second.deadline <= now)
+    dismiss(strangers.begin()->first, counts.timed_out, "it did not show the secret in time");
+  if (accept_again != Clock::time_point{} && accept_again <= now) {
+    accept_again = {};
+    (void)watch(listener.get(), kListener, EPOLLIN, EPOLL_CTL_MOD);
+  }
+}
+
+bool Server::watch(int fd, std::uint64_t id, std::uint32_t events, int operation) const {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = id;
+  return epoll_ctl(epoll.get(), operation, fd, &event) == 0;
+}
+
+}  // namespace ulfm::control

@@ -1,0 +1,110 @@
+// What serves a control channel: the table of connections, the strangers at the door, and the thread.
+#pragma once
+
+#include <pthread.h>
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+#include "job/control/control.hpp"
+#include "job/control/link.hpp"
+
+namespace ulfm::control {
+
+/// In epoll; other numbers are those of strangers and connections.
+inline constexpr std::uint64_t kListener = 0, kWake = 1;
+
+struct Server {
+  Server(const Settings& s, Source from) : settings(s), source(std::move(from)) {}
+
+  // ---- any thread ---------------------------------------------------------------------------------------------------
+
+  Result<void> begin(std::string identity);
+  Result<void> set_up(std::string_view card, std::uint16_t to, std::uint16_t from);
+  Result<Fd> fetch(std::string_view identity, std::uint32_t what);
+  void abort(std::int32_t code, std::string_view sentence);
+  /// The same when the process ends without close(): does nothing when the lock does not become free.
+  void abort_at_exit(std::int32_t code);
+  void close();
+  std::string statistics(const std::string& who) const;
+  /// In a child after fork(): it has no part in the job, and no copies of the connections.
+  void disown();
+
+  // ---- the serving thread, holding the mutex --------------------------------------------------------------------------
+
+  /// A connection that has not shown anything yet.
+  struct Stranger {
+    Stranger(Fd s, const Secret& secret, Clock::time_point until)
+        : socket(std::move(s)), acceptor(secret), deadline(until) {
+      reader.expect(acceptor.expects());
+    }
+    Fd socket;
+    PacketReader reader;
+    Acceptor acceptor;
+    Clock::time_point deadline;
+    Traffic traffic;
+  };
+  struct Connection {
+    Connection(Fd socket, Kind kind, Identity peer, Traffic& traffic)
+        : link(std::move(socket), kind, std::move(peer), traffic) {}
+    Link link;
+    bool said_goodbye = false;
+    bool awaits_room = false;
+  };
+  struct Fetch {
+    std::uint64_t connection = 0;
+    bool done = false;
+    Result<Fd> result = Fd{};
+  };
+
+  void serve();
+  int time_to_deadline() const;
+  void serve_event(std::uint64_t id, std::uint32_t events);
+  void accept_some();
+  void pause_accepting();
+  void look_at_clock();
+
+  void serve_stranger(std::uint64_t id, Stranger& stranger);
+  Result<void> take(Stranger& stranger);
+  void dismiss(std::uint64_t id, std::uint64_t& counter, const std::string& why);
+  void note_stranger(const Fd& socket, std::uint64_t& counter, const std::string& why);
+  void admit(std::uint64_t id);
+
+  void serve_connection(std::uint64_t id, std::uint32_t events);
+  bool take(std::uint64_t id, Connection& connection);
+  bool answer(std::uint64_t id, Connection& connection, const DescriptorRequest& request);
+  void take_answer(std::uint64_t id, Connection& connection, const DescriptorAnswer& answer);
+  void report(const Connection& connection, const Abort& abort);
+
+  bool watch(int fd, std::uint64_t id, std::uint32_t events, int operation) const;
+  bool send(std::uint64_t id, Bytes bytes, Fd passed = {});
+  void add(std::uint64_t id, std::unique_ptr<Connection> connection);
+  void part_with(std::uint64_t id, bool broken_by_peer);
+  void fail_fetches(std::uint64_t id);
+  Traffic& traffic_of(Kind kind) { return traffic[static_cast<std::size_t>(kind)]; }
+
+  const Settings settings;
+  const Source source;
+  EndpointKey key;
+  Identity self;
+
+  mutable std::mutex mutex;  // for everything below; never held over a call that blocks
+  Fd epoll, listener, wake;
+  std::map<std::uint64_t, Stranger> strangers;  // the oldest first
+  std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections;
+  std::unordered_map<std::string, std::uint64_t> by_identity;
+  std::uint64_t next_id = 16;
+  std::unordered_map<std::uint32_t, Fetch> fetches;
+  std::uint32_t next_fetch = 1;
+  std::condition_variable fetched;
+  std::array<Traffic, 2> traffic{};
+  StrangerCounts counts;
+  std::uint64_t set_ups_out = 0, set_ups_in = 0, descriptors = 0, aborts = 0, ended = 0;
+  Clock::time_point accept_again{};  // set while accepting pauses for want of descriptors
+  bool running = false, stopping = false;
+  pthread_t thread{};
+};
+
+}  // namespace ulfm::control

@@ -1,0 +1,109 @@
+// The door: connections that have not shown yet that they know the secret.
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <cstdio>
+
+#include "job/control/server.hpp"
+
+namespace ulfm::control {
+namespace {
+constexpr int kMostAccepts = 64;  // in one turn, so that those who are in get theirs
+constexpr std::chrono::milliseconds kPause{100};
+}  // namespace
+
+void Server::accept_some() {
+  for (int i = 0; i < kMostAccepts; ++i) {
+    Fd socket(accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket) {
+      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) pause_accepting();
+      return;
+    }
+    if (!is_same_user(socket, settings.kind)) {
+      note_stranger(socket, counts.refused, "it is another user's");
+      continue;
+    }
+    tune(socket, settings.kind);
+    if (strangers.size() >= settings.strangers)
+      dismiss(strangers.begin()->first, counts.crowded_out, "it made room for a later one");
+    const std::uint64_t id = next_id++;
+    const int fd = socket.get();
+    strangers.try_emplace(id, std::move(socket), key.secret, Clock::now() + settings.stranger_time);
+    if (!watch(fd, id, EPOLLIN, EPOLL_CTL_ADD)) strangers.erase(id);
+  }
+}
+
+// No descriptors are left. Whoever waits at the door gives his back; if nobody does, the program has to.
+void Server::pause_accepting() {
+  if (!strangers.empty()) {
+    dismiss(strangers.begin()->first, counts.crowded_out, "it made room for a later one");
+    return;
+  }
+  accept_again = Clock::now() + kPause;
+  (void)watch(listener.get(), kListener, 0, EPOLL_CTL_MOD);
+}
+
+void Server::serve_stranger(std::uint64_t id, Stranger& stranger) {
+  for (;;) {
+    const auto room = stranger.reader.room();
+    const ssize_t got = recv(stranger.socket.get(), room.data(), room.size(), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return;
+    if (got <= 0) return dismiss(id, counts.left, "it closed the connection before it showed the secret");
+    stranger.traffic.bytes_in += static_cast<std::size_t>(got);
+    const PacketReader::Step step = stranger.reader.took(static_cast<std::size_t>(got));
+    if (step == PacketReader::Step::broken)
+      return dismiss(id, counts.refused, "its bytes are not those of a control connection");
+    if (step == PacketReader::Step::more) continue;
+    if (auto ok = take(stranger); !ok) return dismiss(id, counts.refused, ok.error().what);
+    if (stranger.acceptor.done()) return admit(id);
+  }
+}
+
+Result<void> Server::take(Stranger& stranger) {
+  Bytes out;
+  ++stranger.traffic.messages_in;
+  if (auto ok = stranger.acceptor.take(stranger.reader.body(), out); !ok) return ok;
+  stranger.reader.next();
+  stranger.reader.expect(stranger.acceptor.expects());
+  if (out.empty()) return {};
+  // A new socket has room for the one answer that a stranger gets.
+  if (::send(stranger.socket.get(), out.data(), out.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(out.size()))
+    return fail(Errc::closed, "it takes no answer");
+  ++stranger.traffic.messages_out;
+  stranger.traffic.bytes_out += out.size();
+  return {};
+}
+
+void Server::dismiss(std::uint64_t id, std::uint64_t& counter, const std::string& why) {
+  note_stranger(strangers.at(id).socket, counter, why);
+  strangers.erase(id);
+}
+
+// One line for a process and its life: a flood must not fill anybody's log.
+void Server::note_stranger(const Fd& socket, std::uint64_t& counter, const std::string& why) {
+  ++counter;
+  if (counts.all() != 1) return;
+  std::fprintf(stderr,
+               "ulfm: rank %d: a stranger's connection to the control channel, from %s, was refused: %s; others will "
+               "only be counted (ULFM_STATS=1)\n",
+               settings.rank, place_of_peer(socket, settings.kind).c_str(), why.c_str());
+}
+
+void Server::admit(std::uint64_t id) {
+  auto node = strangers.extract(id);
+  Stranger& known = node.mapped();
+  Traffic& t = traffic_of(settings.kind);
+  ++t.accepted;
+  t.messages_in += known.traffic.messages_in;
+  t.messages_out += known.traffic.messages_out;
+  t.bytes_in += known.traffic.bytes_in;
+  t.bytes_out += known.traffic.bytes_out;
+  // The same number in epoll from now on, which need not hear of it.
+  auto connection = std::make_unique<Connection>(std::move(known.socket), settings.kind, known.acceptor.peer(), t);
+  by_identity.try_emplace(connection->link.peer().card, id);
+  connections.emplace(id, std::move(connection));
+  if (send(id, packet(self))) serve_connection(id, EPOLLIN);
+}
+
+}  // namespace ulfm::control

@@ -1,0 +1,12 @@
+#include "transport/control/control.hpp"
+
+namespace ulfm {
+
+Result<std::unique_ptr<Outlet>> ControlTransport::connect(std::string_view card, std::uint16_t to, std::uint16_t from,
+                                                          std::span<const std::byte> hello, PortCounters& counters) {
+  if (auto ok = control_->set_up(card, to, from); !ok)
+    return fail(std::move(ok.error()).within("setting up the control connection"));
+  return inner_->connect(card, to, from, hello, counters);
+}
+
+}  // namespace ulfm

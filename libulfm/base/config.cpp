@@ -38,6 +38,8 @@ constexpr ConfigRow kRows[] = {
      "control channel between processes; auto is tcp for a transport that needs one (pcie), and none otherwise"},
     {"CONFIG", RowType::text, "", "", 0, 0, "", "TOML file with settings, keys as these names in lower case"},
     {"STATS", RowType::boolean, "", "0", 0, 1, "", "print counters on standard error when the job ends"},
+    {"TRACE", RowType::text, "", "", 0, 0, "",
+     "file for a trace of control and data, .RANK is appended; for Perfetto or chrome://tracing"},
     {"SLOT", RowType::bytes, "bytes", "2048", 384, 1 << 20, "",
      "size of one slot of an open port, cell included"},
     {"DEPTH", RowType::count, "slots", "64", 1, 32768, "", "buffers of a port each way"},
@@ -135,7 +137,7 @@ std::string suggestion(std::string_view word) {
 
 // Variables of our tools that are no settings of the library.
 bool is_tool_variable(std::string_view name) {
-  constexpr std::array<std::string_view, 8> known{"STAGE",          "SOURCE", "BUILD",      "MPICH_SOURCE", "TRACE",
+  constexpr std::array<std::string_view, 7> known{"STAGE",          "SOURCE", "BUILD",      "MPICH_SOURCE",
                                                   "NETMOD_LIBRARY", "FABRIC", "FABRIC_RANK"};
   return std::find(known.begin(), known.end(), name) != known.end();
 }

@@ -76,19 +76,26 @@ Result<Segment> Segment::create(const std::string& label, std::size_t reserve) {
 
 Result<Segment> Segment::attach(pid_t pid, int fd) {
   const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
-  Segment s;
-  s.fd_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (s.fd_ < 0 && errno == ENOENT)
+  const int own = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (own < 0 && errno == ENOENT)
     return fail(Errc::peer_failed, "process " + std::to_string(pid) + " is gone (no " + path + ")");
-  if (s.fd_ < 0)
+  if (own < 0)
     return fail(Errc::unavailable, "cannot open " + path + ": " + std::strerror(errno) +
-                                       "; both processes must run as the same user in the same pid namespace");
+                                       "; both processes must run as the same user in the same pid namespace (or ULFM_CONTROL=unix)");
+  return map_sealed(own, path);
+}
+
+Result<Segment> Segment::adopt(int fd) { return map_sealed(fd, "a descriptor that was passed"); }
+
+Result<Segment> Segment::map_sealed(int fd, const std::string& label) {
+  Segment s;
+  s.fd_ = fd;
   struct stat st {};
   const int seals = fcntl(s.fd_, F_GET_SEALS);
   if (fstat(s.fd_, &st) != 0 || seals < 0 || (seals & F_SEAL_SHRINK) == 0)
-    return fail(Errc::protocol, path + " is not a segment of this library (no sealed memory file)");
+    return fail(Errc::protocol, label + " is not a segment of this library (no sealed memory file)");
   s.size_ = static_cast<std::size_t>(st.st_size);
-  if (auto mapped = s.map(path); !mapped) return fail(mapped.error());
+  if (auto mapped = s.map(label); !mapped) return fail(mapped.error());
   close(s.fd_);  // the mapping is enough, and a job of n processes must not cost each of them n descriptors
   s.fd_ = -1;
   return s;

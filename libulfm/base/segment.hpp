@@ -24,6 +24,9 @@ class Segment {
   /// that process (same user, same pid namespace).
   static Result<Segment> attach(pid_t pid, int fd);
 
+  /// The segment behind a descriptor that its owner has passed. The descriptor is closed, also when this fails.
+  static Result<Segment> adopt(int fd);
+
   Segment() = default;
   Segment(Segment&& other) noexcept { swap(other); }
   Segment& operator=(Segment&& other) noexcept {
@@ -49,6 +52,7 @@ class Segment {
 
  private:
   void swap(Segment& other) noexcept;
+  static Result<Segment> map_sealed(int fd, const std::string& label);
   Result<void> map(const std::string& label);
 
   std::byte* base_ = nullptr;

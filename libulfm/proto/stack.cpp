@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "base/trace.hpp"
 #include "job/liveness.hpp"
 #include "proto/reliable/reliable.hpp"
 #include "transport/control/control.hpp"
+#include "transport/trace/trace.hpp"
 #include "transport/fault/fault.hpp"
 
 namespace ulfm {
@@ -38,6 +40,9 @@ Result<std::unique_ptr<control::Control>> make_control(const Config& config, con
 }  // namespace
 
 Result<TransportStack> make_stack(const Config& config, const TransportDescriptor& descriptor, int rank) {
+  const std::string& trace_file = config.text("TRACE");
+  if (!trace_file.empty())
+    if (auto ok = trace::begin(trace_file, rank); !ok) return fail(std::move(ok.error()).within("ULFM_TRACE"));
   auto plan = parse_fault_plan(config.text("FAULT"));
   if (!plan) return fail(std::move(plan.error()).within("ULFM_FAULT"));
   if (!plan->events.empty() && !descriptor.links)
@@ -63,6 +68,8 @@ Result<TransportStack> make_stack(const Config& config, const TransportDescripto
   // Around everything: what the decorators say to each other needs no set-up of its own.
   if (*channel)
     stack.transport = std::make_unique<ControlTransport>(std::move(*channel), std::move(stack.transport));
+  if (!trace_file.empty())
+    stack.transport = std::make_unique<TraceTransport>(std::move(stack.transport), descriptor.name);
   return stack;
 }
 

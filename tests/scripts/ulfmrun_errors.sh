@@ -140,7 +140,6 @@ accepted 0 'echoed' -n 2 echo echoed
 accepted 0 'second' -n 1 echo first : -n 1 echo second
 accepted 0 "^LD_LIBRARY_PATH=$stage/lib$" --dry-run -n 2 ./needs_libmpich.so.12
 accepted 0 '^ULFM_STATS=1$' --dry-run --stats -n 2 hostname
-refused 2 'this version records no traces' --trace t.json -n 2 hostname
 accepted 0 '^ULFM_TRANSPORT=direct$' --dry-run --transport=direct -n 2 hostname
 accepted 0 '^MPIR_CVAR_NEMESIS_NETMOD=ulfm$' --dry-run -n 2 hostname
 accepted 0 "LD_LIBRARY_PATH $stage/lib:/else -l hostname" --dry-run -genv LD_LIBRARY_PATH=/else -l hostname

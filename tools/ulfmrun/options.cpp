@@ -113,7 +113,7 @@ constexpr OwnOption kOwn[] = {
     {"--share", "node|host", "ULFM_SHARE", "MPI's neighbours on an emulated interconnect: of a node, or all of the host"},
     {"--fault", "LIST", "ULFM_FAULT", "faults to inject: drop=1e-3,corrupt=1e-4,...; see ulfm-fault(7)"},
     {"--stats", nullptr, "ULFM_STATS", "print counters on standard error when the job ends"},
-    {"--trace", "FILE", "ULFM_TRACE", "record messages in FILE; not in this version"},
+    {"--trace", "FILE", "ULFM_TRACE", "write a trace of control and data to FILE.RANK"},
     {"--config", "FILE", "ULFM_CONFIG", "TOML file with settings"},
     {"--dry-run", nullptr, nullptr, "print the command and what it adds to the environment, and run nothing"},
     {"--help", nullptr, nullptr, "this text; mpiexec's own options: ulfmrun -help"},
@@ -209,9 +209,8 @@ class Parser {
       fail(kUsage, "--share needs node or host; found \"" + value + "\"");
     if (name == "--config" && access(value.c_str(), R_OK) != 0)
       fail(kUsage, "--config " + value + ": " + std::strerror(errno) + "; a readable TOML file is needed");
-    if (name == "--trace") fail(kUsage, "--trace: this version records no traces; --stats prints counters");
     // Ranks may run in another directory than this one.
-    if (name == "--config") value = absolute_file(value);
+    if (name == "--config" || name == "--trace") value = absolute_file(value);
     line_.settings.emplace_back(option.variable, value);
   }
 

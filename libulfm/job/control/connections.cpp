@@ -7,6 +7,13 @@
 #include "job/liveness.hpp"
 
 namespace ulfm::control {
+namespace {
+void note(const char* what, trace::Way way, const Link& link, std::size_t bytes) {
+  if (trace::on())
+    trace::note({what, trace::Channel::control, way, kKindNames[static_cast<std::size_t>(link.kind())], link.peer().pid,
+                 bytes});
+}
+}  // namespace
 
 void Server::add(std::uint64_t id, std::unique_ptr<Connection> connection) {
   (void)watch(connection->link.fd(), id, EPOLLIN, EPOLL_CTL_ADD);
@@ -17,6 +24,7 @@ void Server::add(std::uint64_t id, std::unique_ptr<Connection> connection) {
 // False, and the connection is gone, when it is over.
 bool Server::send(std::uint64_t id, Bytes bytes, Fd passed) {
   Connection& connection = *connections.at(id);
+  note(name(static_cast<Type>(bytes[0])), trace::Way::sent, connection.link, bytes.size());
   if (!connection.link.send(std::move(bytes), std::move(passed))) {
     part_with(id, true);
     return false;
@@ -51,6 +59,7 @@ void Server::serve_connection(std::uint64_t id, std::uint32_t events) {
 // False when the connection is gone.
 bool Server::take(std::uint64_t id, Connection& connection) {
   const auto body = connection.link.reader().body();
+  note(name(connection.link.reader().type()), trace::Way::arrived, connection.link, kHead + body.size());
   const auto nonsense = [&] {
     part_with(id, false);
     return false;

@@ -24,7 +24,7 @@ struct Settings {
   int rank = 0;                                  ///< for messages, and told to peers
   std::chrono::milliseconds patience{30000};     ///< for set_up() and fetch(), all tries together
   std::chrono::milliseconds stranger_time{5000}; ///< from a connection's first byte or none to its proof and identity
-  std::size_t strangers = 64;                    ///< unauthenticated connections at a time; the oldest makes room
+  std::size_t strangers = 256;                   ///< unauthenticated connections at a time; the oldest makes room
 };
 
 struct Server;

@@ -121,6 +121,9 @@ Result<void> Server::set_up(std::string_view card, std::uint16_t to, std::uint16
   t.messages_in += dialled->messages_in;
   t.bytes_out += dialled->bytes_out;
   t.bytes_in += dialled->bytes_in;
+  if (trace::on())
+    trace::note({"connection", trace::Channel::control, trace::Way::sent,
+                 kKindNames[static_cast<std::size_t>(peer_key->kind)], dialled->peer.pid, dialled->bytes_out});
   const std::uint64_t id = next_id++;
   add(id, std::make_unique<Connection>(std::move(dialled->socket), peer_key->kind, std::move(dialled->peer), t));
   ++set_ups_out;

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "base/trace.hpp"
 #include "job/control/control.hpp"
 #include "job/control/link.hpp"
 

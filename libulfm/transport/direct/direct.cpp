@@ -1,5 +1,6 @@
 #include "transport/direct/direct.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <mutex>
@@ -42,7 +43,8 @@ class DirectTransport final : public Transport {
     std::lock_guard lock(mutex_);
     if (entry.generation.load(std::memory_order_relaxed) % 2 == 1)
       return fail(Errc::busy, "port " + std::to_string(number) + " is open already");
-    auto inlet = DirectInlet::create(number, geometry, self_.token, [&entry] {
+    auto inlet = DirectInlet::create(number, geometry, self_.token, [this, &entry] {
+      std::lock_guard closing(mutex_);  // nobody duplicates the descriptor meanwhile
       entry.generation.fetch_add(1, std::memory_order_release);
     });
     if (!inlet) return fail(inlet.error());
@@ -57,9 +59,20 @@ class DirectTransport final : public Transport {
     if (!peer) return fail(peer.error());
     if (peer->host != self_.host)
       return fail(Errc::unavailable, "transport direct reaches processes of this host (and pid namespace) only");
-    auto outlet = DirectOutlet::connect(*peer, to, self_, from, hello, counters);
+    auto outlet = DirectOutlet::connect(*peer, to, self_, from, hello, counters, Opener(control_));
     if (!outlet) return fail(outlet.error());
     return std::unique_ptr<Outlet>(std::move(*outlet));
+  }
+
+  void use_control(control::Control& control) override { control_ = &control; }
+
+  control::Fd descriptor(std::uint32_t what) override {
+    std::lock_guard lock(mutex_);
+    if (what == kDirectory) return control::Fd(fcntl(segment_.fd(), F_DUPFD_CLOEXEC, 0));
+    if (what > port_segment(kPortsPerProcess - 1)) return {};
+    const DirectoryEntry& entry = directory().entry[what - port_segment(0)];
+    if (entry.generation.load(std::memory_order_relaxed) % 2 == 0) return {};
+    return control::Fd(fcntl(entry.fd, F_DUPFD_CLOEXEC, 0));
   }
 
  private:
@@ -70,6 +83,7 @@ class DirectTransport final : public Transport {
   Card self_;
   std::string card_;
   std::mutex mutex_;
+  control::Control* control_ = nullptr;
 };
 
 // Tries what matters: a memory file, and opening it the way a peer would.

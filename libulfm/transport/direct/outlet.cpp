@@ -12,8 +12,8 @@ constexpr std::size_t kFirstWindow = 128 * 1024;
 std::string process(const Card& card) { return "process " + std::to_string(card.pid); }
 
 // The descriptor of that port's segment, from the process's directory.
-Result<int> look_up(const Card& to, std::uint16_t port) {
-  auto directory = Segment::attach(to.pid, to.fd);
+Result<int> look_up(const Card& to, std::uint16_t port, const Opener& opener) {
+  auto directory = opener.open(to, to.fd, kDirectory);
   if (!directory) return fail(directory.error());
   const auto* d = directory->at<Directory>(0);
   if (directory->size() < sizeof(Directory) || d->magic != kMagic || d->version != kVersion || d->token != to.token)
@@ -30,13 +30,22 @@ Result<int> look_up(const Card& to, std::uint16_t port) {
 
 }  // namespace
 
+Result<Segment> Opener::open(const Card& of, int fd, std::uint32_t what) const {
+  if (control_ != nullptr) {
+    auto passed = control_->fetch(encode(of), what);
+    if (passed) return Segment::adopt(passed->release());
+    if (passed.error().code != Errc::unavailable) return fail(std::move(passed.error()).within(process(of)));
+  }
+  return Segment::attach(of.pid, fd);
+}
+
 Result<std::unique_ptr<DirectOutlet>> DirectOutlet::connect(const Card& to, std::uint16_t port, const Card& from,
                                                             std::uint16_t from_port,
                                                             std::span<const std::byte> hello,
-                                                            PortCounters& counters) {
-  auto fd = look_up(to, port);
+                                                            PortCounters& counters, const Opener& opener) {
+  auto fd = look_up(to, port, opener);
   if (!fd) return fail(fd.error());
-  auto segment = Segment::attach(to.pid, *fd);
+  auto segment = opener.open(to, *fd, port_segment(port));
   if (!segment) return fail(segment.error());
   const auto* header = segment->at<PortHeader>(0);
   if (segment->size() < sizeof(PortHeader) || header->magic != kMagic || header->version != kVersion ||

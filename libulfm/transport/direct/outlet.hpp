@@ -5,12 +5,29 @@
 
 namespace ulfm::direct {
 
+/// Descriptors that a process passes over its control channel.
+inline constexpr std::uint32_t kDirectory = 0;
+constexpr std::uint32_t port_segment(std::uint16_t port) { return 1u + port; }
+
+/// Opens segments of other processes: by a descriptor that the process passes when there is a control channel that can
+/// do that, through /proc otherwise.
+class Opener {
+ public:
+  Opener() = default;
+  explicit Opener(control::Control* control) : control_(control) {}
+  /// `fd` is the segment's descriptor over there, `what` its number on the control channel.
+  Result<Segment> open(const Card& of, int fd, std::uint32_t what) const;
+
+ private:
+  control::Control* control_ = nullptr;
+};
+
 /// Sending side of a virtual connection: first by the open ring, then, when it talks a lot, by a lane of its own.
 class DirectOutlet final : public Outlet {
  public:
   static Result<std::unique_ptr<DirectOutlet>> connect(const Card& to, std::uint16_t port, const Card& from,
                                                        std::uint16_t from_port, std::span<const std::byte> hello,
-                                                       PortCounters& counters);
+                                                       PortCounters& counters, const Opener& opener = {});
 
   bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) override;
   std::size_t max_frame(std::size_t header) const override;

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """strangers.py COUNT PID...: connects COUNT times to the TCP ports that these processes listen at, as nobody should.
 
+Ports that they have inherited from their parents are left out. mpiexec of MPICH 4.0 lets its own slip through to the ranks, and
+ends the job when a stranger talks to it; that is no part of ULFM.
 In turn: random bytes, none at all, single bytes now and then, and the right format with the wrong secret. Ends when the other
 side has closed every connection, and prints how many there were; 1 when one was answered as only a peer should be."""
 import os
@@ -15,21 +17,37 @@ MAGIC = 0x6C746375
 ALIVE = 200  # connections at a time
 
 
+def sockets_of(pid):
+    """Inodes of the sockets that a process holds."""
+    inodes = set()
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found = re.match(r"socket:\[(\d+)\]", os.readlink(f"/proc/{pid}/fd/{fd}"))
+        except OSError:
+            continue
+        if found:
+            inodes.add(found[1])
+    return inodes
+
+
+def parent_of(pid):
+    with open(f"/proc/{pid}/status") as status:
+        return int(re.search(r"PPid:\t(\d+)", status.read())[1])
+
+
 def listening_ports(pids):
-    inodes = {}
+    own, inherited = set(), set()
     for pid in pids:
-        for fd in os.listdir(f"/proc/{pid}/fd"):
-            try:
-                found = re.match(r"socket:\[(\d+)\]", os.readlink(f"/proc/{pid}/fd/{fd}"))
-            except OSError:
-                continue
-            if found:
-                inodes[found[1]] = pid
+        own |= sockets_of(pid)
+        ancestor = parent_of(pid)
+        while ancestor > 1:
+            inherited |= sockets_of(ancestor)
+            ancestor = parent_of(ancestor)
     ports = []
     with open("/proc/net/tcp") as table:
         for line in list(table)[1:]:
             field = line.split()
-            if field[3] == "0A" and field[9] in inodes:
+            if field[3] == "0A" and field[9] in own - inherited:
                 ports.append(int(field[1].split(":")[1], 16))
     return ports
 

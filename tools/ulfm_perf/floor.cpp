@@ -21,12 +21,14 @@ struct alignas(64) Line {
   std::atomic<std::uint64_t> turn{0};
 };
 
-void wait_for(const Line& line, std::uint64_t value) {
-  static const ulfm::WaitPolicy policy = [] {
-    auto p = ulfm::WaitPolicy::for_processes(2);
-    if (p.spins > 2) p.spins = 100000;
-    return p;
-  }();
+// With a core for each side nothing but looks; asked before the sides are bound, when the cores can still be seen.
+ulfm::WaitPolicy policy_of_pair() {
+  auto policy = ulfm::WaitPolicy::for_processes(2);
+  if (policy.has_own_core()) policy.spins = 100000;
+  return policy;
+}
+
+void wait_for(const Line& line, std::uint64_t value, const ulfm::WaitPolicy& policy) {
   if (line.turn.load(std::memory_order_acquire) == value) return;
   ulfm::Waiter waiter(policy);
   while (line.turn.load(std::memory_order_acquire) != value)
@@ -40,6 +42,7 @@ ulfm::Result<Results> measure_floor(const Options& options) {
   if (shared == MAP_FAILED) return ulfm::fail_errno("mmap");
   Line& line = *new (shared) Line;
   const std::size_t batches = options.iterations != 0 ? std::max<std::size_t>(1, options.iterations / kBatch) : 200;
+  const ulfm::WaitPolicy policy = policy_of_pair();
   auto side = fork_pair();
   if (!side) return tl::unexpected(side.error());
   bind_side(side->number, options);
@@ -52,9 +55,9 @@ ulfm::Result<Results> measure_floor(const Options& options) {
     for (std::size_t i = 0; i < kBatch; ++i, turn += 2) {
       if (side->number == 0) {
         line.turn.store(turn + 1, std::memory_order_release);
-        wait_for(line, turn + 2);
+        wait_for(line, turn + 2, policy);
       } else {
-        wait_for(line, turn + 1);
+        wait_for(line, turn + 1, policy);
         line.turn.store(turn + 2, std::memory_order_release);
       }
     }

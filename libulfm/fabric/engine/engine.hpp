@@ -56,7 +56,8 @@ class Engine {
   void retire() noexcept;
   /// Something to do, for whoever has the time.
   bool has_work() const noexcept;
-  /// How long a sleep may be: until the model goes on by itself. The largest there is when it does not.
+  /// How long a sleep may be: until shortly before a paced model brings this process something. The largest there is when
+  /// nothing is on its way here; others look after what concerns them.
   std::chrono::nanoseconds quiet_for() const noexcept;
   /// Moves what there is to move, if the engine is free. False when another has it.
   bool step() noexcept;
@@ -67,8 +68,8 @@ class Engine {
   /// Counters of the interconnect as lines of text, each beginning with "ulfm: stats".
   std::string statistics();
 
-  /// Something that this endpoint has sent is still in the interconnect. Waits for the engine.
-  bool has_on_the_way(std::uint32_t endpoint);
+  /// Something that this endpoint has sent to this process may still be in the interconnect. Waits for the engine.
+  bool has_on_the_way(std::uint32_t from);
 
   /// Waits until whoever has the engine has let go: what was changed before is seen by the next.
   void pass();
@@ -89,6 +90,7 @@ class Engine {
   void catch_up() noexcept;
   void note_due() noexcept;
   void announce(const Slot& slot) noexcept;
+  void count_coming(std::uint32_t to, std::int32_t more) noexcept;
   void replace_observer(std::uint32_t holder) noexcept;
   bool hold();
   void give_up_turn() noexcept;

@@ -81,7 +81,8 @@ Result<Segment> Segment::attach(pid_t pid, int fd) {
     return fail(Errc::peer_failed, "process " + std::to_string(pid) + " is gone (no " + path + ")");
   if (own < 0)
     return fail(Errc::unavailable, "cannot open " + path + ": " + std::strerror(errno) +
-                                       "; both processes must run as the same user in the same pid namespace (or ULFM_CONTROL=unix)");
+                                       "; both processes must run as the same user in the same pid namespace (or "
+                                       "ULFM_CONTROL=unix)");
   return map_sealed(own, path);
 }
 

@@ -31,8 +31,8 @@ Recorder recorder;
 std::atomic<bool> active{false};
 
 std::uint64_t now() {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+  using namespace std::chrono;
+  return static_cast<std::uint64_t>(duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count());
 }
 
 void append(std::string& text, const Noted& noted) {
@@ -101,7 +101,8 @@ std::string as_json() {
                 "{\"otherData\":{\"events\":%" PRIu64 ",\"lost\":%" PRIu64
                 "},\"traceEvents\":[\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"rank %d "
                 "(process %d)\"}},\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":0,\"args\":{\"name\":"
-                "\"control\"}},\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":1,\"args\":{\"name\":\"data\"}}",
+                "\"control\"}},\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":1,\"args\":{\"name\":"
+                "\"data\"}}",
                 count, count - kept, recorder.rank, recorder.rank, static_cast<int>(recorder.owner), recorder.rank,
                 recorder.rank);
   std::string text = head;

@@ -34,8 +34,8 @@ void note(const Event& event) noexcept;
 /// Errors: Errc::system when the file cannot be made, Errc::no_memory.
 Result<void> begin(const std::string& file, int rank);
 
-/// The events so far in the Trace Event Format (JSON), which Perfetto and chrome://tracing open. Times are microseconds of
-/// CLOCK_MONOTONIC, which all processes of a host share.
+/// The events so far in the Trace Event Format (JSON), which Perfetto and chrome://tracing open. Times are microseconds
+/// of CLOCK_MONOTONIC, which all processes of a host share.
 std::string as_json();
 
 }  // namespace ulfm::trace

@@ -13,7 +13,8 @@ std::uint64_t start_time(pid_t pid) noexcept;
 /// The process that had this pid and start time runs (a zombie does not, nor one noted as departed).
 bool is_alive(pid_t pid, std::uint64_t started) noexcept;
 
-/// The kernel has closed the descriptors of that process of this host: it runs no more, whatever /proc shows. Any thread.
+/// The kernel has closed the descriptors of that process of this host: it runs no more, whatever /proc shows. Any
+/// thread.
 void note_departed(pid_t pid, std::uint64_t started) noexcept;
 
 /// A number that is the same for all processes that can see each other's pids and memory files: this boot of this

@@ -57,7 +57,7 @@ struct PortGeometry {
 
 /// Who is at the other end of what an inlet receives. Valid while the origin is connected.
 struct OriginInfo {
-  std::string card;              ///< to connect back
+  std::string card;              ///< to connect back; without the endpoint key
   std::uint16_t port = kNoPort;  ///< the port it sends from, kNoPort when it has none
   pid_t pid = 0;
   std::span<const std::byte> hello;
@@ -159,8 +159,8 @@ class Transport {
   virtual control::Control* control() { return nullptr; }
   /// Called once, before the first open() and connect(), with a control channel that lives as long as the transport.
   virtual void use_control(control::Control&) {}
-  /// A duplicate of a descriptor that peers ask for over the control channel; `what` is the transport's affair. Empty when
-  /// there is none. Any thread.
+  /// A duplicate of a descriptor that peers ask for over the control channel; `what` is the transport's affair. Empty
+  /// when there is none. Any thread.
   virtual control::Fd descriptor(std::uint32_t) { return {}; }
 
   /// What it counts beyond the ports' counters, over all ports, also those closed since. Any thread.

@@ -27,7 +27,8 @@ void feed(PacketReader& reader, std::string_view bytes, Take take) {
   while (!bytes.empty()) {
     const auto room = reader.room();
     must(!room.empty() && room.size() <= kMostBody, "the room is bounded and there is some");
-    const std::size_t n = std::min({room.size(), bytes.size(), std::size_t{1} + static_cast<unsigned char>(bytes[0]) % 9});
+    const std::size_t piece = 1u + static_cast<unsigned char>(bytes[0]) % 9;
+    const std::size_t n = std::min({room.size(), bytes.size(), piece});
     std::memcpy(room.data(), bytes.data(), n);
     bytes.remove_prefix(n);
     const auto step = reader.took(n);
@@ -49,7 +50,8 @@ std::vector<std::string> fuzz_seeds() {
                               text_of(packet(DescriptorAnswer{1, Passing::here})) + text_of(packet(Abort{1, "why"})) +
                               text_of(goodbye());
   return {"\0" + greeted, "\1" + session, "\2" + text_of(challenge(Nonce{}, Proof{})) + text_of(packet(who)),
-          "\3" + encode({Kind::tcp, 0x7f000001, 1, "", secret}), "\3" + encode({Kind::unix_socket, 0, 0, "0f", secret})};
+          "\3" + encode({Kind::tcp, 0x7f000001, 1, "", secret}),
+          "\3" + encode({Kind::unix_socket, 0, 0, "0f", secret})};
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {

@@ -7,9 +7,13 @@
 
 #include <thread>
 
+#include "base/wait.hpp"
 #include "child.hpp"
+#include "environment.hpp"
 #include "job/control/dial.hpp"
 #include "job/liveness.hpp"
+#include "proto/stack.hpp"
+#include "transport/registry.hpp"
 
 using namespace ulfm;
 using namespace ulfm::control;
@@ -17,13 +21,13 @@ using namespace std::chrono_literals;
 
 namespace {
 
-Settings settings_for(Kind kind) {
+Settings settings_for(control::Kind kind) {
   Settings settings;
   settings.kind = kind;
   return settings;
 }
 
-std::unique_ptr<Control> start(Kind kind, const std::string& identity, Source source = {}) {
+std::unique_ptr<Control> start(control::Kind kind, const std::string& identity, Source source = {}) {
   return Control::start(settings_for(kind), identity, std::move(source)).value();
 }
 
@@ -68,7 +72,7 @@ void send_to(const Fd& fd, const Bytes& bytes) {
 }  // namespace
 
 TEST_CASE("a first set-up connects, the other direction uses the same connection", "[control]") {
-  const Kind kind = GENERATE(Kind::tcp, Kind::unix_socket);
+  const control::Kind kind = GENERATE(control::Kind::tcp, control::Kind::unix_socket);
   const auto a = start(kind, "card:a"), b = start(kind, "card:b");
   REQUIRE(a->set_up(b->card(), 1, 2));
   CHECK(a->connections() == 1);
@@ -84,17 +88,17 @@ TEST_CASE("a first set-up connects, the other direction uses the same connection
 }
 
 TEST_CASE("a process needs no control connection to itself, nor to one without a control channel", "[control]") {
-  const auto a = start(Kind::tcp, "card:a");
+  const auto a = start(control::Kind::tcp, "card:a");
   CHECK(a->set_up(a->card(), 1, 1));
   CHECK(a->set_up("card:without", 1, 1));
   CHECK(a->connections() == 0);
 }
 
 TEST_CASE("an address that names nobody is refused in words", "[control]") {
-  const auto a = start(Kind::tcp, "card:a");
+  const auto a = start(control::Kind::tcp, "card:a");
   std::string card;
   {
-    const auto gone = start(GENERATE(Kind::tcp, Kind::unix_socket), "card:gone");
+    const auto gone = start(GENERATE(control::Kind::tcp, control::Kind::unix_socket), "card:gone");
     card = gone->card();
   }
   const auto refused = a->set_up(card, 1, 1);
@@ -106,7 +110,7 @@ TEST_CASE("an address that names nobody is refused in words", "[control]") {
 }
 
 TEST_CASE("who does not know the secret is refused on either side", "[control]") {
-  const auto a = start(Kind::tcp, "card:a"), b = start(Kind::tcp, "card:b");
+  const auto a = start(control::Kind::tcp, "card:a"), b = start(control::Kind::tcp, "card:b");
   EndpointKey wrong = key_of(*b);
   wrong.secret[31] ^= 1;
   // The acceptor shows first that it knows the secret that we expect.
@@ -125,7 +129,7 @@ TEST_CASE("who does not know the secret is refused on either side", "[control]")
 }
 
 TEST_CASE("the acceptor's own proof is none for a connector", "[control]") {
-  const auto a = start(Kind::tcp, "card:a");
+  const auto a = start(control::Kind::tcp, "card:a");
   const Fd fd = stranger_at(*a);
   send_to(fd, greeting(Nonce{}));
   PacketReader reader;
@@ -162,7 +166,7 @@ TEST_CASE("strangers who say nothing, or too slowly, are timed out", "[control]"
 TEST_CASE("strangers have a bounded number of places and keep no peer out", "[control]") {
   Settings settings;
   settings.strangers = 8;
-  const auto a = Control::start(settings, "card:a").value(), b = start(Kind::tcp, "card:b");
+  const auto a = Control::start(settings, "card:a").value(), b = start(control::Kind::tcp, "card:b");
   std::vector<Fd> strangers;
   for (int i = 0; i < 50; ++i) strangers.push_back(stranger_at(*a));
   CHECK(b->set_up(a->card(), 1, 1));
@@ -179,7 +183,8 @@ TEST_CASE("descriptors go by Unix-domain sockets, and only there", "[control]") 
     (void)!write(fd.get(), "seven", 5);
     return fd;
   };
-  const auto a = start(Kind::unix_socket, "card:a", source), b = start(Kind::unix_socket, "card:b", source);
+  const auto a = start(control::Kind::unix_socket, "card:a", source);
+  const auto b = start(control::Kind::unix_socket, "card:b", source);
   REQUIRE(a->set_up(b->card(), 1, 1));
   for (Control* from : {a.get(), b.get()}) {
     const char* to = from == a.get() ? "card:b" : "card:a";
@@ -193,13 +198,13 @@ TEST_CASE("descriptors go by Unix-domain sockets, and only there", "[control]") 
     CHECK(from->fetch(to, 8).error().code == Errc::not_found);
     CHECK(from->fetch("card:c", 7).error().code == Errc::unavailable);
   }
-  const auto t = start(Kind::tcp, "card:t", source);
+  const auto t = start(control::Kind::tcp, "card:t", source);
   REQUIRE(a->set_up(t->card(), 1, 1));
   CHECK(a->fetch("card:t", 7).error().code == Errc::unavailable);
 }
 
 TEST_CASE("everybody connects to everybody at once", "[control]") {
-  const Kind kind = GENERATE(Kind::tcp, Kind::unix_socket);
+  const control::Kind kind = GENERATE(control::Kind::tcp, control::Kind::unix_socket);
   constexpr std::size_t kAll = 12;
   std::vector<std::unique_ptr<Control>> all;
   for (std::size_t i = 0; i < kAll; ++i) all.push_back(start(kind, "card:" + std::to_string(i)));
@@ -219,7 +224,7 @@ TEST_CASE("everybody connects to everybody at once", "[control]") {
 }
 
 TEST_CASE("a killed process is known as gone, one that leaves in good order is not", "[control]") {
-  const Kind kind = GENERATE(Kind::tcp, Kind::unix_socket);
+  const control::Kind kind = GENERATE(control::Kind::tcp, control::Kind::unix_socket);
   test::Child child([&](test::Pipe& parent) {
     const auto mine = start(kind, "card:child");
     parent.send(mine->card());
@@ -238,13 +243,13 @@ TEST_CASE("a killed process is known as gone, one that leaves in good order is n
 
 TEST_CASE("a process that gives up tells its peers why", "[control]") {
   test::Child child([&](test::Pipe& parent) {
-    const auto mine = start(Kind::tcp, "card:child");
+    const auto mine = start(control::Kind::tcp, "card:child");
     parent.send(mine->card());
     parent.receive();
     mine->abort(3, "it has lost its way");
     _exit(3);
   });
-  const auto a = start(Kind::tcp, "card:a");
+  const auto a = start(control::Kind::tcp, "card:a");
   REQUIRE(a->set_up(child.pipe().receive(), 1, 1));
   child.pipe().send("go");
   CHECK(eventually([&] { return a->connections() == 0; }));
@@ -252,9 +257,9 @@ TEST_CASE("a process that gives up tells its peers why", "[control]") {
 }
 
 TEST_CASE("a forked child has no part in the channel and keeps nobody's connection open", "[control]") {
-  const auto b = start(Kind::tcp, "card:b");
+  const auto b = start(control::Kind::tcp, "card:b");
   test::Child parent([&](test::Pipe& out) {
-    auto mine = start(Kind::tcp, "card:parent");
+    auto mine = start(control::Kind::tcp, "card:parent");
     out.send(mine->card());
     out.receive();
     test::Child lives_on([&](test::Pipe& up) {
@@ -273,4 +278,52 @@ TEST_CASE("a forked child has no part in the channel and keeps nobody's connecti
   CHECK(b->connections() == 1);
   parent.strike();
   CHECK(eventually([&] { return b->connections() == 0; }));
+}
+
+TEST_CASE("direct reaches a process whose /proc is closed when descriptors are passed", "[control][direct]") {
+  const char* control = GENERATE("auto", "unix");
+  const bool passed = std::string(control) == "unix";
+  // Another user than root, for whom nothing is closed; and undumpable, as a set-uid program is.
+  const auto drop = [] {
+    if (geteuid() == 0) (void)!setresuid(65534, 65534, 65534);
+    prctl(PR_SET_DUMPABLE, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+  };
+  const auto stack_of = [&] {
+    test::Environment environment;
+    environment.set("ULFM_CONTROL", control);
+    const Config config = Config::load().value();
+    return make_stack(config, *select_transport("direct").value(), 0).value();
+  };
+  test::Child receiver([&](test::Pipe& parent) {
+    drop();
+    TransportStack stack = stack_of();
+    auto inlet = stack.transport->open(5, {}).value();
+    parent.send(stack.transport->card());
+    Frame frame;
+    const auto until = Clock::now() + 20s;
+    while (passed && !inlet->next(frame) && Clock::now() < until) yield_now();
+    parent.send(passed && frame.length == 3 ? "three bytes" : "nothing");
+    parent.receive();
+  });
+  const std::string card = receiver.pipe().receive();
+  test::Child sender([&](test::Pipe& parent) {
+    drop();
+    TransportStack stack = stack_of();
+    PortCounters counters;
+    auto outlet = stack.transport->connect(card, 5, kNoPort, {}, counters);
+    if (outlet) {
+      char text[] = "abc";
+      const iovec piece{text, 3};
+      Gather data(std::span(&piece, 1));
+      parent.send((*outlet)->push(ulfm::Kind::first, {}, data, 3) ? "sent" : "full");
+      parent.receive();
+    } else {
+      parent.send(outlet.error().what);
+    }
+  });
+  const std::string said = sender.pipe().receive();
+  if (passed) CHECK(said == "sent");
+  else CHECK(contains(said, "must run as the same user in the same pid namespace (or ULFM_CONTROL=unix)"));
+  CHECK(receiver.pipe().receive() == (passed ? "three bytes" : "nothing"));
 }

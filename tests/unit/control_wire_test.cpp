@@ -89,7 +89,8 @@ TEST_CASE("packets are read as they were written", "[control]") {
   CHECK(identity->card == kSomebody.card);
   CHECK(read_set_up(body_of(packet(SetUp{1, 63})))->to_port == 63);
   CHECK(read_descriptor_request(body_of(packet(DescriptorRequest{9, 64})))->what == 64);
-  CHECK(read_descriptor_answer(body_of(packet(DescriptorAnswer{9, Passing::not_there})))->passing == Passing::not_there);
+  const auto answer = read_descriptor_answer(body_of(packet(DescriptorAnswer{9, Passing::not_there})));
+  CHECK(answer->passing == Passing::not_there);
   const auto abort = read_abort(body_of(packet(Abort{-9, "why\nnot"})));
   CHECK(abort->code == -9);
   CHECK(abort->sentence == "why?not");
@@ -158,7 +159,7 @@ Result<void> pass(const Bytes& bytes, Side& side, PacketReader& reader, Bytes& o
 
 }  // namespace
 
-TEST_CASE("two sides that know the secret find each other, whatever the division; one changed bit ends it", "[control]") {
+TEST_CASE("two sides that know the secret find each other in any pieces; one changed bit ends it", "[control]") {
   test::property("handshake", [](test::Draw& draw) {
     const Secret secret = secret_of(7);
     Connector connector(secret, kSomebody);

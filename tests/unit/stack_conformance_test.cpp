@@ -20,10 +20,13 @@ struct Case {
   const char* protocol;
   const char* faults;
   const char* name;
+  const char* control = "auto";
 };
 
 constexpr Case kCases[] = {
     {"direct", "auto", "", "direct"},
+    {"direct", "auto", "", "direct", "tcp"},
+    {"direct", "auto", "", "direct", "unix"},
     {"direct", "always", "", "direct+protocol"},
     {"direct", "auto", "drop=0.05,corrupt=0.02,duplicate=0.05,reorder=0.05,delay=0.02:300us,seed=3",
      "direct+faults+protocol"},
@@ -33,7 +36,7 @@ Config config_for(const Case& c) {
   test::Environment environment;
   Config config = Config::load().value();
   for (const auto& [row, value] :
-       {std::pair{"TRANSPORT", c.transport}, {"PROTOCOL", c.protocol}, {"FAULT", c.faults}})
+       {std::pair{"TRANSPORT", c.transport}, {"PROTOCOL", c.protocol}, {"FAULT", c.faults}, {"CONTROL", c.control}})
     REQUIRE(config.set(row, value, Origin::command_line, "test"));
   return config;
 }
@@ -182,7 +185,7 @@ TEST_CASE("origins: who it is, fresh once, hello, goodbye, and the index again",
       REQUIRE(ends.await(frame, [&] { sent = sent || ends.push(*outlet, i, 10); }));
       CHECK(frame.fresh == (i == 0));
       const OriginInfo info = ends.there->origin(frame.origin);
-      CHECK(info.card == ends.transport->card());
+      CHECK(info.card == control::identity_of(ends.transport->card()));
       CHECK(info.port == kHere);
       CHECK(info.pid == getpid());
       CHECK(std::string(reinterpret_cast<const char*>(info.hello.data()), info.hello.size()) == hello);

@@ -7,6 +7,7 @@
 
 #include "base/crc32c.hpp"
 #include "fabric/pcie/packet.hpp"
+#include "job/control/handshake.hpp"
 #include "proto/framing.hpp"
 #include "proto/reliable/wire.hpp"
 
@@ -101,4 +102,37 @@ TEST_CASE("the header of the protocol is as docs/wire.md has it", "[wire][reliab
 TEST_CASE("the checksum is as docs/wire.md has it", "[wire]") {
   const std::string_view text = "123456789";
   CHECK(crc32c(reinterpret_cast<const std::byte*>(text.data()), text.size()) == 0xe3069283);
+}
+
+TEST_CASE("the packets of the control channel are as docs/wire.md has them", "[wire][control]") {
+  using namespace control;
+  Secret secret{};
+  Nonce a{}, b{};
+  for (std::uint8_t i = 0; i < 32; ++i) secret[i] = i;
+  for (std::uint8_t i = 0; i < 16; ++i) a[i] = 0xa0 + i, b[i] = 0xb0 + i;
+  const Proof acceptor = proof_of(secret, kAcceptorLabel, a, b), connector = proof_of(secret, kConnectorLabel, a, b);
+  const std::string greeting_wire =
+      "010018007563746c01000000a0a1a2a3a4a5a6a7a8a9aaabacadaeaf";
+  const std::string challenge_wire =
+      "02003000b0b1b2b3b4b5b6b7b8b9babbbcbdbebff02442e32c3ae34782f1202ed14035101cf11a7c958b082d1cbcb639"
+      "3e2c7ad2";
+  const std::string proof_wire =
+      "0300200001becc963f99fad4d816ae02a6ae05a4cd5b3df6f56a2b69aa1e7873ec7df051";
+  const std::string identity_wire =
+      "040025006712000003000000887766554433221100ffeeddccbbaa990b006469726563743a30313233";
+  const std::string abort_wire = "08000c0007000000060069742069732e";
+  CHECK(hex(greeting(a)) == greeting_wire);
+  CHECK(hex(challenge(b, acceptor)) == challenge_wire);
+  CHECK(hex(proof_packet(connector)) == proof_wire);
+  CHECK(hex(packet(Identity{4711, 3, 0x1122334455667788, 0x99aabbccddeeff00, "direct:0123"})) == identity_wire);
+  CHECK(hex(packet(SetUp{1, 63})) == "0500040001003f00");
+  CHECK(hex(packet(Abort{7, "it is."})) == abort_wire);
+
+  const auto body = [](const std::string& wire) { return bytes_of(std::string_view(wire).substr(2 * kHead)); };
+  CHECK(read_greeting(body(greeting_wire)).value() == a);
+  CHECK(read_challenge(body(challenge_wire)).value() == std::pair{b, acceptor});
+  CHECK(read_proof(body(proof_wire)).value() == connector);
+  CHECK(read_identity(body(identity_wire))->card == "direct:0123");
+  CHECK(read_identity(body(identity_wire))->host == 0x99aabbccddeeff00);
+  CHECK(read_abort(body(abort_wire))->code == 7);
 }

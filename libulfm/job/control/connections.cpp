@@ -128,8 +128,8 @@ void Server::report(const Connection& connection, const Abort& abort) {
                peer.rank, abort.sentence.c_str(), code.c_str());
 }
 
-// Without a goodbye the kernel has closed it for a process that is no more; one that we close gets a goodbye, so that the
-// other side does not think so of us.
+// Without a goodbye the kernel has closed it for a process that is no more; one that we close gets a goodbye, so that
+// the other side does not think so of us.
 void Server::part_with(std::uint64_t id, bool broken_by_peer) {
   const auto it = connections.find(id);
   Connection& connection = *it->second;

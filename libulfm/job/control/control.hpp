@@ -1,6 +1,6 @@
-// The control channel: one of the two channels between processes. Set-up, descriptors, aborts and the end of a process go
-// over connections of their own, while the transport carries data (Fang and Lei 2017, section 3: control information by
-// TCP, data by the bus).
+// The control channel: one of the two channels between processes. Set-up, descriptors, aborts and the end of a process
+// go over connections of their own, while the transport carries data (Fang and Lei 2017, section 3: control information
+// by TCP, data by the bus).
 //
 // One Control to a process. It listens where its endpoint key says; who wants to connect must show that it knows the
 // secret in that key. A thread serves whoever comes, whatever the program does meanwhile, and sleeps when nobody does.
@@ -53,8 +53,8 @@ class Control {
   const std::string& card() const noexcept { return card_; }
 
   /// Before data go from port `from` to port `to` of the process with that card: there is a control connection
-  /// afterwards, made by either side. A card without a key is fine when that process has connected to us, or when it has
-  /// no control channel at all. Any thread. Errors: Errc::peer_failed, Errc::timed_out, Errc::protocol.
+  /// afterwards, made by either side. A card without a key is fine when that process has connected to us, or when it
+  /// has no control channel at all. Any thread. Errors: Errc::peer_failed, Errc::timed_out, Errc::protocol.
   Result<void> set_up(std::string_view card, std::uint16_t to, std::uint16_t from);
 
   /// Asks the process with that identity for a descriptor. Errc::unavailable when it is not connected by a Unix-domain

@@ -8,7 +8,8 @@
 namespace ulfm::control {
 namespace {
 
-// Chooses the code for this processor; any number of threads may call it. It cannot fail where it has not failed before.
+// Chooses the code for this processor; any number of threads may call it. It cannot fail where it has not failed
+// before.
 void prepare() noexcept {
   if (sodium_init() < 0) std::abort();
 }

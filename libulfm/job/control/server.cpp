@@ -113,7 +113,8 @@ Result<void> Server::set_up(std::string_view card, std::uint16_t to, std::uint16
   auto dialled = dial(*peer_key, self, Clock::now() + settings.patience);
   if (!dialled) return fail(std::move(dialled.error()).within(process_of(identity)));
   if (dialled->peer.card != identity)
-    return fail(Errc::peer_failed, process_of(identity) + " has ended; " + dialled->peer.card + " listens in its place");
+    return fail(Errc::peer_failed,
+                process_of(identity) + " has ended; " + dialled->peer.card + " listens in its place");
   std::lock_guard lock(mutex);
   Traffic& t = traffic_of(peer_key->kind);
   ++t.made;

@@ -33,7 +33,8 @@ struct Server {
   /// In a child after fork(): it has no part in the job, and no copies of the connections.
   void disown();
 
-  // ---- the serving thread, holding the mutex --------------------------------------------------------------------------
+  // ---- the serving thread, holding the mutex
+  // --------------------------------------------------------------------------
 
   /// A connection that has not shown anything yet.
   struct Stranger {

@@ -28,8 +28,8 @@ class Fd {
   int fd_ = -1;
 };
 
-/// Listens: tcp at the loopback interface, which is what reaches the peers of one host; unix under a name of the abstract
-/// name space that the kernel chooses, so nothing is left in a file system. Sets the key's place.
+/// Listens: tcp at the loopback interface, which is what reaches the peers of one host; unix under a name of the
+/// abstract name space that the kernel chooses, so nothing is left in a file system. Sets the key's place.
 Result<Fd> listen_at(EndpointKey& key);
 
 /// Begins to connect; the socket becomes writable when it is through. Errc::peer_failed when nobody listens there,
@@ -38,8 +38,8 @@ Result<Fd> begin_connect(const EndpointKey& key);
 /// What became of it: 0 or an errno.
 int outcome(const Fd& socket) noexcept;
 
-/// Settings of a connection: no delay, and the kernel's own keep-alive, so that a host that is gone is found out without
-/// waking an idle process.
+/// Settings of a connection: no delay, and the kernel's own keep-alive, so that a host that is gone is found out
+/// without waking an idle process.
 void tune(const Fd& socket, Kind kind) noexcept;
 
 /// unix: the process at the other end is the same user's. Always true for tcp.

@@ -103,7 +103,8 @@ void Server::admit(std::uint64_t id) {
   auto connection = std::make_unique<Connection>(std::move(known.socket), settings.kind, known.acceptor.peer(), t);
   if (trace::on())
     trace::note({"connection", trace::Channel::control, trace::Way::arrived,
-                 kKindNames[static_cast<std::size_t>(settings.kind)], connection->link.peer().pid, known.traffic.bytes_in});
+                 kKindNames[static_cast<std::size_t>(settings.kind)], connection->link.peer().pid,
+                 known.traffic.bytes_in});
   by_identity.try_emplace(connection->link.peer().card, id);
   connections.emplace(id, std::move(connection));
   if (send(id, packet(self))) serve_connection(id, EPOLLIN);

@@ -1,5 +1,5 @@
-// A control channel beside a transport: a decorator that sets a control connection up before a virtual connection, and has
-// nothing to do with what then goes over it.
+// A control channel beside a transport: a decorator that sets a control connection up before a virtual connection, and
+// has nothing to do with what then goes over it.
 #pragma once
 
 #include "transport/contract.hpp"

@@ -1,5 +1,5 @@
-// Notes every frame that goes by (base/trace.hpp). A decorator around everything else, only there with ULFM_TRACE: without a
-// trace the way of a message has no branch for it.
+// Notes every frame that goes by (base/trace.hpp). A decorator around everything else, only there with ULFM_TRACE:
+// without a trace the way of a message has no branch for it.
 #pragma once
 
 #include "transport/contract.hpp"

@@ -1,14 +1,14 @@
 // The floor: two pinned processes hand one cache line to and fro. No message between these cores can be faster than
 // one way of this, so every latency is read beside it.
 
+#include "floor.hpp"
+
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 
-#include "base/wait.hpp"
 #include "tests.hpp"
 
 namespace perf {
@@ -16,22 +16,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::size_t kBatch = 1000;
-
-struct alignas(64) Line {
-  std::atomic<std::uint64_t> turn{0};
-};
-
-void wait_for(const Line& line, std::uint64_t value) {
-  static const ulfm::WaitPolicy policy = [] {
-    auto p = ulfm::WaitPolicy::for_processes(2);
-    if (p.spins > 2) p.spins = 100000;
-    return p;
-  }();
-  if (line.turn.load(std::memory_order_acquire) == value) return;
-  ulfm::Waiter waiter(policy);
-  while (line.turn.load(std::memory_order_acquire) != value)
-    if (waiter.step()) ulfm::yield_now();
-}
 
 }  // namespace
 
@@ -49,15 +33,7 @@ ulfm::Result<Results> measure_floor(const Options& options) {
   std::uint64_t turn = 0;
   for (std::size_t batch = 0; batch < warm + batches; ++batch) {
     const auto start = Clock::now();
-    for (std::size_t i = 0; i < kBatch; ++i, turn += 2) {
-      if (side->number == 0) {
-        line.turn.store(turn + 1, std::memory_order_release);
-        wait_for(line, turn + 2);
-      } else {
-        wait_for(line, turn + 1);
-        line.turn.store(turn + 2, std::memory_order_release);
-      }
-    }
+    hand_over(line, side->number, turn, kBatch, [] {});
     const std::chrono::duration<double, std::micro> took = Clock::now() - start;
     if (batch >= warm) samples.push_back(took.count() / kBatch / 2);
   }

@@ -107,6 +107,12 @@ int Side::wait_for_child() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
+int Side::leave() {
+  port.reset();
+  job.reset();
+  return wait_for_child();
+}
+
 void bind_side(int side, const Options& options) {
   if (!options.bound) return;
   const std::vector<int> cores = options.bind.empty() ? pick_cores() : options.bind;
@@ -131,8 +137,10 @@ ulfm::Result<Side> fork_pair() {
   return side;
 }
 
+bool is_alone() { return std::getenv("PMI_FD") == nullptr && std::getenv("PMI_PORT") == nullptr; }
+
 ulfm::Result<Side> make_pair_of_processes(const Options& options) {
-  if (std::getenv("PMI_FD") != nullptr || std::getenv("PMI_PORT") != nullptr) return join_job(options);
+  if (!is_alone()) return join_job(options);
   auto fabric = set_up_fabric(options);
   if (!fabric) return tl::unexpected(fabric.error());
   auto made = fork_pair();

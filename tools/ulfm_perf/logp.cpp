@@ -36,7 +36,7 @@ constexpr std::size_t kShortBurst = 8;     // far below what any transport has r
 constexpr std::size_t kLongBurst = 512;    // far above: two lanes of default size
 constexpr std::size_t kLongMessages = 4;
 constexpr std::size_t kTrips = 20;
-constexpr std::size_t kRounds = 200;       // unless time is up first, which is for slow transports
+constexpr std::size_t kRounds = 200;       // unless time is up first
 constexpr std::size_t kFewestRounds = 5;
 constexpr std::chrono::seconds kTime{3};
 constexpr double kLongestDelay = 1e6;      // us
@@ -82,12 +82,13 @@ class Signature {
       : side_(side), size_(options.from),
         burst_(options.depth == 0 ? kShortBurst : std::min(kShortBurst, options.depth)),
         rounds_(options.iterations != 0 ? options.iterations : kRounds),
+        least_rounds_(options.iterations != 0 ? options.iterations : kFewestRounds),
         warmup_(options.warmup != 0 ? options.warmup : 200) {}
 
   LogGP measure() {
     calibrate();
     const auto start = Clock::now();
-    for (std::size_t i = 0; i < rounds_ && (i < kFewestRounds || Clock::now() - start < kTime); ++i) round();
+    for (std::size_t i = 0; i < rounds_ && (i < least_rounds_ || Clock::now() - start < kTime); ++i) round();
     order(Order::What::stop, 0, 0);
     LogGP result;
     result.o_s_us = Spread::of(send_);
@@ -151,11 +152,11 @@ class Signature {
     return took / static_cast<double>(burst_);
   }
 
-  /// Delays grow until the messages are there when it looks.
+  /// The delay grows until the messages are there when it looks; anew each time, for a late one says little of the next.
   double receive_overhead() {
-    for (; delay_ < kLongestDelay; delay_ *= 2) {
+    for (double us = delay_; us < kLongestDelay; us *= 2) {
       order(Order::What::source, burst_, size_);
-      delay(delay_);
+      delay(us);
       std::size_t there = 0;
       const auto start = Clock::now();
       while (there < burst_ && receive_now(side_, size_)) ++there;
@@ -179,7 +180,7 @@ class Signature {
   static constexpr std::size_t kSmallest = 64 * 1024;  // of long messages
 
   Side& side_;
-  const std::size_t size_, burst_, rounds_, warmup_;
+  const std::size_t size_, burst_, rounds_, least_rounds_, warmup_;
   double clock_ = 0, delay_ = 0;  // us
   std::size_t large_ = 0;         // bytes of the largest long message
   std::vector<double> send_, receive_, half_trip_, gap_, byte_gap_;

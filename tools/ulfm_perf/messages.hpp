@@ -56,10 +56,20 @@ void take(Side& side, const ulfm_message& message, std::size_t size, Use&& use) 
   need(ulfm_release(side.port->handle(), &message));
 }
 
+/// Waits for a message; a peer that failed and left has said why, and is not waited for.
+inline void wait_for_message(Side& side, ulfm_message& message) {
+  constexpr std::int64_t kPatience = 100'000'000;  // ns
+  for (;;) {
+    const int code = ulfm_wait(side.port->handle(), kPatience, &message);
+    if (code != ULFM_ERR_TIMED_OUT) return (void)need(code);
+    if (side.peer_left()) throw Failure{{ulfm::Errc::peer_failed, "the other side has left"}};
+  }
+}
+
 template <typename Use>
 void receive(Side& side, std::size_t size, Use&& use) {
   ulfm_message message;
-  need(ulfm_wait(side.port->handle(), -1, &message));
+  wait_for_message(side, message);
   take(side, message, size, use);
 }
 
@@ -73,7 +83,7 @@ template <typename Use>
 void look_for(Side& side, std::size_t size, Use&& use) {
   ulfm_message message;
   if (!look_a_while([&] { return need(ulfm_poll(side.port->handle(), &message)) == 1; }))
-    need(ulfm_wait(side.port->handle(), -1, &message));
+    wait_for_message(side, message);
   take(side, message, size, use);
 }
 

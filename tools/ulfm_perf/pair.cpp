@@ -100,6 +100,11 @@ void Side::meet() {
   if (channel < 0 && job) (void)job->barrier();
 }
 
+bool Side::peer_left() const {
+  char byte = 0;
+  return channel >= 0 && recv(channel, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 int Side::wait_for_child() {
   if (child == 0) return 0;
   int status = 0;

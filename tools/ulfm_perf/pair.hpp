@@ -27,6 +27,8 @@ struct Side {
 
   /// Both sides are here.
   void meet();
+  /// The other process of a forked pair has ended. In a job the launcher sees to that.
+  bool peer_left() const;
   /// Side 0: the peer's exit code; 0 when it is not our child.
   int wait_for_child();
   /// Closes the port, leaves the job and waits for the child: its exit code.

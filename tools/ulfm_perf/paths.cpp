@@ -34,6 +34,8 @@ using Microseconds = std::chrono::duration<double, std::micro>;
 constexpr std::size_t kBatch = 100;
 constexpr std::size_t kFloorBatch = 500;
 constexpr std::size_t kWarm = 3;   // trips before a batch counts: the mode before has left its own lines in the caches
+constexpr std::size_t kFewestRounds = 5;
+constexpr std::chrono::seconds kTime{3};  // for one size, unless the iterations were given
 constexpr std::size_t kLine = 64;
 
 /// Numbers of the messages of one mode: both sides count alike.
@@ -163,7 +165,11 @@ class Comparison {
     // The first frames of a connection take the open ring, from which the kernel would have nothing to copy.
     ping_pong(ulsr, side_.number, std::max<std::size_t>(options.warmup, kBatch));
     std::vector<double> floors, user_user, user_kernel, kernel_kernel;
-    for (std::size_t done = 0; done < iterations; done += times) {
+    const std::size_t rounds = (iterations + times - 1) / times;
+    const auto start = Clock::now();
+    for (std::size_t i = 0; another_round(i < rounds && (i < kFewestRounds || options.iterations != 0 ||
+                                                         Clock::now() - start < kTime));
+         ++i) {
       floor_batch(link_, side_.number, turn_, floors);
       batch(ulsr, side_.number, times, user_user);
       batch(ulskrc, side_.number, times, user_kernel);
@@ -185,6 +191,13 @@ class Comparison {
   }
 
  private:
+  /// Side 0 has the clock and says it to the other.
+  bool another_round(bool wanted) {
+    auto word = static_cast<std::byte>(wanted);
+    side_.number == 0 ? link_.send(&word, 1) : link_.receive(&word, 1);
+    return word != std::byte{0};
+  }
+
   Side& side_;
   KernelLink& link_;
   const PortMemory& memory_;

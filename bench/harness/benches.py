@@ -214,27 +214,44 @@ def over(library, *options):
     return replace(library, launcher=[str(STAGE / "bin" / "ulfmrun"), *options])
 
 
-def xswitch(libraries, rounds):
-    """One way over 1, 2 and 4 switches, beside `direct`: ports, and MPI over one switch."""
-    mpi = over(libraries[0], "--transport", "xswitch", "--topology", "single:2")
-    ways = [("direct", None), ("xswitch", "single:2"), ("xswitch", "chain:2"), ("xswitch", "chain:4")]
+def ways_there(rounds, sizes, ports_ways, mpi_ways):
+    """One way, by raw ports and by MPI, over several interconnects. `ports_ways`: name -> options of ulfm_perf; `mpi_ways`:
+    name -> library."""
     rows = []
-    for size in (16, 2048, 1048576):
+    bound = ("--bind", ",".join(map(str, pinned())))
+    for size in sizes:
         contestants = {}
-        for transport, topology in ways:
-            name = f"{transport} {topology}" if topology else transport
-            arguments = ["--transport", transport, "--size", size, "--bind", ",".join(map(str, pinned()))]
-            if topology:
-                arguments += ["--topology", topology, "--nodes", f"0,{last_node(topology)}"]
-            contestants[name] = lambda a=tuple(arguments): {(): ulfm_perf("latency", *a)[0]["one_way_us"]}
-        contestants["MPI direct"] = lambda s=size: {(): one_latency(libraries[0], s)}
-        contestants["MPI xswitch single:2"] = lambda s=size: {(): one_latency(mpi, s)}
+        for name, options in ports_ways.items():
+            arguments = (*bound, "--size", size, *options)
+            contestants[name] = lambda a=arguments: {(): ulfm_perf("latency", *a)[0]["one_way_us"]}
+        for name, library in mpi_ways.items():
+            contestants[name] = lambda l=library, s=size: {(): one_latency(l, s)}
         samples = measure(contestants, rounds)[()]
         for name in contestants:
             line = row({"size": size, "way": name}, {"ulfm": samples[name], "floor": samples["floor"]}, "us")
             line["MB_s"] = float(f"{size / line['ulfm_us']:.4g}")
             rows.append(line)
     return rows
+
+
+def xswitch(libraries, rounds):
+    """One way over 1, 2 and 4 switches, beside `direct`: ports, and MPI over one switch."""
+    ways = {"direct": ("--transport", "direct")}
+    for topology in ("single:2", "chain:2", "chain:4"):
+        ways[f"xswitch {topology}"] = ("--transport", "xswitch", "--topology", topology, "--nodes", f"0,{last_node(topology)}")
+    mpi = {"MPI direct": libraries[0],
+           "MPI xswitch single:2": over(libraries[0], "--transport", "xswitch", "--topology", "single:2")}
+    return ways_there(rounds, (16, 2048, 1048576), ways, mpi)
+
+
+def pcie(libraries, rounds):
+    """One way from board to board through the host, both modes, beside `direct`: ports and MPI."""
+    ways, mpi = {"direct": ("--transport", "direct")}, {"MPI direct": libraries[0]}
+    for mode in ("store", "cut-through"):
+        options = ("--transport", f"pcie,mode={mode}", "--topology", "boards:2x1")
+        ways[f"pcie {mode}"] = (*options, "--nodes", "0,1")
+        mpi[f"MPI pcie {mode}"] = over(libraries[0], *options)
+    return ways_there(rounds, (0, 16, 256, 4096, 16384, 65536, 262144, 1048576, 4194304), ways, mpi)
 
 
 def one_latency(library, size):
@@ -341,6 +358,7 @@ BENCHES = {
     "paths": Bench("Through user level and through the kernel, one way", 5, paths),
     "logp": Bench("Parameters of LogGP", 5, logp),
     "xswitch": Bench("Ports over X-Switches, one way", 5, xswitch),
+    "pcie": Bench("Ports and MPI from board to board through a PC host, one way", 5, pcie),
     "nx2": Bench("NX/2: csend and crecv, one way", 5, nx2),
     "ipsc2": Bench("NX/2 at the pace of the iPSC/2, one way", 1, ipsc2),
     "models": Bench("The models' own speed", 3, models),

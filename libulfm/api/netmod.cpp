@@ -119,7 +119,8 @@ int nm_disconnect(ulfm_nm*, ulfm_nm_vc* vc, int force) {
   return 1;
 }
 
-int nm_listening(ulfm_nm_vc* vc) { return vc->outlet->peer_listening() ? 1 : 0; }
+// Who has gone counts as listening until all that it sent has been read: its last word may close the connection well.
+int nm_listening(ulfm_nm_vc* vc) { return vc->outlet->peer_listening() || vc->owner->inlet->anything() ? 1 : 0; }
 
 std::ptrdiff_t push_more(ulfm_nm_vc* vc, Gather& data, std::size_t total, std::size_t sent) {
   while (sent < total) {

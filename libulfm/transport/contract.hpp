@@ -120,7 +120,8 @@ class Outlet {
   /// Most data bytes the next frame with a header of that length may have.
   virtual std::size_t max_frame(std::size_t header) const = 0;
 
-  /// The receiving process still runs and has not closed the port. Costs a system call or two.
+  /// The receiving process still runs and has not closed the port, or what it sent to this process before is still on
+  /// its way here. When false, all of that can be found in the inlets. Costs a system call or two.
   virtual bool peer_listening() const = 0;
   /// The receiving port has been closed, as far as that can be told for nothing. It may be open anew: connect again.
   virtual bool port_closed() const = 0;

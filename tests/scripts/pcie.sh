@@ -38,7 +38,7 @@ refused "no boards between switches" 'take --transport pcie' --transport xswitch
 refused "no such option" 'mode=store|cut-through' --transport pcie,mod=store -n 2 "$programs/trapezoid"
 refused "no such mode" 'needs mode=store|cut-through' --transport pcie,mode=direct -n 2 "$programs/trapezoid"
 refused "too little memory" 'memory=2048 has no room' --transport pcie,memory=2048 -n 2 "$programs/trapezoid"
-refused "too many processes" 'have room for 4' --transport pcie --topology boards:2x2 -n 5 "$programs/trapezoid"
+over "more processes than the boards were built for" "$answer" --transport pcie --topology boards:2x2 -n 9 "$programs/trapezoid"
 
 # ---- many to one ----------------------------------------------------------------------------------------------------
 

@@ -146,6 +146,22 @@ TEST_CASE("nothing is delivered to a port that is not open, nor to a later one o
   CHECK(machine.slots_in_use() == 0);
 }
 
+TEST_CASE("who has closed its port counts as listening until what it sent here has come", "[emulated]") {
+  Machine machine(3, "dcm,pace=ipsc2", "cube:2");  // a frame takes 300 microseconds and more
+  auto there = machine.connect(0, 1), elsewhere = machine.connect(2, 1);
+  auto back = machine.connect(1, 0);
+  REQUIRE(push(*back, 1, 0, 1000));
+  machine.all[1].inlet.reset();
+  CHECK(there->port_closed());
+  CHECK(there->peer_listening());
+  CHECK_FALSE(elsewhere->peer_listening());  // nothing is on its way to that process
+  Frame frame;
+  while (!machine.all[0].inlet->next(frame)) {
+  }
+  CHECK(is_intact(frame, 1, 0, 1000));
+  CHECK_FALSE(there->peer_listening());
+}
+
 TEST_CASE("what lies in a box when its port closes goes back to its senders", "[emulated]") {
   Machine machine(2);
   auto outlet = machine.connect(0, 1);

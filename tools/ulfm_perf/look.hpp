@@ -5,7 +5,8 @@
 
 namespace perf {
 
-/// Two processes measure; with a core for each a wait looks long before it yields.
+/// Two processes measure; with a core for each a wait looks long before it yields. bind_side() asks first, while the
+/// cores can still be seen: a bound process, and the child of one, sees one.
 inline const ulfm::WaitPolicy& look_policy() {
   static const ulfm::WaitPolicy policy = [] {
     auto p = ulfm::WaitPolicy::for_processes(2);

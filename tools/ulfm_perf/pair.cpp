@@ -12,6 +12,8 @@
 
 #include <hwloc.h>
 
+#include "look.hpp"
+
 namespace perf {
 namespace {
 
@@ -119,6 +121,7 @@ int Side::leave() {
 }
 
 void bind_side(int side, const Options& options) {
+  (void)look_policy();
   if (!options.bound) return;
   const std::vector<int> cores = options.bind.empty() ? pick_cores() : options.bind;
   if (cores.size() < 2) return;  // one core: binding both to it would only add to the trouble

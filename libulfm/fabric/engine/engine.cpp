@@ -288,7 +288,8 @@ bool Engine::has_on_the_way(std::uint32_t from) {
   const std::uint32_t entry =
       arena_.sending_queue(from)[endpoint.taken & (count - 1)].load(std::memory_order_acquire);  // pairs with submit
   bool found = entry == queue_entry(endpoint.taken, count, entry & kSlotMask);
-  for (std::uint32_t s = from * count; !found && s < (from + 1) * count; ++s) found = arena_.fate(s).pieces != 0;
+  for (std::uint32_t s = from * count; !found && s < (from + 1) * count; ++s)
+    found = arena_.fate(s).pieces != 0 && arena_.slot(s).to == self_;
   let_go();
   return found;
 }

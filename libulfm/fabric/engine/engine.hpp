@@ -67,8 +67,8 @@ class Engine {
   /// Counters of the interconnect as lines of text, each beginning with "ulfm: stats".
   std::string statistics();
 
-  /// Something that this endpoint has sent is still in the interconnect. Waits for the engine.
-  bool has_on_the_way(std::uint32_t endpoint);
+  /// Something that this endpoint has sent to this process may still be in the interconnect. Waits for the engine.
+  bool has_on_the_way(std::uint32_t from);
 
   /// Waits until whoever has the engine has let go: what was changed before is seen by the next.
   void pass();

@@ -113,7 +113,7 @@ Result<Topology> cube(std::string_view description, std::uint32_t dimension) {
   return t;
 }
 
-// A PC whose slots hold a board each; the host is in the place of a switch. P is the most processes a board has room for.
+// A PC whose slots hold a board each; the host is in the place of a switch. P is the processes a board was built for.
 Result<Topology> boards(std::string_view description, const std::vector<std::uint32_t>& sizes) {
   if (sizes.size() != 2) return refuse(description, "needs boards and processes a board, as in boards:8x16");
   if (sizes[0] < 1 || sizes[0] > kMaxBoards || sizes[1] < 1 || sizes[1] > kMaxProcessesPerBoard)

@@ -97,19 +97,15 @@ Result<void> check_processes(const Topology& topology, std::uint32_t processes) 
     return fail(Errc::invalid, "topology " + topology.name + ": " + std::to_string(processes) +
                                    " processes, but a node of a cube carries at most " +
                                    std::to_string(kCubeProcesses) + ": take a larger cube, or start fewer");
-  if (room == 0 || processes <= room) return {};
+  if (room == 0 || processes <= room || topology.shape == Shape::boards) return {};
   const std::string needed =
       "topology " + topology.name + ": " + std::to_string(processes) + " processes, but ";
   if (!topology.placement.empty())
     return fail(Errc::invalid, needed + "its placement has " + std::to_string(room) +
                                    "; give each process a node, or start fewer");
-  const bool boards = topology.shape == Shape::boards;
-  return fail(Errc::invalid, needed + std::to_string(topology.nodes()) +
-                                 (boards ? " boards of " : " nodes with processes_per_node = ") +
+  return fail(Errc::invalid, needed + std::to_string(topology.nodes()) + " nodes with processes_per_node = " +
                                  std::to_string(topology.processes_per_node) + " have room for " +
-                                 std::to_string(room) +
-                                 (boards ? "; take more boards, as in boards:8x16, or start fewer"
-                                         : "; raise it, or start fewer"));
+                                 std::to_string(room) + "; raise it, or start fewer");
 }
 
 Result<Topology> read_topology(std::string_view description) {

@@ -86,15 +86,15 @@ Result<SwitchPort> find_port(const Topology& topology, std::string_view text);
 /// 'A' for port 0.
 constexpr char port_letter(std::uint32_t port) noexcept { return static_cast<char>('A' + port); }
 
-/// Node of process `process` of `processes`: the file's placement, or processes_per_node to a node, or else (and on
-/// boards, where that is only a limit)
-/// blocks that differ by one process at most, the larger ones first. Processes for which check_processes()
+/// Node of process `process` of `processes`: the file's placement, or processes_per_node to a node, or else, and on
+/// boards, blocks that differ by one process at most, the larger ones first. Processes for which check_processes()
 /// has no room begin again at the front. The topology must have a node.
 std::uint32_t node_of_process(const Topology& topology, std::uint32_t process,
                               std::uint32_t processes) noexcept;
 
 /// Errc::invalid when the topology's placement or its processes_per_node has no room for that many processes, or a
-/// cube more than kCubeProcesses to a node.
+/// cube more than kCubeProcesses to a node. Boards take any number: P of boards:BxP is what they were built for, and
+/// processes beyond it share their processors.
 Result<void> check_processes(const Topology& topology, std::uint32_t processes);
 
 /// Links that are down, named by either end.

@@ -98,7 +98,10 @@ bool EmulatedOutlet::port_closed() const {
   return engine_.arena().endpoint(to_.endpoint).generation[port_].load(std::memory_order_acquire) != generation_;
 }
 
-bool EmulatedOutlet::peer_listening() const { return !port_closed() && engine_.is_alive(to_.endpoint); }
+// Who has gone is heard to the end: what it sent last may be the answer that is waited for.
+bool EmulatedOutlet::peer_listening() const {
+  return (!port_closed() && engine_.is_alive(to_.endpoint)) || engine_.has_on_the_way(to_.endpoint);
+}
 
 bool EmulatedOutlet::bye() {
   Gather none;

@@ -5,6 +5,7 @@ set -uo pipefail
 : "${ULFM_STAGE:?stage folder}" "${ULFM_SOURCE:?source folder}"
 stage=$(cd "$ULFM_STAGE" && pwd -P) || exit 1
 perf=$stage/bin/ulfm_perf
+page=$ULFM_SOURCE/docs/man/ulfm_perf.1
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 1
@@ -25,7 +26,9 @@ run() {
 }
 
 # json EXPRESSION: a Python expression over j, the object, and rows that must be true.
-json() { python3 -c "import json; j = json.load(open('out')); rows = j['rows']; assert $1" 2>python || fail "JSON: not $1"; }
+json() {
+    python3 -c "import json; j = json.load(open('out')); rows = j['rows']; assert $1" 2>>err || fail "JSON: not $1"
+}
 
 # refused PATTERN ARGUMENTS...: a wrong command line, with a sentence.
 refused() {
@@ -42,7 +45,11 @@ sound="all(r[k] > 0 for r in rows for k in ('o_s_us', 'o_r_us', 'half_rtt_us')) 
 all(r[k + '_quartiles'][0] <= r[k] <= r[k + '_quartiles'][1] for r in rows for k in $parameters)"
 
 run 0 "$perf" logp "${few[@]}" --json
-json "j['test'] == 'logp' and [r['transport'] for r in rows] == ['direct', 'xswitch', 'dcm', 'pcie']"
+# Every transport of the library has a row, or a line that says why not.
+names='import json, sys; print(*(t["name"] for t in json.load(sys.stdin)["transports"]))'
+for name in $("$stage/bin/ulfm_info" --json | python3 -c "$names"); do
+    grep -q "transport $name is left out: " err || json "j['test'] == 'logp' and '$name' in [r['transport'] for r in rows]"
+done
 json "$sound"
 run 0 "$perf" logp "${few[@]}" --transport xswitch --topology mesh:2x2 --nodes 0,3 --size 32 --json
 json "[(r['transport'], r['size']) for r in rows] == [('xswitch', 32)]"
@@ -83,6 +90,11 @@ if [[ -x $stage/bin/mpiexec ]]; then
         json "[r['transport'] for r in rows] == ['direct']"
         json "$sound"
     done
+    # Who fails takes the job with it, also a rank that only looks on.
+    ULFM_LANES=0 timeout 100 "$stage/bin/ulfmrun" -n 3 "$perf" paths --size 16 </dev/null >out 2>err
+    code=$?
+    ((code != 0 && code != 124)) || fail "paths without lanes as a job exits with $code"
+    grep -q "not in its port's memory" err out || fail "paths without lanes as a job: no sentence"
     run 0 "$stage/bin/ulfmrun" --transport dcm -n 2 "$perf" logp "${few[@]}" --json
     json "[r['transport'] for r in rows] == ['dcm']"
 fi
@@ -90,7 +102,7 @@ fi
 # Every key stands in the manual.
 for key in transport size o_s_us o_r_us L_us g_us G_ns_per_byte half_rtt_us floor_us ulsr_us ulskrc_us ksrc2_us ulskrc_ratio \
     ksrc2_ratio ulsr_MB_per_s paper_ulsr_us paper_ksrc2_ratio_above paper_ulsr_MB_per_s; do
-    grep -q -w "$key" "$ULFM_SOURCE/docs/man/ulfm_perf.1" || fail "ulfm_perf(1) does not name $key"
+    grep -q -w "$key" "$page" || fail "ulfm_perf(1) does not name $key"
 done
 
 ((failures == 0)) || exit 1

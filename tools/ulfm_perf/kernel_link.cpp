@@ -17,11 +17,14 @@ constexpr const char* kKey = "ulfm-perf-link";
 
 // Closes a descriptor unless it is taken.
 struct Descriptor {
-  int fd = -1;
+  explicit Descriptor(int number) : fd(number) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
   ~Descriptor() {
     if (fd >= 0) close(fd);
   }
   int take() noexcept { return std::exchange(fd, -1); }
+  int fd;
 };
 
 // The kernel picks an abstract name, which is in no file system: "\0" and five hexadecimal digits (unix(7), autobind).
@@ -36,7 +39,7 @@ ulfm::Result<std::string> listen_somewhere(int fd) {
   return std::string(address.sun_path + 1, length - offsetof(sockaddr_un, sun_path) - 1);
 }
 
-ulfm::Result<int> accept_peer(Side& side, Descriptor socket) {
+ulfm::Result<int> accept_peer(Side& side, Descriptor& socket) {
   auto name = listen_somewhere(socket.fd);
   if (!name) return tl::unexpected(name.error());
   if (auto ok = side.job->put(kKey, *name); !ok) return tl::unexpected(ok.error());
@@ -46,7 +49,7 @@ ulfm::Result<int> accept_peer(Side& side, Descriptor socket) {
   return fd;
 }
 
-ulfm::Result<int> connect_to_peer(Side& side, Descriptor socket) {
+ulfm::Result<int> connect_to_peer(Side& side, Descriptor& socket) {
   if (auto ok = side.job->barrier(); !ok) return tl::unexpected(ok.error());
   auto name = side.job->get(kKey);
   if (!name) return tl::unexpected(name.error());
@@ -65,9 +68,9 @@ ulfm::Result<int> make_socket(Side& side) {
     if (fd < 0) return ulfm::fail_errno("a second descriptor of the socket to the other side");
     return fd;
   }
-  Descriptor socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (socket.fd < 0) return ulfm::fail_errno("a Unix socket");
-  return side.number == 0 ? accept_peer(side, std::move(socket)) : connect_to_peer(side, std::move(socket));
+  return side.number == 0 ? accept_peer(side, socket) : connect_to_peer(side, socket);
 }
 
 [[noreturn]] void peer_is_gone(int number) {
@@ -128,7 +131,10 @@ ulfm::Result<void> KernelLink::share_line(int side) {
 void KernelLink::send(const std::byte* bytes, std::size_t size) {
   for (std::size_t done = 0; done < size;) {
     ssize_t n = 0;
-    look_until([&] { return moved(n = ::send(socket_, bytes + done, size - done, MSG_DONTWAIT | MSG_NOSIGNAL)); }, [] {});
+    const auto look = [&] {
+      return moved(n = ::send(socket_, bytes + done, size - done, MSG_DONTWAIT | MSG_NOSIGNAL));
+    };
+    look_until(look, [] {});
     done += static_cast<std::size_t>(n);
   }
 }

@@ -152,7 +152,7 @@ class Signature {
     return took / static_cast<double>(burst_);
   }
 
-  /// The delay grows until the messages are there when it looks; anew each time, for a late one says little of the next.
+  /// The delay grows until the messages are there when it looks; each time anew, for one says little of the next.
   double receive_overhead() {
     for (double us = delay_; us < kLongestDelay; us *= 2) {
       order(Order::What::source, burst_, size_);
@@ -164,7 +164,8 @@ class Signature {
       if (there == burst_) return took / static_cast<double>(burst_);
       for (; there < burst_; ++there) look_for(side_, size_);
     }
-    throw Failure{{ulfm::Errc::timed_out, "o_r: messages do not arrive while their receiver computes, not in a second"}};
+    throw Failure{{ulfm::Errc::timed_out,
+                   "o_r: messages do not arrive within a second in which their receiver computes"}};
   }
 
   /// From the first send until the answer to the last message is here.

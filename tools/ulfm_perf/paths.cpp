@@ -3,19 +3,19 @@
 //
 //   ulsr    user-level send, user-level receive. Two ports over `direct`; the message is read in place.
 //   ulskrc  user-level send, receive in the kernel: "one copy of the data from a system kernel buffer to the space of
-//           the application process". The message goes the same way as before. Where it arrives, the port's segment, is a memory
-//           file, whose pages are the kernel's; a system call (pread) copies it from there to the application's
-//           buffer. So what is added is what the paper's mode adds: one change into the kernel and back, and one copy
-//           by the kernel out of memory that it owns. process_vm_readv from the sender's buffer would copy once as
-//           well, but between two applications, with no buffer of the kernel in between; it would replace the sending
-//           side too, and it pins pages, which the paper's receive has no need of.
+//           the application process". The message goes the same way as before. Where it arrives, the port's segment, is
+//           a memory file, whose pages are the kernel's; a system call (pread) copies it from there to the
+//           application's buffer. So what is added is what the paper's mode adds: one change into the kernel and back,
+//           and one copy by the kernel out of memory that it owns. process_vm_readv from the sender's buffer would copy
+//           once as well, but between two applications, with no buffer of the kernel in between; it would replace the
+//           sending side too, and it pins pages, which the paper's receive has no need of.
 //   ksrc2   the kernel on both sides, "a copy between kernel buffer and application space on source and destination": a
 //           Unix-domain stream socket, which copies into buffers of the kernel at send and out of them at recv.
 //
-// All three wait by looking, at the port or by calls of recv that do not sleep: the paper explains its differences by changes
-// into the kernel and by copies, and what the scheduler takes to wake a sleeper would hide both. Whoever receives reads
-// each cache line of the message once, for a message read in place has not crossed over before that, and checks the
-// message's number at both its ends.
+// All three wait by looking, at the port or by calls of recv that do not sleep: the paper explains its differences by
+// changes into the kernel and by copies, and what the scheduler takes to wake a sleeper would hide both. Whoever
+// receives reads each cache line of the message once, for a message read in place has not crossed over before that,
+// and checks the message's number at both its ends.
 
 #include <chrono>
 #include <cstring>
@@ -57,7 +57,8 @@ struct Stamps {
     asm volatile("" : : "r"(sum));  // the lines are read although nobody wants their sum
     const bool first = size < sizeof received || std::memcmp(bytes, &received, n) == 0;
     if (!first || std::memcmp(bytes + size - n, &received, n) != 0)
-      throw Failure{{ulfm::Errc::protocol, "message " + std::to_string(received) + " has not the bytes that were sent"}};
+      throw Failure{{ulfm::Errc::protocol,
+                     "message " + std::to_string(received) + " has not the bytes that were sent"}};
   }
 };
 
@@ -208,8 +209,8 @@ class Comparison {
 
 ulfm::Result<Results> measure_paths(Side& side, const Options& options) {
   if (side.job->transport() != "direct")
-    return ulfm::fail(ulfm::Errc::invalid, "paths compares a port over direct with the kernel; this job's transport is " +
-                                               side.job->transport());
+    return ulfm::fail(ulfm::Errc::invalid, "paths compares a port over direct with the kernel; "
+                                           "this job's transport is " + side.job->transport());
   auto link = KernelLink::make(side);
   if (!link) return tl::unexpected(link.error());
   auto memory = PortMemory::find(side.port->number());

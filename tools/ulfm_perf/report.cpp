@@ -60,12 +60,14 @@ void print_table(const Results& results) {
 
 // ---- CSV ------------------------------------------------------------------------------------------------------------
 
-std::string csv_number(double value, bool count) { return std::isnan(value) ? "" : text(count ? "%.0f" : "%.6g", value); }
+std::string csv_number(double value, bool count = false) {
+  return std::isnan(value) ? "" : text(count ? "%.0f" : "%.6g", value);
+}
 
 std::string csv_value(const Column& column) {
   if (const auto* word = std::get_if<std::string>(&column.value)) return *word;
   std::string all = csv_number(std::get<double>(column.value), is_count(column.name));
-  if (column.quartiles) all += "," + csv_number(column.quartiles->first, false) + "," + csv_number(column.quartiles->third, false);
+  if (const auto& q = column.quartiles) all += "," + csv_number(q->first) + "," + csv_number(q->third);
   return all;
 }
 
@@ -108,7 +110,8 @@ void print_json(const Results& results, const Options& options) {
     }
     out["rows"].push_back(one);
   }
-  if (options.test == "floor" && !results.rows.empty()) out["one_way_us"] = json_value(results.rows.front().columns.front());
+  if (options.test == "floor" && !results.rows.empty())
+    out["one_way_us"] = json_value(results.rows.front().columns.front());
   std::cout << out.dump() << "\n";
 }
 

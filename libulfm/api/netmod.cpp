@@ -218,6 +218,7 @@ void park(ulfm_nm* nm, std::chrono::nanoseconds limit) {
   bell.arm();
   if (nm->inlet->anything()) return bell.cancel();
   limit = std::min(limit, nm->inlet->quiet_for());
+  if (limit.count() <= 0) return bell.cancel();
   wait_counters().count(Rung::park);
   bell.sleep(limit);
 }

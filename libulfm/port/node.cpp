@@ -225,7 +225,7 @@ void Node::park(std::span<PortCore* const> ports, std::chrono::nanoseconds left)
   // Room at a destination rings no bell, and neither does the second of several ports: short naps then.
   if (sends_pending() || ports.size() > 1) limit = std::min<std::chrono::nanoseconds>(limit, std::chrono::milliseconds(1));
   for (PortCore* port : ports) limit = std::min(limit, port->inlet().quiet_for());
-  if (!something) {
+  if (!something && limit.count() > 0) {
     wait_counters().count(Rung::park);
     ports.front()->inlet().doorbell().sleep(limit);
   }

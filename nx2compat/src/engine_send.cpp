@@ -213,7 +213,7 @@ bool Engine::pump(Outgoing& outgoing) {
   Peer& peer = peers_[static_cast<std::size_t>(outgoing.node)];
   while (outgoing.sent < outgoing.count) {
     if (peer.buffers == 0) return false;
-    const std::size_t size = std::min(kDataPiece, outgoing.count - outgoing.sent);
+    const std::size_t size = std::min(tuning_.data_piece, outgoing.count - outgoing.sent);
     const Header header{0, Kind::data, 0, static_cast<std::int32_t>(outgoing.receiver_id), 0, 0};
     const Channel::Sent sent = transmit(outgoing.node, header, outgoing.data + outgoing.sent, size);
     if (sent == Channel::Sent::no_room) return false;

@@ -32,7 +32,7 @@ Tuning tuning_for(std::string_view transport) {
       tuning = row;
       break;
     }
-  tuning.short_limit = setting("NX2_SHORT", tuning.short_limit, 0, kDataPiece);
+  tuning.short_limit = setting("NX2_SHORT", tuning.short_limit, 0, kFramePiece);
   tuning.buffers = static_cast<std::uint32_t>(setting("NX2_BUFFERS", tuning.buffers, 4, 128));
   tuning.data_buffers = std::min(tuning.data_buffers, tuning.buffers / 4);
   tuning.memory = setting("NX2_MEMORY", quarter_of_memory(), 0, std::size_t{1} << 40);

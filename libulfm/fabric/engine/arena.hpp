@@ -23,7 +23,7 @@
 namespace ulfm::fabric {
 
 inline constexpr std::uint64_t kArenaMagic = 0x3130'616e'6572'6175ull;
-inline constexpr std::uint32_t kArenaVersion = 2;
+inline constexpr std::uint32_t kArenaVersion = 3;
 inline constexpr std::uint32_t kMaxEndpoints = 1024;
 inline constexpr std::uint32_t kPorts = 64;
 inline constexpr std::size_t kSlotInline = 32;   ///< header and data that travel in the slot's own line
@@ -57,6 +57,9 @@ struct alignas(64) Endpoint {
   std::uint64_t token;
   std::atomic<std::uint32_t> generation[kPorts];  ///< odd while the port is open
   alignas(64) std::uint32_t taken;                ///< the engine's: position in the sending queue
+  /// Paced models: frames on their way to this process. The engine's; the process itself only reads how soon it need
+  /// look again, which orders nothing.
+  std::atomic<std::uint32_t> coming;
 };
 
 enum class RecordState : std::uint32_t { free, claimed, ready };
@@ -99,6 +102,7 @@ static_assert(sizeof(Slot) == 64);
 struct Fate {
   std::uint16_t pieces;  ///< frames of the network that have not ended
   std::uint16_t lost;
+  std::uint16_t to;      ///< endpoint; the slot's own may have been written over since
 };
 
 /// What whoever holds the engine is in the middle of, told to whoever comes after it should it die. Only its end makes

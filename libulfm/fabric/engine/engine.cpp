@@ -17,6 +17,9 @@ constexpr std::uint32_t kPatience = 100;
 constexpr std::uint64_t kBudget = 4096;  // events between two looks at the sending queues
 constexpr int kRounds = 256;             // of these before one process has done enough for the others
 constexpr std::uint32_t kNobody = 0xffffffff;
+// A sleep ends late by the system's timer slack and the time to wake; a paced model is to be on time, so the last of a
+// wait is awake.
+constexpr std::uint64_t kWakeEarly = 100'000;  // nanoseconds
 
 }  // namespace
 
@@ -197,8 +200,10 @@ bool Engine::is_due() const noexcept {
 std::chrono::nanoseconds Engine::quiet_for() const noexcept {
   const std::uint64_t due = arena_.header().due.load(std::memory_order_acquire);  // pairs with note_due()
   if (due == 0 || (process_ && self_ != kEngineProcess)) return std::chrono::nanoseconds::max();
-  const std::uint64_t now = monotonic_now();
-  return std::chrono::nanoseconds(due > now ? due - now : 0);
+  if (self_ != kEngineProcess && arena_.endpoint(self_).coming.load(std::memory_order_relaxed) == 0)
+    return std::chrono::nanoseconds::max();
+  const std::uint64_t wake = due - std::min(due, kWakeEarly), now = monotonic_now();
+  return std::chrono::nanoseconds(wake > now ? wake - now : 0);
 }
 
 void Engine::attend() noexcept {
@@ -289,7 +294,7 @@ bool Engine::has_on_the_way(std::uint32_t from) {
       arena_.sending_queue(from)[endpoint.taken & (count - 1)].load(std::memory_order_acquire);  // pairs with submit
   bool found = entry == queue_entry(endpoint.taken, count, entry & kSlotMask);
   for (std::uint32_t s = from * count; !found && s < (from + 1) * count; ++s)
-    found = arena_.fate(s).pieces != 0 && arena_.slot(s).to == self_;
+    found = arena_.fate(s).pieces != 0 && arena_.fate(s).to == self_;
   let_go();
   return found;
 }
@@ -413,7 +418,11 @@ void Engine::send(std::uint32_t index) noexcept {
   Fate& fate = arena_.fate(index);
   fate.lost = 0;
   fate.pieces = static_cast<std::uint16_t>(bytes == 0 ? 1 : (bytes + sizes.frame_bytes - 1) / sizes.frame_bytes);
-  if (paced_) catch_up();  // it begins now, and not when the model was last looked at
+  fate.to = static_cast<std::uint16_t>(to);
+  if (paced_) {
+    count_coming(to, 1);
+    catch_up();  // it begins now, and not when the model was last looked at
+  }
   Parties parties{index / sizes.slots, to, slot.port, slot.goes_on != 0};
   std::uint32_t left = bytes;
   for (std::uint32_t piece = 0; piece < fate.pieces; ++piece) {
@@ -432,7 +441,15 @@ void Engine::end(const Ending& ending) noexcept {
   if (index >= arena_.sizes().all_slots()) return;
   Fate& fate = arena_.fate(index);
   if (!ending.delivered) ++fate.lost;
-  if (--fate.pieces == 0) finish(index, fate.lost == 0);
+  if (--fate.pieces != 0) return;
+  if (paced_) count_coming(fate.to, -1);
+  finish(index, fate.lost == 0);
+}
+
+void Engine::count_coming(std::uint32_t to, std::int32_t more) noexcept {
+  if (to >= arena_.sizes().endpoints) return;
+  std::atomic<std::uint32_t>& coming = arena_.endpoint(to).coming;
+  coming.store(coming.load(std::memory_order_relaxed) + static_cast<std::uint32_t>(more), std::memory_order_relaxed);
 }
 
 // A whole frame of the transport is there, or will never be: into its port's box, after the card's own checks.

@@ -56,7 +56,8 @@ class Engine {
   void retire() noexcept;
   /// Something to do, for whoever has the time.
   bool has_work() const noexcept;
-  /// How long a sleep may be: until the model goes on by itself. The largest there is when it does not.
+  /// How long a sleep may be: until shortly before a paced model brings this process something. The largest there is when
+  /// nothing is on its way here; others look after what concerns them.
   std::chrono::nanoseconds quiet_for() const noexcept;
   /// Moves what there is to move, if the engine is free. False when another has it.
   bool step() noexcept;
@@ -89,6 +90,7 @@ class Engine {
   void catch_up() noexcept;
   void note_due() noexcept;
   void announce(const Slot& slot) noexcept;
+  void count_coming(std::uint32_t to, std::int32_t more) noexcept;
   void replace_observer(std::uint32_t holder) noexcept;
   bool hold();
   void give_up_turn() noexcept;

@@ -2,8 +2,10 @@
 
 import json
 import re
+import statistics
 import subprocess
 import time
+from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Callable
@@ -11,7 +13,7 @@ from typing import Callable
 from . import plot
 from .libraries import BUILT, Failure
 from .machine import STAGE, TOP, cores, output_of
-from .rounds import measure, pinned, row, ulfm_perf
+from .rounds import measure, pinned, rounded, row, spread, ulfm_perf
 
 
 @dataclass
@@ -173,6 +175,40 @@ def ports(_libraries, rounds):
     return [row({"size": size}, values, "us") for (size,), values in measure({"ulfm": run}, rounds).items()]
 
 
+def paths(_libraries, rounds):
+    """The paper's three ways of a message, beside its figures; one call of ulfm_perf lets them take turns."""
+    samples, paper = defaultdict(lambda: defaultdict(list)), {}
+    for _ in range(rounds):
+        for r in ulfm_perf("paths", "--bind", ",".join(map(str, pinned()))):
+            for name, column in (("ulfm", "ulsr_us"), ("ulskrc", "ulskrc_us"), ("ksrc2", "ksrc2_us"), ("floor", "floor_us")):
+                samples[r["size"]][name].append(r[column])
+            paper[r["size"]] = {key: value for key, value in r.items() if key.startswith("paper_")}
+    rows = []
+    for size, values in samples.items():
+        line = row({"size": size}, values, "us")
+        line["MB_s"] = float(f"{size / line['ulfm_us']:.4g}")
+        for name in ("ulskrc", "ksrc2"):
+            line[f"{name}_ratio"] = float(f"{line['peers'][name] / line['ulfm_us']:.4g}")
+        rows.append({**line, **paper[size]})
+    return rows
+
+
+def logp(_libraries, rounds):
+    """The parameters of LogGP of every transport."""
+    names = ("o_s_us", "o_r_us", "L_us", "g_us", "G_ns_per_byte")
+
+    def run():
+        return {(r["transport"], name): r[name] for r in ulfm_perf("logp", "--bind", ",".join(map(str, pinned()))) for name in names}
+
+    rows = {}
+    for (transport, name), values in measure({"ulfm": run}, rounds).items():
+        line = rows.setdefault(transport, {"transport": transport, "floor_us": rounded(statistics.median(values["floor"])),
+                                           "peers": {}, "spread": {}})
+        line[name] = rounded(statistics.median(values["ulfm"]))
+        line["spread"][name] = [rounded(v) for v in spread(values["ulfm"])]
+    return list(rows.values())
+
+
 def over(library, *options):
     """The same library, over an interconnect of ulfmrun's."""
     return replace(library, launcher=[str(STAGE / "bin" / "ulfmrun"), *options])
@@ -319,6 +355,8 @@ BENCHES = {
     "idle": Bench("A rank that waits five seconds for a message", 3, idle),
     "apps": Bench("Programs: time that they print", 3, apps, lambda row: (1.0, "<=")),
     "ports": Bench("Raw ports, one way", 5, ports),
+    "paths": Bench("Through user level and through the kernel, one way", 5, paths),
+    "logp": Bench("Parameters of LogGP", 5, logp),
     "xswitch": Bench("Ports over X-Switches, one way", 5, xswitch),
     "pcie": Bench("Ports and MPI from board to board through a PC host, one way", 5, pcie),
     "nx2": Bench("NX/2: csend and crecv, one way", 5, nx2),

@@ -11,7 +11,9 @@ def columns_of(rows):
     for key in first:
         if key in skip:
             continue
-        if key.startswith("ulfm_") and len(rows[0]["spread"].get("ulfm", [])) == 2:
+        if key in first["spread"]:
+            columns.append((key, lambda r, k=key: f"{show(r[k])} ({show(r['spread'][k][0])}-{show(r['spread'][k][1])})"))
+        elif key.startswith("ulfm_") and len(rows[0]["spread"].get("ulfm", [])) == 2:
             columns.append((key, lambda r, k=key: f"{show(r[k])} ({show(r['spread']['ulfm'][0])}-{show(r['spread']['ulfm'][1])})"))
             for peer in first["peers"]:
                 columns.append((peer, lambda r, p=peer: show(r["peers"].get(p))))

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "api/last_error.hpp"
+#include "base/last_words.hpp"
 #include "base/wait.hpp"
 #include "fabric/engine/host.hpp"
 #include "port/node.hpp"
@@ -230,14 +231,14 @@ int look_around(ulfm_nm* nm) {
   nm->looked = now;
   if (const std::string why = nm->inlet->why_broken(); !why.empty()) {
     // Nothing will ever arrive again, so no MPI call can end: the launcher ends the others.
-    std::fprintf(stderr, "ulfm: rank %d: %s\n", nm->rank, why.c_str());
+    say_before_the_end("rank " + std::to_string(nm->rank) + ": " + why);
     if (control::Control* control = nm->transport->control()) control->abort(1, why);
     std::_Exit(1);
   }
   nm->dead = nm->inlet->find_dead();
   int news = ULFM_NM_LOOK;
   for (Error error; nm->inlet->take_given_up(error); news = ULFM_NM_GIVEN_UP)
-    std::fprintf(stderr, "ulfm: rank %d: %s\n", nm->rank, error.what.c_str());  // MPI's own error has a rank only
+    say_before_the_end("rank " + std::to_string(nm->rank) + ": " + error.what);  // MPI's own error has a rank only
   return news;
 }
 

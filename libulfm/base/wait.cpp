@@ -1,9 +1,12 @@
 #include "base/wait.hpp"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstring>
 
 namespace ulfm {
 namespace {
@@ -19,6 +22,31 @@ constexpr std::chrono::milliseconds kDearFor{1000};
 // End of the time in which yields are known to be dear; nanoseconds of the steady clock. Any thread.
 std::atomic<std::int64_t> dear_until{0};
 
+int cores_of(pid_t pid) noexcept {
+  cpu_set_t set;
+  return sched_getaffinity(pid, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+struct Ancestor {
+  pid_t parent = 0;
+  bool is_launcher = false;  ///< Hydra's proxy, which starts the processes of a host
+};
+
+Ancestor look_at(pid_t pid) noexcept {
+  char path[32], text[128] = {};
+  std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  const ssize_t length = read(fd, text, sizeof text - 1);
+  close(fd);
+  // "pid (name) state parent ...", and the name may have blanks and parentheses in it.
+  const char* behind = length > 0 ? std::strrchr(text, ')') : nullptr;
+  Ancestor ancestor;
+  if (behind == nullptr || std::sscanf(behind, ") %*c %d", &ancestor.parent) != 1) return {};
+  ancestor.is_launcher = std::strstr(text, "(hydra_pmi_proxy)") != nullptr;
+  return ancestor;
+}
+
 bool yields_are_dear(Clock::time_point now) noexcept {
   return now.time_since_epoch().count() < dear_until.load(std::memory_order_relaxed);
 }
@@ -32,13 +60,17 @@ WaitCounters& wait_counters() noexcept {
 
 int usable_cores() noexcept {
   // A launcher binds each process to a core of its own, so one's own mask says little about what the job may use.
-  // The launcher's own mask does: it is the parent, and unbound.
-  int cores = 1;
-  for (const pid_t pid : {pid_t{0}, getppid()}) {
-    cpu_set_t set;
-    if (sched_getaffinity(pid, sizeof set, &set) == 0) cores = std::max(cores, CPU_COUNT(&set));
+  // The launcher's own mask does, and between it and us there may be scripts, which are bound too.
+  const int own = cores_of(0);
+  int cores = own;
+  pid_t pid = getppid();
+  for (int levels = 0; pid > 1 && levels < 8; ++levels) {
+    cores = std::max(cores, cores_of(pid));
+    const Ancestor ancestor = look_at(pid);
+    if (ancestor.is_launcher) return cores;
+    pid = ancestor.parent;
   }
-  return cores;
+  return std::max(own, cores_of(getppid()));  // started without one
 }
 
 WaitPolicy WaitPolicy::for_processes(int processes) noexcept {

@@ -41,7 +41,7 @@ struct WaitPolicy {
   static WaitPolicy for_processes(int processes) noexcept;
 };
 
-/// Cores this process and the others of its launcher may run on.
+/// Cores this process and the others of its launcher (Hydra's proxy, or else the parent) may run on.
 int usable_cores() noexcept;
 
 class Waiter {

@@ -23,7 +23,7 @@ import json, sys
 result = json.load(open(sys.argv[1]))
 assert result["rows"] and result["head"]["libraries"] and result["head"]["processor"]
 for r in result["rows"]:
-    assert "ulfm" in r["spread"] and eval(sys.argv[2]), r
+    assert r["spread"] and eval(sys.argv[2]), r
 PYTHON
 }
 
@@ -31,6 +31,8 @@ kept rate 'r["direction"] in ("one", "both") and r["ulfm_per_s"] > 0 and r["floo
 kept collectives 'r["ranks"] >= 1 and r["what"] and r["size"] >= 0 and r["ulfm_us"] > 0'
 kept memory 'r["ranks"] in (16, 128) and r["ulfm_MB"] > 0'
 kept ports 'r["size"] >= 1 and r["ulfm_us"] > 0 and r["ratio_floor"] > 0'
+kept paths 'r["size"] >= 16 and r["ulfm_us"] > 0 and set(r["peers"]) == {"ulskrc", "ksrc2"} and r["ksrc2_ratio"] > 0 and "paper_ulsr_us" in r'
+kept logp 'r["transport"] and min(r["o_s_us"], r["o_r_us"]) > 0 and {"L_us", "g_us", "G_ns_per_byte"} <= set(r["spread"])'
 "$ULFM_SOURCE/bench/run" nonsense >/dev/null 2>"$scratch/err" && fail "an unknown benchmark was accepted"
 grep -q 'there is no benchmark "nonsense"' "$scratch/err" || fail "no sentence about an unknown benchmark"
 ((failures == 0)) || exit 1

@@ -12,31 +12,50 @@ int complain(const ulfm::Error& error) {
   return 1;
 }
 
+int report(const ulfm::Result<perf::Results>& results, const perf::Options& options) {
+  if (!results) return complain(results.error());
+  perf::print(*results, options);
+  return 0;
+}
+
+ulfm::Result<perf::Results> measure(perf::Side& side, const perf::Options& options) {
+  if (options.test == "soak") return perf::soak(side, options);
+  if (options.test == "paths") return perf::measure_paths(side, options);
+  if (options.test == "logp") return perf::measure_logp(side, options);
+  return perf::measure_ports(side, options);
+}
+
 int run_ports(const perf::Options& options) {
   auto side = perf::make_pair_of_processes(options);
   if (!side) return complain(side.error());
   if (side->spectator) {
-    // A barrier of the job waits for all its ranks: one for each size, and the last.
-    const std::size_t meetings = options.test == "soak" ? 1 : options.sizes().size();
-    for (std::size_t i = 0; i <= meetings; ++i) side->meet();
+    // A barrier of the job waits for all its ranks.
+    for (std::size_t i = perf::meetings(options); i != 0; --i) side->meet();
     return 0;
   }
-  auto results = options.test == "soak" ? perf::soak(*side, options) : perf::measure_ports(*side, options);
-  if (!results) return complain(results.error());
+  auto results = measure(*side, options);
+  if (!results) {
+    const int code = complain(results.error());
+    // The launcher ends a job whose process leaves like that; the other ranks would wait at the next barrier for ever.
+    if (!perf::is_alone()) std::_Exit(code);
+    return code;
+  }
   if (side->number == 0) perf::print(*results, options);
-  side->port.reset();
-  side->job.reset();
-  return side->wait_for_child();
+  return side->leave();
 }
 
 }  // namespace
 
+std::size_t perf::meetings(const Options& options) {
+  if (options.test == "soak" || options.test == "paths" || options.test == "logp") return 2;
+  return options.sizes().size() + 1;
+}
+
 int main(int argc, char** argv) {
   perf::Options options;
   if (const auto code = perf::read_command_line(argc, argv, options)) return *code;
-  if (options.test != "floor") return run_ports(options);
-  auto results = perf::measure_floor(options);
-  if (!results) return complain(results.error());
-  perf::print(*results, options);
-  return 0;
+  if (options.test == "floor") return report(perf::measure_floor(options), options);
+  if (options.test == "logp" && perf::is_alone() && !options.transport_chosen)
+    return report(perf::measure_logp_of_all(options), options);
+  return run_ports(options);
 }

@@ -10,6 +10,8 @@
 namespace perf {
 namespace {
 
+constexpr std::size_t kLargestOfPaths = 16 << 10;
+
 // "8", "4K", "1M"; throws what CLI11 turns into a message.
 std::size_t read_size(const std::string& text) {
   char* end = nullptr;
@@ -31,6 +33,13 @@ void read_range(const std::string& text, Options& options) {
   options.to = colon == std::string::npos ? options.from : read_size(text.substr(colon + 1));
   if (options.from > options.to)
     throw CLI::ValidationError("--size", "\"" + text + "\": the first size is larger than the second");
+}
+
+void check_sizes(const Options& options) {
+  if (options.test == "logp" && options.from != options.to)
+    throw CLI::ValidationError("--size", "logp measures small messages of one size");
+  if (options.test == "paths" && (options.from == 0 || options.to > kLargestOfPaths))
+    throw CLI::ValidationError("--size", "paths measures messages of 1 byte to 16K, which come in one frame");
 }
 
 // "0,3": one for each side.
@@ -75,6 +84,8 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
   app.add_subcommand("latency", "one way, half of a ping-pong");
   app.add_subcommand("bandwidth", "one direction, a window of messages on their way");
   app.add_subcommand("rate", "messages per second, one direction");
+  app.add_subcommand("logp", "o_s, o_r, L, g and G of each transport, or of the one that is chosen");
+  app.add_subcommand("paths", "the paper's ways of a message: user/user, user/kernel and kernel/kernel");
   app.add_subcommand("soak", "random messages both ways, every byte checked; --iterations messages each way, of --size a:b");
   std::string size, bind, nodes;
   bool csv = false, json = false;
@@ -95,7 +106,10 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
     options.test = app.get_subcommands().front()->get_name();
     if (options.test == "rate") options.from = options.to = 8;
     if (options.test == "soak") options.from = 0, options.to = 2048;
+    if (options.test == "logp") options.from = options.to = 8;
+    if (options.test == "paths") options.from = 16, options.to = 2048;
     if (!size.empty()) read_range(size, options);
+    check_sizes(options);
     if (!bind.empty()) read_cores(bind, options);
     if (!nodes.empty()) options.nodes = read_two(nodes, "--nodes", "nodes such as 0,3");
   } catch (const CLI::ParseError& e) {
@@ -103,6 +117,7 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
     return code == 0 ? 0 : 2;
   }
   options.format = json ? Format::json : csv ? Format::csv : Format::table;
+  options.transport_chosen = !options.transport.empty() || std::getenv("ULFM_TRANSPORT") != nullptr;
   if (!options.transport.empty()) setenv("ULFM_TRANSPORT", options.transport.c_str(), 1);
   if (!options.topology.empty()) setenv("ULFM_TOPOLOGY", options.topology.c_str(), 1);
   return std::nullopt;

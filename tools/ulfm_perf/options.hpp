@@ -12,7 +12,7 @@ namespace perf {
 enum class Format { table, csv, json };
 
 struct Options {
-  std::string test;             ///< floor, latency, bandwidth, rate, soak
+  std::string test;             ///< floor, latency, bandwidth, rate, logp, paths, soak
   std::size_t from = 1, to = 1 << 20;
   std::size_t iterations = 0;   ///< 0: by size
   std::size_t warmup = 0;
@@ -21,6 +21,7 @@ struct Options {
   std::size_t depth = 0;        ///< buffers of the port; 0: the setting
   Format format = Format::table;
   std::string transport;        ///< "": the setting
+  bool transport_chosen = false;  ///< there, or in the environment
   std::string topology;         ///< of an emulated interconnect
   std::vector<int> nodes;       ///< of the two sides on it; empty: as the topology says
   std::vector<int> bind;        ///< cores of the two sides; empty: chosen by hwloc

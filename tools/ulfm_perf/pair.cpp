@@ -12,6 +12,8 @@
 
 #include <hwloc.h>
 
+#include "look.hpp"
+
 namespace perf {
 namespace {
 
@@ -100,6 +102,11 @@ void Side::meet() {
   if (channel < 0 && job) (void)job->barrier();
 }
 
+bool Side::peer_left() const {
+  char byte = 0;
+  return channel >= 0 && recv(channel, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 int Side::wait_for_child() {
   if (child == 0) return 0;
   int status = 0;
@@ -107,7 +114,14 @@ int Side::wait_for_child() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
+int Side::leave() {
+  port.reset();
+  job.reset();
+  return wait_for_child();
+}
+
 void bind_side(int side, const Options& options) {
+  (void)look_policy();
   if (!options.bound) return;
   const std::vector<int> cores = options.bind.empty() ? pick_cores() : options.bind;
   if (cores.size() < 2) return;  // one core: binding both to it would only add to the trouble
@@ -131,8 +145,10 @@ ulfm::Result<Side> fork_pair() {
   return side;
 }
 
+bool is_alone() { return std::getenv("PMI_FD") == nullptr && std::getenv("PMI_PORT") == nullptr; }
+
 ulfm::Result<Side> make_pair_of_processes(const Options& options) {
-  if (std::getenv("PMI_FD") != nullptr || std::getenv("PMI_PORT") != nullptr) return join_job(options);
+  if (!is_alone()) return join_job(options);
   auto fabric = set_up_fabric(options);
   if (!fabric) return tl::unexpected(fabric.error());
   auto made = fork_pair();

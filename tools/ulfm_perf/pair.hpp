@@ -27,12 +27,19 @@ struct Side {
 
   /// Both sides are here.
   void meet();
+  /// The other process of a forked pair has ended. In a job the launcher sees to that.
+  bool peer_left() const;
   /// Side 0: the peer's exit code; 0 when it is not our child.
   int wait_for_child();
+  /// Closes the port, leaves the job and waits for the child: its exit code.
+  int leave();
 };
 
 /// Binds the calling process to its core. Without `bind`, hwloc picks two cores near each other.
 void bind_side(int side, const Options& options);
+
+/// This process was not started by a launcher.
+bool is_alone();
 
 /// Makes the pair. Forks when this process is alone.
 ulfm::Result<Side> make_pair_of_processes(const Options& options);

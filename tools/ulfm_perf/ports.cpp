@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "messages.hpp"
 #include "tests.hpp"
 
 namespace perf {
@@ -10,44 +11,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Microseconds = std::chrono::duration<double, std::micro>;
 constexpr std::size_t kBatch = 100;
-
-// Any failure ends the measurement; the sentence travels up as an error value.
-struct Failure {
-  ulfm::Error error;
-};
-
-template <typename T>
-T need(ulfm::Result<T>&& result) {
-  if (!result) throw Failure{std::move(result.error())};
-  if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
-
-void need(int code) {
-  if (code < 0) throw Failure{{static_cast<ulfm::Errc>(-code), ulfm_last_error()}};
-}
-
-// The C interface, whose calls are what a language binding or a runtime above would make.
-void send(Side& side, std::size_t size) {
-  const ulfm_port port = side.port->handle();
-  void* buffer = nullptr;
-  int code = ulfm_compose(port, size, &buffer);
-  while (code == ULFM_ERR_FULL) {
-    need(ulfm_flush(port, -1));
-    code = ulfm_compose(port, size, &buffer);
-  }
-  need(code);
-  need(ulfm_post(port, side.peer));
-}
-
-void receive(Side& side, std::size_t size) {
-  const ulfm_port port = side.port->handle();
-  ulfm_message message;
-  need(ulfm_wait(port, -1, &message));
-  if (message.size != size)
-    throw Failure{{ulfm::Errc::protocol, "a message of " + std::to_string(size) + " bytes arrived with " +
-                                             std::to_string(message.size)}};
-  need(ulfm_release(port, &message));
-}
 
 void ping_pong(Side& side, std::size_t size, std::size_t times) {
   for (std::size_t i = 0; i < times; ++i) {

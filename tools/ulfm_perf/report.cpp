@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdarg>
 #include <cstdio>
 #include <iostream>
 
@@ -13,37 +14,87 @@ namespace {
 
 bool is_count(const std::string& column) { return column == "size"; }
 
+__attribute__((format(printf, 1, 2))) std::string text(const char* format, ...) {
+  char buffer[64];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(buffer, sizeof buffer, format, arguments);
+  va_end(arguments);
+  return buffer;
+}
+
+// ---- table ----------------------------------------------------------------------------------------------------------
+
+std::string cell(const Column& column) {
+  if (const auto* word = std::get_if<std::string>(&column.value)) return *word;
+  const double value = std::get<double>(column.value);
+  if (std::isnan(value)) return "-";
+  if (is_count(column.name) || value >= 1e5) return text("%.0f", value);
+  if (!column.quartiles) return text("%.3f", value);
+  return text("%.3f (%.3f-%.3f)", value, column.quartiles->first, column.quartiles->third);
+}
+
+// Columns are alike wide, except for those with quartiles, which are as wide as they must be.
+int width(const Results& results, std::size_t i) {
+  const bool wide = std::any_of(results.rows.front().columns.begin(), results.rows.front().columns.end(),
+                                [](const Column& c) { return c.quartiles.has_value(); });
+  std::size_t most = wide ? results.rows.front().columns[i].name.size() + 2 : 16;
+  for (const Row& row : results.rows)
+    if (wide) most = std::max(most, cell(row.columns[i]).size() + 2);
+  return static_cast<int>(most);
+}
+
+void print_line(const Results& results, const char* begin, const Row& row, std::string (*show)(const Column&)) {
+  std::printf("%s%-11s", begin, show(row.columns.front()).c_str());
+  for (std::size_t i = 1; i < row.columns.size(); ++i)
+    std::printf("%*s", width(results, i), show(row.columns[i]).c_str());
+  std::printf("\n");
+}
+
 void print_table(const Results& results) {
   std::printf("# %s, ulfm_perf %s\n", results.title.c_str(), ulfm_version());
   if (results.rows.empty()) return;
-  std::printf("#");
-  bool first = true;
-  for (const auto& [name, value] : results.rows.front().columns) {
-    std::printf(first ? " %-11s" : "%16s", name.c_str());
-    first = false;
-  }
-  std::printf("\n");
-  for (const Row& row : results.rows) {
-    first = true;
-    for (const auto& [name, value] : row.columns) {
-      if (is_count(name)) std::printf("%-13.0f", value);
-      else std::printf(first ? "  %-11.3f" : value >= 1e5 ? "%16.0f" : "%16.3f", value);
-      first = false;
-    }
-    std::printf("\n");
-  }
+  print_line(results, "# ", results.rows.front(), [](const Column& c) { return c.name; });
+  for (const Row& row : results.rows) print_line(results, is_count(row.columns.front().name) ? "" : "  ", row, cell);
+}
+
+// ---- CSV ------------------------------------------------------------------------------------------------------------
+
+std::string csv_number(double value, bool count = false) {
+  return std::isnan(value) ? "" : text(count ? "%.0f" : "%.6g", value);
+}
+
+std::string csv_value(const Column& column) {
+  if (const auto* word = std::get_if<std::string>(&column.value)) return *word;
+  std::string all = csv_number(std::get<double>(column.value), is_count(column.name));
+  if (const auto& q = column.quartiles) all += "," + csv_number(q->first) + "," + csv_number(q->third);
+  return all;
+}
+
+std::string csv_name(const Column& column) {
+  return column.quartiles ? column.name + "," + column.name + "_q1," + column.name + "_q3" : column.name;
+}
+
+void print_csv_line(const Row& row, std::string (*show)(const Column&)) {
+  std::string line;
+  for (const Column& column : row.columns) line += (&column == row.columns.data() ? "" : ",") + show(column);
+  std::printf("%s\n", line.c_str());
 }
 
 void print_csv(const Results& results) {
   if (results.rows.empty()) return;
-  std::string line;
-  for (const auto& [name, value] : results.rows.front().columns) line += (line.empty() ? "" : ",") + name;
-  std::printf("%s\n", line.c_str());
-  for (const Row& row : results.rows) {
-    for (std::size_t i = 0; i < row.columns.size(); ++i)
-      std::printf(is_count(row.columns[i].first) ? "%s%.0f" : "%s%.6g", i == 0 ? "" : ",", row.columns[i].second);
-    std::printf("\n");
-  }
+  print_csv_line(results.rows.front(), csv_name);
+  for (const Row& row : results.rows) print_csv_line(row, csv_value);
+}
+
+// ---- JSON -----------------------------------------------------------------------------------------------------------
+
+nlohmann::ordered_json json_value(const Column& column) {
+  if (const auto* word = std::get_if<std::string>(&column.value)) return *word;
+  const double value = std::get<double>(column.value);
+  if (std::isnan(value)) return nullptr;
+  if (is_count(column.name)) return static_cast<std::uint64_t>(value);
+  return value;
 }
 
 void print_json(const Results& results, const Options& options) {
@@ -53,13 +104,14 @@ void print_json(const Results& results, const Options& options) {
   out["rows"] = nlohmann::ordered_json::array();
   for (const Row& row : results.rows) {
     nlohmann::ordered_json one;
-    for (const auto& [name, value] : row.columns) {
-      if (is_count(name)) one[name] = static_cast<std::uint64_t>(value);
-      else one[name] = value;
+    for (const Column& column : row.columns) {
+      one[column.name] = json_value(column);
+      if (column.quartiles) one[column.name + "_quartiles"] = {column.quartiles->first, column.quartiles->third};
     }
     out["rows"].push_back(one);
   }
-  if (options.test == "floor" && !results.rows.empty()) out["one_way_us"] = results.rows.front().columns.front().second;
+  if (options.test == "floor" && !results.rows.empty())
+    out["one_way_us"] = json_value(results.rows.front().columns.front());
   std::cout << out.dump() << "\n";
 }
 
@@ -70,6 +122,10 @@ double percentile(std::vector<double>& samples, double p) {
   std::sort(samples.begin(), samples.end());
   const double at = p / 100 * static_cast<double>(samples.size() - 1);
   return samples[static_cast<std::size_t>(std::lround(at))];
+}
+
+Column median_column(std::string name, std::vector<double>& samples) {
+  return {std::move(name), percentile(samples, 50), Quartiles{percentile(samples, 25), percentile(samples, 75)}};
 }
 
 void print(const Results& results, const Options& options) {

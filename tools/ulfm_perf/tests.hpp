@@ -12,7 +12,20 @@ ulfm::Result<Results> measure_floor(const Options& options);
 /// latency, bandwidth or rate, as options.test says. Run by both sides.
 ulfm::Result<Results> measure_ports(Side& side, const Options& options);
 
+/// The ways of a message through user level and kernel, one row for each size. Run by both sides.
+ulfm::Result<Results> measure_paths(Side& side, const Options& options);
+
+/// The parameters of LogGP: one row. Run by both sides; side 0 gets the results.
+ulfm::Result<Results> measure_logp(Side& side, const Options& options);
+
+/// The same for every transport there is, one row each; each has two processes of its own. Transports that cannot be
+/// used here are named on standard error.
+ulfm::Result<Results> measure_logp_of_all(const Options& options);
+
 /// Sends and checks options.iterations random messages each way. Run by both sides.
 ulfm::Result<Results> soak(Side& side, const Options& options);
+
+/// How often the measurement calls Side::meet or the job's barrier: whoever only looks on has to do the same.
+std::size_t meetings(const Options& options);
 
 }  // namespace perf

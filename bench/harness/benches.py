@@ -263,6 +263,34 @@ def last_node(topology):
     return len(shown["nodes"]) - 1
 
 
+# Fang and Lei 2017, section 4: seconds that the trapezoid rule takes on so many processes.
+USETIME_OF_THE_PAPER = {8: 0.000653, 64: 0.043264, 128: 0.057931}
+
+
+def trapezoid(_libraries, rounds):
+    """The experiment of the paper over boards in a PC host, beside what is printed there."""
+    program = STAGE / "share" / "ulfm" / "examples" / "bin" / "trapezoid"
+
+    def run():
+        found = {}
+        for processes in USETIME_OF_THE_PAPER:
+            text = output_of(str(STAGE / "bin" / "ulfmrun"), "--transport", "pcie", "--topology", "boards:8x16", "-n", str(processes),
+                             str(program))
+            line = re.search(r"usetime:([0-9.]+),processsize:(\d+),ourestimation=9\.000004291534424e\+00", text)
+            if line is None or int(line.group(2)) != processes:
+                raise Failure(f"trapezoid on {processes} processes printed: {text}")
+            found[(processes,)] = float(line.group(1))
+        return found
+
+    rows = []
+    for (processes,), values in measure({"ulfm": run}, rounds, False).items():
+        line = row({"processes": processes}, values, "s")
+        line["paper_s"] = USETIME_OF_THE_PAPER[processes]
+        line["ratio_paper"] = float(f"{line['ulfm_s'] / line['paper_s']:.4g}")
+        rows.append(line)
+    return rows
+
+
 # ---- NX/2 ------------------------------------------------------------------------------------------------------------
 
 def nx2_pingpong(nodes, peer, sizes, *options):
@@ -359,6 +387,7 @@ BENCHES = {
     "logp": Bench("Parameters of LogGP", 5, logp),
     "xswitch": Bench("Ports over X-Switches, one way", 5, xswitch),
     "pcie": Bench("Ports and MPI from board to board through a PC host, one way", 5, pcie),
+    "trapezoid": Bench("The trapezoid rule over boards in a PC host, as in the paper: usetime", 9, trapezoid),
     "nx2": Bench("NX/2: csend and crecv, one way", 5, nx2),
     "ipsc2": Bench("NX/2 at the pace of the iPSC/2, one way", 1, ipsc2),
     "models": Bench("The models' own speed", 3, models),

@@ -49,7 +49,8 @@ std::vector<std::string> fuzz_seeds() {
   const std::string session = text_of(packet(SetUp{1, 2})) + text_of(packet(DescriptorRequest{1, 0})) +
                               text_of(packet(DescriptorAnswer{1, Passing::here})) + text_of(packet(Abort{1, "why"})) +
                               text_of(goodbye());
-  return {"\0" + greeted, "\1" + session, "\2" + text_of(challenge(Nonce{}, Proof{})) + text_of(packet(who)),
+  return {std::string(1, '\0') + greeted, "\1" + session,
+          "\2" + text_of(challenge(Nonce{}, Proof{})) + text_of(packet(who)),
           "\3" + encode({Kind::tcp, 0x7f000001, 1, "", secret}),
           "\3" + encode({Kind::unix_socket, 0, 0, "0f", secret})};
 }

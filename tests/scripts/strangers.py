@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""strangers.py COUNT PID...: connects COUNT times to the TCP ports that these processes listen at, as nobody should.
+"""strangers.py COUNT PID...: connects COUNT times to the TCP ports that these processes, Hydra's proxy and mpiexec listen at,
+as nobody should.
 
-Ports that they have inherited from their parents are left out. mpiexec of MPICH 4.0 lets its own slip through to the ranks, and
-ends the job when a stranger talks to it; that is no part of ULFM.
+Sockets that mpiexec has inherited itself are somebody else's and left out.
 In turn: random bytes, none at all, single bytes now and then, and the right format with the wrong secret. Ends when the other
 side has closed every connection, and prints how many there were; 1 when one was answered as only a peer should be."""
 import os
@@ -30,19 +30,24 @@ def sockets_of(pid):
     return inodes
 
 
-def parent_of(pid):
+def status_of(pid, field):
     with open(f"/proc/{pid}/status") as status:
-        return int(re.search(r"PPid:\t(\d+)", status.read())[1])
+        return re.search(rf"{field}:\t(\S+)", status.read())[1]
 
 
 def listening_ports(pids):
     own, inherited = set(), set()
     for pid in pids:
         own |= sockets_of(pid)
-        ancestor = parent_of(pid)
-        while ancestor > 1:
-            inherited |= sockets_of(ancestor)
-            ancestor = parent_of(ancestor)
+        launched = True  # by this mpiexec or its proxy
+        pid = int(status_of(pid, "PPid"))
+        while pid > 1:
+            if launched:
+                own |= sockets_of(pid)
+            else:
+                inherited |= sockets_of(pid)
+            launched = launched and status_of(pid, "Name") != "mpiexec"
+            pid = int(status_of(pid, "PPid"))
     ports = []
     with open("/proc/net/tcp") as table:
         for line in list(table)[1:]:

@@ -60,17 +60,31 @@ fail() {
 
 processes_named() { pgrep -x "$1" || true; }
 
-# new_process NAME BEFORE: the process of that name that was not there before; waits for it for up to 5 s.
-new_process() {
+# The keeper begins under the name of its program, and each host under the keeper's: who is who says the parent.
+
+# a_keeper BEFORE: the process that keeps a host and was not there before.
+a_keeper() {
+    local one
+    for one in $(comm -13 <(sort <<<"$1") <(processes_named hostd-keeper | sort)); do
+        [[ $(ps -o comm= -p "$(ps -o ppid= -p "$one")" 2>/dev/null) == hostd-keeper ]] || echo "$one"
+    done
+}
+
+# a_host KEEPER BEFORE: the keeper's host when it is not the one before.
+a_host() { pgrep -P "$1" -x ulfm_hostd | grep -vx "$2"; }
+
+# new COMMAND...: what the command prints, once it prints something; waits for up to 5 s.
+new() {
     local found turn
     for ((turn = 0; turn < 500; turn++)); do
-        found=$(comm -13 <(sort <<<"$2") <(processes_named "$1" | sort) | head -n 1)
+        found=$("$@")
         if [[ -n $found ]]; then
             echo "$found"
             return
         fi
         sleep 0.01
     done
+    return 1
 }
 
 start_job() {  # MODE
@@ -80,8 +94,7 @@ start_job() {  # MODE
     ULFM_ENGINE=process ULFM_STATS=1 timeout 90 "$stage/bin/ulfmrun" --transport "pcie,mode=$1" --topology boards:4x2 -n 4 \
         "./$program" "$scratch/stop" >out 2>err </dev/null &
     job=$!
-    host=$(new_process ulfm_hostd "$hosts_before")
-    [[ -n $host ]] && return
+    keeper=$(new a_keeper "$keepers_before") && host=$(new a_host "$keeper" none) && return
     fail "$1: no ulfm_hostd"
     kill $job
     wait $job
@@ -98,9 +111,7 @@ killed_hosts() {
         any_moment
         kill -9 "$host" 2>/dev/null || break
         here=$((here + 1))
-        host=$(new_process ulfm_hostd "$hosts_before
-$host")
-        [[ -n $host ]] || break
+        host=$(new a_host "$keeper" "$host") || break
     done
     any_moment
     touch stop
@@ -120,9 +131,8 @@ $host")
 
 # killed_keeper: nobody starts the host anew, and the job says so.
 killed_keeper() {
-    local code=0 keeper since
+    local code=0 since
     start_job store || return
-    keeper=$(new_process hostd-keeper "$keepers_before")
     any_moment
     kill -9 "$keeper" "$host"
     since=$SECONDS

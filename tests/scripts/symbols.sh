@@ -4,7 +4,8 @@
 set -euo pipefail
 stage=${ULFM_STAGE:?the folder ULFM is installed in}
 
-debian_library() { ldconfig -p | awk -v name="$1" '$1 == name { print $NF; exit }'; }
+# Reads all of the list: whoever stops early ends ldconfig by a signal, now and then, and with it the test.
+debian_library() { ldconfig -p | awk -v name="$1" '$1 == name && !found++ { print $NF }'; }
 
 # The MPI names of the libraries given: C and C++ (MPI_, PMPI_, MPIX_, the C++ namespace MPI) and Fortran (mpi_..._).
 mpi_names() {

@@ -70,7 +70,7 @@ int nm_nodes(int size, int* node_of) {
   return static_cast<int>(numbers.size());
 }
 
-int nm_open(int rank, int size, int local_processes, ulfm_nm** out) {
+int nm_open(const char* world, int rank, int size, int local_processes, ulfm_nm** out) {
   (void)size;
   auto config = Config::load();
   if (!config) return report(config.error());
@@ -87,6 +87,8 @@ int nm_open(int rank, int size, int local_processes, ulfm_nm** out) {
   auto inlet = stack->transport->open(kMpiPort, PortGeometry::from(*config));
   if (!inlet) return report(inlet.error());
   const WaitPolicy policy = wait_policy_from(*config, local_processes);
+  if (!policy.has_own_core()) (*inlet)->doorbell().expect_many_sleeps();
+  stack->transport->introduce(world, static_cast<std::uint32_t>(rank), stack->transport->card());
   *out = new ulfm_nm(std::move(*config), std::move(*stack), std::move(*inlet), policy, rank);
   return 0;
 }
@@ -105,6 +107,15 @@ void nm_close(ulfm_nm* nm) {
 }
 
 const char* nm_card(ulfm_nm* nm) { return nm->transport->card().c_str(); }
+
+int nm_card_of(ulfm_nm* nm, const char* world, int rank, char* card, std::size_t size) {
+  const std::string found = nm->transport->card_of(world, static_cast<std::uint32_t>(rank));
+  if (found.empty() || found.size() >= size) return 0;
+  found.copy(card, found.size());
+  card[found.size()] = 0;
+  return 1;
+}
+
 std::size_t nm_eager_limit(ulfm_nm* nm) { return static_cast<std::size_t>(nm->config.number("EAGER")); }
 
 int nm_connect(ulfm_nm* nm, const char* card, const void* hello, std::size_t length, ulfm_nm_vc** out) {
@@ -264,7 +275,7 @@ int nm_idle(ulfm_nm* nm, int how, int sends_waiting) {
 }
 
 constexpr ulfm_nm_api kTable{ULFM_NM_ABI, ULFM_VERSION_STRING, ulfm_last_error, nm_nodes, nm_open, nm_close, nm_card,
-                             nm_eager_limit, nm_connect, nm_disconnect, nm_listening, nm_begin, nm_more, nm_next,
+                             nm_card_of, nm_eager_limit, nm_connect, nm_disconnect, nm_listening, nm_begin, nm_more, nm_next,
                              nm_release, nm_origin, nm_set_cookie, nm_idle};
 
 }  // namespace

@@ -18,14 +18,12 @@ bool register_for_barriers() noexcept {
 }
 const bool g_barriers = register_for_barriers();
 
-void announce(std::atomic<std::uint32_t>& sleeper) noexcept {
-  sleeper.store(1, std::memory_order_seq_cst);
-  // Pairs with the (unfenced) publish-then-read of ring() in every registered process.
+void barrier() noexcept {
   if (g_barriers) syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
-bool sleep_on(std::atomic<std::uint32_t>& sleeper, std::chrono::nanoseconds limit) noexcept {
-  if (!g_barriers) limit = std::min<std::chrono::nanoseconds>(limit, std::chrono::milliseconds(1));
+bool sleep_on(std::atomic<std::uint32_t>& sleeper, bool fenced, std::chrono::nanoseconds limit) noexcept {
+  if (!g_barriers && !fenced) limit = std::min<std::chrono::nanoseconds>(limit, std::chrono::milliseconds(1));
   timespec ts{};
   ts.tv_sec = static_cast<time_t>(limit.count() / 1'000'000'000);
   ts.tv_nsec = static_cast<long>(limit.count() % 1'000'000'000);
@@ -41,11 +39,24 @@ void wake_one(std::atomic<std::uint32_t>& sleeper) noexcept {
 
 }  // namespace
 
+// Who has found no fence asked for may have published and not yet be seen; the barrier ends that.
+void Doorbell::expect_many_sleeps() noexcept {
+  fenced.store(1, std::memory_order_relaxed);
+  barrier();
+}
+
+void Doorbell::announce(std::atomic<std::uint32_t>& sleeper) noexcept {
+  sleeper.store(1, std::memory_order_relaxed);
+  // Pairs with the fence of ring(), or stands for it in every registered process.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (fenced.load(std::memory_order_relaxed) == 0) barrier();
+}
+
 void Doorbell::arm() noexcept { announce(parked); }
-bool Doorbell::sleep(std::chrono::nanoseconds limit) noexcept { return sleep_on(parked, limit); }
+bool Doorbell::sleep(std::chrono::nanoseconds limit) noexcept { return sleep_on(parked, fenced.load(std::memory_order_relaxed) != 0, limit); }
 
 void Doorbell::watch() noexcept { announce(watched); }
-bool Doorbell::watch_sleep(std::chrono::nanoseconds limit) noexcept { return sleep_on(watched, limit); }
+bool Doorbell::watch_sleep(std::chrono::nanoseconds limit) noexcept { return sleep_on(watched, fenced.load(std::memory_order_relaxed) != 0, limit); }
 void Doorbell::end_watch() noexcept { wake_one(watched); }
 
 void Doorbell::wake() noexcept {

@@ -4,6 +4,9 @@
 // fence between its publication and that read the two may pass each other; the consumer makes up for it with a
 // process-wide barrier (membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED) between setting `parked` and its last look.
 // Where the kernel has no such barrier every sleep is bounded to a millisecond instead.
+//
+// That is for processes with a core each, which seldom sleep. Those that share cores sleep in every wait, and the barrier
+// interrupts every core: there the producers fence (decision 0014).
 #pragma once
 
 #include <atomic>
@@ -17,11 +20,16 @@ namespace ulfm {
 struct alignas(64) Doorbell {
   std::atomic<std::uint32_t> parked{0};
   std::atomic<std::uint32_t> watched{0};
+  std::atomic<std::uint32_t> fenced{0};  ///< producers fence
 
   /// Producer: wake who sleeps. Call after the publishing store.
   void ring() noexcept {
+    if (fenced.load(std::memory_order_relaxed) != 0) std::atomic_thread_fence(std::memory_order_seq_cst);
     if ((parked.load(std::memory_order_relaxed) | watched.load(std::memory_order_relaxed)) != 0) wake();
   }
+
+  /// Owner: sleeps will be many. From now on producers pay for them, a fence with each ring, and no barrier is needed.
+  void expect_many_sleeps() noexcept;
 
   /// Consumer: announce the sleep. Look once more at every source after this, then sleep() or cancel().
   void arm() noexcept;
@@ -38,6 +46,9 @@ struct alignas(64) Doorbell {
   void end_watch() noexcept;
 
   void wake() noexcept;
+
+ private:
+  void announce(std::atomic<std::uint32_t>& sleeper) noexcept;
 };
 static_assert(sizeof(Doorbell) == 64);
 

@@ -13,14 +13,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A yield that takes longer than this went to somebody who computes: processes of the job that wait pass the core on in
-// microseconds. The system then charges each further yield as if a whole slice had been used (Linux 6.18: the slice is
-// forfeited), so it is better to sleep until the doorbell rings; who is woken comes before who computes.
-constexpr std::chrono::microseconds kDearYield{500};
-constexpr std::chrono::milliseconds kDearFor{1000};
+// A yield that takes long went to somebody who computes: processes of the job that wait pass the core on in
+// microseconds. Now and then that is the scheduler's turn for another session. When it is most of the time, somebody
+// computes among us, and the system charges each further yield as if a whole slice had been used (Linux 6.18: the slice
+// is forfeited), so it is better to sleep until the doorbell rings; who is woken comes before who computes.
+constexpr std::chrono::milliseconds kDearFor{100};
+constexpr int kDearWeight = 8, kDearScore = 10 * kDearWeight;  // ten dear ones with few cheap ones between
+constexpr std::chrono::microseconds kTurnOfWaiting{10};       // at most, of each process that waits on the same core
 
 // End of the time in which yields are known to be dear; nanoseconds of the steady clock. Any thread.
 std::atomic<std::int64_t> dear_until{0};
+// Rises with each dear yield, falls with each cheap one. Any thread; of two at once one may be lost.
+std::atomic<int> dear_score{0};
 
 int cores_of(pid_t pid) noexcept {
   cpu_set_t set;
@@ -45,6 +49,18 @@ Ancestor look_at(pid_t pid) noexcept {
   if (behind == nullptr || std::sscanf(behind, ") %*c %d", &ancestor.parent) != 1) return {};
   ancestor.is_launcher = std::strstr(text, "(hydra_pmi_proxy)") != nullptr;
   return ancestor;
+}
+
+void judge_yield(Clock::time_point before, Clock::time_point after, std::chrono::nanoseconds dear) noexcept {
+  const int score = dear_score.load(std::memory_order_relaxed);
+  if (after - before <= dear) {
+    if (score > 0) dear_score.store(score - 1, std::memory_order_relaxed);
+  } else if (score + kDearWeight < kDearScore) {
+    dear_score.store(score + kDearWeight, std::memory_order_relaxed);
+  } else {
+    dear_score.store(kDearScore - kDearWeight, std::memory_order_relaxed);  // the next one decides again
+    dear_until.store((after + kDearFor).time_since_epoch().count(), std::memory_order_relaxed);
+  }
 }
 
 bool yields_are_dear(Clock::time_point now) noexcept {
@@ -75,7 +91,9 @@ int usable_cores() noexcept {
 
 WaitPolicy WaitPolicy::for_processes(int processes) noexcept {
   WaitPolicy policy;
-  if (processes > usable_cores()) {
+  const int cores = usable_cores();
+  policy.dear_yield += kTurnOfWaiting * (processes / cores);
+  if (processes > cores) {
     // The answer comes from a process that needs this core: a look or two, then out of its way.
     policy.spins = 2;
     policy.pauses = 0;
@@ -100,8 +118,7 @@ bool Waiter::slow_step() noexcept {
   if (now - yielding_since_ >= policy_->yield_for) return true;
   if (yields_are_dear(now)) return true;
   yield_now();
-  if (const auto after = Clock::now(); after - now > kDearYield)
-    dear_until.store((after + kDearFor).time_since_epoch().count(), std::memory_order_relaxed);
+  judge_yield(now, Clock::now(), policy_->dear_yield);
   return false;
 }
 

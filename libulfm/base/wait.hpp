@@ -3,7 +3,7 @@
 // Nothing else in the tree calls sched_yield, usleep or futex. A Waiter lives as long as one wait; the loop looks
 // for its event and calls step() while it is not there. Budgets come from what was measured at start and from how
 // many processes share the cores: with a core for each a wait spins long, without it yields from the first turns on.
-// A yield that went to somebody who computes is dear: for a while waits then sleep instead (decision 0011).
+// Where yields go to somebody who computes they are dear: for a while waits then sleep instead (decision 0011).
 #pragma once
 
 #include <array>
@@ -33,6 +33,7 @@ struct WaitPolicy {
   std::uint32_t pauses = 2000;                        ///< then turns with one pause instruction
   std::chrono::nanoseconds yield_for{2'000'000};      ///< then yields, for so long
   std::chrono::nanoseconds park_limit{100'000'000};   ///< then sleeps, each at most so long
+  std::chrono::nanoseconds dear_yield{2'000'000};       ///< a yield that takes longer did not go to a process that waits
 
   /// There is a core for each process: the next answer may be awaited look by look (see Inlet::linger).
   bool has_own_core() const noexcept { return spins >= 32; }

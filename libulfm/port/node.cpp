@@ -142,6 +142,7 @@ Result<PortCore*> Node::open(std::uint16_t number, std::uint32_t slot_bytes, std
   if (original) geometry.lanes = 0;  // the machine of the paper: one buffer each way, for whoever comes
   auto inlet = transport_->open(number, geometry);
   if (!inlet) return fail(inlet.error());
+  if (!policy_.has_own_core()) (*inlet)->doorbell().expect_many_sleeps();
   auto port = std::make_unique<PortCore>(*this, number, std::move(*inlet), buffers, geometry.slot_bytes,
                                          static_cast<std::size_t>(config_.number("CACHE")));
   std::lock_guard interface(interface_lock_);  // the interface reads the table

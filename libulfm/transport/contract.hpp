@@ -155,6 +155,18 @@ class Transport {
   virtual Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
                                                   std::span<const std::byte> hello, PortCounters& counters) = 0;
 
+  /// Shows this process's card, as process `rank` of `world` (the name of a job's key-value space), to the others where
+  /// all can look. Called once, when the ports that they may connect to are open.
+  virtual void introduce(std::string_view world, std::uint32_t rank, std::string_view card) {
+    (void)world, (void)rank, (void)card;
+  }
+  /// The card that a process has shown; empty when it has not or there is no such place: then it is in the key-value
+  /// space, which costs a conversation with the launcher. Any thread.
+  virtual std::string card_of(std::string_view world, std::uint32_t rank) const {
+    (void)world, (void)rank;
+    return {};
+  }
+
   /// The control channel that goes with the transport; nullptr when there is none.
   virtual control::Control* control() { return nullptr; }
   /// Called once, before the first open() and connect(), with a control channel that lives as long as the transport.

@@ -183,7 +183,7 @@ static int ulfm_init(MPIDI_PG_t * pg, int pg_rank, char **bc_val_p, int *val_max
     MPIR_Assert(sizeof(req_area_t) <= sizeof(((MPIR_Request *) 0)->ch.netmod_area));
     MPIR_Process.local_size = node_processes;
 
-    rc = ulfm->open(pg_rank, pg->size, host_processes, &nm);
+    rc = ulfm->open((const char *) pg->id, pg_rank, pg->size, host_processes, &nm);
     if (rc != 0) {
         /* MPICH's error stack cuts long sentences; this one tells what to do. */
         fprintf(stderr, "ulfm: rank %d: %s\n", pg_rank, ulfm->last_error());
@@ -275,6 +275,8 @@ static int card_of(MPIDI_VC_t * vc, char *card, int size)
         goto fn_exit;
     }
     MPIR_ERR_CHKANDJUMP(!vc->pg, mpi_errno, MPI_ERR_OTHER, "**fail");
+    if (ulfm->card_of(nm, (const char *) vc->pg->id, vc->pg_rank, card, size))
+        goto fn_exit;
     bc_size = MPIR_pmi_max_val_size();
     bc = MPL_malloc(bc_size, MPL_MEM_ADDRESS);
     MPIR_ERR_CHKANDJUMP(!bc, mpi_errno, MPI_ERR_OTHER, "**nomem");

@@ -10,7 +10,7 @@
 #include "base/wait.hpp"
 #include "child.hpp"
 #include "environment.hpp"
-#include "job/control/dial.hpp"
+#include "job/control/handshake.hpp"
 #include "job/liveness.hpp"
 #include "proto/stack.hpp"
 #include "transport/registry.hpp"
@@ -31,15 +31,23 @@ std::unique_ptr<Control> start(control::Kind kind, const std::string& identity, 
   return Control::start(settings_for(kind), identity, std::move(source)).value();
 }
 
+/// Sets up, and waits for what becomes of it.
+Result<void> connect(Control& from, const std::string& card, std::uint16_t to = 1, std::uint16_t port = 1) {
+  if (auto ok = from.set_up(card, to, port); !ok) return ok;
+  return from.await(identity_of(card));
+}
+
 EndpointKey key_of(const Control& control) { return decode_key(key_in(control.card())).value(); }
 
 /// Asks again and again, with the threads of the channels at work, for at most 20 s.
 template <typename Condition>
 bool eventually(Condition condition) {
-  const auto until = Clock::now() + 20s;
+  const auto until = std::chrono::steady_clock::now() + 20s;
   while (!condition())
-    if (Clock::now() > until) return false;
-    else std::this_thread::yield();
+    if (std::chrono::steady_clock::now() > until)
+      return false;
+    else
+      std::this_thread::yield();
   return true;
 }
 
@@ -65,16 +73,14 @@ bool is_closed(const Fd& fd) {
   return false;
 }
 
-void send_to(const Fd& fd, const Bytes& bytes) {
-  (void)!send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-}
+void send_to(const Fd& fd, const Bytes& bytes) { (void)!send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL); }
 
 }  // namespace
 
 TEST_CASE("a first set-up connects, the other direction uses the same connection", "[control]") {
   const control::Kind kind = GENERATE(control::Kind::tcp, control::Kind::unix_socket);
   const auto a = start(kind, "card:a"), b = start(kind, "card:b");
-  REQUIRE(a->set_up(b->card(), 1, 2));
+  REQUIRE(connect(*a, b->card(), 1, 2));
   CHECK(a->connections() == 1);
   CHECK(b->connections() == 1);
   REQUIRE(b->set_up("card:a", 2, 1));  // as data from it name it: without a key
@@ -92,6 +98,18 @@ TEST_CASE("a process needs no control connection to itself, nor to one without a
   CHECK(a->set_up(a->card(), 1, 1));
   CHECK(a->set_up("card:without", 1, 1));
   CHECK(a->connections() == 0);
+  CHECK(a->await("card:without").error().code == Errc::unavailable);
+}
+
+TEST_CASE("who leaves at once still makes the connection that was begun", "[control]") {
+  const auto a = start(control::Kind::tcp, "card:a");
+  {
+    const auto b = start(control::Kind::tcp, "card:b");
+    REQUIRE(b->set_up(a->card(), 1, 1));
+  }
+  CHECK(eventually([&] { return contains(a->statistics("rank 0"), "set-ups 0 sent 1 received"); }));
+  CHECK(a->strangers().all() == 0);
+  CHECK(contains(a->statistics("rank 0"), "ended without goodbye 0"));
 }
 
 TEST_CASE("an address that names nobody is refused in words", "[control]") {
@@ -101,7 +119,7 @@ TEST_CASE("an address that names nobody is refused in words", "[control]") {
     const auto gone = start(GENERATE(control::Kind::tcp, control::Kind::unix_socket), "card:gone");
     card = gone->card();
   }
-  const auto refused = a->set_up(card, 1, 1);
+  const auto refused = connect(*a, card);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == Errc::peer_failed);
   CHECK(contains(refused.error().what, "card:gone: nobody listens"));
@@ -114,7 +132,7 @@ TEST_CASE("who does not know the secret is refused on either side", "[control]")
   EndpointKey wrong = key_of(*b);
   wrong.secret[31] ^= 1;
   // The acceptor shows first that it knows the secret that we expect.
-  const auto refused = a->set_up(join_card("card:b", wrong), 1, 1);
+  const auto refused = connect(*a, join_card("card:b", wrong));
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == Errc::peer_failed);
   CHECK(contains(refused.error().what, "another process listens"));
@@ -125,7 +143,7 @@ TEST_CASE("who does not know the secret is refused on either side", "[control]")
   CHECK(is_closed(fd));
   CHECK(eventually([&] { return b->strangers().refused == 1 && b->strangers().left == 1; }));
   CHECK(b->connections() == 0);
-  CHECK(a->set_up(b->card(), 1, 1));
+  CHECK(connect(*a, b->card()));
 }
 
 TEST_CASE("the acceptor's own proof is none for a connector", "[control]") {
@@ -169,7 +187,7 @@ TEST_CASE("strangers have a bounded number of places and keep no peer out", "[co
   const auto a = Control::start(settings, "card:a").value(), b = start(control::Kind::tcp, "card:b");
   std::vector<Fd> strangers;
   for (int i = 0; i < 50; ++i) strangers.push_back(stranger_at(*a));
-  CHECK(b->set_up(a->card(), 1, 1));
+  CHECK(connect(*b, a->card()));
   CHECK(a->strangers().crowded_out >= 50 - 8);
   CHECK(is_closed(strangers.front()));
   strangers.clear();
@@ -185,7 +203,8 @@ TEST_CASE("descriptors go by Unix-domain sockets, and only there", "[control]") 
   };
   const auto a = start(control::Kind::unix_socket, "card:a", source);
   const auto b = start(control::Kind::unix_socket, "card:b", source);
-  REQUIRE(a->set_up(b->card(), 1, 1));
+  REQUIRE(a->set_up(b->card(), 1, 1));  // which fetch() waits for
+  REQUIRE(a->fetch("card:b", 7));
   for (Control* from : {a.get(), b.get()}) {
     const char* to = from == a.get() ? "card:b" : "card:a";
     for (int i = 0; i < 100; ++i) {
@@ -199,7 +218,7 @@ TEST_CASE("descriptors go by Unix-domain sockets, and only there", "[control]") 
     CHECK(from->fetch("card:c", 7).error().code == Errc::unavailable);
   }
   const auto t = start(control::Kind::tcp, "card:t", source);
-  REQUIRE(a->set_up(t->card(), 1, 1));
+  REQUIRE(connect(*a, t->card()));
   CHECK(a->fetch("card:t", 7).error().code == Errc::unavailable);
 }
 
@@ -213,7 +232,7 @@ TEST_CASE("everybody connects to everybody at once", "[control]") {
   for (std::size_t i = 0; i < kAll; ++i)
     threads.emplace_back([&, i] {
       for (std::size_t j = 0; j < kAll; ++j)
-        if (!all[i]->set_up(all[j]->card(), 1, 1)) ++failed;
+        if (i != j && !connect(*all[i], all[j]->card())) ++failed;
     });
   for (std::thread& thread : threads) thread.join();
   CHECK(failed == 0);
@@ -232,13 +251,15 @@ TEST_CASE("a killed process is known as gone, one that leaves in good order is n
   });
   const std::string card = child.pipe().receive();
   const auto a = start(kind, "card:a");
-  REQUIRE(a->set_up(card, 1, 1));
+  REQUIRE(connect(*a, card));
   const bool kill = GENERATE(true, false);
-  if (kill) child.strike();
-  else child.pipe().send("go");
+  if (kill)
+    child.strike();
+  else
+    child.pipe().send("go");
   CHECK(eventually([&] { return a->connections() == 0; }));
   CHECK(contains(a->statistics("rank 0"), kill ? "ended without goodbye 1" : "ended without goodbye 0"));
-  CHECK(a->set_up(card, 1, 1).error().code == Errc::peer_failed);
+  CHECK(connect(*a, card).error().code == Errc::peer_failed);
 }
 
 TEST_CASE("a process that gives up tells its peers why", "[control]") {
@@ -250,7 +271,7 @@ TEST_CASE("a process that gives up tells its peers why", "[control]") {
     _exit(3);
   });
   const auto a = start(control::Kind::tcp, "card:a");
-  REQUIRE(a->set_up(child.pipe().receive(), 1, 1));
+  REQUIRE(connect(*a, child.pipe().receive()));
   child.pipe().send("go");
   CHECK(eventually([&] { return a->connections() == 0; }));
   CHECK(contains(a->statistics("rank 0"), "aborts 1, ended without goodbye 1"));
@@ -272,7 +293,7 @@ TEST_CASE("a forked child has no part in the channel and keeps nobody's connecti
     out.send(first + " " + lives_on.pipe().receive());
     (void)!pause();
   });
-  REQUIRE(b->set_up(parent.pipe().receive(), 1, 1));
+  REQUIRE(connect(*b, parent.pipe().receive()));
   parent.pipe().send("go");
   CHECK(parent.pipe().receive() == "refused closed");
   CHECK(b->connections() == 1);
@@ -301,8 +322,8 @@ TEST_CASE("direct reaches a process whose /proc is closed when descriptors are p
     auto inlet = stack.transport->open(5, {}).value();
     parent.send(stack.transport->card());
     Frame frame;
-    const auto until = Clock::now() + 20s;
-    while (passed && !inlet->next(frame) && Clock::now() < until) yield_now();
+    const auto until = std::chrono::steady_clock::now() + 20s;
+    while (passed && !inlet->next(frame) && std::chrono::steady_clock::now() < until) yield_now();
     parent.send(passed && frame.length == 3 ? "three bytes" : "nothing");
     parent.receive();
   });
@@ -323,7 +344,9 @@ TEST_CASE("direct reaches a process whose /proc is closed when descriptors are p
     }
   });
   const std::string said = sender.pipe().receive();
-  if (passed) CHECK(said == "sent");
-  else CHECK(contains(said, "must run as the same user in the same pid namespace (or ULFM_CONTROL=unix)"));
+  if (passed)
+    CHECK(said == "sent");
+  else
+    CHECK(contains(said, "must run as the same user in the same pid namespace (or ULFM_CONTROL=unix)"));
   CHECK(receiver.pipe().receive() == (passed ? "three bytes" : "nothing"));
 }

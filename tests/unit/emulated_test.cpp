@@ -222,6 +222,24 @@ TEST_CASE("endpoints are used again when their process has left", "[emulated]") 
   }
 }
 
+TEST_CASE("the cards that processes have shown are found by job and rank", "[emulated]") {
+  Machine m(3);
+  const Transport& any = *m.all[0].transport;
+  CHECK(any.card_of("kvs_1", 2).empty());
+  for (std::uint32_t p = 0; p < 3; ++p) m.all[p].transport->introduce("kvs_1", 2 - p, m.all[p].transport->card() + "+key");
+  for (std::uint32_t p = 0; p < 3; ++p) CHECK(any.card_of("kvs_1", 2 - p) == m.all[p].transport->card() + "+key");
+  CHECK(any.card_of("kvs_1", 3).empty());
+  CHECK(any.card_of("kvs_2", 2).empty());
+  // Who has left is looked for in vain, and who comes in its place is somebody else.
+  m.all[1].inlet.reset();
+  m.all[1].transport.reset();
+  CHECK(any.card_of("kvs_1", 1).empty());
+  m.start(1);
+  CHECK(any.card_of("kvs_1", 1).empty());
+  m.all[1].transport->introduce("kvs_2", 2, std::string(fabric::kCardBytes, 'x'));  // has no room
+  CHECK(any.card_of("kvs_2", 2).empty());
+}
+
 TEST_CASE("a process that dies while it moves the network is found out", "[emulated]") {
   Machine machine(2);
   test::Child child([&](test::Pipe& pipe) {

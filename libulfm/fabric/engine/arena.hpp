@@ -23,11 +23,12 @@
 namespace ulfm::fabric {
 
 inline constexpr std::uint64_t kArenaMagic = 0x3130'616e'6572'6175ull;
-inline constexpr std::uint32_t kArenaVersion = 3;
+inline constexpr std::uint32_t kArenaVersion = 4;
 inline constexpr std::uint32_t kMaxEndpoints = 1024;
 inline constexpr std::uint32_t kPorts = 64;
 inline constexpr std::size_t kSlotInline = 32;   ///< header and data that travel in the slot's own line
 inline constexpr std::size_t kHelloBytes = 160;
+inline constexpr std::size_t kCardBytes = 256;
 inline constexpr char kArenaLabel[] = "ulfm-fabric";  ///< of its memory file
 inline constexpr std::uint32_t kEngineProcess = kMaxEndpoints;  ///< in place of an endpoint: a process of its own
 inline constexpr std::uint32_t kObservers = kMaxEndpoints + 1;  ///< and from here on: process number of who only reads
@@ -56,6 +57,9 @@ struct alignas(64) Endpoint {
   std::uint64_t started;
   std::uint64_t token;
   std::atomic<std::uint32_t> generation[kPorts];  ///< odd while the port is open
+  std::atomic<std::uint64_t> world;  ///< hash of its job's name; 0: it has not shown its card
+  std::uint32_t rank;                ///< in that job
+  char card[kCardBytes];
   alignas(64) std::uint32_t taken;                ///< the engine's: position in the sending queue
   /// Paced models: frames on their way to this process. The engine's; the process itself only reads how soon it need
   /// look again, which orders nothing.

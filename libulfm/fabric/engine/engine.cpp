@@ -96,6 +96,7 @@ Result<void> Engine::claim_endpoint(std::uint32_t process) {
   endpoint.pid = getpid();
   endpoint.started = start_time(getpid());
   endpoint.token = random_token();
+  endpoint.world.store(0, std::memory_order_relaxed);
   for (auto& generation : endpoint.generation)
     if (generation.load(std::memory_order_relaxed) % 2 == 1) generation.fetch_add(1, std::memory_order_relaxed);
   endpoint.state.store(EndpointState::ready, std::memory_order_release);  // pairs with whoever reads its card

@@ -30,6 +30,7 @@ void sleep_until_rung(Engine& engine, const WaitPolicy& policy) {
 [[noreturn]] void serve(Engine& engine, const Watched& job) {
   const WaitPolicy policy = WaitPolicy::for_processes(static_cast<int>(engine.arena().sizes().processes) + 1);
   Waiter waiter(policy);
+  if (!policy.has_own_core()) engine.arena().header().engine_bell.expect_many_sleeps();
   for (;;) {
     if (engine.has_work()) {
       engine.step();

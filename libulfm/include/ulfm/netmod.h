@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-#define ULFM_NM_ABI 2
+#define ULFM_NM_ABI 3
 #define ULFM_NM_LIBRARY "libulfm.so.0"
 #define ULFM_NM_ENTRY "ulfm_nm_table"
 #define ULFM_NM_HELLO 160 /* most bytes a connection may say about itself */
@@ -63,10 +63,13 @@ typedef struct ulfm_nm_api {
    * numbered from 0. 0, with nothing written, when the nodes are the hosts. Called before open(). */
   int (*nodes)(int size, int *node_of);
 
-  /* Opens the port. `local_processes` shares this host, for the choice of waiting. */
-  int (*open)(int rank, int size, int local_processes, ulfm_nm **nm);
+  /* Opens the port of process `rank` in the process group `world`. `local_processes` shares this host, for the choice
+   * of waiting. */
+  int (*open)(const char *world, int rank, int size, int local_processes, ulfm_nm **nm);
   void (*close)(ulfm_nm *nm);
   const char *(*card)(ulfm_nm *nm);
+  /* The card of a process, when it can be found without the launcher's key-value space: 1, or 0 when not so. */
+  int (*card_of)(ulfm_nm *nm, const char *world, int rank, char *card, size_t size);
   size_t (*eager_limit)(ulfm_nm *nm);
 
   /* A virtual connection to the process with that card. 0 or a negative ULFM_ERR_*. */

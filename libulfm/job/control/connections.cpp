@@ -47,9 +47,12 @@ void Server::serve_connection(std::uint64_t id, std::uint32_t events) {
   }
   for (;;) {
     switch (connection.link.receive()) {
-      case Link::Got::nothing: return;
-      case Link::Got::end: return part_with(id, true);
-      case Link::Got::broken: return part_with(id, false);
+      case Link::Got::nothing:
+        return;
+      case Link::Got::end:
+        return part_with(id, true);
+      case Link::Got::broken:
+        return part_with(id, false);
       case Link::Got::packet:
         if (!take(id, connection)) return;
     }
@@ -73,18 +76,23 @@ bool Server::take(std::uint64_t id, Connection& connection) {
       if (auto request = read_descriptor_request(body)) return answer(id, connection, *request);
       return nonsense();
     case Type::descriptor:
-      if (auto answer = read_descriptor_answer(body)) take_answer(id, connection, *answer);
-      else return nonsense();
+      if (auto answer = read_descriptor_answer(body))
+        take_answer(id, connection, *answer);
+      else
+        return nonsense();
       return true;
     case Type::abort:
-      if (auto abort = read_abort(body)) report(connection, *abort);
-      else return nonsense();
+      if (auto abort = read_abort(body))
+        report(connection, *abort);
+      else
+        return nonsense();
       return true;
     case Type::goodbye:
       connection.said_goodbye = true;
       by_identity.erase(connection.link.peer().card);  // a later set-up does not go this way
       return true;
-    default: return nonsense();
+    default:
+      return nonsense();
   }
 }
 
@@ -102,12 +110,14 @@ void Server::take_answer(std::uint64_t id, Connection& connection, const Descrip
   const auto it = fetches.find(answer.number);
   if (it == fetches.end() || it->second.connection != id || it->second.done) return;  // nobody waits any more
   Fetch& fetch = it->second;
-  if (passed) fetch.result = std::move(passed);
+  if (passed)
+    fetch.result = std::move(passed);
   else if (answer.passing == Passing::not_this_way)
     fetch.result = fail(Errc::unavailable, "descriptors go by Unix-domain sockets only");
-  else fetch.result = fail(Errc::not_found, "that process has no such descriptor (now)");
+  else
+    fetch.result = fail(Errc::not_found, "that process has no such descriptor (now)");
   fetch.done = true;
-  fetched.notify_all();
+  news.notify_all();
 }
 
 void Server::fail_fetches(std::uint64_t id) {
@@ -116,7 +126,7 @@ void Server::fail_fetches(std::uint64_t id) {
       fetch.result = fail(Errc::peer_failed, "that process has ended");
       fetch.done = true;
     }
-  fetched.notify_all();
+  news.notify_all();
 }
 
 // The first one only: a job that falls apart has many.
@@ -128,8 +138,8 @@ void Server::report(const Connection& connection, const Abort& abort) {
                peer.rank, abort.sentence.c_str(), code.c_str());
 }
 
-// Without a goodbye the kernel has closed it for a process that is no more; one that we close gets a goodbye, so that
-// the other side does not think so of us.
+// Without a goodbye the kernel has closed it for a process that is no more; one that we close gets a goodbye,
+// so that the other side does not think so of us.
 void Server::part_with(std::uint64_t id, bool broken_by_peer) {
   const auto it = connections.find(id);
   Connection& connection = *it->second;

@@ -19,6 +19,7 @@ Result<void> Control::set_up(std::string_view card, std::uint16_t to, std::uint1
   return server_->set_up(card, to, from);
 }
 
+Result<void> Control::await(std::string_view identity) { return server_->await(identity); }
 Result<Fd> Control::fetch(std::string_view identity, std::uint32_t what) { return server_->fetch(identity, what); }
 void Control::abort(std::int32_t code, std::string_view sentence) { server_->abort(code, sentence); }
 void Control::close() { server_->close(); }

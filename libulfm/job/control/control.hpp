@@ -1,10 +1,11 @@
-// The control channel: one of the two channels between processes. Set-up, descriptors, aborts and the end of a process
-// go over connections of their own, while the transport carries data (Fang and Lei 2017, section 3: control information
-// by TCP, data by the bus).
+// The control channel: one of the two channels between processes. Set-up, descriptors, aborts and the end of
+// a process go over connections of their own, while the transport carries data (Fang and Lei 2017, section 3:
+// control information by TCP, data by the bus).
 //
-// One Control to a process. It listens where its endpoint key says; who wants to connect must show that it knows the
-// secret in that key. A thread serves whoever comes, whatever the program does meanwhile, and sleeps when nobody does.
-// Strangers get a bounded number of places, each for a bounded time, and are counted.
+// One Control to a process. It listens where its endpoint key says; who wants to connect must show that it
+// knows the secret in that key. A thread serves whoever comes, whatever the program does meanwhile, and
+// sleeps when nobody does. Strangers get a bounded number of places, each for a bounded time, and are
+// counted.
 #pragma once
 
 #include <atomic>
@@ -21,10 +22,10 @@ namespace ulfm::control {
 
 struct Settings {
   Kind kind = Kind::tcp;
-  int rank = 0;                                  ///< for messages, and told to peers
-  std::chrono::milliseconds patience{30000};     ///< for set_up() and fetch(), all tries together
-  std::chrono::milliseconds stranger_time{5000}; ///< from a connection's first byte or none to its proof and identity
-  std::size_t strangers = 256;                   ///< unauthenticated connections at a time; the oldest makes room
+  int rank = 0;                                   ///< for messages, and told to peers
+  std::chrono::milliseconds patience{30000};      ///< for a connection, all tries together, and for fetch()
+  std::chrono::milliseconds stranger_time{5000};  ///< from a connection's first byte or none to its proof and identity
+  std::size_t strangers = 256;                    ///< unauthenticated connections at a time; the oldest makes room
 };
 
 struct Server;
@@ -38,7 +39,8 @@ struct StrangerCounts {
   std::uint64_t all() const noexcept { return refused + timed_out + crowded_out + left; }
 };
 
-/// A duplicate of the descriptor that a peer asks for; empty when there is no such thing. Called by the serving thread.
+/// A duplicate of the descriptor that a peer asks for; empty when there is no such thing. Called by the
+/// serving thread.
 using Source = std::function<Fd(std::uint32_t what)>;
 
 class Control {
@@ -52,19 +54,27 @@ class Control {
   /// The transport's card with the endpoint key.
   const std::string& card() const noexcept { return card_; }
 
-  /// Before data go from port `from` to port `to` of the process with that card: there is a control connection
-  /// afterwards, made by either side. A card without a key is fine when that process has connected to us, or when it
-  /// has no control channel at all. Any thread. Errors: Errc::peer_failed, Errc::timed_out, Errc::protocol.
+  /// Before data go from port `from` to port `to` of the process with that card: says so over the control
+  /// connection that there is, made by either side, or has one made. Does not wait for it, and neither need
+  /// the data. A card without a key is fine when that process has connected to us, or when it has no control
+  /// channel at all. Any thread. Errors: Errc::protocol for a key that is none, Errc::closed.
   Result<void> set_up(std::string_view card, std::uint16_t to, std::uint16_t from);
 
-  /// Asks the process with that identity for a descriptor. Errc::unavailable when it is not connected by a Unix-domain
-  /// socket, Errc::not_found when it has no such descriptor, Errc::timed_out, Errc::peer_failed. Any thread.
+  /// Waits until there is a control connection to the process with that identity, after set_up(). Errors:
+  /// Errc::peer_failed, Errc::timed_out; Errc::unavailable when none is being made. Any thread.
+  Result<void> await(std::string_view identity);
+
+  /// Asks the process with that identity for a descriptor; waits for the connection, too. Errc::unavailable
+  /// when it is not connected by a Unix-domain socket, Errc::not_found when it has no such descriptor,
+  /// Errc::timed_out, Errc::peer_failed. Any thread.
   Result<Fd> fetch(std::string_view identity, std::uint32_t what);
 
-  /// Tells everybody connected that this process ends before its time. `code` is its exit code. Does not wait.
+  /// Tells everybody connected that this process ends before its time. `code` is its exit code. Does not
+  /// wait.
   void abort(std::int32_t code, std::string_view sentence);
 
-  /// Ends the serving thread and all connections, with goodbyes. Nothing else may be called afterwards but this.
+  /// Ends the serving thread and all connections, with goodbyes; waits up to 2 s for those that are being
+  /// made. Nothing else may be called afterwards but this.
   void close();
 
   /// Lines for ULFM_STATS=1, each beginning with "ulfm: stats".

@@ -3,15 +3,9 @@
 
 #include <deque>
 
-#include "job/control/dial.hpp"
+#include "job/control/call.hpp"
 
 namespace ulfm::control {
-
-/// What went over the connections of one kind.
-struct Traffic {
-  std::uint64_t made = 0, accepted = 0;
-  std::uint64_t messages_out = 0, messages_in = 0, bytes_out = 0, bytes_in = 0;
-};
 
 class Link {
  public:
@@ -22,8 +16,8 @@ class Link {
     reader_.expect_session();
   }
 
-  /// Sends now what the socket takes and keeps the rest for flush(). `passed` goes along (unix only). False when the
-  /// connection is over, or when the other side has not read for so long that too much is kept.
+  /// Sends now what the socket takes and keeps the rest for flush(). `passed` goes along (unix only). False
+  /// when the connection is over, or when the other side has not read for so long that too much is kept.
   bool send(Bytes bytes, Fd passed = {});
   /// False when the connection is over.
   bool flush();

@@ -1,5 +1,6 @@
 #include "job/control/server.hpp"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -16,9 +17,8 @@
 namespace ulfm::control {
 namespace {
 
-constexpr int kExitTries = 1000;                   // for the lock, when the process ends
-
-std::string process_of(std::string_view identity) { return "the process with the address " + std::string(identity); }
+constexpr int kExitTries = 1000;               // for the lock, when the process ends
+constexpr std::chrono::seconds kLastCalls{2};  // for those that are being made when the channel is closed
 
 Identity describe_self(std::string identity, int rank) {
   return {static_cast<std::uint32_t>(getpid()), static_cast<std::uint32_t>(rank), start_time(getpid()), host_identity(),
@@ -46,6 +46,8 @@ Result<pthread_t> start_thread(Server& server) {
 
 }  // namespace
 
+std::string process_of(std::string_view identity) { return "the process with the address " + std::string(identity); }
+
 Result<void> Server::begin(std::string identity) {
   self = describe_self(std::move(identity), settings.rank);
   key.kind = settings.kind;
@@ -70,77 +72,94 @@ void Server::close() {
   if (!running) return;
   leave(*this);
   {
-    std::lock_guard lock(mutex);
+    std::unique_lock lock(mutex);
     running = false;
+    // Who breaks a handshake off looks like a stranger to the other side.
+    news.wait_for(lock, kLastCalls, [&] { return calls.empty(); });
     stopping = true;
     for (auto& [id, connection] : connections) (void)connection->link.send(goodbye());
+    wake_up();
   }
-  const std::uint64_t one = 1;
-  (void)!write(wake.get(), &one, sizeof one);
   pthread_join(thread, nullptr);
   std::lock_guard lock(mutex);
+  forget_all();
+  listener.reset();
+}
+
+void Server::forget_all() {
   strangers.clear();
   connections.clear();
   by_identity.clear();
-  listener.reset();
+  calls.clear();
+  called.clear();
+}
+
+void Server::wake_up() const {
+  const std::uint64_t one = 1;
+  (void)!write(wake.get(), &one, sizeof one);
 }
 
 void Server::disown() {
   running = false;
-  strangers.clear();
-  connections.clear();
-  by_identity.clear();
+  forget_all();
   for (Fd* fd : {&listener, &wake, &epoll}) fd->reset();
 }
 
-// ---- any thread -----------------------------------------------------------------------------------------------------
+// ---- any thread
+// -----------------------------------------------------------------------------------------------------
 
 Result<void> Server::set_up(std::string_view card, std::uint16_t to, std::uint16_t from) {
   const std::string identity(identity_of(card));
   if (identity == self.card) return {};
-  {
-    std::lock_guard lock(mutex);
-    if (!running) return fail(Errc::closed, "the control channel of this process is closed (or it is a forked child)");
-    const auto it = by_identity.find(identity);
-    if (it != by_identity.end() && send(it->second, packet(SetUp{from, to}))) {
-      ++set_ups_out;
-      return {};
-    }
+  std::lock_guard lock(mutex);
+  if (!running) return fail(Errc::closed, "the control channel of this process is closed (or it is a forked child)");
+  if (const auto it = by_identity.find(identity);
+      it != by_identity.end() && send(it->second, packet(SetUp{from, to}))) {
+    ++set_ups_out;
+    return {};
+  }
+  if (const auto it = called.find(identity); it != called.end()) {
+    calls.at(it->second).set_ups.push_back({from, to});
+    return {};
   }
   if (key_in(card).empty()) return {};
   auto peer_key = decode_key(key_in(card));
   if (!peer_key) return fail(peer_key.error());
-  auto dialled = dial(*peer_key, self, Clock::now() + settings.patience);
-  if (!dialled) return fail(std::move(dialled.error()).within(process_of(identity)));
-  if (dialled->peer.card != identity)
-    return fail(Errc::peer_failed,
-                process_of(identity) + " has ended; " + dialled->peer.card + " listens in its place");
-  std::lock_guard lock(mutex);
-  Traffic& t = traffic_of(peer_key->kind);
-  ++t.made;
-  t.messages_out += dialled->messages_out;
-  t.messages_in += dialled->messages_in;
-  t.bytes_out += dialled->bytes_out;
-  t.bytes_in += dialled->bytes_in;
-  if (trace::on())
-    trace::note({"connection", trace::Channel::control, trace::Way::sent,
-                 kKindNames[static_cast<std::size_t>(peer_key->kind)], dialled->peer.pid, dialled->bytes_out});
   const std::uint64_t id = next_id++;
-  add(id, std::make_unique<Connection>(std::move(dialled->socket), peer_key->kind, std::move(dialled->peer), t));
-  ++set_ups_out;
-  if (!send(id, packet(SetUp{from, to}))) return fail(Errc::peer_failed, process_of(identity) + " has just ended");
+  calls.try_emplace(id, std::move(*peer_key), self, Clock::now() + settings.patience, identity)
+      .first->second.set_ups.push_back({from, to});
+  called[identity] = id;
+  unreachable.erase(identity);
+  wake_up();
   return {};
+}
+
+Result<void> Server::await(std::string_view identity) {
+  std::unique_lock lock(mutex);
+  return await(identity, lock);
+}
+
+Result<void> Server::await(std::string_view who, std::unique_lock<std::mutex>& lock) {
+  const std::string identity(who);
+  // The call ends by itself in its time.
+  news.wait(lock, [&] { return by_identity.count(identity) != 0 || called.count(identity) == 0; });
+  if (by_identity.count(identity) != 0) return {};
+  if (const auto it = unreachable.find(identity); it != unreachable.end()) return fail(it->second);
+  return fail(Errc::unavailable, process_of(identity) + " has no control connection to this one");
 }
 
 Result<Fd> Server::fetch(std::string_view identity, std::uint32_t what) {
   std::unique_lock lock(mutex);
+  const auto call = called.find(std::string(identity));
+  if (call != called.end() && calls.at(call->second).call.kind() == Kind::unix_socket)
+    if (auto ok = await(identity, lock); !ok) return fail(std::move(ok.error()));
   const auto it = by_identity.find(std::string(identity));
   if (it == by_identity.end() || connections.at(it->second)->link.kind() != Kind::unix_socket)
     return fail(Errc::unavailable, process_of(identity) + " is not connected by a Unix-domain socket");
   const std::uint32_t number = next_fetch++;
   fetches[number].connection = it->second;
   if (!send(it->second, packet(DescriptorRequest{number, what}))) fail_fetches(it->second);
-  const bool in_time = fetched.wait_for(lock, settings.patience, [&] { return fetches.at(number).done; });
+  const bool in_time = news.wait_for(lock, settings.patience, [&] { return fetches.at(number).done; });
   Result<Fd> result = std::move(fetches.at(number).result);
   fetches.erase(number);
   if (!in_time) return fail(Errc::timed_out, process_of(identity) + " did not pass its descriptor");
@@ -178,19 +197,24 @@ std::string Server::statistics(const std::string& who) const {
     text += line;
   }
   std::snprintf(line, sizeof line,
-                "ulfm: stats %s control events: set-ups %" PRIu64 " sent %" PRIu64 " received, descriptors %" PRIu64
-                " passed, aborts %" PRIu64 ", ended without goodbye %" PRIu64 ", strangers refused %" PRIu64
-                ": wrong %" PRIu64 ", timed out %" PRIu64 ", crowded out %" PRIu64 ", left %" PRIu64 "\n",
-                who.c_str(), set_ups_out, set_ups_in, descriptors, aborts, ended, counts.all(), counts.refused,
-                counts.timed_out, counts.crowded_out, counts.left);
+                "ulfm: stats %s control events: set-ups %" PRIu64 " sent %" PRIu64 " received %" PRIu64
+                " failed, descriptors %" PRIu64 " passed, aborts %" PRIu64 ", ended without goodbye %" PRIu64
+                ", strangers refused %" PRIu64 ": wrong %" PRIu64 ", timed out %" PRIu64 ", crowded out %" PRIu64
+                ", left %" PRIu64 "\n",
+                who.c_str(), set_ups_out, set_ups_in, calls_failed, descriptors, aborts, ended, counts.all(),
+                counts.refused, counts.timed_out, counts.crowded_out, counts.left);
   return text + line;
 }
 
-// ---- the serving thread ---------------------------------------------------------------------------------------------
+// ---- the serving thread
+// ---------------------------------------------------------------------------------------------
 
 void Server::serve() {
   constexpr int kBatch = 64;
   epoll_event events[kBatch];
+  // Set-up must not push aside who computes or sends: it gets its share, but wakes up in front of nobody.
+  const sched_param none{};
+  (void)sched_setscheduler(0, SCHED_BATCH, &none);
   std::unique_lock lock(mutex);
   while (!stopping) {
     const int limit = time_to_deadline();
@@ -202,11 +226,12 @@ void Server::serve() {
   }
 }
 
-// For ever when there is nobody at the door.
+// For ever when there is nobody at the door and nobody is called.
 int Server::time_to_deadline() const {
   auto first = Clock::time_point::max();
   if (!strangers.empty()) first = strangers.begin()->second.deadline;
   if (accept_again != Clock::time_point{}) first = std::min(first, accept_again);
+  for (const auto& [id, calling] : calls) first = std::min(first, calling.call.deadline());
   if (first == Clock::time_point::max()) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(first - Clock::now()).count();
   return static_cast<int>(std::max<std::int64_t>(left, 0));
@@ -214,12 +239,14 @@ int Server::time_to_deadline() const {
 
 void Server::serve_event(std::uint64_t id, std::uint32_t events) {
   if (id == kListener) return accept_some();
+  if (id == kWake) return hear_wake();
+  if (calls.count(id) != 0) return serve_call(id, true);
   if (const auto it = strangers.find(id); it != strangers.end()) return serve_stranger(id, it->second);
   if (connections.count(id) != 0) serve_connection(id, events);
 }
 
 void Server::look_at_clock() {
-  if (strangers.empty() && accept_again == Clock::time_point{}) return;
+  if (strangers.empty() && calls.empty() && accept_again == Clock::time_point{}) return;
   const auto now = Clock::now();
   while (!strangers.empty() && strangers.begin()->second.deadline <= now)
     dismiss(strangers.begin()->first, counts.timed_out, "it did not show the secret in time");
@@ -227,6 +254,15 @@ void Server::look_at_clock() {
     accept_again = {};
     (void)watch(listener.get(), kListener, EPOLLIN, EPOLL_CTL_MOD);
   }
+  for (auto it = calls.begin(); it != calls.end();) {
+    const auto& [id, calling] = *it++;  // which may end
+    if (calling.call.deadline() <= now) serve_call(id, false);
+  }
+}
+
+void Server::hear_wake() const {
+  std::uint64_t times = 0;
+  (void)!read(wake.get(), &times, sizeof times);
 }
 
 bool Server::watch(int fd, std::uint64_t id, std::uint32_t events, int operation) const {

@@ -17,13 +17,18 @@ namespace ulfm::control {
 /// In epoll; other numbers are those of strangers and connections.
 inline constexpr std::uint64_t kListener = 0, kWake = 1;
 
+/// For messages.
+std::string process_of(std::string_view identity);
+
 struct Server {
   Server(const Settings& s, Source from) : settings(s), source(std::move(from)) {}
 
-  // ---- any thread ---------------------------------------------------------------------------------------------------
+  // ---- any thread
+  // ---------------------------------------------------------------------------------------------------
 
   Result<void> begin(std::string identity);
   Result<void> set_up(std::string_view card, std::uint16_t to, std::uint16_t from);
+  Result<void> await(std::string_view identity);
   Result<Fd> fetch(std::string_view identity, std::uint32_t what);
   void abort(std::int32_t code, std::string_view sentence);
   /// The same when the process ends without close(): does nothing when the lock does not become free.
@@ -32,9 +37,11 @@ struct Server {
   std::string statistics(const std::string& who) const;
   /// In a child after fork(): it has no part in the job, and no copies of the connections.
   void disown();
+  void forget_all();
+  void wake_up() const;
 
   // ---- the serving thread, holding the mutex
-  // --------------------------------------------------------------------------
+  // ------------------------------------------------------------------------
 
   /// A connection that has not shown anything yet.
   struct Stranger {
@@ -55,6 +62,14 @@ struct Server {
     bool said_goodbye = false;
     bool awaits_room = false;
   };
+  /// A call to a process, and what to tell it when it answers.
+  struct Calling {
+    Calling(EndpointKey key, const Identity& self, Clock::time_point until, std::string whom)
+        : call(std::move(key), self, until), identity(std::move(whom)) {}
+    Call call;
+    std::string identity;
+    std::vector<SetUp> set_ups;
+  };
   struct Fetch {
     std::uint64_t connection = 0;
     bool done = false;
@@ -63,10 +78,16 @@ struct Server {
 
   void serve();
   int time_to_deadline() const;
+  void hear_wake() const;
   void serve_event(std::uint64_t id, std::uint32_t events);
   void accept_some();
   void pause_accepting();
   void look_at_clock();
+
+  void serve_call(std::uint64_t id, bool ready);
+  void answered(std::uint64_t id);
+  void give_up(std::uint64_t id);
+  Result<void> await(std::string_view identity, std::unique_lock<std::mutex>& lock);
 
   void serve_stranger(std::uint64_t id, Stranger& stranger);
   Result<void> take(Stranger& stranger);
@@ -97,13 +118,16 @@ struct Server {
   std::map<std::uint64_t, Stranger> strangers;  // the oldest first
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections;
   std::unordered_map<std::string, std::uint64_t> by_identity;
+  std::map<std::uint64_t, Calling> calls;
+  std::unordered_map<std::string, std::uint64_t> called;  // by identity: calls
+  std::unordered_map<std::string, Error> unreachable;     // by identity: what became of the last call
   std::uint64_t next_id = 16;
   std::unordered_map<std::uint32_t, Fetch> fetches;
   std::uint32_t next_fetch = 1;
-  std::condition_variable fetched;
+  std::condition_variable news;  // of fetches and calls
   std::array<Traffic, 2> traffic{};
   StrangerCounts counts;
-  std::uint64_t set_ups_out = 0, set_ups_in = 0, descriptors = 0, aborts = 0, ended = 0;
+  std::uint64_t set_ups_out = 0, set_ups_in = 0, calls_failed = 0, descriptors = 0, aborts = 0, ended = 0;
   Clock::time_point accept_again{};  // set while accepting pauses for want of descriptors
   bool running = false, stopping = false;
   pthread_t thread{};

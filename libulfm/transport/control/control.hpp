@@ -20,6 +20,10 @@ class ControlTransport final : public Transport {
   }
   Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
                                           std::span<const std::byte> hello, PortCounters& counters) override;
+  void introduce(std::string_view world, std::uint32_t rank, std::string_view card) override {
+    inner_->introduce(world, rank, card);
+  }
+  std::string card_of(std::string_view world, std::uint32_t rank) const override { return inner_->card_of(world, rank); }
   control::Control* control() override { return control_.get(); }
   std::vector<NamedCount> counts() const override { return inner_->counts(); }
   std::string shared_statistics() override { return inner_->shared_statistics(); }

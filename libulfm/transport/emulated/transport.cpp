@@ -1,5 +1,7 @@
 #include "transport/emulated/transport.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <mutex>
 
 #include "transport/emulated/card.hpp"
@@ -8,6 +10,13 @@
 
 namespace ulfm::emulated {
 namespace {
+
+// Of the name of a job: FNV-1a (Fowler, Noll and Vo). Never 0.
+std::uint64_t number_of(std::string_view world) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : world) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash | 1;
+}
 
 class EmulatedTransport final : public Transport {
  public:
@@ -20,8 +29,8 @@ class EmulatedTransport final : public Transport {
 
   Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const PortGeometry&) override {
     if (number >= kPortsPerProcess)
-      return fail(Errc::invalid, "port " + std::to_string(number) + ": there are ports 0 to " +
-                                     std::to_string(kPortsPerProcess - 1));
+      return fail(Errc::invalid,
+                  "port " + std::to_string(number) + ": there are ports 0 to " + std::to_string(kPortsPerProcess - 1));
     std::lock_guard lock(mutex_);
     fabric::Arena& arena = engine_->arena();
     if (arena.endpoint(engine_->self()).generation[number].load(std::memory_order_relaxed) % 2 == 1)
@@ -37,6 +46,29 @@ class EmulatedTransport final : public Transport {
     auto outlet = EmulatedOutlet::connect(*engine_, *peer, to, from, hello, counters);
     if (!outlet) return fail(outlet.error());
     return std::unique_ptr<Outlet>(std::move(*outlet));
+  }
+
+  void introduce(std::string_view world, std::uint32_t rank, std::string_view card) override {
+    fabric::Endpoint& self = engine_->arena().endpoint(engine_->self());
+    if (card.size() >= sizeof self.card) return;
+    self.rank = rank;
+    card.copy(self.card, card.size());
+    self.card[card.size()] = 0;
+    self.world.store(number_of(world), std::memory_order_release);  // pairs with card_of()
+  }
+
+  std::string card_of(std::string_view world, std::uint32_t rank) const override {
+    const fabric::Arena& arena = engine_->arena();
+    const std::uint32_t used =
+        std::min(arena.header().endpoints_used.load(std::memory_order_relaxed), arena.sizes().endpoints);
+    const std::uint64_t wanted = number_of(world);
+    for (std::uint32_t i = 0; i < used; ++i) {
+      const fabric::Endpoint& one = arena.endpoint((rank + i) % used);                // most likely near its rank
+      if (one.world.load(std::memory_order_acquire) == wanted && one.rank == rank &&  // pairs with introduce()
+          one.state.load(std::memory_order_relaxed) == fabric::EndpointState::ready)
+        return {one.card, strnlen(one.card, sizeof one.card)};
+    }
+    return {};
   }
 
   std::string shared_statistics() override { return engine_->statistics(); }

@@ -36,6 +36,10 @@ class FaultTransport final : public Transport {
   Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
                                           std::span<const std::byte> hello, PortCounters& counters) override;
   std::vector<NamedCount> counts() const override;
+  void introduce(std::string_view world, std::uint32_t rank, std::string_view card) override {
+    under_->introduce(world, rank, card);
+  }
+  std::string card_of(std::string_view world, std::uint32_t rank) const override { return under_->card_of(world, rank); }
   std::string shared_statistics() override { return under_->shared_statistics(); }
 
   const FaultCounters& counters() const noexcept;

@@ -1,0 +1,70 @@
+// Calls to other processes, until they are connections.
+#include <sys/epoll.h>
+
+#include <cstdio>
+
+#include "job/control/server.hpp"
+
+namespace ulfm::control {
+
+void Server::serve_call(std::uint64_t id, bool ready) {
+  Call& call = calls.at(id).call;
+  const int fd = call.fd();
+  const std::uint32_t awaited = call.awaits();
+  const Call::State state = call.move_on(ready);
+  if (state == Call::State::through) return answered(id);
+  if (state == Call::State::failed || (state == Call::State::pausing && !running)) return give_up(id);
+  if (call.fd() >= 0 && (fd < 0 || call.awaits() != awaited))
+    (void)watch(call.fd(), id, call.awaits(), fd < 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD);
+}
+
+void Server::answered(std::uint64_t id) {
+  auto node = calls.extract(id);
+  Calling& calling = node.mapped();
+  Call& call = calling.call;
+  called.erase(calling.identity);
+  news.notify_all();
+  if (call.peer().card != calling.identity) {
+    ++calls_failed;
+    unreachable.insert_or_assign(
+        calling.identity, Error{Errc::peer_failed, process_of(calling.identity) + " has ended; " + call.peer().card +
+                                                       " listens in its place"});
+    return;
+  }
+  Traffic& t = traffic_of(call.kind());
+  ++t.made;
+  t.messages_out += call.traffic().messages_out;
+  t.messages_in += call.traffic().messages_in;
+  t.bytes_out += call.traffic().bytes_out;
+  t.bytes_in += call.traffic().bytes_in;
+  if (trace::on())
+    trace::note({"connection", trace::Channel::control, trace::Way::sent,
+                 kKindNames[static_cast<std::size_t>(call.kind())], call.peer().pid, call.traffic().bytes_out});
+  (void)watch(call.fd(), id, EPOLLIN, EPOLL_CTL_MOD);
+  by_identity.try_emplace(call.peer().card, id);
+  const Kind kind = call.kind();
+  const Identity peer = call.peer();
+  connections.emplace(id, std::make_unique<Connection>(call.take_socket(), kind, peer, t));
+  for (const SetUp& set_up : calling.set_ups) {
+    if (!send(id, packet(set_up))) return;
+    ++set_ups_out;
+  }
+}
+
+// The data go on: whether that process lives, the transport sees too. A process that has left in good order
+// is no news.
+void Server::give_up(std::uint64_t id) {
+  auto node = calls.extract(id);
+  const Calling& calling = node.mapped();
+  const Call& call = calling.call;
+  called.erase(calling.identity);
+  news.notify_all();
+  if (call.state() != Call::State::failed) return;  // broken off
+  Error error = call.error();
+  error = std::move(error).within(process_of(calling.identity));
+  if (++calls_failed == 1 && !call.nobody_there())
+    std::fprintf(stderr, "ulfm: rank %d: no control connection: %s\n", settings.rank, error.what.c_str());
+  unreachable.insert_or_assign(calling.identity, std::move(error));
+}
+
+}  // namespace ulfm::control

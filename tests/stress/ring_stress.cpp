@@ -33,6 +33,7 @@ using namespace ulfm;
 namespace {
 
 bool g_processes = false;
+bool g_fenced = false;  // the ways of a doorbell: the sleeper makes a barrier, or those who ring fence
 std::uint32_t g_count = 20000;
 constexpr auto kPatience = std::chrono::seconds(10);
 
@@ -180,6 +181,7 @@ void lane() {
   std::byte* bytes = shared<std::byte>(kBytes);
   auto* consumed = shared<std::atomic<std::uint64_t>>();
   auto* bell = shared<Doorbell>();
+  if (g_fenced) bell->expect_many_sleeps();
   const LaneMemory memory{cells, bytes, consumed, kCells, kBytes};
 
   const auto produce = [&] {
@@ -230,6 +232,7 @@ void open_ring() {
   std::byte* slots = shared<std::byte>(std::size_t{kSlots} * kStride);
   auto* tail = shared<std::atomic<std::uint64_t>>();
   auto* bell = shared<Doorbell>();
+  if (g_fenced) bell->expect_many_sleeps();
   const OpenMemory memory{slots, tail, kSlots, kStride};
   OpenConsumer::initialise(memory);
 
@@ -346,6 +349,7 @@ void doorbell() {
     alignas(64) std::atomic<std::uint32_t> taken{0};
   };
   auto* lines = shared<Lines>();
+  if (g_fenced) lines->bell.expect_many_sleeps();
   const std::uint32_t rounds = g_count;
   const auto ringer = [&] {
     std::uint64_t random = 99;
@@ -394,11 +398,14 @@ int main(int argc, char** argv) {
       return usage();
   }
   if (g_count < 4) return usage();
-  lane();
-  open_ring();
   send_queue();
   tag();
-  doorbell();
+  for (const bool fenced : {false, true}) {
+    g_fenced = fenced;
+    lane();
+    open_ring();
+    doorbell();
+  }
   std::puts("ulfm_stress: nothing was lost, torn or out of order");
   return 0;
 }

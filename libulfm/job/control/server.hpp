@@ -23,8 +23,7 @@ std::string process_of(std::string_view identity);
 struct Server {
   Server(const Settings& s, Source from) : settings(s), source(std::move(from)) {}
 
-  // ---- any thread
-  // ---------------------------------------------------------------------------------------------------
+  // ---- any thread ---------------------------------------------------------------------------------------
 
   Result<void> begin(std::string identity);
   Result<void> set_up(std::string_view card, std::uint16_t to, std::uint16_t from);
@@ -40,8 +39,7 @@ struct Server {
   void forget_all();
   void wake_up() const;
 
-  // ---- the serving thread, holding the mutex
-  // ------------------------------------------------------------------------
+  // ---- the serving thread, holding the mutex -----------------------------------------------------------
 
   /// A connection that has not shown anything yet.
   struct Stranger {

@@ -31,20 +31,8 @@ void Server::answered(std::uint64_t id) {
                                                        " listens in its place"});
     return;
   }
-  Traffic& t = traffic_of(call.kind());
-  ++t.made;
-  t.messages_out += call.traffic().messages_out;
-  t.messages_in += call.traffic().messages_in;
-  t.bytes_out += call.traffic().bytes_out;
-  t.bytes_in += call.traffic().bytes_in;
-  if (trace::on())
-    trace::note({"connection", trace::Channel::control, trace::Way::sent,
-                 kKindNames[static_cast<std::size_t>(call.kind())], call.peer().pid, call.traffic().bytes_out});
   (void)watch(call.fd(), id, EPOLLIN, EPOLL_CTL_MOD);
-  by_identity.try_emplace(call.peer().card, id);
-  const Kind kind = call.kind();
-  const Identity peer = call.peer();
-  connections.emplace(id, std::make_unique<Connection>(call.take_socket(), kind, peer, t));
+  add(id, call.take_socket(), call.kind(), call.peer(), call.traffic(), trace::Way::sent);
   for (const SetUp& set_up : calling.set_ups) {
     if (!send(id, packet(set_up))) return;
     ++set_ups_out;

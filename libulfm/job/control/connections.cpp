@@ -15,10 +15,19 @@ void note(const char* what, trace::Way way, const Link& link, std::size_t bytes)
 }
 }  // namespace
 
-void Server::add(std::uint64_t id, std::unique_ptr<Connection> connection) {
-  (void)watch(connection->link.fd(), id, EPOLLIN, EPOLL_CTL_ADD);
-  by_identity.try_emplace(connection->link.peer().card, id);
-  connections.emplace(id, std::move(connection));
+// Its handshake is through. In epoll it keeps its number.
+void Server::add(std::uint64_t id, Fd socket, Kind kind, const Identity& peer, const Traffic& handshake, trace::Way way) {
+  Traffic& t = traffic_of(kind);
+  ++(way == trace::Way::sent ? t.made : t.accepted);
+  t.messages_out += handshake.messages_out;
+  t.messages_in += handshake.messages_in;
+  t.bytes_out += handshake.bytes_out;
+  t.bytes_in += handshake.bytes_in;
+  if (trace::on())
+    trace::note({"connection", trace::Channel::control, way, kKindNames[static_cast<std::size_t>(kind)], peer.pid,
+                 way == trace::Way::sent ? handshake.bytes_out : handshake.bytes_in});
+  by_identity.try_emplace(peer.card, id);
+  connections.emplace(id, std::make_unique<Connection>(std::move(socket), kind, peer, t));
 }
 
 // False, and the connection is gone, when it is over.

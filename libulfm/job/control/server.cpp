@@ -105,8 +105,7 @@ void Server::disown() {
   for (Fd* fd : {&listener, &wake, &epoll}) fd->reset();
 }
 
-// ---- any thread
-// -----------------------------------------------------------------------------------------------------
+// ---- any thread ----------------------------------------------------------------------------------------------------
 
 Result<void> Server::set_up(std::string_view card, std::uint16_t to, std::uint16_t from) {
   const std::string identity(identity_of(card));
@@ -206,8 +205,7 @@ std::string Server::statistics(const std::string& who) const {
   return text + line;
 }
 
-// ---- the serving thread
-// ---------------------------------------------------------------------------------------------
+// ---- the serving thread --------------------------------------------------------------------------------------------
 
 void Server::serve() {
   constexpr int kBatch = 64;

@@ -101,7 +101,7 @@ struct Server {
 
   bool watch(int fd, std::uint64_t id, std::uint32_t events, int operation) const;
   bool send(std::uint64_t id, Bytes bytes, Fd passed = {});
-  void add(std::uint64_t id, std::unique_ptr<Connection> connection);
+  void add(std::uint64_t id, Fd socket, Kind kind, const Identity& peer, const Traffic& handshake, trace::Way way);
   void part_with(std::uint64_t id, bool broken_by_peer);
   void fail_fetches(std::uint64_t id);
   Traffic& traffic_of(Kind kind) { return traffic[static_cast<std::size_t>(kind)]; }

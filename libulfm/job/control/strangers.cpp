@@ -93,20 +93,7 @@ void Server::note_stranger(const Fd& socket, std::uint64_t& counter, const std::
 void Server::admit(std::uint64_t id) {
   auto node = strangers.extract(id);
   Stranger& known = node.mapped();
-  Traffic& t = traffic_of(settings.kind);
-  ++t.accepted;
-  t.messages_in += known.traffic.messages_in;
-  t.messages_out += known.traffic.messages_out;
-  t.bytes_in += known.traffic.bytes_in;
-  t.bytes_out += known.traffic.bytes_out;
-  // The same number in epoll from now on, which need not hear of it.
-  auto connection = std::make_unique<Connection>(std::move(known.socket), settings.kind, known.acceptor.peer(), t);
-  if (trace::on())
-    trace::note({"connection", trace::Channel::control, trace::Way::arrived,
-                 kKindNames[static_cast<std::size_t>(settings.kind)], connection->link.peer().pid,
-                 known.traffic.bytes_in});
-  by_identity.try_emplace(connection->link.peer().card, id);
-  connections.emplace(id, std::move(connection));
+  add(id, std::move(known.socket), settings.kind, known.acceptor.peer(), known.traffic, trace::Way::arrived);
   if (send(id, packet(self))) serve_connection(id, EPOLLIN);
 }
 

@@ -98,7 +98,7 @@ void nm_close(ulfm_nm* nm) {
   const std::string who = "rank " + std::to_string(nm->rank);
   std::string text = statistics_text(who, nm->transport_name.c_str(), kMpiPort, nm->counters, *nm->inlet);
   nm->inlet.reset();  // may send again what was lost of the last frames, which counts too
-  text += stack_statistics_text(who, *nm->transport) + control_statistics_text(who, *nm->transport) +
+  text += stack_statistics_text(who, *nm->transport) + close_control(who, *nm->transport) +
           wait_statistics_text(who);
   if (nm->config.flag("STATS") && nm->rank == 0) text += nm->transport->shared_statistics();
   // One write: lines of several ranks do not mix.

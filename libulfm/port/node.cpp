@@ -319,7 +319,7 @@ std::string wait_statistics_text(const std::string& who) {
 void Node::report_statistics() {
   const std::string who = "rank " + std::to_string(rank());
   std::string text = closed_statistics_ + stack_statistics_text(who, *transport_) +
-                     control_statistics_text(who, *transport_) + wait_statistics_text(who);
+                     close_control(who, *transport_) + wait_statistics_text(who);
   if (rank() == 0) text += transport_->shared_statistics();
   // One write, so that the lines of several processes do not mix.
   (void)!write(STDERR_FILENO, text.data(), text.size());

@@ -73,9 +73,11 @@ Result<TransportStack> make_stack(const Config& config, const TransportDescripto
   return stack;
 }
 
-std::string control_statistics_text(const std::string& who, Transport& transport) {
-  const control::Control* control = transport.control();
-  return control != nullptr ? control->statistics(who) : "";
+std::string close_control(const std::string& who, Transport& transport) {
+  control::Control* control = transport.control();
+  if (control == nullptr) return "";
+  control->close();
+  return control->statistics(who);
 }
 
 std::string stack_statistics_text(const std::string& who, const Transport& transport) {

@@ -18,8 +18,9 @@ struct TransportStack {
 /// transport without links.
 Result<TransportStack> make_stack(const Config& config, const TransportDescriptor& descriptor, int rank);
 
-/// What went over the control channel, as the lines ULFM_STATS=1 prints; "" without one.
-std::string control_statistics_text(const std::string& who, Transport& transport);
+/// Closes the control channel and says what went over it, as the lines ULFM_STATS=1 prints; "" without one. Only a closed
+/// one has counted all: connections may still be made when the last message has been sent.
+std::string close_control(const std::string& who, Transport& transport);
 
 /// The counts of a stack as the line ULFM_STATS=1 prints; "" when it counts nothing.
 std::string stack_statistics_text(const std::string& who, const Transport& transport);

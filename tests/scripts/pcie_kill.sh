@@ -60,13 +60,17 @@ fail() {
 
 processes_named() { pgrep -x "$1" || true; }
 
-# The keeper begins under the name of its program, and each host under the keeper's: who is who says the parent.
+# The keeper begins under the name of its program, and each host under the keeper's: who is who say their arguments, which name
+# the process of the job, and the parent.
 
-# a_keeper BEFORE: the process that keeps a host and was not there before.
+# a_keeper: the process that keeps the host of the job.
 a_keeper() {
-    local one
-    for one in $(comm -13 <(sort <<<"$1") <(processes_named hostd-keeper | sort)); do
-        [[ $(ps -o comm= -p "$(ps -o ppid= -p "$one")" 2>/dev/null) == hostd-keeper ]] || echo "$one"
+    local runner all one parent
+    runner=$(pgrep -P "$job") || return
+    all=$(pgrep -f "ulfm_hostd [^ ]+ $runner [0-9]+\$") || return
+    for one in $all; do
+        parent=$(ps -o ppid= -p "$one" | tr -d ' ')
+        [[ $(ps -o comm= -p "$one") == hostd-keeper && -n $parent ]] && ! grep -qx "$parent" <<<"$all" && echo "$one"
     done
 }
 
@@ -90,11 +94,10 @@ new() {
 start_job() {  # MODE
     rm -f stop
     hosts_before=$(processes_named ulfm_hostd)
-    keepers_before=$(processes_named hostd-keeper)
     ULFM_ENGINE=process ULFM_STATS=1 timeout 90 "$stage/bin/ulfmrun" --transport "pcie,mode=$1" --topology boards:4x2 -n 4 \
         "./$program" "$scratch/stop" >out 2>err </dev/null &
     job=$!
-    keeper=$(new a_keeper "$keepers_before") && host=$(new a_host "$keeper" none) && return
+    keeper=$(new a_keeper) && host=$(new a_host "$keeper" none) && return
     fail "$1: no ulfm_hostd"
     kill $job
     wait $job

@@ -74,7 +74,7 @@ class Control {
   void abort(std::int32_t code, std::string_view sentence);
 
   /// Ends the serving thread and all connections, with goodbyes; waits up to 2 s for those that are being
-  /// made. Nothing else may be called afterwards but this.
+  /// made. Nothing else may be called afterwards but this and statistics().
   void close();
 
   /// Lines for ULFM_STATS=1, each beginning with "ulfm: stats".

@@ -278,13 +278,12 @@ TEST_CASE("a process that gives up tells its peers why", "[control]") {
 }
 
 TEST_CASE("a forked child has no part in the channel and keeps nobody's connection open", "[control]") {
-  const auto b = start(control::Kind::tcp, "card:b");
   test::Child parent([&](test::Pipe& out) {
     auto mine = start(control::Kind::tcp, "card:parent");
     out.send(mine->card());
-    out.receive();
+    const std::string other = out.receive();
     test::Child lives_on([&](test::Pipe& up) {
-      up.send(mine->set_up(b->card(), 1, 1) ? "took part" : "refused");
+      up.send(mine->set_up(other, 1, 1) ? "took part" : "refused");
       mine.reset();
       up.send("closed");
       (void)!pause();
@@ -293,8 +292,9 @@ TEST_CASE("a forked child has no part in the channel and keeps nobody's connecti
     out.send(first + " " + lives_on.pipe().receive());
     (void)!pause();
   });
+  const auto b = start(control::Kind::tcp, "card:b");  // no threads before the fork
   REQUIRE(connect(*b, parent.pipe().receive()));
-  parent.pipe().send("go");
+  parent.pipe().send(b->card());
   CHECK(parent.pipe().receive() == "refused closed");
   CHECK(b->connections() == 1);
   parent.strike();

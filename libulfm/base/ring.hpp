@@ -167,6 +167,9 @@ class LaneProducer {
   std::vector<std::uint64_t> ends_;  // per cell: byte_head_ after it, so that `consumed` alone frees the bytes
 };
 
+/// So much of a body is fetched when its cell is found.
+inline constexpr std::size_t kPrefetch = 4 * kLine;
+
 /// Receiving half of a lane. One thread at a time. Frames may be released in any order.
 class LaneConsumer {
  public:
@@ -234,6 +237,8 @@ class LaneConsumer {
     const std::uint32_t offset = cell.offset;
     if (offset > memory_.capacity || body > memory_.capacity - offset) return false;
     const std::byte* at = memory_.bytes + offset;
+    // The first lines come from the producer's cache while the caller makes sense of the header.
+    for (std::size_t line = 0; line < std::min(body, kPrefetch); line += kLine) __builtin_prefetch(at + line);
     frame.header = word.header > kInline ? at : cell.bytes;
     frame.data = at + (body - word.length);
     return true;

@@ -70,26 +70,35 @@ int nm_nodes(int size, int* node_of) {
   return static_cast<int>(numbers.size());
 }
 
-int nm_open(const char* world, int rank, int size, int local_processes, ulfm_nm** out) {
-  (void)size;
+Result<ulfm_nm*> open_nm(const char* world, int rank, int local_processes) {
   auto config = Config::load();
-  if (!config) return report(config.error());
+  if (!config) return fail(config.error());
   if (rank == 0)
     for (const std::string& warning : config->warnings()) std::fprintf(stderr, "ulfm: %s\n", warning.c_str());
   auto descriptor = select_transport(config->text("TRANSPORT"));
-  if (!descriptor) return report(descriptor.error());
+  if (!descriptor) return fail(descriptor.error());
   const bool has_topology = std::string_view((*descriptor)->config_rows).find("TOPOLOGY") != std::string_view::npos;
   if (!has_topology && !config->text("TOPOLOGY").empty())
-    return report({Errc::invalid, std::string("transport ") + (*descriptor)->name +
-                                      " has no topology; unset ULFM_TOPOLOGY"});
+    return fail(Errc::invalid, std::string("transport ") + (*descriptor)->name + " has no topology; unset ULFM_TOPOLOGY");
   auto stack = make_stack(*config, **descriptor, rank);
-  if (!stack) return report(stack.error());
+  if (!stack) return fail(stack.error());
   auto inlet = stack->transport->open(kMpiPort, PortGeometry::from(*config));
-  if (!inlet) return report(inlet.error());
+  if (!inlet) return fail(inlet.error());
   const WaitPolicy policy = wait_policy_from(*config, local_processes);
   if (!policy.has_own_core()) (*inlet)->doorbell().expect_many_sleeps();
   stack->transport->introduce(world, static_cast<std::uint32_t>(rank), stack->transport->card());
-  *out = new ulfm_nm(std::move(*config), std::move(*stack), std::move(*inlet), policy, rank);
+  return new ulfm_nm(std::move(*config), std::move(*stack), std::move(*inlet), policy, rank);
+}
+
+// MPICH's error stack cuts long sentences, and this one tells what to do.
+int nm_open(const char* world, int rank, int size, int local_processes, ulfm_nm** out) {
+  (void)size;
+  auto nm = open_nm(world, rank, local_processes);
+  if (!nm) {
+    say_before_the_end("rank " + std::to_string(rank) + ": " + nm.error().what);
+    return report(nm.error());
+  }
+  *out = *nm;
   return 0;
 }
 

@@ -23,7 +23,8 @@ enum class Kind : std::uint8_t {
   claimed = 1,   ///< open ring only: a producer is filling it; `length` names who
   first = 2,     ///< begins a message: header, then the first bytes of data
   more = 3,      ///< continues the message begun before by the same origin
-  lane = 4,      ///< the origin goes on in the lane named by the first inline word
+  lane = 4,      ///< the origin goes on in the lane named by the first inline word; in a lane: behind that word, which it
+                 ///< has said again in the open ring
   bye = 5,       ///< nothing more will come from this origin
   skip = 6,      ///< a claim whose owner died; carries nothing
 };

@@ -225,7 +225,8 @@ class LaneConsumer {
 
  private:
   bool locate(const Cell& cell, const Word& word, Frame& frame) const noexcept {
-    if (word.kind != Kind::first && word.kind != Kind::more && word.kind != Kind::bye) return false;
+    if (word.kind != Kind::first && word.kind != Kind::more && word.kind != Kind::bye && word.kind != Kind::lane)
+      return false;
     frame.header_length = word.header;
     frame.length = word.length;
     if (fits_inline(word.header, word.length)) {

@@ -184,11 +184,7 @@ static int ulfm_init(MPIDI_PG_t * pg, int pg_rank, char **bc_val_p, int *val_max
     MPIR_Process.local_size = node_processes;
 
     rc = ulfm->open((const char *) pg->id, pg_rank, pg->size, host_processes, &nm);
-    if (rc != 0) {
-        /* MPICH's error stack cuts long sentences; this one tells what to do. */
-        fprintf(stderr, "ulfm: rank %d: %s\n", pg_rank, ulfm->last_error());
-        MPIR_ERR_SETANDJUMP1(mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s", ulfm->last_error());
-    }
+    MPIR_ERR_CHKANDJUMP1(rc != 0, mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s", ulfm->last_error());
     mpi_errno = MPIDI_CH3_PktHandler_Init(handlers, MPIDI_CH3_PKT_END_ALL + 1);
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = MPID_nem_lmt_pkthandler_init(handlers, MPIDI_CH3_PKT_END_ALL + 1);

@@ -42,6 +42,7 @@ std::string Channel::open(Cube& cube) {
 
 void Channel::close() {
   if (job_ == 0) return;
+  give_back();
   if (cube_->exists()) cube_->entry(self_).presence.store(Presence::gone, std::memory_order_release);
   (void)ulfm_job_leave(job_);
   job_ = 0;

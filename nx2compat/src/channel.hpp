@@ -27,7 +27,7 @@ class Channel {
   /// Sends what was posted and leaves.
   void close();
   /// After fork(): what was opened is the parent's.
-  void forget() noexcept { job_ = port_ = 0; }
+  void forget() noexcept { job_ = port_ = 0, holds_ = false; }
   bool is_open() const noexcept { return port_ != 0; }
 
   /// This process's number, the number of nodes, and how many numbers there are: one more when there is a
@@ -64,12 +64,19 @@ class Channel {
   /// Nobody else can come to a place: nodes of a job, not of a cube.
   bool addresses_stay() const noexcept { return !cube_->exists(); }
 
-  bool poll(ulfm_message& message) { return ulfm_poll(port_, &message) == 1; }
-  /// True with a message; false after `limit_ns`, and after a failure that the port had to tell of.
-  bool wait(ulfm_message& message, std::int64_t limit_ns) {
-    return ulfm_wait(port_, limit_ns, &message) == 1;
+  /// The next message, which stays until the next poll(), wait() or close(): whoever has what he waited for goes on, and
+  /// the buffer goes back when there is time. nullptr when nothing is there.
+  const ulfm_message* poll() {
+    give_back();
+    holds_ = ulfm_poll(port_, &last_) == 1;
+    return holds_ ? &last_ : nullptr;
   }
-  void release(const ulfm_message& message) { (void)ulfm_release(port_, &message); }
+  /// The same, but waits: nullptr after `limit_ns`, and after a failure that the port had to tell of.
+  const ulfm_message* wait(std::int64_t limit_ns) {
+    give_back();
+    holds_ = ulfm_wait(port_, limit_ns, &last_) == 1;
+    return holds_ ? &last_ : nullptr;
+  }
   ulfm_port port() const noexcept { return port_; }
 
  private:
@@ -78,6 +85,10 @@ class Channel {
     bool known = false;
     std::uint32_t use = 0;  ///< of the cube's entry, when the address was taken from it
   };
+  void give_back() {
+    if (holds_) (void)ulfm_release(port_, &last_);
+    holds_ = false;
+  }
   std::string open_in_job();
   std::string open_in_cube();
   std::string open_port();
@@ -85,6 +96,8 @@ class Channel {
   Cube* cube_ = nullptr;
   ulfm_job job_ = 0;
   ulfm_port port_ = 0;
+  ulfm_message last_{};
+  bool holds_ = false;
   int self_ = 0, nodes_ = 1;
   bool waits_for_new_ = true;
   std::vector<Peer> peers_;

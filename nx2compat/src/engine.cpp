@@ -30,11 +30,7 @@ Engine::~Engine() {
 }
 
 void Engine::progress() {
-  ulfm_message message;
-  while (channel_.poll(message)) {
-    dispatch(message);
-    channel_.release(message);
-  }
+  while (const ulfm_message* message = channel_.poll()) dispatch(*message);
   push();
   if (killed_ && !closing_) on_kill();
 }
@@ -53,10 +49,8 @@ void Engine::step(std::int64_t limit_ns) {
   const bool stuck = busy();
   if (stuck && (limit_ns < 0 || limit_ns > kNap)) limit_ns = kNap;
   if (housekeeping && (limit_ns < 0 || limit_ns > kLook)) limit_ns = kLook;
-  ulfm_message message;
-  if (channel_.wait(message, limit_ns)) {
-    dispatch(message);
-    channel_.release(message);
+  if (const ulfm_message* message = channel_.wait(limit_ns)) {
+    dispatch(*message);
   } else if (housekeeping) {
     housekeeping();
   }

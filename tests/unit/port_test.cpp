@@ -133,6 +133,40 @@ TEST_CASE("messages of random lengths arrive in order, held and released as draw
       2);
 }
 
+TEST_CASE("what a sender puts into its lane after a detour does not overtake what took the detour", "[port]") {
+  Inside in({{"ULFM_LANE_AFTER", "3"}, {"ULFM_LANE_BYTES", "8K"}, {"ULFM_LANE_CELLS", "8"}});
+  PortCore& a = in.open(0, 1);
+  PortCore& b = in.open(1, 3, 64);
+  std::deque<std::size_t> sizes;
+  const auto send = [&](std::size_t size) {
+    REQUIRE(in.send(a, 1, static_cast<std::uint32_t>(size), size) == Errc::ok);
+    sizes.push_back(size);
+  };
+  const auto poll = [&]() -> std::uint64_t {
+    Arrival arrival;
+    in.node->drive();
+    if (!b.poll(arrival)) return 0;
+    REQUIRE(arrival.bytes.size() == sizes.front());
+    REQUIRE(test::matches(arrival.bytes, static_cast<std::uint32_t>(sizes.front())));
+    sizes.pop_front();
+    return arrival.handle;
+  };
+  send(641);
+  send(1);
+  const std::uint64_t first = poll(), nothing = poll(), held = poll();
+  REQUIRE((first != 0 && nothing == 0 && held != 0));
+  send(8241);  // fills the lane behind the message that is held
+  CHECK(poll() == 0);
+  CHECK(poll() == 0);
+  send(2);  // by the open ring
+  REQUIRE(b.release(held));
+  send(3);  // by the lane again, before anybody has looked at the open ring
+  REQUIRE(b.release(first));
+  for (int turn = 0; !sizes.empty() && turn < 1000; ++turn)
+    if (const std::uint64_t handle = poll(); handle != 0) REQUIRE(b.release(handle));
+  CHECK(sizes.empty());
+}
+
 TEST_CASE("one buffer each way is the original machine", "[port]") {
   Inside in;
   PortCore& a = in.open(0, 1);

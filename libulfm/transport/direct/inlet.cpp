@@ -82,11 +82,25 @@ bool DirectInlet::next_in_lane(std::uint32_t index, Frame& frame) {
   }
   frame.source = slot;
   if (peek == Peek::frame && frame.origin == lane.origin) {
+    if (frame.kind == Kind::lane) return pass_mark(slot, frame) && next_in_lane(index, frame);
     frame.fresh = std::exchange(origins_[frame.origin].fresh, false);
     ++lane.held;
     return true;
   }
   cut_off(lane.origin);
+  return false;
+}
+
+// The sender has been away and come back. What is behind the mark was sent after what went by the open ring, and may have
+// been seen before it: then it has to wait. False when it does.
+bool DirectInlet::pass_mark(std::uint32_t slot, const Frame& frame) {
+  Lane& lane = *lanes_[slot];
+  ++lane.marks;
+  lane.consumer.release(frame);
+  lane.consumer.publish();
+  if (lane.marks <= lane.returns) return true;
+  lane.ahead = true;
+  deactivate(static_cast<std::int32_t>(slot));
   return false;
 }
 
@@ -152,16 +166,17 @@ bool DirectInlet::accept_lane(const Frame& frame) {
 // The sender has gone round its lane: nothing more comes there until it says so.
 void DirectInlet::leave_lane(const Frame& frame) {
   const std::int32_t slot = origins_[frame.origin].lane;
-  if (lanes_[static_cast<std::size_t>(slot)]->away) return;
-  lanes_[static_cast<std::size_t>(slot)]->away = true;
-  deactivate(slot);
+  Lane& lane = *lanes_[static_cast<std::size_t>(slot)];
+  if (!lane.away && !lane.ahead) deactivate(slot);
+  lane.away = true;
 }
 
 bool DirectInlet::return_to_lane(std::int32_t slot, std::uint32_t number) {
   Lane& lane = *lanes_[static_cast<std::size_t>(slot)];
   if (lane.number != number) return false;
-  if (!lane.away) return true;  // it turned round before it sent anything the other way
-  lane.away = false;
+  ++lane.returns;
+  if (!lane.away && !lane.ahead) return true;  // it turned round before it sent anything the other way
+  lane.away = lane.ahead = false;
   active_.push_back(static_cast<std::uint32_t>(slot));
   return true;
 }
@@ -173,7 +188,7 @@ void DirectInlet::release(const Frame& frame) {
   }
   Lane& lane = *lanes_[frame.source];
   lane.consumer.release(frame);
-  if (lane.away) lane.consumer.publish();  // nobody polls it now, and the sender waits for this to come back
+  if (lane.away || lane.ahead) lane.consumer.publish();  // nobody polls it now, and the sender waits for this to come back
   if (--lane.held == 0 && lane.leaving) drop_lane(frame.source);
 }
 

@@ -38,6 +38,8 @@ class DirectInlet final : public Inlet {
     std::uint32_t origin = 0;
     std::uint32_t held = 0;  ///< frames taken and not released
     bool away = false;       ///< its sender uses the open ring for now
+    bool ahead = false;      ///< its sender has come back, but what it sent by the open ring has not been taken yet
+    std::uint32_t returns = 0, marks = 0;  ///< announced in the open ring; marked in the lane
     bool leaving = false;    ///< forgotten; goes with the last held frame
   };
   struct Origin {
@@ -60,6 +62,7 @@ class DirectInlet final : public Inlet {
   void free_record(std::uint32_t origin);
   void deactivate(std::int32_t slot);
   void leave_lane(const Frame& frame);
+  bool pass_mark(std::uint32_t slot, const Frame& frame);
   bool return_to_lane(std::int32_t slot, std::uint32_t number);
 
   PortGeometry geometry_;

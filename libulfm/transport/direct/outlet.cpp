@@ -119,9 +119,12 @@ bool DirectOutlet::may_detour() {
   return pinned != 0 && pinned == lane_.position();
 }
 
-// Back into the lane when it has room: announced in the open ring, behind what went there.
+// Back into the lane when it has room: announced in the open ring, behind what went there, and marked in the lane, where
+// the receiver may look first.
 bool DirectOutlet::return_to_lane() {
   if (!lane_.relieved() || !announce(lane_number_)) return false;
+  Gather none;
+  lane_.push(Kind::lane, origin_, nullptr, 0, none, 0);  // relieved: there is room
   detour_ = false;
   return true;
 }

@@ -34,6 +34,7 @@ Call::State Call::move_on(bool ready) {
 }
 
 void Call::begin_try() {
+  begun_ = true;
   deadline_ = std::min(until_, Clock::now() + kOneTry);
   auto begun = begin_connect(key_);
   if (begun) {

@@ -26,9 +26,14 @@ class Call {
     failed
   };
 
-  /// Tries until `until`. `self` outlives the call.
-  Call(EndpointKey key, const Identity& self, Clock::time_point until)
-      : key_(std::move(key)), self_(self), until_(until), deadline_(Clock::now()) {}
+  /// Tries from `begin` until `until`. `self` outlives the call.
+  Call(EndpointKey key, const Identity& self, Clock::time_point begin, Clock::time_point until)
+      : key_(std::move(key)), self_(self), until_(until), deadline_(begin) {}
+
+  /// Somebody waits: the first try is due now.
+  void hurry() noexcept {
+    if (!begun_) deadline_ = std::min(deadline_, Clock::now());
+  }
 
   /// Its socket is ready, or (not `ready`) its deadline has come.
   State move_on(bool ready);
@@ -65,6 +70,7 @@ class Call {
   Clock::time_point until_, deadline_;
   std::chrono::milliseconds pause_{1};
   State state_ = State::pausing;
+  bool begun_ = false;
   Fd socket_;
   PacketReader reader_;
   std::optional<Connector> connector_;

@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <cinttypes>
@@ -18,6 +19,8 @@ namespace ulfm::control {
 namespace {
 
 constexpr int kExitTries = 1000;               // for the lock, when the process ends
+// The first messages of a program come in a burst that need not share the cores with handshakes.
+constexpr std::chrono::milliseconds kNotAtOnce{50};
 constexpr std::chrono::seconds kLastCalls{2};  // for those that are being made when the channel is closed
 
 Identity describe_self(std::string identity, int rank) {
@@ -57,9 +60,10 @@ Result<void> Server::begin(std::string identity) {
   listener = std::move(*listening);
   epoll = Fd(epoll_create1(EPOLL_CLOEXEC));
   wake = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!epoll || !wake || !watch(listener.get(), kListener, EPOLLIN, EPOLL_CTL_ADD) ||
-      !watch(wake.get(), kWake, EPOLLIN, EPOLL_CTL_ADD))
-    return fail_errno("control channel: needs three descriptors");
+  timer = Fd(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!epoll || !wake || !timer || !watch(listener.get(), kListener, EPOLLIN, EPOLL_CTL_ADD) ||
+      !watch(wake.get(), kWake, EPOLLIN, EPOLL_CTL_ADD) || !watch(timer.get(), kTimer, EPOLLIN, EPOLL_CTL_ADD))
+    return fail_errno("control channel: needs four descriptors");
   auto started = start_thread(*this);
   if (!started) return fail(started.error());
   thread = *started;
@@ -74,6 +78,7 @@ void Server::close() {
   {
     std::unique_lock lock(mutex);
     running = false;
+    for (auto& [id, calling] : calls) hurry(calling);
     // Who breaks a handshake off looks like a stranger to the other side.
     news.wait_for(lock, kLastCalls, [&] { return calls.empty(); });
     stopping = true;
@@ -102,7 +107,7 @@ void Server::wake_up() const {
 void Server::disown() {
   running = false;
   forget_all();
-  for (Fd* fd : {&listener, &wake, &epoll}) fd->reset();
+  for (Fd* fd : {&listener, &wake, &timer, &epoll}) fd->reset();
 }
 
 // ---- any thread ----------------------------------------------------------------------------------------------------
@@ -125,12 +130,18 @@ Result<void> Server::set_up(std::string_view card, std::uint16_t to, std::uint16
   auto peer_key = decode_key(key_in(card));
   if (!peer_key) return fail(peer_key.error());
   const std::uint64_t id = next_id++;
-  calls.try_emplace(id, std::move(*peer_key), self, Clock::now() + settings.patience, identity)
+  const auto begin = Clock::now() + kNotAtOnce;
+  calls.try_emplace(id, std::move(*peer_key), self, begin, begin + settings.patience, identity)
       .first->second.set_ups.push_back({from, to});
   called[identity] = id;
   unreachable.erase(identity);
-  wake_up();
+  wake_up_at(begin);
   return {};
+}
+
+void Server::hurry(Calling& calling) {
+  calling.call.hurry();
+  wake_up();
 }
 
 Result<void> Server::await(std::string_view identity) {
@@ -140,6 +151,7 @@ Result<void> Server::await(std::string_view identity) {
 
 Result<void> Server::await(std::string_view who, std::unique_lock<std::mutex>& lock) {
   const std::string identity(who);
+  if (const auto it = called.find(identity); it != called.end()) hurry(calls.at(it->second));
   // The call ends by itself in its time.
   news.wait(lock, [&] { return by_identity.count(identity) != 0 || called.count(identity) == 0; });
   if (by_identity.count(identity) != 0) return {};
@@ -238,6 +250,7 @@ int Server::time_to_deadline() const {
 void Server::serve_event(std::uint64_t id, std::uint32_t events) {
   if (id == kListener) return accept_some();
   if (id == kWake) return hear_wake();
+  if (id == kTimer) return hear_timer();
   if (calls.count(id) != 0) return serve_call(id, true);
   if (const auto it = strangers.find(id); it != strangers.end()) return serve_stranger(id, it->second);
   if (connections.count(id) != 0) serve_connection(id, events);
@@ -256,6 +269,23 @@ void Server::look_at_clock() {
     const auto& [id, calling] = *it++;  // which may end
     if (calling.call.deadline() <= now) serve_call(id, false);
   }
+}
+
+// Without waking the thread now. A timer that is set already is the earlier one.
+void Server::wake_up_at(Clock::time_point when) {
+  if (std::exchange(timer_set, true)) return;
+  const auto since_boot = when.time_since_epoch();
+  itimerspec at{};
+  at.it_value.tv_sec = static_cast<time_t>(since_boot / std::chrono::seconds(1));
+  at.it_value.tv_nsec = static_cast<long>((since_boot % std::chrono::seconds(1)) / std::chrono::nanoseconds(1));
+  (void)timerfd_settime(timer.get(), TFD_TIMER_ABSTIME, &at, nullptr);
+}
+
+// The thread is awake, and sees to the calls behind the first.
+void Server::hear_timer() {
+  std::uint64_t times = 0;
+  (void)!read(timer.get(), &times, sizeof times);
+  timer_set = false;
 }
 
 void Server::hear_wake() const {

@@ -15,7 +15,7 @@
 namespace ulfm::control {
 
 /// In epoll; other numbers are those of strangers and connections.
-inline constexpr std::uint64_t kListener = 0, kWake = 1;
+inline constexpr std::uint64_t kListener = 0, kWake = 1, kTimer = 2;
 
 /// For messages.
 std::string process_of(std::string_view identity);
@@ -38,6 +38,7 @@ struct Server {
   void disown();
   void forget_all();
   void wake_up() const;
+  void wake_up_at(Clock::time_point when);
 
   // ---- the serving thread, holding the mutex -----------------------------------------------------------
 
@@ -62,8 +63,8 @@ struct Server {
   };
   /// A call to a process, and what to tell it when it answers.
   struct Calling {
-    Calling(EndpointKey key, const Identity& self, Clock::time_point until, std::string whom)
-        : call(std::move(key), self, until), identity(std::move(whom)) {}
+    Calling(EndpointKey key, const Identity& self, Clock::time_point begin, Clock::time_point until, std::string whom)
+        : call(std::move(key), self, begin, until), identity(std::move(whom)) {}
     Call call;
     std::string identity;
     std::vector<SetUp> set_ups;
@@ -77,11 +78,13 @@ struct Server {
   void serve();
   int time_to_deadline() const;
   void hear_wake() const;
+  void hear_timer();
   void serve_event(std::uint64_t id, std::uint32_t events);
   void accept_some();
   void pause_accepting();
   void look_at_clock();
 
+  void hurry(Calling& calling);
   void serve_call(std::uint64_t id, bool ready);
   void answered(std::uint64_t id);
   void give_up(std::uint64_t id);
@@ -112,7 +115,7 @@ struct Server {
   Identity self;
 
   mutable std::mutex mutex;  // for everything below; never held over a call that blocks
-  Fd epoll, listener, wake;
+  Fd epoll, listener, wake, timer;
   std::map<std::uint64_t, Stranger> strangers;  // the oldest first
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections;
   std::unordered_map<std::string, std::uint64_t> by_identity;
@@ -127,6 +130,7 @@ struct Server {
   StrangerCounts counts;
   std::uint64_t set_ups_out = 0, set_ups_in = 0, calls_failed = 0, descriptors = 0, aborts = 0, ended = 0;
   Clock::time_point accept_again{};  // set while accepting pauses for want of descriptors
+  bool timer_set = false;
   bool running = false, stopping = false;
   pthread_t thread{};
 };

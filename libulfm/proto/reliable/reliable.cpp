@@ -68,8 +68,8 @@ class ReliableOutlet final : public Outlet {
 }  // namespace
 
 ReliableTransport::ReliableTransport(std::unique_ptr<Transport> under, const Settings& settings)
-    : common_(std::make_shared<Common>()) {
-  common_->under = std::move(under);
+    : ForwardingTransport(std::move(under)), common_(std::make_shared<Common>()) {
+  common_->under = under_;
   common_->settings = settings;
   common_->next_stream = settings.first_stream;
   if (settings.attend_every.count() == 0) return;
@@ -91,7 +91,7 @@ ReliableTransport::~ReliableTransport() {
 }
 
 Result<std::unique_ptr<Inlet>> ReliableTransport::open(std::uint16_t number, const PortGeometry& geometry) {
-  auto inlet = common_->under->open(number, geometry);
+  auto inlet = under_->open(number, geometry);
   if (!inlet) return inlet;
   auto port = std::make_shared<ReliablePort>(common_, number, std::move(*inlet));
   {
@@ -129,11 +129,9 @@ void ReliableTransport::attend() {
       if (port) port->attend();
 }
 
-std::string ReliableTransport::shared_statistics() { return common_->under->shared_statistics(); }
-
 std::vector<NamedCount> ReliableTransport::counts() const {
   const Counters& c = common_->counters;
-  std::vector<NamedCount> all = common_->under->counts();
+  std::vector<NamedCount> all = under_->counts();
   all.insert(all.end(), {{"frames sent", c.sent.load()},
                          {"delivered", c.delivered.load()},
                          {"retransmitted", c.resent.load()},

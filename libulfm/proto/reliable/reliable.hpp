@@ -11,25 +11,20 @@
 #include <thread>
 
 #include "proto/reliable/port.hpp"
+#include "transport/decorator.hpp"
 
 namespace ulfm::reliable {
 
-class ReliableTransport final : public Transport {
+class ReliableTransport final : public ForwardingTransport {
  public:
   ReliableTransport(std::unique_ptr<Transport> under, const Settings& settings);
   ~ReliableTransport() override;
 
-  const std::string& card() const override { return common_->under->card(); }
   Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const PortGeometry& geometry) override;
   /// Errc::invalid when port `from` is not open.
   Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
                                           std::span<const std::byte> hello, PortCounters& counters) override;
   std::vector<NamedCount> counts() const override;
-  void introduce(std::string_view world, std::uint32_t rank, std::string_view card) override {
-    common_->under->introduce(world, rank, card);
-  }
-  std::string card_of(std::string_view world, std::uint32_t rank) const override { return common_->under->card_of(world, rank); }
-  std::string shared_statistics() override;
 
   const Counters& counters() const noexcept { return common_->counters; }
 

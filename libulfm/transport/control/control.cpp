@@ -6,7 +6,7 @@ Result<std::unique_ptr<Outlet>> ControlTransport::connect(std::string_view card,
                                                           std::span<const std::byte> hello, PortCounters& counters) {
   if (auto ok = control_->set_up(card, to, from); !ok)
     return fail(std::move(ok.error()).within("setting up the control connection"));
-  return inner_->connect(card, to, from, hello, counters);
+  return under_->connect(card, to, from, hello, counters);
 }
 
 }  // namespace ulfm

@@ -11,33 +11,19 @@ namespace fault {
 namespace {
 
 /// The receiving side is the transport's own. Whoever polls it also moves the frames that the port's outlets hold.
-class FaultInlet final : public Inlet {
+class FaultInlet final : public ForwardingInlet {
  public:
   FaultInlet(std::unique_ptr<Inlet> under, std::shared_ptr<PortOutlets> outlets)
-      : under_(std::move(under)), outlets_(std::move(outlets)) {}
+      : ForwardingInlet(std::move(under)), outlets_(std::move(outlets)) {}
 
   bool next(Frame& frame) override {
     if (under_->next(frame)) return true;
     outlets_->pump();
     return false;
   }
-  bool linger(std::uint32_t turns) override { return under_->linger(turns); }
-  void release(const Frame& frame) override { under_->release(frame); }
-  bool in_shared_room(const Frame& frame) const override { return under_->in_shared_room(frame); }
-  OriginInfo origin(std::uint32_t index) const override { return under_->origin(index); }
-  void forget(std::uint32_t index) override { under_->forget(index); }
-  bool anything() override { return under_->anything(); }
-  Doorbell& doorbell() override { return under_->doorbell(); }
-  std::int64_t find_dead() override { return under_->find_dead(); }
-  std::int64_t take_broken() override { return under_->take_broken(); }
-  std::string why_broken() override { return under_->why_broken(); }
   std::chrono::nanoseconds quiet_for() override { return std::min(under_->quiet_for(), outlets_->quiet_for()); }
-  bool take_given_up(Error& error) override { return under_->take_given_up(error); }
-  const PortGeometry& geometry() const override { return under_->geometry(); }
-  std::uint64_t lanes_granted() const override { return under_->lanes_granted(); }
 
  private:
-  std::unique_ptr<Inlet> under_;
   std::shared_ptr<PortOutlets> outlets_;
 };
 
@@ -58,7 +44,7 @@ struct FaultTransport::Shared {
 };
 
 FaultTransport::FaultTransport(std::unique_ptr<Transport> under, const FaultPlan& plan, int rank, Clock& clock)
-    : under_(std::move(under)), shared_(std::make_shared<Shared>(plan, clock)), rank_(rank) {}
+    : ForwardingTransport(std::move(under)), shared_(std::make_shared<Shared>(plan, clock)), rank_(rank) {}
 
 FaultTransport::~FaultTransport() = default;
 

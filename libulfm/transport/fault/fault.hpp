@@ -8,7 +8,7 @@
 
 #include "base/clock.hpp"
 #include "base/fault_plan.hpp"
-#include "transport/contract.hpp"
+#include "transport/decorator.hpp"
 
 namespace ulfm {
 
@@ -23,7 +23,7 @@ struct FaultCounters {
   std::atomic<std::uint64_t> forwarded{0};   ///< given to the transport; frames + duplicated - dropped - those held now
 };
 
-class FaultTransport final : public Transport {
+class FaultTransport final : public ForwardingTransport {
  public:
   /// A frame held back goes on its way after this time even if nothing follows it.
   static constexpr std::chrono::nanoseconds kReorderLimit{1'000'000};
@@ -31,22 +31,15 @@ class FaultTransport final : public Transport {
   FaultTransport(std::unique_ptr<Transport> under, const FaultPlan& plan, int rank, Clock& clock = Clock::steady());
   ~FaultTransport() override;
 
-  const std::string& card() const override { return under_->card(); }
   Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const PortGeometry& geometry) override;
   Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
                                           std::span<const std::byte> hello, PortCounters& counters) override;
   std::vector<NamedCount> counts() const override;
-  void introduce(std::string_view world, std::uint32_t rank, std::string_view card) override {
-    under_->introduce(world, rank, card);
-  }
-  std::string card_of(std::string_view world, std::uint32_t rank) const override { return under_->card_of(world, rank); }
-  std::string shared_statistics() override { return under_->shared_statistics(); }
 
   const FaultCounters& counters() const noexcept;
 
  private:
   struct Shared;
-  std::unique_ptr<Transport> under_;
   std::shared_ptr<Shared> shared_;
   int rank_;
   std::atomic<std::uint64_t> connections_{0};

@@ -47,7 +47,7 @@ std::chrono::nanoseconds PortOutlets::quiet_for() {
 
 FaultOutlet::FaultOutlet(std::unique_ptr<Outlet> under, const FateSource& fates, const FaultPlan& plan,
                          std::shared_ptr<FaultCounters> counters, std::shared_ptr<PortOutlets> port)
-    : under_(std::move(under)),
+    : ForwardingOutlet(std::move(under)),
       fates_(fates),
       delay_by_(plan.delay_by),
       counters_(std::move(counters)),

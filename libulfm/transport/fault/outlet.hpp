@@ -5,7 +5,7 @@
 
 #include "base/clock.hpp"
 #include "base/solo_mutex.hpp"
-#include "transport/contract.hpp"
+#include "transport/decorator.hpp"
 #include "transport/fault/fate.hpp"
 #include "transport/fault/fault.hpp"
 
@@ -36,17 +36,13 @@ class PortOutlets {
   std::vector<FaultOutlet*> outlets_;
 };
 
-class FaultOutlet final : public Outlet {
+class FaultOutlet final : public ForwardingOutlet {
  public:
   FaultOutlet(std::unique_ptr<Outlet> under, const FateSource& fates, const FaultPlan& plan,
               std::shared_ptr<FaultCounters> counters, std::shared_ptr<PortOutlets> port);
   ~FaultOutlet() override;
 
   bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) override;
-  std::size_t max_frame(std::size_t header) const override { return under_->max_frame(header); }
-  bool peer_listening() const override { return under_->peer_listening(); }
-  bool port_closed() const override { return under_->port_closed(); }
-  pid_t peer_pid() const override { return under_->peer_pid(); }
   bool bye() override;
 
   // For PortOutlets, under its lock.
@@ -73,7 +69,6 @@ class FaultOutlet final : public Outlet {
   void hold(Held frame);
   void let_one_pass();
 
-  std::unique_ptr<Outlet> under_;
   FateSource fates_;
   std::optional<Fate> fate_;  // of the frame that found no room
   std::chrono::nanoseconds delay_by_;

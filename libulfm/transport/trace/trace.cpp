@@ -18,19 +18,15 @@ void note(Kind kind, trace::Way way, const char* transport, pid_t peer, std::siz
   trace::note({name_of(kind), trace::Channel::data, way, transport, static_cast<std::uint32_t>(peer), bytes});
 }
 
-class TracedOutlet final : public Outlet {
+class TracedOutlet final : public ForwardingOutlet {
  public:
-  TracedOutlet(std::unique_ptr<Outlet> under, const char* name) : under_(std::move(under)), name_(name) {}
+  TracedOutlet(std::unique_ptr<Outlet> under, const char* name) : ForwardingOutlet(std::move(under)), name_(name) {}
 
   bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) override {
     if (!under_->push(kind, header, data, length)) return false;
     note(kind, trace::Way::sent, name_, under_->peer_pid(), header.size() + length);
     return true;
   }
-  std::size_t max_frame(std::size_t header) const override { return under_->max_frame(header); }
-  bool peer_listening() const override { return under_->peer_listening(); }
-  bool port_closed() const override { return under_->port_closed(); }
-  pid_t peer_pid() const override { return under_->peer_pid(); }
   bool bye() override {
     if (!under_->bye()) return false;
     note(Kind::bye, trace::Way::sent, name_, under_->peer_pid(), 0);
@@ -38,13 +34,12 @@ class TracedOutlet final : public Outlet {
   }
 
  private:
-  std::unique_ptr<Outlet> under_;
   const char* name_;
 };
 
-class TracedInlet final : public Inlet {
+class TracedInlet final : public ForwardingInlet {
  public:
-  TracedInlet(std::unique_ptr<Inlet> under, const char* name) : under_(std::move(under)), name_(name) {}
+  TracedInlet(std::unique_ptr<Inlet> under, const char* name) : ForwardingInlet(std::move(under)), name_(name) {}
 
   bool next(Frame& frame) override {
     if (!under_->next(frame)) return false;
@@ -53,23 +48,8 @@ class TracedInlet final : public Inlet {
     note(frame.kind, trace::Way::arrived, name_, pids_[frame.origin], frame.header_length + frame.length);
     return true;
   }
-  bool linger(std::uint32_t turns) override { return under_->linger(turns); }
-  void release(const Frame& frame) override { under_->release(frame); }
-  bool in_shared_room(const Frame& frame) const override { return under_->in_shared_room(frame); }
-  OriginInfo origin(std::uint32_t index) const override { return under_->origin(index); }
-  void forget(std::uint32_t index) override { under_->forget(index); }
-  bool anything() override { return under_->anything(); }
-  Doorbell& doorbell() override { return under_->doorbell(); }
-  std::int64_t find_dead() override { return under_->find_dead(); }
-  std::int64_t take_broken() override { return under_->take_broken(); }
-  std::string why_broken() override { return under_->why_broken(); }
-  std::chrono::nanoseconds quiet_for() override { return under_->quiet_for(); }
-  bool take_given_up(Error& error) override { return under_->take_given_up(error); }
-  const PortGeometry& geometry() const override { return under_->geometry(); }
-  std::uint64_t lanes_granted() const override { return under_->lanes_granted(); }
 
  private:
-  std::unique_ptr<Inlet> under_;
   const char* name_;
   std::vector<pid_t> pids_;  // of origins
 };

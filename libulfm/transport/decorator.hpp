@@ -1,0 +1,82 @@
+// What every decorator has in common: it owns what it is put around, and hands each call of the contract on to it. A
+// decorator derives from these and overrides what it changes, so a call that it knows nothing of gets through.
+//
+// Who adds a virtual function to the contract adds it here too: a default there must not hide what lies below.
+// A call costs one virtual call in the decorator and one below it, whether the decorator overrides it or not.
+#pragma once
+
+#include "transport/contract.hpp"
+
+namespace ulfm {
+
+class ForwardingInlet : public Inlet {
+ public:
+  explicit ForwardingInlet(std::unique_ptr<Inlet> under) : under_(std::move(under)) {}
+
+  bool next(Frame& frame) override { return under_->next(frame); }
+  bool linger(std::uint32_t turns) override { return under_->linger(turns); }
+  void release(const Frame& frame) override { under_->release(frame); }
+  bool in_shared_room(const Frame& frame) const override { return under_->in_shared_room(frame); }
+  OriginInfo origin(std::uint32_t index) const override { return under_->origin(index); }
+  void forget(std::uint32_t index) override { under_->forget(index); }
+  bool anything() override { return under_->anything(); }
+  Doorbell& doorbell() override { return under_->doorbell(); }
+  std::int64_t find_dead() override { return under_->find_dead(); }
+  std::int64_t take_broken() override { return under_->take_broken(); }
+  std::string why_broken() override { return under_->why_broken(); }
+  std::chrono::nanoseconds quiet_for() override { return under_->quiet_for(); }
+  bool take_given_up(Error& error) override { return under_->take_given_up(error); }
+  const PortGeometry& geometry() const override { return under_->geometry(); }
+  std::uint64_t lanes_granted() const override { return under_->lanes_granted(); }
+
+ protected:
+  const std::unique_ptr<Inlet> under_;
+};
+
+class ForwardingOutlet : public Outlet {
+ public:
+  explicit ForwardingOutlet(std::unique_ptr<Outlet> under) : under_(std::move(under)) {}
+
+  bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) override {
+    return under_->push(kind, header, data, length);
+  }
+  std::size_t max_frame(std::size_t header) const override { return under_->max_frame(header); }
+  bool peer_listening() const override { return under_->peer_listening(); }
+  bool port_closed() const override { return under_->port_closed(); }
+  pid_t peer_pid() const override { return under_->peer_pid(); }
+  bool bye() override { return under_->bye(); }
+
+ protected:
+  const std::unique_ptr<Outlet> under_;
+};
+
+class ForwardingTransport : public Transport {
+ public:
+  explicit ForwardingTransport(std::unique_ptr<Transport> under) : under_(std::move(under)) {}
+
+  const std::string& card() const override { return under_->card(); }
+  Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const PortGeometry& geometry) override {
+    return under_->open(number, geometry);
+  }
+  Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
+                                          std::span<const std::byte> hello, PortCounters& counters) override {
+    return under_->connect(card, to, from, hello, counters);
+  }
+  void introduce(std::string_view world, std::uint32_t rank, std::string_view card) override {
+    under_->introduce(world, rank, card);
+  }
+  std::string card_of(std::string_view world, std::uint32_t rank) const override {
+    return under_->card_of(world, rank);
+  }
+  control::Control* control() override { return under_->control(); }
+  void use_control(control::Control& control) override { under_->use_control(control); }
+  control::Fd descriptor(std::uint32_t what) override { return under_->descriptor(what); }
+  std::vector<NamedCount> counts() const override { return under_->counts(); }
+  std::string shared_statistics() override { return under_->shared_statistics(); }
+
+ protected:
+  /// Shared: what a decorator has made may need the transport when the decorator is gone.
+  std::shared_ptr<Transport> under_;
+};
+
+}  // namespace ulfm

@@ -1,0 +1,232 @@
+// What decorators do not change gets through them: every call of the contract, those with a default in it too.
+#include "transport/decorator.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "proto/reliable/reliable.hpp"
+#include "transport/control/control.hpp"
+#include "transport/fault/fault.hpp"
+#include "transport/trace/trace.hpp"
+
+using namespace ulfm;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// What was called below a decorator.
+using Calls = std::vector<std::string>;
+
+class SpyInlet final : public Inlet {
+ public:
+  explicit SpyInlet(Calls& calls) : calls_(calls) {}
+  ~SpyInlet() override { calls_.push_back("~"); }
+
+  bool next(Frame& frame) override { return frame.origin = 7, note("next"); }
+  bool linger(std::uint32_t turns) override { return note("linger " + std::to_string(turns)); }
+  void release(const Frame& frame) override { note("release " + std::to_string(frame.origin)); }
+  bool in_shared_room(const Frame& frame) const override { return note("room " + std::to_string(frame.origin)); }
+  OriginInfo origin(std::uint32_t index) const override {
+    note("origin");
+    return {"card", 3, static_cast<pid_t>(index), {}};
+  }
+  void forget(std::uint32_t index) override { note("forget " + std::to_string(index)); }
+  bool anything() override { return note("anything"); }
+  Doorbell& doorbell() override { return doorbell_; }
+  std::int64_t find_dead() override { return note("dead") + 10; }
+  std::int64_t take_broken() override { return note("broken") + 20; }
+  std::string why_broken() override { return "sentence"; }
+  std::chrono::nanoseconds quiet_for() override { return 30ns; }
+  bool take_given_up(Error& error) override { return error.what = "gone", note("given up"); }
+  const PortGeometry& geometry() const override { return geometry_; }
+  std::uint64_t lanes_granted() const override { return 40; }
+
+ private:
+  bool note(std::string call) const { return calls_.push_back(std::move(call)), true; }
+  Calls& calls_;
+  Doorbell doorbell_;
+  PortGeometry geometry_;
+};
+
+class SpyOutlet final : public Outlet {
+ public:
+  explicit SpyOutlet(Calls& calls) : calls_(calls) {}
+  ~SpyOutlet() override { calls_.push_back("~"); }
+
+  bool push(Kind, std::span<const std::byte> header, Gather&, std::size_t length) override {
+    return note("push " + std::to_string(header.size()) + " " + std::to_string(length));
+  }
+  std::size_t max_frame(std::size_t header) const override { return 1000 - header; }
+  bool peer_listening() const override { return note("listening"); }
+  bool port_closed() const override { return note("closed"); }
+  pid_t peer_pid() const override { return 4711; }
+  bool bye() override { return note("bye"); }
+
+ private:
+  bool note(std::string call) const { return calls_.push_back(std::move(call)), true; }
+  Calls& calls_;
+};
+
+class SpyTransport final : public Transport {
+ public:
+  explicit SpyTransport(Calls& calls) : calls_(calls) {}
+  /// A transport that uses its channel to the last.
+  ~SpyTransport() override {
+    const char* call = "~";
+    if (used_ != nullptr) {
+      const auto ok = used_->set_up("card:other", 1, 1);
+      call = !ok && ok.error().code == Errc::closed ? "~ channel closed" : "~ channel open";
+    }
+    calls_.push_back(call);
+  }
+
+  const std::string& card() const override { return card_; }
+  Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const PortGeometry&) override {
+    calls_.push_back("open " + std::to_string(number));
+    return std::make_unique<SpyInlet>(calls_);
+  }
+  Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
+                                          std::span<const std::byte>, PortCounters&) override {
+    calls_.push_back("connect " + std::string(card) + " " + std::to_string(to) + " " + std::to_string(from));
+    return std::make_unique<SpyOutlet>(calls_);
+  }
+  void introduce(std::string_view world, std::uint32_t rank, std::string_view card) override {
+    calls_.push_back("introduce " + std::string(world) + " " + std::to_string(rank) + " " + std::string(card));
+  }
+  std::string card_of(std::string_view world, std::uint32_t rank) const override {
+    return std::string(world) + std::to_string(rank);
+  }
+  control::Control* control() override { return used_; }
+  void use_control(control::Control& control) override { used_ = &control; }
+  control::Fd descriptor(std::uint32_t what) override {
+    calls_.push_back("descriptor " + std::to_string(what));
+    return {};
+  }
+  std::vector<NamedCount> counts() const override { return {{"spied", 1}}; }
+  std::string shared_statistics() override { return "ulfm: stats of all"; }
+
+ private:
+  Calls& calls_;
+  std::string card_ = "card:spy";
+  control::Control* used_ = nullptr;
+};
+
+std::unique_ptr<control::Control> start_control() {
+  return control::Control::start(control::Settings{}, "card:spy").value();
+}
+
+/// The calls that no decorator changes.
+void check_unchanged(Transport& decorator, Calls& calls) {
+  CHECK(control::identity_of(decorator.card()) == "card:spy");
+  decorator.introduce("job", 2, "card:spy");
+  CHECK(calls == Calls{"introduce job 2 card:spy"});
+  CHECK(decorator.card_of("job", 5) == "job5");
+  CHECK(decorator.shared_statistics() == "ulfm: stats of all");
+  REQUIRE_FALSE(decorator.counts().empty());
+  CHECK(decorator.counts().front().name == std::string("spied"));
+  calls.clear();
+  CHECK_FALSE(decorator.descriptor(9));
+  CHECK(calls == Calls{"descriptor 9"});
+  calls.clear();
+}
+
+}  // namespace
+
+TEST_CASE("an inlet's calls go on to the one below", "[decorator]") {
+  Calls calls;
+  {
+    auto spy = std::make_unique<SpyInlet>(calls);
+    const SpyInlet& below = *spy;
+    ForwardingInlet inlet(std::move(spy));
+    Frame frame;
+    CHECK(inlet.next(frame));
+    CHECK(inlet.linger(5));
+    inlet.release(frame);
+    CHECK(inlet.in_shared_room(frame));
+    CHECK(inlet.origin(9).pid == 9);
+    inlet.forget(4);
+    CHECK(inlet.anything());
+    CHECK(inlet.find_dead() == 11);
+    CHECK(inlet.take_broken() == 21);
+    Error error{};
+    CHECK(inlet.take_given_up(error));
+    CHECK(error.what == "gone");
+    CHECK(inlet.why_broken() == "sentence");
+    CHECK(inlet.quiet_for() == 30ns);
+    CHECK(&inlet.geometry() == &below.geometry());
+    CHECK(&inlet.doorbell() == &const_cast<SpyInlet&>(below).doorbell());
+    CHECK(inlet.lanes_granted() == 40);
+  }
+  CHECK(calls == Calls{"next", "linger 5", "release 7", "room 7", "origin", "forget 4", "anything", "dead", "broken",
+                       "given up", "~"});
+}
+
+TEST_CASE("an outlet's calls go on to the one below", "[decorator]") {
+  Calls calls;
+  {
+    ForwardingOutlet outlet(std::make_unique<SpyOutlet>(calls));
+    Gather none;
+    const std::byte header[3] = {};
+    CHECK(outlet.push(Kind::first, header, none, 8));
+    CHECK(outlet.max_frame(100) == 900);
+    CHECK(outlet.peer_listening());
+    CHECK(outlet.port_closed());
+    CHECK(outlet.peer_pid() == 4711);
+    CHECK(outlet.bye());
+  }
+  CHECK(calls == Calls{"push 3 8", "listening", "closed", "bye", "~"});
+}
+
+TEST_CASE("a transport's calls go on to the one below", "[decorator]") {
+  Calls calls;
+  const auto channel = start_control();
+  {
+    ForwardingTransport transport(std::make_unique<SpyTransport>(calls));
+    check_unchanged(transport, calls);
+    PortCounters counters;
+    CHECK(transport.open(3, PortGeometry{}).has_value());
+    CHECK(transport.connect("card:x", 1, 2, {}, counters).has_value());
+    CHECK(transport.control() == nullptr);
+    transport.use_control(*channel);
+    CHECK(transport.control() == channel.get());
+    CHECK(calls == Calls{"open 3", "~", "connect card:x 1 2", "~"});
+    calls.clear();
+  }
+  CHECK(calls == Calls{"~ channel open"});
+}
+
+TEST_CASE("every decorator hands on what it does not change", "[decorator]") {
+  Calls calls;
+  const auto spy = [&] { return std::make_unique<SpyTransport>(calls); };
+  {
+    FaultTransport faults(spy(), FaultPlan{}, 0);
+    check_unchanged(faults, calls);
+  }
+  CHECK(calls == Calls{"~"});
+  calls.clear();
+  {
+    TraceTransport traced(spy(), "spy");
+    check_unchanged(traced, calls);
+  }
+  CHECK(calls == Calls{"~"});
+  calls.clear();
+  {
+    reliable::ReliableTransport protocol(spy(), reliable::Settings{});
+    check_unchanged(protocol, calls);
+  }
+  CHECK(calls == Calls{"~"});
+}
+
+TEST_CASE("a transport goes after its channel is closed and before the channel does", "[decorator]") {
+  Calls calls;
+  {
+    auto channel = start_control();
+    auto spy = std::make_unique<SpyTransport>(calls);
+    spy->use_control(*channel);
+    control::Control* const own = channel.get();
+    ControlTransport stack(std::move(channel), std::move(spy));
+    CHECK(stack.control() == own);
+    CHECK(stack.card() == own->card());
+    check_unchanged(stack, calls);
+  }
+  CHECK(calls == Calls{"~ channel closed"});
+}

@@ -16,6 +16,17 @@ void prepare() noexcept {
 
 void append(Bytes& out, const Bytes& more) { out.insert(out.end(), more.begin(), more.end()); }
 
+// In constant time: how much of a guess was right must not show.
+bool is_same(const Proof& a, const Proof& b) noexcept { return sodium_memcmp(a.data(), b.data(), a.size()) == 0; }
+
+// The last packet that either side takes: who the other one is.
+Result<void> read_peer(std::span<const std::byte> body, std::optional<Identity>& peer) {
+  auto who = read_identity(body);
+  if (!who) return fail(who.error());
+  peer = std::move(*who);
+  return {};
+}
+
 }  // namespace
 
 Secret random_secret() noexcept {
@@ -56,16 +67,11 @@ Result<void> Acceptor::take(std::span<const std::byte> body, Bytes& out) {
   if (expects_ == Type::proof) {
     auto proof = read_proof(body);
     if (!proof) return fail(proof.error());
-    // In constant time: how much of a guess was right must not show.
-    if (sodium_memcmp(proof->data(), wanted_.data(), wanted_.size()) != 0)
-      return fail(Errc::protocol, "it does not know the secret");
+    if (!is_same(*proof, wanted_)) return fail(Errc::protocol, "it does not know the secret");
     expects_ = Type::identity;
     return {};
   }
-  auto who = read_identity(body);
-  if (!who) return fail(who.error());
-  peer_ = std::move(*who);
-  return {};
+  return read_peer(body, peer_);
 }
 
 Result<void> Connector::take(std::span<const std::byte> body, Bytes& out) {
@@ -73,18 +79,14 @@ Result<void> Connector::take(std::span<const std::byte> body, Bytes& out) {
     auto answer = read_challenge(body);
     if (!answer) return fail(answer.error());
     const auto& [nonce, proof] = *answer;
-    const Proof wanted = proof_of(secret_, kAcceptorLabel, nonce_, nonce);
-    if (sodium_memcmp(proof.data(), wanted.data(), wanted.size()) != 0)
+    if (!is_same(proof, proof_of(secret_, kAcceptorLabel, nonce_, nonce)))
       return fail(Errc::peer_failed, "another process listens at the address of its control channel now");
     append(out, proof_packet(proof_of(secret_, kConnectorLabel, nonce_, nonce)));
     append(out, packet(self_));
     expects_ = Type::identity;
     return {};
   }
-  auto who = read_identity(body);
-  if (!who) return fail(who.error());
-  peer_ = std::move(*who);
-  return {};
+  return read_peer(body, peer_);
 }
 
 }  // namespace ulfm::control

@@ -30,7 +30,7 @@ class Call {
   Call(EndpointKey key, const Identity& self, Clock::time_point begin, Clock::time_point until)
       : key_(std::move(key)), self_(self), until_(until), deadline_(begin) {}
 
-  /// Somebody waits: the first try is due now.
+  /// Somebody waits: the first try is due now. Pauses between tries stay as they are: they spare a crowded listener.
   void hurry() noexcept {
     if (!begun_) deadline_ = std::min(deadline_, Clock::now());
   }

@@ -47,6 +47,12 @@ Result<pthread_t> start_thread(Server& server) {
   return thread;
 }
 
+// An event or timer descriptor, which stays readable until somebody has read how often it rang.
+void drain(const Fd& fd) {
+  std::uint64_t times = 0;
+  (void)!read(fd.get(), &times, sizeof times);
+}
+
 }  // namespace
 
 std::string process_of(std::string_view identity) { return "the process with the address " + std::string(identity); }
@@ -78,7 +84,8 @@ void Server::close() {
   {
     std::unique_lock lock(mutex);
     running = false;
-    for (auto& [id, calling] : calls) hurry(calling);
+    for (auto& [id, calling] : calls) calling.call.hurry();
+    if (!calls.empty()) wake_up();
     // Who breaks a handshake off looks like a stranger to the other side.
     news.wait_for(lock, kLastCalls, [&] { return calls.empty(); });
     stopping = true;
@@ -139,11 +146,6 @@ Result<void> Server::set_up(std::string_view card, std::uint16_t to, std::uint16
   return {};
 }
 
-void Server::hurry(Calling& calling) {
-  calling.call.hurry();
-  wake_up();
-}
-
 Result<void> Server::await(std::string_view identity) {
   std::unique_lock lock(mutex);
   return await(identity, lock);
@@ -151,7 +153,10 @@ Result<void> Server::await(std::string_view identity) {
 
 Result<void> Server::await(std::string_view who, std::unique_lock<std::mutex>& lock) {
   const std::string identity(who);
-  if (const auto it = called.find(identity); it != called.end()) hurry(calls.at(it->second));
+  if (const auto it = called.find(identity); it != called.end()) {
+    calls.at(it->second).call.hurry();
+    wake_up();
+  }
   // The call ends by itself in its time.
   news.wait(lock, [&] { return by_identity.count(identity) != 0 || called.count(identity) == 0; });
   if (by_identity.count(identity) != 0) return {};
@@ -249,7 +254,7 @@ int Server::time_to_deadline() const {
 
 void Server::serve_event(std::uint64_t id, std::uint32_t events) {
   if (id == kListener) return accept_some();
-  if (id == kWake) return hear_wake();
+  if (id == kWake) return drain(wake);
   if (id == kTimer) return hear_timer();
   if (calls.count(id) != 0) return serve_call(id, true);
   if (const auto it = strangers.find(id); it != strangers.end()) return serve_stranger(id, it->second);
@@ -283,14 +288,8 @@ void Server::wake_up_at(Clock::time_point when) {
 
 // The thread is awake, and sees to the calls behind the first.
 void Server::hear_timer() {
-  std::uint64_t times = 0;
-  (void)!read(timer.get(), &times, sizeof times);
+  drain(timer);
   timer_set = false;
-}
-
-void Server::hear_wake() const {
-  std::uint64_t times = 0;
-  (void)!read(wake.get(), &times, sizeof times);
 }
 
 bool Server::watch(int fd, std::uint64_t id, std::uint32_t events, int operation) const {

@@ -77,14 +77,12 @@ struct Server {
 
   void serve();
   int time_to_deadline() const;
-  void hear_wake() const;
   void hear_timer();
   void serve_event(std::uint64_t id, std::uint32_t events);
   void accept_some();
   void pause_accepting();
   void look_at_clock();
 
-  void hurry(Calling& calling);
   void serve_call(std::uint64_t id, bool ready);
   void answered(std::uint64_t id);
   void give_up(std::uint64_t id);

@@ -63,6 +63,9 @@ shim_files() { compgen -G "$top/netmod/shim/*.[ch]" || true; }
 public_header() { printf '%s\n' "$top/libulfm/include/ulfm/netmod.h"; }
 patch_files() { ((stock)) || compgen -G "$here/patches/*.patch"; }
 
+# GCC's profiles; other compilers have others.
+with_profile() { [[ ${ULFM_MPICH_PROFILE:-on} != off ]] && "${CC:-gcc}" --version | grep 'Free Software' >/dev/null; }
+
 short_hash() { sha256sum | cut -c1-16; }
 
 # Contents only, so that a check-out elsewhere finds the same build.
@@ -90,6 +93,7 @@ install_key() {
         tree_key
         hash_contents "${shim[@]}"
         sha256sum <"$here/relocate"
+        if with_profile; then hash_contents "$here/training/training.c"; fi
     } | short_hash
 }
 

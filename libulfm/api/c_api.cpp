@@ -45,6 +45,20 @@ int give_address(Result<std::uint32_t> process, std::uint16_t port, ulfm_address
 
 thread_local std::string g_text;
 
+// What the usual message does not need, apart from what it does, so that the compiler keeps that short.
+[[gnu::noinline]] int compose_or_say(PortCore& port, std::size_t size, void** buffer) {
+  auto span = port.compose(size);
+  if (!span) return report(span.error());
+  *buffer = span->data();
+  return ULFM_OK;
+}
+
+[[gnu::noinline]] int post_or_say(PortCore& port, ulfm_address to) { return finish(port.post({to.process, to.port})); }
+
+[[gnu::noinline]] int release_or_say(PortCore& port, std::uint64_t handle) { return finish(port.release(handle)); }
+
+[[gnu::noinline]] int say_stale() { return report(stale_port()); }
+
 }  // namespace
 
 extern "C" {
@@ -131,31 +145,30 @@ int ulfm_port_close(ulfm_port port) { return finish(close_port(port)); }
 
 int ulfm_port_number(ulfm_port port) {
   const OpenPort open = port_of(port);
-  return open.core != nullptr ? open.core->number() : report(stale_port());
+  return open.core != nullptr ? open.core->number() : say_stale();
 }
 
 int ulfm_compose(ulfm_port port, size_t size, void** buffer) {
   const OpenPort open = port_of(port);
-  if (open.core == nullptr) return report(stale_port());
-  auto span = open.core->compose(size);
-  if (!span) return report(span.error());
-  *buffer = span->data();
-  return ULFM_OK;
+  if (open.core == nullptr) return say_stale();
+  *buffer = open.core->try_compose(size);
+  return *buffer != nullptr ? ULFM_OK : compose_or_say(*open.core, size, buffer);
 }
 
 int ulfm_post(ulfm_port port, ulfm_address to) {
   const OpenPort open = port_of(port);
-  return open.core != nullptr ? finish(open.core->post({to.process, to.port})) : report(stale_port());
+  if (open.core == nullptr) return say_stale();
+  return open.core->try_post({to.process, to.port}) ? ULFM_OK : post_or_say(*open.core, to);
 }
 
 int ulfm_discard(ulfm_port port) {
   const OpenPort open = port_of(port);
-  return open.core != nullptr ? finish(open.core->discard()) : report(stale_port());
+  return open.core != nullptr ? finish(open.core->discard()) : say_stale();
 }
 
 int ulfm_poll(ulfm_port port, ulfm_message* message) {
   const OpenPort open = port_of(port);
-  if (open.core == nullptr) return report(stale_port());
+  if (open.core == nullptr) return say_stale();
   Arrival arrival;
   if (!open.core->poll(arrival)) {
     if (open.node->sends_pending()) open.node->drive();
@@ -167,7 +180,7 @@ int ulfm_poll(ulfm_port port, ulfm_message* message) {
 
 int ulfm_wait(ulfm_port port, int64_t timeout_ns, ulfm_message* message) {
   OpenPort open = port_of(port);
-  if (open.core == nullptr) return report(stale_port());
+  if (open.core == nullptr) return say_stale();
   Arrival arrival;
   auto found = open.node->wait(std::span(&open.core, 1), std::chrono::nanoseconds(timeout_ns), arrival);
   if (!found) return report(found.error());
@@ -182,7 +195,7 @@ int ulfm_wait_any(const ulfm_port* ports, int count, int64_t timeout_ns, int* wh
   Node* node = nullptr;
   for (int i = 0; i < count; ++i) {
     const OpenPort open = port_of(ports[i]);
-    if (open.core == nullptr) return report(stale_port());
+    if (open.core == nullptr) return say_stale();
     if (node != nullptr && open.node != node)
       return report({Errc::invalid, "the ports waited for belong to different jobs"});
     node = open.node;
@@ -199,25 +212,26 @@ int ulfm_wait_any(const ulfm_port* ports, int count, int64_t timeout_ns, int* wh
 
 int ulfm_release(ulfm_port port, const ulfm_message* message) {
   const OpenPort open = port_of(port);
-  return open.core != nullptr ? finish(open.core->release(message->handle)) : report(stale_port());
+  if (open.core == nullptr) return say_stale();
+  return open.core->try_release(message->handle) ? ULFM_OK : release_or_say(*open.core, message->handle);
 }
 
 int ulfm_flush(ulfm_port port, int64_t timeout_ns) {
   const OpenPort open = port_of(port);
   return open.core != nullptr ? finish(open.node->flush(*open.core, std::chrono::nanoseconds(timeout_ns)))
-                              : report(stale_port());
+                              : say_stale();
 }
 
 int ulfm_watch_begin(ulfm_port port) {
   const OpenPort open = port_of(port);
-  if (open.core == nullptr) return report(stale_port());
+  if (open.core == nullptr) return say_stale();
   open.core->inlet().doorbell().watch();
   return ULFM_OK;
 }
 
 int ulfm_watch_wait(ulfm_port port, int64_t timeout_ns) {
   const OpenPort open = port_of(port);
-  if (open.core == nullptr) return report(stale_port());
+  if (open.core == nullptr) return say_stale();
   if (timeout_ns < 0)
     return report({Errc::invalid, "a watch of " + std::to_string(timeout_ns) + " ns: 0 or more are needed"});
   // Not report(): a watch that ends without an arrival is nothing to make a sentence of.
@@ -226,7 +240,7 @@ int ulfm_watch_wait(ulfm_port port, int64_t timeout_ns) {
 
 int ulfm_watch_end(ulfm_port port) {
   const OpenPort open = port_of(port);
-  if (open.core == nullptr) return report(stale_port());
+  if (open.core == nullptr) return say_stale();
   open.core->inlet().doorbell().end_watch();
   return ULFM_OK;
 }

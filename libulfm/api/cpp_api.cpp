@@ -39,6 +39,7 @@ std::uint16_t Port::number() const noexcept {
 Result<Outgoing> Port::compose(std::size_t bytes) {
   const OpenPort open = port_of(handle_);
   if (open.core == nullptr) return fail(stale_port());
+  if (std::byte* buffer = open.core->try_compose(bytes)) return Outgoing(handle_, {buffer, bytes});
   auto span = open.core->compose(bytes);
   if (!span) return fail(std::move(span.error()));
   return Outgoing(handle_, *span);
@@ -48,6 +49,10 @@ Result<void> Port::post(Outgoing&& message, Address to) {
   if (message.port_ != handle_) return fail(Errc::invalid, "the message was composed in another port");
   const OpenPort open = port_of(handle_);
   if (open.core == nullptr) return fail(stale_port());
+  if (open.core->try_post({to.process, to.port})) {
+    message.port_ = 0;
+    return {};
+  }
   auto posted = open.core->post({to.process, to.port});
   if (posted) message.port_ = 0;  // otherwise the buffer is given back when `message` dies
   return posted;

@@ -79,7 +79,8 @@ Result<ulfm_nm*> open_nm(const char* world, int rank, int local_processes) {
   if (!descriptor) return fail(descriptor.error());
   const bool has_topology = std::string_view((*descriptor)->config_rows).find("TOPOLOGY") != std::string_view::npos;
   if (!has_topology && !config->text("TOPOLOGY").empty())
-    return fail(Errc::invalid, std::string("transport ") + (*descriptor)->name + " has no topology; unset ULFM_TOPOLOGY");
+    return fail(Errc::invalid,
+                std::string("transport ") + (*descriptor)->name + " has no topology; unset ULFM_TOPOLOGY");
   auto stack = make_stack(*config, **descriptor, rank);
   if (!stack) return fail(stack.error());
   auto inlet = stack->transport->open(kMpiPort, PortGeometry::from(*config));
@@ -283,9 +284,9 @@ int nm_idle(ulfm_nm* nm, int how, int sends_waiting) {
   return look_around(nm);
 }
 
-constexpr ulfm_nm_api kTable{ULFM_NM_ABI, ULFM_VERSION_STRING, ulfm_last_error, nm_nodes, nm_open, nm_close, nm_card,
-                             nm_card_of, nm_eager_limit, nm_connect, nm_disconnect, nm_listening, nm_begin, nm_more, nm_next,
-                             nm_release, nm_origin, nm_set_cookie, nm_idle};
+constexpr ulfm_nm_api kTable{
+    ULFM_NM_ABI, ULFM_VERSION_STRING, ulfm_last_error, nm_nodes, nm_open, nm_close, nm_card, nm_card_of, nm_eager_limit,
+    nm_connect, nm_disconnect, nm_listening, nm_begin, nm_more, nm_next, nm_release, nm_origin, nm_set_cookie, nm_idle};
 
 }  // namespace
 

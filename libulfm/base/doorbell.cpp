@@ -22,15 +22,6 @@ void barrier() noexcept {
   if (g_barriers) syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
-bool sleep_on(std::atomic<std::uint32_t>& sleeper, bool fenced, std::chrono::nanoseconds limit) noexcept {
-  if (!g_barriers && !fenced) limit = std::min<std::chrono::nanoseconds>(limit, std::chrono::milliseconds(1));
-  timespec ts{};
-  ts.tv_sec = static_cast<time_t>(limit.count() / 1'000'000'000);
-  ts.tv_nsec = static_cast<long>(limit.count() % 1'000'000'000);
-  syscall(SYS_futex, &sleeper, FUTEX_WAIT, 1, &ts, nullptr, 0);
-  return sleeper.exchange(0, std::memory_order_acquire) == 0;
-}
-
 // The exchange makes exactly one of several producers pay for the system call.
 void wake_one(std::atomic<std::uint32_t>& sleeper) noexcept {
   if (sleeper.exchange(0, std::memory_order_release) != 0)
@@ -52,11 +43,22 @@ void Doorbell::announce(std::atomic<std::uint32_t>& sleeper) noexcept {
   if (fenced.load(std::memory_order_relaxed) == 0) barrier();
 }
 
+bool Doorbell::sleep_on(std::atomic<std::uint32_t>& sleeper, std::chrono::nanoseconds limit) noexcept {
+  // With neither kind of fence a ring may be missed.
+  if (!g_barriers && fenced.load(std::memory_order_relaxed) == 0)
+    limit = std::min<std::chrono::nanoseconds>(limit, std::chrono::milliseconds(1));
+  timespec ts{};
+  ts.tv_sec = static_cast<time_t>(limit.count() / 1'000'000'000);
+  ts.tv_nsec = static_cast<long>(limit.count() % 1'000'000'000);
+  syscall(SYS_futex, &sleeper, FUTEX_WAIT, 1, &ts, nullptr, 0);
+  return sleeper.exchange(0, std::memory_order_acquire) == 0;
+}
+
 void Doorbell::arm() noexcept { announce(parked); }
-bool Doorbell::sleep(std::chrono::nanoseconds limit) noexcept { return sleep_on(parked, fenced.load(std::memory_order_relaxed) != 0, limit); }
+bool Doorbell::sleep(std::chrono::nanoseconds limit) noexcept { return sleep_on(parked, limit); }
 
 void Doorbell::watch() noexcept { announce(watched); }
-bool Doorbell::watch_sleep(std::chrono::nanoseconds limit) noexcept { return sleep_on(watched, fenced.load(std::memory_order_relaxed) != 0, limit); }
+bool Doorbell::watch_sleep(std::chrono::nanoseconds limit) noexcept { return sleep_on(watched, limit); }
 void Doorbell::end_watch() noexcept { wake_one(watched); }
 
 void Doorbell::wake() noexcept {

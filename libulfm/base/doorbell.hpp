@@ -23,7 +23,7 @@ struct alignas(64) Doorbell {
   std::atomic<std::uint32_t> fenced{0};  ///< producers fence
 
   /// Producer: wake who sleeps. Call after the publishing store.
-  void ring() noexcept {
+  [[gnu::always_inline]] void ring() noexcept {
     if (fenced.load(std::memory_order_relaxed) != 0) std::atomic_thread_fence(std::memory_order_seq_cst);
     if ((parked.load(std::memory_order_relaxed) | watched.load(std::memory_order_relaxed)) != 0) wake();
   }
@@ -49,6 +49,7 @@ struct alignas(64) Doorbell {
 
  private:
   void announce(std::atomic<std::uint32_t>& sleeper) noexcept;
+  bool sleep_on(std::atomic<std::uint32_t>& sleeper, std::chrono::nanoseconds limit) noexcept;
 };
 static_assert(sizeof(Doorbell) == 64);
 

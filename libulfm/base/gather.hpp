@@ -19,6 +19,21 @@ class Gather {
 
   /// Copies the next `n` bytes to `to`; the caller asks for no more than remain.
   void copy(std::byte* to, std::size_t n) noexcept {
+    if (n == 0) return;
+    const iovec& piece = pieces_.front();
+    if (n > piece.iov_len - at_) [[unlikely]] return copy_several(to, n);
+    copy_bytes(to, static_cast<const std::byte*>(piece.iov_base) + at_, n);
+    at_ += n;  // perhaps its end, where the next copy finds it
+  }
+
+  std::size_t remaining() const noexcept {
+    std::size_t sum = 0;
+    for (const iovec& piece : pieces_) sum += piece.iov_len;
+    return sum - at_;
+  }
+
+ private:
+  [[gnu::noinline]] void copy_several(std::byte* to, std::size_t n) noexcept {
     while (n > 0) {
       const iovec& piece = pieces_.front();
       const std::size_t here = std::min(n, piece.iov_len - at_);
@@ -33,13 +48,6 @@ class Gather {
     }
   }
 
-  std::size_t remaining() const noexcept {
-    std::size_t sum = 0;
-    for (const iovec& piece : pieces_) sum += piece.iov_len;
-    return sum - at_;
-  }
-
- private:
   std::span<const iovec> pieces_;
   std::size_t at_ = 0;
 };

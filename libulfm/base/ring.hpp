@@ -70,11 +70,12 @@ class LaneProducer {
   explicit LaneProducer(const LaneMemory& memory) : LaneProducer(memory, memory.capacity) {}
 
   /// Puts one frame of `length` bytes from `data` behind `header`; false, with nothing taken, when there is no room.
-  bool push(Kind kind, std::uint32_t origin, const std::byte* header, std::size_t header_length, Gather& data,
+  [[gnu::always_inline]] bool push(Kind kind, std::uint32_t origin, const std::byte* header, std::size_t header_length, Gather& data,
             std::size_t length) noexcept {
-    if (head_.position() - consumed_ >= memory_.count && !refresh(head_.position() - memory_.count + 1)) return false;
+    if (head_.position() - consumed_ >= memory_.count && !refresh(head_.position() - memory_.count + 1)) [[unlikely]]
+      return false;
     Cell& cell = memory_.cells[head_.index()];
-    if (fits_inline(header_length, length)) {
+    if (fits_inline(header_length, length)) [[likely]] {
       copy_bytes(cell.bytes, header, header_length);
       if (length != 0) data.copy(cell.bytes + header_length, length);
       cell.offset = 0;
@@ -107,7 +108,7 @@ class LaneProducer {
 
  private:
   // Looks how far the consumer is; true when it has released at least `wanted` cells.
-  bool refresh(std::uint64_t wanted) noexcept {
+  [[gnu::noinline]] bool refresh(std::uint64_t wanted) noexcept {
     const std::uint64_t seen = memory_.consumed->load(std::memory_order_acquire);  // pairs with LaneConsumer::publish
     if (seen > head_.position() || seen < consumed_) return false;  // nonsense from outside: treat as full
     if (seen != consumed_) {
@@ -118,7 +119,7 @@ class LaneProducer {
     return consumed_ >= wanted;
   }
 
-  bool place_body(Cell& cell, const std::byte* header, std::size_t header_length, Gather& data,
+  [[gnu::noinline]] bool place_body(Cell& cell, const std::byte* header, std::size_t header_length, Gather& data,
                   std::size_t length) noexcept {
     const std::size_t need = (body_bytes(header_length, length) + kLine - 1) & ~(kLine - 1);
     std::uint64_t at = byte_head_;
@@ -188,7 +189,15 @@ class LaneConsumer {
     const std::uint64_t packed = cell.word.load(std::memory_order_acquire);  // pairs with LaneProducer::push
     if (static_cast<std::uint16_t>(packed) != read_.lap()) return Peek::nothing;
     const Word word = Word::unpack(packed);
-    if (!locate(cell, word, frame)) return Peek::broken;
+    if (!is_carried(word.kind)) [[unlikely]] return Peek::broken;
+    frame.header_length = word.header;
+    frame.length = word.length;
+    if (fits_inline(word.header, word.length)) [[likely]] {
+      frame.header = cell.bytes;
+      frame.data = cell.bytes + word.header;
+    } else if (!locate_body(cell, word, frame)) {
+      return Peek::broken;
+    }
     frame.kind = word.kind;
     frame.origin = cell.origin;
     frame.position = read_.position();
@@ -198,17 +207,8 @@ class LaneConsumer {
 
   void release(const Frame& frame) noexcept {
     pending_bytes_ += frame.length;
-    if (frame.position == released_) {
-      ++released_;
-      while (out_of_order_ != 0 && flag(released_)) {
-        flag(released_) = 0;
-        --out_of_order_;
-        ++released_;
-      }
-    } else {
-      flag(frame.position) = 1;
-      ++out_of_order_;
-    }
+    if (frame.position == released_ && out_of_order_ == 0) [[likely]] ++released_;
+    else release_out_of_order(frame.position);
     if (released_ - published_ >= memory_.count / 4 || pending_bytes_ >= memory_.capacity / 4) publish();
   }
 
@@ -224,16 +224,21 @@ class LaneConsumer {
   }
 
  private:
-  bool locate(const Cell& cell, const Word& word, Frame& frame) const noexcept {
-    if (word.kind != Kind::first && word.kind != Kind::more && word.kind != Kind::bye && word.kind != Kind::lane)
-      return false;
-    frame.header_length = word.header;
-    frame.length = word.length;
-    if (fits_inline(word.header, word.length)) {
-      frame.header = cell.bytes;
-      frame.data = cell.bytes + word.header;
-      return true;
+  static constexpr bool is_carried(Kind kind) noexcept {
+    return kind == Kind::first || kind == Kind::more || kind == Kind::bye || kind == Kind::lane;
+  }
+
+  [[gnu::noinline]] void release_out_of_order(std::uint64_t position) noexcept {
+    flag(position) = 1;
+    ++out_of_order_;
+    while (out_of_order_ != 0 && flag(released_)) {
+      flag(released_) = 0;
+      --out_of_order_;
+      ++released_;
     }
+  }
+
+  [[gnu::noinline]] bool locate_body(const Cell& cell, const Word& word, Frame& frame) const noexcept {
     const std::size_t body = body_bytes(word.header, word.length);
     const std::uint32_t offset = cell.offset;
     if (offset > memory_.capacity || body > memory_.capacity - offset) return false;

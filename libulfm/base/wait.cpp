@@ -69,10 +69,7 @@ bool yields_are_dear(Clock::time_point now) noexcept {
 
 }  // namespace
 
-WaitCounters& wait_counters() noexcept {
-  static WaitCounters counters;
-  return counters;
-}
+constinit WaitCounters g_wait_counters;
 
 int usable_cores() noexcept {
   // A launcher binds each process to a core of its own, so one's own mask says little about what the job may use.

@@ -25,7 +25,8 @@ struct WaitCounters {
     counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
   }
 };
-WaitCounters& wait_counters() noexcept;
+extern constinit WaitCounters g_wait_counters;
+inline WaitCounters& wait_counters() noexcept { return g_wait_counters; }
 
 /// Budgets of the ladder.
 struct WaitPolicy {
@@ -82,6 +83,17 @@ inline void cpu_pause() noexcept {
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
   asm volatile("yield");
+#endif
+}
+
+/// Behind each look of a loop that does nothing else: the next look begins when this one has its answer. Otherwise a
+/// processor has dozens of looks under way, drops them all when the line changes, and takes the core from a hardware
+/// thread that shares it (decision 0007).
+inline void after_look() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_lfence();
+#elif defined(__aarch64__)
+  asm volatile("isb");
 #endif
 }
 

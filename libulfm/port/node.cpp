@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <optional>
 
 #include "proto/stack.hpp"
 
@@ -190,17 +191,20 @@ void Node::serve_stalled() {
 }
 
 void Node::serve(PortCore& port) {
-  if (std::unique_lock lock(interface_lock_, std::try_to_lock); lock && port.posted == 0 && send_queue_.empty()) {
-    // The interface is idle and nothing of this port waits: the number would go in and straight out again.
-    if (!port.transmit()) {
-      port.posted = 1;
-      stalled_.store(true, std::memory_order_relaxed);
-    }
-  } else {
-    if (lock) lock.unlock();
-    send_queue_.push(port.number());  // has a place for every send buffer there can be
+  if (!serve_at_once(port)) [[unlikely]] send_queue_.push(port.number());  // has a place for every send buffer there can be
+  if (sends_pending()) [[unlikely]] drive();
+}
+
+// When the interface is idle and nothing of this port waits: the number would go in and straight out again.
+inline bool Node::serve_at_once(PortCore& port) {
+  if (!interface_lock_.try_lock()) return false;
+  const bool idle = port.posted == 0 && send_queue_.empty();
+  if (idle && !port.transmit()) [[unlikely]] {
+    port.posted = 1;
+    stalled_.store(true, std::memory_order_relaxed);
   }
-  if (sends_pending()) drive();
+  interface_lock_.unlock();
+  return idle;
 }
 
 void Node::drive() {
@@ -240,18 +244,24 @@ void Node::park(std::span<PortCore* const> ports, std::chrono::nanoseconds left)
 Result<std::size_t> Node::wait(std::span<PortCore* const> ports, std::chrono::nanoseconds limit, Arrival& arrival) {
   if (ports.empty()) return fail(Errc::invalid, "waiting for no port would never end");
   Waiter waiter(policy_);
-  const auto start = limit.count() >= 0 ? Clock::now() : Clock::time_point{};
-  std::uint64_t frames = frames_of(ports);
+  std::optional<Clock::time_point> start;  // read when something does not come at once: short messages cost less
+  std::uint64_t frames = 0;
+  const bool look_on = ports.size() == 1 && policy_.has_own_core();
   for (;;) {
     for (std::size_t i = 0; i < ports.size(); ++i)
       if (ports[i]->poll(arrival)) return i;
     if (sends_pending()) drive();
+    else if (look_on) ports.front()->inlet().linger(kLingerTurns);
     const bool patience_out = waiter.step();
     if (waiter.turns() % 64 != 0 && !patience_out) continue;
+    if (!start) {
+      start = Clock::now();
+      frames = frames_of(ports);
+    }
     Error error;
     for (PortCore* port : ports)
       if (port->take_failure(error)) return fail(std::move(error));
-    const auto left = limit.count() >= 0 ? limit - (Clock::now() - start) : std::chrono::nanoseconds(-1);
+    const auto left = limit.count() >= 0 ? limit - (Clock::now() - *start) : std::chrono::nanoseconds(-1);
     if (limit.count() >= 0 && left.count() <= 0)
       return fail(Errc::timed_out, "no message came to port " + std::to_string(ports.front()->number()) + " in " +
                                        std::to_string(limit.count() / 1000000) + " ms");

@@ -61,6 +61,7 @@ class Node {
 
  private:
   explicit Node(Config config) : config_(std::move(config)), send_queue_(1u << 16) {}
+  bool serve_at_once(PortCore& port);
   void serve_port(PortCore& port);
   void serve_stalled();
   void park(std::span<PortCore* const> ports, std::chrono::nanoseconds left);

@@ -11,7 +11,8 @@ constexpr auto kLookAfter = std::chrono::milliseconds(100);  // a destination wi
 
 PortCore::PortCore(Node& node, std::uint16_t number, std::unique_ptr<Inlet> inlet, std::uint32_t depth,
                    std::uint32_t slot_bytes, std::size_t cache_limit)
-    : node_(node), number_(number), inlet_(std::move(inlet)), send_(depth), receive_(depth), cache_(cache_limit) {
+    : node_(node), number_(number), inlet_(std::move(inlet)), depth_(depth), send_(depth), receive_(depth),
+      cache_(cache_limit) {
   for (SendBuffer& buffer : send_) buffer.capacity = slot_bytes;  // memory comes with the first use
 }
 
@@ -20,13 +21,14 @@ PortCore::~PortCore() = default;
 // ---- application: sending -------------------------------------------------------------------------------------------
 
 Result<std::span<std::byte>> PortCore::compose(std::size_t size) {
+  if (std::byte* bytes = try_compose(size)) return std::span(bytes, size);
   if (composing_)
     return fail(Errc::busy, "port " + std::to_string(number_) + ": a message is being composed; post or discard it");
   SendBuffer& buffer = send_[compose_at_];
   if (buffer.tag.valid()) {
     node_.drive();
     if (buffer.tag.valid())
-      return fail(Errc::full, "port " + std::to_string(number_) + ": all " + std::to_string(send_.size()) +
+      return fail(Errc::full, "port " + std::to_string(number_) + ": all " + std::to_string(depth_) +
                                   " send buffers are on their way");
   }
   if (!buffer.bytes || buffer.capacity < size) {
@@ -50,16 +52,21 @@ Result<void> PortCore::post(PortAddress to) {
     if (auto ok = node_.connect(*this, to); !ok) return ok;
     posted_key_ = to.key();
   }
+  give(to);
+  return {};
+}
+
+// Hands the composed message to the interface.
+void PortCore::give(PortAddress to) noexcept {
   SendBuffer& buffer = send_[compose_at_];
   buffer.to = to;
   buffer.tag.set();
   ++given_;
   composing_ = false;
-  compose_at_ = compose_at_ + 1 == send_.size() ? 0 : compose_at_ + 1;
+  compose_at_ = compose_at_ + 1 == depth_ ? 0 : compose_at_ + 1;
   counters_.sent_messages.add();
   counters_.sent_bytes.add(buffer.size);
   node_.serve(*this);
-  return {};
 }
 
 Result<void> PortCore::discard() {
@@ -105,23 +112,22 @@ void PortCore::undeliverable(const SendBuffer& buffer, const std::string& why) {
   last_key_ = ~std::uint64_t{0};
 }
 
-// What most messages are: small, and to where the last one went.
-bool PortCore::transmit_small(const SendBuffer& buffer) {
-  if (sending_ || buffer.size > kLeastFrame || buffer.to.key() != last_key_ || last_outlet_->port_closed())
-    return false;
-  return FrameSender(buffer.bytes.get(), buffer.size).advance(*last_outlet_);
+// What most messages are: one frame, and to where the last one went.
+inline bool PortCore::transmit_small(const SendBuffer& buffer) {
+  return !sending_ && buffer.size <= kLeastFrame && buffer.to.key() == last_key_ && !last_outlet_->port_closed() &&
+         push_whole(*last_outlet_, buffer.bytes.get(), buffer.size);
 }
 
 bool PortCore::transmit() {
   SendBuffer& buffer = send_[transmit_at_];
-  if (!transmit_small(buffer) && !transmit_any(buffer)) return false;
+  if (!transmit_small(buffer) && !transmit_any(buffer)) [[unlikely]] return false;
   buffer.tag.clear();
-  transmit_at_ = transmit_at_ + 1 == send_.size() ? 0 : transmit_at_ + 1;
+  transmit_at_ = transmit_at_ + 1 == depth_ ? 0 : transmit_at_ + 1;
   gone_.store(gone_.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // pairs with all_sent()
   return true;
 }
 
-bool PortCore::transmit_any(SendBuffer& buffer) {
+[[gnu::noinline]] bool PortCore::transmit_any(SendBuffer& buffer) {
   if (!sending_) {
     sender_ = FrameSender(buffer.bytes.get(), buffer.size);
     sending_ = true;
@@ -156,55 +162,65 @@ void PortCore::part() {
 // ---- application: receiving -----------------------------------------------------------------------------------------
 
 // There is one: fewer are held than there are.
-PortCore::ReceiveBuffer& PortCore::free_receive_buffer() {
-  while (receive_[receive_at_].tag.valid()) receive_at_ = receive_at_ + 1 == receive_.size() ? 0 : receive_at_ + 1;
+PortCore::ReceiveBuffer& PortCore::free_receive_buffer() noexcept {
+  while (receive_[receive_at_].tag.valid()) receive_at_ = receive_at_ + 1 == depth_ ? 0 : receive_at_ + 1;
   return receive_[receive_at_];
 }
 
-void PortCore::hand_out(Arrival& arrival, ReceiveBuffer& buffer, std::span<const std::byte> bytes,
-                        PortAddress source) {
+// What the free receive buffer holds now.
+inline void PortCore::hand_out(Arrival& arrival, std::span<const std::byte> bytes, PortAddress source) noexcept {
+  ReceiveBuffer& buffer = receive_[receive_at_];
   buffer.tag.set();
   ++held_;
   ++buffer.use;
-  arrival = {bytes, source, std::uint64_t{buffer.use} << 32 | static_cast<std::uint64_t>(&buffer - receive_.data())};
+  arrival = {bytes, source, std::uint64_t{buffer.use} << 32 | receive_at_};
   counters_.received_messages.add();
   counters_.received_bytes.add(bytes.size());
 }
 
+void PortCore::hand_out(Arrival& arrival, CachedMessage&& whole) noexcept {
+  ReceiveBuffer& buffer = receive_[receive_at_];
+  buffer.in_slot = false;
+  buffer.heap = std::move(whole.bytes);
+  hand_out(arrival, {buffer.heap.get(), whole.size}, whole.source);
+}
+
 bool PortCore::poll(Arrival& arrival) {
-  if (held_ == receive_.size()) {
-    absorb();
+  if (held_ == depth_ || !cache_.empty()) [[unlikely]] return poll_cache(arrival);
+  ReceiveBuffer& buffer = free_receive_buffer();
+  Frame& frame = buffer.frame;
+  if (!inlet_->next(frame)) {
+    lose_broken();
     return false;
   }
-  ReceiveBuffer& buffer = free_receive_buffer();
   CachedMessage whole;
-  if (cache_.empty()) {
-    const Taken taken = take_message(buffer.frame, whole);
-    if (taken == Taken::nothing) return false;
-    buffer.in_slot = taken == Taken::in_place &&
-                     !(inlet_->in_shared_room(buffer.frame) && take_out(buffer.frame, whole));
+  Taken taken = take_frame(frame, whole);
+  if (taken == Taken::nothing) taken = take_message(frame, whole);
+  if (taken == Taken::nothing) return false;
+  if (taken == Taken::in_place && !(inlet_->in_shared_room(frame) && take_out(frame, whole))) [[likely]] {
+    buffer.in_slot = true;
+    hand_out(arrival, {frame.data, frame.length}, origins_[frame.origin].source);
   } else {
-    whole = cache_.take();
-    counters_.cache_hits.add();
-    buffer.in_slot = false;
-  }
-  if (buffer.in_slot) {
-    hand_out(arrival, buffer, {buffer.frame.data, buffer.frame.length}, origins_[buffer.frame.origin].source);
-  } else {
-    buffer.heap = std::move(whole.bytes);
-    hand_out(arrival, buffer, {buffer.heap.get(), whole.size}, whole.source);
+    hand_out(arrival, std::move(whole));
   }
   return true;
 }
 
+// With every receive buffer in use, or messages that came while they were.
+bool PortCore::poll_cache(Arrival& arrival) {
+  if (held_ == depth_) {
+    absorb();
+    return false;
+  }
+  (void)free_receive_buffer();
+  hand_out(arrival, cache_.take());
+  counters_.cache_hits.add();
+  return true;
+}
+
 Result<void> PortCore::release(std::uint64_t handle) {
-  const std::size_t index = handle & 0xffffffff;
-  if (index >= receive_.size() || receive_[index].use != handle >> 32 || !receive_[index].tag.clear())
+  if (!try_release(handle))
     return fail(Errc::stale, "port " + std::to_string(number_) + ": this message was released before");
-  ReceiveBuffer& buffer = receive_[index];
-  if (buffer.in_slot) inlet_->release(buffer.frame);
-  else buffer.heap.reset();
-  --held_;
   return {};
 }
 
@@ -240,25 +256,36 @@ void PortCore::absorb() {
   }
 }
 
+// What a frame makes of its sender's message. A frame that is not a message of its own has been released after this.
+inline PortCore::Taken PortCore::take_frame(const Frame& frame, CachedMessage& whole) {
+  ++frames_received_;
+  if (frame.fresh) [[unlikely]] meet(frame);
+  if (frame.kind == Kind::bye) [[unlikely]] {
+    part_from(frame);
+    return Taken::nothing;
+  }
+  const FrameReader::Step step = origins_[frame.origin].reader.step(frame);
+  if (step == FrameReader::Step::whole) [[likely]] return Taken::in_place;
+  return assemble(frame, step, whole) ? Taken::assembled : Taken::nothing;
+}
+
 // Takes frames until a message is complete: in place, which is the one frame, or assembled from several.
 PortCore::Taken PortCore::take_message(Frame& frame, CachedMessage& whole) {
-  while (inlet_->next(frame)) {
-    ++frames_received_;
-    if (frame.fresh) meet(frame);
-    Origin& origin = origins_[frame.origin];
-    if (frame.kind == Kind::bye) {
-      inlet_->release(frame);
-      inlet_->forget(frame.origin);
-      origin.connected = false;
-      continue;
-    }
-    const FrameReader::Step step = origin.reader.step(frame);
-    if (step == FrameReader::Step::whole) return Taken::in_place;
-    if (assemble(frame, step, whole)) return Taken::assembled;
-  }
+  while (inlet_->next(frame))
+    if (const Taken taken = take_frame(frame, whole); taken != Taken::nothing) return taken;
+  lose_broken();
+  return Taken::nothing;
+}
+
+void PortCore::lose_broken() {
   for (std::int64_t broken = inlet_->take_broken(); broken >= 0; broken = inlet_->take_broken())
     lose(static_cast<std::uint32_t>(broken), "wrote bytes that are no frame and was cut off");
-  return Taken::nothing;
+}
+
+void PortCore::part_from(const Frame& frame) {
+  inlet_->release(frame);
+  inlet_->forget(frame.origin);
+  origins_[frame.origin].connected = false;
 }
 
 void PortCore::meet(const Frame& frame) {

@@ -41,13 +41,17 @@ class PortCore {
   ~PortCore();
 
   std::uint16_t number() const noexcept { return number_; }
-  std::uint32_t depth() const noexcept { return static_cast<std::uint32_t>(receive_.size()); }
+  std::uint32_t depth() const noexcept { return depth_; }
 
   // Application side, one thread at a time.
+  // The try_ forms are what the usual message takes; when one says no, the other form does it or says why not.
+  std::byte* try_compose(std::size_t size) noexcept;
   Result<std::span<std::byte>> compose(std::size_t size);
+  bool try_post(PortAddress to) noexcept;
   Result<void> post(PortAddress to);
   Result<void> discard();
   bool poll(Arrival& arrival);
+  bool try_release(std::uint64_t handle) noexcept;
   Result<void> release(std::uint64_t handle);
   bool all_sent() const noexcept { return gone_.load(std::memory_order_acquire) == given_; }
 
@@ -97,14 +101,20 @@ class PortCore {
   };
   enum class Taken { nothing, in_place, assembled };
 
+  void give(PortAddress to) noexcept;
+  bool poll_cache(Arrival& arrival);
   Taken take_message(Frame& frame, CachedMessage& whole);
+  Taken take_frame(const Frame& frame, CachedMessage& whole);
+  void lose_broken();
+  void part_from(const Frame& frame);
   bool take_out(const Frame& frame, CachedMessage& whole);
   bool begin_message(const Frame& frame, Origin& origin);
   bool assemble(const Frame& frame, FrameReader::Step step, CachedMessage& whole);
   void meet(const Frame& frame);
   void lose(std::uint32_t origin, const std::string& why);
-  void hand_out(Arrival& arrival, ReceiveBuffer& buffer, std::span<const std::byte> bytes, PortAddress source);
-  ReceiveBuffer& free_receive_buffer();
+  void hand_out(Arrival& arrival, std::span<const std::byte> bytes, PortAddress source) noexcept;
+  void hand_out(Arrival& arrival, CachedMessage&& whole) noexcept;
+  ReceiveBuffer& free_receive_buffer() noexcept;
   void note_failure(Errc code, std::string what);
   Outlet* outlet_for(PortAddress to);
   bool transmit_small(const SendBuffer& buffer);
@@ -116,6 +126,7 @@ class PortCore {
   PortCounters counters_;  // before the inlet, whose last frames count too
   std::unique_ptr<Inlet> inlet_;
 
+  const std::uint32_t depth_;  // buffers of either kind
   std::vector<SendBuffer> send_;
   std::uint32_t compose_at_ = 0;   // application: next buffer to compose in
   std::uint32_t transmit_at_ = 0;  // interface: oldest posted buffer
@@ -140,5 +151,30 @@ class PortCore {
   std::deque<Error> failures_;
   std::atomic<std::uint32_t> failure_count_{0};
 };
+
+inline std::byte* PortCore::try_compose(std::size_t size) noexcept {
+  SendBuffer& buffer = send_[compose_at_];
+  if (composing_ || buffer.tag.valid() || buffer.capacity < size || buffer.bytes == nullptr) return nullptr;
+  composing_ = true;
+  buffer.size = size;
+  return buffer.bytes.get();
+}
+
+inline bool PortCore::try_post(PortAddress to) noexcept {
+  if (!composing_ || to.key() != posted_key_) return false;
+  give(to);
+  return true;
+}
+
+inline bool PortCore::try_release(std::uint64_t handle) noexcept {
+  const std::uint32_t index = static_cast<std::uint32_t>(handle);
+  if (index >= depth_) return false;
+  ReceiveBuffer& buffer = receive_[index];
+  if (buffer.use != handle >> 32 || !buffer.tag.clear()) return false;
+  if (buffer.in_slot) inlet_->release(buffer.frame);
+  else buffer.heap.reset();
+  --held_;
+  return true;
+}
 
 }  // namespace ulfm

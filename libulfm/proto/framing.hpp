@@ -24,6 +24,15 @@ inline std::uint64_t get_length(const std::byte* from) noexcept {
   return length;
 }
 
+/// Sends a message of at most kLeastFrame bytes, which any frame can carry; false without room.
+inline bool push_whole(Outlet& outlet, const std::byte* bytes, std::size_t size) noexcept {
+  std::byte header[kMessageHeader];
+  put_length(header, size);
+  const iovec piece{const_cast<std::byte*>(bytes), size};
+  Gather data(std::span(&piece, 1));
+  return outlet.push(Kind::first, header, data, size);
+}
+
 /// Sends a message piece by piece.
 class FrameSender {
  public:
@@ -32,13 +41,9 @@ class FrameSender {
 
   /// Pushes as many frames as there is room for; true when the whole message has gone.
   bool advance(Outlet& outlet) noexcept {
+    if (size_ <= kLeastFrame) return push_whole(outlet, bytes_, size_);
     std::byte header[kMessageHeader];
     put_length(header, size_);
-    if (size_ <= kLeastFrame) {  // one frame, and no question how much fits
-      const iovec piece{const_cast<std::byte*>(bytes_), size_};
-      Gather data(std::span(&piece, 1));
-      return outlet.push(Kind::first, header, data, size_);
-    }
     while (!begun_ || sent_ < size_) {
       const std::size_t head = begun_ ? 0 : kMessageHeader;
       const std::size_t length = std::min(size_ - sent_, outlet.max_frame(head));

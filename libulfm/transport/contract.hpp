@@ -31,7 +31,7 @@
 namespace ulfm {
 
 inline constexpr std::size_t kHelloLimit = 160;  ///< bytes a connecting side may say about itself
-inline constexpr std::uint32_t kLingerTurns = 64;  ///< looks of one Inlet::linger in a wait: about 0.1 us
+inline constexpr std::uint32_t kLingerTurns = 64;  ///< looks of one Inlet::linger in a wait
 inline constexpr std::size_t kLeastFrame = 64;     ///< data that any frame can carry, whatever its header
 inline constexpr int kPortsPerProcess = 64;
 inline constexpr std::size_t kMostCard = 240;     ///< characters of a card

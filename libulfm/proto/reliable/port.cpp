@@ -219,8 +219,11 @@ void ReliablePort::release(const Frame& frame) {
 }
 
 bool ReliablePort::linger(std::uint32_t turns) {
-  std::lock_guard lock(lock_);
-  return !ready_.empty() || inlet_->linger(turns);
+  for (; turns != 0; --turns) {
+    std::lock_guard lock(lock_);  // for one look: others send meanwhile
+    if (!ready_.empty() || inlet_->linger(1)) return true;
+  }
+  return false;
 }
 
 bool ReliablePort::in_shared_room(const Frame& frame) const {

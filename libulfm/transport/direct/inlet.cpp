@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/wait.hpp"
 #include "job/liveness.hpp"
 
 namespace ulfm::direct {
@@ -34,13 +35,17 @@ DirectInlet::~DirectInlet() {
   if (on_close_) on_close_();
 }
 
+// The lane that spoke last is the likeliest to speak again, but not for ever while others wait.
 bool DirectInlet::next(Frame& frame) {
-  const auto lanes = static_cast<std::uint32_t>(active_.size());
-  // The lane that spoke last is the likeliest to speak again, but not for ever while others wait.
-  if (lanes != 0 && burst_ < kBurst && next_in_lane(hot_, frame)) {
+  if (burst_ < kBurst && !active_.empty() && next_in_lane(hot_, frame)) {
     ++burst_;
     return true;
   }
+  return next_elsewhere(frame);
+}
+
+bool DirectInlet::next_elsewhere(Frame& frame) {
+  const auto lanes = static_cast<std::uint32_t>(active_.size());
   const bool burst_was_over = burst_ >= kBurst;
   burst_ = 0;
   if (next_in_open_ring(frame)) return true;
@@ -58,36 +63,44 @@ bool DirectInlet::next(Frame& frame) {
 
 bool DirectInlet::linger(std::uint32_t turns) {
   if (active_.empty()) {
-    for (; turns != 0; --turns)
+    for (; turns != 0; --turns, after_look())
       if (open_.ready()) return true;
     return false;
   }
   const LaneConsumer& hot = lanes_[active_[hot_]]->consumer;
-  for (; turns != 0; --turns)
+  for (; turns != 0; --turns, after_look())
     if (hot.ready() || open_.ready()) return true;
   return false;
 }
 
-bool DirectInlet::next_in_lane(std::uint32_t index, Frame& frame) {
+inline bool DirectInlet::next_in_lane(std::uint32_t index, Frame& frame) {
   const std::uint32_t slot = active_[index];
   Lane& lane = *lanes_[slot];
   const Peek peek = lane.consumer.next(frame);
   if (peek == Peek::nothing) {
     lane.consumer.publish();
-    // A held frame can stop the lane. The sender goes round it by the open ring once it knows that all else is taken.
-    if (lane.held != 0)
-      lane_control(segment_.base(), layout_, lane.number)
-          .pinned.store(lane.consumer.pinned(), std::memory_order_release);  // pairs with DirectOutlet::may_detour
+    if (lane.held != 0) pin(lane);
     return false;
   }
   frame.source = slot;
-  if (peek == Peek::frame && frame.origin == lane.origin) {
-    if (frame.kind == Kind::lane) return pass_mark(slot, frame) && next_in_lane(index, frame);
-    frame.fresh = std::exchange(origins_[frame.origin].fresh, false);
-    ++lane.held;
-    return true;
-  }
-  cut_off(lane.origin);
+  if (peek != Peek::frame || frame.origin != lane.origin || frame.kind == Kind::lane) [[unlikely]]
+    return no_message(index, peek, frame);
+  frame.fresh = std::exchange(origins_[frame.origin].fresh, false);
+  ++lane.held;
+  return true;
+}
+
+// A held frame can stop the lane. The sender goes round it by the open ring once it knows that all else is taken.
+void DirectInlet::pin(const Lane& lane) {
+  lane_control(segment_.base(), layout_, lane.number)
+      .pinned.store(lane.consumer.pinned(), std::memory_order_release);  // pairs with DirectOutlet::may_detour
+}
+
+// What was found in the lane is a mark, or nonsense. True when a frame behind the mark was taken.
+bool DirectInlet::no_message(std::uint32_t index, Peek peek, Frame& frame) {
+  const std::uint32_t slot = active_[index], origin = lanes_[slot]->origin;
+  if (peek == Peek::frame && frame.origin == origin) return pass_mark(slot, frame) && next_in_lane(index, frame);
+  cut_off(origin);
   return false;
 }
 

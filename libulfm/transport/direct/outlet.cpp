@@ -95,21 +95,26 @@ Result<void> DirectOutlet::introduce(const Card& from, std::uint16_t from_port, 
 }
 
 bool DirectOutlet::push(Kind kind, std::span<const std::byte> head, Gather& data, std::size_t length) {
-  if (!has_lane_ || (detour_ && !return_to_lane())) return push_open(kind, head, data, length);
-  if (push_lane(kind, head, data, length)) return true;
+  if (!has_lane_ || detour_) [[unlikely]] return push_elsewhere(kind, head, data, length);
+  if (!lane_.push(kind, origin_, head.data(), head.size(), data, length)) [[unlikely]]
+    return push_full(kind, head, data, length);
+  counters_.lane_frames.add();
+  header().doorbell.ring();
+  return true;
+}
+
+bool DirectOutlet::push_elsewhere(Kind kind, std::span<const std::byte> head, Gather& data, std::size_t length) {
+  if (detour_ && return_to_lane()) return push(kind, head, data, length);
+  return push_open(kind, head, data, length);
+}
+
+// The lane had no room for it.
+bool DirectOutlet::push_full(Kind kind, std::span<const std::byte> head, Gather& data, std::size_t length) {
+  if (extend_lane()) return push(kind, head, data, length);
   // The next try goes by the open ring, with a frame cut to its size.
   if (may_detour()) detour_ = true;
   counters_.full.add();
   return false;
-}
-
-bool DirectOutlet::push_lane(Kind kind, std::span<const std::byte> head, Gather& data, std::size_t length) {
-  if (!lane_.push(kind, origin_, head.data(), head.size(), data, length) &&
-      !(extend_lane() && lane_.push(kind, origin_, head.data(), head.size(), data, length)))
-    return false;
-  counters_.lane_frames.add();
-  header().doorbell.ring();
-  return true;
 }
 
 // The lane is full although the receiver has taken everything in it: it holds on to something. Going on by the open

@@ -37,8 +37,12 @@ class Library:
             source = EXAMPLES / f"{name}.c"
         built = BUILT / self.name / name
         inputs = [source, *source.parent.glob("*.h")]
-        if not built.exists() or built.stat().st_mtime < max(i.stat().st_mtime for i in inputs):
+        # A program finds its library where its compiler was.
+        compiler = built.with_name(built.name + ".compiler")
+        if (not built.exists() or built.stat().st_mtime < max(i.stat().st_mtime for i in inputs)
+                or not compiler.exists() or compiler.read_text() != self.compiler):
             built.parent.mkdir(parents=True, exist_ok=True)
+            compiler.write_text(self.compiler)
             # MPICH's header declares MPI_STATUSES_IGNORE so that GCC 12 takes it for an array of no elements.
             command = [self.compiler, "-O2", "-Wno-stringop-overflow", "-o", str(built), str(source), "-lm"]
             done = subprocess.run(command, capture_output=True, text=True)

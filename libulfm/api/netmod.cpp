@@ -50,6 +50,7 @@ struct ulfm_nm {
   std::chrono::steady_clock::time_point looked{};
   std::int64_t dead = -1;
   Frame current;
+  bool spent = false;  // MPICH has done with `current`, whose room is given back at the next look
   std::vector<void*> cookies;
   std::string origin_card;
 };
@@ -103,8 +104,13 @@ int nm_open(const char* world, int rank, int size, int local_processes, ulfm_nm*
   return 0;
 }
 
+void give_back(ulfm_nm* nm) {
+  if (std::exchange(nm->spent, false)) nm->inlet->release(nm->current);
+}
+
 void nm_close(ulfm_nm* nm) {
   nm->waiter.reset();
+  give_back(nm);
   const std::string who = "rank " + std::to_string(nm->rank);
   std::string text = statistics_text(who, nm->transport_name.c_str(), kMpiPort, nm->counters, *nm->inlet);
   nm->inlet.reset();  // may send again what was lost of the last frames, which counts too
@@ -192,6 +198,7 @@ int lost(ulfm_nm* nm, std::int64_t origin, ulfm_nm_frame* out) {
 
 int nm_next(ulfm_nm* nm, ulfm_nm_frame* out) {
   Frame& frame = nm->current;
+  give_back(nm);
   if (!nm->inlet->next(frame)) {
     if (const std::int64_t broken = nm->inlet->take_broken(); broken >= 0) return lost(nm, broken, out);
     if (nm->dead >= 0) return lost(nm, std::exchange(nm->dead, -1), out);
@@ -222,8 +229,10 @@ int nm_next(ulfm_nm* nm, ulfm_nm_frame* out) {
 
 void nm_release(ulfm_nm* nm, const ulfm_nm_frame* frame) {
   if (frame->kind == ULFM_NM_LOST) return;
-  nm->inlet->release(nm->current);
-  if (frame->kind == ULFM_NM_BYE) nm->inlet->forget(frame->origin);
+  nm->spent = true;  // not now: the program waits for what was in it
+  if (frame->kind != ULFM_NM_BYE) return;
+  give_back(nm);
+  nm->inlet->forget(frame->origin);
 }
 
 int nm_origin(ulfm_nm* nm, std::uint32_t index, ulfm_nm_origin* out) {

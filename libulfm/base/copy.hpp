@@ -8,7 +8,7 @@
 namespace ulfm {
 
 /// memcpy for lengths that mostly fit a cell: up to 32 bytes are two overlapping moves each, longer ones a call.
-inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t n) noexcept {
+[[gnu::always_inline]] inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t n) noexcept {
   const auto ends = [&]<typename Piece>(Piece first) {
     Piece last;
     std::memcpy(&first, from, sizeof first);

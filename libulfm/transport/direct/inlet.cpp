@@ -35,9 +35,27 @@ DirectInlet::~DirectInlet() {
   if (on_close_) on_close_();
 }
 
+// In line: the way of most messages is short enough that calls are what it would be made of.
+[[gnu::always_inline]] inline bool DirectInlet::look_in_lane(std::uint32_t index, Frame& frame) {
+  const std::uint32_t slot = active_[index];
+  Lane& lane = *lanes_[slot];
+  const Peek peek = lane.consumer.next(frame);
+  if (peek == Peek::nothing) {
+    lane.consumer.publish();
+    if (lane.held != 0) pin(lane);
+    return false;
+  }
+  frame.source = slot;
+  if (peek != Peek::frame || frame.origin != lane.origin || frame.kind == Kind::lane) [[unlikely]]
+    return no_message(index, peek, frame);
+  frame.fresh = std::exchange(origins_[frame.origin].fresh, false);
+  ++lane.held;
+  return true;
+}
+
 // The lane that spoke last is the likeliest to speak again, but not for ever while others wait.
 bool DirectInlet::next(Frame& frame) {
-  if (burst_ < kBurst && !active_.empty() && next_in_lane(hot_, frame)) {
+  if (burst_ < kBurst && !active_.empty() && look_in_lane(hot_, frame)) {
     ++burst_;
     return true;
   }
@@ -73,22 +91,7 @@ bool DirectInlet::linger(std::uint32_t turns) {
   return false;
 }
 
-inline bool DirectInlet::next_in_lane(std::uint32_t index, Frame& frame) {
-  const std::uint32_t slot = active_[index];
-  Lane& lane = *lanes_[slot];
-  const Peek peek = lane.consumer.next(frame);
-  if (peek == Peek::nothing) {
-    lane.consumer.publish();
-    if (lane.held != 0) pin(lane);
-    return false;
-  }
-  frame.source = slot;
-  if (peek != Peek::frame || frame.origin != lane.origin || frame.kind == Kind::lane) [[unlikely]]
-    return no_message(index, peek, frame);
-  frame.fresh = std::exchange(origins_[frame.origin].fresh, false);
-  ++lane.held;
-  return true;
-}
+bool DirectInlet::next_in_lane(std::uint32_t index, Frame& frame) { return look_in_lane(index, frame); }
 
 // A held frame can stop the lane. The sender goes round it by the open ring once it knows that all else is taken.
 void DirectInlet::pin(const Lane& lane) {

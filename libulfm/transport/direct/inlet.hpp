@@ -53,6 +53,7 @@ class DirectInlet final : public Inlet {
 
   DirectInlet(const PortGeometry& geometry) : geometry_(geometry), layout_(geometry) {}
   PortHeader& header() const { return *segment_.at<PortHeader>(0); }
+  bool look_in_lane(std::uint32_t index, Frame& frame);
   bool next_in_lane(std::uint32_t index, Frame& frame);
   bool next_elsewhere(Frame& frame);
   bool no_message(std::uint32_t index, Peek peek, Frame& frame);

@@ -10,6 +10,8 @@ namespace {
 
 struct JobSlot {
   std::unique_ptr<Node> node;
+  // Part of the handle, changed under the lock. Who uses a handle was given it after the node came here, and that
+  // publishes the node; here the order publishes nothing.
   std::atomic<std::uint32_t> generation{1};
 };
 

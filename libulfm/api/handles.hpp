@@ -31,7 +31,9 @@ Result<void> close_port(ulfm_port port);
 /// What a handle is looked up in. A constant-initialised table without a destructor: there is nothing to set up on the
 /// way of a message, and a port that outlives main() finds it.
 struct PortSlot {
-  std::atomic<std::uint32_t> generation{0};  ///< odd while the port is open under a handle; part of the handle
+  /// Odd while the port is open under a handle; part of the handle. open_port()'s release pairs with port_of(): `open`
+  /// is filled in. Closing publishes nothing.
+  std::atomic<std::uint32_t> generation{0};
   OpenPort open;
 };
 inline constexpr std::size_t kJobs = 64;

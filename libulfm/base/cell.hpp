@@ -5,7 +5,8 @@
 //
 // `word` packs {lap:16, kind:8, header:8, length:32}. A cell is valid for ring position p exactly when its lap is
 // the lap of p, so a consumer needs no second line to know that something has arrived. The producer fills the rest
-// and then stores `word` with release order; this pairs with the consumer's acquire load of `word`.
+// and then stores `word` with release order; this pairs with the consumer's acquire load of `word`. In an open ring the
+// consumer stores it too, once it has read the cell, and that pairs with the claim of the next producer.
 #pragma once
 
 #include <atomic>

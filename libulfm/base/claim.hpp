@@ -9,7 +9,8 @@
 
 namespace ulfm {
 
-/// How many places have ever been used, and about how many of these were given back.
+/// How many places have ever been used, and about how many of these were given back. `used` only says how far to look:
+/// a place's own state publishes what is in it, so nothing relies on the order of `used`.
 struct ClaimCounts {
   std::atomic<std::uint32_t>& used;
   std::atomic<std::uint32_t>& freed;
@@ -17,7 +18,8 @@ struct ClaimCounts {
 
 /// A place below `limit`, or -1 when all are taken. `take(i)` tries to get place i by a compare-and-swap on the place
 /// itself, which is what decides; `commit(i)` gives a place its memory before its first use. Whoever gives a place back
-/// makes it free and then adds one to `freed` with release order. Any thread of any process.
+/// makes it free and then adds one to `freed` with release order; this pairs with the load here, so that who sees the
+/// count finds the place free. Any thread of any process.
 template <typename Take, typename Commit>
 Result<std::int64_t> claim_place(ClaimCounts counts, std::uint32_t limit, Take take, Commit commit) {
   for (;;) {

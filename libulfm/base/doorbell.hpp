@@ -18,11 +18,13 @@ namespace ulfm {
 /// Lives in a shared segment; any process that maps it may ring. There are two that it wakes: the owner, which sleeps
 /// in a wait, and a watcher, another thread of its process that wants to know of arrivals while the owner is busy.
 struct alignas(64) Doorbell {
+  // Set by announce() and read by ring(), in an order that the barrier or the fences keep. wake_one()'s release pairs
+  // with the acquire in sleep_on(): who is woken finds what it was woken for.
   std::atomic<std::uint32_t> parked{0};
   std::atomic<std::uint32_t> watched{0};
-  std::atomic<std::uint32_t> fenced{0};  ///< producers fence
+  std::atomic<std::uint32_t> fenced{0};  ///< producers fence; set once, see expect_many_sleeps()
 
-  /// Producer: wake who sleeps. Call after the publishing store.
+  /// Producer: wake who sleeps. Call after the publishing store. The fence pairs with that of announce().
   [[gnu::always_inline]] void ring() noexcept {
     if (fenced.load(std::memory_order_relaxed) != 0) std::atomic_thread_fence(std::memory_order_seq_cst);
     if ((parked.load(std::memory_order_relaxed) | watched.load(std::memory_order_relaxed)) != 0) wake();
@@ -33,7 +35,7 @@ struct alignas(64) Doorbell {
 
   /// Consumer: announce the sleep. Look once more at every source after this, then sleep() or cancel().
   void arm() noexcept;
-  /// Consumer: stay awake after all.
+  /// Consumer: stay awake after all. Who still sees the sleep announced wakes in vain.
   void cancel() noexcept { parked.store(0, std::memory_order_relaxed); }
   /// Consumer: sleep until rung, a signal, or `limit` has passed. True when rung.
   bool sleep(std::chrono::nanoseconds limit) noexcept;

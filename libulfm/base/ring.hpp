@@ -85,7 +85,7 @@ class LaneProducer {
     cell.origin = origin;
     ends_[head_.index()] = byte_head_;
     const Word word{head_.lap(), kind, static_cast<std::uint8_t>(header_length), static_cast<std::uint32_t>(length)};
-    cell.word.store(word.pack(), std::memory_order_release);  // pairs with LaneConsumer::peek
+    cell.word.store(word.pack(), std::memory_order_release);  // pairs with LaneConsumer::next: cell, body
     head_.advance();
     return true;
   }
@@ -178,6 +178,7 @@ class LaneConsumer {
   explicit LaneConsumer(const LaneMemory& memory)
       : memory_(memory), read_(memory.count), released_flags_(memory.count, 0) {}
 
+  /// Pairs with LaneProducer::push, as next() does, which looks again before it reads the cell.
   bool ready() const noexcept {
     const std::uint64_t w = memory_.cells[read_.index()].word.load(std::memory_order_acquire);
     return static_cast<std::uint16_t>(w) == read_.lap();
@@ -220,7 +221,7 @@ class LaneConsumer {
     if (released_ == published_) return;
     published_ = released_;
     pending_bytes_ = 0;
-    memory_.consumed->store(released_, std::memory_order_release);  // pairs with LaneProducer::refresh
+    memory_.consumed->store(released_, std::memory_order_release);  // pairs with LaneProducer::refresh: all read
   }
 
  private:
@@ -264,6 +265,8 @@ class LaneConsumer {
 /// Where the parts of an open ring lie: `count` slots (a power of two) of `stride` bytes, cell first.
 struct OpenMemory {
   std::byte* slots = nullptr;
+  /// Where to look for a free slot. The slot's own word decides, so an old value costs a look and no more. Who sees it
+  /// move sees the claims before: release and acquire, all in OpenProducer::claim.
   std::atomic<std::uint64_t>* tail = nullptr;
   std::uint32_t count = 0;
   std::uint32_t stride = 0;
@@ -353,12 +356,13 @@ class OpenConsumer {
   OpenConsumer() = default;
   explicit OpenConsumer(const OpenMemory& memory) : memory_(memory), read_(memory.count) {}
 
-  /// Makes every slot free for lap 1; the owner does it once before anyone sends.
+  /// Makes every slot free for lap 1; the owner does it once, and what opens the port publishes it.
   static void initialise(const OpenMemory& memory) noexcept {
     for (std::uint32_t i = 0; i < memory.count; ++i)
       memory.cell(i).word.store(Word{1, Kind::free, 0, 0}.pack(), std::memory_order_relaxed);
   }
 
+  /// Pairs with OpenProducer::fill, as next() does, which looks again before it reads the cell.
   bool ready() const noexcept {
     const Word word = Word::unpack(memory_.cell(read_.position()).word.load(std::memory_order_acquire));
     return word.lap == read_.lap() && word.kind != Kind::free && word.kind != Kind::claimed;
@@ -393,6 +397,7 @@ class OpenConsumer {
 
   /// A slot is claimed but not published: whose claim it is. For finding claims of dead processes.
   bool stuck_on(std::uint32_t& origin) const noexcept {
+    // Pairs with nothing: a claim publishes no more than the word itself, which says whose it is.
     const Word word = Word::unpack(memory_.cell(read_.position()).word.load(std::memory_order_acquire));
     if (word.lap != read_.lap() || word.kind != Kind::claimed) return false;
     origin = word.length;
@@ -400,6 +405,7 @@ class OpenConsumer {
   }
   /// Turns the claim of a process known to be dead into a frame that carries nothing.
   void skip_claim(std::uint32_t origin) noexcept {
+    // Pairs with nothing: only its claimer could change the word, and next() reads it in this thread.
     std::uint64_t expected = Word{read_.lap(), Kind::claimed, 0, origin}.pack();
     memory_.cell(read_.position())
         .word.compare_exchange_strong(expected, Word{read_.lap(), Kind::skip, 0, 0}.pack(),

@@ -22,13 +22,15 @@ struct Noted {
 // One to a process. Its memory is never given back: any thread may note something until the very end.
 struct Recorder {
   Noted* events = nullptr;
+  // Places given out, each counted before its event is in it: the count orders no event, and as_json() may find the
+  // last ones half written.
   std::atomic<std::uint64_t> count{0};
   int fd = -1;
   int rank = 0;
   pid_t owner = 0;
 };
 Recorder recorder;
-std::atomic<bool> active{false};
+std::atomic<bool> active{false};  // begin() to on() and finish(): the recorder is filled in
 
 std::uint64_t now() {
   using namespace std::chrono;

@@ -49,7 +49,7 @@ struct Departed {
   std::mutex mutex;
   std::array<std::pair<pid_t, std::uint64_t>, 256> processes{};
   std::size_t next = 0;
-  std::atomic<bool> any{false};
+  std::atomic<bool> any{false};  // spares the mutex, which orders the rest
 };
 Departed departed;
 

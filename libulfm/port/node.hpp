@@ -79,7 +79,7 @@ class Node {
   std::array<std::unique_ptr<PortCore>, kPortsPerProcess> table_;
   SoloMutex interface_lock_;
   SendQueue send_queue_;
-  std::atomic<bool> stalled_{false};
+  std::atomic<bool> stalled_{false};  // set under the lock; sends_pending() looks without it, and a wait looks again
 
   std::mutex names_lock_;
   std::vector<std::string> cards_;

@@ -132,7 +132,7 @@ class PortCore {
   std::uint32_t transmit_at_ = 0;  // interface: oldest posted buffer
   bool composing_ = false;
   std::uint32_t given_ = 0;               // application: messages posted
-  std::atomic<std::uint32_t> gone_{0};    // interface: messages that have left or were given up
+  std::atomic<std::uint32_t> gone_{0};    // interface: messages that have left, or were given up and noted
   FrameSender sender_;
   bool sending_ = false;
   std::unordered_map<std::uint64_t, std::unique_ptr<Outlet>> outlets_;
@@ -149,7 +149,7 @@ class PortCore {
   std::uint64_t frames_received_ = 0;
   std::mutex failures_lock_;  // the interface may be another thread
   std::deque<Error> failures_;
-  std::atomic<std::uint32_t> failure_count_{0};
+  std::atomic<std::uint32_t> failure_count_{0};  // spares the lock, which orders the failures
 };
 
 inline std::byte* PortCore::try_compose(std::size_t size) noexcept {

@@ -53,12 +53,15 @@ class SendQueue {
 
  private:
   struct Cell {
-    std::atomic<std::uint64_t> turn{0};
+    std::atomic<std::uint64_t> turn{0};  // push() to pop(): the port is there; pop() to push(): it has been taken
     std::uint16_t port = 0;
   };
 
   std::vector<Cell> cells_;
   std::uint32_t mask_;
+  // Places given out, and emptied: the cell's turn publishes what is in it. empty() is seq_cst because Node::drive
+  // looks there after it has let go of the interface, and must see what others pushed before they failed to get it: the
+  // other half is SoloMutex::unlock.
   alignas(64) std::atomic<std::uint64_t> tail_{0};
   alignas(64) std::atomic<std::uint64_t> head_{0};
 };

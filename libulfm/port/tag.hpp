@@ -14,14 +14,14 @@ class Tag {
  public:
   /// 0 -> 1. False when the buffer holds valid data already: it must not be overwritten.
   bool set() noexcept {
-    if (value_.load(std::memory_order_acquire) != 0) return false;
+    if (value_.load(std::memory_order_acquire) != 0) return false;  // pairs with clear()
     value_.store(1, std::memory_order_release);  // pairs with valid(): the data come before the tag
     return true;
   }
   /// 1 -> 0. False when it is free already.
   bool clear() noexcept {
     if (value_.load(std::memory_order_relaxed) == 0) return false;
-    value_.store(0, std::memory_order_release);  // pairs with set(): the reading comes before the next writing
+    value_.store(0, std::memory_order_release);  // pairs with set(), valid(): reading comes before writing
     return true;
   }
   bool valid() const noexcept { return value_.load(std::memory_order_acquire) != 0; }

@@ -722,7 +722,8 @@ static void end_unless_coped_with(void)
                    "a peer was given up and messages to it are lost, so the job ends (MPI_ERRORS_ARE_FATAL)");
 }
 
-/* Nothing but a frame can end this wait: two polls in a row found nothing and nothing was completed in between. */
+/* Nothing but a frame can end this wait: two polls in a row found nothing and nothing was completed in between. The
+ * count is read relaxed, here and below: it only tells that something was completed. */
 static int how_to_idle(int in_blocking_poll)
 {
     int count = MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count);

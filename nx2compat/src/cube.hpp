@@ -22,7 +22,9 @@ enum class Presence : std::uint32_t {
 };
 
 struct CubeEntry {
-  std::atomic<Presence> presence;  ///< the store of `open` pairs with the load of who reads the card
+  /// The store of `open`, by Channel::open_in_cube, pairs with Channel::reach: the card is there. The other stores
+  /// publish nothing that is read.
+  std::atomic<Presence> presence;
   std::int32_t ptype;
   std::int32_t pid;
   std::uint32_t use;  ///< counts the processes that were loaded here

@@ -53,11 +53,14 @@ class Interrupt {
   void ask();
 
   static Interrupt* installed_;
+  // Written by the program's thread only, its signal handler included. The stores of 0 that end work pair with ask().
   std::atomic<int> depth_{0};
   bool active_ = false;
-  std::atomic<bool> asked_{false};  ///< something may have arrived that nobody has looked at
-  std::atomic<bool> stopping_{false};
-  std::atomic<std::uint32_t> wanted_{0};
+  /// Something may have arrived that nobody has looked at. ask() to the exchange of who looks: the look comes after
+  /// the watch has begun.
+  std::atomic<bool> asked_{false};
+  std::atomic<bool> stopping_{false};     ///< stop() to the helper; set before `wanted_`, so that who wakes sees it
+  std::atomic<std::uint32_t> wanted_{0};  ///< written by the program's thread; wakes help(), publishes no more
   std::function<void(bool)> work_;
   ulfm_port port_ = 0;
   pthread_t program_{};

@@ -16,7 +16,7 @@ struct alignas(64) Line {
 /// Hands the line over `times` times and gets it back; run by both sides. `turn` counts along, from 0 on both.
 template <typename Patient>
 void hand_over(Line& line, int side, std::uint64_t& turn, std::size_t times, Patient&& patient) {
-  const auto is = [&line](std::uint64_t value) {  // its load pairs with the stores below
+  const auto is = [&line](std::uint64_t value) {  // pairs with the stores below; the number is all they bring
     return [&line, value] { return line.turn.load(std::memory_order_acquire) == value; };
   };
   for (std::size_t i = 0; i < times; ++i, turn += 2) {

@@ -51,13 +51,19 @@ struct ArenaSizes {
 enum class EndpointState : std::uint32_t { free, claimed, ready, left };
 
 struct alignas(64) Endpoint {
+  /// ready, by claim_endpoint(), pairs with whoever looks for it: node, pid, token and the rest are filled in. left, by
+  /// ~Engine(), pairs with may_reuse() and the claim: its process touches it no more.
   std::atomic<EndpointState> state;
   std::uint32_t node;
   std::int32_t pid;
   std::uint64_t started;
   std::uint64_t token;
-  std::atomic<std::uint32_t> generation[kPorts];  ///< odd while the port is open
-  std::atomic<std::uint64_t> world;  ///< hash of its job's name; 0: it has not shown its card
+  /// Odd while the port is open. The release of EmulatedInlet's constructor pairs with EmulatedOutlet::connect,
+  /// is_open(), announce() and wake_all(): the box has memory. That of its end pairs with port_closed(): what the
+  /// process has sent before is in its queue.
+  std::atomic<std::uint32_t> generation[kPorts];
+  /// Hash of its job's name; 0: it has not shown its card. introduce() to card_of(): rank and card are filled in.
+  std::atomic<std::uint64_t> world;
   std::uint32_t rank;                ///< in that job
   char card[kCardBytes];
   alignas(64) std::uint32_t taken;                ///< the engine's: position in the sending queue
@@ -70,6 +76,8 @@ enum class RecordState : std::uint32_t { free, claimed, ready };
 
 /// The sending end of a virtual connection, one direction.
 struct alignas(64) Record {
+  /// ready pairs with EmulatedInlet::adopt: the record is filled in. free, by EmulatedInlet::forget, pairs with
+  /// EmulatedOutlet::claim_record: it has been read.
   std::atomic<RecordState> state;
   std::uint32_t generation;  ///< counts its users
   std::uint32_t from;        ///< endpoint
@@ -81,6 +89,7 @@ struct alignas(64) Record {
 struct PortBox {
   Doorbell bell;
   alignas(64) std::uint64_t delivered;  ///< the engine's: entries put in so far
+  /// put_into_box() to EmulatedInlet::ready(): the slot is filled in.
   alignas(64) std::atomic<std::uint32_t> entries[1];
 };
 
@@ -88,6 +97,8 @@ enum class SlotState : std::uint32_t { free, used };
 
 /// What travels: one frame of the transport, with the line that describes it.
 struct alignas(64) Slot {
+  /// free, by give_back() of the engine or of an inlet, pairs with take_slot() and may_reuse(): it has been read. used
+  /// is set by its owner alone, under a lock, and only looked at by others.
   std::atomic<SlotState> state;
   std::uint32_t record;
   std::uint32_t record_generation;
@@ -110,7 +121,7 @@ struct Fate {
 };
 
 /// What whoever holds the engine is in the middle of, told to whoever comes after it should it die. Only its end makes
-/// somebody look, and all its stores have been made then: order in the program is enough.
+/// somebody look, and all its stores have been made then: order in the program is enough, and signal fences keep it.
 struct InHand {
   enum What : std::uint32_t { nothing, taking, delivering };
   std::atomic<std::uint32_t> what;  ///< pairs with Engine::recover
@@ -128,25 +139,36 @@ struct ArenaHeader {
   ArenaSizes sizes;
   char title[128];  ///< for messages: "xswitch mesh:4x4"
   std::uint64_t began;      ///< nanoseconds of the monotonic clock: scheduled faults count from here
-  std::atomic<std::int32_t> engine_pid;  ///< of the engine process; 0: whoever waits does the work
+  /// Of the engine process; 0: whoever waits does the work. Set before the job's processes start; the one that a keeper
+  /// starts anew writes both again, relaxed: nobody takes it for dead while there is a keeper.
+  std::atomic<std::int32_t> engine_pid;
   std::atomic<std::uint64_t> engine_started;
   std::int32_t keeper_pid;  ///< of the process that starts the engine process anew; 0: nobody does
   std::uint64_t keeper_started;
   std::atomic<std::uint32_t> recoveries;  ///< times somebody has gone on where a dead process stopped
   std::uint32_t node_of[kMaxEndpoints];  ///< by rank
   std::atomic<std::uint32_t> refused;  ///< frames for ports that were closed or that break a rule
-  std::atomic<std::uint32_t> lost;     ///< frames the network lost
-  alignas(64) std::atomic<std::uint32_t> holder;     ///< endpoint + 1 of who moves the model; 0: nobody
-  alignas(64) std::atomic<std::uint32_t> attendant;  ///< endpoint + 1 of who looks all the time; 0: nobody
-  std::atomic<std::uint32_t> broken;                 ///< endpoint + 1 of who died while it moved the model
+  std::atomic<std::uint32_t> lost;     ///< frames the network lost; the three counts are only shown
+  /// Endpoint + 1 of who moves the model; 0: nobody. The acquire of who takes it pairs with the exchange of who lets
+  /// go: what only the holder changes. The exchange is seq_cst because of `pending`.
+  alignas(64) std::atomic<std::uint32_t> holder;
+  /// Endpoint + 1 of who looks all the time; 0: nobody. Taken relaxed: who has it looks again anyway. retire() and
+  /// tell() are seq_cst: either tell() sees that it is given up, or the look behind retire() sees `pending`.
+  alignas(64) std::atomic<std::uint32_t> attendant;
+  std::atomic<std::uint32_t> broken;  ///< endpoint + 1 of who died while it moved the model; a verdict, no more
   alignas(64) InHand in_hand;
-  alignas(64) std::atomic<std::uint32_t> moving;     ///< the model is not idle
-  std::atomic<std::uint64_t> due;  ///< a paced model goes on at that moment of the monotonic clock; 0: by itself never
-  alignas(64) std::atomic<std::uint32_t> endpoints_used;
-  std::atomic<std::uint32_t> records_used;
+  alignas(64) std::atomic<std::uint32_t> moving;     ///< the model is not idle: a hint, who acts on it takes the holder
+  /// A paced model goes on at that moment of the monotonic clock; 0: by itself never. note_due() and announce() to
+  /// quiet_for(): `coming` is as new.
+  std::atomic<std::uint64_t> due;
+  alignas(64) std::atomic<std::uint32_t> endpoints_used;  ///< a count; each endpoint's own state publishes it
+  std::atomic<std::uint32_t> records_used;                // both: see claim_place()
   std::atomic<std::uint32_t> records_freed;
   alignas(64) Doorbell engine_bell;                  ///< of the engine process
-  alignas(64) std::atomic<std::uint64_t> pending[kMaxEndpoints / 64];  ///< endpoints with something in their queue
+  /// Endpoints with something in their queue. tell() sets a bit and then looks for a holder; who lets go of the holder
+  /// then looks here, at any_pending(): seq_cst operations on either side, so one sees the other. The exchange in
+  /// take_sending_queues() pairs with tell(): the entry is in the queue. Bits the holder sets are for its own look.
+  alignas(64) std::atomic<std::uint64_t> pending[kMaxEndpoints / 64];
 };
 
 /// How to find an arena: a descriptor of a process that holds it open.
@@ -185,6 +207,7 @@ class Arena {
   ArenaAddress address() const noexcept;
 
   Endpoint& endpoint(std::uint32_t i) const noexcept { return segment_.at<Endpoint>(at_.endpoints)[i]; }
+  /// Entries; submit() to take_sending_queue(): the slot is filled in. has_on_the_way() only looks.
   std::atomic<std::uint32_t>* sending_queue(std::uint32_t endpoint) const noexcept {
     return segment_.at<std::atomic<std::uint32_t>>(at_.queues) + std::size_t{endpoint} * sizes_.slots;
   }

@@ -237,6 +237,7 @@ bool Engine::step() noexcept {
   ArenaHeader& h = arena_.header();
   do {
     std::uint32_t nobody = 0;
+    // Spares the compare-and-swap; from tell() it comes behind two seq_cst operations.
     if (const std::uint32_t holder = h.holder.load(std::memory_order_relaxed); holder != 0) {
       if (holder > kObservers) replace_observer(holder);
       return false;
@@ -264,7 +265,8 @@ void wake_all(Arena& arena) noexcept {
       if (arena.endpoint(e).generation[port].load(std::memory_order_acquire) % 2 == 1) arena.box(e, port).bell.ring();
 }
 
-// Who only reads has changed nothing: when it dies, the engine is free.
+// Who only reads has changed nothing: when it dies, the engine is free. The swap hands on what the holder before it has
+// released.
 void Engine::replace_observer(std::uint32_t holder) noexcept {
   if (!is_alive(holder - 1))
     arena_.header().holder.compare_exchange_strong(holder, 0, std::memory_order_acq_rel);
@@ -317,6 +319,7 @@ std::string Engine::statistics() {
 
 std::string Engine::why_broken() {
   ArenaHeader& h = arena_.header();
+  // Nothing is read behind these loads: acquire keeps the second one behind the first and the look at the process.
   const std::uint32_t holder = h.holder.load(std::memory_order_acquire);
   const bool kept = is_kept();
   const bool died = holder != 0 && holder != self_ + 1 && !is_alive(holder - 1) &&
@@ -377,7 +380,7 @@ void Engine::take_sending_queues() noexcept {
   ArenaHeader& h = arena_.header();
   const std::uint32_t words = (arena_.sizes().endpoints + 63) / 64;
   for (std::uint32_t w = 0; w < words; ++w) {
-    if (h.pending[w].load(std::memory_order_relaxed) == 0) continue;
+    if (h.pending[w].load(std::memory_order_relaxed) == 0) continue;  // a bit missed here any_pending() sees
     std::uint64_t bits = h.pending[w].exchange(0, std::memory_order_seq_cst);
     for (; bits != 0; bits &= bits - 1) {
       const std::uint32_t endpoint = w * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));

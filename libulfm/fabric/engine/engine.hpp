@@ -121,7 +121,7 @@ class Engine {
   std::vector<std::uint32_t> owners_;        // by own slot: the sender that took it last
   std::vector<std::uint32_t> on_their_way_;  // by sender: slots it has
   std::uint32_t next_slot_ = 0;
-  std::atomic<std::uint32_t> patience_{0};
+  std::atomic<std::uint32_t> patience_{0};   // looks that found work undone; any thread, only a count
   WaitPolicy wait_;
   bool own_core_ = false;
   bool process_ = false;   // a process of its own does the work

@@ -81,7 +81,7 @@ Result<void> Observer::copy_model(std::vector<std::uint64_t>& copy) {
   }
   std::memcpy(copy.data(), arena_.model(), bytes);
   h.holder.exchange(0, std::memory_order_seq_cst);
-  // Somebody may have sent meanwhile and left it to us.
+  // Somebody may have sent meanwhile and left it to us: the other half of ArenaHeader::pending.
   const auto left_to_us = [](const auto& word) { return word.load(std::memory_order_seq_cst) != 0; };
   if (std::any_of(std::begin(h.pending), std::end(h.pending), left_to_us)) wake_all(arena_);
   return {};

@@ -78,6 +78,7 @@ bool Engine::is_kept() const {
 /// In place of a dead process that held the engine. False when the model cannot go on.
 bool Engine::take_over(std::uint32_t holder) {
   if (!recovers_ || process_) return false;
+  // Pairs with nothing: the dead process never let go. All its stores were made before it was seen dead.
   if (!arena_.header().holder.compare_exchange_strong(holder, self_ + 1, std::memory_order_acq_rel)) return true;
   if (!recover()) return false;
   let_go();
@@ -87,6 +88,7 @@ bool Engine::take_over(std::uint32_t holder) {
 bool Engine::resume() {
   ArenaHeader& h = arena_.header();
   h.engine_bell.cancel();
+  // As in take_over(): what the dead process has stored is there.
   if (h.holder.load(std::memory_order_acquire) != self_ + 1) return true;  // it was not at work
   if (!recovers_ || !recover()) {
     h.broken.store(self_ + 1, std::memory_order_relaxed);

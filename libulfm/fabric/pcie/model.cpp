@@ -25,7 +25,8 @@ struct Head {
   std::uint64_t magic;
   Parameters parameters;
   std::uint32_t steps;
-  std::atomic<std::uint32_t> next_step;  ///< the first that has not happened wholly
+  /// The first that has not happened wholly. The holder's, and its successor's after a death: see Journal::count.
+  std::atomic<std::uint32_t> next_step;
 };
 /// A board, or the host, that goes away or comes back.
 struct Step {

@@ -6,6 +6,7 @@
 
 namespace ulfm::reliable {
 
+/// Any thread; only shown, so any order will do.
 struct Counters {
   std::atomic<std::uint64_t> sent{0};        ///< frames from above, each once
   std::atomic<std::uint64_t> delivered{0};   ///< frames handed up, pieces of one counted each

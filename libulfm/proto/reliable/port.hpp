@@ -41,7 +41,7 @@ struct Common {
   std::shared_ptr<Transport> under;
   Settings settings;
   Counters counters;
-  std::atomic<std::uint32_t> next_stream{1};
+  std::atomic<std::uint32_t> next_stream{1};  ///< only has to be another one each time
 };
 
 /// Any thread, unless said otherwise.
@@ -143,7 +143,7 @@ class ReliablePort {
   std::uint32_t since_idle_ = 0;     // frames taken in since
   bool closing_ = false;
   nanoseconds heard_at_{0};  // while closing: the last frame
-  std::atomic<std::uint32_t> polls_{0};
+  std::atomic<std::uint32_t> polls_{0};  // written under the lock; the attendant only sees that it has changed
   std::uint32_t polls_seen_ = 0;  // the attendant's
 };
 

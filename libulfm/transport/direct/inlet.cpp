@@ -162,6 +162,7 @@ bool DirectInlet::accept_lane(const Frame& frame) {
   Origin& origin = origins_[frame.origin];
   if (origin.lane >= 0) return return_to_lane(origin.lane, number);
   if (number >= geometry_.lanes) return false;
+  // A check against nonsense: the frame that announces the lane came after the claim.
   if (lane_control(segment_.base(), layout_, number).owner.load(std::memory_order_acquire) != frame.origin + 1)
     return false;
   auto lane = std::make_unique<Lane>();
@@ -233,7 +234,7 @@ void DirectInlet::deactivate(std::int32_t slot) {
 
 void DirectInlet::free_record(std::uint32_t index) {
   PeerRecord& record = peer_record(segment_.base(), layout_, index);
-  record.state.store(PeerState::free, std::memory_order_release);  // pairs with the claim in connect()
+  record.state.store(PeerState::free, std::memory_order_release);  // pairs with DirectOutlet::claim_record
   header().peers_freed.fetch_add(1, std::memory_order_release);
 }
 
@@ -246,7 +247,7 @@ void DirectInlet::drop_lane(std::uint32_t slot) {
   LaneControl& control = lane_control(segment_.base(), layout_, number);
   control.consumed.store(0, std::memory_order_relaxed);
   control.pinned.store(0, std::memory_order_relaxed);
-  control.owner.store(0, std::memory_order_release);  // pairs with the claim in DirectOutlet::claim_lane
+  control.owner.store(0, std::memory_order_release);  // pairs with DirectOutlet::claim_lane_number
   header().lanes_freed.fetch_add(1, std::memory_order_release);
   free_record(origin);
 }

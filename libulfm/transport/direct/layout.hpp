@@ -33,7 +33,9 @@ std::string encode(const Card& card);
 Result<Card> decode(std::string_view text);
 
 struct DirectoryEntry {
-  std::atomic<std::uint32_t> generation;  ///< odd while the port is open
+  /// Odd while the port is open. Changed under the owner's lock; the release that opens it pairs with look_up(): the
+  /// descriptor is there and its segment is filled in. Closing publishes nothing.
+  std::atomic<std::uint32_t> generation;
   std::int32_t fd;
 };
 
@@ -49,6 +51,8 @@ enum class PeerState : std::uint32_t { free, claimed, ready };
 
 /// A sender known to a port.
 struct alignas(64) PeerRecord {
+  /// ready pairs with DirectInlet::adopt: the record is filled in. free, by DirectInlet::free_record, pairs with
+  /// DirectOutlet::claim_record: it has been read.
   std::atomic<PeerState> state;
   std::uint32_t generation;  ///< of the record; counts its users
   Card card;
@@ -58,8 +62,10 @@ struct alignas(64) PeerRecord {
 };
 
 struct alignas(64) LaneControl {
-  std::atomic<std::uint64_t> consumed;
-  alignas(64) std::atomic<std::uint32_t> owner;  ///< origin + 1; 0 is free
+  std::atomic<std::uint64_t> consumed;  ///< see LaneMemory
+  /// Origin + 1; 0 is free. DirectInlet::drop_lane's release pairs with claim_lane_number(): the lane is zeroed, the
+  /// counts are 0. A sender that gives it back unused hands that on, so it releases too.
+  alignas(64) std::atomic<std::uint32_t> owner;
   std::atomic<std::uint64_t> pinned;  ///< the receiver has taken everything up to here but holds an earlier frame
 };
 
@@ -70,12 +76,12 @@ struct PortHeader {
   std::uint64_t token;  ///< of the owning process
   PortGeometry geometry;
   Doorbell doorbell;
-  alignas(64) std::atomic<std::uint64_t> open_tail;
-  alignas(64) std::atomic<std::uint32_t> peers_used;
+  alignas(64) std::atomic<std::uint64_t> open_tail;       ///< see OpenMemory
+  alignas(64) std::atomic<std::uint32_t> peers_used;      // these four: see claim_place()
   std::atomic<std::uint32_t> peers_freed;
   std::atomic<std::uint32_t> lanes_used;
   std::atomic<std::uint32_t> lanes_freed;
-  std::atomic<std::uint32_t> closed;
+  std::atomic<std::uint32_t> closed;  ///< ~DirectInlet to port_closed(): what the owner has sent before is there
 };
 
 /// Offsets within a port segment.

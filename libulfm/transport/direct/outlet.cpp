@@ -65,7 +65,7 @@ Result<std::uint32_t> DirectOutlet::claim_record() {
       {h.peers_used, h.peers_freed}, geometry_.peers,
       [&](std::uint32_t i) {
         PeerState expected = PeerState::free;
-        // Acquire pairs with DirectInlet::forget.
+        // Acquire pairs with DirectInlet::free_record: the old record has been read.
         return peer_record(segment_.base(), layout_, i)
             .state.compare_exchange_strong(expected, PeerState::claimed, std::memory_order_acquire);
       },
@@ -118,7 +118,7 @@ bool DirectOutlet::push_full(Kind kind, std::span<const std::byte> head, Gather&
 }
 
 // The lane is full although the receiver has taken everything in it: it holds on to something. Going on by the open
-// ring keeps the order.
+// ring keeps the order. The load pairs with DirectInlet's store of what it has taken.
 bool DirectOutlet::may_detour() {
   const auto pinned = lane_control(segment_.base(), layout_, lane_number_).pinned.load(std::memory_order_acquire);
   return pinned != 0 && pinned == lane_.position();
@@ -162,7 +162,7 @@ Result<std::int64_t> DirectOutlet::claim_lane_number() {
       {h.lanes_used, h.lanes_freed}, geometry_.lanes,
       [&](std::uint32_t i) {
         std::uint32_t expected = 0;
-        // Acquire pairs with DirectInlet::drop_lane.
+        // Acquire pairs with DirectInlet::drop_lane: the lane is empty.
         return lane_control(segment_.base(), layout_, i)
             .owner.compare_exchange_strong(expected, origin_ + 1, std::memory_order_acquire);
       },

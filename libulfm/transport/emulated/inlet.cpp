@@ -22,6 +22,7 @@ EmulatedInlet::EmulatedInlet(fabric::Engine& engine, std::uint16_t number)
 }
 
 EmulatedInlet::~EmulatedInlet() {
+  // Pairs with EmulatedOutlet::port_closed.
   arena_.endpoint(engine_.self()).generation[number_].fetch_add(1, std::memory_order_release);
   engine_.pass();  // after this nothing more is put into the box
   drain();
@@ -38,9 +39,10 @@ void EmulatedInlet::drain() {
 
 // ---- frames ---------------------------------------------------------------------------------------------------------
 
+// Pairs with Engine::put_into_box. Whoever takes the entry after this reads it relaxed.
 bool EmulatedInlet::ready() const {
   const std::uint32_t count = arena_.sizes().box_entries;
-  const std::uint32_t entry = box_.entries[position_ & (count - 1)].load(std::memory_order_acquire);  // Engine::finish
+  const std::uint32_t entry = box_.entries[position_ & (count - 1)].load(std::memory_order_acquire);
   return entry == fabric::queue_entry(position_, count, entry & fabric::kSlotMask);
 }
 
@@ -146,7 +148,7 @@ void EmulatedInlet::forget(std::uint32_t index) {
   origins_[index] = Origin{};
   by_record_[record] = 0;
   unused_.push_back(index);
-  arena_.record(record).state.store(RecordState::free, std::memory_order_release);  // pairs with the claim in connect
+  arena_.record(record).state.store(RecordState::free, std::memory_order_release);  // pairs with claim_record()
   arena_.header().records_freed.fetch_add(1, std::memory_order_release);
 }
 

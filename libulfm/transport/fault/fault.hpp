@@ -12,7 +12,7 @@
 
 namespace ulfm {
 
-/// What has happened to frames so far. All threads.
+/// What has happened to frames so far. All threads; only shown, so any order will do.
 struct FaultCounters {
   std::atomic<std::uint64_t> frames{0};      ///< taken from above
   std::atomic<std::uint64_t> dropped{0};     ///< gone without a trace
@@ -42,7 +42,7 @@ class FaultTransport final : public ForwardingTransport {
   struct Shared;
   std::shared_ptr<Shared> shared_;
   int rank_;
-  std::atomic<std::uint64_t> connections_{0};
+  std::atomic<std::uint64_t> connections_{0};  // a number for each, no more
 };
 
 }  // namespace ulfm

@@ -27,7 +27,8 @@ class PortOutlets {
 
   SoloMutex& lock() noexcept { return lock_; }
   Clock& clock() noexcept { return clock_; }
-  /// Frames held by all of them, under the lock: with none an idle turn costs one look.
+  /// Frames held by all of them, changed under the lock: with none an idle turn costs one look, without it. One missed
+  /// is found by the next turn.
   std::atomic<std::uint32_t> held{0};
 
  private:

@@ -79,7 +79,11 @@ Result<void> close_port(ulfm_port port) {
   const OpenPort open = port_of(port);
   if (open.core == nullptr) return stale("port");
   const std::uint16_t number = open.core->number();
-  g_port_slots[port >> 16 & 0xffff][number].generation.fetch_add(1, std::memory_order_acq_rel);
+  auto generation = static_cast<std::uint32_t>(port >> 32);
+  // Of two threads that close it one finds it open.
+  if (!g_port_slots[port >> 16 & 0xffff][number].generation.compare_exchange_strong(generation, generation + 1,
+                                                                                     std::memory_order_acq_rel))
+    return stale("port");
   return open.node->close(number);
 }
 

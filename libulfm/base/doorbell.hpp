@@ -26,6 +26,7 @@ struct alignas(64) Doorbell {
 
   /// Producer: wake who sleeps. Call after the publishing store. The fence pairs with that of announce().
   [[gnu::always_inline]] void ring() noexcept {
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // the compiler must not do what the sleeper's barrier ends
     if (fenced.load(std::memory_order_relaxed) != 0) std::atomic_thread_fence(std::memory_order_seq_cst);
     if ((parked.load(std::memory_order_relaxed) | watched.load(std::memory_order_relaxed)) != 0) wake();
   }

@@ -305,9 +305,10 @@ class OpenProducer {
       Cell& cell = memory_.cell(t);
       const std::uint16_t lap = lap_of(t, memory_.count);
       std::uint64_t expected = Word{lap, Kind::free, 0, 0}.pack();
-      // Acquire pairs with OpenConsumer::release: the slot's old content has been read.
+      // Acquire pairs with OpenConsumer::release: the slot's old content has been read. Release pairs with stuck_on():
+      // whoever finds the claim finds its claimer's record.
       if (cell.word.compare_exchange_strong(expected, Word{lap, Kind::claimed, 0, origin}.pack(),
-                                            std::memory_order_acquire)) {
+                                            std::memory_order_acq_rel)) {
         std::uint64_t seen = t;
         memory_.tail->compare_exchange_strong(seen, t + 1, std::memory_order_release);
         position = t;

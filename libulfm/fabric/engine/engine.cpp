@@ -237,8 +237,9 @@ bool Engine::step() noexcept {
   ArenaHeader& h = arena_.header();
   do {
     std::uint32_t nobody = 0;
-    // Spares the compare-and-swap; from tell() it comes behind two seq_cst operations.
-    if (const std::uint32_t holder = h.holder.load(std::memory_order_relaxed); holder != 0) {
+    // Spares the compare-and-swap. One order with what tell() has noted: either this finds the engine free, or its holder
+    // finds what is pending.
+    if (const std::uint32_t holder = h.holder.load(std::memory_order_seq_cst); holder != 0) {
       if (holder > kObservers) replace_observer(holder);
       return false;
     }
@@ -279,7 +280,7 @@ bool Engine::hold() {
     nobody = 0;
     if (!waiter.step()) continue;
     if (!why_broken().empty()) return false;
-    yield_now();
+    yield_now();  // no sleep: whoever holds the network rings no bell
   }
   return true;
 }

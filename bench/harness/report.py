@@ -44,14 +44,9 @@ def cells(bench, rows):
     for r, target in zip(rows, targets):
         line = [text(r) for _, text in columns]
         if any(targets):
-            line.append("" if target is None else f"{target[1]} {target[0]}{'' if met(r, target) else ', missed'}")
+            line.append("" if target is None else target.text(r))
         lines.append(line)
     return lines
-
-
-def met(r, target):
-    ratio = r.get("ratio_best")
-    return ratio is None or (ratio <= target[0] if target[1] == "<=" else ratio >= target[0])
 
 
 def as_text(bench, rows):

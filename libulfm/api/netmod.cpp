@@ -229,10 +229,11 @@ int nm_next(ulfm_nm* nm, ulfm_nm_frame* out) {
 
 void nm_release(ulfm_nm* nm, const ulfm_nm_frame* frame) {
   if (frame->kind == ULFM_NM_LOST) return;
-  nm->spent = true;  // not now: the program waits for what was in it
-  if (frame->kind != ULFM_NM_BYE) return;
-  give_back(nm);
-  nm->inlet->forget(frame->origin);
+  nm->spent = true;
+  const bool bye = frame->kind == ULFM_NM_BYE;
+  // Not now, as a rule: the program waits for what was in it.
+  if (nm->current.shared_room || bye) give_back(nm);
+  if (bye) nm->inlet->forget(frame->origin);
 }
 
 int nm_origin(ulfm_nm* nm, std::uint32_t index, ulfm_nm_origin* out) {

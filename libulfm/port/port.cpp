@@ -16,7 +16,7 @@ PortCore::PortCore(Node& node, std::uint16_t number, std::unique_ptr<Inlet> inle
   for (SendBuffer& buffer : send_) buffer.capacity = slot_bytes;  // memory comes with the first use
 }
 
-PortCore::~PortCore() = default;
+PortCore::~PortCore() { give_back_spent(); }
 
 // ---- application: sending -------------------------------------------------------------------------------------------
 
@@ -186,6 +186,7 @@ void PortCore::hand_out(Arrival& arrival, CachedMessage&& whole) noexcept {
 }
 
 bool PortCore::poll(Arrival& arrival) {
+  give_back_spent();
   if (held_ == depth_ || !cache_.empty()) [[unlikely]] return poll_cache(arrival);
   ReceiveBuffer& buffer = free_receive_buffer();
   Frame& frame = buffer.frame;
@@ -197,7 +198,7 @@ bool PortCore::poll(Arrival& arrival) {
   Taken taken = take_frame(frame, whole);
   if (taken == Taken::nothing) taken = take_message(frame, whole);
   if (taken == Taken::nothing) return false;
-  if (taken == Taken::in_place && !(inlet_->in_shared_room(frame) && take_out(frame, whole))) [[likely]] {
+  if (taken == Taken::in_place && !(frame.shared_room && take_out(frame, whole))) [[likely]] {
     buffer.in_slot = true;
     hand_out(arrival, {frame.data, frame.length}, origins_[frame.origin].source);
   } else {
@@ -236,6 +237,7 @@ bool PortCore::take_out(const Frame& frame, CachedMessage& whole) {
 }
 
 void PortCore::absorb() {
+  give_back_spent();
   for (;;) {
     // Without room the arrivals stay where they are, and their senders wait.
     if (!cache_.has_room(inlet_->geometry().max_frame)) return;

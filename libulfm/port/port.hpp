@@ -13,6 +13,7 @@
 #include <mutex>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/counters.hpp"
@@ -106,6 +107,7 @@ class PortCore {
   Taken take_message(Frame& frame, CachedMessage& whole);
   Taken take_frame(const Frame& frame, CachedMessage& whole);
   void lose_broken();
+  void give_back_spent() noexcept;
   void part_from(const Frame& frame);
   bool take_out(const Frame& frame, CachedMessage& whole);
   bool begin_message(const Frame& frame, Origin& origin);
@@ -143,6 +145,7 @@ class PortCore {
 
   std::vector<ReceiveBuffer> receive_;
   std::uint32_t held_ = 0;
+  ReceiveBuffer* spent_ = nullptr;  // released, and its room is given back at the next look: the answer goes first
   std::uint32_t receive_at_ = 0;
   std::vector<Origin> origins_;
   MessageCache cache_;
@@ -171,10 +174,20 @@ inline bool PortCore::try_release(std::uint64_t handle) noexcept {
   if (index >= depth_) return false;
   ReceiveBuffer& buffer = receive_[index];
   if (buffer.use != handle >> 32 || !buffer.tag.clear()) return false;
-  if (buffer.in_slot) inlet_->release(buffer.frame);
-  else buffer.heap.reset();
+  if (!buffer.in_slot) {
+    buffer.heap.reset();
+  } else if (buffer.frame.shared_room) [[unlikely]] {
+    inlet_->release(buffer.frame);
+  } else {
+    give_back_spent();
+    spent_ = &buffer;
+  }
   --held_;
   return true;
+}
+
+inline void PortCore::give_back_spent() noexcept {
+  if (spent_ != nullptr) inlet_->release(std::exchange(spent_, nullptr)->frame);
 }
 
 }  // namespace ulfm

@@ -75,9 +75,6 @@ class Inlet {
   /// Gives a frame's room back to its sender. Any order.
   virtual void release(const Frame& frame) = 0;
 
-  /// The frame lies in room that all senders share: whoever wants to keep it should copy it and release it.
-  virtual bool in_shared_room(const Frame& frame) const = 0;
-
   /// About the sender of a frame. nullptr-like (pid 0) when the origin is not connected.
   virtual OriginInfo origin(std::uint32_t index) const = 0;
   /// Drops what belongs to an origin that said bye or died. Frames of it that are still held stay valid until they

@@ -16,7 +16,6 @@ class ForwardingInlet : public Inlet {
   bool next(Frame& frame) override { return under_->next(frame); }
   bool linger(std::uint32_t turns) override { return under_->linger(turns); }
   void release(const Frame& frame) override { under_->release(frame); }
-  bool in_shared_room(const Frame& frame) const override { return under_->in_shared_room(frame); }
   OriginInfo origin(std::uint32_t index) const override { return under_->origin(index); }
   void forget(std::uint32_t index) override { under_->forget(index); }
   bool anything() override { return under_->anything(); }

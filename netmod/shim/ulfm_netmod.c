@@ -441,7 +441,7 @@ static int ulfm_iStartContigMsg(MPIDI_VC_t * vc, void *hdr, intptr_t hdr_sz, voi
 static int start_request(MPIDI_VC_t * vc, MPIR_Request * sreq, void *hdr, intptr_t hdr_sz)
 {
     int mpi_errno = MPI_SUCCESS;
-    int gone = 0;
+    int gone = 0, begun = 0;
 
     mpi_errno = ready_to_send(vc);
     if (mpi_errno) {
@@ -450,12 +450,23 @@ static int start_request(MPIDI_VC_t * vc, MPIR_Request * sreq, void *hdr, intptr
         mpi_errno = MPID_Request_complete(sreq);
         goto fn_exit;
     }
+    /* Most messages go at once and whole; they need nothing of what waiting ones do. */
+    if (likely(!AREA(vc)->queue.head && !sreq->dev.OnDataAvail)) {
+        ptrdiff_t sent = ulfm->begin(AREA(vc)->out, hdr, hdr_sz, sreq->dev.iov, sreq->dev.iov_count);
+        begun = sent >= 0;
+        if (begun)
+            consume_iov(sreq, sent);
+        if (begun && sreq->dev.iov_count == 0) {
+            mpi_errno = MPID_Request_complete(sreq);
+            goto fn_exit;
+        }
+    }
     sreq->ch.vc = vc;
     if ((void *) &sreq->dev.pending_pkt != hdr)
         MPIR_Memcpy(&sreq->dev.pending_pkt, hdr, hdr_sz);
-    REQ_AREA(sreq)->begun = 0;
+    REQ_AREA(sreq)->begun = begun;
     REQ_AREA(sreq)->header_length = (int) hdr_sz;
-    if (!AREA(vc)->queue.head) {
+    if (!AREA(vc)->queue.head && sreq->dev.OnDataAvail) {
         mpi_errno = advance(vc, sreq, &gone);
         MPIR_ERR_CHECK(mpi_errno);
     }
@@ -743,7 +754,7 @@ static int ulfm_poll(int in_blocking_poll)
 {
     int mpi_errno = MPI_SUCCESS;
     ulfm_nm_frame frame;
-    int got, news, looks = 0;
+    int got, news, looks = 0, waited = 0;
     const int count = MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count);
 
   again:
@@ -755,8 +766,10 @@ static int ulfm_poll(int in_blocking_poll)
             mpi_errno = handle_frame(&frame);
             ulfm->release(nm, &frame);
             MPIR_ERR_CHECK(mpi_errno);
-            /* as soon as something is complete the caller wants to know */
-        } while (--budget && count == MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count) &&
+            /* Something the caller has waited for it wants at once; where messages were there before it looked there
+             * are often more, and each turn of MPICH's progress for one of them costs as much as its message. */
+        } while (--budget &&
+                 (!waited || count == MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count)) &&
                  ulfm->next(nm, &frame));
     }
     if (unlikely(waiting_head)) {
@@ -771,8 +784,10 @@ static int ulfm_poll(int in_blocking_poll)
         if (unlikely(n_leaving))
             retry_leaving(0);
         news = ulfm->idle(nm, how_to_idle(in_blocking_poll), waiting_head != NULL);
-        if (news == ULFM_NM_ARRIVED)
+        if (news == ULFM_NM_ARRIVED) {
+            waited = 1;
             goto again;
+        }
         if (unlikely(news == ULFM_NM_GIVEN_UP))
             look_at_all = 1;
         if (unlikely(news == ULFM_NM_LOOK || news == ULFM_NM_GIVEN_UP))

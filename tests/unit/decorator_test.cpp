@@ -24,7 +24,6 @@ class SpyInlet final : public Inlet {
   bool next(Frame& frame) override { return frame.origin = 7, note("next"); }
   bool linger(std::uint32_t turns) override { return note("linger " + std::to_string(turns)); }
   void release(const Frame& frame) override { note("release " + std::to_string(frame.origin)); }
-  bool in_shared_room(const Frame& frame) const override { return note("room " + std::to_string(frame.origin)); }
   OriginInfo origin(std::uint32_t index) const override {
     note("origin");
     return {"card", 3, static_cast<pid_t>(index), {}};
@@ -141,7 +140,6 @@ TEST_CASE("an inlet's calls go on to the one below", "[decorator]") {
     CHECK(inlet.next(frame));
     CHECK(inlet.linger(5));
     inlet.release(frame);
-    CHECK(inlet.in_shared_room(frame));
     CHECK(inlet.origin(9).pid == 9);
     inlet.forget(4);
     CHECK(inlet.anything());
@@ -156,7 +154,7 @@ TEST_CASE("an inlet's calls go on to the one below", "[decorator]") {
     CHECK(&inlet.doorbell() == &const_cast<SpyInlet&>(below).doorbell());
     CHECK(inlet.lanes_granted() == 40);
   }
-  CHECK(calls == Calls{"next", "linger 5", "release 7", "room 7", "origin", "forget 4", "anything", "dead", "broken",
+  CHECK(calls == Calls{"next", "linger 5", "release 7", "origin", "forget 4", "anything", "dead", "broken",
                        "given up", "~"});
 }
 

@@ -70,6 +70,7 @@ class FakeInlet final : public ulfm::Inlet {
     frame.origin = held.origin;
     frame.position = position;
     frame.fresh = std::exchange(origins.at(held.origin).fresh, false);
+    frame.shared_room = network_->shared_room;
     return true;
   }
   bool linger(std::uint32_t) override { return anything(); }
@@ -79,7 +80,6 @@ class FakeInlet final : public ulfm::Inlet {
     --*it->second.in_flight;
     out_.erase(it);
   }
-  bool in_shared_room(const ulfm::Frame&) const override { return network_->shared_room; }
   ulfm::OriginInfo origin(std::uint32_t index) const override {
     if (index >= origins.size() || origins[index].forgotten) return {};
     return {origins[index].card, origins[index].port, 4711, origins[index].hello};

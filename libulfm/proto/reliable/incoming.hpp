@@ -30,6 +30,7 @@ class CopyPool {
     frame.header = to;
     frame.data = to + frame.header_length;
     frame.source = kDecoratorSource;
+    frame.shared_room = false;
     frame.position = index;
     return true;
   }

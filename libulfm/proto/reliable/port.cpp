@@ -159,7 +159,7 @@ void ReliablePort::take_payload(const Frame& whole, const WireHeader& wire, Inco
 
 void ReliablePort::keep(Frame frame, const WireHeader& wire, Incoming& incoming) {
   // Where it is, if it may stay there: the frame it waits for needs room in the transport too.
-  if (inlet_->in_shared_room(frame) || incoming.kept_in_place >= kMostKeptInPlace) {
+  if (frame.shared_room || incoming.kept_in_place >= kMostKeptInPlace) {
     const Frame original = frame;
     const bool copied = pool_.copy(frame);
     inlet_->release(original);
@@ -199,7 +199,7 @@ void ReliablePort::hand_out(Frame& frame) {
   Incoming& incoming = *incoming_[frame.origin];
   --incoming.queued;
   frame.fresh = !std::exchange(incoming.met, true);
-  if (frame.source != kDecoratorSource && !inlet_->in_shared_room(frame)) {
+  if (frame.source != kDecoratorSource && !frame.shared_room) {
     const Frame original = frame;
     if (incoming.in_place >= share_ / 2 && pool_.copy(frame)) inlet_->release(original);
     else ++incoming.in_place;
@@ -210,7 +210,7 @@ void ReliablePort::hand_out(Frame& frame) {
 void ReliablePort::release(const Frame& frame) {
   std::lock_guard lock(lock_);
   if (frame.source == kDecoratorSource) return pool_.release(frame);
-  const bool counted = !inlet_->in_shared_room(frame);
+  const bool counted = !frame.shared_room;
   inlet_->release(frame);
   if (!counted || frame.origin >= incoming_.size() || !incoming_[frame.origin]) return;
   Incoming& incoming = *incoming_[frame.origin];
@@ -224,10 +224,6 @@ bool ReliablePort::linger(std::uint32_t turns) {
     if (!ready_.empty() || inlet_->linger(1)) return true;
   }
   return false;
-}
-
-bool ReliablePort::in_shared_room(const Frame& frame) const {
-  return frame.source != kDecoratorSource && inlet_->in_shared_room(frame);
 }
 
 OriginInfo ReliablePort::origin(std::uint32_t index) {

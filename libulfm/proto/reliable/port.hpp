@@ -53,7 +53,6 @@ class ReliablePort {
   bool next(Frame& frame);
   bool linger(std::uint32_t turns);
   void release(const Frame& frame);
-  bool in_shared_room(const Frame& frame) const;
   OriginInfo origin(std::uint32_t index);
   void forget(std::uint32_t index);
   bool anything();

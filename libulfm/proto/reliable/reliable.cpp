@@ -17,7 +17,6 @@ class ReliableInlet final : public Inlet {
   bool next(Frame& frame) override { return port_->next(frame); }
   bool linger(std::uint32_t turns) override { return port_->linger(turns); }
   void release(const Frame& frame) override { port_->release(frame); }
-  bool in_shared_room(const Frame& frame) const override { return port_->in_shared_room(frame); }
   OriginInfo origin(std::uint32_t index) const override { return port_->origin(index); }
   void forget(std::uint32_t index) override { port_->forget(index); }
   bool anything() override { return port_->anything(); }

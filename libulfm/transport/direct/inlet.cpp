@@ -46,6 +46,7 @@ DirectInlet::~DirectInlet() {
     return false;
   }
   frame.source = slot;
+  frame.shared_room = false;
   if (peek != Peek::frame || frame.origin != lane.origin || frame.kind == Kind::lane) [[unlikely]]
     return no_message(index, peek, frame);
   frame.fresh = std::exchange(origins_[frame.origin].fresh, false);
@@ -125,6 +126,7 @@ bool DirectInlet::next_in_open_ring(Frame& frame) {
     const Peek peek = open_.next(frame);
     if (peek == Peek::nothing) return false;
     frame.source = kOpenSource;
+    frame.shared_room = true;
     if (peek == Peek::frame && frame.kind != Kind::skip && adopt(frame)) {
       if (frame.kind != Kind::lane) {
         if (origins_[frame.origin].lane >= 0) leave_lane(frame);

@@ -19,7 +19,6 @@ class DirectInlet final : public Inlet {
   bool next(Frame& frame) override;
   bool linger(std::uint32_t turns) override;
   void release(const Frame& frame) override;
-  bool in_shared_room(const Frame& frame) const override { return frame.source == kOpenSource; }
   OriginInfo origin(std::uint32_t index) const override;
   void forget(std::uint32_t index) override;
   bool anything() override;

@@ -90,6 +90,7 @@ bool EmulatedInlet::describe(std::uint32_t index, Frame& frame) {
   frame.header = in_line ? slot.bytes : arena_.body(slot);
   frame.data = frame.header + frame.header_length;
   frame.fresh = std::exchange(origins_[frame.origin].fresh, false);
+  frame.shared_room = engine_.has_pools();
   return true;
 }
 

@@ -19,7 +19,6 @@ class EmulatedInlet final : public Inlet {
   bool linger(std::uint32_t turns) override;
   void release(const Frame& frame) override;
   /// A pool is shared by all senders of the port.
-  bool in_shared_room(const Frame&) const override { return engine_.has_pools(); }
   OriginInfo origin(std::uint32_t index) const override;
   void forget(std::uint32_t index) override;
   bool anything() override;

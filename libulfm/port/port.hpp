@@ -104,6 +104,7 @@ class PortCore {
 
   void give(PortAddress to) noexcept;
   bool poll_cache(Arrival& arrival);
+  bool poll_on(Arrival& arrival, ReceiveBuffer& buffer);
   Taken take_message(Frame& frame, CachedMessage& whole);
   Taken take_frame(const Frame& frame, CachedMessage& whole);
   void lose_broken();

@@ -72,6 +72,12 @@ class FrameReader {
  public:
   enum class Step { whole, begins, continues, completes, broken };
 
+  /// The frame is a message, which most are; nothing is noted.
+  bool is_whole(const Frame& frame) const noexcept {
+    return frame.kind == Kind::first && frame.header_length == kMessageHeader && got_ == total_ &&
+           get_length(frame.header) == frame.length;
+  }
+
   /// Looks at a frame. For `whole` the frame is the message. For the others the caller copies the frame's data to
   /// offset() of a buffer of total() bytes.
   Step step(const Frame& frame) noexcept {

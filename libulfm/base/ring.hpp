@@ -71,8 +71,8 @@ class LaneProducer {
   explicit LaneProducer(const LaneMemory& memory) : LaneProducer(memory, memory.capacity) {}
 
   /// Puts one frame of `length` bytes from `data` behind `header`; false, with nothing taken, when there is no room.
-  [[gnu::always_inline]] bool push(Kind kind, std::uint32_t origin, const std::byte* header, std::size_t header_length, Gather& data,
-            std::size_t length) noexcept {
+  [[gnu::always_inline]] bool push(Kind kind, std::uint32_t origin, const std::byte* header, std::size_t header_length,
+                                   Gather& data, std::size_t length) noexcept {
     if (head_.position() - consumed_ >= memory_.count && !refresh(head_.position() - memory_.count + 1)) [[unlikely]]
       return false;
     Cell& cell = memory_.cells[head_.index()];

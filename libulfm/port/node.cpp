@@ -191,7 +191,8 @@ void Node::serve_stalled() {
 }
 
 void Node::serve(PortCore& port) {
-  if (!serve_at_once(port)) [[unlikely]] send_queue_.push(port.number());  // has a place for every send buffer there can be
+  // The send queue has a place for every send buffer there can be.
+  if (!serve_at_once(port)) [[unlikely]] send_queue_.push(port.number());
   if (sends_pending()) [[unlikely]] drive();
 }
 

@@ -153,7 +153,7 @@ bool PortCore::transmit() {
 void PortCore::part() {
   for (auto& [key, outlet] : outlets_)
     if (!outlet->bye() && outlet->peer_listening()) {
-      // Full: the receiver frees a slot when it reads on, and rings no bell; if it never does, it finds out by our exit.
+      // Full: the receiver frees a slot when it reads on, without a bell; if it never does, our exit tells it.
       for (int i = 0; i < 100 && !outlet->bye(); ++i) yield_now();
     }
   outlets_.clear();

@@ -237,8 +237,8 @@ bool Engine::step() noexcept {
   ArenaHeader& h = arena_.header();
   do {
     std::uint32_t nobody = 0;
-    // Spares the compare-and-swap. One order with what tell() has noted: either this finds the engine free, or its holder
-    // finds what is pending.
+    // Spares the compare-and-swap. One order with what tell() has noted: either this finds the engine free, or its
+    // holder finds what is pending.
     if (const std::uint32_t holder = h.holder.load(std::memory_order_seq_cst); holder != 0) {
       if (holder > kObservers) replace_observer(holder);
       return false;

@@ -519,8 +519,8 @@ void ReliablePort::close() {
     heard_at_ = clock.now();
     while (!ready_.empty()) give_back(ready_.pop());
   }
-  // Each sender gives up by itself, so this ends. It yields: what it waits for are acknowledgements, which come at once or
-  // not before something is sent again, and those above who would sleep have gone.
+  // Each sender gives up by itself, so this ends. It yields: what it waits for are acknowledgements, which come at once
+  // or not before something is sent again, and those above who would sleep have gone.
   for (;;) {
     std::lock_guard lock(lock_);
     absorb();

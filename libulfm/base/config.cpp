@@ -42,7 +42,7 @@ constexpr ConfigRow kRows[] = {
      "file for a trace of control and data, .RANK is appended; for Perfetto or chrome://tracing"},
     {"SLOT", RowType::bytes, "bytes", "2048", 384, 1 << 20, "",
      "size of one slot of an open port, cell included"},
-    {"DEPTH", RowType::count, "slots", "64", 1, 32768, "", "buffers of a port each way"},
+    {"DEPTH", RowType::count, "slots", "32", 1, 32768, "", "buffers of a port each way"},
     {"LANES", RowType::count, "lanes", "64", 0, 4096, "",
      "lanes a port grants to senders that talk a lot; further senders stay with the open ring"},
     {"LANE_CELLS", RowType::count, "cells", "256", 8, 65536, "", "cells of a lane, one small message each"},

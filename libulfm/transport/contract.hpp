@@ -43,7 +43,7 @@ inline constexpr std::chrono::nanoseconds kForever = std::chrono::nanoseconds::m
 
 /// Sizes of a port's receiving side.
 struct PortGeometry {
-  std::uint32_t depth = 64;          ///< slots of the open ring; rounded up to a power of two
+  std::uint32_t depth = 32;          ///< slots of the open ring; rounded up to a power of two
   std::uint32_t slot_bytes = 2048;   ///< per slot, cell included; rounded up to lines
   std::uint32_t lanes = 64;          ///< lanes granted at most; 0 keeps everyone in the open ring
   std::uint32_t lane_cells = 256;

@@ -124,7 +124,7 @@ TEST_CASE("without settings there are the defaults", "[config]") {
   test::Environment environment;
   const auto config = Config::load();
   REQUIRE(config);
-  CHECK(config->number("DEPTH") == 64);
+  CHECK(config->number("DEPTH") == 32);
   CHECK(config->text("TRANSPORT") == "auto");
   CHECK_FALSE(config->flag("STATS"));
   CHECK(config->number("SPIN") == -1);

@@ -7,7 +7,7 @@ namespace ulfm::direct {
 namespace {
 
 // Bytes of a lane that have memory from the start: what a conversation uses, and small enough for a cache.
-constexpr std::size_t kFirstWindow = 128 * 1024;
+constexpr std::size_t kFirstWindow = 32 * 1024;
 
 std::string process(const Card& card) { return "process " + std::to_string(card.pid); }
 

@@ -19,11 +19,16 @@ class Gather {
 
   /// Copies the next `n` bytes to `to`; the caller asks for no more than remain.
   void copy(std::byte* to, std::size_t n) noexcept {
+    if (in_one_piece(n)) [[likely]] copy_piece(to, n);
+    else copy_several(to, n);
+  }
+
+  /// The next `n` bytes lie in one piece, so that copy_piece() will do.
+  bool in_one_piece(std::size_t n) const noexcept { return n == 0 || n <= pieces_.front().iov_len - at_; }
+  void copy_piece(std::byte* to, std::size_t n) noexcept {
     if (n == 0) return;
-    const iovec& piece = pieces_.front();
-    if (n > piece.iov_len - at_) [[unlikely]] return copy_several(to, n);
-    copy_bytes(to, static_cast<const std::byte*>(piece.iov_base) + at_, n);
-    at_ += n;  // perhaps its end, where the next copy finds it
+    copy_bytes(to, static_cast<const std::byte*>(pieces_.front().iov_base) + at_, n);
+    at_ += n;  // perhaps the piece's end, where the next copy finds it
   }
 
   std::size_t remaining() const noexcept {

@@ -70,24 +70,34 @@ class LaneProducer {
       : memory_(memory), head_(memory.count), first_window_(usable), usable_(usable), ends_(memory.count, 0) {}
   explicit LaneProducer(const LaneMemory& memory) : LaneProducer(memory, memory.capacity) {}
 
-  /// Puts one frame of `length` bytes from `data` behind `header`; false, with nothing taken, when there is no room.
-  [[gnu::always_inline]] bool push(Kind kind, std::uint32_t origin, const std::byte* header, std::size_t header_length,
-                                   Gather& data, std::size_t length) noexcept {
-    if (head_.position() - consumed_ >= memory_.count && !refresh(head_.position() - memory_.count + 1)) [[unlikely]]
+  /// push() for what lies in one piece and fits a cell that is known to be free: the usual message, without a call.
+  /// False, with nothing taken, for everything else, which may still find room.
+  [[gnu::always_inline]] bool push_small(Kind kind, std::uint32_t origin, const std::byte* header,
+                                         std::size_t header_length, Gather& data, std::size_t length) noexcept {
+    if (head_.position() - consumed_ >= memory_.count || !fits_inline(header_length, length) ||
+        !data.in_one_piece(length))
       return false;
     Cell& cell = memory_.cells[head_.index()];
-    if (fits_inline(header_length, length)) [[likely]] {
+    copy_bytes(cell.bytes, header, header_length);
+    data.copy_piece(cell.bytes + header_length, length);
+    cell.offset = 0;
+    publish(cell, kind, origin, header_length, length);
+    return true;
+  }
+
+  /// Puts one frame of `length` bytes from `data` behind `header`; false, with nothing taken, when there is no room.
+  bool push(Kind kind, std::uint32_t origin, const std::byte* header, std::size_t header_length, Gather& data,
+            std::size_t length) noexcept {
+    if (head_.position() - consumed_ >= memory_.count && !refresh(head_.position() - memory_.count + 1)) return false;
+    Cell& cell = memory_.cells[head_.index()];
+    if (fits_inline(header_length, length)) {
       copy_bytes(cell.bytes, header, header_length);
-      if (length != 0) data.copy(cell.bytes + header_length, length);
+      data.copy(cell.bytes + header_length, length);
       cell.offset = 0;
     } else if (!place_body(cell, header, header_length, data, length)) {
       return false;
     }
-    cell.origin = origin;
-    ends_[head_.index()] = byte_head_;
-    const Word word{head_.lap(), kind, static_cast<std::uint8_t>(header_length), static_cast<std::uint32_t>(length)};
-    cell.word.store(word.pack(), std::memory_order_release);  // pairs with LaneConsumer::next: cell, body
-    head_.advance();
+    publish(cell, kind, origin, header_length, length);
     return true;
   }
 
@@ -108,6 +118,14 @@ class LaneProducer {
   }
 
  private:
+  void publish(Cell& cell, Kind kind, std::uint32_t origin, std::size_t header_length, std::size_t length) noexcept {
+    cell.origin = origin;
+    ends_[head_.index()] = byte_head_;
+    const Word word{head_.lap(), kind, static_cast<std::uint8_t>(header_length), static_cast<std::uint32_t>(length)};
+    cell.word.store(word.pack(), std::memory_order_release);  // pairs with LaneConsumer::next: cell, body
+    head_.advance();
+  }
+
   // Looks how far the consumer is; true when it has released at least `wanted` cells.
   [[gnu::noinline]] bool refresh(std::uint64_t wanted) noexcept {
     const std::uint64_t seen = memory_.consumed->load(std::memory_order_acquire);  // pairs with LaneConsumer::publish
@@ -185,25 +203,36 @@ class LaneConsumer {
     return static_cast<std::uint16_t>(w) == read_.lap();
   }
 
+  /// next() for a frame of a message that lies in its cell and is of that origin: the usual one, without a call. False,
+  /// with nothing taken, for everything else, which may still be a frame.
+  [[gnu::always_inline]] bool next_small(Frame& frame, std::uint32_t origin) noexcept {
+    const Cell& cell = memory_.cells[read_.index()];
+    const std::uint64_t packed = cell.word.load(std::memory_order_acquire);  // pairs with LaneProducer's publish()
+    const Word word = Word::unpack(packed);
+    if (word.lap != read_.lap() || (word.kind != Kind::first && word.kind != Kind::more) ||
+        !fits_inline(word.header, word.length) || cell.origin != origin)
+      return false;
+    take(cell, word, origin, frame);
+    return true;
+  }
+
   /// Takes the next frame, if there is one.
   Peek next(Frame& frame) noexcept {
     const Cell& cell = memory_.cells[read_.index()];
     const std::uint64_t packed = cell.word.load(std::memory_order_acquire);  // pairs with LaneProducer::push
     if (static_cast<std::uint16_t>(packed) != read_.lap()) return Peek::nothing;
     const Word word = Word::unpack(packed);
-    if (!is_carried(word.kind)) [[unlikely]] return Peek::broken;
-    frame.header_length = word.header;
-    frame.length = word.length;
-    if (fits_inline(word.header, word.length)) [[likely]] {
-      frame.header = cell.bytes;
-      frame.data = cell.bytes + word.header;
-    } else if (!locate_body(cell, word, frame)) {
-      return Peek::broken;
+    if (!is_carried(word.kind)) return Peek::broken;
+    const std::uint32_t origin = cell.origin;
+    if (fits_inline(word.header, word.length)) {
+      take(cell, word, origin, frame);
+      return Peek::frame;
     }
-    frame.kind = word.kind;
-    frame.origin = cell.origin;
-    frame.position = read_.position();
-    read_.advance();
+    const std::byte* body = locate_body(cell, word);
+    if (body == nullptr) return Peek::broken;
+    take(cell, word, origin, frame);
+    if (word.header > kInline) frame.header = body;
+    frame.data = body + (body_bytes(word.header, word.length) - word.length);
     return Peek::frame;
   }
 
@@ -226,6 +255,18 @@ class LaneConsumer {
   }
 
  private:
+  // A frame in its cell. What was checked is handed in: it could be another thing when it is read again.
+  void take(const Cell& cell, const Word& word, std::uint32_t origin, Frame& frame) noexcept {
+    frame.header = cell.bytes;
+    frame.data = cell.bytes + word.header;
+    frame.header_length = word.header;
+    frame.length = word.length;
+    frame.kind = word.kind;
+    frame.origin = origin;
+    frame.position = read_.position();
+    read_.advance();
+  }
+
   static constexpr bool is_carried(Kind kind) noexcept {
     return kind == Kind::first || kind == Kind::more || kind == Kind::bye || kind == Kind::lane;
   }
@@ -240,16 +281,15 @@ class LaneConsumer {
     }
   }
 
-  [[gnu::noinline]] bool locate_body(const Cell& cell, const Word& word, Frame& frame) const noexcept {
+  // Where the body of a cell lies; nullptr when that is outside.
+  const std::byte* locate_body(const Cell& cell, const Word& word) const noexcept {
     const std::size_t body = body_bytes(word.header, word.length);
     const std::uint32_t offset = cell.offset;
-    if (offset > memory_.capacity || body > memory_.capacity - offset) return false;
+    if (offset > memory_.capacity || body > memory_.capacity - offset) return nullptr;
     const std::byte* at = memory_.bytes + offset;
     // The first lines come from the producer's cache while the caller makes sense of the header.
     for (std::size_t line = 0; line < std::min(body, kPrefetch); line += kLine) __builtin_prefetch(at + line);
-    frame.header = word.header > kInline ? at : cell.bytes;
-    frame.data = at + (body - word.length);
-    return true;
+    return at;
   }
   std::uint8_t& flag(std::uint64_t position) noexcept {
     return released_flags_[static_cast<std::uint32_t>(position) & (memory_.count - 1)];

@@ -190,6 +190,14 @@ void Node::serve_stalled() {
   stalled_.store(still, std::memory_order_relaxed);
 }
 
+bool Node::send_at_once(PortCore& port, PortAddress to, std::span<const std::byte> bytes) {
+  if (!interface_lock_.try_lock()) return false;
+  const bool sent = send_queue_.empty() && port.send_at_once(to, bytes);
+  interface_lock_.unlock();
+  if (sends_pending()) [[unlikely]] drive();  // others have posted meanwhile, and found the interface busy
+  return sent;
+}
+
 void Node::serve(PortCore& port) {
   // The send queue has a place for every send buffer there can be.
   if (!serve_at_once(port)) [[unlikely]] send_queue_.push(port.number());

@@ -59,13 +59,14 @@ Result<void> PortCore::post(PortAddress to) {
 // Hands the composed message to the interface.
 void PortCore::give(PortAddress to) noexcept {
   SendBuffer& buffer = send_[compose_at_];
+  composing_ = false;
+  counters_.sent_messages.add();
+  counters_.sent_bytes.add(buffer.size);
+  if (buffer.size <= kLeastFrame && node_.send_at_once(*this, to, {buffer.bytes.get(), buffer.size})) return;
   buffer.to = to;
   buffer.tag.set();
   ++given_;
-  composing_ = false;
   compose_at_ = compose_at_ + 1 == depth_ ? 0 : compose_at_ + 1;
-  counters_.sent_messages.add();
-  counters_.sent_bytes.add(buffer.size);
   node_.serve(*this);
 }
 
@@ -112,15 +113,14 @@ void PortCore::undeliverable(const SendBuffer& buffer, const std::string& why) {
   last_key_ = ~std::uint64_t{0};
 }
 
-// What most messages are: one frame, and to where the last one went.
-inline bool PortCore::transmit_small(const SendBuffer& buffer) {
-  return !sending_ && buffer.size <= kLeastFrame && buffer.to.key() == last_key_ && !last_outlet_->port_closed() &&
-         push_whole(*last_outlet_, buffer.bytes.get(), buffer.size);
+bool PortCore::send_at_once(PortAddress to, std::span<const std::byte> bytes) {
+  return posted == 0 && to.key() == last_key_ && !last_outlet_->port_closed() &&
+         push_whole(*last_outlet_, bytes.data(), bytes.size());
 }
 
 bool PortCore::transmit() {
   SendBuffer& buffer = send_[transmit_at_];
-  if (!transmit_small(buffer) && !transmit_any(buffer)) [[unlikely]] return false;
+  if (!transmit_any(buffer)) return false;
   buffer.tag.clear();
   transmit_at_ = transmit_at_ + 1 == depth_ ? 0 : transmit_at_ + 1;
   gone_.store(gone_.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // pairs with all_sent()
@@ -203,7 +203,7 @@ bool PortCore::poll(Arrival& arrival) {
 }
 
 // From a frame that is not simply a message of a known sender in a place of its own.
-bool PortCore::poll_on(Arrival& arrival, ReceiveBuffer& buffer) {
+[[gnu::noinline]] bool PortCore::poll_on(Arrival& arrival, ReceiveBuffer& buffer) {
   Frame& frame = buffer.frame;
   CachedMessage whole;
   Taken taken = take_frame(frame, whole);
@@ -219,7 +219,7 @@ bool PortCore::poll_on(Arrival& arrival, ReceiveBuffer& buffer) {
 }
 
 // With every receive buffer in use, or messages that came while they were.
-bool PortCore::poll_cache(Arrival& arrival) {
+[[gnu::noinline]] bool PortCore::poll_cache(Arrival& arrival) {
   if (held_ == depth_) {
     absorb();
     return false;

@@ -75,6 +75,9 @@ class PortCore {
   Result<void> connect(PortAddress to);
   /// Sends the oldest posted message as far as there is room; true when it has gone (or failed).
   bool transmit();
+  /// Sends what most messages are, one frame to where the last one went with nothing waiting before it, at once or
+  /// not at all. `bytes` is at most kLeastFrame long.
+  bool send_at_once(PortAddress to, std::span<const std::byte> bytes);
   /// Says goodbye to everyone it has talked to.
   void part();
   std::uint32_t posted = 0;  ///< numbers taken from the send queue whose messages have not gone
@@ -120,7 +123,6 @@ class PortCore {
   ReceiveBuffer& free_receive_buffer() noexcept;
   void note_failure(Errc code, std::string what);
   Outlet* outlet_for(PortAddress to);
-  bool transmit_small(const SendBuffer& buffer);
   bool transmit_any(SendBuffer& buffer);
   void undeliverable(const SendBuffer& buffer, const std::string& why);
 

@@ -35,8 +35,29 @@ DirectInlet::~DirectInlet() {
   if (on_close_) on_close_();
 }
 
-// In line: the way of most messages is short enough that calls are what it would be made of.
-[[gnu::always_inline]] inline bool DirectInlet::look_in_lane(std::uint32_t index, Frame& frame) {
+// To whoever asked for the next frame, from a lane.
+inline void DirectInlet::hand_out(std::uint32_t slot, Frame& frame) {
+  frame.source = slot;
+  frame.shared_room = false;
+  frame.fresh = std::exchange(origins_[frame.origin].fresh, false);
+  ++lanes_[slot]->held;
+}
+
+// The lane that spoke last is the likeliest to speak again, but not for ever while others wait.
+bool DirectInlet::next(Frame& frame) {
+  if (burst_ < kBurst && !active_.empty()) [[likely]] {
+    const std::uint32_t slot = active_[hot_];
+    Lane& lane = *lanes_[slot];
+    if (lane.consumer.next_small(frame, lane.origin)) {
+      hand_out(slot, frame);
+      ++burst_;
+      return true;
+    }
+  }
+  return next_any(frame);
+}
+
+bool DirectInlet::next_in_lane(std::uint32_t index, Frame& frame) {
   const std::uint32_t slot = active_[index];
   Lane& lane = *lanes_[slot];
   const Peek peek = lane.consumer.next(frame);
@@ -45,25 +66,19 @@ DirectInlet::~DirectInlet() {
     if (lane.held != 0) pin(lane);
     return false;
   }
-  frame.source = slot;
-  frame.shared_room = false;
-  if (peek != Peek::frame || frame.origin != lane.origin || frame.kind == Kind::lane) [[unlikely]]
+  if (peek != Peek::frame || frame.origin != lane.origin || frame.kind == Kind::lane) {
+    frame.source = slot;
     return no_message(index, peek, frame);
-  frame.fresh = std::exchange(origins_[frame.origin].fresh, false);
-  ++lane.held;
+  }
+  hand_out(slot, frame);
   return true;
 }
 
-// The lane that spoke last is the likeliest to speak again, but not for ever while others wait.
-bool DirectInlet::next(Frame& frame) {
-  if (burst_ < kBurst && !active_.empty() && look_in_lane(hot_, frame)) {
+[[gnu::noinline]] bool DirectInlet::next_any(Frame& frame) {
+  if (burst_ < kBurst && !active_.empty() && next_in_lane(hot_, frame)) {
     ++burst_;
     return true;
   }
-  return next_elsewhere(frame);
-}
-
-bool DirectInlet::next_elsewhere(Frame& frame) {
   const auto lanes = static_cast<std::uint32_t>(active_.size());
   const bool burst_was_over = burst_ >= kBurst;
   burst_ = 0;
@@ -91,8 +106,6 @@ bool DirectInlet::linger(std::uint32_t turns) {
     if (hot.ready() || open_.ready()) return true;
   return false;
 }
-
-bool DirectInlet::next_in_lane(std::uint32_t index, Frame& frame) { return look_in_lane(index, frame); }
 
 // A held frame can stop the lane. The sender goes round it by the open ring once it knows that all else is taken.
 void DirectInlet::pin(const Lane& lane) {

@@ -52,9 +52,9 @@ class DirectInlet final : public Inlet {
 
   DirectInlet(const PortGeometry& geometry) : geometry_(geometry), layout_(geometry) {}
   PortHeader& header() const { return *segment_.at<PortHeader>(0); }
-  bool look_in_lane(std::uint32_t index, Frame& frame);
   bool next_in_lane(std::uint32_t index, Frame& frame);
-  bool next_elsewhere(Frame& frame);
+  bool next_any(Frame& frame);
+  void hand_out(std::uint32_t slot, Frame& frame);
   bool no_message(std::uint32_t index, Peek peek, Frame& frame);
   void pin(const Lane& lane);
   bool next_in_open_ring(Frame& frame);

@@ -95,17 +95,20 @@ Result<void> DirectOutlet::introduce(const Card& from, std::uint16_t from_port, 
 }
 
 bool DirectOutlet::push(Kind kind, std::span<const std::byte> head, Gather& data, std::size_t length) {
-  if (!has_lane_ || detour_) [[unlikely]] return push_elsewhere(kind, head, data, length);
-  if (!lane_.push(kind, origin_, head.data(), head.size(), data, length)) [[unlikely]]
-    return push_full(kind, head, data, length);
+  if (!has_lane_ || detour_ || !lane_.push_small(kind, origin_, head.data(), head.size(), data, length)) [[unlikely]]
+    return push_any(kind, head, data, length);
   counters_.lane_frames.add();
   header().doorbell.ring();
   return true;
 }
 
-bool DirectOutlet::push_elsewhere(Kind kind, std::span<const std::byte> head, Gather& data, std::size_t length) {
-  if (detour_ && return_to_lane()) return push(kind, head, data, length);
-  return push_open(kind, head, data, length);
+[[gnu::noinline]] bool DirectOutlet::push_any(Kind kind, std::span<const std::byte> head, Gather& data,
+                                              std::size_t length) {
+  if (!has_lane_ || (detour_ && !return_to_lane())) return push_open(kind, head, data, length);
+  if (!lane_.push(kind, origin_, head.data(), head.size(), data, length)) return push_full(kind, head, data, length);
+  counters_.lane_frames.add();
+  header().doorbell.ring();
+  return true;
 }
 
 // The lane had no room for it.

@@ -45,7 +45,7 @@ class DirectOutlet final : public Outlet {
   Result<std::uint32_t> claim_record();
   void claim_lane();
   bool extend_lane();
-  bool push_elsewhere(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
+  bool push_any(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
   bool push_full(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
   bool may_detour();
   bool return_to_lane();

@@ -9,16 +9,12 @@ static double stream(char* buffer, int size, int rank, int count) {
   const double start = MPI_Wtime();
   for (int i = 0; i < count; ++i) {
     for (int w = 0; w < kWindow; ++w) {
-      if (rank == 0)
-        MPI_Isend(buffer, size, MPI_BYTE, 1, 1, MPI_COMM_WORLD, &requests[w]);
-      else
-        MPI_Irecv(buffer, size, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &requests[w]);
+      if (rank == 0) MPI_Isend(buffer, size, MPI_BYTE, 1, 1, MPI_COMM_WORLD, &requests[w]);
+      else MPI_Irecv(buffer, size, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &requests[w]);
     }
     MPI_Waitall(kWindow, requests, MPI_STATUSES_IGNORE);
-    if (rank == 0)
-      MPI_Recv(NULL, 0, MPI_BYTE, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    else
-      MPI_Send(NULL, 0, MPI_BYTE, 0, 2, MPI_COMM_WORLD);
+    if (rank == 0) MPI_Recv(NULL, 0, MPI_BYTE, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    else MPI_Send(NULL, 0, MPI_BYTE, 0, 2, MPI_COMM_WORLD);
   }
   return (double)size * kWindow * count / (MPI_Wtime() - start) / 1e6;
 }

@@ -7,18 +7,13 @@ static int ranks, rank;
 static char *send, *receive;
 
 static void call(const char* what, int bytes) {
-  if (strcmp(what, "barrier") == 0)
-    MPI_Barrier(MPI_COMM_WORLD);
-  else if (strcmp(what, "bcast") == 0)
-    MPI_Bcast(send, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
-  else if (strcmp(what, "reduce") == 0)
-    MPI_Reduce(send, receive, bytes / 8, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
-  else if (strcmp(what, "allreduce") == 0)
-    MPI_Allreduce(send, receive, bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  if (strcmp(what, "barrier") == 0) MPI_Barrier(MPI_COMM_WORLD);
+  else if (strcmp(what, "bcast") == 0) MPI_Bcast(send, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+  else if (strcmp(what, "reduce") == 0) MPI_Reduce(send, receive, bytes / 8, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+  else if (strcmp(what, "allreduce") == 0) MPI_Allreduce(send, receive, bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   else if (strcmp(what, "allgather") == 0)
     MPI_Allgather(send, bytes, MPI_BYTE, receive, bytes, MPI_BYTE, MPI_COMM_WORLD);
-  else if (strcmp(what, "alltoall") == 0)
-    MPI_Alltoall(send, bytes, MPI_BYTE, receive, bytes, MPI_BYTE, MPI_COMM_WORLD);
+  else if (strcmp(what, "alltoall") == 0) MPI_Alltoall(send, bytes, MPI_BYTE, receive, bytes, MPI_BYTE, MPI_COMM_WORLD);
   else {
     fprintf(stderr, "bench: unknown collective %s\n", what);
     MPI_Abort(MPI_COMM_WORLD, 2);

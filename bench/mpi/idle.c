@@ -30,10 +30,8 @@ int main(int argc, char** argv) {
   const double seconds = argc > 1 ? atof(argv[1]) : 5;
   for (int i = 0; i < kWarm; ++i) {
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == 1)
-      warm[i] = send_time();
-    else
-      MPI_Recv(&byte, 1, MPI_BYTE, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank == 1) warm[i] = send_time();
+    else MPI_Recv(&byte, 1, MPI_BYTE, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == 0) {

@@ -6,9 +6,9 @@
 static int is_shared_memory(const char* line) {
   char mode[8] = "", name[512] = "";
   if (sscanf(line, "%*x-%*x %7s %*s %*s %*s %511s", mode, name) < 1) return -1;
-  return mode[3] == 's' && (strncmp(name, "/dev/shm", 8) == 0 || strncmp(name, "/memfd:", 7) == 0 ||
-                            strncmp(name, "/SYSV", 5) == 0 || strncmp(name, "/dev/zero", 9) == 0 ||
-                            strncmp(name, "/tmp/", 5) == 0);
+  return mode[3] == 's' &&
+         (strncmp(name, "/dev/shm", 8) == 0 || strncmp(name, "/memfd:", 7) == 0 || strncmp(name, "/SYSV", 5) == 0 ||
+          strncmp(name, "/dev/zero", 9) == 0 || strncmp(name, "/tmp/", 5) == 0);
 }
 
 static double shared_in_use(void) {

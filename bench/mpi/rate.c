@@ -15,10 +15,8 @@ static double flood(char* buffer, int rank, int both) {
     for (int w = 0; w < kWindow && (both || rank == 0); ++w)
       MPI_Isend(buffer + 8 * (kWindow + w), 8, MPI_BYTE, peer, 1, MPI_COMM_WORLD, &requests[n++]);
     MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
-    if (rank == 0)
-      MPI_Recv(NULL, 0, MPI_BYTE, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    else
-      MPI_Send(NULL, 0, MPI_BYTE, 0, 2, MPI_COMM_WORLD);
+    if (rank == 0) MPI_Recv(NULL, 0, MPI_BYTE, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    else MPI_Send(NULL, 0, MPI_BYTE, 0, 2, MPI_COMM_WORLD);
   }
   return (both ? 2.0 : 1.0) * kWindow * kCount / (MPI_Wtime() - start);
 }

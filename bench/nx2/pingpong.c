@@ -29,10 +29,8 @@ static int compare(const void* a, const void* b) {
 
 /* As many round trips to a batch as fit into some milliseconds, the same on both sides. */
 static long agree(long count, long peer) {
-  if (mynode() == 0)
-    csend(3, &count, sizeof count, peer, 0);
-  else
-    crecv(3, &count, sizeof count);
+  if (mynode() == 0) csend(3, &count, sizeof count, peer, 0);
+  else crecv(3, &count, sizeof count);
   return count;
 }
 

@@ -14,8 +14,7 @@ struct example {
 };
 
 static inline void example_usage(const struct example* e, const char* program, const char* size_name) {
-  if (e->rank == 0)
-    fprintf(stderr, "usage: %s [--check] [%s]   (%s: 1 or more)\n", program, size_name, size_name);
+  if (e->rank == 0) fprintf(stderr, "usage: %s [--check] [%s]   (%s: 1 or more)\n", program, size_name, size_name);
   MPI_Finalize();
   exit(2);
 }
@@ -48,10 +47,8 @@ static inline void* example_memory(size_t count, size_t bytes) {
 
 /* Rank 0 says how the check went; the value is the exit code of the caller. */
 static inline int example_verdict(int good, const char* what) {
-  if (good)
-    printf("check: ok (%s)\n", what);
-  else
-    printf("check: FAILED (%s)\n", what);
+  if (good) printf("check: ok (%s)\n", what);
+  else printf("check: FAILED (%s)\n", what);
   return good ? 0 : 1;
 }
 

@@ -13,9 +13,7 @@ struct block {
   double *now, *next;
 };
 
-static int share(int n, int part, int parts) {
-  return n / parts * part + (part < n % parts ? part : n % parts);
-}
+static int share(int n, int part, int parts) { return n / parts * part + (part < n % parts ? part : n % parts); }
 
 static struct block make_block(int n, const int place[2], const int parts[2]) {
   struct block b;
@@ -33,9 +31,7 @@ static struct block make_block(int n, const int place[2], const int parts[2]) {
   return b;
 }
 
-static double* cell(const struct block* b, int i, int j) {
-  return b->now + (size_t)(i + 1) * b->stride + j + 1;
-}
+static double* cell(const struct block* b, int i, int j) { return b->now + (size_t)(i + 1) * b->stride + j + 1; }
 
 /* One step; returns the largest change. */
 static double relax(struct block* b) {
@@ -89,8 +85,7 @@ static void exchange(const struct block* b, const struct neighbours* n) {
 }
 
 /* Everybody sends its block; rank 0 checks each against the plate it computed alone. */
-static int check(const struct block* mine, MPI_Comm grid, int rank, int processes, int n,
-                 const int parts[2]) {
+static int check(const struct block* mine, MPI_Comm grid, int rank, int processes, int n, const int parts[2]) {
   MPI_Datatype inner;
   MPI_Type_vector(mine->rows, mine->columns, mine->stride, MPI_DOUBLE, &inner);
   MPI_Type_commit(&inner);
@@ -106,12 +101,10 @@ static int check(const struct block* mine, MPI_Comm grid, int rank, int processe
       int place[2];
       MPI_Cart_coords(grid, source, 2, place);
       const int row = share(n, place[0], parts[0]), column = share(n, place[1], parts[1]);
-      const int rows = share(n, place[0] + 1, parts[0]) - row,
-                columns = share(n, place[1] + 1, parts[1]) - column;
+      const int rows = share(n, place[0] + 1, parts[0]) - row, columns = share(n, place[1] + 1, parts[1]) - column;
       MPI_Recv(values, rows * columns, MPI_DOUBLE, source, 9, grid, MPI_STATUS_IGNORE);
       for (int i = 0; i < rows; ++i)
-        good &= memcmp(values + (size_t)i * columns, cell(&plate, row + i, column),
-                       columns * sizeof *values) == 0;
+        good &= memcmp(values + (size_t)i * columns, cell(&plate, row + i, column), columns * sizeof *values) == 0;
     }
     free(values);
     free(plate.now);
@@ -126,8 +119,7 @@ int main(int argc, char** argv) {
   struct example e = example_start(&argc, &argv, "N", 192);
   int parts[2] = {0, 0}, periods[2] = {0, 0}, place[2];
   MPI_Dims_create(e.processes, 2, parts);
-  if (e.size < parts[0] || e.size > 46340)
-    example_usage(&e, argv[0], "N at least the rows of processes, up to 46340");
+  if (e.size < parts[0] || e.size > 46340) example_usage(&e, argv[0], "N at least the rows of processes, up to 46340");
   MPI_Comm grid;
   MPI_Cart_create(MPI_COMM_WORLD, 2, parts, periods, 1, &grid);
   MPI_Comm_rank(grid, &e.rank); /* the grid may number the processes anew */
@@ -144,8 +136,8 @@ int main(int argc, char** argv) {
   }
   MPI_Reduce(&change, &most, 1, MPI_DOUBLE, MPI_MAX, 0, grid);
   if (e.rank == 0)
-    printf("halo: N %d, processes %d x %d, steps %d, last change %.6e, time %f s\n", e.size, parts[0],
-           parts[1], STEPS, most, MPI_Wtime() - start);
+    printf("halo: N %d, processes %d x %d, steps %d, last change %.6e, time %f s\n", e.size, parts[0], parts[1], STEPS,
+           most, MPI_Wtime() - start);
   const int code = e.check ? check(&b, grid, e.rank, e.processes, e.size, parts) : 0;
   MPI_Type_free(&n.row);
   MPI_Type_free(&n.column);

@@ -91,10 +91,8 @@ static double* gather(const double* rows, const struct example* e) {
   double* all = example_memory((size_t)n * n, sizeof *all);
   for (int i = 0; i < n; ++i) {
     double* row = all + (size_t)i * n;
-    if (i % e->processes == 0)
-      memcpy(row, rows + (size_t)(i / e->processes) * n, (size_t)n * sizeof *row);
-    else
-      MPI_Recv(row, n, MPI_DOUBLE, i % e->processes, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (i % e->processes == 0) memcpy(row, rows + (size_t)(i / e->processes) * n, (size_t)n * sizeof *row);
+    else MPI_Recv(row, n, MPI_DOUBLE, i % e->processes, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
   return all;
 }
@@ -105,8 +103,7 @@ static double residual(const double* lu, const int* order, int n) {
   for (int i = 0; i < n; ++i) {
     for (int j = 0; j < n; ++j) {
       double sum = 0;
-      for (int k = 0; k <= i && k <= j; ++k)
-        sum += lu[(size_t)i * n + k] * (k == j ? 1 : lu[(size_t)k * n + j]);
+      for (int k = 0; k <= i && k <= j; ++k) sum += lu[(size_t)i * n + k] * (k == j ? 1 : lu[(size_t)k * n + j]);
       worst = fmax(worst, fabs(sum - element(i, order[j])));
     }
   }

@@ -42,8 +42,7 @@ static void direct(const double* a, double* b, double* c, int n, int workers) {
   MPI_Bcast(b, n * n, MPI_DOUBLE, 0, MPI_COMM_WORLD);
   for (int first = 0; first < n; first += workers) {
     const int rows = n - first < workers ? n - first : workers;
-    for (int w = 0; w < rows; ++w)
-      MPI_Send(a + (size_t)(first + w) * n, n, MPI_DOUBLE, w + 1, TAG_ROW, MPI_COMM_WORLD);
+    for (int w = 0; w < rows; ++w) MPI_Send(a + (size_t)(first + w) * n, n, MPI_DOUBLE, w + 1, TAG_ROW, MPI_COMM_WORLD);
     for (int w = 0; w < rows; ++w)
       MPI_Recv(c + (size_t)(first + w) * n, n, MPI_DOUBLE, w + 1, TAG_ROW, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
@@ -64,8 +63,7 @@ static int check(const double* a, const double* b, const double* c, int n) {
 static int master(const struct example* e) {
   const int n = e->size, workers = e->processes - 1;
   const size_t all = (size_t)n * n;
-  double *a = example_memory(all, sizeof *a), *b = example_memory(all, sizeof *b),
-         *c = example_memory(all, sizeof *c);
+  double *a = example_memory(all, sizeof *a), *b = example_memory(all, sizeof *b), *c = example_memory(all, sizeof *c);
   fill(a, b, n);
   const double start = MPI_Wtime();
   if (workers > 0) direct(a, b, c, n, workers);
@@ -83,10 +81,8 @@ int main(int argc, char** argv) {
   int code = 0;
   if (e.size > 46340) example_usage(&e, argv[0], "N up to 46340"); /* N*N is an int in MPI_Bcast */
   MPI_Barrier(MPI_COMM_WORLD);
-  if (e.rank == 0)
-    code = master(&e);
-  else
-    work(e.size);
+  if (e.rank == 0) code = master(&e);
+  else work(e.size);
   MPI_Finalize();
   return code;
 }

@@ -47,8 +47,7 @@ int main(int argc, char** argv) {
   int code = 0;
   MPI_Barrier(MPI_COMM_WORLD);
   const double start = MPI_Wtime();
-  const int first = first_strip(e.size, e.rank, e.processes),
-            last = first_strip(e.size, e.rank + 1, e.processes);
+  const int first = first_strip(e.size, e.rank, e.processes), last = first_strip(e.size, e.rank + 1, e.processes);
   const double own = strips_area(first, last, 3.0 / e.size);
   if (e.rank > 0) {
     MPI_Send(&own, 1, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD);

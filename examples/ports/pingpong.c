@@ -8,7 +8,7 @@ enum { PORT = 7, TURNS = 20000 };
 static const int64_t TEN_SECONDS = 10000000000;
 
 static void throw_ball(ulfm_port port, uint32_t turn, ulfm_address peer) {
-  void *buffer;
+  void* buffer;
   must(ulfm_compose(port, sizeof turn, &buffer));
   memcpy(buffer, &turn, sizeof turn);
   must(ulfm_post(port, peer));
@@ -40,10 +40,8 @@ int main(void) {
   must(ulfm_job_address(job, 1 - rank, PORT, &peer));
 
   for (uint32_t turn = 0; turn < TURNS; ++turn) {
-    if ((int)(turn % 2) == rank)
-      throw_ball(port, turn, peer);
-    else
-      catch_ball(port, turn);
+    if ((int)(turn % 2) == rank) throw_ball(port, turn, peer);
+    else catch_ball(port, turn);
   }
   if (rank == 0) printf("pingpong: %d turns, every one as sent\n", TURNS);
   must(ulfm_port_close(port)); /* sends what is still to be sent */

@@ -17,8 +17,8 @@ static size_t payload_of(uint32_t number) { return number % 100 == 99 ? 100000 :
 static unsigned char filling(struct item_header item) { return (unsigned char)(item.producer * 31 + item.number); }
 
 /* A send buffer; waits while all of them are on their way. */
-static unsigned char *compose(ulfm_port port, size_t size) {
-  void *buffer;
+static unsigned char* compose(ulfm_port port, size_t size) {
+  void* buffer;
   int rc;
   while ((rc = ulfm_compose(port, size, &buffer)) == ULFM_ERR_FULL) must(ulfm_flush(port, -1));
   must(rc);
@@ -28,16 +28,16 @@ static unsigned char *compose(ulfm_port port, size_t size) {
 static void produce(ulfm_port port, uint32_t rank, ulfm_address consumer) {
   for (uint32_t number = 0; number < ITEMS; ++number) {
     const struct item_header item = {rank, number};
-    unsigned char *bytes = compose(port, sizeof item + payload_of(number));
+    unsigned char* bytes = compose(port, sizeof item + payload_of(number));
     memcpy(bytes, &item, sizeof item);
     memset(bytes + sizeof item, filling(item), payload_of(number));
     must(ulfm_post(port, consumer));
   }
 }
 
-static int is_next(const ulfm_message *message, uint32_t *next, uint32_t processes) {
+static int is_next(const ulfm_message* message, uint32_t* next, uint32_t processes) {
   struct item_header item;
-  const unsigned char *payload = (const unsigned char *)message->bytes + sizeof item;
+  const unsigned char* payload = (const unsigned char*)message->bytes + sizeof item;
   if (message->size < sizeof item) return 0;
   memcpy(&item, message->bytes, sizeof item);
   if (item.producer >= processes || item.number != next[item.producer]++) return 0;
@@ -48,7 +48,7 @@ static int is_next(const ulfm_message *message, uint32_t *next, uint32_t process
 }
 
 static int consume(ulfm_port port, uint32_t processes) {
-  uint32_t *next = calloc(processes, sizeof *next); /* number expected, by producer */
+  uint32_t* next = calloc(processes, sizeof *next); /* number expected, by producer */
   const uint32_t all = ITEMS * (processes - 1);
   uint32_t good = 0;
   while (next && good < all) {
@@ -62,8 +62,7 @@ static int consume(ulfm_port port, uint32_t processes) {
   if (good == all)
     printf("producer_consumer: %u items from %u producers, all whole and in order\n", (unsigned)all,
            (unsigned)(processes - 1));
-  else
-    fprintf(stderr, "item %u of %u is damaged or out of order\n", (unsigned)good, (unsigned)all);
+  else fprintf(stderr, "item %u of %u is damaged or out of order\n", (unsigned)good, (unsigned)all);
   return good != all;
 }
 
@@ -82,10 +81,8 @@ int main(void) {
   must(ulfm_port_open(job, &options, &port));
   must(ulfm_job_barrier(job)); /* the consumer's port is open from here on */
   must(ulfm_job_address(job, 0, PORT, &consumer));
-  if (rank == 0)
-    code = consume(port, (uint32_t)ulfm_job_size(job));
-  else
-    produce(port, (uint32_t)rank, consumer);
+  if (rank == 0) code = consume(port, (uint32_t)ulfm_job_size(job));
+  else produce(port, (uint32_t)rank, consumer);
   must(ulfm_port_close(port)); /* sends what is still to be sent */
   must(ulfm_job_leave(job));
   return code;

@@ -16,8 +16,8 @@ namespace {
 
 int copy_text(const std::string& text, char* to, std::size_t size) {
   if (text.size() + 1 > size)
-    return report({Errc::too_large, "the buffer of " + std::to_string(size) + " bytes is too small: " +
-                                        std::to_string(text.size() + 1) + " are needed"});
+    return report({Errc::too_large, "the buffer of " + std::to_string(size) +
+                                        " bytes is too small: " + std::to_string(text.size() + 1) + " are needed"});
   std::memcpy(to, text.c_str(), text.size() + 1);
   return ULFM_OK;
 }
@@ -46,7 +46,7 @@ int give_address(Result<std::uint32_t> process, std::uint16_t port, ulfm_address
 thread_local std::string g_text;
 
 // What the usual message does not need, apart from what it does, so that the compiler keeps that short.
-[[gnu::noinline]] int compose_or_say(PortCore& port, std::size_t size, void** buffer) {
+[[gnu::noinline]] int compose_or_report(PortCore& port, std::size_t size, void** buffer) {
   auto span = port.compose(size);
   if (!span) return report(span.error());
   *buffer = span->data();
@@ -152,7 +152,7 @@ int ulfm_compose(ulfm_port port, size_t size, void** buffer) {
   const OpenPort open = port_of(port);
   if (open.core == nullptr) return say_stale();
   *buffer = open.core->try_compose(size);
-  return *buffer != nullptr ? ULFM_OK : compose_or_say(*open.core, size, buffer);
+  return *buffer != nullptr ? ULFM_OK : compose_or_report(*open.core, size, buffer);
 }
 
 int ulfm_post(ulfm_port port, ulfm_address to) {

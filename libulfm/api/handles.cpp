@@ -82,7 +82,7 @@ Result<void> close_port(ulfm_port port) {
   auto generation = static_cast<std::uint32_t>(port >> 32);
   // Of two threads that close it one finds it open.
   if (!g_port_slots[port >> 16 & 0xffff][number].generation.compare_exchange_strong(generation, generation + 1,
-                                                                                     std::memory_order_acq_rel))
+                                                                                    std::memory_order_acq_rel))
     return stale("port");
   return open.node->close(number);
 }

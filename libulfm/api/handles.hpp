@@ -55,8 +55,7 @@ Error stale_port();
 
 /// An arrival as the public interfaces give it out.
 inline ulfm_message message_of(const Arrival& arrival) noexcept {
-  return {arrival.bytes.data(), arrival.bytes.size(), {arrival.source.process, arrival.source.port, 0},
-          arrival.handle};
+  return {arrival.bytes.data(), arrival.bytes.size(), {arrival.source.process, arrival.source.port, 0}, arrival.handle};
 }
 
 }  // namespace ulfm

@@ -24,9 +24,7 @@ extern "C" {
 
 const char* ulfm_last_error(void) { return ulfm::g_last_error.data(); }
 
-const char* ulfm_error_name(int error) {
-  return ulfm::name(static_cast<ulfm::Errc>(error < 0 ? -error : error));
-}
+const char* ulfm_error_name(int error) { return ulfm::name(static_cast<ulfm::Errc>(error < 0 ? -error : error)); }
 
 const char* ulfm_version(void) { return ULFM_VERSION_STRING; }
 

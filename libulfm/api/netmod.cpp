@@ -35,8 +35,13 @@ struct ulfm_nm_vc {
 
 struct ulfm_nm {
   ulfm_nm(Config c, TransportStack s, std::unique_ptr<Inlet> i, WaitPolicy p, int rank_)
-      : config(std::move(c)), transport_name(std::move(s.name)), transport(std::move(s.transport)),
-        inlet(std::move(i)), policy(p), waiter(policy), rank(rank_) {}
+      : config(std::move(c)),
+        transport_name(std::move(s.name)),
+        transport(std::move(s.transport)),
+        inlet(std::move(i)),
+        policy(p),
+        waiter(policy),
+        rank(rank_) {}
 
   Config config;
   std::string transport_name;  // with its decorators
@@ -62,16 +67,17 @@ int nm_nodes(int size, int* node_of) {
   // What is wrong with the settings is open()'s to say.
   if (!config || fabric::model_of_transport(config->text("TRANSPORT")) == nullptr || config->text("SHARE") == "host")
     return 0;
-  auto arena = fabric::Arena::of_this_job();
+  auto arena = fabric::FabricArena::of_this_job();
   if (!arena) return 0;
   std::map<std::uint32_t, int> numbers;
   for (int rank = 0; rank < size; ++rank)
-    node_of[rank] = numbers.try_emplace(arena->node_of_rank(static_cast<std::uint32_t>(rank)),
-                                        static_cast<int>(numbers.size())).first->second;
+    node_of[rank] =
+        numbers.try_emplace(arena->node_of_rank(static_cast<std::uint32_t>(rank)), static_cast<int>(numbers.size()))
+            .first->second;
   return static_cast<int>(numbers.size());
 }
 
-Result<ulfm_nm*> open_nm(const char* world, int rank, int local_processes) {
+Result<ulfm_nm*> open_nm(const char* job_id, int rank, int local_processes) {
   auto config = Config::load();
   if (!config) return fail(config.error());
   if (rank == 0)
@@ -88,14 +94,14 @@ Result<ulfm_nm*> open_nm(const char* world, int rank, int local_processes) {
   if (!inlet) return fail(inlet.error());
   const WaitPolicy policy = wait_policy_from(*config, local_processes);
   if (!policy.has_own_core()) (*inlet)->doorbell().expect_many_sleeps();
-  stack->transport->introduce(world, static_cast<std::uint32_t>(rank), stack->transport->card());
+  stack->transport->introduce(job_id, static_cast<std::uint32_t>(rank), stack->transport->card());
   return new ulfm_nm(std::move(*config), std::move(*stack), std::move(*inlet), policy, rank);
 }
 
 // MPICH's error stack cuts long sentences, and this one tells what to do.
-int nm_open(const char* world, int rank, int size, int local_processes, ulfm_nm** out) {
+int nm_open(const char* job_id, int rank, int size, int local_processes, ulfm_nm** out) {
   (void)size;
-  auto nm = open_nm(world, rank, local_processes);
+  auto nm = open_nm(job_id, rank, local_processes);
   if (!nm) {
     say_before_the_end("rank " + std::to_string(rank) + ": " + nm.error().what);
     return report(nm.error());
@@ -114,8 +120,7 @@ void nm_close(ulfm_nm* nm) {
   const std::string who = "rank " + std::to_string(nm->rank);
   std::string text = statistics_text(who, nm->transport_name.c_str(), kMpiPort, nm->counters, *nm->inlet);
   nm->inlet.reset();  // may send again what was lost of the last frames, which counts too
-  text += stack_statistics_text(who, *nm->transport) + close_control(who, *nm->transport) +
-          wait_statistics_text(who);
+  text += stack_statistics_text(who, *nm->transport) + close_control(who, *nm->transport) + wait_statistics_text(who);
   if (nm->config.flag("STATS") && nm->rank == 0) text += nm->transport->shared_statistics();
   // One write: lines of several ranks do not mix.
   if (nm->config.flag("STATS")) (void)!write(STDERR_FILENO, text.data(), text.size());
@@ -124,8 +129,8 @@ void nm_close(ulfm_nm* nm) {
 
 const char* nm_card(ulfm_nm* nm) { return nm->transport->card().c_str(); }
 
-int nm_card_of(ulfm_nm* nm, const char* world, int rank, char* card, std::size_t size) {
-  const std::string found = nm->transport->card_of(world, static_cast<std::uint32_t>(rank));
+int nm_card_of(ulfm_nm* nm, const char* job_id, int rank, char* card, std::size_t size) {
+  const std::string found = nm->transport->card_of(job_id, static_cast<std::uint32_t>(rank));
   if (found.empty() || found.size() >= size) return 0;
   found.copy(card, found.size());
   card[found.size()] = 0;
@@ -135,8 +140,8 @@ int nm_card_of(ulfm_nm* nm, const char* world, int rank, char* card, std::size_t
 std::size_t nm_eager_limit(ulfm_nm* nm) { return static_cast<std::size_t>(nm->config.number("EAGER")); }
 
 int nm_connect(ulfm_nm* nm, const char* card, const void* hello, std::size_t length, ulfm_nm_vc** out) {
-  auto outlet = nm->transport->connect(card, kMpiPort, kMpiPort, {static_cast<const std::byte*>(hello), length},
-                                       nm->counters);
+  auto outlet =
+      nm->transport->connect(card, kMpiPort, kMpiPort, {static_cast<const std::byte*>(hello), length}, nm->counters);
   if (!outlet) return report(outlet.error());
   *out = new ulfm_nm_vc{std::move(*outlet), nm};
   return 0;
@@ -149,7 +154,7 @@ int nm_disconnect(ulfm_nm*, ulfm_nm_vc* vc, int force) {
 }
 
 // Who has gone counts as listening until all that it sent has been read: its last word may close the connection well.
-int nm_listening(ulfm_nm_vc* vc) { return vc->outlet->peer_listening() || vc->owner->inlet->anything() ? 1 : 0; }
+int nm_listening(ulfm_nm_vc* vc) { return vc->outlet->peer_listening() || vc->owner->inlet->has_frame() ? 1 : 0; }
 
 std::ptrdiff_t push_more(ulfm_nm_vc* vc, Gather& data, std::size_t total, std::size_t sent) {
   while (sent < total) {
@@ -186,13 +191,13 @@ void*& cookie_of(ulfm_nm* nm, std::uint32_t origin) {
   return nm->cookies[origin];
 }
 
-int lost(ulfm_nm* nm, std::int64_t origin, ulfm_nm_frame* out) {
+int fail_origin(ulfm_nm* nm, std::int64_t origin, ulfm_nm_frame* out) {
   const auto index = static_cast<std::uint32_t>(origin);
   *out = {};
   out->kind = ULFM_NM_LOST;
   out->origin = index;
   out->cookie = std::exchange(cookie_of(nm, index), nullptr);
-  nm->inlet->forget(index);
+  nm->inlet->drop_origin(index);
   return 1;
 }
 
@@ -200,8 +205,8 @@ int nm_next(ulfm_nm* nm, ulfm_nm_frame* out) {
   Frame& frame = nm->current;
   give_back(nm);
   if (!nm->inlet->next(frame)) {
-    if (const std::int64_t broken = nm->inlet->take_broken(); broken >= 0) return lost(nm, broken, out);
-    if (nm->dead >= 0) return lost(nm, std::exchange(nm->dead, -1), out);
+    if (const std::int64_t broken = nm->inlet->take_broken(); broken >= 0) return fail_origin(nm, broken, out);
+    if (nm->dead >= 0) return fail_origin(nm, std::exchange(nm->dead, -1), out);
     return 0;
   }
   if (nm->idle_turns != 0) {
@@ -233,7 +238,7 @@ void nm_release(ulfm_nm* nm, const ulfm_nm_frame* frame) {
   const bool bye = frame->kind == ULFM_NM_BYE;
   // Not now, as a rule: the program waits for what was in it.
   if (nm->current.shared_room || bye) give_back(nm);
-  if (bye) nm->inlet->forget(frame->origin);
+  if (bye) nm->inlet->drop_origin(frame->origin);
 }
 
 int nm_origin(ulfm_nm* nm, std::uint32_t index, ulfm_nm_origin* out) {
@@ -249,8 +254,8 @@ void nm_set_cookie(ulfm_nm* nm, std::uint32_t index, void* cookie) { cookie_of(n
 void park(ulfm_nm* nm, std::chrono::nanoseconds limit) {
   Doorbell& bell = nm->inlet->doorbell();
   bell.arm();
-  if (nm->inlet->anything()) return bell.cancel();
-  limit = std::min(limit, nm->inlet->quiet_for());
+  if (nm->inlet->has_frame()) return bell.cancel();
+  limit = std::min(limit, nm->inlet->next_deadline());
   if (limit.count() <= 0) return bell.cancel();
   wait_counters().count(Rung::park);
   bell.sleep(limit);
@@ -283,7 +288,7 @@ int nm_idle(ulfm_nm* nm, int how, int sends_waiting) {
     return look;
   }
   // With a core of one's own the answer is best awaited here, a look at a time; without one, not at all.
-  if (nm->policy.has_own_core() && nm->inlet->linger(kLingerTurns)) return ULFM_NM_ARRIVED;
+  if (nm->policy.has_own_core() && nm->inlet->spin(kSpinTurns)) return ULFM_NM_ARRIVED;
   if (!nm->waiter.step()) return look;
   if (how == ULFM_NM_IDLE_WAIT || sends_waiting) {
     // Something else may end this wait without ringing.
@@ -295,8 +300,9 @@ int nm_idle(ulfm_nm* nm, int how, int sends_waiting) {
 }
 
 constexpr ulfm_nm_api kTable{
-    ULFM_NM_ABI, ULFM_VERSION_STRING, ulfm_last_error, nm_nodes, nm_open, nm_close, nm_card, nm_card_of, nm_eager_limit,
-    nm_connect, nm_disconnect, nm_listening, nm_begin, nm_more, nm_next, nm_release, nm_origin, nm_set_cookie, nm_idle};
+    ULFM_NM_ABI, ULFM_VERSION_STRING, ulfm_last_error, nm_nodes,      nm_open,      nm_close, nm_card,
+    nm_card_of,  nm_eager_limit,      nm_connect,      nm_disconnect, nm_listening, nm_begin, nm_more,
+    nm_next,     nm_release,          nm_origin,       nm_set_cookie, nm_idle};
 
 }  // namespace
 

@@ -20,36 +20,36 @@ inline constexpr std::size_t kInline = 48;
 
 /// What a cell carries.
 enum class Kind : std::uint8_t {
-  free = 0,      ///< open ring only: may be claimed for the lap in the word
-  claimed = 1,   ///< open ring only: a producer is filling it; `length` names who
-  first = 2,     ///< begins a message: header, then the first bytes of data
-  more = 3,      ///< continues the message begun before by the same origin
-  lane = 4,      ///< the origin goes on in the lane named by the first inline word; in a lane: behind that word, which it
-                 ///< has said again in the open ring
-  bye = 5,       ///< nothing more will come from this origin
-  skip = 6,      ///< a claim whose owner died; carries nothing
+  free = 0,     ///< open ring only: may be claimed for the lap in the word
+  claimed = 1,  ///< open ring only: a producer is filling it; `length` names who
+  first = 2,    ///< begins a message: header, then the first bytes of data
+  more = 3,     ///< continues the message begun before by the same origin
+  lane = 4,  ///< the origin goes on in the lane named by the first inline word; in a lane: behind that word, which it
+             ///< has said again in the open ring
+  bye = 5,   ///< nothing more will come from this origin
+  skip = 6,  ///< a claim whose owner died; carries nothing
 };
 
 struct Word {
   std::uint16_t lap = 0;
   Kind kind = Kind::free;
-  std::uint8_t header = 0;    ///< bytes of header before the data (0..255)
-  std::uint32_t length = 0;   ///< bytes of data, header not counted
+  std::uint8_t header = 0;   ///< bytes of header before the data (0..255)
+  std::uint32_t length = 0;  ///< bytes of data, header not counted
 
   static constexpr Word unpack(std::uint64_t w) noexcept {
-    return {static_cast<std::uint16_t>(w), static_cast<Kind>((w >> 16) & 0xff),
-            static_cast<std::uint8_t>(w >> 24), static_cast<std::uint32_t>(w >> 32)};
+    return {static_cast<std::uint16_t>(w), static_cast<Kind>((w >> 16) & 0xff), static_cast<std::uint8_t>(w >> 24),
+            static_cast<std::uint32_t>(w >> 32)};
   }
   constexpr std::uint64_t pack() const noexcept {
-    return std::uint64_t{lap} | std::uint64_t(static_cast<std::uint8_t>(kind)) << 16 |
-           std::uint64_t{header} << 24 | std::uint64_t{length} << 32;
+    return std::uint64_t{lap} | std::uint64_t(static_cast<std::uint8_t>(kind)) << 16 | std::uint64_t{header} << 24 |
+           std::uint64_t{length} << 32;
   }
 };
 
 struct alignas(kLine) Cell {
   std::atomic<std::uint64_t> word;
-  std::uint32_t offset;   ///< lanes: where the body lies in the byte ring
-  std::uint32_t origin;   ///< index of the sender in the receiver's peer table
+  std::uint32_t offset;  ///< lanes: where the body lies in the byte ring
+  std::uint32_t origin;  ///< index of the sender in the receiver's peer table
   std::byte bytes[kInline];
 };
 static_assert(sizeof(Cell) == kLine);

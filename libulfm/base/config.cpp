@@ -40,8 +40,7 @@ constexpr ConfigRow kRows[] = {
     {"STATS", RowType::boolean, "", "0", 0, 1, "", "print counters on standard error when the job ends"},
     {"TRACE", RowType::text, "", "", 0, 0, "",
      "file for a trace of control and data, .RANK is appended; for Perfetto or chrome://tracing"},
-    {"SLOT", RowType::bytes, "bytes", "2048", 384, 1 << 20, "",
-     "size of one slot of an open port, cell included"},
+    {"SLOT", RowType::bytes, "bytes", "2048", 384, 1 << 20, "", "size of one slot of an open port, cell included"},
     {"DEPTH", RowType::count, "slots", "32", 1, 32768, "", "buffers of a port each way"},
     {"LANES", RowType::count, "lanes", "64", 0, 4096, "",
      "lanes a port grants to senders that talk a lot; further senders stay with the open ring"},
@@ -53,8 +52,7 @@ constexpr ConfigRow kRows[] = {
     {"FRAME", RowType::bytes, "bytes", "32K", 256, 1 << 22, "",
      "largest piece of a message in a lane; longer messages are divided"},
     {"PEERS", RowType::count, "peers", "4096", 2, 65536, "", "senders a port can know at one time"},
-    {"CACHE", RowType::bytes, "bytes", "0", 0, kMax, "",
-     "limit of a port's message cache; 0 is what memory allows"},
+    {"CACHE", RowType::bytes, "bytes", "0", 0, kMax, "", "limit of a port's message cache; 0 is what memory allows"},
     {"EAGER", RowType::bytes, "bytes", "64K", 0, 1 << 30, "",
      "MPI messages longer than this ask before they are sent (rendezvous)"},
     {"SPIN", RowType::count, "turns", "", 0, 1000000000, "",
@@ -97,8 +95,7 @@ std::string accepted(const ConfigRow& row) {
     case RowType::bytes:
       return "bytes, with K, M or G, from " + std::to_string(row.min) + " to " + std::to_string(row.max);
     case RowType::milliseconds: return "milliseconds, with ms or s";
-    case RowType::count:
-      return "a whole number from " + std::to_string(row.min) + " to " + std::to_string(row.max);
+    case RowType::count: return "a whole number from " + std::to_string(row.min) + " to " + std::to_string(row.max);
   }
   return "";
 }
@@ -259,8 +256,9 @@ static Result<void> refuse_tables(std::string_view text, const std::string& path
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const std::size_t first = text.find_first_not_of(" \t\r", at);
     if (first < end && text[first] == '[')
-      return fail(Errc::invalid, path + ":" + std::to_string(line) + ": needs key = value, found a table header; "
-                                                                    "settings have no tables");
+      return fail(Errc::invalid, path + ":" + std::to_string(line) +
+                                     ": needs key = value, found a table header; "
+                                     "settings have no tables");
     at = end + 1;
   }
   return {};

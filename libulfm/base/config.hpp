@@ -20,10 +20,10 @@ enum class RowType { boolean, count, bytes, milliseconds, text, choice };
 struct ConfigRow {
   const char* name;
   RowType type;
-  const char* unit;           ///< "bytes", "ms", "" ...
+  const char* unit;  ///< "bytes", "ms", "" ...
   const char* default_value;
-  std::int64_t min, max;      ///< for numbers
-  const char* choices;        ///< for RowType::choice: "a|b|c"
+  std::int64_t min, max;  ///< for numbers
+  const char* choices;    ///< for RowType::choice: "a|b|c"
   const char* help;
 };
 

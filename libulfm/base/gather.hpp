@@ -19,7 +19,8 @@ class Gather {
 
   /// Copies the next `n` bytes to `to`; the caller asks for no more than remain.
   void copy(std::byte* to, std::size_t n) noexcept {
-    if (in_one_piece(n)) [[likely]] copy_piece(to, n);
+    if (in_one_piece(n)) [[likely]]
+      copy_piece(to, n);
     else copy_several(to, n);
   }
 

@@ -139,7 +139,7 @@ class LaneProducer {
   }
 
   [[gnu::noinline]] bool place_body(Cell& cell, const std::byte* header, std::size_t header_length, Gather& data,
-                  std::size_t length) noexcept {
+                                    std::size_t length) noexcept {
     const std::size_t need = (body_bytes(header_length, length) + kLine - 1) & ~(kLine - 1);
     std::uint64_t at = byte_head_;
     if (!choose_place(at, need)) return false;
@@ -238,7 +238,8 @@ class LaneConsumer {
 
   void release(const Frame& frame) noexcept {
     pending_bytes_ += frame.length;
-    if (frame.position == released_ && out_of_order_ == 0) [[likely]] ++released_;
+    if (frame.position == released_ && out_of_order_ == 0) [[likely]]
+      ++released_;
     else release_out_of_order(frame.position);
     if (released_ - published_ >= memory_.count / 4 || pending_bytes_ >= memory_.capacity / 4) publish();
   }
@@ -319,9 +320,7 @@ struct OpenMemory {
     return reinterpret_cast<std::byte*>(&cell(position)) + sizeof(Cell);
   }
   /// Most bytes of data behind a header of that length.
-  std::size_t room(std::size_t header) const noexcept {
-    return stride - sizeof(Cell) - body_bytes(header, 0);
-  }
+  std::size_t room(std::size_t header) const noexcept { return stride - sizeof(Cell) - body_bytes(header, 0); }
 };
 
 /// Sending to an open ring. Stateless; any thread of any process.
@@ -373,13 +372,13 @@ class OpenProducer {
     }
   }
 
-  void fill(std::uint64_t position, Kind kind, std::uint32_t origin, const std::byte* header,
-            std::size_t header_length, Gather& data, std::size_t length) const noexcept {
+  void fill(std::uint64_t position, Kind kind, std::uint32_t origin, const std::byte* header, std::size_t header_length,
+            Gather& data, std::size_t length) const noexcept {
     Cell& cell = memory_.cell(position);
     std::byte* body = memory_.body(position);
     copy_bytes(header_length > kInline ? body : cell.bytes, header, header_length);
-    std::byte* to = fits_inline(header_length, length) ? cell.bytes + header_length
-                                                       : body + body_bytes(header_length, 0);
+    std::byte* to =
+        fits_inline(header_length, length) ? cell.bytes + header_length : body + body_bytes(header_length, 0);
     if (length != 0) data.copy(to, length);
     cell.offset = 0;
     cell.origin = origin;
@@ -422,8 +421,8 @@ class OpenConsumer {
     read_.advance();
     if (word.kind > Kind::skip) return Peek::broken;
     const bool inline_data = fits_inline(word.header, word.length);
-    if (!inline_data && (body_bytes(word.header, 0) > memory_.stride - sizeof(Cell) ||
-                         word.length > memory_.room(word.header)))
+    if (!inline_data &&
+        (body_bytes(word.header, 0) > memory_.stride - sizeof(Cell) || word.length > memory_.room(word.header)))
       return Peek::broken;
     const std::byte* body = memory_.body(frame.position);
     frame.header = word.header > kInline ? body : cell.bytes;
@@ -433,8 +432,9 @@ class OpenConsumer {
 
   void release(const Frame& frame) noexcept {
     const std::uint16_t lap = lap_of(frame.position + memory_.count, memory_.count);
-    memory_.cell(frame.position).word.store(Word{lap, Kind::free, 0, 0}.pack(),
-                                            std::memory_order_release);  // pairs with OpenProducer::claim
+    memory_.cell(frame.position)
+        .word.store(Word{lap, Kind::free, 0, 0}.pack(),
+                    std::memory_order_release);  // pairs with OpenProducer::claim
   }
 
   /// A slot is claimed but not published: whose claim it is. For finding claims of dead processes.
@@ -450,8 +450,7 @@ class OpenConsumer {
     // Pairs with nothing: only its claimer could change the word, and next() reads it in this thread.
     std::uint64_t expected = Word{read_.lap(), Kind::claimed, 0, origin}.pack();
     memory_.cell(read_.position())
-        .word.compare_exchange_strong(expected, Word{read_.lap(), Kind::skip, 0, 0}.pack(),
-                                      std::memory_order_acq_rel);
+        .word.compare_exchange_strong(expected, Word{read_.lap(), Kind::skip, 0, 0}.pack(), std::memory_order_acq_rel);
   }
 
  private:

@@ -39,8 +39,8 @@ Error out_of_memory(std::size_t needed, int number) {
     found += " and an address space limit of " + human_bytes(limit.rlim_cur);
     remedy += ", or raise the limit with `ulimit -v unlimited`";
   }
-  return {Errc::no_memory, "no memory for a shared segment: needed " + human_bytes(needed) + ", found " + found +
-                               " (" + std::strerror(number) + "); " + remedy};
+  return {Errc::no_memory, "no memory for a shared segment: needed " + human_bytes(needed) + ", found " + found + " (" +
+                               std::strerror(number) + "); " + remedy};
 }
 
 }  // namespace
@@ -68,8 +68,7 @@ Result<Segment> Segment::create(const std::string& label, std::size_t reserve) {
   fchmod(s.fd_, 0600);
   if (ftruncate(s.fd_, static_cast<off_t>(reserve)) != 0) return fail(out_of_memory(reserve, errno));
   // A peer that shrank the file could crash us with SIGBUS; nobody may.
-  if (fcntl(s.fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
-    return fail_errno("sealing " + label);
+  if (fcntl(s.fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return fail_errno("sealing " + label);
   if (auto mapped = s.map(label); !mapped) return fail(mapped.error());
   return s;
 }

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 // is forfeited), so it is better to sleep until the doorbell rings; who is woken comes before who computes.
 constexpr std::chrono::milliseconds kDearFor{100};
 constexpr int kDearWeight = 8, kDearScore = 10 * kDearWeight;  // ten dear ones with few cheap ones between
-constexpr std::chrono::microseconds kTurnOfWaiting{10};       // at most, of each process that waits on the same core
+constexpr std::chrono::microseconds kTurnOfWaiting{10};        // at most, of each process that waits on the same core
 
 // End of the time in which yields are known to be dear; nanoseconds of the steady clock. Any thread.
 std::atomic<std::int64_t> dear_until{0};
@@ -51,7 +51,7 @@ Ancestor look_at(pid_t pid) noexcept {
   return ancestor;
 }
 
-void judge_yield(Clock::time_point before, Clock::time_point after, std::chrono::nanoseconds dear) noexcept {
+void classify_yield(Clock::time_point before, Clock::time_point after, std::chrono::nanoseconds dear) noexcept {
   const int score = dear_score.load(std::memory_order_relaxed);
   if (after - before <= dear) {
     if (score > 0) dear_score.store(score - 1, std::memory_order_relaxed);
@@ -89,7 +89,7 @@ int usable_cores() noexcept {
 WaitPolicy WaitPolicy::for_processes(int processes) noexcept {
   WaitPolicy policy;
   const int cores = usable_cores();
-  policy.dear_yield += kTurnOfWaiting * (processes / cores);
+  policy.slow_yield += kTurnOfWaiting * (processes / cores);
   if (processes > cores) {
     // The answer comes from a process that needs this core: a look or two, then out of its way.
     policy.spins = 2;
@@ -104,8 +104,8 @@ void yield_now() noexcept {
 }
 
 bool Waiter::slow_step() noexcept {
-  if (turns_ == policy_->spins + 1) somebody_computes_ = yields_are_dear(Clock::now());
-  if (somebody_computes_) return true;
+  if (turns_ == policy_->spins + 1) cpu_contended_ = yields_are_dear(Clock::now());
+  if (cpu_contended_) return true;
   if (turns_ <= policy_->spins + policy_->pauses) {
     cpu_pause();
     return false;
@@ -115,7 +115,7 @@ bool Waiter::slow_step() noexcept {
   if (now - yielding_since_ >= policy_->yield_for) return true;
   if (yields_are_dear(now)) return true;
   yield_now();
-  judge_yield(now, Clock::now(), policy_->dear_yield);
+  classify_yield(now, Clock::now(), policy_->slow_yield);
   return false;
 }
 

@@ -31,13 +31,13 @@ inline WaitCounters& wait_counters() noexcept { return g_wait_counters; }
 
 /// Budgets of the ladder.
 struct WaitPolicy {
-  std::uint32_t spins = 200;                          ///< turns with nothing but the look itself
-  std::uint32_t pauses = 2000;                        ///< then turns with one pause instruction
-  std::chrono::nanoseconds yield_for{2'000'000};      ///< then yields, for so long
-  std::chrono::nanoseconds park_limit{100'000'000};   ///< then sleeps, each at most so long
-  std::chrono::nanoseconds dear_yield{2'000'000};       ///< a yield that takes longer did not go to a process that waits
+  std::uint32_t spins = 200;                         ///< turns with nothing but the look itself
+  std::uint32_t pauses = 2000;                       ///< then turns with one pause instruction
+  std::chrono::nanoseconds yield_for{2'000'000};     ///< then yields, for so long
+  std::chrono::nanoseconds park_limit{100'000'000};  ///< then sleeps, each at most so long
+  std::chrono::nanoseconds slow_yield{2'000'000};    ///< a yield that takes longer did not go to a process that waits
 
-  /// There is a core for each process: the next answer may be awaited look by look (see Inlet::linger).
+  /// There is a core for each process: the next answer may be awaited look by look (see Inlet::spin).
   bool has_own_core() const noexcept { return spins >= 32; }
 
   /// The policy for `processes` on this host and the cores this process may use.
@@ -61,7 +61,7 @@ class Waiter {
     flush();
     turns_ = 0;
     yielding_since_ = {};
-    somebody_computes_ = false;
+    cpu_contended_ = false;
   }
   ~Waiter() { flush(); }
 
@@ -75,7 +75,7 @@ class Waiter {
   const WaitPolicy* policy_;
   std::uint32_t turns_ = 0;
   std::chrono::steady_clock::time_point yielding_since_{};
-  bool somebody_computes_ = false;  // on the cores of the job, as this wait began
+  bool cpu_contended_ = false;  // on the cores of the job, as this wait began
 };
 
 /// One processor hint that this is a spin loop.

@@ -91,8 +91,7 @@ std::uint64_t host_identity() noexcept {
   }
   std::uint64_t h = fnv1a(boot, static_cast<std::size_t>(got));
   struct stat st {};
-  if (stat("/proc/self/ns/pid", &st) == 0)
-    h = fnv1a(reinterpret_cast<const char*>(&st.st_ino), sizeof st.st_ino, h);
+  if (stat("/proc/self/ns/pid", &st) == 0) h = fnv1a(reinterpret_cast<const char*>(&st.st_ino), sizeof st.st_ino, h);
   return h;
 }
 

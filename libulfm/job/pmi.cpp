@@ -89,8 +89,8 @@ Result<std::unique_ptr<Pmi>> Pmi::join() {
   auto size = environment_number("PMI_SIZE");
   if (!size) return fail(size.error());
   if (*rank >= *size)
-    return fail(Errc::invalid, "the launcher gave PMI_RANK=" + std::to_string(*rank) + " of PMI_SIZE=" +
-                                   std::to_string(*size));
+    return fail(Errc::invalid,
+                "the launcher gave PMI_RANK=" + std::to_string(*rank) + " of PMI_SIZE=" + std::to_string(*size));
   pmi->rank_ = *rank;
   pmi->size_ = *size;
   if (auto ok = pmi->handshake(); !ok) return fail(std::move(ok.error()).within("joining the job"));
@@ -161,7 +161,8 @@ Result<void> Pmi::put(const std::string& key, const std::string& value) {
                                      " bytes: the launcher takes keys below " + std::to_string(key_limit_) +
                                      " and values below " + std::to_string(value_limit_) + " bytes");
   if (key.empty() || key.find_first_of(" \n=") != key.npos || value.find_first_of(" \n") != value.npos)
-    return fail(Errc::invalid, "key \"" + key + "\": neither key nor value may hold blanks or newlines, nor the key '='");
+    return fail(Errc::invalid,
+                "key \"" + key + "\": neither key nor value may hold blanks or newlines, nor the key '='");
   auto answer = ask("cmd=put kvsname=" + kvs_ + " key=" + key + " value=" + value, "put_result");
   if (!answer) return fail(answer.error());
   return {};

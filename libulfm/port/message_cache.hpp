@@ -39,9 +39,7 @@ class MessageCache {
   std::size_t bytes() const noexcept { return held_; }
 
   /// Room for that many bytes more. A single message above the limit is taken by an empty cache, or nobody could.
-  bool has_room(std::size_t size) const noexcept {
-    return limit_ == 0 || messages_.empty() || held_ + size <= limit_;
-  }
+  bool has_room(std::size_t size) const noexcept { return limit_ == 0 || messages_.empty() || held_ + size <= limit_; }
 
   /// Takes a copy. False, with nothing taken, without room or memory.
   bool add(std::span<const std::byte> bytes, PortAddress source) {

@@ -97,8 +97,8 @@ Result<std::uint32_t> Node::process_of_card(std::string_view card) {
 
 Result<std::uint32_t> Node::process_of_rank(int rank) {
   if (rank < 0 || rank >= size())
-    return fail(Errc::invalid, "rank " + std::to_string(rank) + ": the job has ranks 0 to " +
-                                   std::to_string(size() - 1));
+    return fail(Errc::invalid,
+                "rank " + std::to_string(rank) + ": the job has ranks 0 to " + std::to_string(size() - 1));
   {
     std::lock_guard lock(names_lock_);
     if (const auto it = by_rank_.find(rank); it != by_rank_.end()) return it->second;
@@ -161,7 +161,7 @@ Result<void> Node::close(std::uint16_t number) {
     flushed = flush(*port, until - Clock::now());
   std::unique_ptr<PortCore> closed;  // its inlet may linger for its last frames: not under the locks
   std::scoped_lock both(table_lock_, interface_lock_);
-  port->part();
+  port->send_byes();
   if (config_.flag("STATS"))
     closed_statistics_ += statistics_text("rank " + std::to_string(rank()), transport_name_.c_str(), number,
                                           port->counters(), port->inlet());
@@ -194,14 +194,17 @@ bool Node::send_at_once(PortCore& port, PortAddress to, std::span<const std::byt
   if (!interface_lock_.try_lock()) return false;
   const bool sent = send_queue_.empty() && port.send_at_once(to, bytes);
   interface_lock_.unlock();
-  if (sends_pending()) [[unlikely]] drive();  // others have posted meanwhile, and found the interface busy
+  if (sends_pending()) [[unlikely]]
+    drive();  // others have posted meanwhile, and found the interface busy
   return sent;
 }
 
 void Node::serve(PortCore& port) {
   // The send queue has a place for every send buffer there can be.
-  if (!serve_at_once(port)) [[unlikely]] send_queue_.push(port.number());
-  if (sends_pending()) [[unlikely]] drive();
+  if (!serve_at_once(port)) [[unlikely]]
+    send_queue_.push(port.number());
+  if (sends_pending()) [[unlikely]]
+    drive();
 }
 
 // When the interface is idle and nothing of this port waits: the number would go in and straight out again.
@@ -237,11 +240,12 @@ void Node::drive() {
 void Node::park(std::span<PortCore* const> ports, std::chrono::nanoseconds left) {
   for (PortCore* port : ports) port->inlet().doorbell().arm();
   bool something = false;
-  for (PortCore* port : ports) something = something || port->inlet().anything();
+  for (PortCore* port : ports) something = something || port->inlet().has_frame();
   auto limit = left.count() < 0 ? policy_.park_limit : std::min<std::chrono::nanoseconds>(left, policy_.park_limit);
   // Room at a destination rings no bell, and neither does the second of several ports: short naps then.
-  if (sends_pending() || ports.size() > 1) limit = std::min<std::chrono::nanoseconds>(limit, std::chrono::milliseconds(1));
-  for (PortCore* port : ports) limit = std::min(limit, port->inlet().quiet_for());
+  if (sends_pending() || ports.size() > 1)
+    limit = std::min<std::chrono::nanoseconds>(limit, std::chrono::milliseconds(1));
+  for (PortCore* port : ports) limit = std::min(limit, port->inlet().next_deadline());
   if (!something && limit.count() > 0) {
     wait_counters().count(Rung::park);
     ports.front()->inlet().doorbell().sleep(limit);
@@ -260,7 +264,7 @@ Result<std::size_t> Node::wait(std::span<PortCore* const> ports, std::chrono::na
     for (std::size_t i = 0; i < ports.size(); ++i)
       if (ports[i]->poll(arrival)) return i;
     if (sends_pending()) drive();
-    else if (look_on) ports.front()->inlet().linger(kLingerTurns);
+    else if (look_on) ports.front()->inlet().spin(kSpinTurns);
     const bool patience_out = waiter.step();
     if (waiter.turns() % 64 != 0 && !patience_out) continue;
     if (!start) {
@@ -307,24 +311,21 @@ Result<void> Node::flush(PortCore& port, std::chrono::nanoseconds limit) {
 
 // ---- statistics -----------------------------------------------------------------------------------------------------
 
-std::string statistics_text(const std::string& who, const char* transport, std::uint16_t port,
-                            const PortCounters& c, const Inlet& inlet) {
+std::string statistics_text(const std::string& who, const char* transport, std::uint16_t port, const PortCounters& c,
+                            const Inlet& inlet) {
   char text[512];
-  std::snprintf(text, sizeof text,
-                "ulfm: stats %s transport %s port %u: sent %llu messages %llu bytes, received %llu messages %llu bytes, "
-                "frames %llu open %llu lane, lanes %llu opened %llu granted, full %llu, message cache %llu in %llu hits "
-                "%llu bytes peak\n",
-                who.c_str(), transport, unsigned{port}, static_cast<unsigned long long>(c.sent_messages.get()),
-                static_cast<unsigned long long>(c.sent_bytes.get()),
-                static_cast<unsigned long long>(c.received_messages.get()),
-                static_cast<unsigned long long>(c.received_bytes.get()),
-                static_cast<unsigned long long>(c.open_frames.get()),
-                static_cast<unsigned long long>(c.lane_frames.get()),
-                static_cast<unsigned long long>(c.lanes_opened.get()),
-                static_cast<unsigned long long>(inlet.lanes_granted()),
-                static_cast<unsigned long long>(c.full.get()), static_cast<unsigned long long>(c.cache_in.get()),
-                static_cast<unsigned long long>(c.cache_hits.get()),
-                static_cast<unsigned long long>(c.cache_bytes_peak.get()));
+  std::snprintf(
+      text, sizeof text,
+      "ulfm: stats %s transport %s port %u: sent %llu messages %llu bytes, received %llu messages %llu bytes, "
+      "frames %llu open %llu lane, lanes %llu opened %llu granted, full %llu, message cache %llu in %llu hits "
+      "%llu bytes peak\n",
+      who.c_str(), transport, unsigned{port}, static_cast<unsigned long long>(c.sent_messages.get()),
+      static_cast<unsigned long long>(c.sent_bytes.get()), static_cast<unsigned long long>(c.received_messages.get()),
+      static_cast<unsigned long long>(c.received_bytes.get()), static_cast<unsigned long long>(c.open_frames.get()),
+      static_cast<unsigned long long>(c.lane_frames.get()), static_cast<unsigned long long>(c.lanes_opened.get()),
+      static_cast<unsigned long long>(inlet.lanes_granted()), static_cast<unsigned long long>(c.full.get()),
+      static_cast<unsigned long long>(c.cache_in.get()), static_cast<unsigned long long>(c.cache_hits.get()),
+      static_cast<unsigned long long>(c.cache_bytes_peak.get()));
   return text;
 }
 
@@ -337,8 +338,8 @@ std::string wait_statistics_text(const std::string& who) {
 
 void Node::report_statistics() {
   const std::string who = "rank " + std::to_string(rank());
-  std::string text = closed_statistics_ + stack_statistics_text(who, *transport_) +
-                     close_control(who, *transport_) + wait_statistics_text(who);
+  std::string text = closed_statistics_ + stack_statistics_text(who, *transport_) + close_control(who, *transport_) +
+                     wait_statistics_text(who);
   if (rank() == 0) text += transport_->shared_statistics();
   // One write, so that the lines of several processes do not mix.
   (void)!write(STDERR_FILENO, text.data(), text.size());

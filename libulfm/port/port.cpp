@@ -11,7 +11,12 @@ constexpr auto kLookAfter = std::chrono::milliseconds(100);  // a destination wi
 
 PortCore::PortCore(Node& node, std::uint16_t number, std::unique_ptr<Inlet> inlet, std::uint32_t depth,
                    std::uint32_t slot_bytes, std::size_t cache_limit)
-    : node_(node), number_(number), inlet_(std::move(inlet)), depth_(depth), send_(depth), receive_(depth),
+    : node_(node),
+      number_(number),
+      inlet_(std::move(inlet)),
+      depth_(depth),
+      send_(depth),
+      receive_(depth),
       cache_(cache_limit) {
   for (SendBuffer& buffer : send_) buffer.capacity = slot_bytes;  // memory comes with the first use
 }
@@ -150,7 +155,7 @@ bool PortCore::transmit() {
   return true;
 }
 
-void PortCore::part() {
+void PortCore::send_byes() {
   for (auto& [key, outlet] : outlets_)
     if (!outlet->bye() && outlet->peer_listening()) {
       // Full: the receiver frees a slot when it reads on, without a bell; if it never does, our exit tells it.
@@ -187,7 +192,8 @@ void PortCore::hand_out(Arrival& arrival, CachedMessage&& whole) noexcept {
 
 bool PortCore::poll(Arrival& arrival) {
   give_back_spent();
-  if (held_ == depth_ || !cache_.empty()) [[unlikely]] return poll_cache(arrival);
+  if (held_ == depth_ || !cache_.empty()) [[unlikely]]
+    return poll_cache(arrival);
   ReceiveBuffer& buffer = free_receive_buffer();
   const Frame& frame = buffer.frame;
   if (!inlet_->next(buffer.frame)) {
@@ -272,13 +278,15 @@ void PortCore::absorb() {
 // What a frame makes of its sender's message. A frame that is not a message of its own has been released after this.
 inline PortCore::Taken PortCore::take_frame(const Frame& frame, CachedMessage& whole) {
   ++frames_received_;
-  if (frame.fresh) [[unlikely]] meet(frame);
+  if (frame.fresh) [[unlikely]]
+    on_connect(frame);
   if (frame.kind == Kind::bye) [[unlikely]] {
     part_from(frame);
     return Taken::nothing;
   }
   const FrameReader::Step step = origins_[frame.origin].reader.step(frame);
-  if (step == FrameReader::Step::whole) [[likely]] return Taken::in_place;
+  if (step == FrameReader::Step::whole) [[likely]]
+    return Taken::in_place;
   return assemble(frame, step, whole) ? Taken::assembled : Taken::nothing;
 }
 
@@ -292,16 +300,16 @@ PortCore::Taken PortCore::take_message(Frame& frame, CachedMessage& whole) {
 
 void PortCore::lose_broken() {
   for (std::int64_t broken = inlet_->take_broken(); broken >= 0; broken = inlet_->take_broken())
-    lose(static_cast<std::uint32_t>(broken), "wrote bytes that are no frame and was cut off");
+    fail_origin(static_cast<std::uint32_t>(broken), "wrote bytes that are no frame and was cut off");
 }
 
 void PortCore::part_from(const Frame& frame) {
   inlet_->release(frame);
-  inlet_->forget(frame.origin);
+  inlet_->drop_origin(frame.origin);
   origins_[frame.origin].connected = false;
 }
 
-void PortCore::meet(const Frame& frame) {
+void PortCore::on_connect(const Frame& frame) {
   if (frame.origin >= origins_.size()) origins_.resize(frame.origin + 1);
   const OriginInfo info = inlet_->origin(frame.origin);
   Origin& origin = origins_[frame.origin];
@@ -325,10 +333,10 @@ bool PortCore::assemble(const Frame& frame, FrameReader::Step step, CachedMessag
   else if (good) std::memcpy(origin.partial.get() + origin.reader.offset(), frame.data, frame.length);
   inlet_->release(frame);
   if (!good) {
-    lose(frame.origin, step == FrameReader::Step::broken
-                           ? "sent frames that make no message"
-                           : "announced a message of " + std::to_string(origin.reader.total()) +
-                                 " bytes, for which there is no memory");
+    fail_origin(frame.origin, step == FrameReader::Step::broken
+                                  ? "sent frames that make no message"
+                                  : "announced a message of " + std::to_string(origin.reader.total()) +
+                                        " bytes, for which there is no memory");
     return false;
   }
   if (step != FrameReader::Step::completes) return false;
@@ -336,19 +344,19 @@ bool PortCore::assemble(const Frame& frame, FrameReader::Step step, CachedMessag
   return true;
 }
 
-void PortCore::lose(std::uint32_t index, const std::string& why) {
+void PortCore::fail_origin(std::uint32_t index, const std::string& why) {
   const OriginInfo info = inlet_->origin(index);
   note_failure(Errc::peer_failed,
                "process " + std::to_string(info.pid) + ", port " + std::to_string(info.port) + ", " + why);
   if (index < origins_.size()) origins_[index].partial.reset();
-  inlet_->forget(index);
+  inlet_->drop_origin(index);
 }
 
 void PortCore::look_for_dead() {
   if (std::string why = inlet_->why_broken(); !why.empty()) note_failure(Errc::peer_failed, std::move(why));
   for (Error error; inlet_->take_given_up(error);) note_failure(error.code, std::move(error.what));
   const std::int64_t dead = inlet_->find_dead();
-  if (dead >= 0) lose(static_cast<std::uint32_t>(dead), "died");
+  if (dead >= 0) fail_origin(static_cast<std::uint32_t>(dead), "died");
 }
 
 void PortCore::note_failure(Errc code, std::string what) {

@@ -79,7 +79,7 @@ class PortCore {
   /// not at all. `bytes` is at most kLeastFrame long.
   bool send_at_once(PortAddress to, std::span<const std::byte> bytes);
   /// Says goodbye to everyone it has talked to.
-  void part();
+  void send_byes();
   std::uint32_t posted = 0;  ///< numbers taken from the send queue whose messages have not gone
 
  private:
@@ -116,8 +116,8 @@ class PortCore {
   bool take_out(const Frame& frame, CachedMessage& whole);
   bool begin_message(const Frame& frame, Origin& origin);
   bool assemble(const Frame& frame, FrameReader::Step step, CachedMessage& whole);
-  void meet(const Frame& frame);
-  void lose(std::uint32_t origin, const std::string& why);
+  void on_connect(const Frame& frame);
+  void fail_origin(std::uint32_t origin, const std::string& why);
   void hand_out(Arrival& arrival, std::span<const std::byte> bytes, PortAddress source) noexcept;
   void hand_out(Arrival& arrival, CachedMessage&& whole) noexcept;
   ReceiveBuffer& free_receive_buffer() noexcept;
@@ -136,8 +136,8 @@ class PortCore {
   std::uint32_t compose_at_ = 0;   // application: next buffer to compose in
   std::uint32_t transmit_at_ = 0;  // interface: oldest posted buffer
   bool composing_ = false;
-  std::uint32_t given_ = 0;               // application: messages posted
-  std::atomic<std::uint32_t> gone_{0};    // interface: messages that have left, or were given up and noted
+  std::uint32_t given_ = 0;             // application: messages posted
+  std::atomic<std::uint32_t> gone_{0};  // interface: messages that have left, or were given up and noted
   FrameSender sender_;
   bool sending_ = false;
   std::unordered_map<std::uint64_t, std::unique_ptr<Outlet>> outlets_;

@@ -47,9 +47,7 @@ class SendQueue {
   }
 
   /// Any thread: nothing is in it.
-  bool empty() const noexcept {
-    return head_.load(std::memory_order_seq_cst) == tail_.load(std::memory_order_seq_cst);
-  }
+  bool empty() const noexcept { return head_.load(std::memory_order_seq_cst) == tail_.load(std::memory_order_seq_cst); }
 
  private:
   struct Cell {

@@ -15,7 +15,7 @@ class Tag {
   /// 0 -> 1. False when the buffer holds valid data already: it must not be overwritten.
   bool set() noexcept {
     if (value_.load(std::memory_order_acquire) != 0) return false;  // pairs with clear()
-    value_.store(1, std::memory_order_release);  // pairs with valid(): the data come before the tag
+    value_.store(1, std::memory_order_release);                     // pairs with valid(): the data come before the tag
     return true;
   }
   /// 1 -> 0. False when it is free already.

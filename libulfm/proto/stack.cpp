@@ -6,8 +6,8 @@
 #include "job/liveness.hpp"
 #include "proto/reliable/reliable.hpp"
 #include "transport/control/control.hpp"
-#include "transport/trace/trace.hpp"
 #include "transport/fault/fault.hpp"
+#include "transport/trace/trace.hpp"
 
 namespace ulfm {
 namespace {
@@ -66,8 +66,7 @@ Result<TransportStack> make_stack(const Config& config, const TransportDescripto
     stack.reliable = stack.ordered = true;
   }
   // Around everything: what the decorators say to each other needs no set-up of its own.
-  if (*channel)
-    stack.transport = std::make_unique<ControlTransport>(std::move(*channel), std::move(stack.transport));
+  if (*channel) stack.transport = std::make_unique<ControlTransport>(std::move(*channel), std::move(stack.transport));
   if (!trace_file.empty())
     stack.transport = std::make_unique<TraceTransport>(std::move(stack.transport), descriptor.name);
   return stack;

@@ -31,26 +31,26 @@
 namespace ulfm {
 
 inline constexpr std::size_t kHelloLimit = 160;  ///< bytes a connecting side may say about itself
-inline constexpr std::uint32_t kLingerTurns = 64;  ///< looks of one Inlet::linger in a wait
-inline constexpr std::size_t kLeastFrame = 64;     ///< data that any frame can carry, whatever its header
+inline constexpr std::uint32_t kSpinTurns = 64;  ///< looks of one Inlet::spin in a wait
+inline constexpr std::size_t kLeastFrame = 64;   ///< data that any frame can carry, whatever its header
 inline constexpr int kPortsPerProcess = 64;
-inline constexpr std::size_t kMostCard = 240;     ///< characters of a card
+inline constexpr std::size_t kMostCard = 240;  ///< characters of a card
 inline constexpr std::uint16_t kNoPort = 0xffff;
 /// Frame::source of frames that lie in memory of a decorator and not in a transport's; no transport uses it.
 inline constexpr std::uint32_t kDecoratorSource = 0xfffffffe;
-/// Inlet::quiet_for() when nothing but a doorbell need end a sleep.
+/// Inlet::next_deadline() when nothing but a doorbell need end a sleep.
 inline constexpr std::chrono::nanoseconds kForever = std::chrono::nanoseconds::max();
 
 /// Sizes of a port's receiving side.
 struct PortGeometry {
-  std::uint32_t depth = 32;          ///< slots of the open ring; rounded up to a power of two
-  std::uint32_t slot_bytes = 2048;   ///< per slot, cell included; rounded up to lines
-  std::uint32_t lanes = 64;          ///< lanes granted at most; 0 keeps everyone in the open ring
+  std::uint32_t depth = 32;         ///< slots of the open ring; rounded up to a power of two
+  std::uint32_t slot_bytes = 2048;  ///< per slot, cell included; rounded up to lines
+  std::uint32_t lanes = 64;         ///< lanes granted at most; 0 keeps everyone in the open ring
   std::uint32_t lane_cells = 256;
   std::uint32_t lane_bytes = 4 * 1024 * 1024;
-  std::uint32_t lane_after = 8;      ///< frames a sender puts into the open ring before it claims a lane
+  std::uint32_t lane_after = 8;  ///< frames a sender puts into the open ring before it claims a lane
   std::uint32_t max_frame = 32 * 1024;
-  std::uint32_t peers = 4096;        ///< senders known at one time
+  std::uint32_t peers = 4096;  ///< senders known at one time
 
   static PortGeometry from(const Config& config);
 };
@@ -71,7 +71,7 @@ class Inlet {
   /// Errc::protocol in `broken_origin()` when a sender wrote nonsense; that sender is cut off.
   virtual bool next(Frame& frame) = 0;
   /// Looks `turns` times at the likeliest places; true as soon as a frame is there. For waits with a core to spare.
-  virtual bool linger(std::uint32_t turns) = 0;
+  virtual bool spin(std::uint32_t turns) = 0;
   /// Gives a frame's room back to its sender. Any order.
   virtual void release(const Frame& frame) = 0;
 
@@ -79,10 +79,10 @@ class Inlet {
   virtual OriginInfo origin(std::uint32_t index) const = 0;
   /// Drops what belongs to an origin that said bye or died. Frames of it that are still held stay valid until they
   /// are released.
-  virtual void forget(std::uint32_t index) = 0;
+  virtual void drop_origin(std::uint32_t index) = 0;
 
   /// True when a frame is there, looked for at every source. Call between Doorbell::arm and sleep.
-  virtual bool anything() = 0;
+  virtual bool has_frame() = 0;
   virtual Doorbell& doorbell() = 0;
 
   /// Housekeeping for a long wait: finds dead senders that hold something up. Returns the index of one connected
@@ -97,7 +97,7 @@ class Inlet {
 
   /// Longest sleep after which next() must be called again although no doorbell rang: for frames that are held back or
   /// have to be sent again. Call between Doorbell::arm and sleep; what is owed to senders goes out with it.
-  virtual std::chrono::nanoseconds quiet_for() { return kForever; }
+  virtual std::chrono::nanoseconds next_deadline() { return kForever; }
 
   /// A destination of this port was given up, because it stopped answering: the sentence, once each. Its outlets say
   /// that nobody listens.
@@ -152,15 +152,15 @@ class Transport {
   virtual Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
                                                   std::span<const std::byte> hello, PortCounters& counters) = 0;
 
-  /// Shows this process's card, as process `rank` of `world` (the name of a job's key-value space), to the others where
+  /// Shows this process's card, as process `rank` of `job_id` (the name of a job's key-value space), to the others where
   /// all can look. Called once, when the ports that they may connect to are open.
-  virtual void introduce(std::string_view world, std::uint32_t rank, std::string_view card) {
-    (void)world, (void)rank, (void)card;
+  virtual void introduce(std::string_view job_id, std::uint32_t rank, std::string_view card) {
+    (void)job_id, (void)rank, (void)card;
   }
   /// The card that a process has shown; empty when it has not or there is no such place: then it is in the key-value
   /// space, which costs a conversation with the launcher. Any thread.
-  virtual std::string card_of(std::string_view world, std::uint32_t rank) const {
-    (void)world, (void)rank;
+  virtual std::string card_of(std::string_view job_id, std::uint32_t rank) const {
+    (void)job_id, (void)rank;
     return {};
   }
 
@@ -184,13 +184,13 @@ struct TransportDescriptor {
   const char* name;
   const char* summary;
   bool reliable, ordered, single_copy, multicast, multi_host;
-  std::size_t max_frame;        ///< largest frame with default settings
-  double latency_us;            ///< rough one-way cost of a small frame, for selection
-  double bandwidth_MBps;        ///< rough asymptotic bandwidth, for selection
-  const char* config_rows;      ///< names of the rows it reads, blank-separated
-  bool takes_options;           ///< "NAME,option=value" selects it too
-  bool links;                   ///< has links, switches and nodes, which a fault plan can take away
-  bool control;                 ///< uses a control channel also when nobody asks for one
+  std::size_t max_frame;    ///< largest frame with default settings
+  double latency_us;        ///< rough one-way cost of a small frame, for selection
+  double bandwidth_MBps;    ///< rough asymptotic bandwidth, for selection
+  const char* config_rows;  ///< names of the rows it reads, blank-separated
+  bool takes_options;       ///< "NAME,option=value" selects it too
+  bool links;               ///< has links, switches and nodes, which a fault plan can take away
+  bool control;             ///< uses a control channel also when nobody asks for one
   /// "" when it can be used here, else the reason why not.
   std::string (*unavailable)();
   Result<std::unique_ptr<Transport>> (*make)(const Config& config);

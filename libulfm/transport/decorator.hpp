@@ -14,16 +14,16 @@ class ForwardingInlet : public Inlet {
   explicit ForwardingInlet(std::unique_ptr<Inlet> under) : under_(std::move(under)) {}
 
   bool next(Frame& frame) override { return under_->next(frame); }
-  bool linger(std::uint32_t turns) override { return under_->linger(turns); }
+  bool spin(std::uint32_t turns) override { return under_->spin(turns); }
   void release(const Frame& frame) override { under_->release(frame); }
   OriginInfo origin(std::uint32_t index) const override { return under_->origin(index); }
-  void forget(std::uint32_t index) override { under_->forget(index); }
-  bool anything() override { return under_->anything(); }
+  void drop_origin(std::uint32_t index) override { under_->drop_origin(index); }
+  bool has_frame() override { return under_->has_frame(); }
   Doorbell& doorbell() override { return under_->doorbell(); }
   std::int64_t find_dead() override { return under_->find_dead(); }
   std::int64_t take_broken() override { return under_->take_broken(); }
   std::string why_broken() override { return under_->why_broken(); }
-  std::chrono::nanoseconds quiet_for() override { return under_->quiet_for(); }
+  std::chrono::nanoseconds next_deadline() override { return under_->next_deadline(); }
   bool take_given_up(Error& error) override { return under_->take_given_up(error); }
   const PortGeometry& geometry() const override { return under_->geometry(); }
   std::uint64_t lanes_granted() const override { return under_->lanes_granted(); }
@@ -61,11 +61,11 @@ class ForwardingTransport : public Transport {
                                           std::span<const std::byte> hello, PortCounters& counters) override {
     return under_->connect(card, to, from, hello, counters);
   }
-  void introduce(std::string_view world, std::uint32_t rank, std::string_view card) override {
-    under_->introduce(world, rank, card);
+  void introduce(std::string_view job_id, std::uint32_t rank, std::string_view card) override {
+    under_->introduce(job_id, rank, card);
   }
-  std::string card_of(std::string_view world, std::uint32_t rank) const override {
-    return under_->card_of(world, rank);
+  std::string card_of(std::string_view job_id, std::uint32_t rank) const override {
+    return under_->card_of(job_id, rank);
   }
   control::Control* control() override { return under_->control(); }
   void use_control(control::Control& control) override { under_->use_control(control); }

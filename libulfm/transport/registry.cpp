@@ -44,7 +44,8 @@ Result<const TransportDescriptor*> select_transport(std::string_view asked) {
   const auto all = names();
   const std::string near = nearest(name, all);
   return fail(Errc::not_found, "no transport is called \"" + std::string(name.substr(0, 60)) + "\"" +
-                                   (near.empty() ? "; there are: " : "; did you mean " + near + "? There are: ") + listed(all));
+                                   (near.empty() ? "; there are: " : "; did you mean " + near + "? There are: ") +
+                                   listed(all));
 }
 
 }  // namespace ulfm

@@ -22,26 +22,24 @@ using Text = const std::string&;
 // calls_messages.cpp
 Outcome csend(Number type, const void* buf, Number count, Number node, Number ptype);
 Outcome crecv(Number typesel, void* buf, Number count);
-Outcome csendrecv(Number type, const void* sbuf, Number scount, Number node, Number ptype, Number typesel,
-                  void* rbuf, Number rcount);
+Outcome csendrecv(Number type, const void* sbuf, Number scount, Number node, Number ptype, Number typesel, void* rbuf,
+                  Number rcount);
 Outcome isend(Number type, const void* buf, Number count, Number node, Number ptype);
 Outcome irecv(Number typesel, void* buf, Number count);
-Outcome isendrecv(Number type, const void* sbuf, Number scount, Number node, Number ptype, Number typesel,
-                  void* rbuf, Number rcount);
+Outcome isendrecv(Number type, const void* sbuf, Number scount, Number node, Number ptype, Number typesel, void* rbuf,
+                  Number rcount);
 Outcome hsend(Number type, const void* buf, Number count, Number node, Number ptype, Handler handler);
 Outcome hrecv(Number typesel, void* buf, Number count, Handler handler);
-Outcome hsendrecv(Number type, const void* sbuf, Number scount, Number node, Number ptype, Number typesel,
-                  void* rbuf, Number rcount, Handler handler);
+Outcome hsendrecv(Number type, const void* sbuf, Number scount, Number node, Number ptype, Number typesel, void* rbuf,
+                  Number rcount, Handler handler);
 Outcome cprobe(Number typesel);
 Outcome iprobe(Number typesel);
 Outcome crecvx(Number typesel, void* buf, Number count, Number nodesel, Number ptypesel, InfoArray info);
 Outcome irecvx(Number typesel, void* buf, Number count, Number nodesel, Number ptypesel, InfoArray info);
 Outcome cprobex(Number typesel, Number nodesel, Number ptypesel, InfoArray info);
 Outcome iprobex(Number typesel, Number nodesel, Number ptypesel, InfoArray info);
-Outcome hrecvx(Number typesel, void* buf, Number count, Number nodesel, Number ptypesel, Handler handler,
-               long hparam);
-Outcome hsendx(Number type, const void* buf, Number count, Number node, Number ptype, Handler handler,
-               long hparam);
+Outcome hrecvx(Number typesel, void* buf, Number count, Number nodesel, Number ptypesel, Handler handler, long hparam);
+Outcome hsendx(Number type, const void* buf, Number count, Number node, Number ptype, Handler handler, long hparam);
 Outcome gsendx(Number type, const void* buf, Number count, const long* nodes, Number nodecount);
 Outcome gsendx(Number type, const void* buf, Number count, const std::int32_t* nodes, Number nodecount);
 Outcome flushmsg(Number typesel, Number nodesel, Number ptypesel);
@@ -127,10 +125,9 @@ Outcome nx_nfork(const long* nodes, Number count, Number ptype, long* pids);
 Outcome nx_nfork(const std::int32_t* nodes, Number count, Number ptype, std::int32_t* pids);
 Outcome nx_load(const long* nodes, Number count, Number ptype, long* pids, Text path);
 Outcome nx_load(const std::int32_t* nodes, Number count, Number ptype, std::int32_t* pids, Text path);
-Outcome nx_loadve(const long* nodes, Number count, Number ptype, long* pids, Text path, void* argv,
+Outcome nx_loadve(const long* nodes, Number count, Number ptype, long* pids, Text path, void* argv, void* envp);
+Outcome nx_loadve(const std::int32_t* nodes, Number count, Number ptype, std::int32_t* pids, Text path, void* argv,
                   void* envp);
-Outcome nx_loadve(const std::int32_t* nodes, Number count, Number ptype, std::int32_t* pids, Text path,
-                  void* argv, void* envp);
 Outcome nx_waitall();
 Outcome nx_pri(Number group, Number priority);
 Outcome nx_mkpart(Text partition, Number size, Number type);

@@ -26,8 +26,7 @@ void Group::receive(int node, void* data, std::size_t bytes) {
   if (request.error != 0) end_of_job("global operation", request.error);
 }
 
-void Group::exchange(int to, const void* out, std::size_t out_bytes, int from, void* in,
-                     std::size_t in_bytes) {
+void Group::exchange(int to, const void* out, std::size_t out_bytes, int from, void* in, std::size_t in_bytes) {
   Request request;
   request.selector = {type_, from, kAny};
   request.buffer = static_cast<std::byte*>(in);
@@ -127,12 +126,9 @@ struct Parts {
     starts.push_back(packed.size());
     const auto* length = reinterpret_cast<const std::byte*>(&size);
     packed.insert(packed.end(), length, length + sizeof size);
-    packed.insert(packed.end(), static_cast<const std::byte*>(data),
-                  static_cast<const std::byte*>(data) + size);
+    packed.insert(packed.end(), static_cast<const std::byte*>(data), static_cast<const std::byte*>(data) + size);
   }
-  std::size_t end_of(std::size_t count) const {
-    return count < starts.size() ? starts[count] : packed.size();
-  }
+  std::size_t end_of(std::size_t count) const { return count < starts.size() ? starts[count] : packed.size(); }
   std::uint64_t length(std::size_t i) const {
     std::uint64_t size;
     std::memcpy(&size, packed.data() + starts[i], sizeof size);
@@ -257,8 +253,7 @@ Outcome gopf(void* x, Number xlen, void* work, Combiner function) {
   if (const int error = check_buffer(x, xlen)) return error_of(error);
   if (const int error = check_buffer(work, xlen)) return error_of(error);
   Group group(call, kReduce);
-  combine_all(group, x, work, static_cast<std::size_t>(xlen),
-              [&](void* into, void* from) { function(into, from); });
+  combine_all(group, x, work, static_cast<std::size_t>(xlen), [&](void* into, void* from) { function(into, from); });
   return {};
 }
 
@@ -278,8 +273,8 @@ Outcome gsync() {
   Group group(call, kBarrier);
   const int nodes = group.size();
   for (int distance = 1; distance < nodes; distance *= 2)
-    group.exchange((group.self() + distance) % nodes, nullptr, 0, (group.self() - distance + nodes) % nodes,
-                   nullptr, 0);
+    group.exchange((group.self() + distance) % nodes, nullptr, 0, (group.self() - distance + nodes) % nodes, nullptr,
+                   0);
   return {};
 }
 

@@ -46,8 +46,7 @@ Outcome wait_for_one(Number node, Number pid, Element* cnode, Element* cpid, Ele
   Cube& cube = call.node().cube;
   const auto find = [&] {
     call.node().look_after_nodes();
-    return std::find_if(cube.ended.begin(), cube.ended.end(),
-                        [&](const auto& e) { return names(node, pid, e); });
+    return std::find_if(cube.ended.begin(), cube.ended.end(), [&](const auto& e) { return names(node, pid, e); });
   };
   if (find() == cube.ended.end() && !cube.running(node)) return failed(EQNOPROC);
   call.engine().wait_for([&] { return find() != cube.ended.end(); }, -1);
@@ -119,9 +118,9 @@ Outcome waitall(Number node, Number pid) {
         return !cube.running(node);
       },
       -1);
-  cube.ended.erase(std::remove_if(cube.ended.begin(), cube.ended.end(),
-                                  [&](const auto& e) { return names(node, pid, e); }),
-                   cube.ended.end());
+  cube.ended.erase(
+      std::remove_if(cube.ended.begin(), cube.ended.end(), [&](const auto& e) { return names(node, pid, e); }),
+      cube.ended.end());
   return {};
 }
 

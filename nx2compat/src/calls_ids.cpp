@@ -78,10 +78,8 @@ Outcome msgignore(Number mid) {
   for (Request* part = request; part != nullptr;) {
     Request* next = part->merged;
     node.ids.take_name(*part);
-    if (part->done())
-      node.ids.release(*part);
-    else
-      part->ignored = true;
+    if (part->done()) node.ids.release(*part);
+    else part->ignored = true;
     part = next;
   }
   return {};

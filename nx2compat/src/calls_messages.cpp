@@ -19,7 +19,7 @@ void set_receive(Request& request, const Selector& selector, void* buf, Number c
 Outcome receive(Call& call, const Selector& selector, void* buf, Number count, InfoArray info) {
   Request request;
   set_receive(request, selector, buf, count, info);
-  Engine& engine = call.engine();
+  NxEngine& engine = call.engine();
   engine.post_receive(request);
   engine.wait(request);
   if (request.error != 0) return error_of(request.error);
@@ -36,7 +36,7 @@ Outcome start_receive(Call& call, const Selector& selector, void* buf, Number co
   return {request->id, 0};
 }
 
-Outcome start_send(Call& call, const Engine::Envelope& to, const void* buf, Number count) {
+Outcome start_send(Call& call, const NxEngine::Envelope& to, const void* buf, Number count) {
   Request* request = call.node().ids.take();
   if (request == nullptr) return failed(EQNOMID);
   call.engine().start_send(*request, to, buf, size_of(count));
@@ -50,10 +50,8 @@ Request& with_handler(Call& call, const Handler& handler) {
   request.handler = handler;
   node.engine->count_handler();
   node.interrupt.start(node.channel.port(), [&node](bool everywhere) {
-    if (everywhere)
-      node.engine->look_everywhere();
-    else
-      node.engine->progress();
+    if (everywhere) node.engine->look_everywhere();
+    else node.engine->progress();
     node.engine->run_handlers();
     node.interrupt.want(node.engine->handlers_pending() != 0);
   });
@@ -63,7 +61,7 @@ Request& with_handler(Call& call, const Handler& handler) {
 
 Outcome probe(Call& call, const Selector& selector, InfoArray info, bool wait) {
   if (const int error = check_process(call.node())) return error_of(error);
-  Engine& engine = call.engine();
+  NxEngine& engine = call.engine();
   MessageInfo found;
   engine.progress();
   bool there = engine.find(selector, found);
@@ -77,10 +75,8 @@ Outcome probe(Call& call, const Selector& selector, InfoArray info, bool wait) {
     there = engine.find(selector, found);
   }
   if (!there) return {0, 0};
-  if (info.place == nullptr)
-    set_info(found);
-  else
-    write_info(info, found);
+  if (info.place == nullptr) set_info(found);
+  else write_info(info, found);
   return {1, 0};
 }
 
@@ -122,13 +118,12 @@ Outcome crecv(Number typesel, void* buf, Number count) {
   return receive(call, {typesel, kAny, kAny}, buf, count, {});
 }
 
-Outcome csendrecv(Number type, const void* sbuf, Number scount, Number node, Number ptype, Number typesel,
-                  void* rbuf, Number rcount) {
+Outcome csendrecv(Number type, const void* sbuf, Number scount, Number node, Number ptype, Number typesel, void* rbuf,
+                  Number rcount) {
   Call call;
   if (const int error = check_send(call.node(), type, sbuf, scount, node, ptype)) return error_of(error);
   if (const int error = check_receive(call.node(), rbuf, rcount)) return error_of(error);
-  if (const Outcome sent = call.engine().send({type, node, ptype}, sbuf, size_of(scount)); sent.error != 0)
-    return sent;
+  if (const Outcome sent = call.engine().send({type, node, ptype}, sbuf, size_of(scount)); sent.error != 0) return sent;
   return receive(call, {typesel, kAny, kAny}, rbuf, rcount, {});
 }
 
@@ -180,8 +175,8 @@ Outcome irecvx(Number typesel, void* buf, Number count, Number nodesel, Number p
 }
 
 // One id for both. The receive is posted first, so that a reply finds its buffer.
-Outcome isendrecv(Number type, const void* sbuf, Number scount, Number node, Number ptype, Number typesel,
-                  void* rbuf, Number rcount) {
+Outcome isendrecv(Number type, const void* sbuf, Number scount, Number node, Number ptype, Number typesel, void* rbuf,
+                  Number rcount) {
   Call call;
   if (const int error = check_send(call.node(), type, sbuf, scount, node, ptype)) return error_of(error);
   if (const int error = check_receive(call.node(), rbuf, rcount)) return error_of(error);
@@ -215,8 +210,7 @@ Outcome hrecv(Number typesel, void* buf, Number count, Handler handler) {
   return hrecvx(typesel, buf, count, kAny, kAny, handler, 0);
 }
 
-Outcome hrecvx(Number typesel, void* buf, Number count, Number nodesel, Number ptypesel, Handler handler,
-               long hparam) {
+Outcome hrecvx(Number typesel, void* buf, Number count, Number nodesel, Number ptypesel, Handler handler, long hparam) {
   Call call;
   if (const int error = check_receive(call.node(), buf, count)) return error_of(error);
   if (handler.entry == nullptr) return failed(EQHND);
@@ -226,13 +220,12 @@ Outcome hrecvx(Number typesel, void* buf, Number count, Number nodesel, Number p
   return {};
 }
 
-Outcome hsendx(Number type, const void* buf, Number count, Number node, Number ptype, Handler handler,
-               long hparam) {
+Outcome hsendx(Number type, const void* buf, Number count, Number node, Number ptype, Handler handler, long hparam) {
   return hsend(type, buf, count, node, ptype, with_parameter(handler, hparam));
 }
 
-Outcome hsendrecv(Number type, const void* sbuf, Number scount, Number node, Number ptype, Number typesel,
-                  void* rbuf, Number rcount, Handler handler) {
+Outcome hsendrecv(Number type, const void* sbuf, Number scount, Number node, Number ptype, Number typesel, void* rbuf,
+                  Number rcount, Handler handler) {
   Call call;
   if (const int error = check_send(call.node(), type, sbuf, scount, node, ptype)) return error_of(error);
   if (const Outcome posted = hrecv(typesel, rbuf, rcount, handler); posted.error != 0) return posted;

@@ -36,8 +36,7 @@ Outcome start_on(const Element* nodes, Number count, Number ptype, Element* pids
   for (Number i = 0; i < (count < 0 ? host.nodes() : count); ++i) {
     const Number node = count < 0 ? i : static_cast<Number>(nodes[i]);
     if (node < 0 || node >= host.nodes()) return failed(EQNODE);
-    if (host.cube.running(node) || std::find(all.begin(), all.end(), node) != all.end())
-      return failed(EQUSEPID);
+    if (host.cube.running(node) || std::find(all.begin(), all.end(), node) != all.end()) return failed(EQUSEPID);
     all.push_back(node);
   }
   for (const int node : all) host.cube.expect(node, ptype);
@@ -65,8 +64,7 @@ Outcome fork_on(const Element* nodes, Number count, Number ptype, Element* pids)
 }
 
 template <typename Element>
-Outcome load_on(const Element* nodes, Number count, Number ptype, Element* pids, Text path, char** argv,
-                char** envp) {
+Outcome load_on(const Element* nodes, Number count, Number ptype, Element* pids, Text path, char** argv, char** envp) {
   std::vector<std::string> command{path};
   for (char** word = argv; word != nullptr && *word != nullptr; ++word)
     if (word != argv) command.emplace_back(*word);
@@ -126,12 +124,11 @@ Outcome nx_load(const std::int32_t* nodes, Number count, Number ptype, std::int3
   return load_on(nodes, count, ptype, pids, path, nullptr, nullptr);
 }
 
-Outcome nx_loadve(const long* nodes, Number count, Number ptype, long* pids, Text path, void* argv,
-                  void* envp) {
+Outcome nx_loadve(const long* nodes, Number count, Number ptype, long* pids, Text path, void* argv, void* envp) {
   return load_on(nodes, count, ptype, pids, path, static_cast<char**>(argv), static_cast<char**>(envp));
 }
-Outcome nx_loadve(const std::int32_t* nodes, Number count, Number ptype, std::int32_t* pids, Text path,
-                  void* argv, void* envp) {
+Outcome nx_loadve(const std::int32_t* nodes, Number count, Number ptype, std::int32_t* pids, Text path, void* argv,
+                  void* envp) {
   return load_on(nodes, count, ptype, pids, path, static_cast<char**>(argv), static_cast<char**>(envp));
 }
 
@@ -156,8 +153,8 @@ Outcome nx_rmpart(Text, Number, Number) { return {}; }
 Outcome nx_perror(Text text) {
   const int error = errno;
   const char* words = phrase(error);
-  std::fprintf(stderr, "(node %d, ptype %d) %s: %s\n", Node::instance().self(),
-               Node::instance().engine->ptype, text.c_str(), words != nullptr ? words : std::strerror(error));
+  std::fprintf(stderr, "(node %d, ptype %d) %s: %s\n", Node::instance().self(), Node::instance().engine->ptype,
+               text.c_str(), words != nullptr ? words : std::strerror(error));
   return {};
 }
 

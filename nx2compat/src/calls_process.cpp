@@ -11,9 +11,7 @@ extern "C" long msginfo[8];
 namespace nx2::calls {
 namespace {
 
-std::chrono::nanoseconds since_start() {
-  return std::chrono::steady_clock::now() - Node::instance().started_at;
-}
+std::chrono::nanoseconds since_start() { return std::chrono::steady_clock::now() - Node::instance().started_at; }
 
 }  // namespace
 
@@ -51,8 +49,7 @@ Outcome setpid(Number pid) {
   Node::host();
   Call call;
   if (pid < 0) return failed(EQPID);
-  if (call.node().is_host() && call.engine().ptype != kNoPtype && call.engine().ptype != pid)
-    return failed(EQSET);
+  if (call.node().is_host() && call.engine().ptype != kNoPtype && call.engine().ptype != pid) return failed(EQSET);
   call.engine().ptype = pid;
   return {};
 }
@@ -77,8 +74,7 @@ Outcome masktrap(Number state) {
 // -----------------------------------------------------------------------------------------------------------
 
 unsigned long mclock() {
-  return static_cast<unsigned long>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(since_start()).count());
+  return static_cast<unsigned long>(std::chrono::duration_cast<std::chrono::milliseconds>(since_start()).count());
 }
 
 double dclock() { return std::chrono::duration<double>(since_start()).count(); }
@@ -87,8 +83,7 @@ double dclock() { return std::chrono::duration<double>(since_start()).count(); }
 Outcome hwclock(void* time) {
   if (time == nullptr) return failed(EQPBUF);
   const auto ticks = static_cast<std::uint64_t>(since_start().count()) / 100;
-  const std::uint32_t halves[2] = {static_cast<std::uint32_t>(ticks),
-                                   static_cast<std::uint32_t>(ticks >> 32)};
+  const std::uint32_t halves[2] = {static_cast<std::uint32_t>(ticks), static_cast<std::uint32_t>(ticks >> 32)};
   std::memcpy(time, halves, sizeof halves);
   return {};
 }

@@ -58,14 +58,10 @@ Channel::Reach Channel::reach(int node) {
   }
   CubeEntry& entry = cube_->entry(node);
   switch (entry.presence.load(std::memory_order_acquire)) {
-    case Presence::empty:
-      return waits_for_new_ ? Reach::not_yet : Reach::absent;
-    case Presence::loading:
-      return Reach::not_yet;
-    case Presence::open:
-      break;
-    case Presence::gone:
-      return Reach::absent;
+    case Presence::empty: return waits_for_new_ ? Reach::not_yet : Reach::absent;
+    case Presence::loading: return Reach::not_yet;
+    case Presence::open: break;
+    case Presence::gone: return Reach::absent;
   }
   if (peer.known && peer.use == entry.use) return Reach::there;
   peer.known = ulfm_job_address_of_card(job_, entry.card, kPort, &peer.address) == ULFM_OK;

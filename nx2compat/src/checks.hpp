@@ -17,8 +17,8 @@ inline int check_place(const Node& node, std::int32_t place) noexcept {
   return place >= 0 && place < node.channel.places() ? 0 : EQNODE;
 }
 
-inline int check_send(const Node& node, std::int32_t type, const void* buffer, std::int32_t count,
-                      std::int32_t to, std::int32_t ptype) noexcept {
+inline int check_send(const Node& node, std::int32_t type, const void* buffer, std::int32_t count, std::int32_t to,
+                      std::int32_t ptype) noexcept {
   if (!is_user_type(type)) return EQTYPE;
   if (const int error = check_buffer(buffer, count)) return error;
   if (to != kAny)

@@ -120,8 +120,7 @@ int Cube::load(const std::vector<std::string>& command, int node, char** environ
   return 0;
 }
 
-int Cube::load_all(const std::vector<std::string>& command, const std::vector<int>& nodes,
-                   std::int32_t ptype) {
+int Cube::load_all(const std::vector<std::string>& command, const std::vector<int>& nodes, std::int32_t ptype) {
   for (const int node : nodes) expect(node, ptype);
   for (const int node : nodes)
     if (const int error = load(command, node); error != 0) {
@@ -154,8 +153,7 @@ int Cube::reap() {
     }
     const int node = children_[i].node;
     if (status != 0) bad = node;
-    ended.push_back(
-        {node, entry(node).ptype, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)});
+    ended.push_back({node, entry(node).ptype, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)});
     entry(node).presence.store(Presence::gone, std::memory_order_release);
     children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(i));
   }

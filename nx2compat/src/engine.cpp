@@ -4,14 +4,13 @@
 
 namespace nx2 {
 namespace {
-constexpr std::int64_t kNap =
-    1'000'000;  // ns: while something waits for room, or a node's program is being loaded
-constexpr std::int64_t kLook = 50'000'000;      // ns: between two looks of a host at its nodes
-constexpr int kLooks = 16;                      // empty ones in a row that take in every lane of a port
+constexpr std::int64_t kNap = 1'000'000;    // ns: while something waits for room, or a node's program is being loaded
+constexpr std::int64_t kLook = 50'000'000;  // ns: between two looks of a host at its nodes
+constexpr int kLooks = 16;                  // empty ones in a row that take in every lane of a port
 constexpr std::uint32_t kTestsBeforeRoom = 32;  // fruitless msgdone() or iprobe() before others get the core
 }  // namespace
 
-Engine::Engine(Channel& channel, const Tuning& tuning)
+NxEngine::NxEngine(Channel& channel, const Tuning& tuning)
     : channel_(channel),
       tuning_(tuning),
       own_number_(static_cast<std::uint16_t>(channel.self())),
@@ -19,7 +18,7 @@ Engine::Engine(Channel& channel, const Tuning& tuning)
   for (Peer& peer : peers_) peer.buffers = tuning_.buffers;
 }
 
-Engine::~Engine() {
+NxEngine::~NxEngine() {
   for (List<Arrived>* list : {&arrived_, &taken_})
     while (Arrived* arrived = list->first()) {
       arrived->unlink();
@@ -29,14 +28,14 @@ Engine::~Engine() {
   while (Outgoing* outgoing = streams_.first()) outgoing->unlink();
 }
 
-void Engine::progress() {
+void NxEngine::progress() {
   while (const ulfm_message* message = channel_.poll()) dispatch(*message);
   push();
   if (killed_ && !closing_) on_kill();
 }
 
 // A look of a port takes the likeliest places first and then some of the others in turn.
-void Engine::look_everywhere() {
+void NxEngine::look_everywhere() {
   for (int nothing = 0; nothing < kLooks; ++nothing) {
     const std::uint64_t before = moved_;
     progress();
@@ -44,7 +43,7 @@ void Engine::look_everywhere() {
   }
 }
 
-void Engine::step(std::int64_t limit_ns) {
+void NxEngine::step(std::int64_t limit_ns) {
   push();
   const bool stuck = busy();
   if (stuck && (limit_ns < 0 || limit_ns > kNap)) limit_ns = kNap;
@@ -58,14 +57,14 @@ void Engine::step(std::int64_t limit_ns) {
   if (killed_ && !closing_) on_kill();
 }
 
-void Engine::wait(const Request& request) {
+void NxEngine::wait(const Request& request) {
   while (!request.done()) {
     step(-1);
     run_handlers();
   }
 }
 
-bool Engine::wait_for(const std::function<bool()>& done, int milliseconds) {
+bool NxEngine::wait_for(const std::function<bool()>& done, int milliseconds) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
   while (!done()) {
     if (milliseconds >= 0 && std::chrono::steady_clock::now() > until) return false;
@@ -75,7 +74,7 @@ bool Engine::wait_for(const std::function<bool()>& done, int milliseconds) {
   return true;
 }
 
-void Engine::idle_test() {
+void NxEngine::idle_test() {
   progress();
   if (++fruitless_ % kTestsBeforeRoom == 0) step(0);
 }

@@ -31,12 +31,12 @@ void write_info(const InfoArray& info, const MessageInfo& of) noexcept;
 /// Calls a procedure of the program as its language passes arguments.
 void call_handler(const Handler& handler, const MessageInfo& info);
 
-class Engine {
+class NxEngine {
  public:
-  Engine(Channel& channel, const Tuning& tuning);
-  Engine(const Engine&) = delete;
-  Engine& operator=(const Engine&) = delete;
-  ~Engine();
+  NxEngine(Channel& channel, const Tuning& tuning);
+  NxEngine(const NxEngine&) = delete;
+  NxEngine& operator=(const NxEngine&) = delete;
+  ~NxEngine();
 
   // ---- the program's process
   std::int32_t ptype = 0;
@@ -53,8 +53,7 @@ class Engine {
     if (size > tuning_.short_limit || busy() || to.node < 0) return false;
     Peer& peer = peers_[static_cast<std::size_t>(to.node)];
     if (!peer.open || peer.buffers <= tuning_.data_buffers) return false;
-    const Header header{own_number_, Kind::message, static_cast<std::uint8_t>(peer.owed),
-                        to.type,     ptype,         to.ptype};
+    const Header header{own_number_, Kind::message, static_cast<std::uint8_t>(peer.owed), to.type, ptype, to.ptype};
     if (channel_.send(peer.address, header, data, size) != Channel::Sent::gone) return false;
     --peer.buffers;
     peer.owed = 0;
@@ -66,8 +65,7 @@ class Engine {
   /// request.done() when the buffer is the program's again.
   void start_send(Request& request, const Envelope& to, const void* data, std::size_t size);
   /// To each of these nodes in turn, of which the message is copied once at most.
-  Outcome send_list(const Envelope& to, const std::vector<std::int32_t>& nodes, const void* data,
-                    std::size_t size);
+  Outcome send_list(const Envelope& to, const std::vector<std::int32_t>& nodes, const void* data, std::size_t size);
 
   // ---- receiving
   void post_receive(Request& request);
@@ -151,15 +149,15 @@ class Engine {
 
   // sending (engine_send.cpp)
   Channel::Sent transmit(std::int32_t node, Header header, const void* data, std::size_t size);
-  Channel::Reach meet(std::int32_t node);
+  Channel::Reach reach(std::int32_t node);
   void send_short(std::int32_t node, Header header, const void* data, std::size_t size);
   void send_free(std::int32_t node, const Header& header, const void* data, std::size_t size);
   static Held copy_of(const Header& header, const void* data, std::size_t size);
   void control(std::int32_t node, Kind kind, std::uint32_t first = 0, std::uint32_t second = 0);
-  void start_one(Request* request, const Envelope& to, std::int32_t node, const std::byte* data,
-                 std::size_t size, const std::shared_ptr<std::byte[]>& kept);
-  void start_long(Request* request, const Header& header, std::int32_t node, const std::byte* data,
-                  std::size_t size, const std::shared_ptr<std::byte[]>& kept);
+  void start_one(Request* request, const Envelope& to, std::int32_t node, const std::byte* data, std::size_t size,
+                 const std::shared_ptr<std::byte[]>& kept);
+  void start_long(Request* request, const Header& header, std::int32_t node, const std::byte* data, std::size_t size,
+                  const std::shared_ptr<std::byte[]>& kept);
   bool pump(Outgoing& outgoing);
   void end_outgoing(Outgoing& outgoing);
   void push() {

@@ -13,7 +13,7 @@ static MessageInfo info_of(const Header& header, std::size_t count) {
 }
 
 // pending has just become 0.
-void Engine::complete(Request& request) {
+void NxEngine::complete(Request& request) {
   ++moved_;
   if (request.is_receive && request.info.place != nullptr) write_info(request.info, request.result);
   if (request.handler) {
@@ -26,7 +26,7 @@ void Engine::complete(Request& request) {
   pool_free_.push_back(&request);
 }
 
-Request& Engine::pooled_request() {
+Request& NxEngine::pooled_request() {
   if (pool_free_.empty()) pool_free_.push_back(&pool_.emplace_back());
   Request& request = *pool_free_.back();
   pool_free_.pop_back();
@@ -35,7 +35,7 @@ Request& Engine::pooled_request() {
   return request;
 }
 
-void Engine::run_handlers() {
+void NxEngine::run_handlers() {
   if (calls_.empty() || handlers_blocked || handler_runs_) return;
   handler_runs_ = true;
   while (!calls_.empty() && !handlers_blocked) {
@@ -49,7 +49,7 @@ void Engine::run_handlers() {
 // ---- a short buffer has been emptied
 // --------------------------------------------------------------------------------
 
-void Engine::return_buffer(std::int32_t node, std::int32_t type) {
+void NxEngine::return_buffer(std::int32_t node, std::int32_t type) {
   if (type >= kFirstSystemType) return;  // it came without
   Peer& peer = peers_[static_cast<std::size_t>(node)];
   // While some stay here for lack of memory, the others must go back at once: they may be all its sender has
@@ -61,21 +61,20 @@ void Engine::return_buffer(std::int32_t node, std::int32_t type) {
 // ---- messages that came and are not asked for yet
 // -------------------------------------------------------------------
 
-Request* Engine::find_posted(const Header& header) {
+Request* NxEngine::find_posted(const Header& header) {
   if (header.ptype != ptype && header.ptype != kAny) return nullptr;
   for (Request* r = posted_.first(); r != nullptr; r = posted_.next(*r))
     if (r->selector.selects(header.type, header.source, header.source_ptype)) return r;
   return nullptr;
 }
 
-Arrived* Engine::find_arrived(const Selector& selector) {
+Arrived* NxEngine::find_arrived(const Selector& selector) {
   for (Arrived* a = arrived_.first(); a != nullptr; a = arrived_.next(*a))
-    if ((a->ptype == ptype || a->ptype == kAny) && selector.selects(a->type, a->source, a->source_ptype))
-      return a;
+    if ((a->ptype == ptype || a->ptype == kAny) && selector.selects(a->type, a->source, a->source_ptype)) return a;
   return nullptr;
 }
 
-Arrived& Engine::add_arrived(const Header& header, std::size_t count) {
+Arrived& NxEngine::add_arrived(const Header& header, std::size_t count) {
   auto* arrived = new (std::nothrow) Arrived;
   if (arrived == nullptr) end_of_job("crecv", EQMEM);
   arrived->type = header.type;
@@ -88,7 +87,7 @@ Arrived& Engine::add_arrived(const Header& header, std::size_t count) {
   return *arrived;
 }
 
-void Engine::drop_arrived(Arrived& arrived) {
+void NxEngine::drop_arrived(Arrived& arrived) {
   if (arrived.bytes) memory_ -= arrived.count;
   if (arrived.keeps_buffer) {
     // It was reset when another program was loaded at that place since.
@@ -99,18 +98,17 @@ void Engine::drop_arrived(Arrived& arrived) {
   delete &arrived;
 }
 
-void Engine::deliver(Request& request, const Header& header, const std::byte* data, std::size_t size) {
+void NxEngine::deliver(Request& request, const Header& header, const std::byte* data, std::size_t size) {
   request.unlink();
   request.result = info_of(header, size);
   request.sequence = sequence_++;
   if (size > request.capacity) request.error = EQMSGLONG;
-  if (const std::size_t fits = std::min(size, request.capacity); fits != 0)
-    std::memcpy(request.buffer, data, fits);
+  if (const std::size_t fits = std::min(size, request.capacity); fits != 0) std::memcpy(request.buffer, data, fits);
   request.pending = 0;
   complete(request);
 }
 
-void Engine::take_message(const Header& header, const std::byte* data, std::size_t size) {
+void NxEngine::take_message(const Header& header, const std::byte* data, std::size_t size) {
   const bool from_self = header.source == channel_.self();
   if (Request* request = find_posted(header)) {
     deliver(*request, header, data, size);
@@ -133,7 +131,7 @@ void Engine::take_message(const Header& header, const std::byte* data, std::size
 // ---- long messages
 // --------------------------------------------------------------------------------------------------
 
-Incoming& Engine::new_incoming(std::int32_t source, std::uint32_t sender_id, std::size_t count) {
+Incoming& NxEngine::new_incoming(std::int32_t source, std::uint32_t sender_id, std::size_t count) {
   if (incoming_free_.empty()) {
     incoming_free_.push_back(static_cast<std::uint32_t>(incoming_.size()));
     incoming_.emplace_back().id = incoming_free_.back();
@@ -151,13 +149,13 @@ Incoming& Engine::new_incoming(std::int32_t source, std::uint32_t sender_id, std
   return incoming;
 }
 
-void Engine::end_incoming(Incoming& incoming) {
+void NxEngine::end_incoming(Incoming& incoming) {
   incoming.in_use = false;
   incoming_free_.push_back(incoming.id);
 }
 
 // Into memory of the system, if there is enough (Pierce, section 3.2: "or there are enough free pages").
-bool Engine::ask_for(Arrived& arrived) {
+bool NxEngine::ask_for(Arrived& arrived) {
   if (memory_ + arrived.count > tuning_.memory) return false;
   arrived.bytes = allocate(arrived.count);
   if (!arrived.bytes) return false;
@@ -170,7 +168,7 @@ bool Engine::ask_for(Arrived& arrived) {
   return true;
 }
 
-void Engine::take_proxy(const Header& header, const ProxyBody& body) {
+void NxEngine::take_proxy(const Header& header, const ProxyBody& body) {
   return_buffer(header.source, header.type);
   if (closing_) return control(header.source, Kind::refuse, body.id);
   Request* request = find_posted(header);
@@ -199,13 +197,12 @@ void Engine::take_proxy(const Header& header, const ProxyBody& body) {
   request->incoming = &incoming;
 }
 
-void Engine::take_data(const Header& header, const std::byte* data, std::size_t size) {
+void NxEngine::take_data(const Header& header, const std::byte* data, std::size_t size) {
   return_buffer(header.source, 0);
   const auto id = static_cast<std::uint32_t>(header.type);
   if (id >= incoming_.size()) return;
   Incoming& incoming = incoming_[id];
-  if (!incoming.in_use || incoming.source != header.source || size > incoming.count - incoming.received)
-    return;
+  if (!incoming.in_use || incoming.source != header.source || size > incoming.count - incoming.received) return;
   if (incoming.to != nullptr) std::memcpy(incoming.to + incoming.received, data, size);
   incoming.received += size;
   ++moved_;
@@ -224,13 +221,13 @@ void Engine::take_data(const Header& header, const std::byte* data, std::size_t 
   }
 }
 
-Outgoing* Engine::outgoing_of(const Header& header) {
+Outgoing* NxEngine::outgoing_of(const Header& header) {
   const auto id = static_cast<std::uint32_t>(header.type);
   if (id >= outgoing_.size() || !outgoing_[id].in_use || outgoing_[id].node != header.source) return nullptr;
   return &outgoing_[id];
 }
 
-void Engine::take_request(const Header& header) {
+void NxEngine::take_request(const Header& header) {
   Outgoing* outgoing = outgoing_of(header);
   if (outgoing == nullptr || outgoing->asked_for) return;
   outgoing->asked_for = true;
@@ -239,38 +236,31 @@ void Engine::take_request(const Header& header) {
   ++moved_;
 }
 
-void Engine::take_refusal(const Header& header) {
+void NxEngine::take_refusal(const Header& header) {
   if (Outgoing* outgoing = outgoing_of(header)) end_outgoing(*outgoing);
 }
 
 // ---- what came through the port
 // -------------------------------------------------------------------------------------
 
-void Engine::dispatch(const ulfm_message& message) {
+void NxEngine::dispatch(const ulfm_message& message) {
   Header header;
   if (message.size < sizeof header) return;
   std::memcpy(&header, message.bytes, sizeof header);
   if (header.source >= channel_.places()) return;
   Peer& peer = peers_[header.source];
-  if (peer.left) (void)meet(header.source);  // the message may be of a program that was loaded there since
+  if (peer.left) (void)reach(header.source);  // the message may be of a program that was loaded there since
   peer.contacted = true;
   peer.buffers = std::min(peer.buffers + header.buffers, tuning_.buffers);
   const auto* data = static_cast<const std::byte*>(message.bytes) + sizeof header;
   const std::size_t size = message.size - sizeof header;
   switch (header.kind) {
-    case Kind::message:
-      return take_message(header, data, size);
-    case Kind::data:
-      return take_data(header, data, size);
-    case Kind::request:
-      return take_request(header);
-    case Kind::refuse:
-      return take_refusal(header);
-    case Kind::bye:
-      return abandon(header.source);
-    case Kind::kill:
-      killed_ = true;
-      return;
+    case Kind::message: return take_message(header, data, size);
+    case Kind::data: return take_data(header, data, size);
+    case Kind::request: return take_request(header);
+    case Kind::refuse: return take_refusal(header);
+    case Kind::bye: return abandon(header.source);
+    case Kind::kill: killed_ = true; return;
     case Kind::proxy:
       if (ProxyBody body; size == sizeof body) {
         std::memcpy(&body, data, sizeof body);
@@ -278,8 +268,7 @@ void Engine::dispatch(const ulfm_message& message) {
       }
       return;
     case Kind::buffers:
-    case Kind::ping:
-      return;
+    case Kind::ping: return;
   }
 }
 
@@ -287,14 +276,10 @@ void Engine::dispatch(const ulfm_message& message) {
 // ---------------------------------------------------------------------------------------------
 
 // `arrived` is not in arrived_ any more when a receive takes it.
-void Engine::receive_arrived(Request& request, Arrived& arrived) {
+void NxEngine::receive_arrived(Request& request, Arrived& arrived) {
   request.unlink();
-  const Header header{static_cast<std::uint16_t>(arrived.source),
-                      Kind::message,
-                      0,
-                      arrived.type,
-                      arrived.source_ptype,
-                      arrived.ptype};
+  const Header header{
+      static_cast<std::uint16_t>(arrived.source), Kind::message, 0, arrived.type, arrived.source_ptype, arrived.ptype};
   request.sequence = arrived.sequence;
   if (arrived.state == Arrived::State::whole) {
     const std::uint64_t sequence = arrived.sequence;
@@ -308,10 +293,8 @@ void Engine::receive_arrived(Request& request, Arrived& arrived) {
   }
   request.result = info_of(header, arrived.count);
   if (arrived.count > request.capacity) {
-    if (arrived.state == Arrived::State::proxy)
-      control(arrived.source, Kind::refuse, arrived.sender_id);
-    else
-      arrived.incoming->arrived = nullptr, arrived.incoming->to = nullptr;
+    if (arrived.state == Arrived::State::proxy) control(arrived.source, Kind::refuse, arrived.sender_id);
+    else arrived.incoming->arrived = nullptr, arrived.incoming->to = nullptr;
     drop_arrived(arrived);
     request.error = EQMSGLONG;
     request.pending = 0;
@@ -330,21 +313,21 @@ void Engine::receive_arrived(Request& request, Arrived& arrived) {
   drop_arrived(arrived);
 }
 
-void Engine::post_receive(Request& request) {
+void NxEngine::post_receive(Request& request) {
   request.is_receive = true;
   request.pending = 1;
   if (Arrived* arrived = find_arrived(request.selector)) return receive_arrived(request, *arrived);
   posted_.push_back(request);
 }
 
-bool Engine::find(const Selector& selector, MessageInfo& info) {
+bool NxEngine::find(const Selector& selector, MessageInfo& info) {
   const Arrived* arrived = find_arrived(selector);
   if (arrived == nullptr) return false;
   info = {arrived->type, arrived->source, arrived->source_ptype, static_cast<long>(arrived->count)};
   return true;
 }
 
-void Engine::flush(const Selector& selector) {
+void NxEngine::flush(const Selector& selector) {
   while (Arrived* arrived = find_arrived(selector)) {
     if (arrived->state == Arrived::State::proxy) control(arrived->source, Kind::refuse, arrived->sender_id);
     if (arrived->incoming != nullptr) arrived->incoming->arrived = nullptr, arrived->incoming->to = nullptr;
@@ -353,7 +336,7 @@ void Engine::flush(const Selector& selector) {
 }
 
 // The message that this receive took goes back to its place among those that wait.
-void Engine::put_back(Request& request, Bytes bytes) {
+void NxEngine::put_back(Request& request, Bytes bytes) {
   auto* arrived = new (std::nothrow) Arrived;
   if (arrived == nullptr) end_of_job("msgcancel", EQMEM);
   arrived->type = request.result.type;
@@ -376,7 +359,7 @@ void Engine::put_back(Request& request, Bytes bytes) {
   arrived_.push_before(*arrived, later);
 }
 
-void Engine::cancel_receive(Request& request) {
+void NxEngine::cancel_receive(Request& request) {
   if (request.linked()) return request.unlink();
   for (Arrived* a = taken_.first(); a != nullptr; a = taken_.next(*a)) {
     if (a->taker != &request) continue;

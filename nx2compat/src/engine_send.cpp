@@ -8,16 +8,14 @@ namespace nx2 {
 
 // The program's buffer is copied only when its receiver has not asked for the message for about as long as
 // the copy takes: then waiting and copying together cost at most twice the better of the two.
-static std::chrono::nanoseconds patience_for(std::size_t size) {
-  return std::chrono::nanoseconds(5'000 + size / 8);
-}
+static std::chrono::nanoseconds patience_for(std::size_t size) { return std::chrono::nanoseconds(5'000 + size / 8); }
 
 // ---- one message
 // ----------------------------------------------------------------------------------------------------
 
 // Whether the place can be sent to. A cube may have loaded another program there since: that one starts with
 // all its buffers.
-Channel::Reach Engine::meet(std::int32_t node) {
+Channel::Reach NxEngine::reach(std::int32_t node) {
   Peer& peer = peers_[static_cast<std::size_t>(node)];
   const Channel::Reach reach = channel_.reach(node);
   if (const std::uint32_t use = channel_.use(node); use != peer.use) {
@@ -29,10 +27,10 @@ Channel::Reach Engine::meet(std::int32_t node) {
   return reach == Channel::Reach::there && peer.left ? Channel::Reach::absent : reach;
 }
 
-Channel::Sent Engine::transmit(std::int32_t node, Header header, const void* data, std::size_t size) {
+Channel::Sent NxEngine::transmit(std::int32_t node, Header header, const void* data, std::size_t size) {
   Peer& peer = peers_[static_cast<std::size_t>(node)];
-  if (const Channel::Reach reach = meet(node); reach != Channel::Reach::there)
-    return reach == Channel::Reach::absent ? Channel::Sent::lost : Channel::Sent::no_room;
+  if (const Channel::Reach found = reach(node); found != Channel::Reach::there)
+    return found == Channel::Reach::absent ? Channel::Sent::lost : Channel::Sent::no_room;
   header.source = own_number_;
   header.buffers = static_cast<std::uint8_t>(peer.owed);
   peer.address = channel_.address(node);
@@ -45,7 +43,7 @@ Channel::Sent Engine::transmit(std::int32_t node, Header header, const void* dat
   return sent;
 }
 
-Engine::Held Engine::copy_of(const Header& header, const void* data, std::size_t size) {
+NxEngine::Held NxEngine::copy_of(const Header& header, const void* data, std::size_t size) {
   Bytes copy = allocate(size);
   if (!copy) end_of_job("csend", EQMEM);
   if (size != 0) std::memcpy(copy.get(), data, size);
@@ -55,7 +53,7 @@ Engine::Held Engine::copy_of(const Header& header, const void* data, std::size_t
 // A message that needs one of the destination's short buffers. Those of a sender go in order. Global
 // operations need none: they have few messages on their way at a time, and must get past a program's that
 // nobody receives.
-void Engine::send_short(std::int32_t node, Header header, const void* data, std::size_t size) {
+void NxEngine::send_short(std::int32_t node, Header header, const void* data, std::size_t size) {
   if (header.type >= kFirstSystemType) return send_free(node, header, data, size);
   Peer& peer = peers_[static_cast<std::size_t>(node)];
   if (peer.held.empty() && outbox_.empty() && peer.buffers > tuning_.data_buffers) {
@@ -69,7 +67,7 @@ void Engine::send_short(std::int32_t node, Header header, const void* data, std:
 }
 
 // A message that needs no short buffer.
-void Engine::send_free(std::int32_t node, const Header& header, const void* data, std::size_t size) {
+void NxEngine::send_free(std::int32_t node, const Header& header, const void* data, std::size_t size) {
   if (outbox_.empty()) {
     const Channel::Sent sent = transmit(node, header, data, size);
     if (sent == Channel::Sent::lost) abandon(node);
@@ -79,16 +77,15 @@ void Engine::send_free(std::int32_t node, const Header& header, const void* data
 }
 
 // A message of the engine's own, of which the other side keeps nothing.
-void Engine::control(std::int32_t node, Kind kind, std::uint32_t first, std::uint32_t second) {
-  send_free(node, {0, kind, 0, static_cast<std::int32_t>(first), static_cast<std::int32_t>(second), 0},
-            nullptr, 0);
+void NxEngine::control(std::int32_t node, Kind kind, std::uint32_t first, std::uint32_t second) {
+  send_free(node, {0, kind, 0, static_cast<std::int32_t>(first), static_cast<std::int32_t>(second), 0}, nullptr, 0);
 }
 
 // ---- starting
 // -------------------------------------------------------------------------------------------------------
 
-void Engine::start_long(Request* request, const Header& header, std::int32_t node, const std::byte* data,
-                        std::size_t size, const std::shared_ptr<std::byte[]>& kept) {
+void NxEngine::start_long(Request* request, const Header& header, std::int32_t node, const std::byte* data,
+                          std::size_t size, const std::shared_ptr<std::byte[]>& kept) {
   if (outgoing_free_.empty()) {
     outgoing_free_.push_back(static_cast<std::uint32_t>(outgoing_.size()));
     outgoing_.emplace_back().id = outgoing_free_.back();
@@ -112,8 +109,8 @@ void Engine::start_long(Request* request, const Header& header, std::int32_t nod
   send_short(node, proxy, &body, sizeof body);
 }
 
-void Engine::start_one(Request* request, const Envelope& to, std::int32_t node, const std::byte* data,
-                       std::size_t size, const std::shared_ptr<std::byte[]>& kept) {
+void NxEngine::start_one(Request* request, const Envelope& to, std::int32_t node, const std::byte* data,
+                         std::size_t size, const std::shared_ptr<std::byte[]>& kept) {
   const Header header{own_number_, Kind::message, 0, to.type, ptype, to.ptype};
   if (node == channel_.self()) return take_message(header, data, size);
   if (size <= tuning_.short_limit) return send_short(node, header, data, size);
@@ -122,13 +119,13 @@ void Engine::start_one(Request* request, const Envelope& to, std::int32_t node, 
 
 // All nodes but the sender's own process; with another process type than the sender's, the sender's node too.
 template <typename Visit>
-void Engine::for_destinations(const Envelope& to, Visit visit) {
+void NxEngine::for_destinations(const Envelope& to, Visit visit) {
   if (to.node >= 0) return visit(to.node);
   for (std::int32_t node = 0; node < channel_.nodes(); ++node)
     if (node != channel_.self() || (to.ptype != ptype && to.ptype != kAny)) visit(node);
 }
 
-void Engine::start_send(Request& request, const Envelope& to, const void* data, std::size_t size) {
+void NxEngine::start_send(Request& request, const Envelope& to, const void* data, std::size_t size) {
   request.is_receive = false;
   request.result = {to.type, to.node, to.ptype, static_cast<long>(size)};
   request.pending = 1;  // so that it is not complete before all parts have been started
@@ -139,7 +136,7 @@ void Engine::start_send(Request& request, const Envelope& to, const void* data, 
   if (--request.pending == 0) complete(request);
 }
 
-Outcome Engine::send(const Envelope& to, const void* data, std::size_t size) {
+Outcome NxEngine::send(const Envelope& to, const void* data, std::size_t size) {
   if (size <= tuning_.short_limit && to.node >= 0) {
     start_one(nullptr, to, to.node, static_cast<const std::byte*>(data), size, nullptr);
     return {};
@@ -150,7 +147,7 @@ Outcome Engine::send(const Envelope& to, const void* data, std::size_t size) {
   return {};
 }
 
-void Engine::settle_send(Request& request) {
+void NxEngine::settle_send(Request& request) {
   const auto patience = patience_for(static_cast<std::size_t>(request.result.count));
   using Clock = std::chrono::steady_clock;
   auto since = Clock::now();
@@ -158,15 +155,13 @@ void Engine::settle_send(Request& request) {
     const std::uint64_t before = moved_;
     step(5'000);
     run_handlers();
-    if (moved_ != before)
-      since = Clock::now();
-    else if (Clock::now() - since > patience && detach_send(request))
-      break;
+    if (moved_ != before) since = Clock::now();
+    else if (Clock::now() - since > patience && detach_send(request)) break;
   }
 }
 
-Outcome Engine::send_list(const Envelope& to, const std::vector<std::int32_t>& nodes, const void* data,
-                          std::size_t size) {
+Outcome NxEngine::send_list(const Envelope& to, const std::vector<std::int32_t>& nodes, const void* data,
+                            std::size_t size) {
   Request request;
   request.is_receive = false;
   for (const std::int32_t node : nodes)
@@ -176,7 +171,7 @@ Outcome Engine::send_list(const Envelope& to, const std::vector<std::int32_t>& n
   return {};
 }
 
-bool Engine::detach_send(Request& request) {
+bool NxEngine::detach_send(Request& request) {
   std::shared_ptr<std::byte[]> kept;
   for (Outgoing& outgoing : outgoing_) {
     if (!outgoing.in_use || outgoing.request != &request) continue;
@@ -197,19 +192,18 @@ bool Engine::detach_send(Request& request) {
 // ---- moving on
 // ------------------------------------------------------------------------------------------------------
 
-void Engine::end_outgoing(Outgoing& outgoing) {
+void NxEngine::end_outgoing(Outgoing& outgoing) {
   outgoing.unlink();
   outgoing.in_use = false;
   outgoing.kept.reset();
   outgoing_free_.push_back(outgoing.id);
   --outgoing_count_;
-  if (Request* request = std::exchange(outgoing.request, nullptr);
-      request != nullptr && --request->pending == 0)
+  if (Request* request = std::exchange(outgoing.request, nullptr); request != nullptr && --request->pending == 0)
     complete(*request);
 }
 
 // The third trip, as far as there are buffers and room. False when it got stuck.
-bool Engine::pump(Outgoing& outgoing) {
+bool NxEngine::pump(Outgoing& outgoing) {
   Peer& peer = peers_[static_cast<std::size_t>(outgoing.node)];
   while (outgoing.sent < outgoing.count) {
     if (peer.buffers == 0) return false;
@@ -225,7 +219,7 @@ bool Engine::pump(Outgoing& outgoing) {
   return true;
 }
 
-void Engine::flush_outbox() {
+void NxEngine::flush_outbox() {
   while (!outbox_.empty()) {
     const auto& [node_of_first, message] = outbox_.front();
     const std::int32_t node = node_of_first;
@@ -236,13 +230,12 @@ void Engine::flush_outbox() {
   }
 }
 
-void Engine::flush_held() {
+void NxEngine::flush_held() {
   for (std::size_t node = 0; node < peers_.size(); ++node) {
     Peer& peer = peers_[node];
     while (!peer.held.empty() && peer.buffers > tuning_.data_buffers) {
       const Held& first = peer.held.front();
-      const Channel::Sent sent =
-          transmit(static_cast<std::int32_t>(node), first.header, first.bytes.get(), first.size);
+      const Channel::Sent sent = transmit(static_cast<std::int32_t>(node), first.header, first.bytes.get(), first.size);
       if (sent == Channel::Sent::no_room) break;
       if (sent == Channel::Sent::lost) {
         abandon(static_cast<std::int32_t>(node));
@@ -256,7 +249,7 @@ void Engine::flush_held() {
 }
 
 // Everything that can go now.
-void Engine::push_all() {
+void NxEngine::push_all() {
   if (!outbox_.empty()) flush_outbox();
   if (held_ != 0 && outbox_.empty()) flush_held();
   for (Outgoing* outgoing = streams_.first(); outgoing != nullptr;) {
@@ -266,7 +259,7 @@ void Engine::push_all() {
   }
 }
 
-void Engine::abandon(std::int32_t node) {
+void NxEngine::abandon(std::int32_t node) {
   Peer& peer = peers_[static_cast<std::size_t>(node)];
   peer.left = true;
   peer.open = false;
@@ -279,26 +272,25 @@ void Engine::abandon(std::int32_t node) {
 // ---- the end
 // --------------------------------------------------------------------------------------------------------
 
-void Engine::send_kill() {
+void NxEngine::send_kill() {
   channel_.wait_for_nobody_new();
   for (std::int32_t node = 0; node < channel_.nodes(); ++node)
     if (node != channel_.self()) control(node, Kind::kill);
 }
 
-bool Engine::everybody_left() const {
+bool NxEngine::everybody_left() const {
   for (std::int32_t node = 0; node < channel_.nodes(); ++node)
     if (node != channel_.self() && !peers_[static_cast<std::size_t>(node)].left) return false;
   return true;
 }
 
-void Engine::finish() {
+void NxEngine::finish() {
   closing_ = true;
   channel_.wait_for_nobody_new();
   flush(Selector{});
   // What was sent is delivered before this ends; whoever has gone without a word does not keep it.
   while (!killed_ && (outgoing_count_ != 0 || held_ != 0 || !outbox_.empty())) {
-    if (wait_for([&] { return killed_ || (outgoing_count_ == 0 && held_ == 0 && outbox_.empty()); }, 100))
-      break;
+    if (wait_for([&] { return killed_ || (outgoing_count_ == 0 && held_ == 0 && outbox_.empty()); }, 100)) break;
     for (Outgoing& outgoing : outgoing_)
       if (outgoing.in_use && outbox_.empty()) control(outgoing.node, Kind::ping);
   }

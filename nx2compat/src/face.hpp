@@ -15,9 +15,7 @@ inline InfoArray info_array(long* info) noexcept { return {info, false}; }
 inline InfoArray info_array(std::int32_t* info) noexcept { return {info, true}; }
 
 inline Handler c_handler(void (*entry)()) noexcept { return {Handler::Style::c, false, entry, 0}; }
-inline Handler fortran_handler(void (*entry)()) noexcept {
-  return {Handler::Style::fortran, false, entry, 0};
-}
+inline Handler fortran_handler(void (*entry)()) noexcept { return {Handler::Style::fortran, false, entry, 0}; }
 
 inline Combiner combiner(long (*function)()) noexcept {
   return reinterpret_cast<Combiner>(reinterpret_cast<void*>(function));

@@ -28,7 +28,7 @@ class Group {
   std::vector<std::byte> receive_any(int node);
 
  private:
-  Engine& engine_;
+  NxEngine& engine_;
   std::int32_t type_;
   int self_, size_;
 };

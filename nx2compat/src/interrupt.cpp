@@ -17,8 +17,7 @@
 namespace nx2 {
 namespace {
 
-constexpr int kSignal =
-    SIGURG;  // ignored by programs that do not handle it, so one that comes late does no harm
+constexpr int kSignal = SIGURG;  // ignored by programs that do not handle it, so one that comes late does no harm
 constexpr long kFirstRetry = 20'000, kLastRetry = 1'000'000;  // ns
 constexpr std::int64_t kSleep = 20'000'000;                   // ns: a look now and then costs nothing
 
@@ -36,10 +35,10 @@ std::vector<Range> g_program_code, g_waiting_calls;
 /// Libraries that keep state between calls, which a handler in the middle of a call would find half done.
 bool is_system_library(std::string_view path) {
   const std::string_view name = path.substr(std::min(path.rfind('/') + 1, path.size()));
-  constexpr std::array stems{
-      "libc.",     "libc-",     "ld-",      "libpthread", "libgfortran", "libquadmath.", "libstdc++.",
-      "libgcc_s.", "libulfm.",  "libnx2.",  "libhwloc.",  "libudev.",    "libdl.",       "librt.",
-      "libasan.",  "libubsan.", "libtsan.", "linux-vdso", "libfabric.",  "libisal.",     "libpciaccess"};
+  constexpr std::array stems{"libc.",      "libc-",     "ld-",         "libpthread", "libgfortran", "libquadmath.",
+                             "libstdc++.", "libgcc_s.", "libulfm.",    "libnx2.",    "libhwloc.",   "libudev.",
+                             "libdl.",     "librt.",    "libasan.",    "libubsan.",  "libtsan.",    "linux-vdso",
+                             "libfabric.", "libisal.",  "libpciaccess"};
   return std::any_of(stems.begin(), stems.end(), [&](const char* stem) { return name.starts_with(stem); });
 }
 
@@ -55,8 +54,8 @@ int note_code(dl_phdr_info* object, std::size_t, void*) {
 }
 
 void note_waiting_calls() {
-  for (const char* name : {"clock_nanosleep", "nanosleep", "pause", "poll", "select", "read", "wait4",
-                           "waitpid", "sched_yield"}) {
+  for (const char* name :
+       {"clock_nanosleep", "nanosleep", "pause", "poll", "select", "read", "wait4", "waitpid", "sched_yield"}) {
     void* const at = dlsym(RTLD_DEFAULT, name);
     Dl_info info;
     const ElfW(Sym)* symbol = nullptr;

@@ -27,12 +27,8 @@ class Interrupt {
   ~Interrupt() { stop(); }
 
   /// The program entered or left the library. Plain: no handler was ever set.
-  void enter() noexcept {
-    depth_.store(depth_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  }
-  void leave() noexcept {
-    depth_.store(depth_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
-  }
+  void enter() noexcept { depth_.store(depth_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+  void leave() noexcept { depth_.store(depth_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed); }
   bool active() const noexcept { return active_; }
   /// leave() once there are handlers: does what came meanwhile.
   void leave_slowly() noexcept;

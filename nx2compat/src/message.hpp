@@ -51,8 +51,7 @@ struct Request : Link {
   InfoArray info;
   Handler handler;
 
-  int pending =
-      0;  ///< parts that are not complete: one of a receive, one for each destination of a long send
+  int pending = 0;  ///< parts that are not complete: one of a receive, one for each destination of a long send
   int error = 0;
   MessageInfo result;
   std::uint64_t sequence = 0;    ///< of the message it received
@@ -74,8 +73,7 @@ struct Arrived : Link {
     coming,  ///< asked for, on its way into `bytes`
   };
   State state = State::whole;
-  bool keeps_buffer =
-      false;  ///< memory was short: its short buffer goes back to the sender when it is received
+  bool keeps_buffer = false;  ///< memory was short: its short buffer goes back to the sender when it is received
   std::int32_t type = 0, source = 0, source_ptype = 0, ptype = 0;
   std::size_t count = 0;
   std::uint64_t sequence = 0;

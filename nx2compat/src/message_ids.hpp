@@ -39,9 +39,7 @@ class MessageIds {
   /// The id is not the program's any more; its request stays until release().
   void take_name(const Request& request) { slot_of(request).named = false; }
 
-  void release(const Request& request) {
-    slot_of(request) = {std::move(slot_of(request).request), false, false};
-  }
+  void release(const Request& request) { slot_of(request) = {std::move(slot_of(request).request), false, false}; }
 
  private:
   struct Slot {

@@ -47,12 +47,9 @@ void set_info(const MessageInfo& info) noexcept {
 }
 
 void write_info(const InfoArray& info, const MessageInfo& of) noexcept {
-  if (info.place == msginfo || info.place == msginfo_)
-    set_info(of);
-  else if (info.narrow)
-    write_numbers(static_cast<std::int32_t*>(info.place), of);
-  else
-    write_numbers(static_cast<long*>(info.place), of);
+  if (info.place == msginfo || info.place == msginfo_) set_info(of);
+  else if (info.narrow) write_numbers(static_cast<std::int32_t*>(info.place), of);
+  else write_numbers(static_cast<long*>(info.place), of);
 }
 
 // ---- beginning
@@ -198,10 +195,9 @@ void end_of_job(const char* call, int error) noexcept {
   const char* words = phrase(error);
   std::fflush(nullptr);
   char text[256];
-  const int length =
-      std::snprintf(text, sizeof text, "(node %d, pid %d) %s: %s\n", node != nullptr ? node->self() : 0,
-                    node != nullptr && node->engine ? node->engine->ptype : 0, call,
-                    words != nullptr ? words : std::strerror(error));
+  const int length = std::snprintf(text, sizeof text, "(node %d, pid %d) %s: %s\n", node != nullptr ? node->self() : 0,
+                                   node != nullptr && node->engine ? node->engine->ptype : 0, call,
+                                   words != nullptr ? words : std::strerror(error));
   (void)!write(STDERR_FILENO, text, static_cast<std::size_t>(length));
   if (node != nullptr && node->is_host()) const_cast<Node*>(node)->cube.release();
   std::_Exit(1);
@@ -215,24 +211,21 @@ void call_handler(const Handler& handler, const MessageInfo& info) {
   std::memcpy(kept, msginfo, sizeof kept);  // of the program, in which this comes
   if (handler.style == Handler::Style::c) {
     if (handler.extended)
-      reinterpret_cast<void (*)(long, long, long, long, long)>(handler.entry)(
-          info.type, info.count, info.node, info.ptype, handler.hparam);
+      reinterpret_cast<void (*)(long, long, long, long, long)>(handler.entry)(info.type, info.count, info.node,
+                                                                              info.ptype, handler.hparam);
     else
-      reinterpret_cast<void (*)(long, long, long, long)>(handler.entry)(info.type, info.count, info.node,
-                                                                        info.ptype);
+      reinterpret_cast<void (*)(long, long, long, long)>(handler.entry)(info.type, info.count, info.node, info.ptype);
   } else {
-    std::int32_t type = info.type, count = static_cast<std::int32_t>(info.count), node = info.node,
-                 ptype = info.ptype;
+    std::int32_t type = info.type, count = static_cast<std::int32_t>(info.count), node = info.node, ptype = info.ptype;
     auto hparam = static_cast<std::int32_t>(handler.hparam);
     using Number = std::int32_t*;
     if (handler.extended)
-      reinterpret_cast<void (*)(Number, Number, Number, Number, Number)>(handler.entry)(&type, &count, &node,
-                                                                                        &ptype, &hparam);
-    else
-      reinterpret_cast<void (*)(Number, Number, Number, Number)>(handler.entry)(&type, &count, &node, &ptype);
+      reinterpret_cast<void (*)(Number, Number, Number, Number, Number)>(handler.entry)(&type, &count, &node, &ptype,
+                                                                                        &hparam);
+    else reinterpret_cast<void (*)(Number, Number, Number, Number)>(handler.entry)(&type, &count, &node, &ptype);
   }
-  set_info({static_cast<std::int32_t>(kept[0]), static_cast<std::int32_t>(kept[2]),
-            static_cast<std::int32_t>(kept[3]), kept[1]});
+  set_info({static_cast<std::int32_t>(kept[0]), static_cast<std::int32_t>(kept[2]), static_cast<std::int32_t>(kept[3]),
+            kept[1]});
 }
 
 namespace {

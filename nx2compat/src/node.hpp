@@ -45,7 +45,7 @@ class Node {
   Cube cube;
   Channel channel;
   MessageIds ids;  // before the engine, whose lists hold its requests
-  std::optional<Engine> engine;
+  std::optional<NxEngine> engine;
   Interrupt interrupt;
   std::string loaded_by_name;  ///< the program that nxhost was given for the nodes
   const std::chrono::steady_clock::time_point started_at = std::chrono::steady_clock::now();
@@ -72,12 +72,10 @@ class Call {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
   ~Call() {
-    if (__builtin_expect(node_.interrupt.active(), 0))
-      node_.interrupt.leave_slowly();
-    else
-      node_.interrupt.leave();
+    if (__builtin_expect(node_.interrupt.active(), 0)) node_.interrupt.leave_slowly();
+    else node_.interrupt.leave();
   }
-  Engine& engine() noexcept { return *node_.engine; }
+  NxEngine& engine() noexcept { return *node_.engine; }
   Node& node() noexcept { return node_; }
 
  private:

@@ -34,8 +34,7 @@ struct Selector {
   std::int32_t ptype = kAny;
 
   constexpr bool selects(std::int32_t type, std::int32_t from, std::int32_t from_ptype) const noexcept {
-    return selects_type(typesel, type) && (node == kAny || node == from) &&
-           (ptype == kAny || ptype == from_ptype);
+    return selects_type(typesel, type) && (node == kAny || node == from) && (ptype == kAny || ptype == from_ptype);
   }
 };
 

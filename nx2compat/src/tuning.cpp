@@ -19,8 +19,7 @@ std::size_t setting(const char* name, std::size_t otherwise, std::size_t least, 
 
 // A quarter of the machine. Memory is taken as messages come; this is where a node stops taking more.
 std::size_t quarter_of_memory() {
-  return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) /
-         4;
+  return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) / 4;
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ struct Tuning {
   std::uint32_t buffers;       ///< short buffers that each node sets aside for each other node
   std::uint32_t data_buffers;  ///< of these, kept for the third trip of long messages
   std::size_t data_piece;      ///< bytes of a message of kind `data`
-  std::size_t memory;  ///< bytes that a node keeps for messages nobody has asked for yet; 0: by the machine
+  std::size_t memory;          ///< bytes that a node keeps for messages nobody has asked for yet; 0: by the machine
 };
 
 /// Rows for the transports that are tuned; the last one is for all others.

@@ -1,4 +1,4 @@
-#include <iostream>
 #include <ulfm/ulfm.h>
+#include <iostream>
 
 int main() { std::cout << ulfm_version() << '\n'; }

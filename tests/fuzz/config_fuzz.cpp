@@ -7,8 +7,7 @@ using namespace ulfm;
 std::vector<std::string> fuzz_seeds() {
   std::vector<std::string> seeds{
       "0depth = 16\nslot = \"4K\"\nstats = true\n# comment\n[table]\nx = [1, 2.5, {a = 1979-05-27}]\n",
-      "0transport = 'direct'\ntopology = \"\"\"\nx\"\"\"\n\"quoted key\" = -0x1f\n",
-      "0dpeth=1e9999\nLANES = 3"};
+      "0transport = 'direct'\ntopology = \"\"\"\nx\"\"\"\n\"quoted key\" = -0x1f\n", "0dpeth=1e9999\nLANES = 3"};
   for (const ConfigRow& row : config_rows())
     seeds.push_back(std::string("1ULFM_") + row.name + "=" + row.default_value);
   seeds.emplace_back("1ULFM_LANE_BYTES=9223372036854775807K");
@@ -42,8 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   for (const ConfigRow& row : config_rows()) {
     const std::int64_t number = config.number(row.name);
     const bool unset = number == -1 && row.default_value[0] == '\0';
-    must(row.type == RowType::text || row.type == RowType::choice || unset ||
-             (number >= row.min && number <= row.max),
+    must(row.type == RowType::text || row.type == RowType::choice || unset || (number >= row.min && number <= row.max),
          "a setting is in its range");
   }
   return 0;

@@ -68,8 +68,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
       reader.expect(acceptor.expects());
       return good;
     });
-    must(!acceptor.done(), "a stranger was let in");
-    must(out.size() <= kHead + 48, "a stranger gets one answer");
+    must(!acceptor.done(), "an unauthenticated peer was let in");
+    must(out.size() <= kHead + 48, "an unauthenticated peer gets one answer");
   } else if (which == 1) {
     reader.expect_session();
     feed(reader, input.rest(), [&] { return read_packet(reader.type(), reader.body()), true; });
@@ -81,7 +81,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
       reader.expect(connector.expects());
       return good;
     });
-    must(!connector.done() && out.empty(), "a stranger was told something");
+    must(!connector.done() && out.empty(), "an unauthenticated peer was told something");
   } else {
     const std::string text(input.rest());
     if (const auto key = decode_key(text)) must(encode(*key) == text, "a key has one text");

@@ -44,8 +44,7 @@ void plant_number(Bytes& bytes) {
                                                0x7fffffffffffffff,
                                                0x8000000000000000,
                                                0xffffffffffffffff};
-  const std::uint64_t number =
-      kNumbers[below(std::size(kNumbers))] + (random_number() % 8 == 0 ? below(9) - 4 : 0);
+  const std::uint64_t number = kNumbers[below(std::size(kNumbers))] + (random_number() % 8 == 0 ? below(9) - 4 : 0);
   const std::size_t width = std::size_t{1} << below(4);
   if (bytes.size() >= width) std::memcpy(bytes.data() + below(bytes.size() - width + 1), &number, width);
 }
@@ -67,25 +66,21 @@ void mutate(Bytes& bytes, const std::vector<Bytes>& corpus) {
       case 3:
         if (!bytes.empty())
           bytes.erase(bytes.begin() + static_cast<std::ptrdiff_t>(at),
-                      bytes.begin() + static_cast<std::ptrdiff_t>(
-                                          at + 1 + below(std::min<std::size_t>(bytes.size() - at, 32))));
+                      bytes.begin() +
+                          static_cast<std::ptrdiff_t>(at + 1 + below(std::min<std::size_t>(bytes.size() - at, 32))));
         break;
-      case 4:
-        bytes.resize(at);
-        break;
+      case 4: bytes.resize(at); break;
       case 5: {  // a piece of another input
         const Bytes& other = corpus[below(corpus.size())];
         if (other.empty()) break;
         const std::size_t from = below(other.size());
-        const Bytes piece(
-            other.begin() + static_cast<std::ptrdiff_t>(from),
-            other.begin() + static_cast<std::ptrdiff_t>(
-                                from + 1 + below(std::min<std::size_t>(other.size() - from, 64))));
+        const Bytes piece(other.begin() + static_cast<std::ptrdiff_t>(from),
+                          other.begin() + static_cast<std::ptrdiff_t>(
+                                              from + 1 + below(std::min<std::size_t>(other.size() - from, 64))));
         bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(at), piece.begin(), piece.end());
         break;
       }
-      default:
-        plant_number(bytes);
+      default: plant_number(bytes);
     }
     if (bytes.size() > 1 << 16) bytes.resize(1 << 16);
   }
@@ -100,12 +95,9 @@ int main(int argc, char** argv) {
   for (const std::string& seed : fuzz_seeds()) corpus.emplace_back(seed.begin(), seed.end());
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
-    if (argument == "--runs" && i + 1 < argc)
-      runs = std::strtoull(argv[++i], nullptr, 10);
-    else if (argument == "--seed" && i + 1 < argc)
-      g_state = std::strtoull(argv[++i], nullptr, 10) * 2 + 1;
-    else if (argument == "--last" && i + 1 < argc)
-      last = argv[++i];
+    if (argument == "--runs" && i + 1 < argc) runs = std::strtoull(argv[++i], nullptr, 10);
+    else if (argument == "--seed" && i + 1 < argc) g_state = std::strtoull(argv[++i], nullptr, 10) * 2 + 1;
+    else if (argument == "--last" && i + 1 < argc) last = argv[++i];
     else {
       std::ifstream in(argument, std::ios::binary);
       if (!in) {
@@ -124,7 +116,6 @@ int main(int argc, char** argv) {
           .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
   }
-  std::printf("%zu seeds and %llu mutations: no finding\n", corpus.size(),
-              static_cast<unsigned long long>(runs));
+  std::printf("%zu seeds and %llu mutations: no finding\n", corpus.size(), static_cast<unsigned long long>(runs));
   return 0;
 }

@@ -26,8 +26,7 @@ std::string small_program() {
   dynamic[2].d_tag = DT_STRTAB, dynamic[2].d_un.d_ptr = 0x1000 + strings_at;
   dynamic[3].d_tag = DT_STRSZ, dynamic[3].d_un.d_val = strings.size();
   Elf64_Phdr segments[2]{};
-  segments[0].p_type = PT_LOAD, segments[0].p_vaddr = 0x1000,
-  segments[0].p_filesz = strings_at + strings.size();
+  segments[0].p_type = PT_LOAD, segments[0].p_vaddr = 0x1000, segments[0].p_filesz = strings_at + strings.size();
   segments[1].p_type = PT_DYNAMIC, segments[1].p_offset = dynamic_at, segments[1].p_filesz = sizeof dynamic;
   std::string file;
   file.append(reinterpret_cast<const char*>(&header), sizeof header);

@@ -15,8 +15,7 @@ std::string frame_text(Kind kind, std::uint8_t header, std::uint8_t length, std:
 }  // namespace
 
 std::vector<std::string> fuzz_seeds() {
-  return {frame_text(Kind::first, 8, 10, 30) + frame_text(Kind::more, 0, 10, 0) +
-              frame_text(Kind::more, 0, 10, 0),
+  return {frame_text(Kind::first, 8, 10, 30) + frame_text(Kind::more, 0, 10, 0) + frame_text(Kind::more, 0, 10, 0),
           frame_text(Kind::first, 8, 0, 0) + frame_text(Kind::first, 8, 200, 200),
           frame_text(Kind::first, 8, 1, ~0ull) + frame_text(Kind::more, 0, 255, 0)};
 }
@@ -35,15 +34,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     put_length(header, announced);
     frame.header = header;
     switch (reader.step(frame)) {
-      case FrameReader::Step::broken:
-        return 0;  // the sender is cut off
+      case FrameReader::Step::broken: return 0;  // the sender is cut off
       case FrameReader::Step::whole:
         must(got == total && reader.total() == frame.length && reader.total() == announced, "whole is whole");
         got = total = frame.length;
         break;
       case FrameReader::Step::begins:
-        must(got == total && reader.offset() == 0 && frame.length < reader.total(),
-             "a beginning is at the beginning");
+        must(got == total && reader.offset() == 0 && frame.length < reader.total(), "a beginning is at the beginning");
         total = reader.total();
         got = frame.length;
         break;

@@ -23,8 +23,7 @@ inline void must(bool condition, const char* what) {
 /// The input, taken from the front piece by piece; zeros behind its end.
 class FuzzInput {
  public:
-  FuzzInput(const std::uint8_t* bytes, std::size_t size)
-      : rest_(reinterpret_cast<const char*>(bytes), size) {}
+  FuzzInput(const std::uint8_t* bytes, std::size_t size) : rest_(reinterpret_cast<const char*>(bytes), size) {}
   template <typename T>
   T take() {
     T value{};

@@ -40,7 +40,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   // Settings come with bounds of their own (PortGeometry::from); what they allow is made sane.
   g.depth %= 65537, g.slot_bytes %= (1u << 21) - 63, g.lanes %= 4097, g.lane_cells %= 65537,
       g.lane_bytes %= (1u << 26) + 1, g.peers %= 65537;
-  if (std::size_t{g.slot_bytes} * 4 <= 1u << 26)
-    must(is_sane(normalised(g)), "what we make ourselves is sane");
+  if (std::size_t{g.slot_bytes} * 4 <= 1u << 26) must(is_sane(normalised(g)), "what we make ourselves is sane");
   return 0;
 }

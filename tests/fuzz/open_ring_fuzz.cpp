@@ -25,8 +25,7 @@ std::string slot(Kind kind, std::uint8_t header, std::uint32_t length) {
 
 std::vector<std::string> fuzz_seeds() {
   const std::string front("\x05\0\0\0\0\0\0\0\0", 9);
-  return {front + slot(Kind::first, 8, 40) + slot(Kind::more, 0, 300) + slot(Kind::lane, 0, 4) +
-              slot(Kind::bye, 0, 0),
+  return {front + slot(Kind::first, 8, 40) + slot(Kind::more, 0, 300) + slot(Kind::lane, 0, 4) + slot(Kind::bye, 0, 0),
           front + slot(Kind::first, 255, 64) + slot(Kind::claimed, 0, 3) + slot(Kind::skip, 0, 0),
           front + slot(Kind::first, 49, 0)};
 }
@@ -39,8 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   std::atomic<std::uint64_t> tail{input.take<std::uint64_t>()};
   const OpenMemory memory{slots.get(), &tail, kSlots, stride};
   OpenConsumer::initialise(memory);
-  for (std::uint32_t i = 0; i < kSlots && input.more(); ++i)
-    memory.cell(i).word = input.take<std::uint64_t>();
+  for (std::uint32_t i = 0; i < kSlots && input.more(); ++i) memory.cell(i).word = input.take<std::uint64_t>();
 
   OpenConsumer consumer(memory);
   Frame frame;

@@ -16,26 +16,23 @@ std::vector<std::string> fuzz_seeds() {
           "[[switch]]\nname = \"left\"\n[[switch]]\nname = \"right\"\n",
           "0switches = 4096\nnodes = [\"s0.A\"]\n",
           // What makes the TOML parser stop the program when it gets to see it.
-          "0[\n", "0a = 1979-05-27 0\n", "0a = 07:\n", "0[[\n]", "0\xEF\xBB\xBF[\n", "0\xC2\xA0[ \n",
-          "0a = [\n[\n", "0a = \"\"\"\n[\n\"\"\"\n", "0{a = {b.c = 1}}\n",
-          "0a." + std::string(2000, '.') + "a = 1\n", "0\"\\u0000\\uFFFF\" = 1_0\r\n'x' = 0x1f\n",
-          "0x = 1979-05-27\ny = -nan\n", "1mesh:4x4", "1torus:3x5", "1tree:3", "1chain:7", "1single:8",
-          "1cube:0", "1cube:4", "1cube:8",
-          "1th8", "1mesh:64x64x64", "1chain:4294967297"};
+          "0[\n", "0a = 1979-05-27 0\n", "0a = 07:\n", "0[[\n]", "0\xEF\xBB\xBF[\n", "0\xC2\xA0[ \n", "0a = [\n[\n",
+          "0a = \"\"\"\n[\n\"\"\"\n", "0{a = {b.c = 1}}\n", "0a." + std::string(2000, '.') + "a = 1\n",
+          "0\"\\u0000\\uFFFF\" = 1_0\r\n'x' = 0x1f\n", "0x = 1979-05-27\ny = -nan\n", "1mesh:4x4", "1torus:3x5",
+          "1tree:3", "1chain:7", "1single:8", "1cube:0", "1cube:4", "1cube:8", "1th8", "1mesh:64x64x64",
+          "1chain:4294967297"};
 }
 
 namespace {
 
 void check_sound(const Topology& t) {
-  must(t.switches >= 1 && t.switches <= kMaxSwitches && t.ports <= kThSwitchPorts,
-       "sizes are in their limits");
+  must(t.switches >= 1 && t.switches <= kMaxSwitches && t.ports <= kThSwitchPorts, "sizes are in their limits");
   must(t.ends.size() == std::size_t{t.switches} * t.ports && t.nodes() >= 1, "ports and nodes are there");
   for (std::uint32_t s = 0; s < t.switches; ++s)
     for (std::uint32_t p = 0; p < t.ports; ++p) {
       const LinkEnd& end = t.end({s, p});
       if (end.kind == LinkEnd::Kind::node)
-        must(end.index < t.nodes() && t.attachment[end.index] == SwitchPort{s, p},
-             "a node hangs where it says");
+        must(end.index < t.nodes() && t.attachment[end.index] == SwitchPort{s, p}, "a node hangs where it says");
       if (end.kind == LinkEnd::Kind::switch_port)
         must(end.index < t.switches && end.port < t.ports &&
                  t.end({end.index, end.port}) == LinkEnd{LinkEnd::Kind::switch_port, s, p},

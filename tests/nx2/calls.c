@@ -51,7 +51,8 @@ static void asynchronous(void) {
   for (int i = 0; i < SIZES; i++) {
     CHECK(mid[i] >= 0 && sent[i] >= 0);
     if (i % 2 == 0) msgwait(mid[i]);
-    else while (!msgdone(mid[i])) flick();
+    else
+      while (!msgdone(mid[i])) flick();
     CHECK(infotype() == 40 + i && infocount() == sizes[i]);
     CHECK(is_pattern(many[i], sizes[i], i));
     msgwait(sent[i]);
@@ -252,20 +253,20 @@ static long farther(double x[3], double work[3]) {
   return 0;
 }
 
-#define REALS(sum, prod, high, low, T)                                                              \
-  do {                                                                                              \
-    T x[3] = {(T)(me + 1), (T)(me % 2 + 1), (T)-me}, work[3];                                       \
-    sum(x, 3, work);                                                                                \
-    CHECK(x[0] == (T)(nodes * (nodes + 1) / 2) && x[2] == (T)-(nodes * (nodes - 1) / 2));           \
-    T y[1] = {(T)(me % 2 + 1)}, w[1];                                                               \
-    prod(y, 1, w);                                                                                  \
-    CHECK(y[0] == (T)pow(2, (double)(nodes / 2)));                                                  \
-    T z[2] = {(T)me, (T)-me}, v[2];                                                                 \
-    high(z, 2, v);                                                                                  \
-    CHECK(z[0] == (T)(nodes - 1) && z[1] == 0);                                                     \
-    z[0] = (T)me, z[1] = (T)-me;                                                                    \
-    low(z, 2, v);                                                                                   \
-    CHECK(z[0] == 0 && z[1] == (T)-(nodes - 1));                                                    \
+#define REALS(sum, prod, high, low, T)                                                      \
+  do {                                                                                      \
+    T x[3] = {(T)(me + 1), (T)(me % 2 + 1), (T)-me}, work[3];                               \
+    sum(x, 3, work);                                                                        \
+    CHECK(x[0] == (T)(nodes * (nodes + 1) / 2) && x[2] == (T) - (nodes * (nodes - 1) / 2)); \
+    T y[1] = {(T)(me % 2 + 1)}, w[1];                                                       \
+    prod(y, 1, w);                                                                          \
+    CHECK(y[0] == (T)pow(2, (double)(nodes / 2)));                                          \
+    T z[2] = {(T)me, (T)-me}, v[2];                                                         \
+    high(z, 2, v);                                                                          \
+    CHECK(z[0] == (T)(nodes - 1) && z[1] == 0);                                             \
+    z[0] = (T)me, z[1] = (T)-me;                                                            \
+    low(z, 2, v);                                                                           \
+    CHECK(z[0] == 0 && z[1] == (T) - (nodes - 1));                                          \
   } while (0)
 
 static void integers(void) {

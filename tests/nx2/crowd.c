@@ -62,7 +62,7 @@ static void handlers(void) {
   hrecv(ADDED, &given, sizeof given, (nx_handler)add);
   for (long i = 0; i < HANDLED_EACH; i++) {
     const long to = random_number(nodes), value = random_number(1000);
-    csend(ADDED, (void *)&value, sizeof value, to, 0);
+    csend(ADDED, (void*)&value, sizeof value, to, 0);
     sent[to]++, sent_sum[to] += value;
     /* Nothing comes between these. */
     const long before = masktrap(1), total_before = total, sum_before = sum;

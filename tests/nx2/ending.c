@@ -1,12 +1,12 @@
 /* Nodes that end at different times, without a last call together. usage: ending CASE */
+#include <nx.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include <nx.h>
 
 static char large[2000000];
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   const int which = argc > 1 ? atoi(argv[1]) : 0;
   if (which == 1 && getenv("PMI_RANK") && atoi(getenv("PMI_RANK")) == 1) return 0; /* never makes a call */
   const long me = mynode(), nodes = numnodes();

@@ -2,9 +2,7 @@
  * mistake in a plain form, which prints the phrase and ends the job. */
 #include "check.h"
 
-static void nothing(long type, long count, long node, long ptype) {
-  (void)type, (void)count, (void)node, (void)ptype;
-}
+static void nothing(long type, long count, long node, long ptype) { (void)type, (void)count, (void)node, (void)ptype; }
 
 static void underscored(void) {
   char buffer[8];
@@ -88,7 +86,7 @@ static void plain(int which) {
   puts("still there");
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   if (argc > 1) {
     plain(atoi(argv[1]));
     return 0;

@@ -21,8 +21,8 @@ static void serve(long type, long count, long node, long ptype) {
   within = 1;
   if (type != REQUEST || count != sizeof request || ptype != 0) hits = -1000000;
   const long answer = request[0] * 2 + request[1];
-  char *memory = malloc(64 + (size_t)answer % 1000); /* what the program was doing allows it */
-  csend(REPLY, (void *)&answer, sizeof answer, node, 0);
+  char* memory = malloc(64 + (size_t)answer % 1000); /* what the program was doing allows it */
+  csend(REPLY, (void*)&answer, sizeof answer, node, 0);
   free(memory);
   hits++;
   hrecv(REQUEST, request, sizeof request, (nx_handler)serve);
@@ -44,7 +44,7 @@ static void compute(void) {
   for (int i = 0; i < 1000; i++) x += i * 0.5;
 }
 static void allocate(void) {
-  char *memory[20];
+  char* memory[20];
   for (int i = 0; i < 20; i++) memory[i] = malloc((size_t)i * 100 + 1);
   for (int i = 0; i < 20; i++) free(memory[i]);
 }
@@ -62,8 +62,7 @@ static void serving(void (*meanwhile)(void), long rounds) {
   gsync();
   if (me == 0)
     while (hits < rounds * (nodes - 1)) meanwhile();
-  else
-    ask(rounds);
+  else ask(rounds);
   gsync();
   CHECK(me != 0 || (hits == rounds * (nodes - 1) && nested == 0));
 }

@@ -1,21 +1,21 @@
 /* A host and its cube: getcube, setpid, load, messages both ways, waitone, killcube, waitall, relcube.
  * usage: host NODE_PROGRAM */
+#include <cube.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cube.h>
 
 enum { HOST_PID = 100, NODE_PID = 7 };
 static int failures;
 static char large[300000], back[300000];
 
-#define CHECK(condition)                                            \
-  do {                                                              \
-    if (!(condition)) {                                             \
-      printf("host, line %d: %s\n", __LINE__, #condition);          \
-      failures++;                                                   \
-    }                                                               \
+#define CHECK(condition)                                   \
+  do {                                                     \
+    if (!(condition)) {                                    \
+      printf("host, line %d: %s\n", __LINE__, #condition); \
+      failures++;                                          \
+    }                                                      \
   } while (0)
 
 static void talk(long nodes) {
@@ -34,7 +34,7 @@ static void talk(long nodes) {
   }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   long node, pid, code;
   if (argc < 2) return 2;
   CHECK(_csend(1, large, 8, 0, 0) == -1 && errno == EQNOSET);

@@ -12,6 +12,6 @@ int main(void) {
   crecv(3, &value, sizeof value);
   value += mynode();
   csend(4, &value, sizeof value, myhost(), 100);
-  gisum(&value, 1, (long *)large);
+  gisum(&value, 1, (long*)large);
   return 0;
 }

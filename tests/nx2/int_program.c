@@ -1,7 +1,8 @@
 /* A program for machines where long and int are the same, compiled with NX_LONG_IS_INT: arrays are of int. */
-#define CHECK(condition) if (!(condition)) printf("line %d: %s\n", __LINE__, #condition), bad = 1
-#include <stdio.h>
+#define CHECK(condition) \
+  if (!(condition)) printf("line %d: %s\n", __LINE__, #condition), bad = 1
 #include <cube.h>
+#include <stdio.h>
 
 int main(void) {
   int bad = 0, x = mynode(), work, info[8], all[64], count, list[1];

@@ -23,7 +23,7 @@ static void second(void) {
   csend(4, NULL, 0, 0, NODE_PID);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   if (argc < 2) {
     if (mynode() == 0) first();
     else second();

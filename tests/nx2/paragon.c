@@ -1,9 +1,9 @@
 /* A program linked with -lnx: it makes its own application with nx_initve and nx_nfork. usage: paragon [-sz N] */
+#include <nx.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <nx.h>
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   long pids[64], rows, columns, *list, count;
   const long nodes = nx_initve(NULL, 3, NULL, &argc, argv);
   if (nodes < 1 || argc != 1) return 1;

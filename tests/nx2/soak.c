@@ -31,20 +31,20 @@ static long random_size(void) {
 }
 
 /* In order, whole, and from whom it says. */
-static void account(const unsigned char *bytes, long type, long count, long node) {
+static void account(const unsigned char* bytes, long type, long count, long node) {
   struct message head;
   memcpy(&head, bytes, sizeof head);
   CHECK(count == (long)sizeof head + head.size && node == head.from);
   CHECK(head.number == next_from[node][type]);
-  CHECK(is_pattern((const char *)bytes + sizeof head, head.size, head.seed));
+  CHECK(is_pattern((const char*)bytes + sizeof head, head.size, head.seed));
   next_from[node][type] = head.number + 1;
   total_received++;
 }
 
-static long compose(unsigned char *to, long node, long type) {
+static long compose(unsigned char* to, long node, long type) {
   const struct message head = {me, sent_to[node][type]++, random_size(), (long)random_number(1000)};
   memcpy(to, &head, sizeof head);
-  pattern((char *)to + sizeof head, head.size, head.seed);
+  pattern((char*)to + sizeof head, head.size, head.seed);
   total_sent++;
   return (long)sizeof head + head.size;
 }
@@ -103,7 +103,7 @@ static void drain(void) {
     if (receiving[t] >= 0) msgcancel(receiving[t]);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   const long messages = argc > 1 ? atol(argv[1]) : 500;
   me = mynode(), nodes = numnodes();
   state = (unsigned long)(argc > 2 ? atol(argv[2]) : 1) * 1000003UL + (unsigned long)me;

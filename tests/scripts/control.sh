@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The control channel under MPI programs: strangers at every port while a job runs, ranks that are killed, aborts, spawned
+# The control channel under MPI programs: unauthenticated peers at every port while a job runs, ranks that are killed, aborts, spawned
 # processes, jobs that connect to each other, and traces.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -144,8 +144,8 @@ begin() {
 # total WORD: the sum of the numbers behind it in the statistics.
 total() { grep -o "$1 [0-9]*" err | awk '{ sum += $NF } END { print sum + 0 }'; }
 
-# strangers NAME RANKS COUNT OPTIONS...
-strangers() {
+# unauthenticated NAME RANKS COUNT OPTIONS...
+unauthenticated() {
     local name=$1 ranks=$2 count=$3 code=0 said lines
     shift 3
     if ! ULFM_STATS=1 ULFM_CONTROL=tcp begin "$@" -n "$ranks" ./busy "$scratch/run"; then
@@ -154,31 +154,31 @@ strangers() {
         return
     fi
     mapfile -t pids < <(cat "$folder"/pid.*)
-    said=$(timeout 200 python3 "$here/strangers.py" "$count" "${pids[@]}") || fail "$name" "strangers: $said"
+    said=$(timeout 200 python3 "$here/unauthenticated.py" "$count" "${pids[@]}") || fail "$name" "unauthenticated peers: $said"
     touch "$folder/stop"
     wait "$job" || code=$?
-    lines=$(grep -c "a stranger's connection" err)
+    lines=$(grep -c "an unauthenticated connection" err)
     if ((code != 0)); then
         fail "$name" "exit code $code"
     elif ! grep -Eq '^wrong 0, descriptors more (0|-[0-9]+)$' out; then
         fail "$name" "another result"
     elif [[ $said != *" to $ranks ports, 0 answered" ]]; then
         fail "$name" "$said"
-    elif (($(total 'strangers refused') != count)); then
-        fail "$name" "$count strangers, counted $(total 'strangers refused')"
+    elif (($(total 'unauthenticated connections refused') != count)); then
+        fail "$name" "$count unauthenticated peers, counted $(total 'unauthenticated connections refused')"
     elif ((lines != ranks)); then
-        fail "$name" "$lines lines about strangers for $ranks processes"
+        fail "$name" "$lines lines about unauthenticated peers for $ranks processes"
     else
         echo "ok   $name: $said"
     fi
 }
-strangers "strangers, pcie" 4 10000 --transport pcie --topology boards:2x2
-strangers "strangers, direct" 2 1000
+unauthenticated "unauthenticated peers, pcie" 4 10000 --transport pcie --topology boards:2x2
+unauthenticated "unauthenticated peers, direct" 2 1000
 
 # Without a control channel nobody listens.
 if begin -n 2 ./busy "$scratch/run"; then
     mapfile -t pids < <(cat "$folder"/pid.*)
-    python3 "$here/strangers.py" 1 "${pids[@]}" >/dev/null 2>&1 && fail "no channel" "a rank listens"
+    python3 "$here/unauthenticated.py" 1 "${pids[@]}" >/dev/null 2>&1 && fail "no channel" "a rank listens"
     touch "$folder/stop"
     wait "$job" && echo "ok   no channel unless asked for"
 fi

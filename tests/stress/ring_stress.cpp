@@ -101,11 +101,9 @@ struct Payload {
   std::size_t header_length, length;
 
   void make(std::uint64_t& random, std::uint32_t sequence, std::size_t most) {
-    header_length =
-        kFront + (next_random(random) % 8 == 0 ? next_random(random) % 200 : next_random(random) % 8);
+    header_length = kFront + (next_random(random) % 8 == 0 ? next_random(random) % 200 : next_random(random) % 8);
     length = next_random(random) % 2 == 0 ? next_random(random) % 40 : next_random(random) % most;
-    for (std::size_t i = kFront; i < header_length; ++i)
-      header[i] = static_cast<std::byte>(next_random(random));
+    for (std::size_t i = kFront; i < header_length; ++i) header[i] = static_cast<std::byte>(next_random(random));
     for (std::size_t i = 0; i < length; ++i) data[i] = static_cast<std::byte>(sequence * 31 + i);
     std::uint32_t sum = checksum(header + kFront, header_length - kFront, sequence * 2654435761u);
     sum = checksum(data, length, sum);
@@ -117,16 +115,15 @@ struct Payload {
     if (frame.header_length < kFront) wrong(where, "header too short", frame.header_length);
     std::memcpy(&sequence, frame.header, 4);
     std::memcpy(&sum, frame.header + 4, 4);
-    const std::uint32_t front =
-        checksum(frame.header + kFront, frame.header_length - kFront, sequence * 2654435761u);
+    const std::uint32_t front = checksum(frame.header + kFront, frame.header_length - kFront, sequence * 2654435761u);
     if (checksum(frame.data, frame.length, front) != sum) wrong(where, "checksum differs", sequence);
     return sequence;
   }
 };
 
 /// Looks for frames; looks some turns, then parks. Ends when `take()` has returned true `total` times.
-template <typename Take, typename Anything>
-void consume(const char* where, Doorbell& bell, std::uint64_t total, Take take, Anything anything) {
+template <typename Take, typename HasFrame>
+void consume(const char* where, Doorbell& bell, std::uint64_t total, Take take, HasFrame has_frame) {
   std::uint64_t idle = 0, sleeps = 0;
   for (std::uint64_t got = 0; got < total;) {
     if (take()) {
@@ -136,15 +133,14 @@ void consume(const char* where, Doorbell& bell, std::uint64_t total, Take take, 
     }
     if (++idle % 8 != 0) continue;  // a short look, then sleep: the wake is what is under test
     bell.arm();
-    if (anything()) {
+    if (has_frame()) {
       bell.cancel();
       continue;
     }
     ++sleeps;
     const auto before = std::chrono::steady_clock::now();
     const bool rung = bell.sleep(kPatience);
-    if (!rung && anything() && std::chrono::steady_clock::now() - before >= kPatience)
-      wrong(where, "lost wake", got);
+    if (!rung && has_frame() && std::chrono::steady_clock::now() - before >= kPatience) wrong(where, "lost wake", got);
   }
   std::fprintf(stderr, "  %s: %llu sleeps\n", where, static_cast<unsigned long long>(sleeps));
 }
@@ -193,8 +189,7 @@ void lane() {
       for (;;) {
         const iovec piece{payload->data, payload->length};
         Gather data(std::span(&piece, 1));
-        if (producer.push(Kind::first, 1, payload->header, payload->header_length, data, payload->length))
-          break;
+        if (producer.push(Kind::first, 1, payload->header, payload->header_length, data, payload->length)) break;
         std::this_thread::yield();
       }
       bell->ring();
@@ -209,14 +204,12 @@ void lane() {
         [&] {
           Frame frame;
           switch (consumer.next(frame)) {
-            case Peek::broken:
-              wrong("lane", "broken frame", expected);
+            case Peek::broken: wrong("lane", "broken frame", expected);
             case Peek::nothing:
               holder.release_all(consumer);
               consumer.publish();
               return false;
-            case Peek::frame:
-              break;
+            case Peek::frame: break;
           }
           if (Payload::check("lane", frame) != expected++) wrong("lane", "out of order", expected);
           holder.hold("lane", consumer, frame);
@@ -247,8 +240,7 @@ void open_ring() {
         for (;;) {
           const iovec piece{payload->data, payload->length};
           Gather data(std::span(&piece, 1));
-          if (producer.push(Kind::first, who, payload->header, payload->header_length, data, payload->length))
-            break;
+          if (producer.push(Kind::first, who, payload->header, payload->header_length, data, payload->length)) break;
           std::this_thread::yield();
         }
         bell->ring();
@@ -263,13 +255,9 @@ void open_ring() {
         [&] {
           Frame frame;
           switch (consumer.next(frame)) {
-            case Peek::broken:
-              wrong("open ring", "broken frame", frame.position);
-            case Peek::nothing:
-              holder.release_all(consumer);
-              return false;
-            case Peek::frame:
-              break;
+            case Peek::broken: wrong("open ring", "broken frame", frame.position);
+            case Peek::nothing: holder.release_all(consumer); return false;
+            case Peek::frame: break;
           }
           if (frame.origin >= kSenders) wrong("open ring", "unknown origin", frame.origin);
           if (Payload::check("open ring", frame) != expected[frame.origin]++)
@@ -355,8 +343,7 @@ void doorbell() {
     std::uint64_t random = 99;
     for (std::uint32_t i = 1; i <= rounds; ++i) {
       while (lines->taken.load(std::memory_order_acquire) != i - 1) std::this_thread::yield();
-      for (std::uint32_t n = next_random(random) % 400; n > 0; --n)
-        std::atomic_signal_fence(std::memory_order_seq_cst);
+      for (std::uint32_t n = next_random(random) % 400; n > 0; --n) std::atomic_signal_fence(std::memory_order_seq_cst);
       lines->published.store(i, std::memory_order_release);
       lines->bell.ring();
     }
@@ -388,14 +375,11 @@ int usage() {
 int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
-    if (argument == "--threads")
-      g_processes = false;
-    else if (argument == "--processes")
-      g_processes = true;
+    if (argument == "--threads") g_processes = false;
+    else if (argument == "--processes") g_processes = true;
     else if (argument == "--count" && i + 1 < argc)
       g_count = static_cast<std::uint32_t>(std::strtoul(argv[++i], nullptr, 10));
-    else
-      return usage();
+    else return usage();
   }
   if (g_count < 4) return usage();
   send_queue();

@@ -95,8 +95,7 @@ TEST_CASE("C: handles that are not valid are stale", "[c_api]") {
     CHECK(ulfm_port_close(port) == ULFM_ERR_STALE);
     CHECK(error().find("handle is not valid") != std::string::npos);
   };
-  for (const ulfm_port port : {ulfm_port{0}, ulfm_port{1}, ~ulfm_port{0}, ulfm_port{0x100000001}})
-    all_stale(port);
+  for (const ulfm_port port : {ulfm_port{0}, ulfm_port{1}, ~ulfm_port{0}, ulfm_port{0x100000001}}) all_stale(port);
   for (const ulfm_job job : {ulfm_job{0}, ulfm_job{1} << 40, ~ulfm_job{0}, ulfm_job{65}}) {
     CHECK(ulfm_job_rank(job) == ULFM_ERR_STALE);
     CHECK(ulfm_job_size(job) == ULFM_ERR_STALE);

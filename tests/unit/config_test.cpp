@@ -61,8 +61,8 @@ TEST_CASE("numbers take units and keep to their range", "[config]") {
   CHECK(parse_value(time, "5") == 5);
   CHECK(parse_value(time, "5ms") == 5);
   CHECK(parse_value(time, "2s") == 2000);
-  for (const char* bad : {"", " ", "x", "-1", "4095", "1T", "4096 K", "1e6", "0x1000", "99999999999999999999",
-                          "1.5M", "9223372036854775807K", "+8192"}) {
+  for (const char* bad : {"", " ", "x", "-1", "4095", "1T", "4096 K", "1e6", "0x1000", "99999999999999999999", "1.5M",
+                          "9223372036854775807K", "+8192"}) {
     INFO(bad);
     const auto value = parse_value(bytes, bad);
     REQUIRE_FALSE(value);
@@ -155,8 +155,8 @@ TEST_CASE("a bad value names variable, value and what is accepted", "[config]") 
   const auto config = Config::load();
   REQUIRE_FALSE(config);
   CHECK(config.error().code == Errc::invalid);
-  CHECK(has(config.error().what, "environment: ULFM_DEPTH=\"many\": needs a whole number from 1 to " +
-                                     std::to_string(row("DEPTH").max)));
+  CHECK(has(config.error().what,
+            "environment: ULFM_DEPTH=\"many\": needs a whole number from 1 to " + std::to_string(row("DEPTH").max)));
 }
 
 TEST_CASE("the file is weaker than the environment, the command line stronger", "[config]") {

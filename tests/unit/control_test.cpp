@@ -1,4 +1,4 @@
-// The control channel between processes and inside one: set-up, secrets, strangers, descriptors, ends.
+// The control channel between processes and inside one: set-up, secrets, unauthenticated peers, descriptors, ends.
 #include "job/control/control.hpp"
 
 #include <poll.h>
@@ -44,16 +44,14 @@ template <typename Condition>
 bool eventually(Condition condition) {
   const auto until = std::chrono::steady_clock::now() + 20s;
   while (!condition())
-    if (std::chrono::steady_clock::now() > until)
-      return false;
-    else
-      std::this_thread::yield();
+    if (std::chrono::steady_clock::now() > until) return false;
+    else std::this_thread::yield();
   return true;
 }
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
-Fd stranger_at(const Control& control) {
+Fd raw_connection(const Control& control) {
   Fd fd = begin_connect(key_of(control)).value();
   pollfd p{fd.get(), POLLOUT, 0};
   REQUIRE(poll(&p, 1, 20000) == 1);
@@ -90,7 +88,7 @@ TEST_CASE("a first set-up connects, the other direction uses the same connection
                                               ": connections 1 made 0 accepted"));
   CHECK(contains(b->statistics("rank 1"), "connections 0 made 1 accepted"));
   CHECK(eventually([&] { return contains(a->statistics("rank 0"), "set-ups 1 sent 2 received"); }));
-  CHECK(b->strangers().all() == 0);
+  CHECK(b->unauthenticated().all() == 0);
 }
 
 TEST_CASE("a process needs no control connection to itself, nor to one without a control channel", "[control]") {
@@ -108,7 +106,7 @@ TEST_CASE("who leaves at once still makes the connection that was begun", "[cont
     REQUIRE(b->set_up(a->card(), 1, 1));
   }
   CHECK(eventually([&] { return contains(a->statistics("rank 0"), "set-ups 0 sent 1 received"); }));
-  CHECK(a->strangers().all() == 0);
+  CHECK(a->unauthenticated().all() == 0);
   CHECK(contains(a->statistics("rank 0"), "ended without goodbye 0"));
 }
 
@@ -137,18 +135,18 @@ TEST_CASE("who does not know the secret is refused on either side", "[control]")
   CHECK(refused.error().code == Errc::peer_failed);
   CHECK(contains(refused.error().what, "another process listens"));
   // A connector that pretends: the right format, a proof with the wrong secret.
-  const Fd fd = stranger_at(*b);
+  const Fd fd = raw_connection(*b);
   send_to(fd, greeting(random_nonce()));
   send_to(fd, proof_packet(proof_of(wrong.secret, kConnectorLabel, random_nonce(), random_nonce())));
   CHECK(is_closed(fd));
-  CHECK(eventually([&] { return b->strangers().refused == 1 && b->strangers().left == 1; }));
+  CHECK(eventually([&] { return b->unauthenticated().refused == 1 && b->unauthenticated().left == 1; }));
   CHECK(b->connections() == 0);
   CHECK(connect(*a, b->card()));
 }
 
 TEST_CASE("the acceptor's own proof is none for a connector", "[control]") {
   const auto a = start(control::Kind::tcp, "card:a");
-  const Fd fd = stranger_at(*a);
+  const Fd fd = raw_connection(*a);
   send_to(fd, greeting(Nonce{}));
   PacketReader reader;
   reader.expect(Type::challenge);
@@ -163,35 +161,35 @@ TEST_CASE("the acceptor's own proof is none for a connector", "[control]") {
   }
   send_to(fd, proof_packet(read_challenge(reader.body()).value().second));
   CHECK(is_closed(fd));
-  CHECK(a->strangers().refused == 1);
+  CHECK(a->unauthenticated().refused == 1);
 }
 
-TEST_CASE("strangers who say nothing, or too slowly, are timed out", "[control]") {
+TEST_CASE("unauthenticated peers who say nothing, or too slowly, are timed out", "[control]") {
   Settings settings;
-  settings.stranger_time = 100ms;
+  settings.handshake_time = 100ms;
   const auto a = Control::start(settings, "card:a").value();
-  const Fd silent = stranger_at(*a), slow = stranger_at(*a);
+  const Fd silent = raw_connection(*a), slow = raw_connection(*a);
   const Bytes bytes = greeting(Nonce{});
   std::size_t sent = 0;
   // A byte at a time: the time counts from the beginning, not from the last byte.
-  while (a->strangers().timed_out < 2 && sent < 3)
+  while (a->unauthenticated().timed_out < 2 && sent < 3)
     if (send(slow.get(), &bytes[sent], 1, MSG_NOSIGNAL) == 1) ++sent;
   CHECK(is_closed(silent));
   CHECK(is_closed(slow));
-  CHECK(a->strangers().timed_out == 2);
+  CHECK(a->unauthenticated().timed_out == 2);
 }
 
-TEST_CASE("strangers have a bounded number of places and keep no peer out", "[control]") {
+TEST_CASE("unauthenticated peers have a bounded number of places and keep no peer out", "[control]") {
   Settings settings;
-  settings.strangers = 8;
+  settings.unauthenticated_limit = 8;
   const auto a = Control::start(settings, "card:a").value(), b = start(control::Kind::tcp, "card:b");
-  std::vector<Fd> strangers;
-  for (int i = 0; i < 50; ++i) strangers.push_back(stranger_at(*a));
+  std::vector<Fd> unauthenticated;
+  for (int i = 0; i < 50; ++i) unauthenticated.push_back(raw_connection(*a));
   CHECK(connect(*b, a->card()));
-  CHECK(a->strangers().crowded_out >= 50 - 8);
-  CHECK(is_closed(strangers.front()));
-  strangers.clear();
-  CHECK(eventually([&] { return a->strangers().all() == 50; }));
+  CHECK(a->unauthenticated().crowded_out >= 50 - 8);
+  CHECK(is_closed(unauthenticated.front()));
+  unauthenticated.clear();
+  CHECK(eventually([&] { return a->unauthenticated().all() == 50; }));
 }
 
 TEST_CASE("descriptors go by Unix-domain sockets, and only there", "[control]") {
@@ -238,7 +236,7 @@ TEST_CASE("everybody connects to everybody at once", "[control]") {
   CHECK(failed == 0);
   for (const auto& one : all) {
     CHECK(one->connections() >= kAll - 1);
-    CHECK(one->strangers().all() == 0);
+    CHECK(one->unauthenticated().all() == 0);
   }
 }
 
@@ -253,10 +251,8 @@ TEST_CASE("a killed process is known as gone, one that leaves in good order is n
   const auto a = start(kind, "card:a");
   REQUIRE(connect(*a, card));
   const bool kill = GENERATE(true, false);
-  if (kill)
-    child.strike();
-  else
-    child.pipe().send("go");
+  if (kill) child.strike();
+  else child.pipe().send("go");
   CHECK(eventually([&] { return a->connections() == 0; }));
   CHECK(contains(a->statistics("rank 0"), kill ? "ended without goodbye 1" : "ended without goodbye 0"));
   CHECK(connect(*a, card).error().code == Errc::peer_failed);
@@ -344,9 +340,7 @@ TEST_CASE("direct reaches a process whose /proc is closed when descriptors are p
     }
   });
   const std::string said = sender.pipe().receive();
-  if (passed)
-    CHECK(said == "sent");
-  else
-    CHECK(contains(said, "must run as the same user in the same pid namespace (or ULFM_CONTROL=unix)"));
+  if (passed) CHECK(said == "sent");
+  else CHECK(contains(said, "must run as the same user in the same pid namespace (or ULFM_CONTROL=unix)"));
   CHECK(receiver.pipe().receive() == (passed ? "three bytes" : "nothing"));
 }

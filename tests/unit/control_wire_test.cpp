@@ -107,7 +107,7 @@ TEST_CASE("packets are read as they were written", "[control]") {
   CHECK(packet(Abort{1, std::string(1000, 'x')}).size() <= kHead + kMostBody);
 }
 
-TEST_CASE("the stranger's packets are bounded by what is expected", "[control]") {
+TEST_CASE("the packets of an unauthenticated peer are bounded by what is expected", "[control]") {
   PacketReader reader;
   CHECK(reader.room().size() == kHead);
   const Bytes wrong_type = packet(kSomebody);
@@ -214,7 +214,7 @@ TEST_CASE("any bytes end a handshake or wait for more", "[control]") {
       reader.expect(acceptor.expects());
       return good;
     });
-    test::must(!acceptor.done(), "a stranger was let in");
-    test::must(out.size() <= kHead + 48, "a stranger gets one answer");
+    test::must(!acceptor.done(), "an unauthenticated peer was let in");
+    test::must(out.size() <= kHead + 48, "an unauthenticated peer gets one answer");
   });
 }

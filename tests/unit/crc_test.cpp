@@ -61,8 +61,7 @@ TEST_CASE("all ways agree on any bytes, in pieces too", "[crc]") {
       const std::uint32_t front = way.compute(bytes.data(), cut, 0);
       test::must(way.compute(bytes.data() + cut, bytes.size() - cut, front) == whole, way.name);
     }
-    test::must(crc32c(bytes.data() + cut, bytes.size() - cut, crc32c(bytes.data(), cut)) == whole,
-               "the chosen way");
+    test::must(crc32c(bytes.data() + cut, bytes.size() - cut, crc32c(bytes.data(), cut)) == whole, "the chosen way");
   });
 }
 

@@ -21,12 +21,9 @@ Parameters draw_parameters(Draw& draw) {
 
 std::uint32_t draw_size(Draw& draw) {
   switch (draw.below(4)) {
-    case 0:
-      return draw.below(5);
-    case 1:
-      return draw.below(600);
-    default:
-      return draw.below(100);
+    case 0: return draw.below(5);
+    case 1: return draw.below(600);
+    default: return draw.below(100);
   }
 }
 
@@ -44,20 +41,16 @@ void act(Draw& draw, Pair& pair, bool faults) {
     case 1:
     case 2:
     case 3: {
-      const std::uint32_t from = draw_end(draw, routers), to = draw_end(draw, routers),
-                          size = draw_size(draw);
+      const std::uint32_t from = draw_end(draw, routers), to = draw_end(draw, routers), size = draw_size(draw);
       for (std::uint32_t n = 1 + draw.below(3); n != 0 && pair.has_frame(); --n)
         pair.inject(from, to, size, draw.one_in(2));
       break;
     }
     case 4:
     case 5:
-      pair.advance_to(pair.now() + draw.below(draw.one_in(2) ? 12 : 400), 1 + draw.below(30),
-                      1 + draw.below(3));
+      pair.advance_to(pair.now() + draw.below(draw.one_in(2) ? 12 : 400), 1 + draw.below(30), 1 + draw.below(3));
       break;
-    case 6:
-      pair.stall(draw_end(draw, routers), draw.below(draw.one_in(2) ? 30 : 800));
-      break;
+    case 6: pair.stall(draw_end(draw, routers), draw.below(draw.one_in(2) ? 30 : 800)); break;
     case 7:
       if (draw.one_in(3)) {
         pair.stall(draw_end(draw, routers), kNever);
@@ -68,11 +61,8 @@ void act(Draw& draw, Pair& pair, bool faults) {
     case 8:
       if (draw.one_in(2)) pair.move_elsewhere();
       break;
-    case 9:
-      pair.set_channel(draw.below(routers), draw.below(kWays), draw.one_in(2));
-      break;
-    default:
-      pair.set_router(draw.below(routers), draw.one_in(2));
+    case 9: pair.set_channel(draw.below(routers), draw.below(kWays), draw.one_in(2)); break;
+    default: pair.set_router(draw.below(routers), draw.one_in(2));
   }
 }
 

@@ -36,9 +36,8 @@ class ArenaMemory {
 
 /// By cycle, and frame by frame within one.
 inline void sort_endings(std::vector<Ending>& endings) {
-  std::sort(endings.begin(), endings.end(), [](const Ending& a, const Ending& b) {
-    return std::pair(a.cycle, a.frame) < std::pair(b.cycle, b.frame);
-  });
+  std::sort(endings.begin(), endings.end(),
+            [](const Ending& a, const Ending& b) { return std::pair(a.cycle, a.frame) < std::pair(b.cycle, b.frame); });
 }
 
 class Pair {
@@ -61,8 +60,7 @@ class Pair {
   void inject(std::uint32_t from, std::uint32_t to, std::uint32_t bytes, bool begins) {
     const FrameId frame = free_.back();
     const bool taken = network.inject(frame, from, to, bytes, begins);
-    must(taken == reference.inject(frame, from, to, bytes, begins),
-         "one takes a message and the other does not");
+    must(taken == reference.inject(frame, from, to, bytes, begins), "one takes a message and the other does not");
     if (taken) free_.pop_back();
   }
   void stall(std::uint32_t end, std::uint64_t cycles) {
@@ -125,8 +123,7 @@ class Pair {
   void step_reference(std::uint64_t cycle) {
     while (reference.now() < cycle) reference.step();
     must(reference.wrong().empty(), reference.wrong());
-    must(network.now() == reference.now(),
-         fmt::format("it is cycle {} and not {}", network.now(), reference.now()));
+    must(network.now() == reference.now(), fmt::format("it is cycle {} and not {}", network.now(), reference.now()));
     compare_endings();
     compare_counters();
   }
@@ -136,9 +133,9 @@ class Pair {
     sort_endings(theirs);
     for (std::size_t i = 0; i < std::min(ours.size(), theirs.size()); ++i)
       must(ours[i] == theirs[i],
-           fmt::format("frame {} ended at {} in cycle {} ({}), and not frame {} at {} in cycle {} ({})",
-                       ours[i].frame, ours[i].node, ours[i].cycle, ours[i].delivered, theirs[i].frame,
-                       theirs[i].node, theirs[i].cycle, theirs[i].delivered));
+           fmt::format("frame {} ended at {} in cycle {} ({}), and not frame {} at {} in cycle {} ({})", ours[i].frame,
+                       ours[i].node, ours[i].cycle, ours[i].delivered, theirs[i].frame, theirs[i].node, theirs[i].cycle,
+                       theirs[i].delivered));
     must(theirs.size() == ours.size(),
          fmt::format("{} frames ended and not {} by cycle {}", ours.size(), theirs.size(), reference.now()));
     for (; given_back_ < ended_.size(); ++given_back_) free_.push_back(ended_[given_back_].frame);
@@ -152,8 +149,7 @@ class Pair {
       }
     const Balance ours = network.balance(), theirs = reference.balance();
     const auto sum = [](const Balance& b) {
-      return fmt::format("{} in, {} + {} + {} out, {} there", b.entered, b.left, b.stripped, b.lost,
-                         b.present);
+      return fmt::format("{} in, {} + {} + {} out, {} there", b.entered, b.left, b.stripped, b.lost, b.present);
     };
     must(ours.holds(), "words do not balance: " + sum(ours));
     must(theirs.holds(), "words of the reference do not balance: " + sum(theirs));
@@ -161,9 +157,9 @@ class Pair {
          fmt::format("in cycle {} the totals are {} and not {}", reference.now(), sum(ours), sum(theirs)));
   }
   static std::string text(const ChannelCounters& c) {
-    return fmt::format("messages {} held {} blocked {}/{} probes {} short {} words {} throttles {} lost {}",
-                       c.messages, c.held_cycles, c.blocked, c.blocked_cycles, c.probes, c.short_probes,
-                       c.words, c.throttles, c.lost);
+    return fmt::format("messages {} held {} blocked {}/{} probes {} short {} words {} throttles {} lost {}", c.messages,
+                       c.held_cycles, c.blocked, c.blocked_cycles, c.probes, c.short_probes, c.words, c.throttles,
+                       c.lost);
   }
 };
 

@@ -120,8 +120,7 @@ TEST_CASE("every message and every two of them arrive in cubes of up to 4 dimens
         REQUIRE(cube.network.inject(0, a / nodes, a % nodes, 8));
         REQUIRE(cube.network.inject(1, b / nodes, b % nodes, 40));
         const auto endings = cube.drain();
-        must(endings.size() == 2 && endings[0].delivered && endings[1].delivered,
-             "a message does not arrive");
+        must(endings.size() == 2 && endings[0].delivered && endings[1].delivered, "a message does not arrive");
         must(cube.network.frames_inside() == 0, "a message is left");
       }
     }
@@ -345,8 +344,7 @@ TEST_CASE("a network of routers whose memory others write into stays within it",
     while (draw.more()) {
       for (std::uint32_t n = draw.below(12); n != 0; --n) {
         const std::uint32_t at = draw.any();
-        const std::uint64_t value =
-            draw.one_in(2) ? draw.below(4) : std::uint64_t{draw.any()} << draw.below(40);
+        const std::uint64_t value = draw.one_in(2) ? draw.below(4) : std::uint64_t{draw.any()} << draw.below(40);
         std::memcpy(bytes + at % (cube.memory.size() - 8) / 4 * 4, &value, draw.one_in(2) ? 8 : 1);
       }
       cube.network.inject(draw.below(8), draw.below(8), draw.below(8), draw.below(100));
@@ -356,8 +354,7 @@ TEST_CASE("a network of routers whose memory others write into stays within it",
       std::vector<Ending> endings(4);
       const std::size_t n =
           cube.network.run(200, endings, draw.one_in(2) ? cube.network.now() + draw.below(100) : kNever);
-      for (std::size_t i = 0; i < n; ++i)
-        must(endings[i].frame < 8 && endings[i].node < 8, "an ending of nowhere");
+      for (std::size_t i = 0; i < n; ++i) must(endings[i].frame < 8 && endings[i].node < 8, "an ending of nowhere");
       cube.network.counters(draw.below(4), draw.below(kWays));
       cube.network.balance();
     }

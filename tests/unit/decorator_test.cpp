@@ -22,19 +22,19 @@ class SpyInlet final : public Inlet {
   ~SpyInlet() override { calls_.push_back("~"); }
 
   bool next(Frame& frame) override { return frame.origin = 7, note("next"); }
-  bool linger(std::uint32_t turns) override { return note("linger " + std::to_string(turns)); }
+  bool spin(std::uint32_t turns) override { return note("spin " + std::to_string(turns)); }
   void release(const Frame& frame) override { note("release " + std::to_string(frame.origin)); }
   OriginInfo origin(std::uint32_t index) const override {
     note("origin");
     return {"card", 3, static_cast<pid_t>(index), {}};
   }
-  void forget(std::uint32_t index) override { note("forget " + std::to_string(index)); }
-  bool anything() override { return note("anything"); }
+  void drop_origin(std::uint32_t index) override { note("drop_origin " + std::to_string(index)); }
+  bool has_frame() override { return note("has_frame"); }
   Doorbell& doorbell() override { return doorbell_; }
   std::int64_t find_dead() override { return note("dead") + 10; }
   std::int64_t take_broken() override { return note("broken") + 20; }
   std::string why_broken() override { return "sentence"; }
-  std::chrono::nanoseconds quiet_for() override { return 30ns; }
+  std::chrono::nanoseconds next_deadline() override { return 30ns; }
   bool take_given_up(Error& error) override { return error.what = "gone", note("given up"); }
   const PortGeometry& geometry() const override { return geometry_; }
   std::uint64_t lanes_granted() const override { return 40; }
@@ -88,11 +88,11 @@ class SpyTransport final : public Transport {
     calls_.push_back("connect " + std::string(card) + " " + std::to_string(to) + " " + std::to_string(from));
     return std::make_unique<SpyOutlet>(calls_);
   }
-  void introduce(std::string_view world, std::uint32_t rank, std::string_view card) override {
-    calls_.push_back("introduce " + std::string(world) + " " + std::to_string(rank) + " " + std::string(card));
+  void introduce(std::string_view job_id, std::uint32_t rank, std::string_view card) override {
+    calls_.push_back("introduce " + std::string(job_id) + " " + std::to_string(rank) + " " + std::string(card));
   }
-  std::string card_of(std::string_view world, std::uint32_t rank) const override {
-    return std::string(world) + std::to_string(rank);
+  std::string card_of(std::string_view job_id, std::uint32_t rank) const override {
+    return std::string(job_id) + std::to_string(rank);
   }
   control::Control* control() override { return used_; }
   void use_control(control::Control& control) override { used_ = &control; }
@@ -138,24 +138,24 @@ TEST_CASE("an inlet's calls go on to the one below", "[decorator]") {
     ForwardingInlet inlet(std::move(spy));
     Frame frame;
     CHECK(inlet.next(frame));
-    CHECK(inlet.linger(5));
+    CHECK(inlet.spin(5));
     inlet.release(frame);
     CHECK(inlet.origin(9).pid == 9);
-    inlet.forget(4);
-    CHECK(inlet.anything());
+    inlet.drop_origin(4);
+    CHECK(inlet.has_frame());
     CHECK(inlet.find_dead() == 11);
     CHECK(inlet.take_broken() == 21);
     Error error{};
     CHECK(inlet.take_given_up(error));
     CHECK(error.what == "gone");
     CHECK(inlet.why_broken() == "sentence");
-    CHECK(inlet.quiet_for() == 30ns);
+    CHECK(inlet.next_deadline() == 30ns);
     CHECK(&inlet.geometry() == &below.geometry());
     CHECK(&inlet.doorbell() == &const_cast<SpyInlet&>(below).doorbell());
     CHECK(inlet.lanes_granted() == 40);
   }
-  CHECK(calls == Calls{"next", "linger 5", "release 7", "origin", "forget 4", "anything", "dead", "broken",
-                       "given up", "~"});
+  CHECK(calls ==
+        Calls{"next", "spin 5", "release 7", "origin", "drop_origin 4", "has_frame", "dead", "broken", "given up", "~"});
 }
 
 TEST_CASE("an outlet's calls go on to the one below", "[decorator]") {

@@ -18,7 +18,7 @@ namespace {
 constexpr PortGeometry kAny{};
 
 struct Process {
-  fabric::Engine* engine;
+  fabric::FabricEngine* engine;
   std::unique_ptr<Transport> transport;
   std::unique_ptr<Inlet> inlet;
   PortCounters counters;
@@ -34,15 +34,15 @@ struct Machine {
     }
   }
   void start(std::uint32_t p) {
-    auto engine = fabric::Engine::join_as(fabric::Arena::attach(host.arena().address()), p);
+    auto engine = fabric::FabricEngine::join_as(fabric::FabricArena::attach(host.arena().address()), p);
     REQUIRE(engine);
     all[p].engine = engine->get();
     all[p].transport = emulated::on(std::move(*engine));
     all[p].inlet = std::move(all[p].transport->open(3, kAny).value());
   }
   std::unique_ptr<Outlet> connect(std::uint32_t from, std::uint32_t to, const std::string& hello = "") {
-    auto outlet = all[from].transport->connect(all[to].transport->card(), 3, 3,
-                                               std::as_bytes(std::span(hello.data(), hello.size())), all[from].counters);
+    auto outlet = all[from].transport->connect(
+        all[to].transport->card(), 3, 3, std::as_bytes(std::span(hello.data(), hello.size())), all[from].counters);
     REQUIRE(outlet);
     return std::move(*outlet);
   }
@@ -53,7 +53,7 @@ struct Machine {
   }
   std::uint32_t slots_in_use() {
     std::uint32_t used = 0;
-    fabric::Arena& arena = all[0].engine->arena();
+    fabric::FabricArena& arena = all[0].engine->arena();
     for (std::uint32_t s = 0; s < arena.sizes().slots * static_cast<std::uint32_t>(all.size()); ++s)
       if (arena.slot(s).state.load() != fabric::SlotState::free) ++used;
     return used;
@@ -176,7 +176,7 @@ TEST_CASE("a sender that writes nonsense is cut off, others are not", "[emulated
   Machine machine(3);
   auto bad = machine.connect(0, 2);
   auto good = machine.connect(1, 2);
-  fabric::Engine& engine = *machine.all[0].engine;
+  fabric::FabricEngine& engine = *machine.all[0].engine;
   push(*bad, 1, 0, 10);
   Frame frame;
   REQUIRE(machine.next(2, frame));
@@ -226,7 +226,8 @@ TEST_CASE("the cards that processes have shown are found by job and rank", "[emu
   Machine m(3);
   const Transport& any = *m.all[0].transport;
   CHECK(any.card_of("kvs_1", 2).empty());
-  for (std::uint32_t p = 0; p < 3; ++p) m.all[p].transport->introduce("kvs_1", 2 - p, m.all[p].transport->card() + "+key");
+  for (std::uint32_t p = 0; p < 3; ++p)
+    m.all[p].transport->introduce("kvs_1", 2 - p, m.all[p].transport->card() + "+key");
   for (std::uint32_t p = 0; p < 3; ++p) CHECK(any.card_of("kvs_1", 2 - p) == m.all[p].transport->card() + "+key");
   CHECK(any.card_of("kvs_1", 3).empty());
   CHECK(any.card_of("kvs_2", 2).empty());
@@ -243,7 +244,7 @@ TEST_CASE("the cards that processes have shown are found by job and rank", "[emu
 TEST_CASE("a process that dies while it moves the network is found out", "[emulated]") {
   Machine machine(2);
   test::Child child([&](test::Pipe& pipe) {
-    auto engine = fabric::Engine::join_as(fabric::Arena::attach(machine.host.arena().address()), 1);
+    auto engine = fabric::FabricEngine::join_as(fabric::FabricArena::attach(machine.host.arena().address()), 1);
     engine.value()->arena().header().holder.store(engine.value()->self() + 1);
     pipe.send("has it");
     pipe.receive();
@@ -316,7 +317,9 @@ TEST_CASE("random traffic between all pairs arrives once, in order, intact", "[e
         const std::uint32_t processes = 2 + draw.below(5);
         const bool cube = draw.one_in(3), small = draw.one_in(2);
         Machine machine(processes, std::string(cube ? "dcm" : "xswitch") + (small ? ",frame=64" : ""),
-                        cube ? "cube:2" : draw.one_in(2) ? "single:3" : "chain:3");
+                        cube             ? "cube:2"
+                        : draw.one_in(2) ? "single:3"
+                                         : "chain:3");
         struct Pair {
           std::unique_ptr<Outlet> outlet;
           std::deque<std::pair<std::uint32_t, std::size_t>> expected;
@@ -326,7 +329,7 @@ TEST_CASE("random traffic between all pairs arrives once, in order, intact", "[e
         std::uint32_t seed = 0;
         const auto receive = [&](std::uint32_t to) {
           Frame frame;
-          // Another process may be the attendant: it takes some looks to take over from it.
+          // Another process may be the poller: it takes some looks to take over from it.
           if (!machine.next(to, frame)) return false;
           if (frame.fresh) {
             from[to].resize(std::max<std::size_t>(from[to].size(), frame.origin + 1));
@@ -401,17 +404,17 @@ TEST_CASE("a paced network delivers nothing before its time, and says when to lo
   for (const std::size_t length : {0u, 4000u}) {
     Machine machine(2, "dcm,pace=ipsc2", "cube:1");
     auto outlet = machine.connect(0, 1);
-    CHECK(machine.all[1].inlet->quiet_for() == kForever);
+    CHECK(machine.all[1].inlet->next_deadline() == kForever);
     const auto start = steady_clock::now();
     REQUIRE(push(*outlet, 1, 0, length));
-    const auto quiet = machine.all[1].inlet->quiet_for();
+    const auto quiet = machine.all[1].inlet->next_deadline();
     CHECK(quiet < 166us);  // the software of the sender, then the probe
     Frame frame;
     // Looks as one that sleeps does: when it was told to.
     Inlet& inlet = *machine.all[1].inlet;
-    while (!inlet.anything()) {
+    while (!inlet.has_frame()) {
       inlet.doorbell().arm();
-      if (!inlet.anything()) inlet.doorbell().sleep(std::min<nanoseconds>(inlet.quiet_for(), 1s));
+      if (!inlet.has_frame()) inlet.doorbell().sleep(std::min<nanoseconds>(inlet.next_deadline(), 1s));
       inlet.doorbell().cancel();
     }
     const auto took = steady_clock::now() - start;
@@ -419,7 +422,7 @@ TEST_CASE("a paced network delivers nothing before its time, and says when to lo
     REQUIRE(machine.next(1, frame));
     CHECK(is_intact(frame, 1, 0, length));
     machine.all[1].inlet->release(frame);
-    CHECK(machine.all[1].inlet->quiet_for() == kForever);
+    CHECK(machine.all[1].inlet->next_deadline() == kForever);
   }
 }
 
@@ -428,7 +431,7 @@ TEST_CASE("a network without a pace never asks to be looked at", "[emulated]") {
     Machine machine(2, transport, topology);
     auto outlet = machine.connect(0, 1);
     REQUIRE(push(*outlet, 1, 0, 100));
-    CHECK(machine.all[1].inlet->quiet_for() == kForever);
+    CHECK(machine.all[1].inlet->next_deadline() == kForever);
     CHECK(machine.host.arena().header().due.load() == 0);
   }
 }

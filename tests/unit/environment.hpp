@@ -24,10 +24,8 @@ class Environment {
   Environment(const Environment&) = delete;
   ~Environment() {
     for (const auto& [name, value] : before_)
-      if (value.empty())
-        unsetenv(name.c_str());
-      else
-        setenv(name.c_str(), value.c_str() + 1, 1);
+      if (value.empty()) unsetenv(name.c_str());
+      else setenv(name.c_str(), value.c_str() + 1, 1);
   }
   void set(const std::string& name, const std::string& value) {
     remember(name);

@@ -73,7 +73,7 @@ class FakeInlet final : public ulfm::Inlet {
     frame.shared_room = network_->shared_room;
     return true;
   }
-  bool linger(std::uint32_t) override { return anything(); }
+  bool spin(std::uint32_t) override { return has_frame(); }
   void release(const ulfm::Frame& frame) override {
     const auto it = out_.find(frame.position);
     if (it == out_.end()) throw std::runtime_error("a frame was released twice");
@@ -84,8 +84,8 @@ class FakeInlet final : public ulfm::Inlet {
     if (index >= origins.size() || origins[index].forgotten) return {};
     return {origins[index].card, origins[index].port, 4711, origins[index].hello};
   }
-  void forget(std::uint32_t index) override { origins.at(index).forgotten = true; }
-  bool anything() override { return !arrived.empty(); }
+  void drop_origin(std::uint32_t index) override { origins.at(index).forgotten = true; }
+  bool has_frame() override { return !arrived.empty(); }
   ulfm::Doorbell& doorbell() override { return doorbell_; }
   std::int64_t find_dead() override { return std::exchange(dead, -1); }
   std::int64_t take_broken() override { return -1; }
@@ -114,20 +114,17 @@ class FakeInlet final : public ulfm::Inlet {
 
 class FakeOutlet final : public ulfm::Outlet {
  public:
-  FakeOutlet(std::shared_ptr<FakeNetwork> network, std::string card, std::uint16_t number,
-             std::uint32_t origin)
+  FakeOutlet(std::shared_ptr<FakeNetwork> network, std::string card, std::uint16_t number, std::uint32_t origin)
       : network_(std::move(network)),
         key_(std::move(card), number),
         origin_(origin),
         inlet_(network_->ports.at(key_)) {}
 
-  bool push(ulfm::Kind kind, std::span<const std::byte> header, ulfm::Gather& data,
-            std::size_t length) override {
+  bool push(ulfm::Kind kind, std::span<const std::byte> header, ulfm::Gather& data, std::size_t length) override {
     if (header.size() > 255 || (length > ulfm::kLeastFrame && header.size() + length > network_->max_frame))
       throw std::runtime_error("a frame larger than the transport takes");
     if (*in_flight_ >= network_->room) return false;
-    FakeFrame frame{
-        origin_, kind, {header.begin(), header.end()}, std::vector<std::byte>(length), in_flight_};
+    FakeFrame frame{origin_, kind, {header.begin(), header.end()}, std::vector<std::byte>(length), in_flight_};
     if (length != 0) data.copy(frame.data.data(), length);
     ++network_->pushed;
     if (network_->cut || closed()) return true;
@@ -164,15 +161,14 @@ class FakeTransport final : public ulfm::Transport {
   ulfm::Result<std::unique_ptr<ulfm::Inlet>> open(std::uint16_t number, const ulfm::PortGeometry&) override {
     return std::unique_ptr<ulfm::Inlet>(new FakeInlet(network_, card_, number));
   }
-  ulfm::Result<std::unique_ptr<ulfm::Outlet>> connect(std::string_view card, std::uint16_t to,
-                                                      std::uint16_t from, std::span<const std::byte> hello,
-                                                      ulfm::PortCounters&) override {
+  ulfm::Result<std::unique_ptr<ulfm::Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
+                                                      std::span<const std::byte> hello, ulfm::PortCounters&) override {
     const auto it = network_->ports.find({std::string(card), to});
     if (it == network_->ports.end()) return ulfm::fail(ulfm::Errc::not_found, "no such port");
     ++network_->connects;
     it->second->origins.push_back({card_, from, {hello.begin(), hello.end()}});
-    return std::unique_ptr<ulfm::Outlet>(new FakeOutlet(
-        network_, std::string(card), to, static_cast<std::uint32_t>(it->second->origins.size() - 1)));
+    return std::unique_ptr<ulfm::Outlet>(
+        new FakeOutlet(network_, std::string(card), to, static_cast<std::uint32_t>(it->second->origins.size() - 1)));
   }
 
  private:

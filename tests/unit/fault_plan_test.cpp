@@ -14,8 +14,7 @@ FaultPlan plan_of(const std::string& text) {
   return *plan;
 }
 
-void refused(const std::string& text, std::size_t column, const std::string& needed,
-             const std::string& found) {
+void refused(const std::string& text, std::size_t column, const std::string& needed, const std::string& found) {
   INFO(text);
   const auto plan = parse_fault_plan(text);
   REQUIRE_FALSE(plan);
@@ -30,8 +29,7 @@ void refused(const std::string& text, std::size_t column, const std::string& nee
 }  // namespace
 
 TEST_CASE("rates, a seed and scheduled events", "[fault]") {
-  const FaultPlan plan =
-      plan_of("drop=1e-3,corrupt=1e-4,duplicate=0.5,reorder=1e-2,delay=1e-3:200us,seed=42");
+  const FaultPlan plan = plan_of("drop=1e-3,corrupt=1e-4,duplicate=0.5,reorder=1e-2,delay=1e-3:200us,seed=42");
   CHECK(plan.drop == 1e-3);
   CHECK(plan.corrupt == 1e-4);
   CHECK(plan.duplicate == 0.5);

@@ -13,8 +13,7 @@ namespace {
 struct Bench {
   explicit Bench(const std::string& expression, int rank = 0, std::size_t room = 100000)
       : clock(0ns),
-        faults(std::make_unique<test::FakeTransport>(network, 1), parse_fault_plan(expression).value(), rank,
-               clock) {
+        faults(std::make_unique<test::FakeTransport>(network, 1), parse_fault_plan(expression).value(), rank, clock) {
     network->room = room;
     inlet = faults.open(1, PortGeometry{}).value();
     outlet = faults.connect("fake:1", 1, 1, {}, counters).value();
@@ -35,8 +34,7 @@ struct Bench {
       std::uint32_t seed = 0;
       REQUIRE(frame.header_length == sizeof seed);
       std::memcpy(&seed, frame.header, sizeof seed);
-      got.push_back(test::matches({frame.data, frame.length}, seed) && seed < 1000000 ? std::int64_t{seed}
-                                                                                      : -1);
+      got.push_back(test::matches({frame.data, frame.length}, seed) && seed < 1000000 ? std::int64_t{seed} : -1);
       inlet->release(frame);
     }
     return got;
@@ -97,8 +95,7 @@ TEST_CASE("1 to 4 bits are turned, and an empty frame has none", "[fault]") {
     REQUIRE(bench.inlet->next(frame));
     int turned = 0;
     const auto count = [&](const std::byte* bytes, const std::vector<std::byte>& sent) {
-      for (std::size_t k = 0; k < sent.size(); ++k)
-        turned += std::popcount(static_cast<unsigned>(bytes[k] ^ sent[k]));
+      for (std::size_t k = 0; k < sent.size(); ++k) turned += std::popcount(static_cast<unsigned>(bytes[k] ^ sent[k]));
     };
     std::vector<std::byte> header(sizeof i);
     std::memcpy(header.data(), &i, sizeof i);
@@ -142,11 +139,11 @@ TEST_CASE("a held frame leaves by itself when its time has come", "[fault]") {
     Bench bench("reorder=1");
     REQUIRE(bench.send(7));
     CHECK(bench.receive().empty());
-    CHECK(bench.inlet->quiet_for() == FaultTransport::kReorderLimit);
+    CHECK(bench.inlet->next_deadline() == FaultTransport::kReorderLimit);
     bench.clock.advance(FaultTransport::kReorderLimit);
-    CHECK(bench.inlet->quiet_for() == 0ns);
+    CHECK(bench.inlet->next_deadline() == 0ns);
     CHECK(bench.receive() == std::vector<std::int64_t>{7});
-    CHECK(bench.inlet->quiet_for() == kForever);
+    CHECK(bench.inlet->next_deadline() == kForever);
   }
   SECTION("delayed") {
     Bench bench("delay=1:200us");
@@ -208,20 +205,17 @@ TEST_CASE("the interceptor's counters balance whatever happens", "[fault]") {
     std::uint32_t sent = 0;
     std::size_t got = 0;
     while (draw.more()) {
-      if (draw.one_in(3))
-        got += bench.receive().size();
-      else
-        sent += bench.send(sent, draw.below(200));
+      if (draw.one_in(3)) got += bench.receive().size();
+      else sent += bench.send(sent, draw.below(200));
       bench.clock.advance(std::chrono::microseconds(draw.below(300)));
     }
-    for (std::size_t more = 1; more != 0 || bench.inlet->quiet_for() != kForever; got += more) {
+    for (std::size_t more = 1; more != 0 || bench.inlet->next_deadline() != kForever; got += more) {
       bench.clock.advance(1s);
       more = bench.receive().size();
     }
     const FaultCounters& c = bench.faults.counters();
     test::must(c.frames == sent, "every frame taken is counted");
     test::must(c.forwarded == got, "what was forwarded has arrived");
-    test::must(c.frames + c.duplicated == c.dropped + c.forwarded,
-               "nothing is made, nothing is lost in silence");
+    test::must(c.frames + c.duplicated == c.dropped + c.forwarded, "nothing is made, nothing is lost in silence");
   });
 }

@@ -128,9 +128,7 @@ TEST_CASE("a sequence that makes no message is broken", "[framing]") {
     CHECK(reader.step(make.more(2)) == Step::broken);
   }
   SECTION("a first frame above its own length") { CHECK(reader.step(make.first(5, 6)) == Step::broken); }
-  SECTION("a first frame that carries nothing of something") {
-    CHECK(reader.step(make.first(5, 0)) == Step::broken);
-  }
+  SECTION("a first frame that carries nothing of something") { CHECK(reader.step(make.first(5, 0)) == Step::broken); }
   SECTION("an empty continuation would never end") {
     CHECK(reader.step(make.first(5, 4)) == Step::begins);
     CHECK(reader.step(make.more(0)) == Step::broken);

@@ -152,12 +152,11 @@ TEST_CASE("whatever a lane's memory holds, frames lie inside it", "[lane]") {
     while (lane.consumer.next(frame) == Peek::frame) {
       // The address sanitizer watches these reads.
       unsigned sum = 0;
-      for (std::uint32_t i = 0; i < frame.header_length; ++i)
-        sum += std::to_integer<unsigned>(frame.header[i]);
+      for (std::uint32_t i = 0; i < frame.header_length; ++i) sum += std::to_integer<unsigned>(frame.header[i]);
       for (std::uint32_t i = 0; i < frame.length; ++i) sum += std::to_integer<unsigned>(frame.data[i]);
       test::must(sum < 0xffffffff, "");
-      const bool in_bytes = frame.length == 0 || (frame.data >= lane.memory.bytes &&
-                                                  frame.data + frame.length <= lane.memory.bytes + 4096);
+      const bool in_bytes = frame.length == 0 ||
+                            (frame.data >= lane.memory.bytes && frame.data + frame.length <= lane.memory.bytes + 4096);
       const auto* cells = reinterpret_cast<const std::byte*>(lane.memory.cells);
       test::must(in_bytes || (frame.data >= cells && frame.data + frame.length <= cells + 8 * sizeof(Cell)),
                  "data outside");

@@ -39,9 +39,9 @@ TEST_CASE("what is no card is refused", "[card]") {
   const std::string good = encode(Card{1, 2, 3, 4, 5});
   for (const std::string& bad :
        {std::string(), std::string("direct:"), std::string("ofi:0000"), good + " ", good + "x", good + '\0',
-        good.substr(0, good.size() - 1), good.substr(1), std::string(10000, '0'),
-        "direct:" + std::string(200, 'f'), std::string("direct:00000000000000010000000000000002.3.4.5"),
-        encode(Card{1, 2, 3, 0, 5}), encode(Card{1, 2, 3, -4, 5}), encode(Card{1, 2, 3, 4, -1})}) {
+        good.substr(0, good.size() - 1), good.substr(1), std::string(10000, '0'), "direct:" + std::string(200, 'f'),
+        std::string("direct:00000000000000010000000000000002.3.4.5"), encode(Card{1, 2, 3, 0, 5}),
+        encode(Card{1, 2, 3, -4, 5}), encode(Card{1, 2, 3, 4, -1})}) {
     INFO(bad);
     const auto card = decode(bad);
     REQUIRE_FALSE(card);

@@ -41,8 +41,7 @@ TEST_CASE("messages of global operations are selected by their type only", "[nx2
 }
 
 TEST_CASE("types that may be sent", "[nx2]") {
-  for (const std::int32_t type : {0, kLastUserType, kFirstForceType, kLastForceType})
-    CHECK(is_user_type(type));
+  for (const std::int32_t type : {0, kLastUserType, kFirstForceType, kLastForceType}) CHECK(is_user_type(type));
   for (const std::int32_t type : {-1, kLastUserType + 1, kFirstForceType - 1, kLastForceType + 1})
     CHECK_FALSE(is_user_type(type));
 }

@@ -87,8 +87,7 @@ TEST_CASE("laps of an open ring wrap around", "[open_ring]") {
   const std::uint32_t frames = 2 * 0x10000 + 100;
   for (std::uint32_t i = 0; i < frames; ++i) {
     Frame frame;
-    if (!ring.push(0, i % 64, i) || ring.consumer.next(frame) != Peek::frame || frame.origin != i)
-      FAIL("frame " << i);
+    if (!ring.push(0, i % 64, i) || ring.consumer.next(frame) != Peek::frame || frame.origin != i) FAIL("frame " << i);
     ring.consumer.release(frame);
   }
 }
@@ -153,8 +152,7 @@ TEST_CASE("a frame that leads outside its slot is broken and passed by", "[open_
                                                                                {2, 200, 100},
                                                                                {2, 192, 1},
                                                                                {5, 100, 0xffffff00}}));
-  ring.memory.cell(0).word =
-      Word{1, static_cast<Kind>(kind), static_cast<std::uint8_t>(header), length}.pack();
+  ring.memory.cell(0).word = Word{1, static_cast<Kind>(kind), static_cast<std::uint8_t>(header), length}.pack();
   ring.memory.cell(0).origin = 9;
   ring.tail = 1;
   Frame frame;
@@ -177,8 +175,7 @@ TEST_CASE("whatever an open ring's memory holds, frames lie inside their slots",
     for (Peek peek = ring.consumer.next(frame); peek != Peek::nothing; peek = ring.consumer.next(frame)) {
       if (peek == Peek::frame) {
         const std::byte* slot = ring.memory.slots + frame.position % 8 * stride;
-        test::must(frame.header >= slot && frame.header + frame.header_length <= slot + stride,
-                   "header outside");
+        test::must(frame.header >= slot && frame.header + frame.header_length <= slot + stride, "header outside");
         test::must(frame.data >= slot && frame.data + frame.length <= slot + stride, "data outside");
       }
       ring.consumer.release(frame);

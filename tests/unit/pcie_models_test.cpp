@@ -39,24 +39,14 @@ void act(Draw& draw, Pair& pair, const Parameters& p, bool faults) {
       break;
     }
     case 6:
-    case 7:
-      pair.run(1 + draw.below(draw.one_in(2) ? 3 : 100), 1 + draw.below(5));
-      break;
-    case 8:
-      pair.read(draw.below(4));
-      break;
-    case 9:
-      pair.read();
-      break;
-    case 10:
-      pair.drain();
-      break;
+    case 7: pair.run(1 + draw.below(draw.one_in(2) ? 3 : 100), 1 + draw.below(5)); break;
+    case 8: pair.read(draw.below(4)); break;
+    case 9: pair.read(); break;
+    case 10: pair.drain(); break;
     case 11:
       if (draw.one_in(3)) pair.read_all();
       break;
-    case 12:
-      pair.set_board(draw.below(p.boards), draw.one_in(2));
-      break;
+    case 12: pair.set_board(draw.below(p.boards), draw.one_in(2)); break;
     default:
       if (draw.one_in(3)) pair.set_host(draw.one_in(2));
   }
@@ -88,7 +78,7 @@ class Deaths final : public StepObserver {
   void before_step() override { before_.assign(memory_.get(), memory_.get() + memory_.size()); }
   void before_commit() override {
     std::memcpy(copy_.get(), memory_.get(), memory_.size());
-    const Arena arena(copy_.get(), p_);
+    const BoardArena arena(copy_.get(), p_);
     must(arena.roll_back(), "the journal makes no sense");
     ++steps;
     // What a reader writes, and what is for it, is not in the journal; nor is the journal itself.
@@ -101,7 +91,7 @@ class Deaths final : public StepObserver {
   std::uint64_t steps = 0;
 
  private:
-  std::ptrdiff_t offset(const Arena& arena, std::uint32_t pool) const {
+  std::ptrdiff_t offset(const BoardArena& arena, std::uint32_t pool) const {
     return reinterpret_cast<const std::byte*>(&arena.pool(pool)) - copy_.get();
   }
   const test::pcie::Memory& memory_;

@@ -15,7 +15,7 @@ using namespace ulfm::fabric;
 namespace {
 
 struct Process {
-  Engine* engine = nullptr;
+  FabricEngine* engine = nullptr;
   std::unique_ptr<Transport> transport;
   std::unique_ptr<Inlet> inlet;
   PortCounters counters;
@@ -26,7 +26,7 @@ struct Machine {
   Machine() : host(std::move(FabricHost::create({"pcie", "boards:2x1", 2}).value())) {
     for (std::uint32_t p = 0; p < 2; ++p) {
       Process& process = all.emplace_back();
-      auto engine = Engine::join_as(Arena::attach(host.arena().address()), p);
+      auto engine = FabricEngine::join_as(FabricArena::attach(host.arena().address()), p);
       REQUIRE(engine);
       process.engine = engine->get();
       process.transport = emulated::on(std::move(*engine));
@@ -36,7 +36,7 @@ struct Machine {
   }
   ArenaHeader& header() { return host.arena().header(); }
   void hold() { header().holder.store(kEngineProcess + 1); }
-  bool resume() { return Engine::over(Arena::attach(host.arena().address())).value()->resume(); }
+  bool resume() { return FabricEngine::over(FabricArena::attach(host.arena().address())).value()->resume(); }
   void push(std::uint32_t seed) {
     std::byte bytes[40];
     test::fill(bytes, seed);
@@ -129,7 +129,7 @@ TEST_CASE("a rank that dies with the engine is followed by whoever waits", "[pci
   Machine m;
   const pid_t child = fork();
   if (child == 0) {
-    auto engine = Engine::join_as(Arena::attach(m.host.arena().address()), 0);
+    auto engine = FabricEngine::join_as(FabricArena::attach(m.host.arena().address()), 0);
     if (engine) m.header().holder.store((*engine)->self() + 1);
     _exit(engine ? 0 : 1);
   }

@@ -23,8 +23,7 @@ TEST_CASE("a PMI line is pairs", "[pmi]") {
 
 TEST_CASE("PMI lines as Hydra writes them", "[pmi]") {
   CHECK(parse_pmi_line("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0")->at("rc") == "0");
-  CHECK(parse_pmi_line("cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024\n")->at("vallen_max") ==
-        "1024");
+  CHECK(parse_pmi_line("cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024\n")->at("vallen_max") == "1024");
   CHECK(parse_pmi_line("cmd=barrier_out")->size() == 1);
   CHECK(parse_pmi_line("  cmd=a   x=  y=2  ")->at("x").empty());
   const auto failed = parse_pmi_line("cmd=get_result rc=-1 msg=key_x_not_found value=unknown");
@@ -52,8 +51,7 @@ TEST_CASE("any bytes are a PMI line or an error", "[pmi]") {
     const std::string alphabet = "cmd=valuemsg \n\0x0-";
     std::string line = draw.one_in(2) ? "cmd=" : "";
     while (draw.more()) line += alphabet[draw.below(static_cast<std::uint32_t>(alphabet.size()))];
-    if (const auto pairs = parse_pmi_line(line))
-      test::must(pairs->count("cmd") == 1, "a line without cmd was taken");
+    if (const auto pairs = parse_pmi_line(line)) test::must(pairs->count("cmd") == 1, "a line without cmd was taken");
   });
 }
 
@@ -102,9 +100,8 @@ std::string hydra(std::map<std::string, std::string>& request, std::map<std::str
     return "cmd=put_result rc=0 msg=success\n";
   }
   if (cmd == "get")
-    return store.count(request["key"]) != 0
-               ? "cmd=get_result rc=0 msg=success value=" + store[request["key"]] + "\n"
-               : "cmd=get_result rc=-1 msg=key_not_found value=unknown\n";
+    return store.count(request["key"]) != 0 ? "cmd=get_result rc=0 msg=success value=" + store[request["key"]] + "\n"
+                                            : "cmd=get_result rc=-1 msg=key_not_found value=unknown\n";
   if (cmd == "barrier_in") return "cmd=barrier_out\n";
   return "cmd=finalize_ack\n";
 }

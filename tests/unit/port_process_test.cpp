@@ -238,8 +238,7 @@ TEST_CASE("a sender killed between claim and publication is skipped", "[process]
     const PortGeometry g = segment->at<direct::PortHeader>(0)->geometry;
     std::uint64_t position = 0;
     // The first to connect to that port: its origin is 0.
-    if (!OpenProducer(direct::open_memory(segment->base(), g, direct::Layout(g))).claim(0, position))
-      _exit(6);
+    if (!OpenProducer(direct::open_memory(segment->base(), g, direct::Layout(g))).claim(0, position)) _exit(6);
     parent.send("claimed");
     parent.receive();
   });
@@ -278,8 +277,7 @@ TEST_CASE("a sender that writes nonsense is cut off, others go on", "[process]")
     const auto to = direct::decode(card).value();
     auto mine = Node::create(true).value();
     PortCounters counters;
-    auto outlet =
-        direct::DirectOutlet::connect(to, kPort, direct::decode(mine->card()).value(), 3, {}, counters);
+    auto outlet = direct::DirectOutlet::connect(to, kPort, direct::decode(mine->card()).value(), 3, {}, counters);
     if (!outlet) _exit(3);
     Gather none;
     (*outlet)->push(Kind::more, std::span(reinterpret_cast<const std::byte*>("x"), 1), none, 0);

@@ -58,8 +58,8 @@ TEST_CASE("a message of any length arrives", "[port]") {
   PortCore& a = in.open(0, depth, slot);
   PortCore& b = in.open(1, depth, slot);
   std::uint32_t seed = 0;
-  for (const std::size_t size : {0ul, 1ul, 39ul, 40ul, 41ul, 47ul, 48ul, 49ul, 63ul, 64ul, 65ul, 2047ul,
-                                 2048ul, 2049ul, 32768ul, 32769ul, 100000ul, 1ul << 20, (3ul << 20) + 17}) {
+  for (const std::size_t size : {0ul, 1ul, 39ul, 40ul, 41ul, 47ul, 48ul, 49ul, 63ul, 64ul, 65ul, 2047ul, 2048ul, 2049ul,
+                                 32768ul, 32769ul, 100000ul, 1ul << 20, (3ul << 20) + 17}) {
     INFO("depth " << depth << " slot " << slot << " size " << size);
     REQUIRE(in.send(a, 1, ++seed, size) == Errc::ok);
     const Arrival arrival = in.receive(b);
@@ -90,8 +90,7 @@ TEST_CASE("messages of random lengths arrive in order, held and released as draw
         std::vector<Held> held;
         std::uint32_t seed = 0;
         const auto release = [&](std::size_t i) {
-          test::must(test::matches(held[i].arrival.bytes, held[i].sent.seed),
-                     "a held message was overwritten");
+          test::must(test::matches(held[i].arrival.bytes, held[i].sent.seed), "a held message was overwritten");
           test::must(b.release(held[i].arrival.handle).has_value(), "release");
           held.erase(held.begin() + static_cast<std::ptrdiff_t>(i));
         };
@@ -101,9 +100,8 @@ TEST_CASE("messages of random lengths arrive in order, held and released as draw
           if (!b.poll(arrival)) return false;
           test::must(held.size() < depth, "more messages held than there are buffers");
           test::must(!sent.empty(), "a message nobody sent");
-          test::must(
-              arrival.bytes.size() == sent.front().size && test::matches(arrival.bytes, sent.front().seed),
-              "a message came out wrong");
+          test::must(arrival.bytes.size() == sent.front().size && test::matches(arrival.bytes, sent.front().seed),
+                     "a message came out wrong");
           held.push_back({arrival, sent.front()});
           sent.pop_front();
           return true;
@@ -117,9 +115,7 @@ TEST_CASE("messages of random lengths arrive in order, held and released as draw
               if (rc == Errc::ok) sent.push_back({seed, size});
               break;
             }
-            case 1:
-              poll();
-              break;
+            case 1: poll(); break;
             default:
               if (!held.empty()) release(draw.below(static_cast<std::uint32_t>(held.size())));
           }
@@ -231,8 +227,7 @@ TEST_CASE("one message held for long does not stop the others", "[port]") {
   CHECK(b.release(first.handle));
 }
 
-TEST_CASE("while every receive buffer is held, arrivals go to the message cache and come out in order",
-          "[port]") {
+TEST_CASE("while every receive buffer is held, arrivals go to the message cache and come out in order", "[port]") {
   Inside in;
   PortCore& a = in.open(0, 64);
   PortCore& b = in.open(1, 4);
@@ -297,8 +292,7 @@ TEST_CASE("two ports that send everything first both arrive", "[port]") {
     constexpr std::uint32_t kMessages = 60;
     constexpr std::size_t kSize = 300000;
     good = true;
-    for (std::uint32_t i = 0; i < kMessages; ++i)
-      good = good && port.send(test::pattern_bytes(i, kSize), to, 120s);
+    for (std::uint32_t i = 0; i < kMessages; ++i) good = good && port.send(test::pattern_bytes(i, kSize), to, 120s);
     good = good && port.flush(120s);
     for (std::uint32_t i = 0; i < kMessages && good; ++i) {
       auto in = port.wait(120s);
@@ -361,8 +355,7 @@ TEST_CASE("a held message stays as it is when its sender closes", "[port]") {
   Inside in({{"ULFM_LANE_AFTER", "1"}});
   PortCore& to = in.open(0, 8);
   in.open(1, 8);
-  for (std::uint32_t i = 0; i < 6; ++i)
-    REQUIRE(in.send(*in.node->port(1), 0, i, i % 2 == 0 ? 30 : 1500) == Errc::ok);
+  for (std::uint32_t i = 0; i < 6; ++i) REQUIRE(in.send(*in.node->port(1), 0, i, i % 2 == 0 ? 30 : 1500) == Errc::ok);
   std::vector<Arrival> held;
   for (int i = 0; i < 6; ++i) held.push_back(in.receive(to));
   REQUIRE(in.node->close(1));
@@ -430,8 +423,7 @@ TEST_CASE("a cached message keeps its source when the sender has gone and anothe
   CHECK(to.release(arrival.handle));
 }
 
-TEST_CASE("a destination that closed is an error for what could not be delivered, and for what follows",
-          "[port]") {
+TEST_CASE("a destination that closed is an error for what could not be delivered, and for what follows", "[port]") {
   Inside in;
   PortCore& from = in.open(0, 4, 64);
   in.open(1, 1, 64);

@@ -54,8 +54,7 @@ TEST_CASE("processes exchange messages of any length over a bad network", "[reli
   CHECK(child.wait() == 0);
 }
 
-TEST_CASE("what a process sent before it ended in good order arrives over a bad network",
-          "[reliable][process]") {
+TEST_CASE("what a process sent before it ended in good order arrives over a bad network", "[reliable][process]") {
   test::Environment environment;
   environment.set("ULFM_FAULT", kHeavy);
   for (int round = 0; round < 5; ++round) {
@@ -106,8 +105,7 @@ TEST_CASE("a process that computes for long is not given up", "[reliable][proces
   CHECK(child.wait() == 0);
 }
 
-TEST_CASE("over a network that loses everything a peer is given up in time and by name",
-          "[reliable][process]") {
+TEST_CASE("over a network that loses everything a peer is given up in time and by name", "[reliable][process]") {
   test::Environment environment;
   environment.set("ULFM_FAULT", "drop=1");
   environment.set("ULFM_GIVE_UP", "400ms");
@@ -139,8 +137,7 @@ TEST_CASE("a peer that is killed is reported over a bad network too", "[reliable
   test::Child child([&](test::Pipe& parent) {
     const std::string card = parent.receive();
     End guest;
-    if (!guest.port.send(test::pattern_bytes(1, 10), guest.job.address_of_card(card, kPort).value(), 60s))
-      _exit(3);
+    if (!guest.port.send(test::pattern_bytes(1, 10), guest.job.address_of_card(card, kPort).value(), 60s)) _exit(3);
     if (!guest.port.flush(60s)) _exit(4);
     parent.receive();
   });

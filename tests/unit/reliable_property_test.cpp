@@ -18,8 +18,8 @@ struct Side {
   Side(std::shared_ptr<test::FakeNetwork> network, test::FakeClock& clock_, int number, const FaultPlan& plan,
        Settings settings)
       : clock(clock_) {
-    auto faults = std::make_unique<FaultTransport>(std::make_unique<test::FakeTransport>(network, number),
-                                                   plan, number, clock);
+    auto faults =
+        std::make_unique<FaultTransport>(std::make_unique<test::FakeTransport>(network, number), plan, number, clock);
     fault_counters = &faults->counters();
     settings.clock = &clock;
     settings.attend_every = 0ms;
@@ -27,14 +27,11 @@ struct Side {
     transport = std::make_unique<ReliableTransport>(std::move(faults), settings);
     inlet = transport->open(kPort, PortGeometry{}).value();
   }
-  ~Side() {
-    clock.set_step(10ms);
-  }  // after a failure nobody answers any more: to the end of all patience, quickly
+  ~Side() { clock.set_step(10ms); }  // after a failure nobody answers any more: to the end of all patience, quickly
   void connect(const Side& other) {
     static const char kHello[] = "hello";
     outlet =
-        transport->connect(other.transport->card(), kPort, kPort, std::as_bytes(std::span(kHello)), counters)
-            .value();
+        transport->connect(other.transport->card(), kPort, kPort, std::as_bytes(std::span(kHello)), counters).value();
   }
 
   test::FakeClock& clock;
@@ -139,8 +136,8 @@ FaultPlan drawn_plan(test::Draw& draw) {
 void check_balance(const Side& side) {
   const FaultCounters& c = *side.fault_counters;
   test::must(c.frames + c.duplicated == c.dropped + c.forwarded,
-             "frames " + std::to_string(c.frames) + " + duplicated " + std::to_string(c.duplicated) +
-                 " = dropped " + std::to_string(c.dropped) + " + forwarded " + std::to_string(c.forwarded));
+             "frames " + std::to_string(c.frames) + " + duplicated " + std::to_string(c.duplicated) + " = dropped " +
+                 std::to_string(c.dropped) + " + forwarded " + std::to_string(c.forwarded));
 }
 
 }  // namespace
@@ -175,9 +172,7 @@ TEST_CASE("over any bad network everything arrives once, in order and intact", "
                 for (std::uint32_t n = draw.below(20); n != 0 && receive_one(side); --n) {
                 }
                 break;
-              case 2:
-                release_some(side, draw, false);
-                break;
+              case 2: release_some(side, draw, false); break;
               default:
                 clock.advance(std::chrono::microseconds(draw.below(5000)));
                 network->max_frame = most - draw.below(250);
@@ -185,9 +180,9 @@ TEST_CASE("over any bad network everything arrives once, in order and intact", "
           }
           // Now everybody reads: all of it comes.
           for (int turns = 0; a.received != b.sent || b.received != a.sent; ++turns) {
-            test::must(turns < 20'000, "what was sent has not arrived: " + std::to_string(a.received) +
-                                           " of " + std::to_string(b.sent) + ", " +
-                                           std::to_string(b.received) + " of " + std::to_string(a.sent));
+            test::must(turns < 20'000, "what was sent has not arrived: " + std::to_string(a.received) + " of " +
+                                           std::to_string(b.sent) + ", " + std::to_string(b.received) + " of " +
+                                           std::to_string(a.sent));
             for (Side* side : {&a, &b}) {
               (void)receive_one(*side);
               release_some(*side, draw, true);

@@ -27,8 +27,7 @@ struct Pair {
     settings.clock = &clock;
     settings.attend_every = 0ms;
     for (int i = 0; i < 2; ++i) {
-      transport[i] =
-          std::make_unique<ReliableTransport>(std::make_unique<test::FakeTransport>(network, i), settings);
+      transport[i] = std::make_unique<ReliableTransport>(std::make_unique<test::FakeTransport>(network, i), settings);
       inlet[i] = transport[i]->open(kPort, PortGeometry{}).value();
     }
     outlet = transport[0]->connect("fake:1", kPort, kPort, {}, counters).value();
@@ -102,10 +101,9 @@ TEST_CASE("a header survives the wire, and no damaged one does", "[reliable]") {
     frame.length = static_cast<std::uint32_t>(data.size());
     WireHeader back;
     test::must(decode(frame, back), "a good frame");
-    test::must(back.payload == h.payload && back.stream == h.stream && back.number == h.number &&
-                   back.last == h.last && back.offset == h.offset && back.probe == h.probe &&
-                   back.header == h.header && back.ack.stream == h.ack.stream &&
-                   back.ack.next == h.ack.next && back.ack.held == h.ack.held &&
+    test::must(back.payload == h.payload && back.stream == h.stream && back.number == h.number && back.last == h.last &&
+                   back.offset == h.offset && back.probe == h.probe && back.header == h.header &&
+                   back.ack.stream == h.ack.stream && back.ack.next == h.ack.next && back.ack.held == h.ack.held &&
                    back.ack.credit == h.ack.credit,
                "what went in comes out");
     const std::size_t bit = draw.below(static_cast<std::uint32_t>((header.size() + data.size()) * 8));
@@ -155,7 +153,7 @@ TEST_CASE("a lost frame is sent again after the time-out, and not before", "[rel
   pair.clock.advance(2999us);
   pair.poll_sender();
   CHECK(pair.receive() == -1);
-  CHECK(pair.inlet[0]->quiet_for() == 1us);
+  CHECK(pair.inlet[0]->next_deadline() == 1us);
   pair.clock.advance(1us);
   pair.poll_sender();
   CHECK(pair.count(0).resent == 1);
@@ -209,7 +207,7 @@ TEST_CASE("an acknowledgement waits for a frame that takes it along", "[reliable
     pair.inlet[0]->release(frame);
   }
   CHECK(pair.count(1).acks == alone);
-  CHECK(pair.inlet[0]->quiet_for() == kForever);  // all of them acknowledged
+  CHECK(pair.inlet[0]->next_deadline() == kForever);  // all of them acknowledged
   SECTION("and goes alone after 50 us") {
     const std::uint64_t before = pair.count(1).acks;
     REQUIRE(pair.send(10));
@@ -226,7 +224,7 @@ TEST_CASE("an acknowledgement waits for a frame that takes it along", "[reliable
     const std::uint64_t before = pair.count(1).acks;
     REQUIRE(pair.send(10));
     CHECK(pair.receive() == 10);
-    (void)pair.inlet[1]->quiet_for();
+    (void)pair.inlet[1]->next_deadline();
     CHECK(pair.count(1).acks == before + 1);
   }
   back.reset();
@@ -239,7 +237,7 @@ TEST_CASE("a receiver that does not read is not overrun, and goes on when it doe
   for (int turns = 0; turns < 1000; ++turns) {
     while (pair.send(sent)) ++sent;
     Gather none;
-    (void)pair.inlet[1]->quiet_for();
+    (void)pair.inlet[1]->next_deadline();
     pair.clock.advance(1ms);
     pair.poll_sender();
   }
@@ -273,7 +271,7 @@ TEST_CASE("a peer that stops answering is an error with its name, and never a wa
   while (!pair.inlet[0]->take_given_up(error)) {
     REQUIRE(waited < 700ms);
     pair.poll_sender();
-    const auto sleep = std::min<std::chrono::nanoseconds>(pair.inlet[0]->quiet_for(), 100ms);
+    const auto sleep = std::min<std::chrono::nanoseconds>(pair.inlet[0]->next_deadline(), 100ms);
     pair.clock.advance(sleep);
     waited += sleep;
   }
@@ -304,7 +302,7 @@ TEST_CASE("a port that was closed after it had read everything is no failure", "
   Error error;
   CHECK_FALSE(pair.inlet[0]->take_given_up(error));
   CHECK(pair.outlet->port_closed());
-  CHECK(pair.inlet[0]->quiet_for() == kForever);
+  CHECK(pair.inlet[0]->next_deadline() == kForever);
 }
 
 TEST_CASE("a goodbye is acknowledged like any frame, and answered when its answer was lost", "[reliable]") {
@@ -317,7 +315,7 @@ TEST_CASE("a goodbye is acknowledged like any frame, and answered when its answe
   REQUIRE(pair.inlet[1]->next(frame));
   CHECK(frame.kind == Kind::bye);
   pair.inlet[1]->release(frame);
-  pair.inlet[1]->forget(frame.origin);
+  pair.inlet[1]->drop_origin(frame.origin);
   CHECK(pair.inlet[1]->origin(frame.origin).pid == 0);
   CHECK_FALSE(pair.wire(1).origins[frame.origin].forgotten);
   pair.wire(0).arrived.clear();
@@ -396,17 +394,14 @@ TEST_CASE("several threads use a port's inlet and outlets at once", "[reliable]"
   constexpr std::uint32_t kFrames = 3000;
   constexpr int kSenders = 3;
   std::vector<std::unique_ptr<Outlet>> outlets;
-  for (int i = 0; i < kSenders; ++i)
-    outlets.push_back(transport.connect("fake:1", kPort, kPort, {}, counters).value());
+  for (int i = 0; i < kSenders; ++i) outlets.push_back(transport.connect("fake:1", kPort, kPort, {}, counters).value());
   std::vector<std::thread> threads;
   for (auto& outlet : outlets)
     threads.emplace_back([&outlet] {
       for (std::uint32_t n = 0; n < kFrames;) {
         Gather none;
-        if (outlet->push(Kind::first, std::as_bytes(std::span(&n, 1)), none, 0))
-          ++n;
-        else
-          std::this_thread::yield();
+        if (outlet->push(Kind::first, std::as_bytes(std::span(&n, 1)), none, 0)) ++n;
+        else std::this_thread::yield();
       }
     });
   std::vector<std::uint32_t> next(kSenders, 0);

@@ -50,9 +50,7 @@ void run_against_model(Ring& ring, Draw& draw, DrawLength draw_length, bool in_o
         must(sent.size() + held.size() <= ring.memory.count, "more frames than cells");
         break;
       }
-      case 2:
-        take();
-        break;
+      case 2: take(); break;
       default:
         if (!held.empty()) release(in_order ? 0 : draw.below(static_cast<std::uint32_t>(held.size())));
     }

@@ -53,8 +53,7 @@ struct Ends {
     there = transport->open(kThere, geometry).value();
   }
   std::unique_ptr<Outlet> connect(std::string_view hello = "") {
-    return transport->connect(transport->card(), kThere, kHere, std::as_bytes(std::span(hello)), counters)
-        .value();
+    return transport->connect(transport->card(), kThere, kHere, std::as_bytes(std::span(hello)), counters).value();
   }
   bool push(Outlet& outlet, std::uint32_t seed, std::size_t size, Kind kind = Kind::first) {
     const auto bytes = test::pattern_bytes(seed, size);
@@ -199,7 +198,7 @@ TEST_CASE("origins: who it is, fresh once, hello, goodbye, and the index again",
     outlet.reset();
     CHECK(frame.kind == Kind::bye);
     ends.there->release(frame);
-    ends.there->forget(frame.origin);
+    ends.there->drop_origin(frame.origin);
     CHECK(ends.there->origin(frame.origin).pid == 0);
   }
 }
@@ -254,10 +253,8 @@ TEST_CASE("held frames stay as they are and hold up nobody", "[stack]") {
     std::uint32_t seed = 0;
     std::memcpy(&seed, frame.header, sizeof seed);
     REQUIRE(seed == i);
-    if (i % 10 == 5 && !frame.shared_room)
-      held.push_back(frame);
-    else
-      ends.there->release(frame);
+    if (i % 10 == 5 && !frame.shared_room) held.push_back(frame);
+    else ends.there->release(frame);
   }
   CHECK(held.size() > 10);
   for (const Frame& frame : held) {
@@ -290,7 +287,7 @@ TEST_CASE("what was sent last arrives although the sender closes at once", "[sta
       ends.there->release(frame);
       ++i;
     }
-    ends.there->forget(frame.origin);
+    ends.there->drop_origin(frame.origin);
     while (!closed) (void)ends.there->next(frame);
     closing.join();
   }

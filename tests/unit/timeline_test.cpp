@@ -10,7 +10,7 @@ namespace {
 
 std::vector<FaultEvent> events(const std::string& text) { return parse_fault_plan(text).value().events; }
 
-std::vector<Change> changes(const std::string& shape, const std::string& text) {
+std::vector<TopologyChange> changes(const std::string& shape, const std::string& text) {
   return timeline(read_topology(shape).value(), events(text)).value();
 }
 
@@ -38,10 +38,11 @@ TEST_CASE("changes come in the order of time", "[timeline]") {
 }
 
 TEST_CASE("what two events have taken away is back when both are over", "[timeline]") {
-  const auto all = changes("mesh:2x2", "link 0-1 down at 1s for 4s; link 1-0 down at 2s for 1s; link 0-1 down at 3s for 5s");
+  const auto all =
+      changes("mesh:2x2", "link 0-1 down at 1s for 4s; link 1-0 down at 2s for 1s; link 0-1 down at 3s for 5s");
   REQUIRE(all.size() == 6);
   // 1 and 2 down, 3 up (but the first holds it) and down, 5 up (but the third holds it), 8 back
-  for (const Change& change : all)
+  for (const TopologyChange& change : all)
     if (change.up) CHECK(change.links.empty() == (change.at != 8'000'000'000u));
   CHECK(all.back().up);
   CHECK(all.back().dead.empty());

@@ -80,9 +80,8 @@ TEST_CASE("routes of a file are taken, and the others computed", "[topology]") {
 }
 
 TEST_CASE("routes of a file that can deadlock are refused with the cycle", "[topology]") {
-  refused(
-      kRing + "routes = [\"n0 -> n2: B B C\", \"n1 -> n0: B B C\",\n  \"n2 -> n1: B B C\"]\n", "6:10",
-      "can deadlock, each frame waiting for the next one's channel: s0.B -> s1.B -> s2.B -> s0.B; leave out");
+  refused(kRing + "routes = [\"n0 -> n2: B B C\", \"n1 -> n0: B B C\",\n  \"n2 -> n1: B B C\"]\n", "6:10",
+          "can deadlock, each frame waiting for the next one's channel: s0.B -> s1.B -> s2.B -> s0.B; leave out");
   CHECK(read(kRing + "routes = [\"n0 -> n2: B B C\", \"n1 -> n0: B B C\"]\n"));
 }
 
@@ -101,12 +100,10 @@ TEST_CASE("errors of switches, links and nodes name line and column", "[topology
   refused("[[switch]]\nname = \"a b\"\n", "2:8", "letters, digits and underscores");
   refused("[[switch]]\nname = \"a\"\nlinks = []\n", "3:1", "above the first [[switch]]");
   refused("[[switch]]\nname = \"a\"\n[[switch]]\nname = \"a\"\n", "4:8", "\"a\" already, in line 2");
-  refused("switches = 2\nlinks = \"s0.A - s1.A\"\n", "2:9",
-          "needs an array of strings such as \"s0.B - s1.A\"");
+  refused("switches = 2\nlinks = \"s0.A - s1.A\"\n", "2:9", "needs an array of strings such as \"s0.B - s1.A\"");
   refused("switches = 2\nlinks = [\n  3]\n", "3:3", "needs strings");
   refused("switches = 2\nlinks = [\n  \"s0.A s1.A\"]\n", "3:3", "a dash between them");
-  refused("switches = 2\nlinks = [\"s0.A - s2.A\"]\n", "2:10",
-          "no switch is called s2; there are 2, s0 to s1");
+  refused("switches = 2\nlinks = [\"s0.A - s2.A\"]\n", "2:10", "no switch is called s2; there are 2, s0 to s1");
   refused("switches = 2\nlinks = [\"s0.A - s1.F\"]\n", "2:10", "5 ports has A to E");
   refused("switches = 2\nlinks = [\"s0.A - s0.B\"]\n", "2:10", "leads back to the switch it comes from");
   refused("switches = 2\nlinks = [\"s0.A - s1.A\",\n\"s1.B - s0.A\"]\n", "3:1",
@@ -119,15 +116,13 @@ TEST_CASE("errors of switches, links and nodes name line and column", "[topology
   refused("switches = 2\nlinks = [\"s0.A - s1.A\"]\nnodes = [\"s0.A\"]\n", "3:10", "in use by line 2");
   refused("switches = 3\nlinks = [\"s0.A - s1.A\"]\nnodes = [\"s0.B\"]\n", "2:9",
           "no way leads from switch s0 to s2; all switches must be one network: add a link (free at s2: A");
-  refused(
-      "links = [\"lft.A - r.A\"]\nnodes = [\"left.B\"]\n[[switch]]\nname=\"left\"\n[[switch]]\nname=\"r\"\n",
-      "1:10", "did you mean left?");
+  refused("links = [\"lft.A - r.A\"]\nnodes = [\"left.B\"]\n[[switch]]\nname=\"left\"\n[[switch]]\nname=\"r\"\n",
+          "1:10", "did you mean left?");
 }
 
 TEST_CASE("errors of processes and routes name line and column", "[topology]") {
   refused(kRing + "processes_per_node = 0\n", "6:22", "from 1 to 65536");
-  refused(kRing + "processes_per_node = 2\nplacement = [0]\n", "7:13",
-          "both placement and processes_per_node");
+  refused(kRing + "processes_per_node = 2\nplacement = [0]\n", "7:13", "both placement and processes_per_node");
   refused(kRing + "placement = []\n", "6:13", "numbers from 0 to 2");
   refused(kRing + "placement = [0, 3]\n", "6:17", "numbers from 0 to 2");
   refused(kRing + "placement = [0, -1]\n", "6:17", "numbers from 0 to 2");

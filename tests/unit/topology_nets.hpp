@@ -28,8 +28,7 @@ inline Topology random_net(Draw& draw) {
   const auto free_port = [&](std::uint32_t s) -> std::optional<SwitchPort> {
     const std::uint32_t first = draw.below(ports);
     for (std::uint32_t i = 0; i < ports; ++i)
-      if (t.end({s, (first + i) % ports}).kind == LinkEnd::Kind::nothing)
-        return SwitchPort{s, (first + i) % ports};
+      if (t.end({s, (first + i) % ports}).kind == LinkEnd::Kind::nothing) return SwitchPort{s, (first + i) % ports};
     return std::nullopt;
   };
   for (std::uint32_t s = 1; s < t.switches; ++s) {
@@ -54,27 +53,19 @@ inline Topology random_net(Draw& draw) {
 inline Topology random_shape(Draw& draw) {
   const auto size = [&](std::uint32_t n) { return std::to_string(1 + draw.below(n)); };
   switch (draw.below(8)) {
-    case 0:
-      return make_shape("mesh:" + size(5) + "x" + size(5)).value();
-    case 1:
-      return make_shape("torus:" + size(5) + "x" + size(5)).value();
-    case 2:
-      return make_shape("chain:" + size(8)).value();
-    case 3:
-      return make_shape("tree:" + size(3)).value();
-    case 4:
-      return make_shape("single:" + size(8)).value();
-    case 5:
-      return make_shape("cube:" + size(5)).value();
-    default:
-      return random_net(draw);
+    case 0: return make_shape("mesh:" + size(5) + "x" + size(5)).value();
+    case 1: return make_shape("torus:" + size(5) + "x" + size(5)).value();
+    case 2: return make_shape("chain:" + size(8)).value();
+    case 3: return make_shape("tree:" + size(3)).value();
+    case 4: return make_shape("single:" + size(8)).value();
+    case 5: return make_shape("cube:" + size(5)).value();
+    default: return random_net(draw);
   }
 }
 
 inline DeadPorts random_dead(const Topology& t, Draw& draw) {
   DeadPorts dead;
-  for (std::uint32_t i = draw.below(6); i > 0; --i)
-    dead.push_back({draw.below(t.switches), draw.below(t.ports)});
+  for (std::uint32_t i = draw.below(6); i > 0; --i) dead.push_back({draw.below(t.switches), draw.below(t.ports)});
   return dead;
 }
 
@@ -103,8 +94,7 @@ inline std::vector<std::uint32_t> distances(const Topology& t, std::uint32_t fro
     queue.pop_front();
     for (std::uint32_t p = 0; p < t.ports; ++p) {
       const LinkEnd& end = t.end({s, p});
-      if (end.kind != LinkEnd::Kind::switch_port || is_dead(t, dead, {s, p}) || distance[end.index] != ~0u)
-        continue;
+      if (end.kind != LinkEnd::Kind::switch_port || is_dead(t, dead, {s, p}) || distance[end.index] != ~0u) continue;
       distance[end.index] = distance[s] + 1;
       queue.push_back(end.index);
     }

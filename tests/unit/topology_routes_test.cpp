@@ -56,8 +56,7 @@ std::vector<std::uint32_t> ranks_of(const Topology& t, const DeadPorts& dead) {
       for (std::uint32_t p = 0; p < t.ports; ++p) {
         const SwitchPort port{queue.front(), p};
         const LinkEnd& end = t.end(port);
-        if (end.kind != LinkEnd::Kind::switch_port || test::is_dead(t, dead, port) || rank[end.index] != ~0u)
-          continue;
+        if (end.kind != LinkEnd::Kind::switch_port || test::is_dead(t, dead, port) || rank[end.index] != ~0u) continue;
         rank[end.index] = next++;
         queue.push_back(end.index);
       }
@@ -105,13 +104,13 @@ void check_all(const Topology& t, const DeadPorts& dead) {
                             !test::is_dead(t, dead, t.attachment[to]);
       test::must(way.empty() != possible, "a route is there where there is a way, and only there");
       if (!possible) continue;
-      test::must(test::end_of(t, from, way, dead) == to,
-                 "a route leads where it should, over links that work");
+      test::must(test::end_of(t, from, way, dead) == to, "a route leads where it should, over links that work");
       const std::uint32_t s = t.attachment[from].at, d = t.attachment[to].at;
       const std::uint32_t legal = whole && t.shape == Shape::mesh    ? links + 1
                                   : whole && t.shape == Shape::torus ? torus_length(t, s, d)
-                                  : whole && t.shape == Shape::cube  ? static_cast<std::uint32_t>(std::popcount(s ^ d)) + 1
-                                                                     : shortest_legal(t, rank, s, d, dead);
+                                  : whole && t.shape == Shape::cube
+                                      ? static_cast<std::uint32_t>(std::popcount(s ^ d)) + 1
+                                      : shortest_legal(t, rank, s, d, dead);
       test::must(way.size() == legal, "a route is the shortest legal one");
     }
   }
@@ -156,9 +155,8 @@ TEST_CASE("the measure of a topology is that of its routes", "[topology]") {
     test::must(extent.longest == longest, "longest");
     test::must(extent.cut_off == empty - t.nodes(), "pairs that are cut off");
     const std::uint64_t pairs = routes->way.size() - empty;
-    test::must(
-        pairs == 0 || std::abs(extent.average * static_cast<double>(pairs) - static_cast<double>(sum)) < 1e-6,
-        "average");
+    test::must(pairs == 0 || std::abs(extent.average * static_cast<double>(pairs) - static_cast<double>(sum)) < 1e-6,
+               "average");
   });
 }
 
@@ -177,10 +175,8 @@ TEST_CASE("a dead node of a mesh leaves the other routes alone", "[topology]") {
   const auto cut = compute_routes(t, {{4, kGridNode}}).value();
   for (std::uint32_t from = 0; from < 9; ++from)
     for (std::uint32_t to = 0; to < 9; ++to) {
-      if (from == 4 || to == 4)
-        CHECK(cut.between(from, to).empty());
-      else
-        CHECK(cut.between(from, to) == whole.between(from, to));
+      if (from == 4 || to == 4) CHECK(cut.between(from, to).empty());
+      else CHECK(cut.between(from, to) == whole.between(from, to));
     }
 }
 
@@ -240,10 +236,8 @@ TEST_CASE("random routes have the cycle that is shown, or none", "[topology]") {
       changed = false;
       for (auto one = next.begin(); one != next.end();) {
         std::erase_if(one->second, [&](const SwitchPort& p) { return !next.count({p.at, p.port}); });
-        if (one->second.empty())
-          one = next.erase(one), changed = true;
-        else
-          ++one;
+        if (one->second.empty()) one = next.erase(one), changed = true;
+        else ++one;
       }
     }
     test::must(next.empty() == cycle.empty(), "a cycle is found where there is one");

@@ -18,12 +18,10 @@ void check_sound(const Topology& t) {
       const LinkEnd& end = t.end({s, p});
       if (end.kind == LinkEnd::Kind::node) {
         ++nodes;
-        test::must(end.index < t.nodes() && t.attachment[end.index] == SwitchPort{s, p},
-                   "a node hangs elsewhere");
+        test::must(end.index < t.nodes() && t.attachment[end.index] == SwitchPort{s, p}, "a node hangs elsewhere");
       } else if (end.kind == LinkEnd::Kind::switch_port) {
         test::must(end.index < t.switches && end.index != s && end.port < t.ports, "a link leads nowhere");
-        test::must(t.end({end.index, end.port}) == LinkEnd{LinkEnd::Kind::switch_port, s, p},
-                   "a link has one end");
+        test::must(t.end({end.index, end.port}) == LinkEnd{LinkEnd::Kind::switch_port, s, p}, "a link has one end");
       }
     }
   REQUIRE(nodes == t.nodes());
@@ -40,20 +38,16 @@ struct Size {
 
 TEST_CASE("short forms have the sizes their names say", "[topology]") {
   const Size sizes[] = {
-      {"single:1", 5, 1, 1, 0, 0, 0},     {"single:5", 5, 1, 5, 0, 1, 0},
-      {"single:6", 8, 1, 6, 0, 1, 0},     {"th8", 8, 1, 8, 0, 1, 0},
-      {"chain:1", 5, 1, 5, 0, 1, 0},      {"chain:2", 5, 2, 8, 1, 2, 1},
-      {"chain:4", 5, 4, 14, 3, 4, 1},     {"chain:40", 5, 40, 122, 39, 40, 1},
-      {"tree:1", 5, 1, 5, 0, 1, 0},       {"tree:2", 5, 6, 20, 5, 3, 2},
-      {"tree:3", 5, 26, 80, 25, 5, 0},    {"mesh:1x1", 5, 1, 1, 0, 0, 0},
-      {"mesh:4x4", 5, 16, 16, 24, 7, 4},  {"mesh:3x5", 5, 15, 15, 22, 7, 4},
-      {"mesh:3x3", 5, 9, 9, 12, 5, 4},    {"mesh:1x20", 5, 20, 20, 19, 20, 1},
-      {"torus:4x4", 5, 16, 16, 32, 5, 8}, {"torus:1x5", 5, 5, 5, 5, 4, 2},
-      {"cube:0", 5, 1, 1, 0, 0, 0},       {"cube:1", 5, 2, 2, 1, 2, 1},
-      {"cube:3", 5, 8, 8, 12, 4, 4},      {"cube:4", 5, 16, 16, 32, 5, 8},
-      {"cube:5", 8, 32, 32, 80, 6, 16},   {"cube:7", 8, 128, 128, 448, 8, 64},
-      {"boards:16x4", 16, 1, 16, 0, 1, 0}, {"boards:1x2", 1, 1, 1, 0, 0, 0},
-      {"torus:2x2", 5, 4, 4, 8, 3, 4},    {"torus:3x3", 5, 9, 9, 18, 3, 8},
+      {"single:1", 5, 1, 1, 0, 0, 0},      {"single:5", 5, 1, 5, 0, 1, 0},      {"single:6", 8, 1, 6, 0, 1, 0},
+      {"th8", 8, 1, 8, 0, 1, 0},           {"chain:1", 5, 1, 5, 0, 1, 0},       {"chain:2", 5, 2, 8, 1, 2, 1},
+      {"chain:4", 5, 4, 14, 3, 4, 1},      {"chain:40", 5, 40, 122, 39, 40, 1}, {"tree:1", 5, 1, 5, 0, 1, 0},
+      {"tree:2", 5, 6, 20, 5, 3, 2},       {"tree:3", 5, 26, 80, 25, 5, 0},     {"mesh:1x1", 5, 1, 1, 0, 0, 0},
+      {"mesh:4x4", 5, 16, 16, 24, 7, 4},   {"mesh:3x5", 5, 15, 15, 22, 7, 4},   {"mesh:3x3", 5, 9, 9, 12, 5, 4},
+      {"mesh:1x20", 5, 20, 20, 19, 20, 1}, {"torus:4x4", 5, 16, 16, 32, 5, 8},  {"torus:1x5", 5, 5, 5, 5, 4, 2},
+      {"cube:0", 5, 1, 1, 0, 0, 0},        {"cube:1", 5, 2, 2, 1, 2, 1},        {"cube:3", 5, 8, 8, 12, 4, 4},
+      {"cube:4", 5, 16, 16, 32, 5, 8},     {"cube:5", 8, 32, 32, 80, 6, 16},    {"cube:7", 8, 128, 128, 448, 8, 64},
+      {"boards:16x4", 16, 1, 16, 0, 1, 0}, {"boards:1x2", 1, 1, 1, 0, 0, 0},    {"torus:2x2", 5, 4, 4, 8, 3, 4},
+      {"torus:3x3", 5, 9, 9, 18, 3, 8},
   };
   for (const Size& size : sizes) {
     INFO(size.form);
@@ -92,8 +86,7 @@ TEST_CASE("ports of short forms are where the manual says", "[topology]") {
   CHECK(cube.end({5, 2}) == LinkEnd{LinkEnd::Kind::switch_port, 1, 2});
   CHECK(cube.end({5, 3}) == LinkEnd{LinkEnd::Kind::node, 5, 0});
   const auto tree = read_topology("tree:3").value();
-  for (std::uint32_t p = 0; p < 5; ++p)
-    CHECK(tree.end({0, p}) == LinkEnd{LinkEnd::Kind::switch_port, 1 + p, 0});
+  for (std::uint32_t p = 0; p < 5; ++p) CHECK(tree.end({0, p}) == LinkEnd{LinkEnd::Kind::switch_port, 1 + p, 0});
   CHECK(tree.end({1, 1}) == LinkEnd{LinkEnd::Kind::switch_port, 6, 0});
   CHECK(tree.attachment[0] == SwitchPort{6, 1});
   CHECK(tree.attachment[79] == SwitchPort{25, 4});
@@ -139,8 +132,7 @@ TEST_CASE("what is no short form is refused with the way out", "[topology]") {
     const auto t = read_topology(form);
     REQUIRE_FALSE(t);
     CHECK(t.error().code == Errc::invalid);
-    CHECK_THAT(t.error().what,
-               Catch::Contains(says) && Catch::Contains("topology \"" + std::string(form) + "\""));
+    CHECK_THAT(t.error().what, Catch::Contains(says) && Catch::Contains("topology \"" + std::string(form) + "\""));
   }
 }
 
@@ -148,8 +140,8 @@ TEST_CASE("ports are found by name", "[topology]") {
   const auto t = read_topology("mesh:4x4").value();
   for (std::uint32_t s = 0; s < t.switches; ++s)
     for (std::uint32_t p = 0; p < t.ports; ++p) CHECK(find_port(t, port_name(t, {s, p})) == SwitchPort{s, p});
-  for (const char* wrong : {"", ".", "s0", "s0.", ".A", "s0.a", "s0.F", "s16.A", "s00.A", "s01.A", "t0.A",
-                            "s.A", "s0 .A", "s-1.A", "s99999999999.A", "s0.AB"}) {
+  for (const char* wrong : {"", ".", "s0", "s0.", ".A", "s0.a", "s0.F", "s16.A", "s00.A", "s01.A", "t0.A", "s.A",
+                            "s0 .A", "s-1.A", "s99999999999.A", "s0.AB"}) {
     INFO(wrong);
     CHECK_FALSE(find_port(t, wrong));
   }

@@ -58,8 +58,7 @@ TEST_CASE("a watcher sleeps until a message comes, and the owner's own waits go 
     int result = 0;
     std::thread watcher([&] { result = ulfm_watch_wait(alone.port, kLong); });
     ulfm_message message;
-    CHECK(ulfm_wait(alone.port, 3'000'000, &message) ==
-          ULFM_ERR_TIMED_OUT);  // the owner parks and wakes meanwhile
+    CHECK(ulfm_wait(alone.port, 3'000'000, &message) == ULFM_ERR_TIMED_OUT);  // the owner parks and wakes meanwhile
     alone.send_to_itself();
     watcher.join();
     CHECK(result == 1);

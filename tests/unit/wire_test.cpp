@@ -111,13 +111,11 @@ TEST_CASE("the packets of the control channel are as docs/wire.md has them", "[w
   for (std::uint8_t i = 0; i < 32; ++i) secret[i] = i;
   for (std::uint8_t i = 0; i < 16; ++i) a[i] = 0xa0 + i, b[i] = 0xb0 + i;
   const Proof acceptor = proof_of(secret, kAcceptorLabel, a, b), connector = proof_of(secret, kConnectorLabel, a, b);
-  const std::string greeting_wire =
-      "010018007563746c01000000a0a1a2a3a4a5a6a7a8a9aaabacadaeaf";
+  const std::string greeting_wire = "010018007563746c01000000a0a1a2a3a4a5a6a7a8a9aaabacadaeaf";
   const std::string challenge_wire =
       "02003000b0b1b2b3b4b5b6b7b8b9babbbcbdbebff02442e32c3ae34782f1202ed14035101cf11a7c958b082d1cbcb639"
       "3e2c7ad2";
-  const std::string proof_wire =
-      "0300200001becc963f99fad4d816ae02a6ae05a4cd5b3df6f56a2b69aa1e7873ec7df051";
+  const std::string proof_wire = "0300200001becc963f99fad4d816ae02a6ae05a4cd5b3df6f56a2b69aa1e7873ec7df051";
   const std::string identity_wire =
       "040025006712000003000000887766554433221100ffeeddccbbaa990b006469726563743a30313233";
   const std::string abort_wire = "08000c0007000000060069742069732e";

@@ -42,12 +42,9 @@ Parameters draw_parameters(Draw& draw) {
 
 std::uint32_t draw_size(Draw& draw, const Parameters& p) {
   switch (draw.below(4)) {
-    case 0:
-      return draw.below(4);
-    case 1:
-      return draw.below(3 * p.fifo_units);
-    default:
-      return draw.below(24);
+    case 0: return draw.below(4);
+    case 1: return draw.below(3 * p.fifo_units);
+    default: return draw.below(24);
   }
 }
 
@@ -68,17 +65,12 @@ void act(Draw& draw, Pair& pair, const Topology& shape, const Parameters& parame
     }
     case 5:
     case 6:
-      pair.advance_to(pair.now() + draw.below(draw.one_in(2) ? 4 : 120), 1 + draw.below(20),
-                      1 + draw.below(3));
+      pair.advance_to(pair.now() + draw.below(draw.one_in(2) ? 4 : 120), 1 + draw.below(20), 1 + draw.below(3));
       break;
-    case 7:
-      pair.stall(draw.below(shape.nodes()), draw.below(200));
-      break;
+    case 7: pair.stall(draw.below(shape.nodes()), draw.below(200)); break;
     case 8:
-      if (draw.one_in(2))
-        pair.move_elsewhere();
-      else if (draw.one_in(2))
-        pair.drain(1 + draw.below(50), 1 + draw.below(3));
+      if (draw.one_in(2)) pair.move_elsewhere();
+      else if (draw.one_in(2)) pair.drain(1 + draw.below(50), 1 + draw.below(3));
       break;
     case 9:
     case 10: {
@@ -86,8 +78,7 @@ void act(Draw& draw, Pair& pair, const Topology& shape, const Parameters& parame
       pair.set_link(at, draw.one_in(2));
       break;
     }
-    default:
-      pair.set_switch(draw.below(shape.switches), draw.one_in(2));
+    default: pair.set_switch(draw.below(shape.switches), draw.one_in(2));
   }
 }
 

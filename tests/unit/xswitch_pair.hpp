@@ -57,8 +57,7 @@ class Builder {
 
 /// A shortest way that never goes up (to a switch with a lower number) after it went down: such ways cannot
 /// deadlock. Empty when there is none. `pick` chooses among ways of the same length.
-inline Route up_down_route(const Topology& shape, std::uint32_t from, std::uint32_t to,
-                           std::uint32_t pick = 0) {
+inline Route up_down_route(const Topology& shape, std::uint32_t from, std::uint32_t to, std::uint32_t pick = 0) {
   struct Way {
     std::uint32_t at;
     bool down;
@@ -105,8 +104,8 @@ class Expander : public Tracer {
   std::vector<std::vector<Unit>> channels;      ///< by channel and cycle
   std::string wrong;
 
-  void run(std::uint32_t channel, std::uint64_t cycle, std::uint32_t units, FrameId frame,
-           std::uint32_t first, bool bad_end) override {
+  void run(std::uint32_t channel, std::uint64_t cycle, std::uint32_t units, FrameId frame, std::uint32_t first,
+           bool bad_end) override {
     const std::vector<Unit>& all = frames[frame];
     for (std::uint32_t i = 0; i < units; ++i) {
       const bool last = bad_end && i + 1 == units;
@@ -240,21 +239,19 @@ class Pair {
   }
   std::string name(std::size_t channel) const {
     if (channel >= shape_.ends.size()) return fmt::format("node {}", channel - shape_.ends.size());
-    return fmt::format("switch {} port {}", channel / shape_.ports,
-                       static_cast<char>('A' + channel % shape_.ports));
+    return fmt::format("switch {} port {}", channel / shape_.ports, static_cast<char>('A' + channel % shape_.ports));
   }
 
   void compare() {
     network.settle();
     must(expander_.wrong.empty(), "the trace is wrong: " + expander_.wrong);
-    must(network.now() == reference.now(),
-         fmt::format("it is cycle {} and not {}", network.now(), reference.now()));
+    must(network.now() == reference.now(), fmt::format("it is cycle {} and not {}", network.now(), reference.now()));
     const std::uint64_t first = reference.now() - sent_.size();
     for (std::size_t i = 0; i < sent_.size(); ++i)
       for (std::size_t channel = 0; channel < channels(); ++channel)
         must(expander_.at(channel, first + i) == sent_[i][channel],
-             fmt::format("{} sends {:#x} in cycle {} and not {:#x}", name(channel),
-                         expander_.at(channel, first + i), first + i, sent_[i][channel]));
+             fmt::format("{} sends {:#x} in cycle {} and not {:#x}", name(channel), expander_.at(channel, first + i),
+                         first + i, sent_[i][channel]));
     compare_endings();
     compare_counters();
     expander_.begin_at(reference.now(), channels());
@@ -269,11 +266,10 @@ class Pair {
     std::sort(ours.begin(), ours.end(), order);
     for (std::size_t i = 0; i < ours.size(); ++i)
       must(ours[i] == theirs[i],
-           fmt::format("frame {} ended at {} in cycle {} ({}), and not frame {} at {} in cycle {} ({})",
-                       ours[i].frame, ours[i].node, ours[i].cycle, ours[i].delivered, theirs[i].frame,
-                       theirs[i].node, theirs[i].cycle, theirs[i].delivered));
-    for (; compared_endings_ < ended_.size(); ++compared_endings_)
-      free_.push_back(ended_[compared_endings_].frame);
+           fmt::format("frame {} ended at {} in cycle {} ({}), and not frame {} at {} in cycle {} ({})", ours[i].frame,
+                       ours[i].node, ours[i].cycle, ours[i].delivered, theirs[i].frame, theirs[i].node, theirs[i].cycle,
+                       theirs[i].delivered));
+    for (; compared_endings_ < ended_.size(); ++compared_endings_) free_.push_back(ended_[compared_endings_].frame);
   }
   void compare_counters() {
     for (std::uint32_t i = 0; i < shape_.ends.size(); ++i) {
@@ -283,21 +279,19 @@ class Pair {
     for (std::uint32_t i = 0; i < shape_.nodes(); ++i)
       same(name(shape_.ends.size() + i), network.node_counters(i), reference.node_counters(i));
     const Balance ours = network.balance(), theirs = reference.balance();
-    must(ours.holds(),
-         fmt::format("units do not balance: {} + {} in, {} + {} + {} out, {} there", ours.entered,
-                     ours.inserted, ours.left, ours.stripped, ours.lost, ours.present));
+    must(ours.holds(), fmt::format("units do not balance: {} + {} in, {} + {} + {} out, {} there", ours.entered,
+                                   ours.inserted, ours.left, ours.stripped, ours.lost, ours.present));
     must(ours == theirs, "the totals differ");
   }
-  static std::string text(const PortCounters& c) {
-    return fmt::format(
-        "frames {} data {} routing {} stops {} gos {} wait {} lost {}/{} | arb {} bad {} lost {} occ {}",
-        c.out.frames, c.out.data_units, c.out.routing_units, c.out.stops, c.out.gos, c.out.wait_cycles,
-        c.out.lost_frames, c.out.lost_units, c.in.arbitration_cycles, c.in.bad_ends, c.in.lost_units,
-        fmt::join(c.in.occupancy, ","));
+  static std::string text(const SwitchPortCounters& c) {
+    return fmt::format("frames {} data {} routing {} stops {} gos {} wait {} lost {}/{} | arb {} bad {} lost {} occ {}",
+                       c.out.frames, c.out.data_units, c.out.routing_units, c.out.stops, c.out.gos, c.out.wait_cycles,
+                       c.out.lost_frames, c.out.lost_units, c.in.arbitration_cycles, c.in.bad_ends, c.in.lost_units,
+                       fmt::join(c.in.occupancy, ","));
   }
-  void same(const std::string& who, const PortCounters& ours, const PortCounters& theirs) const {
-    must(ours == theirs, fmt::format("{} in cycle {} counts\n  {}\nand not\n  {}", who, reference.now(),
-                                     text(ours), text(theirs)));
+  void same(const std::string& who, const SwitchPortCounters& ours, const SwitchPortCounters& theirs) const {
+    must(ours == theirs,
+         fmt::format("{} in cycle {} counts\n  {}\nand not\n  {}", who, reference.now(), text(ours), text(theirs)));
   }
 };
 

@@ -46,8 +46,7 @@ TEST_CASE("an output machine has a Poll, a Tran and a Wait state for each input"
   std::set<std::string> all;
   for (std::uint32_t i = 0; i < ports; ++i) {
     const char input = static_cast<char>('A' + i);
-    all.insert(
-        {fmt::format("Poll{}", input), fmt::format("Tran{}2A", input), fmt::format("Wait{}2A", input)});
+    all.insert({fmt::format("Poll{}", input), fmt::format("Tran{}2A", input), fmt::format("Wait{}2A", input)});
   }
   CHECK(all.size() == 3 * ports);
   CHECK(states == all);
@@ -66,7 +65,7 @@ TEST_CASE("in a Wait state only commands pass, and it lasts until ID-GO comes", 
   }
   CHECK(waited > 150);
   CHECK(pair.network.counters({0, 3}).out.wait_cycles == waited);
-  const PortCounters node = pair.network.node_counters(3);
+  const SwitchPortCounters node = pair.network.node_counters(3);
   CHECK(node.out.stops == node.out.gos);
   CHECK(node.out.stops >= 1);
 }
@@ -145,8 +144,7 @@ TEST_CASE("a head that comes in the cycle of its poll is through a switch in a c
 
 TEST_CASE("STOP and GO lose nothing, whatever the receiver does", "[xswitch]") {
   const std::uint32_t link_cycles = GENERATE(1u, 2u, 4u);
-  Parameters p{
-      .fifo_units = 20 + headroom(link_cycles), .stop_at = 20, .go_at = 5, .link_cycles = link_cycles};
+  Parameters p{.fifo_units = 20 + headroom(link_cycles), .stop_at = 20, .go_at = 5, .link_cycles = link_cycles};
   const Topology shape = chain(3);
   Pair pair(shape, p);
   for (int i = 0; i < 6; ++i) pair.inject(0, across(shape), 150);
@@ -157,7 +155,7 @@ TEST_CASE("STOP and GO lose nothing, whatever the receiver does", "[xswitch]") {
   pair.drain();
   CHECK(pair.endings().size() == 6);
   for (const Ending& ending : pair.endings()) CHECK(ending.delivered);
-  const PortCounters receiver = pair.network.node_counters(1), sender = pair.network.node_counters(0);
+  const SwitchPortCounters receiver = pair.network.node_counters(1), sender = pair.network.node_counters(0);
   CHECK(receiver.out.stops > 3);
   CHECK(receiver.out.stops == receiver.out.gos);
   CHECK(sender.out.wait_cycles > 100);  // it goes all the way back
@@ -176,7 +174,7 @@ TEST_CASE("ID-STOP is sent in the cycle after the threshold, in front of data", 
   REQUIRE(taken != 0);
   // By then 8 units were in the FIFO at the end of the cycle before: those that port B sent until two cycles
   // before.
-  const PortCounters out = pair.network.counters({0, 1});
+  const SwitchPortCounters out = pair.network.counters({0, 1});
   CHECK(out.out.data_units + out.out.frames <= 8 + 2 * 1 + 1);
   CHECK(pair.network.node_counters(1).out.stops == 1);
 }
@@ -299,8 +297,7 @@ TEST_CASE("topologies and memory that do not fit are refused", "[xswitch]") {
   Topology crooked = chain(2);
   crooked.attachment[1].port = 3;
   ArenaMemory memory(Network::bytes(crooked, {}, 2));
-  CHECK_THAT(Network::create(memory.get(), crooked, {}, 2).error().what,
-             Catch::Contains("different partners"));
+  CHECK_THAT(Network::create(memory.get(), crooked, {}, 2).error().what, Catch::Contains("different partners"));
   CHECK_FALSE(Network::attach(memory.get(), memory.size()).has_value());  // nothing there
   CHECK_FALSE(Network::attach(memory.get(), 8).has_value());
   REQUIRE(Network::create(memory.get(), chain(2), {}, 2).has_value());
@@ -318,8 +315,7 @@ TEST_CASE("a network whose memory others write into stays within it", "[xswitch]
     while (draw.more()) {
       for (std::uint32_t n = draw.below(12); n != 0; --n) {
         const std::uint32_t at = draw.any();
-        const std::uint64_t value =
-            draw.one_in(2) ? draw.below(4) : std::uint64_t{draw.any()} << draw.below(40);
+        const std::uint64_t value = draw.one_in(2) ? draw.below(4) : std::uint64_t{draw.any()} << draw.below(40);
         const std::size_t place = at % (memory.size() - 8) / 4 * 4;
         std::memcpy(bytes + place, &value, draw.one_in(2) ? 8 : 1);
       }
@@ -328,10 +324,8 @@ TEST_CASE("a network whose memory others write into stays within it", "[xswitch]
       if (draw.one_in(4)) network.set_link({draw.below(3), draw.below(5)}, draw.one_in(2));
       if (draw.one_in(8)) network.set_switch(draw.below(3), draw.one_in(2));
       std::vector<Ending> endings(4);
-      const std::size_t n =
-          network.run(200, endings, draw.one_in(2) ? network.now() + draw.below(100) : kNever);
-      for (std::size_t i = 0; i < n; ++i)
-        must(endings[i].frame < 8 && endings[i].node < 2, "an ending of nowhere");
+      const std::size_t n = network.run(200, endings, draw.one_in(2) ? network.now() + draw.below(100) : kNever);
+      for (std::size_t i = 0; i < n; ++i) must(endings[i].frame < 8 && endings[i].node < 2, "an ending of nowhere");
       network.counters({draw.below(3), draw.below(5)});
       network.balance();
     }

@@ -90,8 +90,9 @@ std::string range_text(const ulfm::ConfigRow& row) {
     }
     default: break;
   }
-  const char* suffixes = row.type == RowType::bytes ? " (also with K, M, G)"
-                         : row.type == RowType::milliseconds ? " (also with ms, s)" : "";
+  const char* suffixes = row.type == RowType::bytes          ? " (also with K, M, G)"
+                         : row.type == RowType::milliseconds ? " (also with ms, s)"
+                                                             : "";
   return "from " + std::to_string(row.min) + " to " + std::to_string(row.max) + suffixes;
 }
 

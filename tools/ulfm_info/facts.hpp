@@ -13,10 +13,10 @@ namespace info {
 /// One setting as it takes effect.
 struct Setting {
   const ulfm::ConfigRow* row;
-  std::string value;      ///< as given, or the default
-  std::int64_t number;    ///< what the library reads; -1 when it is unset, 0 for text
+  std::string value;    ///< as given, or the default
+  std::int64_t number;  ///< what the library reads; -1 when it is unset, 0 for text
   ulfm::Origin origin;
-  std::string where;      ///< "file:line" for Origin::file
+  std::string where;  ///< "file:line" for Origin::file
 
   std::string variable() const { return std::string("ULFM_") + row->name; }
   bool changed() const { return origin != ulfm::Origin::default_value; }
@@ -33,9 +33,9 @@ struct TransportFacts {
 
 struct Waiting {
   int cores;
-  bool barriers;                ///< the kernel's process-wide barrier can be used
-  ulfm::WaitPolicy enough;      ///< a core for every process
-  ulfm::WaitPolicy shared;      ///< more processes than cores
+  bool barriers;            ///< the kernel's process-wide barrier can be used
+  ulfm::WaitPolicy enough;  ///< a core for every process
+  ulfm::WaitPolicy shared;  ///< more processes than cores
 };
 
 struct Facts {

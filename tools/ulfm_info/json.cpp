@@ -23,9 +23,10 @@ const char* type_name(ulfm::RowType type) {
 
 Json json_of(const Setting& setting) {
   const ulfm::ConfigRow& row = *setting.row;
-  Json json{{"name", setting.variable()}, {"value", setting.value},     {"origin", ulfm::name(setting.origin)},
-            {"where", setting.where},     {"type", type_name(row.type)}, {"unit", row.unit},
-            {"default", row.default_value}, {"help", row.help}};
+  Json json{{"name", setting.variable()},           {"value", setting.value},
+            {"origin", ulfm::name(setting.origin)}, {"where", setting.where},
+            {"type", type_name(row.type)},          {"unit", row.unit},
+            {"default", row.default_value},         {"help", row.help}};
   json["number"] = setting.is_number() && !setting.value.empty() ? Json(setting.number) : Json();
   json["min"] = setting.is_number() ? Json(row.min) : Json();
   json["max"] = setting.is_number() ? Json(row.max) : Json();

@@ -1,6 +1,6 @@
 // ulfm_info: what this installation has, what it is set to, and where each setting comes from.
-#include <CLI/CLI.hpp>
 #include <ulfm/ulfm.h>
+#include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <string>
@@ -36,18 +36,21 @@ void declare(CLI::App& app, Options& options) {
       ->type_name("[TRANSPORT]")
       ->expected(0, 1);
   app.allow_extras();  // what is left over gets a better sentence than the library's
-  app.footer("Without options: version, transports, settings and how waits behave.\n"
-             "Exit code: 2 for a wrong command line or setting. Manual: ulfm_info(1), ulfm(7).");
+  app.footer(
+      "Without options: version, transports, settings and how waits behave.\n"
+      "Exit code: 2 for a wrong command line or setting. Manual: ulfm_info(1), ulfm(7).");
 }
 
 int complain_about(const CLI::App& app, const std::string& word) {
-  if (word[0] != '-') return complain("takes options only; found \"" + word + "\"; `ulfm_info --help` lists them", kUsage);
+  if (word[0] != '-')
+    return complain("takes options only; found \"" + word + "\"; `ulfm_info --help` lists them", kUsage);
   std::vector<std::string> names;
   for (const auto* option : app.get_options())
     for (const auto& name : option->get_lnames()) names.push_back("--" + name);
   const std::string near = ulfm::nearest(word.substr(0, word.find('=')), names);
-  return complain("there is no option " + word + (near.empty() ? "; `ulfm_info --help` lists them"
-                                                               : "; did you mean " + near + "?"), kUsage);
+  return complain("there is no option " + word +
+                      (near.empty() ? "; `ulfm_info --help` lists them" : "; did you mean " + near + "?"),
+                  kUsage);
 }
 
 int print(const std::string& text) { return std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0; }
@@ -66,8 +69,7 @@ int run(Options options) {
 
   info::Sections& s = options.sections;
   s.config = s.config || s.full || s.effective;
-  if (!s.version && !s.transports && !s.config && !options.mpi)
-    s.version = s.transports = s.config = s.waiting = true;
+  if (!s.version && !s.transports && !s.config && !options.mpi) s.version = s.transports = s.config = s.waiting = true;
   for (const auto& warning : facts->warnings) complain("warning: " + warning, 0);
   int code = print(info::text_of(*facts, s));
   if (options.mpi) code |= print(info::text_of(info::find_mpi()));

@@ -7,9 +7,9 @@ namespace info {
 
 struct MpiLibrary {
   std::string path;
-  std::string version;     ///< what MPI_Get_library_version says
-  bool is_ulfm = false;    ///< it was built with our netmod
-  std::string problem;     ///< why the above is empty
+  std::string version;   ///< what MPI_Get_library_version says
+  bool is_ulfm = false;  ///< it was built with our netmod
+  std::string problem;   ///< why the above is empty
 };
 
 /// Looks for ../lib/libmpi.so.12 from where this program stands, loads it and asks it. MPI is not initialised.

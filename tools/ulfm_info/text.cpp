@@ -30,8 +30,10 @@ std::string version_text(const Facts& facts) {
 
 std::string capabilities(const ulfm::TransportDescriptor& t) {
   std::vector<std::string> words;
-  for (const auto& [has, word] : {std::pair{t.reliable, "reliable"}, {t.ordered, "ordered"},
-                                  {t.single_copy, "single copy"}, {t.multicast, "multicast"},
+  for (const auto& [has, word] : {std::pair{t.reliable, "reliable"},
+                                  {t.ordered, "ordered"},
+                                  {t.single_copy, "single copy"},
+                                  {t.multicast, "multicast"},
                                   {t.multi_host, "between hosts"}})
     if (has) words.emplace_back(word);
   return joined(words, ", ");
@@ -52,10 +54,8 @@ std::string transport_text(const TransportFacts& facts) {
 std::string transports_text(const Facts& facts) {
   std::string text = "Transports\n";
   for (const auto& transport : facts.transports) text += transport_text(transport);
-  if (facts.problem.empty())
-    text += "  ULFM_TRANSPORT=" + facts.asked + " takes " + facts.selected + "\n";
-  else
-    text += "  ULFM_TRANSPORT=" + facts.asked + " takes none\n";
+  if (facts.problem.empty()) text += "  ULFM_TRANSPORT=" + facts.asked + " takes " + facts.selected + "\n";
+  else text += "  ULFM_TRANSPORT=" + facts.asked + " takes none\n";
   return text;
 }
 

@@ -27,7 +27,7 @@ ulfm::Result<Results> measure_floor(const Options& options) {
   auto side = fork_pair();
   if (!side) return tl::unexpected(side.error());
   bind_side(side->number, options);
-  side->meet();
+  side->barrier();
   const std::size_t warm = 10;
   std::vector<double> samples;
   std::uint64_t turn = 0;

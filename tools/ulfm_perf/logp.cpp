@@ -21,8 +21,8 @@
 #include <chrono>
 #include <cstring>
 
-#include "look.hpp"
 #include "logp.hpp"
+#include "look.hpp"
 #include "messages.hpp"
 #include "tests.hpp"
 
@@ -32,14 +32,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Microseconds = std::chrono::duration<double, std::micro>;
 
-constexpr std::size_t kShortBurst = 8;     // far below what any transport has room for
-constexpr std::size_t kLongBurst = 512;    // far above: two lanes of default size
+constexpr std::size_t kShortBurst = 8;   // far below what any transport has room for
+constexpr std::size_t kLongBurst = 512;  // far above: two lanes of default size
 constexpr std::size_t kLongMessages = 4;
 constexpr std::size_t kTrips = 20;
-constexpr std::size_t kRounds = 200;       // unless time is up first
+constexpr std::size_t kRounds = 200;  // unless time is up first
 constexpr std::size_t kFewestRounds = 5;
 constexpr std::chrono::seconds kTime{3};
-constexpr double kLongestDelay = 1e6;      // us
+constexpr double kLongestDelay = 1e6;  // us
 
 /// What side 0 asks of side 1, as a message.
 struct Order {
@@ -79,7 +79,8 @@ void serve(Side& side) {
 class Signature {
  public:
   Signature(Side& side, const Options& options)
-      : side_(side), size_(options.from),
+      : side_(side),
+        size_(options.from),
         burst_(options.depth == 0 ? kShortBurst : std::min(kShortBurst, options.depth)),
         rounds_(options.iterations != 0 ? options.iterations : kRounds),
         least_rounds_(options.iterations != 0 ? options.iterations : kFewestRounds),
@@ -164,8 +165,8 @@ class Signature {
       if (there == burst_) return took / static_cast<double>(burst_);
       for (; there < burst_; ++there) look_for(side_, size_);
     }
-    throw Failure{{ulfm::Errc::timed_out,
-                   "o_r: messages do not arrive within a second in which their receiver computes"}};
+    throw Failure{
+        {ulfm::Errc::timed_out, "o_r: messages do not arrive within a second in which their receiver computes"}};
   }
 
   /// From the first send until the answer to the last message is here.
@@ -196,11 +197,11 @@ Spread Spread::of(std::vector<double>& samples) {
 ulfm::Result<LogGP> run_logp(Side& side, const Options& options) {
   LogGP result;
   try {
-    side.meet();
+    side.barrier();
     if (side.number == 0) result = Signature(side, options).measure();
     else serve(side);
     need(side.port->flush());
-    side.meet();
+    side.barrier();
   } catch (Failure& failure) {
     return tl::unexpected(std::move(failure.error));
   }

@@ -30,7 +30,7 @@ int run_ports(const perf::Options& options) {
   if (!side) return complain(side.error());
   if (side->spectator) {
     // A barrier of the job waits for all its ranks.
-    for (std::size_t i = perf::meetings(options); i != 0; --i) side->meet();
+    for (std::size_t i = perf::barriers(options); i != 0; --i) side->barrier();
     return 0;
   }
   auto results = measure(*side, options);
@@ -46,7 +46,7 @@ int run_ports(const perf::Options& options) {
 
 }  // namespace
 
-std::size_t perf::meetings(const Options& options) {
+std::size_t perf::barriers(const Options& options) {
   if (options.test == "soak" || options.test == "paths" || options.test == "logp") return 2;
   return options.sizes().size() + 1;
 }

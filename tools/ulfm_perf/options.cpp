@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <iostream>
 
-#include <CLI/CLI.hpp>
 #include <ulfm/ulfm.h>
+#include <CLI/CLI.hpp>
 
 namespace perf {
 namespace {
@@ -17,12 +17,16 @@ std::size_t read_size(const std::string& text) {
   char* end = nullptr;
   const unsigned long long n = std::strtoull(text.c_str(), &end, 10);
   const std::string unit = end;
-  if (end == text.c_str() || text[0] == '-' || unit.size() > 1) throw CLI::ValidationError("--size", "\"" + text + "\" is no size; needs for example 8, 4K or 1M");
+  if (end == text.c_str() || text[0] == '-' || unit.size() > 1)
+    throw CLI::ValidationError("--size", "\"" + text + "\" is no size; needs for example 8, 4K or 1M");
   if (unit.empty()) return n;
   switch (unit[0]) {
-    case 'k': case 'K': return n << 10;
-    case 'm': case 'M': return n << 20;
-    case 'g': case 'G': return n << 30;
+    case 'k':
+    case 'K': return n << 10;
+    case 'm':
+    case 'M': return n << 20;
+    case 'g':
+    case 'G': return n << 30;
     default: throw CLI::ValidationError("--size", "\"" + text + "\": unknown unit; K, M and G are known");
   }
 }
@@ -76,7 +80,8 @@ std::size_t Options::iterations_for(std::size_t size) const {
 }
 
 std::optional<int> read_command_line(int argc, char** argv, Options& options) {
-  CLI::App app{"Measures raw ULFM ports between two processes: alone (it forks its peer) or as the first two ranks of a job"};
+  CLI::App app{
+      "Measures raw ULFM ports between two processes: alone (it forks its peer) or as the first two ranks of a job"};
   app.set_version_flag("--version", std::string("ulfm_perf ") + ulfm_version());
   app.require_subcommand(1);
   app.fallthrough();
@@ -86,7 +91,8 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
   app.add_subcommand("rate", "messages per second, one direction");
   app.add_subcommand("logp", "o_s, o_r, L, g and G of each transport, or of the one that is chosen");
   app.add_subcommand("paths", "the paper's ways of a message: user/user, user/kernel and kernel/kernel");
-  app.add_subcommand("soak", "random messages both ways, every byte checked; --iterations messages each way, of --size a:b");
+  app.add_subcommand("soak",
+                     "random messages both ways, every byte checked; --iterations messages each way, of --size a:b");
   std::string size, bind, nodes;
   bool csv = false, json = false;
   app.add_option("--size", size, "bytes, one size or a range a:b of powers of two; K, M, G");
@@ -94,7 +100,8 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
   app.add_option("--warmup", options.warmup, "iterations before measuring; a tenth when not given");
   app.add_option("--seed", options.seed, "which random messages (soak)");
   app.add_option("--window", options.window, "messages on their way (bandwidth, rate)")->check(CLI::Range(1, 65536));
-  app.add_option("--depth", options.depth, "buffers of the port each way; 1 is the original machine")->check(CLI::Range(0, 65536));
+  app.add_option("--depth", options.depth, "buffers of the port each way; 1 is the original machine")
+      ->check(CLI::Range(0, 65536));
   app.add_option("--bind", bind, "cores of the two sides, such as 0,1; none leaves them free");
   app.add_option("--transport", options.transport, "transport to measure");
   app.add_option("--topology", options.topology, "shape of an emulated interconnect, as for ulfmrun");

@@ -12,19 +12,19 @@ namespace perf {
 enum class Format { table, csv, json };
 
 struct Options {
-  std::string test;             ///< floor, latency, bandwidth, rate, logp, paths, soak
+  std::string test;  ///< floor, latency, bandwidth, rate, logp, paths, soak
   std::size_t from = 1, to = 1 << 20;
-  std::size_t iterations = 0;   ///< 0: by size
+  std::size_t iterations = 0;  ///< 0: by size
   std::size_t warmup = 0;
-  std::uint64_t seed = 1;       ///< soak: which random messages
-  std::size_t window = 64;      ///< bandwidth, rate: messages on their way
-  std::size_t depth = 0;        ///< buffers of the port; 0: the setting
+  std::uint64_t seed = 1;   ///< soak: which random messages
+  std::size_t window = 64;  ///< bandwidth, rate: messages on their way
+  std::size_t depth = 0;    ///< buffers of the port; 0: the setting
   Format format = Format::table;
-  std::string transport;        ///< "": the setting
+  std::string transport;          ///< "": the setting
   bool transport_chosen = false;  ///< there, or in the environment
-  std::string topology;         ///< of an emulated interconnect
-  std::vector<int> nodes;       ///< of the two sides on it; empty: as the topology says
-  std::vector<int> bind;        ///< cores of the two sides; empty: chosen by hwloc
+  std::string topology;           ///< of an emulated interconnect
+  std::vector<int> nodes;         ///< of the two sides on it; empty: as the topology says
+  std::vector<int> bind;          ///< cores of the two sides; empty: chosen by hwloc
   bool bound = true;
 
   /// Sizes to measure: powers of two from `from` to `to`, and the two themselves.

@@ -42,8 +42,8 @@ bool exchange(int channel, const void* out, void* in, std::size_t n) {
 }
 
 ulfm::Result<void> open_port(Side& side, const Options& options) {
-  auto port = side.job->open_port({.number = kPort, .slot_bytes = 0,
-                                   .depth = static_cast<std::uint32_t>(options.depth)});
+  auto port =
+      side.job->open_port({.number = kPort, .slot_bytes = 0, .depth = static_cast<std::uint32_t>(options.depth)});
   if (!port) return tl::unexpected(port.error());
   side.port = std::make_unique<ulfm::Port>(std::move(*port));
   return {};
@@ -55,8 +55,7 @@ using Fabric = std::optional<ulfm::fabric::FabricHost>;
 ulfm::Result<Fabric> set_up_fabric(const Options& options) {
   const char* set = std::getenv("ULFM_TRANSPORT");
   const std::string transport = set != nullptr ? set : "";
-  if (ulfm::fabric::model_of_transport(transport) == nullptr || std::getenv("ULFM_FABRIC") != nullptr)
-    return Fabric{};
+  if (ulfm::fabric::model_of_transport(transport) == nullptr || std::getenv("ULFM_FABRIC") != nullptr) return Fabric{};
   const char* topology = std::getenv("ULFM_TOPOLOGY");
   const char* faults = std::getenv("ULFM_FAULT");
   auto host = ulfm::fabric::FabricHost::create(
@@ -96,7 +95,7 @@ ulfm::Result<Side> join_job(const Options& options) {
 
 }  // namespace
 
-void Side::meet() {
+void Side::barrier() {
   char mine = 'm', theirs = 0;
   if (channel >= 0 && !exchange(channel, &mine, &theirs, 1)) std::_Exit(1);  // the peer has said why
   if (channel < 0 && job) (void)job->barrier();
@@ -129,7 +128,8 @@ void bind_side(int side, const Options& options) {
   CPU_ZERO(&set);
   CPU_SET(cores[static_cast<std::size_t>(side)], &set);
   if (sched_setaffinity(0, sizeof set, &set) != 0)
-    std::fprintf(stderr, "ulfm_perf: cannot bind to core %d; measuring unbound\n", cores[static_cast<std::size_t>(side)]);
+    std::fprintf(stderr, "ulfm_perf: cannot bind to core %d; measuring unbound\n",
+                 cores[static_cast<std::size_t>(side)]);
 }
 
 ulfm::Result<Side> fork_pair() {

@@ -17,8 +17,8 @@ namespace perf {
 /// One side of the pair. Side 0 measures and reports.
 struct Side {
   int number = 0;
-  pid_t child = 0;    ///< side 0 of a forked pair: its peer
-  int channel = -1;   ///< forked pair: socket to the other side
+  pid_t child = 0;                                 ///< side 0 of a forked pair: its peer
+  int channel = -1;                                ///< forked pair: socket to the other side
   std::optional<ulfm::fabric::FabricHost> fabric;  ///< forked pair on an emulated interconnect
   std::unique_ptr<ulfm::Job> job;
   std::unique_ptr<ulfm::Port> port;
@@ -26,7 +26,7 @@ struct Side {
   bool spectator = false;  ///< rank 2 and above of a job: has nothing to do
 
   /// Both sides are here.
-  void meet();
+  void barrier();
   /// The other process of a forked pair has ended. In a job the launcher sees to that.
   bool peer_left() const;
   /// Side 0: the peer's exit code; 0 when it is not our child.

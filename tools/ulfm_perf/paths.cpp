@@ -33,7 +33,7 @@ using Microseconds = std::chrono::duration<double, std::micro>;
 
 constexpr std::size_t kBatch = 100;
 constexpr std::size_t kFloorBatch = 500;
-constexpr std::size_t kWarm = 3;   // trips before a batch counts: the mode before has left its own lines in the caches
+constexpr std::size_t kWarm = 3;  // trips before a batch counts: the mode before has left its own lines in the caches
 constexpr std::size_t kFewestRounds = 5;
 constexpr std::chrono::seconds kTime{3};  // for one size, unless the iterations were given
 constexpr std::size_t kLine = 64;
@@ -57,8 +57,8 @@ struct Stamps {
     asm volatile("" : : "r"(sum));  // the lines are read although nobody wants their sum
     const bool first = size < sizeof received || std::memcmp(bytes, &received, n) == 0;
     if (!first || std::memcmp(bytes + size - n, &received, n) != 0)
-      throw Failure{{ulfm::Errc::protocol,
-                     "message " + std::to_string(received) + " has not the bytes that were sent"}};
+      throw Failure{
+          {ulfm::Errc::protocol, "message " + std::to_string(received) + " has not the bytes that were sent"}};
   }
 };
 
@@ -80,8 +80,7 @@ class UserUser {
 
 class UserKernel {
  public:
-  UserKernel(Side& side, const PortMemory& memory, std::size_t size)
-      : side_(side), memory_(memory), buffer_(size) {}
+  UserKernel(Side& side, const PortMemory& memory, std::size_t size) : side_(side), memory_(memory), buffer_(size) {}
   void send() {
     perf::send(side_, buffer_.size(), [this](std::byte* buffer) { stamps_.put(buffer, buffer_.size()); });
   }
@@ -168,8 +167,8 @@ class Comparison {
     std::vector<double> floors, user_user, user_kernel, kernel_kernel;
     const std::size_t rounds = (iterations + times - 1) / times;
     const auto start = Clock::now();
-    for (std::size_t i = 0; another_round(i < rounds && (i < kFewestRounds || options.iterations != 0 ||
-                                                         Clock::now() - start < kTime));
+    for (std::size_t i = 0;
+         another_round(i < rounds && (i < kFewestRounds || options.iterations != 0 || Clock::now() - start < kTime));
          ++i) {
       floor_batch(link_, side_.number, turn_, floors);
       batch(ulsr, side_.number, times, user_user);
@@ -209,8 +208,10 @@ class Comparison {
 
 ulfm::Result<Results> measure_paths(Side& side, const Options& options) {
   if (side.job->transport() != "direct")
-    return ulfm::fail(ulfm::Errc::invalid, "paths compares a port over direct with the kernel; "
-                                           "this job's transport is " + side.job->transport());
+    return ulfm::fail(ulfm::Errc::invalid,
+                      "paths compares a port over direct with the kernel; "
+                      "this job's transport is " +
+                          side.job->transport());
   auto link = KernelLink::make(side);
   if (!link) return tl::unexpected(link.error());
   auto memory = PortMemory::find(side.port->number());
@@ -221,7 +222,7 @@ ulfm::Result<Results> measure_paths(Side& side, const Options& options) {
     Comparison comparison(side, *link, *memory);
     for (const std::size_t size : options.sizes()) results.rows.push_back(comparison.of(size, options));
     need(side.port->flush());
-    side.meet();
+    side.barrier();
   } catch (Failure& failure) {
     return tl::unexpected(std::move(failure.error));
   }

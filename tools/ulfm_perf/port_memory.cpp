@@ -49,8 +49,8 @@ ulfm::Result<void> PortMemory::copy(const std::byte* message, std::size_t size, 
   const ssize_t n = pread(fd_, to, size, static_cast<off_t>(at - begin_));
   if (n < 0) return ulfm::fail_errno("reading from the port's memory file");
   if (static_cast<std::size_t>(n) != size)
-    return ulfm::fail(ulfm::Errc::system, "the port's memory file gave " + std::to_string(n) + " of " +
-                                              std::to_string(size) + " bytes");
+    return ulfm::fail(ulfm::Errc::system,
+                      "the port's memory file gave " + std::to_string(n) + " of " + std::to_string(size) + " bytes");
   return {};
 }
 

@@ -85,11 +85,11 @@ ulfm::Result<Results> measure_ports(Side& side, const Options& options) {
                                                 : "port to port, one direction, messages/s";
   try {
     for (const std::size_t size : options.sizes()) {
-      side.meet();
+      side.barrier();
       results.rows.push_back(options.test == "latency" ? latency(side, size, options) : stream(side, size, options));
     }
     need(side.port->flush());
-    side.meet();
+    side.barrier();
   } catch (Failure& failure) {
     return tl::unexpected(std::move(failure.error));
   }

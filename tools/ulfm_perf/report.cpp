@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <iostream>
 
-#include <nlohmann/json.hpp>
 #include <ulfm/ulfm.h>
+#include <nlohmann/json.hpp>
 
 namespace perf {
 namespace {

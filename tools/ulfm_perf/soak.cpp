@@ -24,8 +24,10 @@ std::uint64_t mixed(std::uint64_t x) {
 /// One direction: both sides know what the n-th message is.
 class Stream {
  public:
-  Stream(const Options& options, int from) : seed_(options.seed * 2 + static_cast<std::uint64_t>(from)),
-                                             least_(options.from), range_(options.to - options.from + 1) {}
+  Stream(const Options& options, int from)
+      : seed_(options.seed * 2 + static_cast<std::uint64_t>(from)),
+        least_(options.from),
+        range_(options.to - options.from + 1) {}
   std::size_t size(std::uint64_t n) const { return least_ + mixed(seed_ ^ n * 0x9e3779b97f4a7c15ull) % range_; }
   std::uint64_t word(std::uint64_t n, std::size_t i) const { return mixed(seed_ + n) + i * 0x9e3779b97f4a7c15ull; }
 
@@ -59,7 +61,10 @@ double resident_kb() {
 class Soak {
  public:
   Soak(Side& side, const Options& options)
-      : port_(side.port->handle()), peer_(side.peer), out_(options, side.number), in_(options, 1 - side.number),
+      : port_(side.port->handle()),
+        peer_(side.peer),
+        out_(options, side.number),
+        in_(options, 1 - side.number),
         messages_(options.iterations != 0 ? options.iterations : 1'000'000) {}
 
   ulfm::Result<void> run() {
@@ -102,9 +107,9 @@ class Soak {
     for (; code == 1; code = ulfm_poll(port_, &message)) {
       const auto* bytes = static_cast<const std::byte*>(message.bytes);
       if (received_ >= messages_ || message.size != in_.size(received_) || !in_.matches(received_, bytes, message.size))
-        return ulfm::fail(ulfm::Errc::protocol, "message " + std::to_string(received_) + ": " +
-                                                    std::to_string(message.size) + " bytes that are not what was sent (" +
-                                                    std::to_string(in_.size(received_)) + " bytes)");
+        return ulfm::fail(ulfm::Errc::protocol,
+                          "message " + std::to_string(received_) + ": " + std::to_string(message.size) +
+                              " bytes that are not what was sent (" + std::to_string(in_.size(received_)) + " bytes)");
       bytes_ += static_cast<double>(message.size);
       ++received_;
       if (const int released = ulfm_release(port_, &message); released < 0) return failure(released);
@@ -123,14 +128,14 @@ class Soak {
 }  // namespace
 
 ulfm::Result<Results> soak(Side& side, const Options& options) {
-  side.meet();
+  side.barrier();
   const auto start = Clock::now();
   Soak run(side, options);
   if (auto ok = run.run(); !ok) return tl::unexpected(ok.error());
   if (auto ok = side.port->flush(); !ok) return tl::unexpected(ok.error());
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   const double late_kb = resident_kb();
-  side.meet();
+  side.barrier();
   Results results;
   results.title = "random messages both ways, every byte checked";
   results.rows.push_back({{{"messages", 2.0 * static_cast<double>(run.messages())},

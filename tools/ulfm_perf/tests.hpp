@@ -26,6 +26,6 @@ ulfm::Result<Results> measure_logp_of_all(const Options& options);
 ulfm::Result<Results> soak(Side& side, const Options& options);
 
 /// How often the measurement calls Side::meet or the job's barrier: whoever only looks on has to do the same.
-std::size_t meetings(const Options& options);
+std::size_t barriers(const Options& options);
 
 }  // namespace perf

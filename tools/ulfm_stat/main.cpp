@@ -41,9 +41,9 @@ std::optional<RunningFabric> choose(const std::vector<RunningFabric>& all, const
   for (const RunningFabric& fabric : all)
     if (fabric.pid == options.pid) return fabric;
   if (all.empty())
-    complain("no job of this user runs over an emulated interconnect; start one: ulfmrun --transport xswitch -n 4 PROGRAM");
-  else if (options.pid == 0)
-    complain("several jobs run; say which, by its number:\n" + listed(all));
+    complain(
+        "no job of this user runs over an emulated interconnect; start one: ulfmrun --transport xswitch -n 4 PROGRAM");
+  else if (options.pid == 0) complain("several jobs run; say which, by its number:\n" + listed(all));
   else
     complain("process " + std::to_string(options.pid) + " holds no emulated interconnect; these do:\n" + listed(all));
   return std::nullopt;

@@ -17,11 +17,9 @@ std::string link(const View& view, SwitchPort port) {
   const LinkEnd& end = t.end(port);
   const bool to_node = end.kind == LinkEnd::Kind::node;
   const std::string other = to_node ? fmt::format("node{}", end.index) : fmt::format("switch{}", end.index);
-  const std::string head =
-      to_node ? "" : fmt::format(", headlabel=\"{}\"", ulfm::fabric::port_letter(end.port));
-  return fmt::format("  switch{} -- {} [taillabel=\"{}\"{}{}];\n", port.at, other,
-                     ulfm::fabric::port_letter(port.port), head,
-                     view.is_dead(port) ? ", style=dashed, color=red" : "");
+  const std::string head = to_node ? "" : fmt::format(", headlabel=\"{}\"", ulfm::fabric::port_letter(end.port));
+  return fmt::format("  switch{} -- {} [taillabel=\"{}\"{}{}];\n", port.at, other, ulfm::fabric::port_letter(port.port),
+                     head, view.is_dead(port) ? ", style=dashed, color=red" : "");
 }
 
 }  // namespace
@@ -35,9 +33,8 @@ std::string dot_of(const View& view) {
                         switch_name(t, s));
   for (std::uint32_t n = 0; n < t.nodes(); ++n) {
     const std::string ranks = view.ranks_on(n);
-    text += fmt::format(
-        "  node{} [label=\"n{}{}\", shape=box, style=\"rounded,filled\", fillcolor=\"#e6f2df\"];\n", n, n,
-        ranks.empty() ? "" : "\\n" + ranks);
+    text += fmt::format("  node{} [label=\"n{}{}\", shape=box, style=\"rounded,filled\", fillcolor=\"#e6f2df\"];\n", n,
+                        n, ranks.empty() ? "" : "\\n" + ranks);
   }
   for (std::uint32_t s = 0; s < t.switches; ++s)
     for (std::uint32_t p = 0; p < t.ports; ++p) {

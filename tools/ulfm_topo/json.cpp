@@ -25,8 +25,7 @@ Json switches_of(const View& view) {
 Json nodes_of(const View& view) {
   Json all = Json::array();
   for (std::uint32_t n = 0; n < view.topology.nodes(); ++n)
-    all.push_back(
-        {{"port", port_name(view.topology, view.topology.attachment[n])}, {"ranks", view.ranks[n]}});
+    all.push_back({{"port", port_name(view.topology, view.topology.attachment[n])}, {"ranks", view.ranks[n]}});
   return all;
 }
 

@@ -60,23 +60,20 @@ Layout grid(const Topology& t) {
 // ---- tree and chain
 // ------------------------------------------------------------------------------------------------
 
-constexpr double kSlot =
-    27;  // of a node under its switch; nodes stand in two rows, so that each is wider than that
+constexpr double kSlot = 27;  // of a node under its switch; nodes stand in two rows, so that each is wider than that
 
 /// Ports along the lower edge, from left to right.
 void put_below(const Topology& t, Layout& l, std::uint32_t s, const std::vector<std::uint32_t>& ports) {
   const double step = l.switch_width / static_cast<double>(ports.size() + 1);
   for (std::size_t i = 0; i < ports.size(); ++i)
-    l.ports[channel(t, {s, ports[i]})] = {
-        l.switches[s].x - l.switch_width / 2 + step * static_cast<double>(i + 1),
-        l.switches[s].y + l.switch_height / 2};
+    l.ports[channel(t, {s, ports[i]})] = {l.switches[s].x - l.switch_width / 2 + step * static_cast<double>(i + 1),
+                                          l.switches[s].y + l.switch_height / 2};
 }
 
 void hang_nodes(const Topology& t, Layout& l, std::uint32_t s, const std::vector<std::uint32_t>& ports) {
   for (std::size_t i = 0; i < ports.size(); ++i) {
     const double place = static_cast<double>(i) - static_cast<double>(ports.size() - 1) / 2;
-    l.nodes[t.end({s, ports[i]}).index] = {l.switches[s].x + kSlot * place,
-                                           l.switches[s].y + (i % 2 == 0 ? 80 : 124)};
+    l.nodes[t.end({s, ports[i]}).index] = {l.switches[s].x + kSlot * place, l.switches[s].y + (i % 2 == 0 ? 80 : 124)};
   }
 }
 
@@ -143,8 +140,7 @@ void choose_bends(const Topology& t, Layout& l, Bend between_switches, Bend to_n
     for (std::uint32_t p = 0; p < t.ports; ++p) {
       const LinkEnd& end = t.end({s, p});
       if (end.kind == LinkEnd::Kind::node) l.bends[channel(t, {s, p})] = to_nodes;
-      if (end.kind == LinkEnd::Kind::switch_port && s < end.index)
-        l.bends[channel(t, {s, p})] = between_switches;
+      if (end.kind == LinkEnd::Kind::switch_port && s < end.index) l.bends[channel(t, {s, p})] = between_switches;
     }
 }
 

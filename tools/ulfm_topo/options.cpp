@@ -23,8 +23,7 @@ void declare(CLI::App& app, Options& options, std::vector<std::string>& ends) {
   app.set_version_flag("--version", std::string("ulfm_topo ") + ulfm_version());
   app.require_subcommand(1);
   app.fallthrough();
-  auto* show =
-      app.add_subcommand("show", "sizes, ways, a picture in text, and which ranks are on which node");
+  auto* show = app.add_subcommand("show", "sizes, ways, a picture in text, and which ranks are on which node");
   auto* routes = app.add_subcommand("routes", "output ports from node to node: all, or between two nodes");
   auto* dot = app.add_subcommand("dot", "a graph for Graphviz, on standard output");
   auto* svg = app.add_subcommand("svg", "a picture for browsers, on standard output");
@@ -36,8 +35,7 @@ void declare(CLI::App& app, Options& options, std::vector<std::string>& ends) {
   routes->add_option("NODES", ends, "from and to")->expected(2);
   app.add_option("-n,--processes", options.processes, "processes to place; one to a node when not given")
       ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--dead", options.dead, "links that are down, by a port at either end: s0.B,s3.C")
-      ->delimiter(',');
+  app.add_option("--dead", options.dead, "links that are down, by a port at either end: s0.B,s3.C")->delimiter(',');
   for (auto* command : {show, routes}) command->add_flag("--json", options.json, "one JSON object");
   app.footer(
       "Exit code: 1 when there is no way between the two nodes, 2 for a wrong command line or topology.\n"

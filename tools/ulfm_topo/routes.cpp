@@ -14,8 +14,7 @@ using ulfm::fabric::Route;
 
 std::string characters(const Route& way) {
   std::string text;
-  for (const std::uint8_t port : way)
-    text += fmt::format("{}ID-F{}", text.empty() ? "" : " ", port_letter(port));
+  for (const std::uint8_t port : way) text += fmt::format("{}ID-F{}", text.empty() ? "" : " ", port_letter(port));
   return text;
 }
 
@@ -64,9 +63,7 @@ void print_text(std::uint32_t from, std::uint32_t to, const Route& way) {
 bool print_routes(const View& view, const Options& options) {
   const Topology& t = view.topology;
   bool found = true, first = true;
-  const auto wanted = [&](std::uint32_t from, std::uint32_t to) {
-    return options.to ? to == *options.to : from != to;
-  };
+  const auto wanted = [&](std::uint32_t from, std::uint32_t to) { return options.to ? to == *options.to : from != to; };
   if (options.json)
     fmt::print("{{\"topology\": {}, \"routing\": {}, \"routes\": [",
                nlohmann::json(t.name).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),

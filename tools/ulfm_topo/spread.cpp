@@ -63,13 +63,11 @@ class Spread {
     for (std::uint32_t p = 0; p < t_.ports; ++p)
       if (t_.end({s, p}).kind == LinkEnd::Kind::node) nodes.push_back(t_.end({s, p}).index);
     const double step =
-        t_.switches == 1 ? 2 * std::numbers::pi / static_cast<double>(std::max<std::size_t>(nodes.size(), 1))
-                         : 0.5;
+        t_.switches == 1 ? 2 * std::numbers::pi / static_cast<double>(std::max<std::size_t>(nodes.size(), 1)) : 0.5;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       const double middle = t_.switches == 1 ? 0 : static_cast<double>(nodes.size() - 1) / 2;
       const double to = angle + step * (static_cast<double>(i) - middle);
-      at_[t_.switches + nodes[i]] = {at_[s].x + kNodeLink * std::sin(to),
-                                     at_[s].y - kNodeLink * std::cos(to)};
+      at_[t_.switches + nodes[i]] = {at_[s].x + kNodeLink * std::sin(to), at_[s].y - kNodeLink * std::cos(to)};
     }
   }
 
@@ -89,9 +87,7 @@ class Spread {
           queue.push_back(end.index);
         }
     }
-    const auto home = [&](std::uint32_t v) {
-      return v < t_.switches ? v : t_.attachment[v - t_.switches].at;
-    };
+    const auto home = [&](std::uint32_t v) { return v < t_.switches ? v : t_.attachment[v - t_.switches].at; };
     for (std::uint32_t a = 0; a < count_; ++a)
       for (std::uint32_t b = 0; b < count_; ++b)
         wished_[std::size_t{a} * count_ + b] = a == b ? 0
@@ -107,8 +103,7 @@ class Spread {
       for (std::uint32_t b = 0; b < count_; ++b) {
         if (a == b) continue;
         const double dx = at_[a].x - at_[b].x, dy = at_[a].y - at_[b].y;
-        const double apart = std::max(std::hypot(dx, dy), 1e-3), wish = wished(a, b),
-                     weight = 1 / (wish * wish);
+        const double apart = std::max(std::hypot(dx, dy), 1e-3), wish = wished(a, b), weight = 1 / (wish * wish);
         x += weight * (at_[b].x + wish * dx / apart);
         y += weight * (at_[b].y + wish * dy / apart);
         weights += weight;
@@ -146,9 +141,8 @@ class Rim {
   void place() {
     for (std::uint32_t p = 0; p < t_.ports; ++p)
       if (t_.end({s_, p}).kind != LinkEnd::Kind::nothing) used_.push_back({direction(p), order(p), p});
-    std::sort(used_.begin(), used_.end(), [](const Seat& a, const Seat& b) {
-      return std::pair(a.angle, a.order) < std::pair(b.angle, b.order);
-    });
+    std::sort(used_.begin(), used_.end(),
+              [](const Seat& a, const Seat& b) { return std::pair(a.angle, a.order) < std::pair(b.angle, b.order); });
     make_room();
     for (std::uint32_t p = 0; p < t_.ports; ++p)
       if (t_.end({s_, p}).kind == LinkEnd::Kind::nothing) used_.push_back({widest_gap(), 0, p});
@@ -178,8 +172,8 @@ class Rim {
   }
 
   void make_room() {
-    const double least = std::min(
-        0.62, 2 * std::numbers::pi / static_cast<double>(std::max<std::size_t>(used_.size(), 1)) - 0.01);
+    const double least =
+        std::min(0.62, 2 * std::numbers::pi / static_cast<double>(std::max<std::size_t>(used_.size(), 1)) - 0.01);
     for (int round = 0; round < 60 && used_.size() > 1; ++round)
       for (std::size_t i = 0; i < used_.size(); ++i) {
         Seat& a = used_[i];

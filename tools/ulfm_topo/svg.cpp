@@ -50,16 +50,11 @@ std::string escaped(std::string_view text) {
   std::string out;
   while (!text.empty()) {
     const std::size_t length = character(text);
-    if (length == 0)
-      out += '?';
-    else if (text[0] == '<')
-      out += "&lt;";
-    else if (text[0] == '&')
-      out += "&amp;";
-    else if (text[0] == '"')
-      out += "&quot;";
-    else
-      out += text.substr(0, length);
+    if (length == 0) out += '?';
+    else if (text[0] == '<') out += "&lt;";
+    else if (text[0] == '&') out += "&amp;";
+    else if (text[0] == '"') out += "&quot;";
+    else out += text.substr(0, length);
     text.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return out;
@@ -86,8 +81,7 @@ class Drawing {
     std::string sub = fmt::format("{}, {}, {}", counted(t_.switches, "switch", "switches"),
                                   counted(e.links, "link", "links"), counted(t_.nodes(), "node", "nodes"));
     if (e.longest != 0) sub += fmt::format("; {:.2f} switches on a way, {} at most", e.average, e.longest);
-    const double width =
-        std::max(l_.width, 24 + 6.6 * static_cast<double>(std::max(sub.size(), 2 * t_.name.size())));
+    const double width = std::max(l_.width, 24 + 6.6 * static_cast<double>(std::max(sub.size(), 2 * t_.name.size())));
     text_ = fmt::format(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 "
@@ -109,8 +103,8 @@ class Drawing {
     std::string kind = to_node ? "link drop" : "link";
     if (bend == Bend::over_row || bend == Bend::beside_column) kind += " closing";
     if (view_.is_dead(p)) kind += " dead";
-    text_ += fmt::format("<path class=\"{}\" d=\"M{:.1f} {:.1f} {}\"><title>{} - {}</title></path>\n", kind,
-                         from.x, from.y, curve(bend, from, to), port_name(t_, p), end_name(t_, p));
+    text_ += fmt::format("<path class=\"{}\" d=\"M{:.1f} {:.1f} {}\"><title>{} - {}</title></path>\n", kind, from.x,
+                         from.y, curve(bend, from, to), port_name(t_, p), end_name(t_, p));
   }
 
   static std::string cubic(Point a, Point b, Point to) {
@@ -129,12 +123,10 @@ class Drawing {
       case Bend::beside_column:
         return cubic({from.x, from.y + kOut}, {from.x - kAway, from.y + kOut}, {from.x - kAway, from.y}) +
                line({to.x - kAway, to.y}) + cubic({to.x - kAway, to.y - kOut}, {to.x, to.y - kOut}, to);
-      case Bend::falling:
-        return cubic({from.x, middle}, {to.x, middle}, to);
+      case Bend::falling: return cubic({from.x, middle}, {to.x, middle}, to);
       case Bend::hanging:  // upright before it passes between the nodes of the upper row
         return cubic({from.x, from.y + 22}, {to.x, from.y + 12}, {to.x, from.y + 36}) + line(to);
-      default:
-        return line(to);
+      default: return line(to);
     }
   }
 
@@ -144,24 +136,23 @@ class Drawing {
       text_ += fmt::format("<circle class=\"switch\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"/>\n", at.x, at.y,
                            l_.switch_width / 2);
     else
-      text_ += fmt::format(
-          "<rect class=\"switch\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\" rx=\"9\"/>\n",
-          at.x - l_.switch_width / 2, at.y - l_.switch_height / 2, l_.switch_width, l_.switch_height);
+      text_ += fmt::format("<rect class=\"switch\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\" rx=\"9\"/>\n",
+                           at.x - l_.switch_width / 2, at.y - l_.switch_height / 2, l_.switch_width, l_.switch_height);
     const std::string name = switch_name(t_, s);
     const double size = std::min(13.0, (l_.switch_width - 14) * 1.6 / static_cast<double>(name.size()));
-    text_ += fmt::format(
-        "<text class=\"switch-name\" x=\"{:.1f}\" y=\"{:.1f}\" style=\"font-size: {:.1f}px\">{}</text>\n",
-        at.x, at.y + 4.5, size, escaped(name));
+    text_ +=
+        fmt::format("<text class=\"switch-name\" x=\"{:.1f}\" y=\"{:.1f}\" style=\"font-size: {:.1f}px\">{}</text>\n",
+                    at.x, at.y + 4.5, size, escaped(name));
     for (std::uint32_t p = 0; p < t_.ports; ++p) port({s, p});
   }
 
   void port(SwitchPort p) {
     const Point at = port_at(p);
     const bool free = t_.end(p).kind == LinkEnd::Kind::nothing;
-    text_ += fmt::format("<circle class=\"port{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"/>",
-                         free ? " free" : "", at.x, at.y, kPortRadius);
-    text_ += fmt::format("<text class=\"letter{}\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
-                         free ? " letter-free" : "", at.x, at.y + 3.2, ulfm::fabric::port_letter(p.port));
+    text_ += fmt::format("<circle class=\"port{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"/>", free ? " free" : "", at.x,
+                         at.y, kPortRadius);
+    text_ += fmt::format("<text class=\"letter{}\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", free ? " letter-free" : "",
+                         at.x, at.y + 3.2, ulfm::fabric::port_letter(p.port));
   }
 
   void node(std::uint32_t n) {
@@ -171,14 +162,12 @@ class Drawing {
     const std::string shown = ranks.size() <= kShown ? ranks : ranks.substr(0, kShown - 2) + "..";
     text_ += fmt::format("<g><title>node n{} at {}; {}</title>", n, port_name(t_, t_.attachment[n]),
                          ranks.empty() ? "no ranks" : "ranks " + ranks);
-    text_ +=
-        fmt::format("<rect class=\"node\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\" rx=\"7\"/>",
-                    at.x - kNodeWidth / 2, at.y - kNodeHeight / 2, kNodeWidth, kNodeHeight);
+    text_ += fmt::format("<rect class=\"node\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\" rx=\"7\"/>",
+                         at.x - kNodeWidth / 2, at.y - kNodeHeight / 2, kNodeWidth, kNodeHeight);
     text_ += fmt::format("<text class=\"node-name\" x=\"{:.1f}\" y=\"{:.1f}\">n{}</text>", at.x,
                          at.y + (ranks.empty() ? 4 : -1), n);
     if (!ranks.empty())
-      text_ +=
-          fmt::format("<text class=\"ranks\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", at.x, at.y + 10, shown);
+      text_ += fmt::format("<text class=\"ranks\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", at.x, at.y + 10, shown);
     text_ += "</g>\n";
   }
 

@@ -14,8 +14,7 @@ const char* model(std::uint32_t ports) {
 std::string dead_text(const View& view) {
   std::string text;
   for (const SwitchPort& p : view.dead)
-    text += fmt::format("{}{} - {}", text.empty() ? "" : ", ", port_name(view.topology, p),
-                        end_name(view.topology, p));
+    text += fmt::format("{}{} - {}", text.empty() ? "" : ", ", port_name(view.topology, p), end_name(view.topology, p));
   return text;
 }
 
@@ -27,19 +26,16 @@ std::string summary(const View& view) {
   if (t.shape == Shape::boards)
     text += fmt::format("  host       {}, room for {} each", counted(t.ports, "board", "boards"),
                         counted(t.processes_per_node, "process", "processes"));
-  else
-    text += fmt::format("  switches   {} of {} ports{}", t.switches, t.ports, model(t.ports));
+  else text += fmt::format("  switches   {} of {} ports{}", t.switches, t.ports, model(t.ports));
   if (t.rows != 0)
-    text +=
-        fmt::format(", {} by {}", counted(t.rows, "row", "rows"), counted(t.columns, "column", "columns"));
-  text += fmt::format("\n  links      {} between switches; {}\n", e.links,
-                      counted(free, "port is free", "ports are free"));
+    text += fmt::format(", {} by {}", counted(t.rows, "row", "rows"), counted(t.columns, "column", "columns"));
+  text +=
+      fmt::format("\n  links      {} between switches; {}\n", e.links, counted(free, "port is free", "ports are free"));
   text += fmt::format("  nodes      {}\n", t.nodes());
   text += fmt::format("  processes  {}\n", view.processes);
   text += fmt::format("  routes     {}\n", routing(view));
   if (e.longest != 0)
-    text +=
-        fmt::format("  ways       {:.2f} switches on average, {} at most (diameter)\n", e.average, e.longest);
+    text += fmt::format("  ways       {:.2f} switches on average, {} at most (diameter)\n", e.average, e.longest);
   if (e.bisection != 0) text += fmt::format("  bisection  {}\n", counted(e.bisection, "link", "links"));
   if (!view.dead.empty()) text += fmt::format("  dead       {}\n", dead_text(view));
   if (e.cut_off != 0)

@@ -16,8 +16,7 @@ std::string list(const View& view) {
   std::size_t name = 0, end = 1;
   for (std::uint32_t s = 0; s < t.switches; ++s) {
     name = std::max(name, switch_name(t, s).size());
-    for (std::uint32_t p = 0; p < t.ports; ++p)
-      end = std::max(end, end_name(t, {s, p}).size() + view.is_dead({s, p}));
+    for (std::uint32_t p = 0; p < t.ports; ++p) end = std::max(end, end_name(t, {s, p}).size() + view.is_dead({s, p}));
   }
   std::string text;
   for (std::uint32_t s = 0; s < t.switches; ++s) {
@@ -48,8 +47,7 @@ class Grid {
       text += row(r);
       if (r + 1 < t_.rows) text += verticals(r, ulfm::fabric::kSouth, '|');
     }
-    if (closes(t_.switches - 1, ulfm::fabric::kSouth))
-      text += verticals(t_.rows - 1, ulfm::fabric::kSouth, '~');
+    if (closes(t_.switches - 1, ulfm::fabric::kSouth)) text += verticals(t_.rows - 1, ulfm::fabric::kSouth, '~');
     text += "\n  ports: A up, B right, C down, D left, E node";
     if (t_.shape == Shape::torus) text += "; ~ goes on at the other side";
     if (!view_.dead.empty()) text += "; x dead";
@@ -60,9 +58,7 @@ class Grid {
   bool closes(std::uint32_t s, std::uint32_t port) const {
     return t_.end({s, port}).kind == LinkEnd::Kind::switch_port;
   }
-  char mark(std::uint32_t s, std::uint32_t port, char alive) const {
-    return view_.is_dead({s, port}) ? 'x' : alive;
-  }
+  char mark(std::uint32_t s, std::uint32_t port, char alive) const { return view_.is_dead({s, port}) ? 'x' : alive; }
 
   std::string row(std::uint32_t r) const {
     using namespace ulfm::fabric;
@@ -71,10 +67,8 @@ class Grid {
     for (std::uint32_t s = first; s <= last; ++s) {
       const std::string here = fmt::format("s{}{}n{}", s, mark(s, kGridNode, ' '), s);
       line += here;
-      if (s < last)
-        line += fmt::format(" {:->{}} ", mark(s, kEast, '-'), cell_ + 2 - here.size());
-      else
-        line.append(cell_ - here.size(), ' ');
+      if (s < last) line += fmt::format(" {:->{}} ", mark(s, kEast, '-'), cell_ + 2 - here.size());
+      else line.append(cell_ - here.size(), ' ');
     }
     if (closes(last, kEast)) line += fmt::format(" {}", mark(last, kEast, '~'));
     line.erase(line.find_last_not_of(' ') + 1);

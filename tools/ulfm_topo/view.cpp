@@ -39,16 +39,14 @@ ulfm::Result<View> make_view(const Options& options) {
     const auto port = ulfm::fabric::find_port(t, text);
     if (!port) return ulfm::fail(port.error().code, "--dead " + port.error().what);
     if (t.end(*port).kind == LinkEnd::Kind::nothing)
-      return ulfm::fail(
-          ulfm::Errc::invalid,
-          "--dead \"" + text + "\": nothing is linked to that port; `ulfm_topo show` lists links");
+      return ulfm::fail(ulfm::Errc::invalid,
+                        "--dead \"" + text + "\": nothing is linked to that port; `ulfm_topo show` lists links");
     view.dead.push_back(*port);
   }
   const auto suggested = !t.placement.empty() ? static_cast<std::uint32_t>(t.placement.size())
                                               : t.nodes() * std::max(1u, t.processes_per_node);
   view.processes = options.processes != 0 ? options.processes : suggested;
-  if (auto room = ulfm::fabric::check_processes(t, view.processes); !room)
-    return ulfm::fail(std::move(room.error()));
+  if (auto room = ulfm::fabric::check_processes(t, view.processes); !room) return ulfm::fail(std::move(room.error()));
   view.ranks.resize(t.nodes());
   for (std::uint32_t p = 0; p < view.processes; ++p)
     view.ranks[ulfm::fabric::node_of_process(t, p, view.processes)].push_back(p);
@@ -58,31 +56,22 @@ ulfm::Result<View> make_view(const Options& options) {
 
 const char* name(Shape shape) {
   switch (shape) {
-    case Shape::other:
-      return "other";
-    case Shape::single:
-      return "single";
-    case Shape::chain:
-      return "chain";
-    case Shape::tree:
-      return "tree";
-    case Shape::mesh:
-      return "mesh";
-    case Shape::torus:
-      return "torus";
-    case Shape::cube:
-      return "cube";
-    case Shape::boards:
-      return "boards";
+    case Shape::other: return "other";
+    case Shape::single: return "single";
+    case Shape::chain: return "chain";
+    case Shape::tree: return "tree";
+    case Shape::mesh: return "mesh";
+    case Shape::torus: return "torus";
+    case Shape::cube: return "cube";
+    case Shape::boards: return "boards";
   }
   return "";
 }
 
 const char* routing(const View& view) {
   const Topology& t = view.topology;
-  const bool detours = std::any_of(view.dead.begin(), view.dead.end(), [&](const SwitchPort& p) {
-    return t.end(p).kind == LinkEnd::Kind::switch_port;
-  });
+  const bool detours = std::any_of(view.dead.begin(), view.dead.end(),
+                                   [&](const SwitchPort& p) { return t.end(p).kind == LinkEnd::Kind::switch_port; });
   if (detours) return "up*/down*, round the dead links";
   if (t.shape == Shape::mesh || t.shape == Shape::torus) return "dimension order, along the row first";
   if (t.shape == Shape::cube) return "e-cube, dimensions in rising order";

@@ -41,16 +41,14 @@ std::optional<std::vector<Elf64_Phdr>> segments(Bytes file, const Elf64_Ehdr& he
   if (header.e_phentsize != sizeof(Elf64_Phdr)) return std::nullopt;
   const auto table = slice(file, header.e_phoff, std::uint64_t{header.e_phnum} * sizeof(Elf64_Phdr));
   if (!table) return std::nullopt;
-  for (std::size_t i = 0; i < header.e_phnum; ++i)
-    all.push_back(*read<Elf64_Phdr>(*table, i * sizeof(Elf64_Phdr)));
+  for (std::size_t i = 0; i < header.e_phnum; ++i) all.push_back(*read<Elf64_Phdr>(*table, i * sizeof(Elf64_Phdr)));
   return all;
 }
 
 /// DT_STRTAB is an address in memory; the loadable segment that covers it says where that is in the file.
 std::optional<std::uint64_t> file_offset(const std::vector<Elf64_Phdr>& all, std::uint64_t address) {
   for (const auto& segment : all) {
-    if (segment.p_type != PT_LOAD || address < segment.p_vaddr ||
-        address - segment.p_vaddr >= segment.p_filesz)
+    if (segment.p_type != PT_LOAD || address < segment.p_vaddr || address - segment.p_vaddr >= segment.p_filesz)
       continue;
     const std::uint64_t inside = address - segment.p_vaddr;
     if (inside > UINT64_MAX - segment.p_offset) return std::nullopt;
@@ -123,8 +121,7 @@ Elf parse_elf(Bytes file) {
   elf.machine = header->e_machine;
   const auto all = segments(file, *header);
   if (!all) return damaged(elf, "its program headers lie outside the file");
-  const auto dynamic =
-      std::find_if(all->begin(), all->end(), [](const auto& s) { return s.p_type == PT_DYNAMIC; });
+  const auto dynamic = std::find_if(all->begin(), all->end(), [](const auto& s) { return s.p_type == PT_DYNAMIC; });
   if (dynamic == all->end()) return elf;  // static, or an object file
 
   const auto section = slice(file, dynamic->p_offset, dynamic->p_filesz);
@@ -133,8 +130,7 @@ Elf parse_elf(Bytes file) {
   if (entries.empty()) return elf;
   const auto strings = string_table(file, *all, entries);
   if (!strings) return damaged(elf, "its dynamic strings lie outside the file");
-  if (!read_names(elf, entries, *strings))
-    return damaged(elf, "a library's name lies outside its dynamic strings");
+  if (!read_names(elf, entries, *strings)) return damaged(elf, "a library's name lies outside its dynamic strings");
   return elf;
 }
 

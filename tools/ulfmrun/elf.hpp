@@ -20,8 +20,8 @@ struct Elf {
 
   unsigned bits = 0;  ///< 32 or 64
   bool little_endian = false;
-  std::uint16_t type = 0;     ///< ET_EXEC, ET_DYN ... (0 unless 64-bit little endian, as is all that follows)
-  std::uint16_t machine = 0;  ///< EM_X86_64 ...
+  std::uint16_t type = 0;           ///< ET_EXEC, ET_DYN ... (0 unless 64-bit little endian, as is all that follows)
+  std::uint16_t machine = 0;        ///< EM_X86_64 ...
   std::vector<std::string> needed;  ///< DT_NEEDED, in order
   std::string rpath;                ///< DT_RPATH
   std::string runpath;              ///< DT_RUNPATH

@@ -94,8 +94,7 @@ void set_up_fabric(const CommandLine& line, const Stage& stage) {
 /// mpiexec's command. Variables go in as -genv, not in mpiexec's own environment: -genvnone and -genvlist
 /// must not take them away, remote hosts must get them, and mpiexec and its launcher must not be touched by
 /// them.
-std::vector<std::string> mpiexec_command(const CommandLine& line, const Stage& stage,
-                                         const Variables& variables) {
+std::vector<std::string> mpiexec_command(const CommandLine& line, const Stage& stage, const Variables& variables) {
   std::vector<std::string> command = {stage.mpiexec};
   for (const auto& [name, value] : variables) command.insert(command.end(), {"-genv", name, value});
   std::vector<std::string> arguments = line.arguments;
@@ -105,8 +104,7 @@ std::vector<std::string> mpiexec_command(const CommandLine& line, const Stage& s
 }
 
 std::string quoted(const std::string& word) {
-  static constexpr const char* plain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%";
+  static constexpr const char* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%";
   if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
   std::string text = "'";
   for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);

@@ -16,8 +16,7 @@
 
 namespace ulfmrun {
 
-const char* const kUsageLine =
-    "usage: ulfmrun [options] -n N PROGRAM [arguments] [: -n M PROGRAM [arguments]]...";
+const char* const kUsageLine = "usage: ulfmrun [options] -n N PROGRAM [arguments] [: -n M PROGRAM [arguments]]...";
 
 namespace {
 
@@ -110,7 +109,8 @@ struct OwnOption {
 constexpr OwnOption kOwn[] = {
     {"--transport", "NAME[,OPTION=VALUE...]", "ULFM_TRANSPORT", "transport that carries the messages"},
     {"--topology", "SHAPE[:SIZES]", "ULFM_TOPOLOGY", "shape of an emulated interconnect"},
-    {"--share", "node|host", "ULFM_SHARE", "MPI's neighbours on an emulated interconnect: of a node, or all of the host"},
+    {"--share", "node|host", "ULFM_SHARE",
+     "MPI's neighbours on an emulated interconnect: of a node, or all of the host"},
     {"--fault", "LIST", "ULFM_FAULT", "faults to inject: drop=1e-3,corrupt=1e-4,...; see ulfm-fault(7)"},
     {"--stats", nullptr, "ULFM_STATS", "print counters on standard error when the job ends"},
     {"--trace", "FILE", "ULFM_TRACE", "write a trace of control and data to FILE.RANK"},
@@ -121,8 +121,7 @@ constexpr OwnOption kOwn[] = {
 };
 
 const OwnOption* own_option(std::string_view name) {
-  const auto* found =
-      std::find_if(std::begin(kOwn), std::end(kOwn), [&](const auto& o) { return name == o.name; });
+  const auto* found = std::find_if(std::begin(kOwn), std::end(kOwn), [&](const auto& o) { return name == o.name; });
   return found == std::end(kOwn) ? nullptr : found;
 }
 
@@ -145,9 +144,7 @@ int check_count(const std::string& option, const std::string& text) {
   return count;
 }
 
-std::string absolute_file(const std::string& text) {
-  return std::filesystem::absolute(text).lexically_normal();
-}
+std::string absolute_file(const std::string& text) { return std::filesystem::absolute(text).lexically_normal(); }
 
 class Parser {
  public:
@@ -200,8 +197,7 @@ class Parser {
       return;
     }
     std::string value = take_value(option.name);
-    if (value.empty())
-      fail(kUsage, std::string(option.name) + " needs " + option.value + "; found an empty value");
+    if (value.empty()) fail(kUsage, std::string(option.name) + " needs " + option.value + "; found an empty value");
     if (name == "--transport") line_.transport = value;
     if (name == "--topology") line_.topology = value;
     if (name == "--fault") line_.fault = value;
@@ -221,12 +217,9 @@ class Parser {
     for (int i = 0; i < option.values; ++i) {
       const std::string value = take_value(name);
       line_.arguments.push_back(value);
-      if (asks_for_help(value))
-        passive_ = true;  // "-bind-to -help" explains -bind-to
-      else if (option.meaning == Meaning::count)
-        count_ = check_count(name, value);
-      else if (option.meaning == Meaning::directory)
-        directory_ = value;
+      if (asks_for_help(value)) passive_ = true;  // "-bind-to -help" explains -bind-to
+      else if (option.meaning == Meaning::count) count_ = check_count(name, value);
+      else if (option.meaning == Meaning::directory) directory_ = value;
     }
     if (option.meaning == Meaning::hosts) line_.elsewhere = true;
     if (option.meaning == Meaning::informs || option.meaning == Meaning::config_file) passive_ = true;
@@ -257,8 +250,7 @@ class Parser {
   }
 
   void take_rest() {
-    line_.arguments.insert(line_.arguments.end(), words_.begin() + static_cast<std::ptrdiff_t>(at_),
-                           words_.end());
+    line_.arguments.insert(line_.arguments.end(), words_.begin() + static_cast<std::ptrdiff_t>(at_), words_.end());
     at_ = words_.size();
   }
 
@@ -294,8 +286,7 @@ CommandLine parse_command_line(const std::vector<std::string>& words) { return P
 std::string help_text() {
   std::string text = std::string(kUsageLine) + "\n\nRuns MPICH-ABI programs over ULFM, as they are.\n\n";
   for (const auto& option : kOwn) {
-    std::string left =
-        std::string("  ") + option.name + (option.value ? std::string(" ") + option.value : "");
+    std::string left = std::string("  ") + option.name + (option.value ? std::string(" ") + option.value : "");
     left.resize(std::max<std::size_t>(left.size() + 2, 40), ' ');
     text += left + option.help + "\n";
   }

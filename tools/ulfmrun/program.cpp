@@ -54,9 +54,8 @@ std::optional<std::string> search(const std::string& name) {
 [[noreturn]] void fail_absent(const Program& program, const std::string& tried) {
   if (program.name.find('/') != std::string::npos)
     fail(kNotFound, "program " + tried + ": " + std::strerror(errno ? errno : ENOENT));
-  fail(kNotFound,
-       "program " + program.name + " is in no directory of PATH" +
-           (is_file("./" + program.name) ? "; it is in this directory: write ./" + program.name : ""));
+  fail(kNotFound, "program " + program.name + " is in no directory of PATH" +
+                      (is_file("./" + program.name) ? "; it is in this directory: write ./" + program.name : ""));
 }
 
 /// Where the program is; nothing when it may be on another host.
@@ -76,8 +75,7 @@ std::optional<std::string> find(const Program& program, bool elsewhere) {
   }
   if (S_ISDIR(status.st_mode)) fail(kCannotExecute, "program " + path + " is a directory; a file is needed");
   if (access(path.c_str(), X_OK) != 0)
-    fail(kCannotExecute,
-         "program " + path + " is not executable (" + std::strerror(errno) + "); chmod +x makes it so");
+    fail(kCannotExecute, "program " + path + " is not executable (" + std::strerror(errno) + "); chmod +x makes it so");
   return path;
 }
 
@@ -128,8 +126,7 @@ std::uint16_t own_machine() {
 
 void check_machine(const std::string& path, const Elf& elf) {
   const std::string start = "program " + path + ": Exec format error: ";
-  if (elf.status == Elf::Status::damaged)
-    fail(kCannotExecute, start + "the ELF file is damaged, " + elf.damage);
+  if (elf.status == Elf::Status::damaged) fail(kCannotExecute, start + "the ELF file is damaged, " + elf.damage);
   if (elf.bits != 64) fail(kCannotExecute, start + "a 32-bit program; ULFM runs 64-bit ones");
   if (!elf.little_endian) fail(kCannotExecute, start + "a big-endian program; ULFM runs little-endian ones");
   if (const auto own = own_machine(); elf.machine != own)
@@ -198,8 +195,8 @@ Inspection check_libraries(const std::string& path, const Elf& elf, const fs::pa
     const fs::path ours = libraries / fs::path(needed).filename();
     // Without this the loader would quietly take another MPI, and the job would not run over ULFM.
     if (!is_file(ours))
-      fail(kInstallation, "program " + path + " needs " + needed + ", and " + ours.string() +
-                              " is not there; install again");
+      fail(kInstallation,
+           "program " + path + " needs " + needed + ", and " + ours.string() + " is not there; install again");
     const std::string other = built_in_library(path, elf, needed);
     std::error_code ignored;
     if (other.empty() || fs::equivalent(other, ours, ignored)) continue;

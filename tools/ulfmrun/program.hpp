@@ -13,9 +13,8 @@ struct Program {
 };
 
 struct Inspection {
-  std::string
-      preload;  ///< our library, when the search path built into the program would find another before it
-  std::string remark;  ///< says so
+  std::string preload;  ///< our library, when the search path built into the program would find another before it
+  std::string remark;   ///< says so
 };
 
 /// Fails with kNotFound or kCannotExecute. With `elsewhere` (hosts are named), a program that is not on this

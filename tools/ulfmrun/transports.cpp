@@ -44,13 +44,12 @@ std::string unavailable(const std::string& name) {
 
 [[noreturn]] void fail_unknown(const std::string& name, const std::string& origin) {
   if (contains(kPlanned, name))
-    fail(kUsage,
-         origin + ": transport " + name + " is not available in this version; there is: " + transport_list());
+    fail(kUsage, origin + ": transport " + name + " is not available in this version; there is: " + transport_list());
   std::vector<std::string> all = known();
   all.insert(all.end(), kPlanned.begin(), kPlanned.end());
   const std::string near = nearest(name, all, 3);
-  fail(kUsage, origin + ": there is no transport \"" + name + "\"" +
-                   (near.empty() ? "" : "; the nearest is " + near) + "; there is: " + transport_list());
+  fail(kUsage, origin + ": there is no transport \"" + name + "\"" + (near.empty() ? "" : "; the nearest is " + near) +
+                   "; there is: " + transport_list());
 }
 
 std::string shown(const std::string& name) { return name == "auto" ? "auto (direct on one host)" : name; }
@@ -60,8 +59,8 @@ void check_settings(const std::string& spec, const std::string& origin) {
     const std::size_t end = spec.find(',', at + 1);
     const std::string setting = spec.substr(at + 1, end == std::string::npos ? end : end - at - 1);
     if (const std::size_t equals = setting.find('='); equals == 0 || equals == std::string::npos)
-      fail(kUsage, origin + ": after the transport's name, option=value is needed; found \"" + setting +
-                       "\" in \"" + spec + "\"");
+      fail(kUsage, origin + ": after the transport's name, option=value is needed; found \"" + setting + "\" in \"" +
+                       spec + "\"");
     at = end;
   }
 }
@@ -78,8 +77,8 @@ void check_transport(const std::string& spec, const std::string& origin) {
   const std::string name = name_of(spec);
   if (!contains(known(), name)) fail_unknown(name, origin);
   if (const std::string why = unavailable(name); !why.empty())
-    fail(kUsage, origin + ": transport " + name + " cannot be used here: " + why +
-                     "; choose among: " + transport_list());
+    fail(kUsage,
+         origin + ": transport " + name + " cannot be used here: " + why + "; choose among: " + transport_list());
   check_settings(spec, origin);
 }
 
@@ -87,8 +86,7 @@ void check_emulated(const std::string& spec, const std::string& option) {
   const std::string name = name_of(spec);
   if (contains(kEmulated, name)) return;
   fail(kUsage, "transport " + shown(name) + " has no topology; " + option +
-                   " goes with an emulated interconnect, and this version has none: leave " + option +
-                   " out");
+                   " goes with an emulated interconnect, and this version has none: leave " + option + " out");
 }
 
 void check_fault(const std::string& spec, const std::string& expression) {
@@ -96,7 +94,8 @@ void check_fault(const std::string& spec, const std::string& expression) {
   if (!plan) fail(kUsage, "--fault: " + plan.error().what);
   const std::string name = name_of(spec);
   if (!plan->events.empty() && !contains(kEmulated, name))
-    fail(kUsage, "transport " + shown(name) + " has no links, switches and nodes that could fail at a moment; such "
+    fail(kUsage, "transport " + shown(name) +
+                     " has no links, switches and nodes that could fail at a moment; such "
                      "faults go with an emulated interconnect, and this version has none: leave them out of --fault");
 }
 

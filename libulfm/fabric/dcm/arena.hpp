@@ -113,15 +113,13 @@ struct Geometry {
 };
 
 /// The arena as one process sees it.
-class Arena {
+class CircuitArena {
  public:
-  Arena(void* memory, const Geometry& geometry) : g_(geometry), base_(static_cast<std::byte*>(memory)) {}
+  CircuitArena(void* memory, const Geometry& geometry) : g_(geometry), base_(static_cast<std::byte*>(memory)) {}
   Header& header() const noexcept { return *at<Header>(0); }
   Out& out(std::uint32_t i) const noexcept { return at<Out>(g_.outs_at)[i < g_.outs ? i : 0]; }
   Source& source(std::uint32_t i) const noexcept { return at<Source>(g_.sources_at)[i < g_.sources ? i : 0]; }
-  Message& message(std::uint32_t i) const noexcept {
-    return at<Message>(g_.messages_at)[i < g_.frames ? i : 0];
-  }
+  Message& message(std::uint32_t i) const noexcept { return at<Message>(g_.messages_at)[i < g_.frames ? i : 0]; }
   HeapItem& heap(std::uint32_t i) const noexcept { return at<HeapItem>(g_.heap_at)[i < g_.items ? i : 0]; }
 
  private:

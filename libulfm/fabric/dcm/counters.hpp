@@ -11,12 +11,11 @@ struct ChannelCounters {
   std::uint64_t held_cycles = 0;     ///< from grant to release
   std::uint64_t blocked = 0;         ///< requests that were not granted in the cycle they came
   std::uint64_t blocked_cycles = 0;  ///< that these waited, all together
-  std::uint64_t probes = 0;  ///< routing probes let through: from the source; to a sink the restored ones
-  std::uint64_t short_probes = 0;  ///< short routing probes let through
-  std::uint64_t words = 0;         ///< data and checksum words sent; by a sink, words its FIFO was given
-  std::uint64_t throttles =
-      0;                   ///< times a message was interrupted; by a sink, times it was not ready any more
-  std::uint64_t lost = 0;  ///< messages that were lost while they held it
+  std::uint64_t probes = 0;          ///< routing probes let through: from the source; to a sink the restored ones
+  std::uint64_t short_probes = 0;    ///< short routing probes let through
+  std::uint64_t words = 0;           ///< data and checksum words sent; by a sink, words its FIFO was given
+  std::uint64_t throttles = 0;       ///< times a message was interrupted; by a sink, times it was not ready any more
+  std::uint64_t lost = 0;            ///< messages that were lost while they held it
   friend bool operator==(const ChannelCounters&, const ChannelCounters&) = default;
 };
 

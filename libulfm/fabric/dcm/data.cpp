@@ -18,7 +18,7 @@ std::uint32_t begun_of(std::uint64_t start, std::uint32_t words, std::int64_t cy
 // ---- what was sent when
 // ---------------------------------------------------------------------------------------------
 
-std::uint32_t Engine::begun(const Message& m, std::int64_t cycle) const noexcept {
+std::uint32_t CircuitEngine::begun(const Message& m, std::int64_t cycle) const noexcept {
   std::uint32_t sum = m.older_words;
   for (std::uint32_t i = 0; i < m.run_count; ++i) {
     const Run& run = m.runs[(m.run_first + i) % kRuns];
@@ -27,19 +27,17 @@ std::uint32_t Engine::begun(const Message& m, std::int64_t cycle) const noexcept
   return m.running != 0 ? sum + begun_of(m.run_start, m.total - m.sent, cycle) : sum;
 }
 
-std::uint32_t Engine::interrupted(const Message& m, std::int64_t cycle) const noexcept {
+std::uint32_t CircuitEngine::interrupted(const Message& m, std::int64_t cycle) const noexcept {
   std::uint32_t sum = m.older_runs;
   for (std::uint32_t i = 0; i < m.run_count; ++i) {
     const Run& run = m.runs[(m.run_first + i) % kRuns];
     const bool last = m.finished != 0 && i + 1u == m.run_count;
-    sum += !last && static_cast<std::int64_t>(run.start + std::uint64_t{kWordNibbles} * run.words) <= cycle
-               ? 1
-               : 0;
+    sum += !last && static_cast<std::int64_t>(run.start + std::uint64_t{kWordNibbles} * run.words) <= cycle ? 1 : 0;
   }
   return sum;
 }
 
-std::uint64_t Engine::begins_word(const Message& m, std::uint32_t n) const noexcept {
+std::uint64_t CircuitEngine::begins_word(const Message& m, std::uint32_t n) const noexcept {
   if (n <= m.older_words || n > m.total) return n > m.total ? kNever : 0;
   n -= m.older_words;
   for (std::uint32_t i = 0; i < m.run_count; ++i) {
@@ -50,7 +48,7 @@ std::uint64_t Engine::begins_word(const Message& m, std::uint32_t n) const noexc
   return m.running != 0 ? m.run_start + std::uint64_t{kWordNibbles} * (n - 1) : kNever;
 }
 
-void Engine::end_run(Message& m, std::uint64_t t) {
+void CircuitEngine::end_run(Message& m, std::uint64_t t) {
   const auto words = static_cast<std::uint32_t>((t - m.run_start) / kWordNibbles);
   if (m.run_count == kRuns) {
     m.older_words += m.runs[m.run_first % kRuns].words;
@@ -66,7 +64,7 @@ void Engine::end_run(Message& m, std::uint64_t t) {
 // ---- the serializer
 // -------------------------------------------------------------------------------------------------
 
-void Engine::serialize(FrameId frame, std::uint64_t t) {
+void CircuitEngine::serialize(FrameId frame, std::uint64_t t) {
   Message& m = arena_.message(frame);
   if (m.finished != 0) return;
   if (m.running == 0) {
@@ -94,15 +92,13 @@ void Engine::serialize(FrameId frame, std::uint64_t t) {
 }
 
 // ALLOW DATA, from that cycle on. A word that was begun is sent to its end.
-void Engine::set_ready(FrameId frame, bool ready, std::uint64_t t) {
+void CircuitEngine::set_ready(FrameId frame, bool ready, std::uint64_t t) {
   Message& m = arena_.message(frame);
   if (m.finished != 0) return;
   m.ready = ready ? 1 : 0;
   if (m.running == 0) {
-    if (ready)
-      schedule(timer(frame, kSerializer), t, kSend);
-    else
-      cancel(timer(frame, kSerializer));
+    if (ready) schedule(timer(frame, kSerializer), t, kSend);
+    else cancel(timer(frame, kSerializer));
     return;
   }
   const std::uint64_t end = m.run_start + std::uint64_t{kWordNibbles} * (m.total - m.sent);
@@ -115,7 +111,7 @@ void Engine::set_ready(FrameId frame, bool ready, std::uint64_t t) {
 // ------------------------------------------------------------------------------------------------
 
 // The first cycle from `t` on in which a channel carries RDY: all but those within a probe or a word.
-std::uint64_t Engine::slot(std::uint32_t index, std::uint64_t t) const {
+std::uint64_t CircuitEngine::slot(std::uint32_t index, std::uint64_t t) const {
   const Out& out = arena_.out(index);
   if (t > out.busy_from && t < out.busy_until) return out.busy_until;
   if (out.holder >= g_.frames) return t;
@@ -134,27 +130,24 @@ std::uint64_t Engine::slot(std::uint32_t index, std::uint64_t t) const {
 }
 
 // A change of RDY leaves the router behind a hop, over the channel that leads back.
-void Engine::send_ready(FrameId frame, std::uint32_t hop, bool ready, std::uint64_t t) {
+void CircuitEngine::send_ready(FrameId frame, std::uint32_t hop, bool ready, std::uint64_t t) {
   Message& m = arena_.message(frame);
   if (m.finished != 0) return;
   if (m.change_count >= kChanges) return damage();
-  m.changes[m.change_count++] = {slot(way_back(m, hop), t) + p_.hop_cycles, static_cast<std::uint8_t>(hop),
-                                 ready};
+  m.changes[m.change_count++] = {slot(way_back(m, hop), t) + p_.hop_cycles, static_cast<std::uint8_t>(hop), ready};
   std::uint64_t first = kNever;
   for (std::uint32_t i = 0; i < m.change_count; ++i) first = std::min(first, m.changes[i].at);
   schedule(timer(frame, kReady), first, kArrive);
 }
 
 // Those that arrive in one cycle at one router arrived in the order in which they left.
-void Engine::ready_arrives(FrameId frame, std::uint64_t t) {
+void CircuitEngine::ready_arrives(FrameId frame, std::uint64_t t) {
   Message& m = arena_.message(frame);
   ReadyChange due[kChanges];
   std::uint32_t n = 0, left = 0;
   for (std::uint32_t i = 0; i < std::min<std::uint32_t>(m.change_count, kChanges); ++i)
-    if (m.changes[i].at <= t)
-      due[n++] = m.changes[i];
-    else
-      m.changes[left++] = m.changes[i];
+    if (m.changes[i].at <= t) due[n++] = m.changes[i];
+    else m.changes[left++] = m.changes[i];
   m.change_count = static_cast<std::uint8_t>(left);
   if (left != 0) {
     std::uint64_t first = kNever;
@@ -162,10 +155,8 @@ void Engine::ready_arrives(FrameId frame, std::uint64_t t) {
     schedule(timer(frame, kReady), first, kArrive);
   }
   for (std::uint32_t i = 0; i < n; ++i)
-    if (due[i].hop == 0)
-      set_ready(frame, due[i].value != 0, t);
-    else
-      send_ready(frame, due[i].hop - 1u, due[i].value != 0, t);
+    if (due[i].hop == 0) set_ready(frame, due[i].value != 0, t);
+    else send_ready(frame, due[i].hop - 1u, due[i].value != 0, t);
 }
 
 }  // namespace ulfm::fabric::dcm

@@ -22,7 +22,7 @@ Geometry Geometry::of(std::uint32_t dimension, std::uint32_t frames) {
   return g;
 }
 
-void Engine::build() {
+void CircuitEngine::build() {
   Header& h = header();
   h.now = 1;
   h.ended_first = h.ended_last = kNone;
@@ -39,13 +39,13 @@ void Engine::build() {
 // ---- the heap
 // -------------------------------------------------------------------------------------------------------
 
-void Engine::put(std::uint32_t place, std::uint64_t key, std::uint32_t item) {
+void CircuitEngine::put(std::uint32_t place, std::uint64_t key, std::uint32_t item) {
   arena_.heap(place).key = key;
   arena_.heap(place).owner = item;
   arena_.heap(item).place = place;
 }
 
-void Engine::sift_up(std::uint32_t place, std::uint64_t key, std::uint32_t item) {
+void CircuitEngine::sift_up(std::uint32_t place, std::uint64_t key, std::uint32_t item) {
   while (place != 0) {
     const std::uint32_t above = (place - 1) / 2;
     const HeapItem& other = arena_.heap(above);
@@ -56,7 +56,7 @@ void Engine::sift_up(std::uint32_t place, std::uint64_t key, std::uint32_t item)
   put(place, key, item);
 }
 
-void Engine::sift_down(std::uint32_t place, std::uint64_t key, std::uint32_t item) {
+void CircuitEngine::sift_down(std::uint32_t place, std::uint64_t key, std::uint32_t item) {
   const std::uint32_t size = std::min(header().heap_size, g_.items);
   for (;;) {
     std::uint32_t below = 2 * place + 1;
@@ -70,24 +70,22 @@ void Engine::sift_down(std::uint32_t place, std::uint64_t key, std::uint32_t ite
   put(place, key, item);
 }
 
-void Engine::schedule(std::uint32_t item, std::uint64_t cycle, Phase phase) {
+void CircuitEngine::schedule(std::uint32_t item, std::uint64_t cycle, Phase phase) {
   if (cycle >= kNever) return cancel(item);
   const std::uint64_t key = cycle * 8 + phase;
   Header& h = header();
   const std::uint32_t place = arena_.heap(item).place;
   if (place != kNone) {
     if (place >= h.heap_size || place >= g_.items) return damage();
-    if (key < arena_.heap(place).key)
-      sift_up(place, key, item);
-    else
-      sift_down(place, key, item);
+    if (key < arena_.heap(place).key) sift_up(place, key, item);
+    else sift_down(place, key, item);
     return;
   }
   if (h.heap_size >= g_.items) return damage();
   sift_up(h.heap_size++, key, item);
 }
 
-void Engine::cancel(std::uint32_t item) {
+void CircuitEngine::cancel(std::uint32_t item) {
   Header& h = header();
   const std::uint32_t place = arena_.heap(item).place;
   if (place == kNone) return;
@@ -95,23 +93,21 @@ void Engine::cancel(std::uint32_t item) {
   arena_.heap(item).place = kNone;
   const HeapItem last = arena_.heap(--h.heap_size);
   if (place == h.heap_size) return;
-  if (last.key < arena_.heap(place).key)
-    sift_up(place, last.key, last.owner);
-  else
-    sift_down(place, last.key, last.owner);
+  if (last.key < arena_.heap(place).key) sift_up(place, last.key, last.owner);
+  else sift_down(place, last.key, last.owner);
 }
 
 // ---- going on
 // -------------------------------------------------------------------------------------------------------
 
-std::uint64_t Engine::next_event() const noexcept {
+std::uint64_t CircuitEngine::next_event() const noexcept {
   const Header& h = header();
   if (h.ended != 0) return h.now;
   if (h.damaged != 0 || h.heap_size == 0) return kNever;
   return std::max(arena_.heap(0).key / 8, h.now);
 }
 
-std::size_t Engine::hand_out(std::span<Ending> endings) {
+std::size_t CircuitEngine::hand_out(std::span<Ending> endings) {
   Header& h = header();
   std::size_t n = 0;
   for (; n < endings.size() && h.ended != 0; ++n, --h.ended) {
@@ -126,12 +122,12 @@ std::size_t Engine::hand_out(std::span<Ending> endings) {
   return n;
 }
 
-std::size_t Engine::run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until) {
+std::size_t CircuitEngine::run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until) {
   go_on(budget, endings.size(), until);
   return header().damaged != 0 ? 0 : hand_out(endings);
 }
 
-void Engine::go_on(std::uint64_t budget, std::size_t endings, std::uint64_t until) {
+void CircuitEngine::go_on(std::uint64_t budget, std::size_t endings, std::uint64_t until) {
   Header& h = header();
   if (h.damaged != 0) return;
   const std::uint64_t stop = h.events + budget;
@@ -154,19 +150,15 @@ void Engine::go_on(std::uint64_t budget, std::size_t endings, std::uint64_t unti
   if (until < kNever && next >= until && h.now < until) h.now = until;
 }
 
-void Engine::dispatch(std::uint32_t item, std::uint64_t t) {
+void CircuitEngine::dispatch(std::uint32_t item, std::uint64_t t) {
   if (item >= g_.frames * kTimers + g_.outs) return begin(item - g_.frames * kTimers - g_.outs, t);
   if (item >= g_.frames * kTimers) return arbitrate(item - g_.frames * kTimers, t);
   const FrameId frame = item / kTimers;
   switch (static_cast<Timer>(item % kTimers)) {
-    case kPath:
-      return path(frame, t);
-    case kSerializer:
-      return serialize(frame, t);
-    case kSink:
-      return take(frame, t);
-    default:
-      return ready_arrives(frame, t);
+    case kPath: return path(frame, t);
+    case kSerializer: return serialize(frame, t);
+    case kSink: return take(frame, t);
+    default: return ready_arrives(frame, t);
   }
 }
 

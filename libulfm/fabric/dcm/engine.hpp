@@ -6,9 +6,9 @@
 
 namespace ulfm::fabric::dcm {
 
-class Engine {
+class CircuitEngine {
  public:
-  Engine(void* memory, const Geometry& geometry, const Parameters& parameters)
+  CircuitEngine(void* memory, const Geometry& geometry, const Parameters& parameters)
       : g_(geometry), p_(parameters), arena_(memory, geometry) {}
 
   const Geometry& geometry() const noexcept { return g_; }
@@ -32,9 +32,7 @@ class Engine {
   enum Phase : std::uint32_t { kRelease, kArrive, kRequest, kBegin, kArbitrate, kSend, kTake };
 
   // Names of things.
-  std::uint32_t out_index(std::uint32_t router, std::uint32_t way) const noexcept {
-    return router * kWays + way;
-  }
+  std::uint32_t out_index(std::uint32_t router, std::uint32_t way) const noexcept { return router * kWays + way; }
   std::uint32_t source_index(std::uint32_t end) const noexcept {
     return end % g_.routers * 2 + (end < g_.routers ? 0 : 1);
   }
@@ -52,9 +50,7 @@ class Engine {
   // The heap.
   std::uint32_t timer(FrameId frame, Timer which) const noexcept { return frame * kTimers + which; }
   std::uint32_t arbiter(std::uint32_t out) const noexcept { return g_.frames * kTimers + out; }
-  std::uint32_t starter(std::uint32_t source) const noexcept {
-    return g_.frames * kTimers + g_.outs + source;
-  }
+  std::uint32_t starter(std::uint32_t source) const noexcept { return g_.frames * kTimers + g_.outs + source; }
   void schedule(std::uint32_t item, std::uint64_t cycle, Phase phase);
   void cancel(std::uint32_t item);
   void put(std::uint32_t place, std::uint64_t key, std::uint32_t item);
@@ -116,7 +112,7 @@ class Engine {
 
   Geometry g_;
   Parameters p_;
-  Arena arena_;
+  CircuitArena arena_;
 };
 
 }  // namespace ulfm::fabric::dcm

@@ -43,10 +43,9 @@ struct Asked {
 };
 
 Result<Asked> read_options(ModelOptions options) {
-  auto given = Options::parse(options, {{"frame", 64, 65536},
-                                        {"fifo", 16, kMostFifoWords},
-                                        {"hop", 1, kMostHopCycles},
-                                        {"pace", 0, 0, "ipsc2"}});
+  auto given = Options::parse(
+      options,
+      {{"frame", 64, 65536}, {"fifo", 16, kMostFifoWords}, {"hop", 1, kMostHopCycles}, {"pace", 0, 0, "ipsc2"}});
   if (!given) return fail(std::move(given.error()).within("dcm"));
   Asked asked;
   Parameters& p = asked.parameters;
@@ -69,11 +68,11 @@ Result<std::uint32_t> frame_bytes(ModelOptions options) {
 
 struct Plan {
   Asked asked;
-  std::vector<Change> changes;
+  std::vector<TopologyChange> changes;
   Head head{};
 };
 
-Result<Plan> work_out(const ModelPlan& given) {
+Result<Plan> make_plan(const ModelPlan& given) {
   if (given.topology.shape != Shape::cube)
     return fail(Errc::invalid,
                 "dcm: Direct-Connect routers are linked as a hypercube; the topology must be cube:0 to "
@@ -93,32 +92,31 @@ Result<Plan> work_out(const ModelPlan& given) {
   head.dimension = given.topology.dimension;
   head.paced = plan.asked.paced ? 1 : 0;
   head.steps = static_cast<std::uint32_t>(plan.changes.size());
-  for (const Change& change : plan.changes) head.links += change.links.size();
+  for (const TopologyChange& change : plan.changes) head.links += change.links.size();
   head.links_at = kStepsAt + up_to_line(plan.changes.size() * sizeof(Step));
   head.network_at = head.links_at + up_to_line(head.links * sizeof(SwitchPort));
   return plan;
 }
 
 Result<std::size_t> arena_bytes(const ModelPlan& given) {
-  auto plan = work_out(given);
+  auto plan = make_plan(given);
   if (!plan) return fail(plan.error());
   return plan->head.network_at + Network::bytes(plan->head.dimension, given.frames);
 }
 
 Result<void> create(std::byte* memory, const ModelPlan& given) {
-  auto plan = work_out(given);
+  auto plan = make_plan(given);
   if (!plan) return fail(plan.error());
   *reinterpret_cast<Head*>(memory) = plan->head;
   auto* steps = reinterpret_cast<Step*>(memory + kStepsAt);
   auto* links = reinterpret_cast<SwitchPort*>(memory + plan->head.links_at);
   std::uint32_t link = 0;
-  for (const Change& change : plan->changes) {
-    *steps++ = {change.at, change.dead_switch, link, static_cast<std::uint32_t>(change.links.size()),
-                change.up};
+  for (const TopologyChange& change : plan->changes) {
+    *steps++ = {change.at, change.dead_switch, link, static_cast<std::uint32_t>(change.links.size()), change.up};
     for (const SwitchPort& port : change.links) links[link++] = port;
   }
-  auto network = Network::create(memory + plan->head.network_at, plan->head.dimension, plan->asked.parameters,
-                                 given.frames);
+  auto network =
+      Network::create(memory + plan->head.network_at, plan->head.dimension, plan->asked.parameters, given.frames);
   if (!network) return fail(network.error());
   return {};
 }
@@ -174,13 +172,12 @@ class DcmModel final : public Model {
                   "ulfm: stats dcm: cycles %llu events %llu, words entered %llu left %llu stripped %llu lost "
                   "%llu present "
                   "%llu%s\n",
-                  value(network_.now()), value(network_.events()), value(balance.entered),
-                  value(balance.left), value(balance.stripped), value(balance.lost), value(balance.present),
+                  value(network_.now()), value(network_.events()), value(balance.entered), value(balance.left),
+                  value(balance.stripped), value(balance.lost), value(balance.present),
                   balance.holds() ? "" : ", which do not balance");
     std::string text = line;
     for (std::uint32_t router = 0; router < 1u << head_.dimension; ++router)
-      for (std::uint32_t way = 0; way < kWays; ++way)
-        text += counted(router, way, network_.counters(router, way));
+      for (std::uint32_t way = 0; way < kWays; ++way) text += counted(router, way, network_.counters(router, way));
     return text;
   }
 
@@ -190,17 +187,14 @@ class DcmModel final : public Model {
   // A line for what something has moved; none for what has moved nothing.
   static std::string counted(std::uint32_t router, std::uint32_t way, const ChannelCounters& c) {
     if (c.messages == 0 && c.blocked == 0) return "";
-    const std::string name = way == kNode      ? "sink"
-                             : way == kGateway ? "gateway"
-                                               : "channel " + std::to_string(way);
+    const std::string name = way == kNode ? "sink" : way == kGateway ? "gateway" : "channel " + std::to_string(way);
     char line[320];
     std::snprintf(line, sizeof line,
                   "ulfm: stats dcm router %u %s: messages %llu words %llu probes %llu short probes %llu held "
                   "cycles %llu "
                   "blocked %llu for cycles %llu throttles %llu lost messages %llu\n",
-                  router, name.c_str(), value(c.messages), value(c.words), value(c.probes),
-                  value(c.short_probes), value(c.held_cycles), value(c.blocked), value(c.blocked_cycles),
-                  value(c.throttles), value(c.lost));
+                  router, name.c_str(), value(c.messages), value(c.words), value(c.probes), value(c.short_probes),
+                  value(c.held_cycles), value(c.blocked), value(c.blocked_cycles), value(c.throttles), value(c.lost));
     return line;
   }
 
@@ -225,8 +219,7 @@ class DcmModel final : public Model {
 
 bool is_sane(const Head& h, std::size_t bytes) {
   return h.dimension <= kMaxDimensions && h.steps <= kMostEvents &&
-         h.links_at == kStepsAt + up_to_line(h.steps * sizeof(Step)) &&
-         h.links <= bytes / sizeof(SwitchPort) &&
+         h.links_at == kStepsAt + up_to_line(h.steps * sizeof(Step)) && h.links <= bytes / sizeof(SwitchPort) &&
          h.network_at == h.links_at + up_to_line(h.links * sizeof(SwitchPort)) && h.network_at <= bytes;
 }
 

@@ -15,7 +15,7 @@ constexpr std::uint32_t kMostFrames = 1u << 22;
 
 }  // namespace
 
-ChannelCounters Engine::counters(std::uint32_t router, std::uint32_t way) {
+ChannelCounters CircuitEngine::counters(std::uint32_t router, std::uint32_t way) {
   const std::uint64_t now = header().now;
   const std::uint32_t index = out_index(router, way);
   const Out& out = arena_.out(index);
@@ -34,7 +34,7 @@ ChannelCounters Engine::counters(std::uint32_t router, std::uint32_t way) {
   return sum;
 }
 
-Balance Engine::balance() {
+Balance CircuitEngine::balance() {
   const Header& h = header();
   for (std::uint32_t i = 0; i < g_.outs; ++i)
     if (is_sink(i)) settle(i, h.now - 1);
@@ -60,15 +60,14 @@ Result<Network> Network::create(void* memory, std::uint32_t dimension, const Par
                                 std::uint32_t frames) {
   if (auto fine = dcm::check(parameters); !fine) return fail(std::move(fine.error()));
   if (dimension > kMaxDimensions || frames < 1 || frames > kMostFrames)
-    return fail(Errc::invalid,
-                fmt::format("a cube has 0 to {} dimensions and carries 1 to {} frames at a time; found "
-                            "{} and {}",
-                            kMaxDimensions, kMostFrames, dimension, frames));
+    return fail(Errc::invalid, fmt::format("a cube has 0 to {} dimensions and carries 1 to {} frames at a time; found "
+                                           "{} and {}",
+                                           kMaxDimensions, kMostFrames, dimension, frames));
   auto* header = static_cast<Header*>(memory);
   header->dimension = dimension;
   header->frames = frames;
   header->parameters = parameters;
-  auto engine = std::make_unique<Engine>(memory, Geometry::of(dimension, frames), parameters);
+  auto engine = std::make_unique<CircuitEngine>(memory, Geometry::of(dimension, frames), parameters);
   engine->build();
   header->magic = kMagic;
   return Network(std::move(engine));
@@ -79,17 +78,17 @@ Result<Network> Network::attach(void* memory, std::size_t bytes) {
     return fail(Errc::protocol, fmt::format("a network needs more than {} bytes of memory", bytes));
   Header header;
   std::memcpy(&header, memory, sizeof header);
-  if (header.magic != kMagic || header.dimension > kMaxDimensions || header.frames < 1 ||
-      header.frames > kMostFrames || !dcm::check(header.parameters))
+  if (header.magic != kMagic || header.dimension > kMaxDimensions || header.frames < 1 || header.frames > kMostFrames ||
+      !dcm::check(header.parameters))
     return fail(Errc::protocol, "the memory does not hold a network of Direct-Connect routers");
   const Geometry geometry = Geometry::of(header.dimension, header.frames);
   if (geometry.bytes > bytes)
-    return fail(Errc::protocol, fmt::format("the network there needs {} bytes of memory, and {} are mapped",
-                                            geometry.bytes, bytes));
-  return Network(std::make_unique<Engine>(memory, geometry, header.parameters));
+    return fail(Errc::protocol,
+                fmt::format("the network there needs {} bytes of memory, and {} are mapped", geometry.bytes, bytes));
+  return Network(std::make_unique<CircuitEngine>(memory, geometry, header.parameters));
 }
 
-Network::Network(std::unique_ptr<Engine> engine) noexcept : engine_(std::move(engine)) {}
+Network::Network(std::unique_ptr<CircuitEngine> engine) noexcept : engine_(std::move(engine)) {}
 Network::Network(Network&&) noexcept = default;
 Network& Network::operator=(Network&&) noexcept = default;
 Network::~Network() = default;
@@ -102,13 +101,9 @@ std::size_t Network::run(std::uint64_t budget, std::span<Ending> endings, std::u
 }
 void Network::catch_up(std::uint64_t until) { engine_->go_on(kNever, ~std::size_t{0}, until); }
 void Network::stall(std::uint32_t end, std::uint64_t cycles) { engine_->stall(end, cycles); }
-void Network::set_channel(std::uint32_t router, std::uint32_t way, bool up) {
-  engine_->set_channel(router, way, up);
-}
+void Network::set_channel(std::uint32_t router, std::uint32_t way, bool up) { engine_->set_channel(router, way, up); }
 void Network::set_router(std::uint32_t router, bool alive) { engine_->set_router(router, alive); }
-bool Network::reaches(std::uint32_t from, std::uint32_t to) const noexcept {
-  return engine_->reaches(from, to);
-}
+bool Network::reaches(std::uint32_t from, std::uint32_t to) const noexcept { return engine_->reaches(from, to); }
 bool Network::damaged() const noexcept { return engine_->header().damaged != 0; }
 bool Network::idle() const noexcept { return next_event() == kNever; }
 std::uint64_t Network::next_event() const noexcept { return engine_->next_event(); }

@@ -24,7 +24,7 @@ inline constexpr std::uint64_t kNever = std::uint64_t{1} << 58;
 /// Most data bytes of one message.
 inline constexpr std::uint32_t kMostBytes = 1u << 30;
 
-class Engine;
+class CircuitEngine;
 
 /// One thread at a time, of any process that maps the arena. No call allocates except create() and attach().
 /// Ends of messages are named as in words.hpp: nodes 0 to 2^d - 1, then the gateways of their routers.
@@ -89,8 +89,8 @@ class Network {
   Balance balance();
 
  private:
-  explicit Network(std::unique_ptr<Engine> engine) noexcept;
-  std::unique_ptr<Engine> engine_;
+  explicit Network(std::unique_ptr<CircuitEngine> engine) noexcept;
+  std::unique_ptr<CircuitEngine> engine_;
 };
 
 }  // namespace ulfm::fabric::dcm

@@ -3,10 +3,10 @@
 
 namespace ulfm::fabric::dcm {
 
-bool Engine::inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes, bool begins) {
+bool CircuitEngine::inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes, bool begins) {
   Header& h = header();
-  if (frame >= g_.frames || from >= 2 * g_.routers || to >= 2 * g_.routers || from == to ||
-      bytes > kMostBytes || h.damaged != 0)
+  if (frame >= g_.frames || from >= 2 * g_.routers || to >= 2 * g_.routers || from == to || bytes > kMostBytes ||
+      h.damaged != 0)
     return false;
   Message& m = arena_.message(frame);
   if (m.used != 0 || is_down(out_index(from % g_.routers, source_way(from)))) return false;
@@ -20,16 +20,14 @@ bool Engine::inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::ui
   ++h.inside;
   const std::uint32_t index = source_index(from);
   Source& source = arena_.source(index);
-  if (source.first == kNone)
-    source.first = frame;
-  else
-    arena_.message(source.last).next = frame;
+  if (source.first == kNone) source.first = frame;
+  else arena_.message(source.last).next = frame;
   source.last = frame;
   if (source.current == kNone) schedule(starter(index), h.now, kBegin);
   return true;
 }
 
-void Engine::begin(std::uint32_t index, std::uint64_t t) {
+void CircuitEngine::begin(std::uint32_t index, std::uint64_t t) {
   Source& source = arena_.source(index);
   const FrameId frame = source.first;
   if (source.current != kNone || frame == kNone) return;
@@ -39,18 +37,15 @@ void Engine::begin(std::uint32_t index, std::uint64_t t) {
   source.first = m.next;
   m.router = m.from & (g_.routers - 1);
   m.in = static_cast<std::uint8_t>(source_way(m.from));
-  schedule(timer(frame, kPath), t + (m.begins != 0 ? p_.send_cycles : 0) + p_.dma_cycles + p_.route_cycles,
-           kRequest);
+  schedule(timer(frame, kPath), t + (m.begins != 0 ? p_.send_cycles : 0) + p_.dma_cycles + p_.route_cycles, kRequest);
 }
 
-void Engine::path(FrameId frame, std::uint64_t t) {
-  if (arena_.message(frame).finished != 0)
-    release(frame, t);
-  else
-    request(frame, t);
+void CircuitEngine::path(FrameId frame, std::uint64_t t) {
+  if (arena_.message(frame).finished != 0) release(frame, t);
+  else request(frame, t);
 }
 
-void Engine::request(FrameId frame, std::uint64_t t) {
+void CircuitEngine::request(FrameId frame, std::uint64_t t) {
   Message& m = arena_.message(frame);
   if (m.router >= g_.routers || m.in >= kWays) return damage();
   m.out = out_index(m.router, requested(m.probe, m.in));
@@ -64,19 +59,18 @@ void Engine::request(FrameId frame, std::uint64_t t) {
   schedule(arbiter(m.out), t, kArbitrate);
 }
 
-void Engine::arbitrate(std::uint32_t index, std::uint64_t t) {
+void CircuitEngine::arbitrate(std::uint32_t index, std::uint64_t t) {
   Out& out = arena_.out(index);
   const std::uint32_t asking = out.asking & requesters(index % kWays);
   if (asking == 0) return;
   if (out.holder == kNone && t < out.busy_until)  // a lost message's word is still filled up
     schedule(arbiter(index), out.busy_until, kArbitrate);
-  else if (out.holder == kNone)
-    grant(index, next_in_turn(asking, out.last & 15), t);
+  else if (out.holder == kNone) grant(index, next_in_turn(asking, out.last & 15), t);
   for (std::uint32_t in = 0; in < kWays; ++in)
     if ((out.asking >> in & 1) != 0 && out.asked[in] == t) ++out.counters.blocked;
 }
 
-void Engine::grant(std::uint32_t index, std::uint32_t in, std::uint64_t t) {
+void CircuitEngine::grant(std::uint32_t index, std::uint32_t in, std::uint64_t t) {
   Out& out = arena_.out(index);
   const FrameId frame = in < kWays ? out.asking_frame[in] : kNone;
   if (frame >= g_.frames) return damage();
@@ -90,13 +84,11 @@ void Engine::grant(std::uint32_t index, std::uint32_t in, std::uint64_t t) {
   ++out.counters.messages;
   m.requests = 0;
   m.entered = 1;
-  if (is_sink(index))
-    grant_sink(frame, index, t);
-  else
-    grant_channel(frame, index, t);
+  if (is_sink(index)) grant_sink(frame, index, t);
+  else grant_channel(frame, index, t);
 }
 
-void Engine::grant_channel(FrameId frame, std::uint32_t index, std::uint64_t t) {
+void CircuitEngine::grant_channel(FrameId frame, std::uint32_t index, std::uint64_t t) {
   Message& m = arena_.message(frame);
   if (m.hops >= kMaxDimensions) return damage();
   Out& out = arena_.out(index);
@@ -112,7 +104,7 @@ void Engine::grant_channel(FrameId frame, std::uint32_t index, std::uint64_t t) 
   schedule(timer(frame, kPath), t + nibbles + p_.hop_cycles + p_.route_cycles, kRequest);
 }
 
-void Engine::grant_sink(FrameId frame, std::uint32_t index, std::uint64_t t) {
+void CircuitEngine::grant_sink(FrameId frame, std::uint32_t index, std::uint64_t t) {
   Message& m = arena_.message(frame);
   Out& out = arena_.out(index);
   ++out.counters.probes;
@@ -122,14 +114,12 @@ void Engine::grant_sink(FrameId frame, std::uint32_t index, std::uint64_t t) {
   out.ended = 0;
   m.at_sink = 1;
   plan(frame, t);
-  if (m.hops != 0)
-    send_ready(frame, m.hops - 1u, true, t);
-  else
-    set_ready(frame, true, t + 1);
+  if (m.hops != 0) send_ready(frame, m.hops - 1u, true, t);
+  else set_ready(frame, true, t + 1);
 }
 
 // The tail has passed: hop by hop the channels are free.
-void Engine::release(FrameId frame, std::uint64_t t) {
+void CircuitEngine::release(FrameId frame, std::uint64_t t) {
   Message& m = arena_.message(frame);
   if (m.released >= m.hops) return;
   const std::uint32_t index = way_of(m, m.released);
@@ -142,7 +132,7 @@ void Engine::release(FrameId frame, std::uint64_t t) {
 }
 
 /// Free at the end of cycle `t` or before; requests are looked at in cycle `again`.
-void Engine::free_out(std::uint32_t index, std::uint64_t t, std::uint64_t again) {
+void CircuitEngine::free_out(std::uint32_t index, std::uint64_t t, std::uint64_t again) {
   Out& out = arena_.out(index);
   out.counters.held_cycles += t - out.granted;
   out.holder = kNone;

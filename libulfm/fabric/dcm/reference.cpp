@@ -22,8 +22,7 @@ Reference::Reference(std::uint32_t dimension, const Parameters& parameters)
 }
 
 // The words of a message, made up from its name; the checksum makes their sum 0.
-bool Reference::inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes,
-                       bool begins) {
+bool Reference::inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes, bool begins) {
   const std::uint32_t router = from % routers_, way = from < routers_ ? kNode : kGateway;
   if (from == to || is_down(router, way)) return false;
   if (messages_.size() <= frame) messages_.resize(frame + 1);
@@ -239,8 +238,7 @@ void Reference::send(std::uint32_t router, std::uint32_t channel) {
   nibble.rdy = nibble.first && send_status(router, channel);
   if (nibble.first && nibble.kind != Kind::status)
     out.word_left = nibble.kind == Kind::probe ? out.probe_left : kWordNibbles - 1;
-  else if (out.word_left != 0)
-    --out.word_left;
+  else if (out.word_left != 0) --out.word_left;
   if (nibble.kind == Kind::word && nibble.first) {
     out.within = true;
     ++out.counters.words;

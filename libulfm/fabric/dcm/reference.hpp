@@ -92,14 +92,14 @@ class Reference {
     FrameId frame = 0;
     std::uint32_t last = kNode;  ///< way in that was granted last
     std::uint64_t granted = 0, valid_from = 0;
-    bool ready = false;              ///< DESTINATION READY
-    std::uint32_t probe_left = 0;    ///< nibbles to be sent
-    std::uint32_t word_left = 0;     ///< nibbles of the word that is being sent, still to come
+    bool ready = false;            ///< DESTINATION READY
+    std::uint32_t probe_left = 0;  ///< nibbles to be sent
+    std::uint32_t word_left = 0;   ///< nibbles of the word that is being sent, still to come
     std::uint32_t dead_left = 0;
-    bool within = false;             ///< words were sent, and the last nibble was not status
-    bool release = false;            ///< free from the next cycle on
+    bool within = false;   ///< words were sent, and the last nibble was not status
+    bool release = false;  ///< free from the next cycle on
     bool down = false;
-    std::deque<Nibble> wire;         ///< channels
+    std::deque<Nibble> wire;  ///< channels
     // Sinks.
     std::uint32_t fifo = 0;
     bool accept = true, ended = false;

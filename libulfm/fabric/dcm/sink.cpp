@@ -6,13 +6,13 @@
 namespace ulfm::fabric::dcm {
 
 /// Words that the FIFO of the message's sink has been given up to that cycle, the probe among them.
-std::uint32_t Engine::arrived(const Message& m, std::uint64_t cycle) const noexcept {
+std::uint32_t CircuitEngine::arrived(const Message& m, std::uint64_t cycle) const noexcept {
   return 1 + std::min(m.total - 1, begun(m, at_source(cycle, m.hops) - (kWordNibbles - 1)));
 }
 
 // A node that has caught up takes each pair of words in the first cycle it can: no more than one comes in
 // between.
-void Engine::settle(std::uint32_t index, std::uint64_t t) {
+void CircuitEngine::settle(std::uint32_t index, std::uint64_t t) {
   Out& out = arena_.out(index);
   if (out.holder >= g_.frames || out.settled >= t) return;
   const Message& m = arena_.message(out.holder);
@@ -34,7 +34,7 @@ void Engine::settle(std::uint32_t index, std::uint64_t t) {
 // ---- what comes next
 // ------------------------------------------------------------------------------------------------
 
-std::uint64_t Engine::next_stop(const Out& out, const Message& m, std::uint64_t t) const {
+std::uint64_t CircuitEngine::next_stop(const Out& out, const Message& m, std::uint64_t t) const {
   std::uint64_t cycle = t + 1;
   if (out.stalled_until > cycle) {
     const std::uint32_t word = p_.stop_at + out.taken - 1;
@@ -55,7 +55,7 @@ std::uint64_t Engine::next_stop(const Out& out, const Message& m, std::uint64_t 
   return kNever;
 }
 
-std::uint64_t Engine::next_go(const Out& out, const Message& m, std::uint64_t t) const {
+std::uint64_t CircuitEngine::next_go(const Out& out, const Message& m, std::uint64_t t) const {
   if (out.stalled_until >= kNever) return kNever;
   std::uint64_t tick = tick_from(std::max(t + 1, out.stalled_until));
   std::uint32_t taken = out.taken;
@@ -67,7 +67,7 @@ std::uint64_t Engine::next_go(const Out& out, const Message& m, std::uint64_t t)
   return kNever;
 }
 
-std::uint64_t Engine::next_end(const Out& out, const Message& m, std::uint64_t t) const {
+std::uint64_t CircuitEngine::next_end(const Out& out, const Message& m, std::uint64_t t) const {
   if (out.done_at != 0) return out.done_at;
   const std::uint64_t awake = std::max(t + 1, out.stalled_until);
   if (awake >= kNever) return kNever;
@@ -76,7 +76,7 @@ std::uint64_t Engine::next_end(const Out& out, const Message& m, std::uint64_t t
 }
 
 // Looks ahead from what is settled, on the understanding that the serializer goes on as it does now.
-void Engine::plan(FrameId frame, std::uint64_t t) {
+void CircuitEngine::plan(FrameId frame, std::uint64_t t) {
   const Message& m = arena_.message(frame);
   if (m.at_sink == 0) return;
   settle(m.out, t - 1);
@@ -97,7 +97,7 @@ void Engine::plan(FrameId frame, std::uint64_t t) {
 // ---- taking
 // ---------------------------------------------------------------------------------------------------------
 
-void Engine::take(FrameId frame, std::uint64_t t) {
+void CircuitEngine::take(FrameId frame, std::uint64_t t) {
   Message& m = arena_.message(frame);
   if (m.at_sink == 0 || !is_sink(m.out) || m.out >= g_.outs) return damage();
   Out& out = arena_.out(m.out);
@@ -121,16 +121,14 @@ void Engine::take(FrameId frame, std::uint64_t t) {
   plan(frame, t);
 }
 
-void Engine::set_accept(FrameId frame, Out& out, bool accept, std::uint64_t t) {
+void CircuitEngine::set_accept(FrameId frame, Out& out, bool accept, std::uint64_t t) {
   out.accept = accept ? 1 : 0;
   const Message& m = arena_.message(frame);
-  if (m.hops != 0)
-    send_ready(frame, m.hops - 1u, accept, t + 1);
-  else
-    set_ready(frame, accept, t + 1);
+  if (m.hops != 0) send_ready(frame, m.hops - 1u, accept, t + 1);
+  else set_ready(frame, accept, t + 1);
 }
 
-void Engine::deliver(FrameId frame, std::uint64_t t) {
+void CircuitEngine::deliver(FrameId frame, std::uint64_t t) {
   Message& m = arena_.message(frame);
   Out& out = arena_.out(m.out);
   out.counters.words += m.total;
@@ -140,7 +138,7 @@ void Engine::deliver(FrameId frame, std::uint64_t t) {
   hand_over(frame, true, t);
 }
 
-void Engine::hand_over(FrameId frame, bool delivered, std::uint64_t t) {
+void CircuitEngine::hand_over(FrameId frame, bool delivered, std::uint64_t t) {
   Header& h = header();
   Message& m = arena_.message(frame);
   for (std::uint32_t i = 0; i < kTimers; ++i) cancel(timer(frame, static_cast<Timer>(i)));
@@ -148,14 +146,12 @@ void Engine::hand_over(FrameId frame, bool delivered, std::uint64_t t) {
   m.delivered = delivered ? 1 : 0;
   m.ended_at = t;
   m.next = kNone;
-  if (h.ended++ == 0)
-    h.ended_first = frame;
-  else
-    arena_.message(h.ended_last).next = frame;
+  if (h.ended++ == 0) h.ended_first = frame;
+  else arena_.message(h.ended_last).next = frame;
   h.ended_last = frame;
 }
 
-void Engine::stall(std::uint32_t end, std::uint64_t cycles) {
+void CircuitEngine::stall(std::uint32_t end, std::uint64_t cycles) {
   if (end >= 2 * g_.routers) return;
   Header& h = header();
   const std::uint32_t index = out_index(end % g_.routers, source_way(end));

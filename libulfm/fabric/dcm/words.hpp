@@ -7,7 +7,7 @@
 
 namespace ulfm::fabric::dcm {
 
-inline constexpr std::uint32_t kWordNibbles = 5;  ///< of a data word: 2 start bits, RDY, EOM, 16 bits of data
+inline constexpr std::uint32_t kWordNibbles = 5;        ///< of a data word: 2 start bits, RDY, EOM, 16 bits of data
 inline constexpr std::uint32_t kShortProbeNibbles = 3;  ///< 2 start bits, RDY, EOM, 8 bits
 
 /// Data format: D15 .. D0 EOM RDY 0 0.

@@ -38,17 +38,17 @@ bool is_sane(const ArenaSizes& s) {
   return s.endpoints >= 1 && s.endpoints <= kMaxEndpoints && std::has_single_bit(s.slots) && s.slots <= 65536 &&
          s.all_slots() <= (1u << 20) && s.slot_bytes >= 64 && s.slot_bytes <= (1u << 20) && s.frame_bytes >= 1 &&
          s.pieces() <= 65535 && s.records >= 1 && s.records <= (1u << 20) && std::has_single_bit(s.box_entries) &&
-         s.box_entries >= s.all_slots() && s.box_entries <= (1u << 21) && s.processes >= 1 && s.processes <= kMaxEndpoints && s.nodes >= 1 && s.nodes <= 65536 &&
-         s.model_bytes <= (std::uint64_t{1} << 34);
+         s.box_entries >= s.all_slots() && s.box_entries <= (1u << 21) && s.processes >= 1 &&
+         s.processes <= kMaxEndpoints && s.nodes >= 1 && s.nodes <= 65536 && s.model_bytes <= (std::uint64_t{1} << 34);
 }
 
-Arena::Layout::Layout(const ArenaSizes& s) {
+FabricArena::Layout::Layout(const ArenaSizes& s) {
   box_bytes = up_to(sizeof(PortBox) + std::size_t{s.box_entries} * 4, kPage);
   slot_bytes = sizeof(Slot) + up_to(s.slot_bytes, 64);
   endpoints = up_to(sizeof(ArenaHeader), kPage);
   queues = up_to(endpoints + std::size_t{s.endpoints} * sizeof(Endpoint), kPage);
-  fates = up_to(queues + std::size_t{s.all_slots()} * 4, kPage);
-  model = up_to(fates + std::size_t{s.all_slots()} * sizeof(Fate), kPage);
+  slot_progress = up_to(queues + std::size_t{s.all_slots()} * 4, kPage);
+  model = up_to(slot_progress + std::size_t{s.all_slots()} * sizeof(SlotProgress), kPage);
   records = up_to(model + s.model_bytes, kPage);
   boxes = up_to(records + std::size_t{s.records} * sizeof(Record), kPage);
   slots = boxes + std::size_t{s.endpoints} * kPorts * box_bytes;
@@ -59,11 +59,11 @@ std::uint64_t monotonic_now() noexcept {
   return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
-Result<Arena> Arena::create(const ModelKind& kind, const ArenaSizes& sizes, const std::string& title) {
+Result<FabricArena> FabricArena::create(const ModelKind& kind, const ArenaSizes& sizes, const std::string& title) {
   if (!is_sane(sizes))
     return fail(Errc::too_large, title + ": more processes, frames or nodes than an arena holds (at most " +
                                      std::to_string(kMaxEndpoints) + " processes)");
-  Arena arena;
+  FabricArena arena;
   arena.sizes_ = sizes;
   arena.at_ = Layout(sizes);
   auto segment = Segment::create(kArenaLabel, arena.at_.end);
@@ -81,10 +81,10 @@ Result<Arena> Arena::create(const ModelKind& kind, const ArenaSizes& sizes, cons
   return arena;
 }
 
-Result<Arena> Arena::map(std::int32_t pid, std::int32_t fd) {
+Result<FabricArena> FabricArena::map(std::int32_t pid, std::int32_t fd) {
   auto segment = Segment::attach(pid, fd);
   if (!segment) return fail(std::move(segment.error()).within("the emulated interconnect of this job"));
-  Arena arena;
+  FabricArena arena;
   const auto* header = segment->at<ArenaHeader>(0);
   if (segment->size() < sizeof(ArenaHeader) || header->magic != kArenaMagic || header->version != kArenaVersion)
     return fail(Errc::protocol,
@@ -97,9 +97,9 @@ Result<Arena> Arena::map(std::int32_t pid, std::int32_t fd) {
   return arena;
 }
 
-Result<Arena> Arena::look_at(std::int32_t pid, std::int32_t fd) { return map(pid, fd); }
+Result<FabricArena> FabricArena::look_at(std::int32_t pid, std::int32_t fd) { return map(pid, fd); }
 
-Result<Arena> Arena::attach(const ArenaAddress& address) {
+Result<FabricArena> FabricArena::attach(const ArenaAddress& address) {
   auto arena = map(address.pid, address.fd);
   if (arena && arena->header().token != address.token)
     return fail(Errc::protocol, "process " + std::to_string(address.pid) +
@@ -107,7 +107,7 @@ Result<Arena> Arena::attach(const ArenaAddress& address) {
   return arena;
 }
 
-Result<Arena> Arena::of_this_job() {
+Result<FabricArena> FabricArena::of_this_job() {
   const char* text = std::getenv("ULFM_FABRIC");
   if (text == nullptr || *text == '\0')
     return fail(Errc::unavailable,
@@ -117,18 +117,18 @@ Result<Arena> Arena::of_this_job() {
   return attach(*address);
 }
 
-ArenaAddress Arena::address() const noexcept { return {getpid(), segment_.fd(), header().token}; }
+ArenaAddress FabricArena::address() const noexcept { return {getpid(), segment_.fd(), header().token}; }
 
-Result<void> Arena::commit_slots(std::uint32_t endpoint) {
+Result<void> FabricArena::commit_slots(std::uint32_t endpoint) {
   return segment_.commit(at_.slots + std::size_t{endpoint} * sizes_.slots * at_.slot_bytes,
                          std::size_t{sizes_.slots} * at_.slot_bytes);
 }
 
-Result<void> Arena::commit_box(std::uint32_t endpoint, std::uint32_t port) {
+Result<void> FabricArena::commit_box(std::uint32_t endpoint, std::uint32_t port) {
   return segment_.commit(at_.boxes + (std::size_t{endpoint} * kPorts + port) * at_.box_bytes, at_.box_bytes);
 }
 
-Result<void> Arena::commit_record(std::uint32_t i) {
+Result<void> FabricArena::commit_record(std::uint32_t i) {
   return segment_.commit(at_.records + std::size_t{i} * sizeof(Record), sizeof(Record));
 }
 

@@ -1,7 +1,7 @@
 // The arena of an emulated interconnect: one shared segment for a job, holding the network interfaces of its nodes and
 // the model between them.
 //
-//   header | endpoints | sending queues | fates | model | records | port boxes | slots
+//   header | endpoints | sending queues | slot progress | model | records | port boxes | slots
 //
 // The names are those of the paper's card (Zhou et al. 1999, section 3; Li, section 3.3): a *slot* is an entry of the
 // send control table together with its buffer; a *sending queue* holds numbers of slots, pushed by the process, taken
@@ -26,10 +26,10 @@ inline constexpr std::uint64_t kArenaMagic = 0x3130'616e'6572'6175ull;
 inline constexpr std::uint32_t kArenaVersion = 4;
 inline constexpr std::uint32_t kMaxEndpoints = 1024;
 inline constexpr std::uint32_t kPorts = 64;
-inline constexpr std::size_t kSlotInline = 32;   ///< header and data that travel in the slot's own line
+inline constexpr std::size_t kSlotInline = 32;  ///< header and data that travel in the slot's own line
 inline constexpr std::size_t kHelloBytes = 160;
 inline constexpr std::size_t kCardBytes = 256;
-inline constexpr char kArenaLabel[] = "ulfm-fabric";  ///< of its memory file
+inline constexpr char kArenaLabel[] = "ulfm-fabric";            ///< of its memory file
 inline constexpr std::uint32_t kEngineProcess = kMaxEndpoints;  ///< in place of an endpoint: a process of its own
 inline constexpr std::uint32_t kObservers = kMaxEndpoints + 1;  ///< and from here on: process number of who only reads
 
@@ -52,7 +52,7 @@ enum class EndpointState : std::uint32_t { free, claimed, ready, left };
 
 struct alignas(64) Endpoint {
   /// ready, by claim_endpoint(), pairs with whoever looks for it: node, pid, token and the rest are filled in. left, by
-  /// ~Engine(), pairs with may_reuse() and the claim: its process touches it no more.
+  /// ~FabricEngine(), pairs with may_reuse() and the claim: its process touches it no more.
   std::atomic<EndpointState> state;
   std::uint32_t node;
   std::int32_t pid;
@@ -63,10 +63,10 @@ struct alignas(64) Endpoint {
   /// process has sent before is in its queue.
   std::atomic<std::uint32_t> generation[kPorts];
   /// Hash of its job's name; 0: it has not shown its card. introduce() to card_of(): rank and card are filled in.
-  std::atomic<std::uint64_t> world;
-  std::uint32_t rank;                ///< in that job
+  std::atomic<std::uint64_t> job_id;
+  std::uint32_t rank;  ///< in that job
   char card[kCardBytes];
-  alignas(64) std::uint32_t taken;                ///< the engine's: position in the sending queue
+  alignas(64) std::uint32_t taken;  ///< the engine's: position in the sending queue
   /// Paced models: frames on their way to this process. The engine's; the process itself only reads how soon it need
   /// look again, which orders nothing.
   std::atomic<std::uint32_t> coming;
@@ -114,17 +114,17 @@ struct alignas(64) Slot {
 static_assert(sizeof(Slot) == 64);
 
 /// What the engine remembers of a slot on its way.
-struct Fate {
+struct SlotProgress {
   std::uint16_t pieces;  ///< frames of the network that have not ended
   std::uint16_t lost;
-  std::uint16_t to;      ///< endpoint; the slot's own may have been written over since
+  std::uint16_t to;  ///< endpoint; the slot's own may have been written over since
 };
 
 /// What whoever holds the engine is in the middle of, told to whoever comes after it should it die. Only its end makes
 /// somebody look, and all its stores have been made then: order in the program is enough, and signal fences keep it.
 struct InHand {
   enum What : std::uint32_t { nothing, taking, delivering };
-  std::atomic<std::uint32_t> what;  ///< pairs with Engine::recover
+  std::atomic<std::uint32_t> what;  ///< pairs with FabricEngine::recover
   std::uint32_t slot;
   std::uint32_t endpoint, taken;  ///< taking: from whose sending queue, and its position before
   std::uint32_t to, port;         ///< delivering: into whose box; the slot may be another frame's by then
@@ -137,8 +137,8 @@ struct ArenaHeader {
   char model[16];
   std::uint64_t token;
   ArenaSizes sizes;
-  char title[128];  ///< for messages: "xswitch mesh:4x4"
-  std::uint64_t began;      ///< nanoseconds of the monotonic clock: scheduled faults count from here
+  char title[128];      ///< for messages: "xswitch mesh:4x4"
+  std::uint64_t began;  ///< nanoseconds of the monotonic clock: scheduled faults count from here
   /// Of the engine process; 0: whoever waits does the work. Set before the job's processes start; the one that a keeper
   /// starts anew writes both again, relaxed: nobody takes it for dead while there is a keeper.
   std::atomic<std::int32_t> engine_pid;
@@ -146,28 +146,28 @@ struct ArenaHeader {
   std::int32_t keeper_pid;  ///< of the process that starts the engine process anew; 0: nobody does
   std::uint64_t keeper_started;
   std::atomic<std::uint32_t> recoveries;  ///< times somebody has gone on where a dead process stopped
-  std::uint32_t node_of[kMaxEndpoints];  ///< by rank
-  std::atomic<std::uint32_t> refused;  ///< frames for ports that were closed or that break a rule
-  std::atomic<std::uint32_t> lost;     ///< frames the network lost; the three counts are only shown
+  std::uint32_t node_of[kMaxEndpoints];   ///< by rank
+  std::atomic<std::uint32_t> refused;     ///< frames for ports that were closed or that break a rule
+  std::atomic<std::uint32_t> lost;        ///< frames the network lost; the three counts are only shown
   /// Endpoint + 1 of who moves the model; 0: nobody. The acquire of who takes it pairs with the exchange of who lets
   /// go: what only the holder changes. The exchange is seq_cst because of `pending`.
   alignas(64) std::atomic<std::uint32_t> holder;
   /// Endpoint + 1 of who looks all the time; 0: nobody. Taken relaxed: who has it looks again anyway. retire() and
-  /// tell() are seq_cst: either tell() sees that it is given up, or the look behind retire() sees `pending`.
-  alignas(64) std::atomic<std::uint32_t> attendant;
+  /// notify() are seq_cst: either notify() sees that it is given up, or the look behind retire() sees `pending`.
+  alignas(64) std::atomic<std::uint32_t> poller;
   std::atomic<std::uint32_t> broken;  ///< endpoint + 1 of who died while it moved the model; a verdict, no more
   alignas(64) InHand in_hand;
-  alignas(64) std::atomic<std::uint32_t> moving;     ///< the model is not idle: a hint, who acts on it takes the holder
+  alignas(64) std::atomic<std::uint32_t> moving;  ///< the model is not idle: a hint, who acts on it takes the holder
   /// A paced model goes on at that moment of the monotonic clock; 0: by itself never. note_due() and announce() to
-  /// quiet_for(): `coming` is as new.
+  /// next_deadline(): `coming` is as new.
   std::atomic<std::uint64_t> due;
   alignas(64) std::atomic<std::uint32_t> endpoints_used;  ///< a count; each endpoint's own state publishes it
   std::atomic<std::uint32_t> records_used;                // both: see claim_place()
   std::atomic<std::uint32_t> records_freed;
-  alignas(64) Doorbell engine_bell;                  ///< of the engine process
-  /// Endpoints with something in their queue. tell() sets a bit and then looks for a holder; who lets go of the holder
+  alignas(64) Doorbell engine_bell;  ///< of the engine process
+  /// Endpoints with something in their queue. notify() sets a bit and then looks for a holder; who lets go of the holder
   /// then looks here, at any_pending(): seq_cst operations on either side, so one sees the other. The exchange in
-  /// take_sending_queues() pairs with tell(): the entry is in the queue. Bits the holder sets are for its own look.
+  /// take_sending_queues() pairs with notify(): the entry is in the queue. Bits the holder sets are for its own look.
   alignas(64) std::atomic<std::uint64_t> pending[kMaxEndpoints / 64];
 };
 
@@ -186,15 +186,15 @@ constexpr std::uint32_t queue_entry(std::uint64_t position, std::uint32_t count,
 }
 inline constexpr std::uint32_t kSlotMask = (1u << 20) - 1;
 
-class Arena {
+class FabricArena {
  public:
-  static Result<Arena> create(const ModelKind& kind, const ArenaSizes& sizes, const std::string& title);
-  static Result<Arena> attach(const ArenaAddress& address);
+  static Result<FabricArena> create(const ModelKind& kind, const ArenaSizes& sizes, const std::string& title);
+  static Result<FabricArena> attach(const ArenaAddress& address);
   /// The one behind a descriptor of that process, whatever its token is: for who looks from outside.
-  static Result<Arena> look_at(std::int32_t pid, std::int32_t fd);
+  static Result<FabricArena> look_at(std::int32_t pid, std::int32_t fd);
 
   /// The one that the environment names (ULFM_FABRIC), which ulfmrun has set up.
-  static Result<Arena> of_this_job();
+  static Result<FabricArena> of_this_job();
 
   /// Node of a process; spawned ones count their ranks anew.
   std::uint32_t node_of_rank(std::uint32_t rank) const noexcept {
@@ -211,7 +211,9 @@ class Arena {
   std::atomic<std::uint32_t>* sending_queue(std::uint32_t endpoint) const noexcept {
     return segment_.at<std::atomic<std::uint32_t>>(at_.queues) + std::size_t{endpoint} * sizes_.slots;
   }
-  Fate& fate(std::uint32_t slot) const noexcept { return segment_.at<Fate>(at_.fates)[slot]; }
+  SlotProgress& slot_progress(std::uint32_t slot) const noexcept {
+    return segment_.at<SlotProgress>(at_.slot_progress)[slot];
+  }
   std::byte* model() const noexcept { return segment_.base() + at_.model; }
   Record& record(std::uint32_t i) const noexcept { return segment_.at<Record>(at_.records)[i]; }
   PortBox& box(std::uint32_t endpoint, std::uint32_t port) const noexcept {
@@ -228,11 +230,11 @@ class Arena {
   struct Layout {
     explicit Layout(const ArenaSizes& sizes);
     Layout() = default;
-    std::size_t endpoints = 0, queues = 0, fates = 0, model = 0, records = 0, boxes = 0, slots = 0, end = 0;
+    std::size_t endpoints = 0, queues = 0, slot_progress = 0, model = 0, records = 0, boxes = 0, slots = 0, end = 0;
     std::size_t box_bytes = 0, slot_bytes = 0;
   };
 
-  static Result<Arena> map(std::int32_t pid, std::int32_t fd);
+  static Result<FabricArena> map(std::int32_t pid, std::int32_t fd);
 
   Segment segment_;
   ArenaSizes sizes_;

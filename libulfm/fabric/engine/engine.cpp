@@ -12,7 +12,7 @@
 namespace ulfm::fabric {
 namespace {
 
-// Looks with work undone by the attendant after which another takes over: it computes or has no core.
+// Looks with work undone by the poller after which another takes over: it computes or has no core.
 constexpr std::uint32_t kPatience = 100;
 constexpr std::uint64_t kBudget = 4096;  // events between two looks at the sending queues
 constexpr int kRounds = 256;             // of these before one process has done enough for the others
@@ -23,13 +23,17 @@ constexpr std::uint64_t kWakeEarly = 100'000;  // nanoseconds
 
 }  // namespace
 
-Engine::Engine(Arena arena, std::unique_ptr<Model> model)
-    : arena_(std::move(arena)), model_(std::move(model)),
-      wait_(WaitPolicy::for_processes(static_cast<int>(arena_.sizes().processes))), own_core_(wait_.has_own_core()),
-      process_(arena_.header().engine_pid.load(std::memory_order_relaxed) != 0), paced_(model_->paced()),
-      pools_(model_->has_pools()), recovers_(model_->can_recover()) {}
+FabricEngine::FabricEngine(FabricArena arena, std::unique_ptr<Model> model)
+    : arena_(std::move(arena)),
+      model_(std::move(model)),
+      wait_(WaitPolicy::for_processes(static_cast<int>(arena_.sizes().processes))),
+      own_core_(wait_.has_own_core()),
+      process_(arena_.header().engine_pid.load(std::memory_order_relaxed) != 0),
+      paced_(model_->paced()),
+      pools_(model_->has_pools()),
+      recovers_(model_->can_recover()) {}
 
-Result<std::unique_ptr<Engine>> Engine::over(Result<Arena> arena) {
+Result<std::unique_ptr<FabricEngine>> FabricEngine::over(Result<FabricArena> arena) {
   if (!arena) return fail(arena.error());
   const std::string name(arena->header().model, strnlen(arena->header().model, sizeof ArenaHeader::model));
   const ModelKind* kind = find_model(name);
@@ -38,24 +42,24 @@ Result<std::unique_ptr<Engine>> Engine::over(Result<Arena> arena) {
                                        "\", which this version of the library does not know");
   auto model = kind->attach(arena->model(), arena->sizes().model_bytes);
   if (!model) return fail(model.error());
-  return std::unique_ptr<Engine>(new Engine(std::move(*arena), std::move(*model)));
+  return std::unique_ptr<FabricEngine>(new FabricEngine(std::move(*arena), std::move(*model)));
 }
 
-Result<std::unique_ptr<Engine>> Engine::join_as(Result<Arena> arena, std::uint32_t process) {
+Result<std::unique_ptr<FabricEngine>> FabricEngine::join_as(Result<FabricArena> arena, std::uint32_t process) {
   auto engine = over(std::move(arena));
   if (!engine) return engine;
   if (auto ok = (*engine)->claim_endpoint(process); !ok) return fail(ok.error());
   return engine;
 }
 
-Result<std::unique_ptr<Engine>> Engine::join() {
+Result<std::unique_ptr<FabricEngine>> FabricEngine::join() {
   const char* rank = std::getenv("PMI_RANK");
   if (rank == nullptr) rank = std::getenv("ULFM_FABRIC_RANK");  // of a pair that no launcher started
-  return join_as(Arena::of_this_job(),
+  return join_as(FabricArena::of_this_job(),
                  rank != nullptr ? static_cast<std::uint32_t>(std::strtoul(rank, nullptr, 10)) : 0);
 }
 
-Engine::~Engine() {
+FabricEngine::~FabricEngine() {
   retire();
   if (self_ != kEngineProcess)
     arena_.endpoint(self_).state.store(EndpointState::left, std::memory_order_release);  // pairs with may_reuse()
@@ -64,16 +68,17 @@ Engine::~Engine() {
 // ---- endpoints ------------------------------------------------------------------------------------------------------
 
 // Its process has left, or died, and none of its frames is on its way or held.
-bool Engine::may_reuse(std::uint32_t i) const {
+bool FabricEngine::may_reuse(std::uint32_t i) const {
   const Endpoint& endpoint = arena_.endpoint(i);
   const EndpointState state = endpoint.state.load(std::memory_order_acquire);
   if (state != EndpointState::left && (state != EndpointState::ready || is_alive(i))) return false;
   for (std::uint32_t s = 0; s < arena_.sizes().slots; ++s)
-    if (arena_.slot(i * arena_.sizes().slots + s).state.load(std::memory_order_acquire) != SlotState::free) return false;
+    if (arena_.slot(i * arena_.sizes().slots + s).state.load(std::memory_order_acquire) != SlotState::free)
+      return false;
   return true;
 }
 
-Result<void> Engine::claim_endpoint(std::uint32_t process) {
+Result<void> FabricEngine::claim_endpoint(std::uint32_t process) {
   ArenaHeader& h = arena_.header();
   const std::uint32_t all = arena_.sizes().endpoints;
   std::uint32_t i = h.endpoints_used.load(std::memory_order_relaxed);
@@ -96,7 +101,7 @@ Result<void> Engine::claim_endpoint(std::uint32_t process) {
   endpoint.pid = getpid();
   endpoint.started = start_time(getpid());
   endpoint.token = random_token();
-  endpoint.world.store(0, std::memory_order_relaxed);
+  endpoint.job_id.store(0, std::memory_order_relaxed);
   for (auto& generation : endpoint.generation)
     if (generation.load(std::memory_order_relaxed) % 2 == 1) generation.fetch_add(1, std::memory_order_relaxed);
   endpoint.state.store(EndpointState::ready, std::memory_order_release);  // pairs with whoever reads its card
@@ -106,7 +111,7 @@ Result<void> Engine::claim_endpoint(std::uint32_t process) {
   return {};
 }
 
-bool Engine::is_alive(std::uint32_t i) const {
+bool FabricEngine::is_alive(std::uint32_t i) const {
   const ArenaHeader& h = arena_.header();
   if (i == kEngineProcess)
     return ulfm::is_alive(h.engine_pid.load(std::memory_order_relaxed),
@@ -120,7 +125,7 @@ bool Engine::is_alive(std::uint32_t i) const {
 
 // ---- sending --------------------------------------------------------------------------------------------------------
 
-std::uint32_t Engine::add_sender() {
+std::uint32_t FabricEngine::add_sender() {
   std::lock_guard lock(sending_);
   for (std::uint32_t i = 0; i < on_their_way_.size(); ++i)
     if (on_their_way_[i] == kNobody) return on_their_way_[i] = 0, i;
@@ -128,7 +133,7 @@ std::uint32_t Engine::add_sender() {
   return static_cast<std::uint32_t>(on_their_way_.size() - 1);
 }
 
-void Engine::remove_sender(std::uint32_t sender) {
+void FabricEngine::remove_sender(std::uint32_t sender) {
   std::lock_guard lock(sending_);
   for (std::uint32_t& owner : owners_)
     if (owner == sender) owner = kNobody;  // still on its way, and nobody's any more
@@ -136,7 +141,7 @@ void Engine::remove_sender(std::uint32_t sender) {
 }
 
 // The index list: slots come back in about the order in which they left, so the search goes round.
-std::int64_t Engine::take_slot(std::uint32_t sender) {
+std::int64_t FabricEngine::take_slot(std::uint32_t sender) {
   std::lock_guard lock(sending_);
   const std::uint32_t count = arena_.sizes().slots;
   // One sender may have half of them, so that a destination that does not read holds up nobody else.
@@ -157,7 +162,7 @@ std::int64_t Engine::take_slot(std::uint32_t sender) {
   return -1;
 }
 
-void Engine::submit(std::uint32_t slot) {
+void FabricEngine::submit(std::uint32_t slot) {
   {
     std::lock_guard lock(sending_);
     const std::uint32_t count = arena_.sizes().slots;
@@ -165,22 +170,22 @@ void Engine::submit(std::uint32_t slot) {
                                                            std::memory_order_release);  // pairs with take_sending_queue
     ++sent_;
   }
-  tell();
+  notify();
 }
 
 /// There is something for whoever holds the engine to look at.
-void Engine::tell() noexcept {
+void FabricEngine::notify() noexcept {
   ArenaHeader& h = arena_.header();
   // A full barrier: either whoever has the engine sees this when it lets go, or we see that it has let go.
   h.pending[self_ / 64].fetch_or(std::uint64_t{1} << self_ % 64, std::memory_order_seq_cst);
   if (process_) return h.engine_bell.ring();
-  const std::uint32_t attendant = h.attendant.load(std::memory_order_seq_cst);
-  if (attendant == 0 || attendant == self_ + 1) step();
+  const std::uint32_t poller = h.poller.load(std::memory_order_seq_cst);
+  if (poller == 0 || poller == self_ + 1) step();
 }
 
 // ---- who does the work ----------------------------------------------------------------------------------------------
 
-bool Engine::any_pending() const noexcept {
+bool FabricEngine::any_pending() const noexcept {
   const ArenaHeader& h = arena_.header();
   const std::uint32_t words = (arena_.sizes().endpoints + 63) / 64;
   for (std::uint32_t w = 0; w < words; ++w)
@@ -188,17 +193,17 @@ bool Engine::any_pending() const noexcept {
   return false;
 }
 
-bool Engine::has_work() const noexcept {
+bool FabricEngine::has_work() const noexcept {
   return any_pending() || arena_.header().moving.load(std::memory_order_acquire) != 0 || is_due();
 }
 
 // Without pacing no clock is read: nothing is ever noted.
-bool Engine::is_due() const noexcept {
+bool FabricEngine::is_due() const noexcept {
   const std::uint64_t due = arena_.header().due.load(std::memory_order_relaxed);
   return due != 0 && monotonic_now() >= due;
 }
 
-std::chrono::nanoseconds Engine::quiet_for() const noexcept {
+std::chrono::nanoseconds FabricEngine::next_deadline() const noexcept {
   const std::uint64_t due = arena_.header().due.load(std::memory_order_acquire);  // pairs with note_due()
   if (due == 0 || (process_ && self_ != kEngineProcess)) return std::chrono::nanoseconds::max();
   if (self_ != kEngineProcess && arena_.endpoint(self_).coming.load(std::memory_order_relaxed) == 0)
@@ -207,37 +212,37 @@ std::chrono::nanoseconds Engine::quiet_for() const noexcept {
   return std::chrono::nanoseconds(wake > now ? wake - now : 0);
 }
 
-void Engine::attend() noexcept {
+void FabricEngine::progress() noexcept {
   if (process_ && self_ != kEngineProcess) return;
   ArenaHeader& h = arena_.header();
-  std::uint32_t attendant = h.attendant.load(std::memory_order_relaxed);
-  const bool mine = attendant == self_ + 1;
+  std::uint32_t poller = h.poller.load(std::memory_order_relaxed);
+  const bool mine = poller == self_ + 1;
   if (!has_work()) {
     if (patience_.load(std::memory_order_relaxed) != 0) patience_.store(0, std::memory_order_relaxed);
-    if (attendant == 0 && own_core_) h.attendant.compare_exchange_strong(attendant, self_ + 1, std::memory_order_relaxed);
+    if (poller == 0 && own_core_) h.poller.compare_exchange_strong(poller, self_ + 1, std::memory_order_relaxed);
     return;
   }
-  if (mine || attendant == 0) {
+  if (mine || poller == 0) {
     step();
   } else if (patience_.fetch_add(1, std::memory_order_relaxed) >= kPatience) {
     patience_.store(0, std::memory_order_relaxed);
-    if (own_core_) h.attendant.store(self_ + 1, std::memory_order_relaxed);
+    if (own_core_) h.poller.store(self_ + 1, std::memory_order_relaxed);
     step();
   }
 }
 
-void Engine::retire() noexcept {
+void FabricEngine::retire() noexcept {
   std::uint32_t mine = self_ + 1;
   // A full barrier: a sender that still saw us has made its frame visible to the look that follows.
-  arena_.header().attendant.compare_exchange_strong(mine, 0, std::memory_order_seq_cst);
+  arena_.header().poller.compare_exchange_strong(mine, 0, std::memory_order_seq_cst);
 }
 
-bool Engine::step() noexcept {
+bool FabricEngine::step() noexcept {
   if (process_ && self_ != kEngineProcess) return false;
   ArenaHeader& h = arena_.header();
   do {
     std::uint32_t nobody = 0;
-    // Spares the compare-and-swap. One order with what tell() has noted: either this finds the engine free, or its
+    // Spares the compare-and-swap. One order with what notify() has noted: either this finds the engine free, or its
     // holder finds what is pending.
     if (const std::uint32_t holder = h.holder.load(std::memory_order_seq_cst); holder != 0) {
       if (holder > kObservers) replace_observer(holder);
@@ -247,19 +252,19 @@ bool Engine::step() noexcept {
       return false;
     const bool done = work();
     h.holder.exchange(0, std::memory_order_seq_cst);
-    if (!done) return give_up_turn(), true;
+    if (!done) return yield_engine(), true;
   } while (any_pending());
   return true;
 }
 
 // The others send faster than the network is moved, and this process has its own work: somebody else's turn, who may
 // be asleep because we were at it.
-void Engine::give_up_turn() noexcept {
+void FabricEngine::yield_engine() noexcept {
   retire();
   wake_all(arena_);
 }
 
-void wake_all(Arena& arena) noexcept {
+void wake_all(FabricArena& arena) noexcept {
   if (arena.header().engine_pid.load(std::memory_order_relaxed) != 0) return arena.header().engine_bell.ring();
   for (std::uint32_t e = 0; e < arena.sizes().endpoints; ++e)
     for (std::uint32_t port = 0; port < kPorts; ++port)
@@ -268,12 +273,11 @@ void wake_all(Arena& arena) noexcept {
 
 // Who only reads has changed nothing: when it dies, the engine is free. The swap hands on what the holder before it has
 // released.
-void Engine::replace_observer(std::uint32_t holder) noexcept {
-  if (!is_alive(holder - 1))
-    arena_.header().holder.compare_exchange_strong(holder, 0, std::memory_order_acq_rel);
+void FabricEngine::replace_observer(std::uint32_t holder) noexcept {
+  if (!is_alive(holder - 1)) arena_.header().holder.compare_exchange_strong(holder, 0, std::memory_order_acq_rel);
 }
 
-bool Engine::hold() {
+bool FabricEngine::acquire() {
   Waiter waiter(wait_);
   std::uint32_t nobody = 0;
   while (!arena_.header().holder.compare_exchange_strong(nobody, self_ + 1, std::memory_order_acquire)) {
@@ -285,48 +289,47 @@ bool Engine::hold() {
   return true;
 }
 
-void Engine::let_go() {
+void FabricEngine::release() {
   arena_.header().holder.exchange(0, std::memory_order_seq_cst);
   if (any_pending()) step();
 }
 
-bool Engine::has_on_the_way(std::uint32_t from) {
-  if (!hold()) return false;
+bool FabricEngine::has_on_the_way(std::uint32_t from) {
+  if (!acquire()) return false;
   const std::uint32_t count = arena_.sizes().slots;
   const Endpoint& endpoint = arena_.endpoint(from);
   const std::uint32_t entry =
       arena_.sending_queue(from)[endpoint.taken & (count - 1)].load(std::memory_order_acquire);  // pairs with submit
   bool found = entry == queue_entry(endpoint.taken, count, entry & kSlotMask);
   for (std::uint32_t s = from * count; !found && s < (from + 1) * count; ++s)
-    found = arena_.fate(s).pieces != 0 && arena_.fate(s).to == self_;
-  let_go();
+    found = arena_.slot_progress(s).pieces != 0 && arena_.slot_progress(s).to == self_;
+  release();
   return found;
 }
 
-void Engine::pass() {
-  if (hold()) let_go();
+void FabricEngine::quiesce() {
+  if (acquire()) release();
 }
 
-std::string Engine::statistics() {
-  if (!hold()) return "";
+std::string FabricEngine::statistics() {
+  if (!acquire()) return "";
   const ArenaHeader& h = arena_.header();
   std::string text = "ulfm: stats " + std::string(h.title, strnlen(h.title, sizeof h.title)) + ": frames refused " +
                      std::to_string(h.refused.load()) + " lost " + std::to_string(h.lost.load()) +
                      (recovers_ ? " recoveries " + std::to_string(h.recoveries.load()) : "") + "\n" +
                      model_->statistics();
-  let_go();
+  release();
   return text;
 }
 
-std::string Engine::why_broken() {
+std::string FabricEngine::why_broken() {
   ArenaHeader& h = arena_.header();
   // Nothing is read behind these loads: acquire keeps the second one behind the first and the look at the process.
   const std::uint32_t holder = h.holder.load(std::memory_order_acquire);
   const bool kept = is_kept();
-  const bool died = holder != 0 && holder != self_ + 1 && !is_alive(holder - 1) &&
-                    h.holder.load(std::memory_order_acquire) == holder;
-  if (died && holder > kObservers)
-    replace_observer(holder);
+  const bool died =
+      holder != 0 && holder != self_ + 1 && !is_alive(holder - 1) && h.holder.load(std::memory_order_acquire) == holder;
+  if (died && holder > kObservers) replace_observer(holder);
   else if (died && !(kept && holder == kEngineProcess + 1) && !take_over(holder))
     h.broken.store(holder, std::memory_order_relaxed);
   if (process_ && self_ != kEngineProcess && !kept && !is_alive(kEngineProcess))
@@ -334,7 +337,7 @@ std::string Engine::why_broken() {
   const std::uint32_t broken = h.broken.load(std::memory_order_relaxed);
   if (broken == 0) return "";
   const std::int32_t pid = broken - 1 < arena_.sizes().endpoints ? arena_.endpoint(broken - 1).pid
-                                                                      : h.engine_pid.load(std::memory_order_relaxed);
+                                                                 : h.engine_pid.load(std::memory_order_relaxed);
   return "process " + std::to_string(pid) + " died while it moved the " +
          std::string(h.title, strnlen(h.title, sizeof h.title)) + "; what was on its way is lost";
 }
@@ -342,7 +345,7 @@ std::string Engine::why_broken() {
 // ---- the work, for whoever holds the engine -------------------------------------------------------------------------
 
 // True when nothing is left to do.
-bool Engine::work() noexcept {
+bool FabricEngine::work() noexcept {
   ArenaHeader& h = arena_.header();
   std::array<Ending, 64> endings;
   if (paced_ || model_->due() != kNothingDue) catch_up();
@@ -360,24 +363,24 @@ bool Engine::work() noexcept {
   return false;
 }
 
-void Engine::catch_up() noexcept { model_->advance(monotonic_now() - arena_.header().began); }
+void FabricEngine::catch_up() noexcept { model_->advance(monotonic_now() - arena_.header().began); }
 
 // For those who wait: when somebody must look again.
-void Engine::note_due() noexcept {
+void FabricEngine::note_due() noexcept {
   ArenaHeader& h = arena_.header();
   const std::uint64_t due = model_->due();
-  h.due.store(due == kNothingDue ? 0 : h.began + due, std::memory_order_release);  // pairs with quiet_for()
+  h.due.store(due == kNothingDue ? 0 : h.began + due, std::memory_order_release);  // pairs with next_deadline()
 }
 
 // A frame has begun its way over a paced model. Its receiver may be asleep and not know that it must look again; from
 // here to note_due() it finds something to do.
-void Engine::announce(const Slot& slot) noexcept {
-  arena_.header().due.store(1, std::memory_order_release);  // pairs with quiet_for()
+void FabricEngine::announce(const Slot& slot) noexcept {
+  arena_.header().due.store(1, std::memory_order_release);  // pairs with next_deadline()
   if (arena_.endpoint(slot.to).generation[slot.port].load(std::memory_order_acquire) % 2 == 1)
     arena_.box(slot.to, slot.port).bell.ring();
 }
 
-void Engine::take_sending_queues() noexcept {
+void FabricEngine::take_sending_queues() noexcept {
   ArenaHeader& h = arena_.header();
   const std::uint32_t words = (arena_.sizes().endpoints + 63) / 64;
   for (std::uint32_t w = 0; w < words; ++w) {
@@ -392,12 +395,13 @@ void Engine::take_sending_queues() noexcept {
   }
 }
 
-void Engine::take_sending_queue(std::uint32_t i) noexcept {
+void FabricEngine::take_sending_queue(std::uint32_t i) noexcept {
   Endpoint& endpoint = arena_.endpoint(i);
   const std::uint32_t count = arena_.sizes().slots;
   const auto* queue = arena_.sending_queue(i);
   for (;;) {
-    const std::uint32_t entry = queue[endpoint.taken & (count - 1)].load(std::memory_order_acquire);  // pairs with submit
+    const std::uint32_t entry =
+        queue[endpoint.taken & (count - 1)].load(std::memory_order_acquire);  // pairs with submit
     const std::uint32_t slot = entry & kSlotMask;
     if (entry != queue_entry(endpoint.taken, count, slot)) return;
     if (recovers_) note_taking(i, slot);
@@ -409,7 +413,7 @@ void Engine::take_sending_queue(std::uint32_t i) noexcept {
 }
 
 // From the sending queue into the network: the card divides what is longer than a frame.
-void Engine::send(std::uint32_t index) noexcept {
+void FabricEngine::send(std::uint32_t index) noexcept {
   const ArenaSizes& sizes = arena_.sizes();
   Slot& slot = arena_.slot(index);
   const std::uint32_t to = slot.to, bytes = slot.header + slot.length;
@@ -420,17 +424,17 @@ void Engine::send(std::uint32_t index) noexcept {
   const std::uint32_t here = arena_.endpoint(index / sizes.slots).node, there = arena_.endpoint(to).node;
   if (here == there) return finish(index, true);  // the card of a node gives its own processes what is theirs
   if (!model_->reaches(here, there)) return finish(index, false);
-  Fate& fate = arena_.fate(index);
-  fate.lost = 0;
-  fate.pieces = static_cast<std::uint16_t>(bytes == 0 ? 1 : (bytes + sizes.frame_bytes - 1) / sizes.frame_bytes);
-  fate.to = static_cast<std::uint16_t>(to);
+  SlotProgress& progress = arena_.slot_progress(index);
+  progress.lost = 0;
+  progress.pieces = static_cast<std::uint16_t>(bytes == 0 ? 1 : (bytes + sizes.frame_bytes - 1) / sizes.frame_bytes);
+  progress.to = static_cast<std::uint16_t>(to);
   if (paced_) {
     count_coming(to, 1);
     catch_up();  // it begins now, and not when the model was last looked at
   }
   Parties parties{index / sizes.slots, to, slot.port, slot.goes_on != 0};
   std::uint32_t left = bytes;
-  for (std::uint32_t piece = 0; piece < fate.pieces; ++piece) {
+  for (std::uint32_t piece = 0; piece < progress.pieces; ++piece) {
     const std::uint32_t length = std::min(left, sizes.frame_bytes);
     if (!model_->inject_between(parties, index * sizes.pieces() + piece, here, there, length))
       end({index * sizes.pieces() + piece, here});
@@ -440,25 +444,25 @@ void Engine::send(std::uint32_t index) noexcept {
   if (paced_) announce(slot);
 }
 
-void Engine::end(const Ending& ending) noexcept {
+void FabricEngine::end(const Ending& ending) noexcept {
   if (recovers_) return end_whole(ending);
   const std::uint32_t index = ending.frame / arena_.sizes().pieces();
   if (index >= arena_.sizes().all_slots()) return;
-  Fate& fate = arena_.fate(index);
-  if (!ending.delivered) ++fate.lost;
-  if (--fate.pieces != 0) return;
-  if (paced_) count_coming(fate.to, -1);
-  finish(index, fate.lost == 0);
+  SlotProgress& progress = arena_.slot_progress(index);
+  if (!ending.delivered) ++progress.lost;
+  if (--progress.pieces != 0) return;
+  if (paced_) count_coming(progress.to, -1);
+  finish(index, progress.lost == 0);
 }
 
-void Engine::count_coming(std::uint32_t to, std::int32_t more) noexcept {
+void FabricEngine::count_coming(std::uint32_t to, std::int32_t more) noexcept {
   if (to >= arena_.sizes().endpoints) return;
   std::atomic<std::uint32_t>& coming = arena_.endpoint(to).coming;
   coming.store(coming.load(std::memory_order_relaxed) + static_cast<std::uint32_t>(more), std::memory_order_relaxed);
 }
 
 // A whole frame of the transport is there, or will never be: into its port's box, after the card's own checks.
-void Engine::finish(std::uint32_t index, bool delivered) noexcept {
+void FabricEngine::finish(std::uint32_t index, bool delivered) noexcept {
   ArenaHeader& h = arena_.header();
   const Slot& slot = arena_.slot(index);
   if (!delivered || !is_open(slot)) {
@@ -469,12 +473,12 @@ void Engine::finish(std::uint32_t index, bool delivered) noexcept {
   put_into_box(index, slot.to, slot.port);
 }
 
-bool Engine::is_open(const Slot& slot) const noexcept {
+bool FabricEngine::is_open(const Slot& slot) const noexcept {
   return slot.to < arena_.sizes().endpoints && slot.port < kPorts && slot.port_generation % 2 == 1 &&
          arena_.endpoint(slot.to).generation[slot.port].load(std::memory_order_acquire) == slot.port_generation;
 }
 
-void Engine::put_into_box(std::uint32_t index, std::uint32_t to, std::uint32_t port) noexcept {
+void FabricEngine::put_into_box(std::uint32_t index, std::uint32_t to, std::uint32_t port) noexcept {
   PortBox& box = arena_.box(to, port);
   const std::uint32_t count = arena_.sizes().box_entries;
   if (recovers_) note_delivering(index, to, port);
@@ -484,7 +488,7 @@ void Engine::put_into_box(std::uint32_t index, std::uint32_t to, std::uint32_t p
   box.bell.ring();
 }
 
-void Engine::give_back(std::uint32_t slot) noexcept {
+void FabricEngine::give_back(std::uint32_t slot) noexcept {
   arena_.slot(slot).state.store(SlotState::free, std::memory_order_release);  // pairs with the sender's search
 }
 

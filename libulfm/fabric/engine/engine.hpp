@@ -3,8 +3,8 @@
 //
 // There is no thread behind it. Whoever sends or waits takes the engine when it is free, moves the model while there is
 // work, and lets go. The model's state is many cache lines, so it should stay with one core: a process that waits with
-// a core of its own becomes the *attendant*, looks all the time, and others leave the work to it as long as it does.
-// With ULFM_ENGINE=process a process of its own is the attendant for the whole job.
+// a core of its own becomes the *poller*, looks all the time, and others leave the work to it as long as it does.
+// With ULFM_ENGINE=process a process of its own is the poller for the whole job.
 //
 // The machine had a card in each node that did this (Zhou et al. 1999, section 3); the order of events is the model's,
 // whoever moves it.
@@ -25,17 +25,17 @@ namespace ulfm::fabric {
 /// The model of that name, nullptr when there is none.
 const ModelKind* find_model(std::string_view name);
 
-class Engine {
+class FabricEngine {
  public:
   /// Joins the interconnect of this job as the process whose rank the environment tells.
-  static Result<std::unique_ptr<Engine>> join();
+  static Result<std::unique_ptr<FabricEngine>> join();
   /// Joins one at hand; `process` is the process's place in the job, which says on what node it is.
-  static Result<std::unique_ptr<Engine>> join_as(Result<Arena> arena, std::uint32_t process);
+  static Result<std::unique_ptr<FabricEngine>> join_as(Result<FabricArena> arena, std::uint32_t process);
   /// For the engine process, which is on no node.
-  static Result<std::unique_ptr<Engine>> over(Result<Arena> arena);
-  ~Engine();
+  static Result<std::unique_ptr<FabricEngine>> over(Result<FabricArena> arena);
+  ~FabricEngine();
 
-  Arena& arena() noexcept { return arena_; }
+  FabricArena& arena() noexcept { return arena_; }
   std::uint32_t self() const noexcept { return self_; }
 
   /// Room for somebody who sends: a number for take_slot().
@@ -47,18 +47,18 @@ class Engine {
   bool has_pools() const noexcept { return pools_; }
   /// A slot that had arrived at a port of ours has been read; it is still ours. True: call room_made() once it is free.
   bool read_out(std::uint32_t slot, std::uint32_t port) noexcept;
-  void room_made() noexcept { tell(); }
+  void room_made() noexcept { notify(); }
   /// A slot has been filled: it goes into the sending queue, and on its way if nobody else sees to it.
   void submit(std::uint32_t slot);
   /// A turn of somebody who waits and has found nothing.
-  void attend() noexcept;
+  void progress() noexcept;
   /// This process looks no more for a while: it computes, or is about to sleep.
   void retire() noexcept;
   /// Something to do, for whoever has the time.
   bool has_work() const noexcept;
   /// How long a sleep may be: until shortly before a paced model brings this process something. The largest there is when
   /// nothing is on its way here; others look after what concerns them.
-  std::chrono::nanoseconds quiet_for() const noexcept;
+  std::chrono::nanoseconds next_deadline() const noexcept;
   /// Moves what there is to move, if the engine is free. False when another has it.
   bool step() noexcept;
 
@@ -72,7 +72,7 @@ class Engine {
   bool has_on_the_way(std::uint32_t from);
 
   /// Waits until whoever has the engine has let go: what was changed before is seen by the next.
-  void pass();
+  void quiesce();
 
   /// Why nothing will ever arrive again; empty while all is well. Costs system calls: for long waits.
   std::string why_broken();
@@ -82,7 +82,7 @@ class Engine {
   bool is_alive(std::uint32_t endpoint) const;
 
  private:
-  Engine(Arena arena, std::unique_ptr<Model> model);
+  FabricEngine(FabricArena arena, std::unique_ptr<Model> model);
   Result<void> claim_endpoint(std::uint32_t process);
   bool may_reuse(std::uint32_t endpoint) const;
   bool any_pending() const noexcept;
@@ -92,10 +92,10 @@ class Engine {
   void announce(const Slot& slot) noexcept;
   void count_coming(std::uint32_t to, std::int32_t more) noexcept;
   void replace_observer(std::uint32_t holder) noexcept;
-  bool hold();
-  void give_up_turn() noexcept;
-  void let_go();
-  void tell() noexcept;
+  bool acquire();
+  void yield_engine() noexcept;
+  void release();
+  void notify() noexcept;
   bool is_kept() const;
   bool take_over(std::uint32_t holder);
   bool work() noexcept;
@@ -113,15 +113,15 @@ class Engine {
   bool recover() noexcept;
   void give_back(std::uint32_t slot) noexcept;
 
-  Arena arena_;
+  FabricArena arena_;
   std::unique_ptr<Model> model_;
   std::uint32_t self_ = kEngineProcess;
-  std::uint32_t sent_ = 0;  // position in our sending queue
-  SoloMutex sending_;       // threads of this process that send
+  std::uint32_t sent_ = 0;                   // position in our sending queue
+  SoloMutex sending_;                        // threads of this process that send
   std::vector<std::uint32_t> owners_;        // by own slot: the sender that took it last
   std::vector<std::uint32_t> on_their_way_;  // by sender: slots it has
   std::uint32_t next_slot_ = 0;
-  std::atomic<std::uint32_t> patience_{0};   // looks that found work undone; any thread, only a count
+  std::atomic<std::uint32_t> patience_{0};  // looks that found work undone; any thread, only a count
   WaitPolicy wait_;
   bool own_core_ = false;
   bool process_ = false;   // a process of its own does the work
@@ -131,6 +131,6 @@ class Engine {
 };
 
 /// Rings every open port: somebody who waits there looks what there is to do.
-void wake_all(Arena& arena) noexcept;
+void wake_all(FabricArena& arena) noexcept;
 
 }  // namespace ulfm::fabric

@@ -10,7 +10,7 @@ namespace ulfm::fabric {
 namespace {
 
 constexpr std::uint32_t kSlotsPerProcess = 64;
-constexpr std::uint32_t kSlotBytes = 8192;    // and 4 frames of the network at least
+constexpr std::uint32_t kSlotBytes = 8192;  // and 4 frames of the network at least
 constexpr std::uint32_t kLeastSlotBytes = 1024;
 constexpr std::uint32_t kSpareProcesses = 64;  // for MPI_Comm_spawn
 
@@ -58,7 +58,7 @@ Result<FabricHost> FabricHost::create(const FabricPlan& plan) {
   auto model_bytes = kind->arena_bytes(asked);
   if (!model_bytes) return fail(model_bytes.error());
   sizes.model_bytes = *model_bytes;
-  auto arena = Arena::create(*kind, sizes, std::string(kind->name) + " " + shape);
+  auto arena = FabricArena::create(*kind, sizes, std::string(kind->name) + " " + shape);
   if (!arena) return fail(arena.error());
   for (std::uint32_t p = 0; p < plan.processes; ++p)
     arena->header().node_of[p] = node_of_process(*topology, p, plan.processes);

@@ -24,12 +24,12 @@ class FabricHost {
   /// this process becomes holds the arena.
   Result<void> publish();
 
-  Arena& arena() noexcept { return arena_; }
+  FabricArena& arena() noexcept { return arena_; }
   const ModelKind& kind() const noexcept { return *kind_; }
 
  private:
-  FabricHost(Arena arena, const ModelKind* kind) : arena_(std::move(arena)), kind_(kind) {}
-  Arena arena_;
+  FabricHost(FabricArena arena, const ModelKind* kind) : arena_(std::move(arena)), kind_(kind) {}
+  FabricArena arena_;
   const ModelKind* kind_;
 };
 

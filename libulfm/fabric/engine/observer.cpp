@@ -38,7 +38,7 @@ void look_into(std::int32_t pid, std::set<ino_t>& seen, std::vector<RunningFabri
     if (error || !target.starts_with(wanted) || stat(entry.path().c_str(), &file) != 0 || seen.contains(file.st_ino))
       continue;
     const std::int32_t fd = number(entry.path().filename().string());
-    const auto arena = Arena::look_at(pid, fd);
+    const auto arena = FabricArena::look_at(pid, fd);
     if (!arena) continue;
     seen.insert(file.st_ino);
     found.push_back({pid, fd, title(arena->header()), arena->sizes().processes});
@@ -60,7 +60,7 @@ std::vector<RunningFabric> running_fabrics() {
 }
 
 Result<Observer> Observer::open(const RunningFabric& fabric) {
-  auto arena = Arena::look_at(fabric.pid, fabric.fd);
+  auto arena = FabricArena::look_at(fabric.pid, fabric.fd);
   if (!arena) return fail(arena.error());
   return Observer(std::move(*arena));
 }
@@ -76,7 +76,8 @@ Result<void> Observer::copy_model(std::vector<std::uint64_t>& copy) {
                                            std::memory_order_acquire)) {
     nobody = 0;
     if (std::chrono::steady_clock::now() > until)
-      return fail(Errc::unavailable, "the " + title(h) + " does not come to rest: who moves it is stopped, or has died");
+      return fail(Errc::unavailable,
+                  "the " + title(h) + " does not come to rest: who moves it is stopped, or has died");
     yield_now();
   }
   std::memcpy(copy.data(), arena_.model(), bytes);

@@ -1,7 +1,7 @@
 // Reads the counters of an emulated interconnect while it runs, from outside the job.
 //
 // The observer takes the engine for as long as it takes to copy the model, changes nothing, and works on the copy. If it
-// dies meanwhile nothing is lost: whoever waits for the engine finds that out and takes it (Engine::why_broken()).
+// dies meanwhile nothing is lost: whoever waits for the engine finds that out and takes it (FabricEngine::why_broken()).
 #pragma once
 
 #include <string>
@@ -36,11 +36,11 @@ class Observer {
   bool is_running() const;
 
  private:
-  explicit Observer(Arena arena) : arena_(std::move(arena)) {}
+  explicit Observer(FabricArena arena) : arena_(std::move(arena)) {}
   Result<void> copy_model(std::vector<std::uint64_t>& copy);
   std::string cards() const;
 
-  Arena arena_;
+  FabricArena arena_;
 };
 
 }  // namespace ulfm::fabric

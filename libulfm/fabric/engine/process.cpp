@@ -20,14 +20,14 @@ struct Watched {
   std::uint64_t started;
 };
 
-void sleep_until_rung(Engine& engine, const WaitPolicy& policy) {
+void sleep_until_rung(FabricEngine& engine, const WaitPolicy& policy) {
   Doorbell& bell = engine.arena().header().engine_bell;
   bell.arm();
-  if (!engine.has_work()) bell.sleep(std::min<std::chrono::nanoseconds>(policy.park_limit, engine.quiet_for()));
+  if (!engine.has_work()) bell.sleep(std::min<std::chrono::nanoseconds>(policy.park_limit, engine.next_deadline()));
   bell.cancel();
 }
 
-[[noreturn]] void serve(Engine& engine, const Watched& job) {
+[[noreturn]] void serve(FabricEngine& engine, const Watched& job) {
   const WaitPolicy policy = WaitPolicy::for_processes(static_cast<int>(engine.arena().sizes().processes) + 1);
   Waiter waiter(policy);
   if (!policy.has_own_core()) engine.arena().header().engine_bell.expect_many_sleeps();
@@ -62,7 +62,7 @@ constexpr auto kAtOnce = std::chrono::milliseconds(50);
 constexpr int kMostAtOnce = 20;  // processes that die at once, one after the other, before the keeper gives up
 
 [[noreturn]] void move_anew(const KeeperTask& task) {
-  auto engine = Engine::over(Arena::attach(task.arena));
+  auto engine = FabricEngine::over(FabricArena::attach(task.arena));
   if (!engine) std::_Exit(1);
   ArenaHeader& header = (*engine)->arena().header();
   header.engine_started.store(start_time(getpid()), std::memory_order_relaxed);
@@ -74,7 +74,7 @@ constexpr int kMostAtOnce = 20;  // processes that die at once, one after the ot
 
 // Whoever waits for the interconnect is told so.
 void give_up(const KeeperTask& task) {
-  if (auto arena = Arena::attach(task.arena))
+  if (auto arena = FabricArena::attach(task.arena))
     arena->header().broken.store(kEngineProcess + 1, std::memory_order_relaxed);
 }
 
@@ -99,7 +99,7 @@ int keep_engine(const KeeperTask& task) {
 
 Result<void> start_engine_process(FabricHost& host, const std::string& folder) {
   const Watched job{getpid(), start_time(getpid())};
-  auto engine = Engine::over(Arena::attach(host.arena().address()));
+  auto engine = FabricEngine::over(FabricArena::attach(host.arena().address()));
   if (!engine) return fail(engine.error());
   const char* program = host.kind().program;
   const std::string path = program != nullptr ? folder + "/" + program : "";

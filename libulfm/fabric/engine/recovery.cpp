@@ -10,7 +10,7 @@
 
 namespace ulfm::fabric {
 
-void Engine::note_taking(std::uint32_t endpoint, std::uint32_t slot) noexcept {
+void FabricEngine::note_taking(std::uint32_t endpoint, std::uint32_t slot) noexcept {
   InHand& in_hand = arena_.header().in_hand;
   in_hand.slot = slot;
   in_hand.endpoint = endpoint;
@@ -20,7 +20,7 @@ void Engine::note_taking(std::uint32_t endpoint, std::uint32_t slot) noexcept {
   std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
-void Engine::note_delivering(std::uint32_t slot, std::uint32_t to, std::uint32_t port) noexcept {
+void FabricEngine::note_delivering(std::uint32_t slot, std::uint32_t to, std::uint32_t port) noexcept {
   InHand& in_hand = arena_.header().in_hand;
   note_nothing();
   in_hand.slot = slot;
@@ -32,18 +32,18 @@ void Engine::note_delivering(std::uint32_t slot, std::uint32_t to, std::uint32_t
   std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
-void Engine::note_nothing() noexcept {
+void FabricEngine::note_nothing() noexcept {
   std::atomic_signal_fence(std::memory_order_seq_cst);
   arena_.header().in_hand.what.store(InHand::nothing, std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
 /// A frame that goes in whole has ended. The model hands it out again until it is settled.
-void Engine::end_whole(const Ending& ending) noexcept {
+void FabricEngine::end_whole(const Ending& ending) noexcept {
   ArenaHeader& h = arena_.header();
   const std::uint32_t index = ending.frame;
   if (index >= arena_.sizes().all_slots()) return model_->settle(index);
-  arena_.fate(index).pieces = 0;
+  arena_.slot_progress(index).pieces = 0;
   const Slot& slot = arena_.slot(index);
   if (ending.delivered && is_open(slot)) {
     put_into_box(index, slot.to, slot.port);
@@ -59,7 +59,7 @@ void Engine::end_whole(const Ending& ending) noexcept {
     h.pending[to / 64].fetch_or(std::uint64_t{1} << to % 64, std::memory_order_seq_cst);
 }
 
-bool Engine::read_out(std::uint32_t index, std::uint32_t port) noexcept {
+bool FabricEngine::read_out(std::uint32_t index, std::uint32_t port) noexcept {
   const Endpoint& from = arena_.endpoint(index / arena_.sizes().slots);
   if (from.node == arena_.endpoint(self_).node) return false;  // it has not come through the interconnect
   const Slot& slot = arena_.slot(index);
@@ -69,23 +69,23 @@ bool Engine::read_out(std::uint32_t index, std::uint32_t port) noexcept {
 // ---- after a death --------------------------------------------------------------------------------------------------
 
 /// Somebody starts the engine process anew when it dies.
-bool Engine::is_kept() const {
+bool FabricEngine::is_kept() const {
   const ArenaHeader& h = arena_.header();
   return h.keeper_pid != 0 && h.broken.load(std::memory_order_relaxed) == 0 &&
          ulfm::is_alive(h.keeper_pid, h.keeper_started);
 }
 
 /// In place of a dead process that held the engine. False when the model cannot go on.
-bool Engine::take_over(std::uint32_t holder) {
+bool FabricEngine::take_over(std::uint32_t holder) {
   if (!recovers_ || process_) return false;
   // Pairs with nothing: the dead process never let go. All its stores were made before it was seen dead.
   if (!arena_.header().holder.compare_exchange_strong(holder, self_ + 1, std::memory_order_acq_rel)) return true;
   if (!recover()) return false;
-  let_go();
+  release();
   return true;
 }
 
-bool Engine::resume() {
+bool FabricEngine::resume() {
   ArenaHeader& h = arena_.header();
   h.engine_bell.cancel();
   // As in take_over(): what the dead process has stored is there.
@@ -94,11 +94,11 @@ bool Engine::resume() {
     h.broken.store(self_ + 1, std::memory_order_relaxed);
     return false;
   }
-  let_go();
+  release();
   return true;
 }
 
-bool Engine::recover() noexcept {
+bool FabricEngine::recover() noexcept {
   ArenaHeader& h = arena_.header();
   if (!model_->recover()) return false;
   const InHand& in_hand = h.in_hand;

@@ -2,7 +2,7 @@
 
 namespace ulfm::fabric::pcie {
 
-bool Arena::roll_back() const noexcept {
+bool BoardArena::roll_back() const noexcept {
   Journal& j = journal();
   const std::uint32_t count = j.count.load(std::memory_order_relaxed);
   if (count > Journal::kLines) return false;

@@ -104,9 +104,9 @@ struct alignas(kLine) Message {
 };
 static_assert(sizeof(Message) == kLine);
 
-class Arena {
+class BoardArena {
  public:
-  Arena(std::byte* memory, const Parameters& p) : memory_(memory), p_(p) {
+  BoardArena(std::byte* memory, const Parameters& p) : memory_(memory), p_(p) {
     at_clock_ = sizeof(Journal);
     at_boards_ = at_clock_ + sizeof(Clock) + sizeof(Memory) + sizeof(Totals);
     at_processes_ = at_boards_ + (p.boards + std::size_t{1}) * sizeof(Board);

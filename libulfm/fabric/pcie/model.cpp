@@ -57,10 +57,10 @@ Result<std::uint32_t> frame_bytes(ModelOptions options) {
 
 struct Plan {
   Parameters parameters;
-  std::vector<Change> changes;
+  std::vector<TopologyChange> changes;
 };
 
-Result<Plan> work_out(const ModelPlan& asked) {
+Result<Plan> make_plan(const ModelPlan& asked) {
   const Topology& topology = asked.topology;
   if (topology.shape != Shape::boards)
     return fail(Errc::invalid, "topology " + topology.name +
@@ -88,20 +88,20 @@ Result<Plan> work_out(const ModelPlan& asked) {
 }
 
 Result<std::size_t> arena_bytes(const ModelPlan& asked) {
-  auto plan = work_out(asked);
+  auto plan = make_plan(asked);
   if (!plan) return fail(plan.error());
   return relay_at(static_cast<std::uint32_t>(plan->changes.size())) + Relay::bytes(plan->parameters);
 }
 
 Result<void> create(std::byte* memory, const ModelPlan& asked) {
-  auto plan = work_out(asked);
+  auto plan = make_plan(asked);
   if (!plan) return fail(plan.error());
   auto* head = reinterpret_cast<Head*>(memory);
   head->magic = kMagic;
   head->parameters = plan->parameters;
   head->steps = static_cast<std::uint32_t>(plan->changes.size());
   auto* step = reinterpret_cast<Step*>(memory + kStepsAt);
-  for (const Change& change : plan->changes) {
+  for (const TopologyChange& change : plan->changes) {
     // The only links there are lead to a board each.
     const std::int32_t board = change.dead_switch >= 0 ? kHost
                                : change.links.empty()  ? kNothing
@@ -144,10 +144,8 @@ class PcieModel final : public Model {
   void advance(std::uint64_t nanoseconds) override {
     while (due() <= nanoseconds) {
       const Step now = step(next_step());
-      if (now.board == kHost)
-        relay_.set_host(now.up != 0);
-      else if (now.board != kNothing)
-        relay_.set_board(static_cast<std::uint32_t>(now.board), now.up != 0);
+      if (now.board == kHost) relay_.set_host(now.up != 0);
+      else if (now.board != kNothing) relay_.set_board(static_cast<std::uint32_t>(now.board), now.up != 0);
       head().next_step.store(next_step() + 1, std::memory_order_relaxed);
     }
   }

@@ -7,12 +7,11 @@ namespace ulfm::fabric::pcie {
 
 /// Puts a record, which is being edited, at the end. `find` finds the one that was last.
 template <typename Record, typename Find>
-void push(const Arena& arena, Queue& queue, std::uint32_t id, Record& record, std::uint32_t Record::*next, Find find) {
+void push(const BoardArena& arena, Queue& queue, std::uint32_t id, Record& record, std::uint32_t Record::*next,
+          Find find) {
   record.*next = kNone;
-  if (queue.first == kNone)
-    queue.first = id;
-  else
-    arena.edit(find(queue.last)).*next = id;
+  if (queue.first == kNone) queue.first = id;
+  else arena.edit(find(queue.last)).*next = id;
   queue.last = id;
 }
 
@@ -24,7 +23,7 @@ inline void pop(Queue& queue, std::uint32_t next) {
 
 /// Takes a record out, wherever it is; false when it is not there. `most`: no queue is longer.
 template <typename Record, typename Find>
-bool remove(const Arena& arena, Queue& queue, std::uint32_t id, std::uint32_t Record::*next, Find find,
+bool remove(const BoardArena& arena, Queue& queue, std::uint32_t id, std::uint32_t Record::*next, Find find,
             std::uint32_t most) {
   std::uint32_t before = kNone, at = queue.first;
   for (; at != kNone && at != id; --most) {
@@ -34,10 +33,8 @@ bool remove(const Arena& arena, Queue& queue, std::uint32_t id, std::uint32_t Re
   }
   if (at == kNone) return false;
   const std::uint32_t after = find(at).*next;
-  if (before == kNone)
-    queue.first = after;
-  else
-    arena.edit(find(before)).*next = after;
+  if (before == kNone) queue.first = after;
+  else arena.edit(find(before)).*next = after;
   if (queue.last == id) queue.last = before;
   return true;
 }

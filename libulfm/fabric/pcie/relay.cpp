@@ -132,10 +132,8 @@ void Relay::step() {
 
 void Relay::up(std::uint32_t b, Clock& clock) {
   const Board& board = arena_.board(b);
-  if (board.control.first != kNone)
-    send_control(b, clock);
-  else if (board.sending.first != kNone)
-    send_data(b, clock);
+  if (board.control.first != kNone) send_control(b, clock);
+  else if (board.sending.first != kNone) send_data(b, clock);
   if (board.control.first == kNone && board.sending.first == kNone) clock.up &= ~bit(b);
 }
 

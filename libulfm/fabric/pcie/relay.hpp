@@ -23,7 +23,7 @@ class StepObserver {
 
 class Relay {
  public:
-  static std::size_t bytes(const Parameters& p) { return Arena(nullptr, p).bytes(); }
+  static std::size_t bytes(const Parameters& p) { return BoardArena(nullptr, p).bytes(); }
   /// Over memory of so many bytes, aligned to 64; `build` makes it an empty host when it is zeroed.
   Relay(std::byte* memory, const Parameters& parameters)
       : arena_(memory, parameters), p_(parameters), bits_(place_bits(parameters.frames)) {}
@@ -118,7 +118,7 @@ class Relay {
   void lose_data(const Message& message, Memory& memory, Totals& totals);
   void unblock(std::uint32_t id, Pool& pool);
 
-  Arena arena_;
+  BoardArena arena_;
   Parameters p_;
   std::uint32_t bits_;  // of a sequence number, for the place
   StepObserver* observer_ = nullptr;

@@ -55,14 +55,12 @@ class Dependencies {
       }
       const auto port = static_cast<std::uint32_t>(__builtin_ctz(path.back().left));
       path.back().left &= path.back().left - 1;
-      const std::size_t next =
-          std::size_t{topology_.ends[path.back().channel].index} * topology_.ports + port;
+      const std::size_t next = std::size_t{topology_.ends[path.back().channel].index} * topology_.ports + port;
       if (state[next] == kNew) {
         state[next] = kOpen;
         path.push_back({next, next_[next]});
       } else if (state[next] == kOpen) {
-        const auto from =
-            std::find_if(path.begin(), path.end(), [&](const Visit& v) { return v.channel == next; });
+        const auto from = std::find_if(path.begin(), path.end(), [&](const Visit& v) { return v.channel == next; });
         std::vector<SwitchPort> cycle;
         for (auto v = from; v != path.end(); ++v)
           cycle.push_back({static_cast<std::uint32_t>(v->channel / topology_.ports),

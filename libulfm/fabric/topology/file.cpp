@@ -41,9 +41,8 @@ class Reader {
 
   Result<Topology> read() {
     using Step = Result<void> (Reader::*)();
-    for (const Step step :
-         {&Reader::check_keys, &Reader::read_switches, &Reader::read_links, &Reader::read_nodes,
-          &Reader::check_connected, &Reader::read_placement, &Reader::read_routes})
+    for (const Step step : {&Reader::check_keys, &Reader::read_switches, &Reader::read_links, &Reader::read_nodes,
+                            &Reader::check_connected, &Reader::read_placement, &Reader::read_routes})
       if (auto ok = (this->*step)(); !ok) return fail(std::move(ok.error()));
     return std::move(topology_);
   }
@@ -83,14 +82,13 @@ class Reader {
   }
 
   /// A whole number, or `otherwise` when the key is not there.
-  Result<std::uint32_t> number(const char* key, std::uint32_t min, std::uint32_t max,
-                               std::uint32_t otherwise) const {
+  Result<std::uint32_t> number(const char* key, std::uint32_t min, std::uint32_t max, std::uint32_t otherwise) const {
     const toml::node* node = table_.get(key);
     if (node == nullptr) return otherwise;
     const auto* value = node->as_integer();
     if (value == nullptr || value->get() < min || value->get() > max)
-      return refuse(node->source().begin, std::string(key) + " needs a whole number from " +
-                                              std::to_string(min) + " to " + std::to_string(max));
+      return refuse(node->source().begin, std::string(key) + " needs a whole number from " + std::to_string(min) +
+                                              " to " + std::to_string(max));
     return static_cast<std::uint32_t>(value->get());
   }
 
@@ -103,8 +101,7 @@ class Reader {
       return refuse(node->source().begin, std::string(key) + " needs an array of strings such as " + example);
     for (const toml::node& one : *node->as_array()) {
       const auto* text = one.as_string();
-      if (text == nullptr)
-        return refuse(one.source().begin, std::string(key) + " needs strings such as " + example);
+      if (text == nullptr) return refuse(one.source().begin, std::string(key) + " needs strings such as " + example);
       if (auto ok = take(text->get(), one.source().begin); !ok) return ok;
     }
     return {};
@@ -118,8 +115,7 @@ class Reader {
     if (!ports) return fail(Errc::invalid, ports.error().what + "; an X-Switch has 5 ports, a TH-Switch 8");
     const toml::node* list = table_.get("switch");
     if (list != nullptr && table_.contains("switches"))
-      return refuse(where("switches"),
-                    "both a number of switches and [[switch]] tables; leave one of them out");
+      return refuse(where("switches"), "both a number of switches and [[switch]] tables; leave one of them out");
     if (list != nullptr && !list->is_array_of_tables())
       return refuse(list->source().begin, "switch needs tables, each with a header [[switch]]");
     const auto count = number("switches", 1, kMaxSwitches, 0);
@@ -128,8 +124,8 @@ class Reader {
     if (switches == 0)
       return refuse({1, 1}, "a topology needs switches: switches = 4, or a [[switch]] with a name for each");
     if (switches > kMaxSwitches)
-      return refuse(list->source().begin, std::to_string(switches) + " switches; a topology has at most " +
-                                              std::to_string(kMaxSwitches));
+      return refuse(list->source().begin,
+                    std::to_string(switches) + " switches; a topology has at most " + std::to_string(kMaxSwitches));
     Topology bare =
         bare_topology(std::move(topology_.name), Shape::other, *ports, static_cast<std::uint32_t>(switches));
     topology_ = std::move(bare);
@@ -143,9 +139,8 @@ class Reader {
       const toml::table& table = *one.as_table();
       for (const auto& [key, node] : table)
         if (key.str() != "name")
-          return refuse(key.source().begin,
-                        "a [[switch]] has a name and nothing else, found " + quoted(key.str()) +
-                            "; what is said of the whole stands above the first [[switch]]");
+          return refuse(key.source().begin, "a [[switch]] has a name and nothing else, found " + quoted(key.str()) +
+                                                "; what is said of the whole stands above the first [[switch]]");
       const auto* name = table.get("name") == nullptr ? nullptr : table.get("name")->as_string();
       if (name == nullptr) return refuse(one.source().begin, "a [[switch]] needs name = \"...\"");
       const std::string& text = name->get();
@@ -157,14 +152,12 @@ class Reader {
       topology_.switch_names.push_back(text);
       sorted.emplace_back(text, name->source().begin);
     }
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     const auto twice = std::adjacent_find(sorted.begin(), sorted.end(),
                                           [](const auto& a, const auto& b) { return a.first == b.first; });
     if (twice == sorted.end()) return {};
     return refuse((twice + 1)->second, "a switch is called " + quoted(twice->first) + " already, in line " +
-                                           std::to_string(twice->second.line) +
-                                           "; each needs a name of its own");
+                                           std::to_string(twice->second.line) + "; each needs a name of its own");
   }
 
   // ---- links and nodes
@@ -185,8 +178,8 @@ class Reader {
     if (!port) return refuse(where, port.error().what);
     std::uint32_t& line = taken_at_[std::size_t{port->at} * topology_.ports + port->port];
     if (line != 0)
-      return refuse(where, "port " + port_name(topology_, *port) + " is in use by line " +
-                               std::to_string(line) + " already, and has one end; " + free_ports(port->at));
+      return refuse(where, "port " + port_name(topology_, *port) + " is in use by line " + std::to_string(line) +
+                               " already, and has one end; " + free_ports(port->at));
     line = where.line;
     return port;
   }
@@ -195,13 +188,12 @@ class Reader {
     return strings("links", "\"s0.B - s1.A\"", [this](std::string_view text, Where where) -> Result<void> {
       const std::size_t dash = text.find('-');
       if (dash == std::string_view::npos)
-        return refuse(where, "link " + quoted(text) +
-                                 ": needs two ports with a dash between them, such as \"s0.B - s1.A\"");
+        return refuse(where,
+                      "link " + quoted(text) + ": needs two ports with a dash between them, such as \"s0.B - s1.A\"");
       const auto a = find_port(topology_, trim(text.substr(0, dash)));
       const auto b = find_port(topology_, trim(text.substr(dash + 1)));
       if (a && b && a->at == b->at)
-        return refuse(where,
-                      "link " + quoted(text) + " leads back to the switch it comes from; needs two switches");
+        return refuse(where, "link " + quoted(text) + " leads back to the switch it comes from; needs two switches");
       const auto from = take_port(text.substr(0, dash), where);
       if (!from) return fail(from.error());
       const auto to = take_port(text.substr(dash + 1), where);
@@ -220,8 +212,7 @@ class Reader {
     });
     if (!read) return read;
     if (topology_.nodes() == 0)
-      return refuse(where("nodes"),
-                    "a topology needs nodes: nodes = [\"s0.C\", ...], the ports they hang on");
+      return refuse(where("nodes"), "a topology needs nodes: nodes = [\"s0.C\", ...], the ports they hang on");
     return {};
   }
 
@@ -240,9 +231,8 @@ class Reader {
     if (missing == seen.end()) return {};
     const auto s = static_cast<std::uint32_t>(missing - seen.begin());
     return refuse(where("links"), "no way leads from switch " + switch_name(topology_, 0) + " to " +
-                                      switch_name(topology_, s) +
-                                      "; all switches must be one network: add a link (" + free_ports(s) +
-                                      ")");
+                                      switch_name(topology_, s) + "; all switches must be one network: add a link (" +
+                                      free_ports(s) + ")");
   }
 
   // ---- processes
@@ -254,10 +244,9 @@ class Reader {
     topology_.processes_per_node = *each;
     const toml::node* list = table_.get("placement");
     if (list == nullptr) return {};
-    if (*each != 0)
-      return refuse(list->source().begin, "both placement and processes_per_node; leave one of them out");
-    const std::string needs = "placement needs the node of each process, as numbers from 0 to " +
-                              std::to_string(topology_.nodes() - 1);
+    if (*each != 0) return refuse(list->source().begin, "both placement and processes_per_node; leave one of them out");
+    const std::string needs =
+        "placement needs the node of each process, as numbers from 0 to " + std::to_string(topology_.nodes() - 1);
     if (!list->is_array() || list->as_array()->empty())
       return refuse(list->source().begin, needs + ", such as [0, 0, 1]");
     for (const toml::node& one : *list->as_array()) {
@@ -278,8 +267,8 @@ class Reader {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
     if (text.empty() || text[0] != 'n' || error != std::errc{} || end != digits.data() + digits.size() ||
         number >= topology_.nodes())
-      return refuse(where, quoted(text) + " is no node; there are n0 to n" +
-                               std::to_string(topology_.nodes() - 1) + ", in the order of nodes = [...]");
+      return refuse(where, quoted(text) + " is no node; there are n0 to n" + std::to_string(topology_.nodes() - 1) +
+                               ", in the order of nodes = [...]");
     return number;
   }
 
@@ -305,20 +294,18 @@ class Reader {
       now = topology_.end(out);
     }
     if (now.kind != LinkEnd::Kind::node || now.index != to)
-      return refuse(where,
-                    "the route ends at " +
-                        (now.kind == LinkEnd::Kind::node ? "node n" + std::to_string(now.index)
-                                                         : "switch " + switch_name(topology_, now.index)) +
-                        "; it needs to end at node n" + std::to_string(to));
+      return refuse(where, "the route ends at " +
+                               (now.kind == LinkEnd::Kind::node ? "node n" + std::to_string(now.index)
+                                                                : "switch " + switch_name(topology_, now.index)) +
+                               "; it needs to end at node n" + std::to_string(to));
     return way;
   }
 
   Result<void> read_route(std::string_view text, Where where) {
     const std::size_t arrow = text.find("->"), colon = text.find(':');
     if (arrow == std::string_view::npos || colon == std::string_view::npos || colon < arrow)
-      return refuse(where,
-                    "route " + quoted(text) +
-                        ": needs two nodes and the output ports on the way, such as \"n0 -> n2: B C\"");
+      return refuse(where, "route " + quoted(text) +
+                               ": needs two nodes and the output ports on the way, such as \"n0 -> n2: B C\"");
     const auto from = node(trim(text.substr(0, arrow)), where);
     if (!from) return fail(from.error());
     const auto to = node(trim(text.substr(arrow + 2, colon - arrow - 2)), where);
@@ -344,16 +331,13 @@ class Reader {
   Result<void> check_routes_once() const {
     std::vector<std::size_t> order(topology_.fixed.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    const auto pair = [this](std::size_t i) {
-      return std::pair(topology_.fixed[i].from, topology_.fixed[i].to);
-    };
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return pair(a) < pair(b); });
+    const auto pair = [this](std::size_t i) { return std::pair(topology_.fixed[i].from, topology_.fixed[i].to); };
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return pair(a) < pair(b); });
     const auto twice = std::adjacent_find(order.begin(), order.end(),
                                           [&](std::size_t a, std::size_t b) { return pair(a) == pair(b); });
     if (twice == order.end()) return {};
-    return refuse(fixed_at_[*(twice + 1)], "line " + std::to_string(fixed_at_[*twice].line) +
-                                               " has a route between these nodes already");
+    return refuse(fixed_at_[*(twice + 1)],
+                  "line " + std::to_string(fixed_at_[*twice].line) + " has a route between these nodes already");
   }
 
   const toml::table& table_;

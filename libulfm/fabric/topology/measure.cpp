@@ -36,8 +36,7 @@ std::uint32_t smallest_cut(const Topology& topology) {
     std::uint32_t cut = 0;
     for (std::uint32_t s = 0; s < switches; ++s)
       for (std::uint32_t p = 0; p < topology.ports && (half >> s & 1); ++p)
-        cut += topology.end({s, p}).kind == LinkEnd::Kind::switch_port &&
-               !(half >> topology.end({s, p}).index & 1);
+        cut += topology.end({s, p}).kind == LinkEnd::Kind::switch_port && !(half >> topology.end({s, p}).index & 1);
     if (difference < uneven || cut < least) least = cut;
     uneven = difference;
   }
@@ -69,14 +68,11 @@ Extent measure(const Topology& topology, const DeadPorts& dead) {
     for (std::uint32_t to = 0; to < nodes; ++to) length[to] = router.length(to);
     if (!router.detours())
       for (const FixedRoute& one : topology.fixed)
-        if (one.from == from && length[one.to] != 0)
-          length[one.to] = static_cast<std::uint32_t>(one.way.size());
+        if (one.from == from && length[one.to] != 0) length[one.to] = static_cast<std::uint32_t>(one.way.size());
     for (std::uint32_t to = 0; to < nodes; ++to) {
       if (to == from) continue;
-      if (length[to] == 0)
-        ++extent.cut_off;
-      else
-        sum += length[to], ++pairs, extent.longest = std::max(extent.longest, length[to]);
+      if (length[to] == 0) ++extent.cut_off;
+      else sum += length[to], ++pairs, extent.longest = std::max(extent.longest, length[to]);
     }
   }
   extent.average = pairs == 0 ? 0 : static_cast<double>(sum) / static_cast<double>(pairs);

@@ -47,8 +47,8 @@ class Spread {
 Router::Router(const Topology& topology, const DeadPorts& dead)
     : topology_(topology), dead_(std::size_t{topology.switches} * topology.ports, false) {
   mark_dead(dead);
-  ordered_ = !detours_ && (topology.shape == Shape::mesh || topology.shape == Shape::torus ||
-                           topology.shape == Shape::cube);
+  ordered_ =
+      !detours_ && (topology.shape == Shape::mesh || topology.shape == Shape::torus || topology.shape == Shape::cube);
   if (!ordered_) rank_switches();
 }
 
@@ -112,8 +112,7 @@ void Router::search(std::uint32_t from) {
 
 std::uint32_t Router::length(std::uint32_t to) const {
   if (to == node_ || !attached(node_) || !attached(to)) return 0;
-  if (ordered_ && topology_.shape == Shape::cube)
-    return static_cast<std::uint32_t>(std::popcount(dimensions(to))) + 1;
+  if (ordered_ && topology_.shape == Shape::cube) return static_cast<std::uint32_t>(std::popcount(dimensions(to))) + 1;
   if (ordered_) return along_row(to).links + along_column(to).links + 1;
   const std::uint32_t target = topology_.attachment[to].at;
   const std::uint32_t links = std::min(distance_[state(target, kRising)], distance_[state(target, kFalling)]);
@@ -124,16 +123,13 @@ void Router::way(std::uint32_t to, Route& out) {
   out.assign(length(to), 0);
   if (out.empty()) return;
   out.back() = static_cast<std::uint8_t>(topology_.attachment[to].port);
-  if (ordered_)
-    in_dimension_order(to, out);
-  else
-    back_from(to, out);
+  if (ordered_) in_dimension_order(to, out);
+  else back_from(to, out);
 }
 
 // Positions on a ring are counted from the switch where it is opened: between two others there is one way
 // only.
-Router::Leg Router::leg(std::uint32_t from, std::uint32_t to, std::uint32_t size, std::uint32_t ring,
-                        bool even) const {
+Router::Leg Router::leg(std::uint32_t from, std::uint32_t to, std::uint32_t size, std::uint32_t ring, bool even) const {
   if (topology_.shape == Shape::mesh) return from < to ? Leg{to - from, true} : Leg{from - to, false};
   const std::uint32_t opened = ring % size;
   const std::uint32_t a = (from + size - opened) % size, b = (to + size - opened) % size;
@@ -145,8 +141,7 @@ Router::Leg Router::leg(std::uint32_t from, std::uint32_t to, std::uint32_t size
 
 Router::Leg Router::along_row(std::uint32_t to) const {
   const std::uint32_t columns = topology_.columns, from = topology_.attachment[node_].at;
-  return leg(from % columns, topology_.attachment[to].at % columns, columns, from / columns,
-             (node_ + to) % 2 == 0);
+  return leg(from % columns, topology_.attachment[to].at % columns, columns, from / columns, (node_ + to) % 2 == 0);
 }
 
 Router::Leg Router::along_column(std::uint32_t to) const {

@@ -13,10 +13,9 @@ std::size_t bytes_of(const Route& way) {
 }
 
 tl::unexpected<Error> too_large(const Topology& topology) {
-  return fail(Errc::too_large,
-              "topology " + topology.name + ": the routes between all of its " +
-                  std::to_string(topology.nodes()) +
-                  " nodes need more than 1 GiB; take a smaller one, or the routes of one node");
+  return fail(Errc::too_large, "topology " + topology.name + ": the routes between all of its " +
+                                   std::to_string(topology.nodes()) +
+                                   " nodes need more than 1 GiB; take a smaller one, or the routes of one node");
 }
 
 void put_fixed(const Topology& topology, const Router& router, Routes& routes) {
@@ -51,11 +50,10 @@ Result<Routes> compute_routes(const Topology& topology, const DeadPorts& dead) {
   put_fixed(topology, router, routes);
   const auto cycle = dependency_cycle(topology, routes);
   if (cycle.empty()) return routes;
-  return fail(Errc::invalid,
-              "topology " + topology.name +
-                  ": its routes can deadlock, each frame waiting for the next one's channel: " +
-                  cycle_text(topology, cycle) +
-                  "; leave out one of the routes that turn there, and it is computed");
+  return fail(Errc::invalid, "topology " + topology.name +
+                                 ": its routes can deadlock, each frame waiting for the next one's channel: " +
+                                 cycle_text(topology, cycle) +
+                                 "; leave out one of the routes that turn there, and it is computed");
 }
 
 std::vector<Route> compute_routes_from(const Topology& topology, std::uint32_t node, const DeadPorts& dead) {

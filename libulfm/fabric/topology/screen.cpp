@@ -24,8 +24,7 @@ class Screen {
     if (c == '#') return skip_comment();
     if (c == '"' || c == '\'') return skip_string(c);
     if (c == '[') return open();
-    if (c == '{' || c == '}')
-      return refuse("tables in braces are of no use in a topology; write [[switch]] tables");
+    if (c == '{' || c == '}') return refuse("tables in braces are of no use in a topology; write [[switch]] tables");
     if (c == '.') return refuse("a dot outside of quotes; names of ports go in quotes, as in \"s0.B\"");
     if (c < ' ' || c > '~') return refuse("only plain ASCII may stand outside of strings and comments");
     return in_value_ ? take_value(c) : take_key(c);
@@ -41,8 +40,7 @@ class Screen {
   Result<void> take_value(char c) {
     const bool digit = std::isdigit(static_cast<unsigned char>(c)) || c == '_';
     const bool sign = (c == '+' || c == '-') && !std::isdigit(static_cast<unsigned char>(text_[at_ - 1]));
-    if (c == ']' && in_array_)
-      in_array_ = false;
+    if (c == ']' && in_array_) in_array_ = false;
     else if (!digit && !sign && !(c == ',' && in_array_))
       return refuse("needs a string in quotes, a whole number, or an array of these in [ ]");
     return step();
@@ -56,8 +54,7 @@ class Screen {
       return step();
     }
     if (!line_begins_ || text_.substr(at_, kHeader.size()) != kHeader)
-      return refuse(
-          "the only table of a topology is [[switch]]; settings of the whole stand above the first one");
+      return refuse("the only table of a topology is [[switch]]; settings of the whole stand above the first one");
     at_ += kHeader.size();
     line_begins_ = false;
     return {};
@@ -69,10 +66,8 @@ class Screen {
     const std::size_t begin = at_;
     for (++at_; at_ < text_.size() && text_[at_] != '\n'; ++at_) {
       const bool escapes = quote == '"' && text_[at_] == '\\' && text_.substr(at_ + 1, 1) != "\n";
-      if (escapes)
-        ++at_;
-      else if (text_[at_] == quote)
-        return step();
+      if (escapes) ++at_;
+      else if (text_[at_] == quote) return step();
     }
     at_ = begin;
     return refuse("a string that is not closed on its line");
@@ -98,8 +93,8 @@ class Screen {
   }
 
   Result<void> refuse(const std::string& why) const {
-    return fail(Errc::invalid, path_ + ":" + std::to_string(line_) + ":" +
-                                   std::to_string(at_ - line_start_ + 1) + ": " + why);
+    return fail(Errc::invalid,
+                path_ + ":" + std::to_string(line_) + ":" + std::to_string(at_ - line_start_ + 1) + ": " + why);
   }
 
   std::string_view text_;

@@ -11,7 +11,8 @@ namespace {
 constexpr std::uint32_t kMaxProcessesPerBoard = 1024;
 
 constexpr const char* kForms =
-    "single:N, th8, chain:S, tree:D, mesh:RxC, torus:RxC, cube:N, boards:BxP, or the path of a TOML file (with a '/' or ending "
+    "single:N, th8, chain:S, tree:D, mesh:RxC, torus:RxC, cube:N, boards:BxP, or the path of a TOML file (with a '/' "
+    "or ending "
     "in .toml)";
 
 /// "4x5" as {4, 5}; empty when it is no such text.
@@ -35,10 +36,9 @@ tl::unexpected<Error> refuse(std::string_view description, const std::string& wh
 
 Result<Topology> single(std::string_view description, std::uint32_t nodes) {
   if (nodes < 1 || nodes > kThSwitchPorts)
-    return refuse(
-        description,
-        "one switch has 1 to 5 nodes as an X-Switch and up to 8 as a TH-Switch; for more nodes take "
-        "chain:S, tree:D or mesh:RxC");
+    return refuse(description,
+                  "one switch has 1 to 5 nodes as an X-Switch and up to 8 as a TH-Switch; for more nodes take "
+                  "chain:S, tree:D or mesh:RxC");
   const std::uint32_t ports = nodes <= kXSwitchPorts ? kXSwitchPorts : kThSwitchPorts;
   Topology t = bare_topology(std::string(description), Shape::single, ports, 1);
   for (std::uint32_t p = 0; p < nodes; ++p) attach_node(t, {0, p});
@@ -67,10 +67,8 @@ Result<Topology> tree(std::string_view description, std::uint32_t levels) {
   std::uint32_t child = 1;
   for (std::uint32_t s = 0; s < t.switches; ++s)
     for (std::uint32_t p = s == 0 ? 0 : 1; p < t.ports; ++p) {
-      if (s < above)
-        join(t, {s, p}, {child++, 0});
-      else
-        attach_node(t, {s, p});
+      if (s < above) join(t, {s, p}, {child++, 0});
+      else attach_node(t, {s, p});
     }
   return t;
 }
@@ -91,8 +89,7 @@ Result<Topology> grid(std::string_view description, Shape shape, const std::vect
   for (std::uint32_t r = 0; r < rows; ++r)
     for (std::uint32_t c = 0; c < columns; ++c) {
       const std::uint32_t s = r * columns + c;
-      if (c + 1 < columns || (closed && columns > 1))
-        join(t, {s, kEast}, {r * columns + (c + 1) % columns, kWest});
+      if (c + 1 < columns || (closed && columns > 1)) join(t, {s, kEast}, {r * columns + (c + 1) % columns, kWest});
       if (r + 1 < rows || (closed && rows > 1)) join(t, {s, kSouth}, {(r + 1) % rows * columns + c, kNorth});
       attach_node(t, {s, kGridNode});
     }
@@ -129,8 +126,7 @@ Result<Topology> boards(std::string_view description, const std::vector<std::uin
 tl::unexpected<Error> refuse_form(std::string_view description, std::string_view form) {
   static const std::array<std::string, 8> names{"single", "th8", "chain", "tree", "mesh", "torus", "cube", "boards"};
   const std::string near = form.empty() ? "" : nearest(form, names);
-  return refuse(description, "no shape is called that" +
-                                 (near.empty() ? "" : "; did you mean " + near + "?") +
+  return refuse(description, "no shape is called that" + (near.empty() ? "" : "; did you mean " + near + "?") +
                                  " There is: " + kForms);
 }
 

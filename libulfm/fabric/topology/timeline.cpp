@@ -32,8 +32,8 @@ std::string neighbours(const Topology& topology, std::uint32_t at) {
   return text.empty() ? "no other switch" : "switch " + text;
 }
 
-Result<Change> begin_of(const Topology& topology, const FaultEvent& event) {
-  Change change;
+Result<TopologyChange> begin_of(const Topology& topology, const FaultEvent& event) {
+  TopologyChange change;
   change.at = static_cast<std::uint64_t>(event.at.count());
   if (event.kind == Kind::node_dead) {
     if (event.from >= topology.nodes())
@@ -57,11 +57,10 @@ Result<Change> begin_of(const Topology& topology, const FaultEvent& event) {
 }
 
 // Everything a change takes away, as ends of links.
-std::vector<SwitchPort> ports_of(const Topology& topology, const Change& change) {
+std::vector<SwitchPort> ports_of(const Topology& topology, const TopologyChange& change) {
   if (change.dead_switch < 0) return change.links;
   std::vector<SwitchPort> all;
-  for (std::uint32_t p = 0; p < topology.ports; ++p)
-    all.push_back({static_cast<std::uint32_t>(change.dead_switch), p});
+  for (std::uint32_t p = 0; p < topology.ports; ++p) all.push_back({static_cast<std::uint32_t>(change.dead_switch), p});
   return all;
 }
 
@@ -75,22 +74,23 @@ SwitchPort canonical(const Topology& topology, SwitchPort port) {
 
 }  // namespace
 
-Result<std::vector<Change>> timeline(const Topology& topology, std::span<const FaultEvent> events) {
-  std::vector<Change> changes;
+Result<std::vector<TopologyChange>> timeline(const Topology& topology, std::span<const FaultEvent> events) {
+  std::vector<TopologyChange> changes;
   for (const FaultEvent& event : events) {
     auto begin = begin_of(topology, event);
     if (!begin) return fail(std::move(begin.error()).within("topology " + topology.name));
     changes.push_back(*begin);
     if (event.lasts.count() == 0) continue;
-    Change end = *begin;
+    TopologyChange end = *begin;
     end.at += static_cast<std::uint64_t>(event.lasts.count());
     end.up = true;
     changes.push_back(std::move(end));
   }
-  std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) { return a.at < b.at; });
+  std::stable_sort(changes.begin(), changes.end(),
+                   [](const TopologyChange& a, const TopologyChange& b) { return a.at < b.at; });
   // What two events have taken away is back when both are over.
   std::map<std::pair<std::uint32_t, std::uint32_t>, int> down;
-  for (Change& change : changes) {
+  for (TopologyChange& change : changes) {
     for (const SwitchPort& port : ports_of(topology, change)) {
       const SwitchPort end = canonical(topology, port);
       down[{end.at, end.port}] += change.up ? -1 : 1;

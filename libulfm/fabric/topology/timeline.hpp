@@ -7,7 +7,7 @@
 namespace ulfm::fabric {
 
 /// A moment at which links or a switch go away or come back.
-struct Change {
+struct TopologyChange {
   std::uint64_t at = 0;           ///< nanoseconds since the job began
   bool up = false;                ///< comes back
   std::int64_t dead_switch = -1;  ///< the switch, or -1
@@ -17,6 +17,6 @@ struct Change {
 
 /// In the order of time. Errc::invalid when the topology has no such link, switch or node: the sentence says what it
 /// has instead.
-Result<std::vector<Change>> timeline(const Topology& topology, std::span<const FaultEvent> events);
+Result<std::vector<TopologyChange>> timeline(const Topology& topology, std::span<const FaultEvent> events);
 
 }  // namespace ulfm::fabric

@@ -40,8 +40,7 @@ bool is_path(std::string_view description) {
 
 Result<std::string> read_whole(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  if (!in)
-    return fail(Errc::not_found, "topology file " + path + ": cannot be opened: " + std::strerror(errno));
+  if (!in) return fail(Errc::not_found, "topology file " + path + ": cannot be opened: " + std::strerror(errno));
   std::string text(kMaxFile + 1, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (in.bad()) return fail(Errc::not_found, "topology file " + path + ": cannot be read");
@@ -71,13 +70,12 @@ Result<SwitchPort> find_port(const Topology& topology, std::string_view text) {
                                      which_switches(topology, text.substr(0, dot)));
   const char letter = text.back();
   if (letter < 'A' || letter >= port_letter(topology.ports))
-    return fail(Errc::not_found, quoted + ": a switch of " + std::to_string(topology.ports) +
-                                     " ports has A to " + port_letter(topology.ports - 1));
+    return fail(Errc::not_found, quoted + ": a switch of " + std::to_string(topology.ports) + " ports has A to " +
+                                     port_letter(topology.ports - 1));
   return SwitchPort{at, static_cast<std::uint32_t>(letter - 'A')};
 }
 
-std::uint32_t node_of_process(const Topology& topology, std::uint32_t process,
-                              std::uint32_t processes) noexcept {
+std::uint32_t node_of_process(const Topology& topology, std::uint32_t process, std::uint32_t processes) noexcept {
   const std::uint32_t nodes = topology.nodes();
   if (!topology.placement.empty()) return topology.placement[process % topology.placement.size()];
   if (topology.processes_per_node != 0 && topology.shape != Shape::boards)
@@ -98,14 +96,13 @@ Result<void> check_processes(const Topology& topology, std::uint32_t processes) 
                                    " processes, but a node of a cube carries at most " +
                                    std::to_string(kCubeProcesses) + ": take a larger cube, or start fewer");
   if (room == 0 || processes <= room || topology.shape == Shape::boards) return {};
-  const std::string needed =
-      "topology " + topology.name + ": " + std::to_string(processes) + " processes, but ";
+  const std::string needed = "topology " + topology.name + ": " + std::to_string(processes) + " processes, but ";
   if (!topology.placement.empty())
-    return fail(Errc::invalid, needed + "its placement has " + std::to_string(room) +
-                                   "; give each process a node, or start fewer");
-  return fail(Errc::invalid, needed + std::to_string(topology.nodes()) + " nodes with processes_per_node = " +
-                                 std::to_string(topology.processes_per_node) + " have room for " +
-                                 std::to_string(room) + "; raise it, or start fewer");
+    return fail(Errc::invalid,
+                needed + "its placement has " + std::to_string(room) + "; give each process a node, or start fewer");
+  return fail(Errc::invalid, needed + std::to_string(topology.nodes()) +
+                                 " nodes with processes_per_node = " + std::to_string(topology.processes_per_node) +
+                                 " have room for " + std::to_string(room) + "; raise it, or start fewer");
 }
 
 Result<Topology> read_topology(std::string_view description) {

@@ -60,8 +60,9 @@ enum class Shape : std::uint8_t { other, single, chain, tree, mesh, torus, cube,
 enum GridPort : std::uint8_t { kNorth, kEast, kSouth, kWest, kGridNode };
 
 struct Topology {
-  std::string name;                     ///< as given: "mesh:4x4"; a file's own name or its path
-  std::uint32_t ports = kXSwitchPorts;  ///< per switch, 2 to 8: 5 is an X-Switch, 8 a TH-Switch; slots of a host: up to kMaxBoards
+  std::string name;  ///< as given: "mesh:4x4"; a file's own name or its path
+  std::uint32_t ports =
+      kXSwitchPorts;  ///< per switch, 2 to 8: 5 is an X-Switch, 8 a TH-Switch; slots of a host: up to kMaxBoards
   std::uint32_t switches = 0;
   std::vector<LinkEnd> ends;             ///< switches * ports, by switch and port
   std::vector<SwitchPort> attachment;    ///< by node: where it hangs
@@ -89,8 +90,7 @@ constexpr char port_letter(std::uint32_t port) noexcept { return static_cast<cha
 /// Node of process `process` of `processes`: the file's placement, or processes_per_node to a node, or else, and on
 /// boards, blocks that differ by one process at most, the larger ones first. Processes for which check_processes()
 /// has no room begin again at the front. The topology must have a node.
-std::uint32_t node_of_process(const Topology& topology, std::uint32_t process,
-                              std::uint32_t processes) noexcept;
+std::uint32_t node_of_process(const Topology& topology, std::uint32_t process, std::uint32_t processes) noexcept;
 
 /// Errc::invalid when the topology's placement or its processes_per_node has no room for that many processes, or a
 /// cube more than kCubeProcesses to a node. Boards take any number: P of boards:BxP is what they were built for, and
@@ -118,8 +118,7 @@ Result<Routes> compute_routes(const Topology& topology, const DeadPorts& dead = 
 
 /// The routes of one node, by destination: the same as compute_routes() has, at a small part of the cost. It
 /// does not look for deadlocks of the file's routes; read_topology() did.
-std::vector<Route> compute_routes_from(const Topology& topology, std::uint32_t node,
-                                       const DeadPorts& dead = {});
+std::vector<Route> compute_routes_from(const Topology& topology, std::uint32_t node, const DeadPorts& dead = {});
 
 /// A cycle of channel dependencies that these routes have, as output ports in order, the first one after the
 /// last; empty when there is none. Routes without such a cycle cannot deadlock (Dally and Seitz,
@@ -131,13 +130,12 @@ std::string cycle_text(const Topology& topology, std::span<const SwitchPort> cyc
 
 /// Numbers that describe a topology with its routes.
 struct Extent {
-  std::uint32_t links = 0;    ///< between switches
-  std::uint32_t longest = 0;  ///< most switches on a route between two nodes (the diameter)
-  double average = 0;         ///< switches on a route, over all pairs of different nodes that have one
-  std::uint64_t cut_off = 0;  ///< ordered pairs of nodes without a route
-  std::uint32_t bisection =
-      0;  ///< fewest links between two halves, the nodes divided as evenly as whole switches
-          ///< allow; 0: one switch, or too many in an irregular shape to find out
+  std::uint32_t links = 0;      ///< between switches
+  std::uint32_t longest = 0;    ///< most switches on a route between two nodes (the diameter)
+  double average = 0;           ///< switches on a route, over all pairs of different nodes that have one
+  std::uint64_t cut_off = 0;    ///< ordered pairs of nodes without a route
+  std::uint32_t bisection = 0;  ///< fewest links between two halves, the nodes divided as evenly as whole switches
+                                ///< allow; 0: one switch, or too many in an irregular shape to find out
 };
 Extent measure(const Topology& topology, const DeadPorts& dead = {});
 

@@ -6,7 +6,7 @@
 namespace ulfm::fabric::xswitch {
 
 /// The node at which a route ends, kNone when it does not end at one.
-std::uint32_t Engine::destination(std::uint32_t node, std::span<const std::uint8_t> route) const {
+std::uint32_t SwitchEngine::destination(std::uint32_t node, std::span<const std::uint8_t> route) const {
   std::uint32_t at = arena_.port(switch_ports_ + node).out.peer;
   for (const std::uint8_t named : route) {
     if (at >= switch_ports_ || named >= ports_) return kNone;
@@ -15,8 +15,8 @@ std::uint32_t Engine::destination(std::uint32_t node, std::span<const std::uint8
   return is_node(at) ? at - switch_ports_ : kNone;
 }
 
-bool Engine::inject(FrameId frame, std::uint32_t node, std::span<const std::uint8_t> route,
-                    std::uint32_t data_units) {
+bool SwitchEngine::inject(FrameId frame, std::uint32_t node, std::span<const std::uint8_t> route,
+                          std::uint32_t data_units) {
   if (frame >= geometry_.frames || node >= geometry_.nodes || data_units > kMostDataUnits ||
       route.size() > geometry_.route_capacity)
     return false;
@@ -33,21 +33,19 @@ bool Engine::inject(FrameId frame, std::uint32_t node, std::span<const std::uint
   std::copy(route.begin(), route.end(), slot.route);
   const bool first = header_.inside++ == 0 && header_.heap_size == 0;
   begin_alone();
-  if (first)
-    header_.alone = frame;
-  else
-    enqueue(frame);
+  if (first) header_.alone = frame;
+  else enqueue(frame);
   return true;
 }
 
 /// The frame that waited for a network to itself goes the ordinary way.
-void Engine::begin_alone() {
+void SwitchEngine::begin_alone() {
   const std::uint32_t frame = header_.alone;
   header_.alone = kNone;
   if (frame != kNone) enqueue(frame);
 }
 
-void Engine::enqueue(std::uint32_t frame) {
+void SwitchEngine::enqueue(std::uint32_t frame) {
   FrameSlot& slot = arena_.frame(frame);
   const std::uint32_t x = ends_ + slot.from;
   Fifo& fifo = arena_.port(x).in;
@@ -61,8 +59,7 @@ void Engine::enqueue(std::uint32_t frame) {
   Output& out = arena_.port(fifo.server).out;
   fifo.count = 1;
   fifo.first = 0;
-  arena_.entry(x, 0) = {frame, slot.route_length + slot.data_units + geometry_.parameters.check_units + 1, 0,
-                        0};
+  arena_.entry(x, 0) = {frame, slot.route_length + slot.data_units + geometry_.parameters.check_units + 1, 0, 0};
   load_head(x, fifo);
   fifo.counted_to = header_.now - 1;
   fifo.dropping = out.dead;
@@ -76,11 +73,10 @@ void Engine::enqueue(std::uint32_t frame) {
 
 /// Takes the only frame in the network through it at once. Nothing can hold it up, except that outputs may
 /// poll another input when it comes. False, with nothing done, when something could.
-bool Engine::pass_alone(std::uint32_t frame) {
+bool SwitchEngine::pass_alone(std::uint32_t frame) {
   FrameSlot& slot = arena_.frame(frame);
   const std::uint32_t most_wait = ports_ - 1, node = switch_ports_ + slot.from;
-  if (header_.dead_links != 0 || geometry_.bounds[1] < most_wait ||
-      geometry_.parameters.stop_at <= most_wait ||
+  if (header_.dead_links != 0 || geometry_.bounds[1] < most_wait || geometry_.parameters.stop_at <= most_wait ||
       arena_.port(switch_ports_ + slot.to).in.goes_from > header_.now)
     return false;
   const std::uint32_t hops = std::min<std::uint32_t>(slot.route_length, geometry_.route_capacity);
@@ -112,8 +108,7 @@ bool Engine::pass_alone(std::uint32_t frame) {
 
 /// A frame of `length` units, head included, whose head comes to idle input x in `cycle`: the cycle in which
 /// output y takes it.
-std::uint64_t Engine::pass_switch(std::uint32_t x, std::uint32_t y, std::uint64_t cycle,
-                                  std::uint32_t length) {
+std::uint64_t SwitchEngine::pass_switch(std::uint32_t x, std::uint32_t y, std::uint64_t cycle, std::uint32_t length) {
   Output& out = arena_.port(y).out;
   const std::uint32_t input = x - out.first_port;
   const std::uint64_t granted = next_poll(out, input, cycle);
@@ -129,10 +124,9 @@ std::uint64_t Engine::pass_switch(std::uint32_t x, std::uint32_t y, std::uint64_
 
 /// All events of a cycle. Some can come twice for a port, none often: if that happens the arena is damaged,
 /// and the network stands still for good.
-void Engine::handle_cycle(std::uint64_t cycle) {
+void SwitchEngine::handle_cycle(std::uint64_t cycle) {
   const std::uint64_t most = header_.events + std::uint64_t{16} * geometry_.feeders;
-  for (std::uint64_t key; header_.heap_size != 0 && (key = arena_.heap(0).key) >> 2 <= cycle;
-       ++header_.events) {
+  for (std::uint64_t key; header_.heap_size != 0 && (key = arena_.heap(0).key) >> 2 <= cycle; ++header_.events) {
     if (header_.events >= most) {
       header_.damaged = 1;
       header_.heap_size = 0;
@@ -142,13 +136,11 @@ void Engine::handle_cycle(std::uint64_t cycle) {
   }
 }
 
-std::size_t Engine::run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until) {
-  if (header_.alone != kNone && budget != 0 && until == kNever && pass_alone(header_.alone))
-    header_.alone = kNone;
+std::size_t SwitchEngine::run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until) {
+  if (header_.alone != kNone && budget != 0 && until == kNever && pass_alone(header_.alone)) header_.alone = kNone;
   if (until > header_.now) begin_alone();
   const std::uint64_t last = header_.events + budget < budget ? kNever : header_.events + budget;
-  while (header_.heap_size != 0 && header_.damaged == 0 && header_.events < last &&
-         header_.ended < endings.size()) {
+  while (header_.heap_size != 0 && header_.damaged == 0 && header_.events < last && header_.ended < endings.size()) {
     const std::uint64_t cycle = arena_.heap(0).key >> 2;
     if (cycle >= until) break;
     header_.now = cycle;
@@ -160,7 +152,7 @@ std::size_t Engine::run(std::uint64_t budget, std::span<Ending> endings, std::ui
   return hand_out(endings);
 }
 
-std::size_t Engine::hand_out(std::span<Ending> endings) {
+std::size_t SwitchEngine::hand_out(std::span<Ending> endings) {
   std::size_t n = 0;
   while (n < endings.size() && header_.ended != 0 && header_.damaged == 0) {
     const std::uint32_t frame = header_.ended_first;
@@ -171,10 +163,8 @@ std::size_t Engine::hand_out(std::span<Ending> endings) {
     --header_.ended;
     --header_.inside;
     slot.used = 0;
-    if (frame < geometry_.frames && node < geometry_.nodes)
-      endings[n++] = {frame, node, slot.end_cycle, delivered};
-    else
-      header_.damaged = 1;
+    if (frame < geometry_.frames && node < geometry_.nodes) endings[n++] = {frame, node, slot.end_cycle, delivered};
+    else header_.damaged = 1;
   }
   return n;
 }

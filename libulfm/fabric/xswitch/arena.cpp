@@ -37,21 +37,21 @@ Geometry Geometry::of(std::uint32_t ports, std::uint32_t switches, std::uint32_t
   g.fifo_tallies_at = place(g.feeders, sizeof(FifoTally));
   g.channel_tallies_at = place(g.feeders, sizeof(ChannelTally));
   g.queues_at = place(std::size_t{g.feeders} * g.queue_capacity, sizeof(Entry));
-  g.flights_at = place(std::size_t{g.ends} * g.flight_capacity, sizeof(Change));
+  g.flights_at = place(std::size_t{g.ends} * g.flight_capacity, sizeof(StateChange));
   g.heap_at = place(g.feeders, sizeof(HeapItem));
   g.frames_at = place(frames, g.frame_bytes);
   g.bytes = at;
   return g;
 }
 
-Arena::Arena(void* memory, const Geometry& geometry) : geometry_(geometry) {
+SwitchArena::SwitchArena(void* memory, const Geometry& geometry) : geometry_(geometry) {
   auto* base = static_cast<std::byte*>(memory);
   header_ = reinterpret_cast<Header*>(base);
   ports_ = reinterpret_cast<Port*>(base + geometry.ports_at);
   fifo_tallies_ = reinterpret_cast<FifoTally*>(base + geometry.fifo_tallies_at);
   channel_tallies_ = reinterpret_cast<ChannelTally*>(base + geometry.channel_tallies_at);
   queues_ = reinterpret_cast<Entry*>(base + geometry.queues_at);
-  flights_ = reinterpret_cast<Change*>(base + geometry.flights_at);
+  flights_ = reinterpret_cast<StateChange*>(base + geometry.flights_at);
   heap_ = reinterpret_cast<HeapItem*>(base + geometry.heap_at);
   frames_ = base + geometry.frames_at;
 }

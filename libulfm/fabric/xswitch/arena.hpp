@@ -29,8 +29,8 @@ struct Geometry {
   std::uint32_t queue_capacity = 0, flight_capacity = 0;  ///< powers of two
   std::uint32_t route_capacity = 0, frame_bytes = 0;
   std::uint32_t bounds[kBuckets] = {};
-  std::size_t ports_at = 0, fifo_tallies_at = 0, channel_tallies_at = 0, queues_at = 0, flights_at = 0,
-              heap_at = 0, frames_at = 0, bytes = 0;
+  std::size_t ports_at = 0, fifo_tallies_at = 0, channel_tallies_at = 0, queues_at = 0, flights_at = 0, heap_at = 0,
+              frames_at = 0, bytes = 0;
 
   static Geometry of(std::uint32_t ports, std::uint32_t switches, std::uint32_t nodes, std::uint32_t frames,
                      const Parameters& parameters);
@@ -59,10 +59,8 @@ struct Header {
 /// cycle `counted_to`; from there they change by at most one a cycle, evenly, until the next event.
 struct alignas(64) Fifo {
   std::uint64_t counted_to;
-  std::uint64_t
-      goes_from;  ///< served: the first cycle in which it may send; waiting: when its head was first there
-  std::uint64_t
-      turn_at;  ///< an ID-EOF leaves, nothing is left to send, or a headless rest is thrown away; kNever
+  std::uint64_t goes_from;     ///< served: the first cycle in which it may send; waiting: when its head was first there
+  std::uint64_t turn_at;       ///< an ID-EOF leaves, nothing is left to send, or a headless rest is thrown away; kNever
   std::uint64_t level_at;      ///< the occupancy reaches the threshold that counts now; kNever
   std::int32_t occupied;       ///< -1 for a moment: a head that is stripped in the cycle in which it arrives
   std::uint32_t coming;        ///< units of the last frame that have not arrived
@@ -122,7 +120,7 @@ struct Entry {
 };
 
 /// A change of what a channel carries, on its way.
-struct Change {
+struct StateChange {
   enum Kind : std::uint8_t { begin, resume, pause, command_stop, command_go };
   std::uint64_t at;  ///< the cycle in which it arrives
   std::uint32_t frame, length;
@@ -149,16 +147,14 @@ struct FrameSlot {
 };
 
 /// The arena as one process sees it.
-class Arena {
+class SwitchArena {
  public:
-  Arena(void* memory, const Geometry& geometry);
+  SwitchArena(void* memory, const Geometry& geometry);
 
   const Geometry& geometry() const noexcept { return geometry_; }
   Header& header() const noexcept { return *header_; }
   Port& port(std::uint32_t i) const noexcept { return ports_[i < geometry_.feeders ? i : 0]; }
-  FifoTally& fifo_tally(std::uint32_t i) const noexcept {
-    return fifo_tallies_[i < geometry_.feeders ? i : 0];
-  }
+  FifoTally& fifo_tally(std::uint32_t i) const noexcept { return fifo_tallies_[i < geometry_.feeders ? i : 0]; }
   ChannelTally& channel_tally(std::uint32_t i) const noexcept {
     return channel_tallies_[i < geometry_.feeders ? i : 0];
   }
@@ -166,7 +162,7 @@ class Arena {
     return queues_[std::size_t{i < geometry_.feeders ? i : 0} * geometry_.queue_capacity +
                    (place & (geometry_.queue_capacity - 1))];
   }
-  Change& change(std::uint32_t i, std::uint32_t place) const noexcept {
+  StateChange& change(std::uint32_t i, std::uint32_t place) const noexcept {
     return flights_[std::size_t{i < geometry_.ends ? i : 0} * geometry_.flight_capacity +
                     (place & (geometry_.flight_capacity - 1))];
   }
@@ -174,8 +170,7 @@ class Arena {
   /// Geometry::feeders of them.
   HeapItem* heap_items() const noexcept { return heap_; }
   FrameSlot& frame(std::uint32_t i) const noexcept {
-    return *reinterpret_cast<FrameSlot*>(frames_ +
-                                         std::size_t{i < geometry_.frames ? i : 0} * geometry_.frame_bytes);
+    return *reinterpret_cast<FrameSlot*>(frames_ + std::size_t{i < geometry_.frames ? i : 0} * geometry_.frame_bytes);
   }
   /// The output port that the routing character of that hop names, at the switch of port `in`.
   std::uint32_t output(const FrameSlot& frame, std::uint32_t hop, const Output& at) const noexcept {
@@ -190,7 +185,7 @@ class Arena {
   FifoTally* fifo_tallies_;
   ChannelTally* channel_tallies_;
   Entry* queues_;
-  Change* flights_;
+  StateChange* flights_;
   HeapItem* heap_;
   std::byte* frames_;
 };

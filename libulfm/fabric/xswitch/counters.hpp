@@ -14,9 +14,9 @@ struct ChannelCounters {
   std::uint64_t routing_units = 0;  ///< routing characters sent
   std::uint64_t stops = 0;          ///< ID-STOPs sent
   std::uint64_t gos = 0;            ///< ID-GOs sent
-  std::uint64_t wait_cycles = 0;  ///< held by the other side's ID-STOP with a frame to send: in a Wait state
-  std::uint64_t lost_frames = 0;  ///< ID-EOFs that vanished on this channel
-  std::uint64_t lost_units = 0;   ///< units of frames that did, ID-EOFs too
+  std::uint64_t wait_cycles = 0;    ///< held by the other side's ID-STOP with a frame to send: in a Wait state
+  std::uint64_t lost_frames = 0;    ///< ID-EOFs that vanished on this channel
+  std::uint64_t lost_units = 0;     ///< units of frames that did, ID-EOFs too
   friend bool operator==(const ChannelCounters&, const ChannelCounters&) = default;
 };
 
@@ -37,10 +37,10 @@ constexpr std::uint32_t bucket_end(std::size_t bucket, std::uint32_t fifo_units)
   return static_cast<std::uint32_t>(fifo_units * bucket / (kBuckets - 1));
 }
 
-struct PortCounters {
+struct SwitchPortCounters {
   ChannelCounters out;
   FifoCounters in;
-  friend bool operator==(const PortCounters&, const PortCounters&) = default;
+  friend bool operator==(const SwitchPortCounters&, const SwitchPortCounters&) = default;
 };
 
 /// Units of frames, network-wide: what came in is still there or went one of the ways out.

@@ -4,7 +4,7 @@
 
 namespace ulfm::fabric::xswitch {
 
-Engine::Engine(void* memory, const Geometry& geometry)
+SwitchEngine::SwitchEngine(void* memory, const Geometry& geometry)
     : arena_(memory, geometry),
       geometry_(arena_.geometry()),
       header_(arena_.header()),
@@ -18,8 +18,7 @@ namespace {
 /// `value` changes by `slope` for each of `units`; without overflow in the sense of the language whatever it
 /// was.
 void add(std::int32_t& value, int slope, std::uint32_t units) {
-  value = static_cast<std::int32_t>(static_cast<std::uint32_t>(value) +
-                                    static_cast<std::uint32_t>(slope) * units);
+  value = static_cast<std::int32_t>(static_cast<std::uint32_t>(value) + static_cast<std::uint32_t>(slope) * units);
 }
 
 }  // namespace
@@ -27,7 +26,7 @@ void add(std::int32_t& value, int slope, std::uint32_t units) {
 // Time between events.
 
 /// There is no event of the queue before the end of `cycle`, so a few even pieces are all.
-void Engine::settle_fifo(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
+void SwitchEngine::settle_fifo(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   for (int piece = 0; piece < 8 && fifo.counted_to < cycle; ++piece) {
     std::uint64_t n = cycle - fifo.counted_to;
     const bool comes = fifo.arriving != 0 && fifo.coming != 0;
@@ -36,10 +35,8 @@ void Engine::settle_fifo(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
       n = std::min(n, fifo.goes_from - 1 - fifo.counted_to);
       leaves = false;
     }
-    if (comes)
-      n = std::min<std::uint64_t>(n, fifo.coming);
-    else if (leaves)
-      n = std::min<std::uint64_t>(n, static_cast<std::uint32_t>(fifo.occupied));
+    if (comes) n = std::min<std::uint64_t>(n, fifo.coming);
+    else if (leaves) n = std::min<std::uint64_t>(n, static_cast<std::uint32_t>(fifo.occupied));
     if (leaves) n = std::min<std::uint64_t>(n, fifo.leaving);
     const int slope = int{comes} - int{leaves};
     if (fifo.occupied > 0 || slope > 0) tally(x, fifo.occupied, slope, n);
@@ -53,7 +50,7 @@ void Engine::settle_fifo(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
 }
 
 /// The frames that a node has to send: always there, and not counted as a FIFO.
-void Engine::settle_source(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
+void SwitchEngine::settle_source(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   const std::uint64_t before = std::max(fifo.counted_to, fifo.goes_from - 1);
   if (fifo.going != 0 && fifo.leaving != 0 && before < cycle) {
     const auto units = static_cast<std::uint32_t>(std::min<std::uint64_t>(cycle - before, fifo.leaving));
@@ -63,28 +60,26 @@ void Engine::settle_source(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
 }
 
 /// The first unit goes in `cycle`, in another way than to be sent.
-void Engine::take_first(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
+void SwitchEngine::take_first(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   settle(x, fifo, cycle - 1);
   add(fifo.occupied, -1, 1);
   settle(x, fifo, cycle);
 }
 
 /// `units` of the first frame left, one a cycle from `cycle` on.
-void Engine::left(std::uint32_t x, Fifo& fifo, std::uint64_t cycle, std::uint32_t units) {
+void SwitchEngine::left(std::uint32_t x, Fifo& fifo, std::uint64_t cycle, std::uint32_t units) {
   if (fifo.dropping != 0) {
     arena_.channel_tally(fifo.server).counters.lost_units += units;
     header_.lost += units;
   } else if (tracer_ != nullptr && !is_node(x)) {
     trace_run(x, fifo, cycle, units);
   }
-  if (is_source(x))
-    header_.entered += units;
-  else if (is_node(x))
-    header_.left += units;
+  if (is_source(x)) header_.entered += units;
+  else if (is_node(x)) header_.left += units;
   fifo.leaving -= units;
 }
 
-void Engine::trace_run(std::uint32_t x, const Fifo& fifo, std::uint64_t cycle, std::uint32_t units) {
+void SwitchEngine::trace_run(std::uint32_t x, const Fifo& fifo, std::uint64_t cycle, std::uint32_t units) {
   const Entry& head = arena_.entry(x, fifo.first);
   const std::uint32_t gone = is_source(x) ? 0u : head.hop + 1u;
   tracer_->run(fifo.server, cycle, units, head.frame, gone + fifo.head_length - fifo.leaving,
@@ -92,7 +87,7 @@ void Engine::trace_run(std::uint32_t x, const Fifo& fifo, std::uint64_t cycle, s
 }
 
 /// Adds cycles to the occupancy's histogram: it was `from` at the end of the cycle before the first of them.
-void Engine::tally(std::uint32_t x, std::int64_t from, int slope, std::uint64_t cycles) {
+void SwitchEngine::tally(std::uint32_t x, std::int64_t from, int slope, std::uint64_t cycles) {
   std::uint64_t* buckets = arena_.fifo_tally(x).occupancy;
   const auto run = static_cast<std::int64_t>(cycles);
   const std::int64_t low = std::max<std::int64_t>(1, slope > 0 ? from + 1 : slope < 0 ? from - run : from);
@@ -106,7 +101,7 @@ void Engine::tally(std::uint32_t x, std::int64_t from, int slope, std::uint64_t 
   }
 }
 
-void Engine::settle_command(std::uint32_t end, Output& out, std::uint64_t cycle) {
+void SwitchEngine::settle_command(std::uint32_t end, Output& out, std::uint64_t cycle) {
   if (out.command == 0 || out.command_at > cycle) return;
   const Unit unit = kControl | out.command;
   ChannelCounters& counters = arena_.channel_tally(end).counters;
@@ -116,16 +111,14 @@ void Engine::settle_command(std::uint32_t end, Output& out, std::uint64_t cycle)
 }
 
 /// What comes next for a queue by itself, as things stand.
-void Engine::predict(std::uint32_t x, Fifo& fifo) {
+void SwitchEngine::predict(std::uint32_t x, Fifo& fifo) {
   fifo.turn_at = fifo.level_at = kNever;
   if (fifo.count != 0) {
     if (fifo.going != 0) {
       const std::uint64_t before = std::max(fifo.counted_to, fifo.goes_from - 1);
       const bool to_its_end = fifo.arriving != 0 || fifo.coming == 0 || fifo.count > 1 || is_source(x);
-      if (to_its_end)
-        fifo.turn_at = before + fifo.leaving;
-      else if (fifo.sending != 0)
-        fifo.turn_at = before + static_cast<std::uint32_t>(fifo.occupied) + 1;
+      if (to_its_end) fifo.turn_at = before + fifo.leaving;
+      else if (fifo.sending != 0) fifo.turn_at = before + static_cast<std::uint32_t>(fifo.occupied) + 1;
     } else if (fifo.server == kNone && fifo.leaving == 1) {
       fifo.turn_at = std::max(fifo.goes_from, header_.now);
     }
@@ -136,7 +129,7 @@ void Engine::predict(std::uint32_t x, Fifo& fifo) {
 
 /// The end of which cycle finds the occupancy at the threshold that counts now. Never later than that; when
 /// something else comes first it is asked again.
-std::uint64_t Engine::next_level(std::uint32_t x, const Fifo& fifo) const {
+std::uint64_t SwitchEngine::next_level(std::uint32_t x, const Fifo& fifo) const {
   const Parameters& p = geometry_.parameters;
   const std::int64_t occupied = fifo.occupied, stop_at = p.stop_at, go_at = p.go_at;
   const std::uint64_t coming = fifo.arriving != 0 ? fifo.coming : 0;
@@ -159,7 +152,7 @@ std::uint64_t Engine::next_level(std::uint32_t x, const Fifo& fifo) const {
 // The heap.
 
 /// Puts a port where its next event belongs.
-void Engine::touch(std::uint32_t port) {
+void SwitchEngine::touch(std::uint32_t port) {
   if (port >= geometry_.feeders) return;
   const auto& [fifo, out] = arena_.port(port);
   HeapItem* const heap = arena_.heap_items();
@@ -181,7 +174,7 @@ void Engine::touch(std::uint32_t port) {
 }
 
 /// The hole at `at`, below the heap's size, takes the item, or moves up or down first.
-void Engine::sift(std::uint32_t at, std::uint64_t key, std::uint32_t port) {
+void SwitchEngine::sift(std::uint32_t at, std::uint64_t key, std::uint32_t port) {
   HeapItem* const heap = arena_.heap_items();
   const std::uint32_t size = std::min(header_.heap_size, geometry_.feeders);
   const auto move_to = [&](std::uint32_t to, std::uint64_t moved_key, std::uint32_t moved) {
@@ -205,7 +198,7 @@ void Engine::sift(std::uint32_t at, std::uint64_t key, std::uint32_t port) {
 }
 
 /// Takes the item at `at`, below the heap's size, out.
-void Engine::unheap(std::uint32_t at) {
+void SwitchEngine::unheap(std::uint32_t at) {
   const std::uint32_t last = std::min(header_.heap_size, geometry_.feeders) - 1;
   header_.heap_size = last;
   if (at == last) return;

@@ -21,28 +21,25 @@
 
 namespace ulfm::fabric::xswitch {
 
-class Engine {
+class SwitchEngine {
  public:
-  Engine(void* memory, const Geometry& geometry);
+  SwitchEngine(void* memory, const Geometry& geometry);
 
   /// Makes the arena's network; the memory is zero.
   void build(const Topology& topology);
 
-  bool inject(FrameId frame, std::uint32_t node, std::span<const std::uint8_t> route,
-              std::uint32_t data_units);
+  bool inject(FrameId frame, std::uint32_t node, std::span<const std::uint8_t> route, std::uint32_t data_units);
   std::size_t run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until);
   void stall(std::uint32_t node, std::uint64_t cycles);
   void set_link(SwitchPort end, bool up);
   void set_switch(std::uint32_t index, bool alive);
   void settle_all();
-  PortCounters counters(std::uint32_t end);
+  SwitchPortCounters counters(std::uint32_t end);
   Balance balance();
 
   const Header& header() const noexcept { return header_; }
   const Geometry& geometry() const noexcept { return geometry_; }
-  bool idle() const noexcept {
-    return header_.heap_size == 0 && header_.alone == kNone && header_.ended == 0;
-  }
+  bool idle() const noexcept { return header_.heap_size == 0 && header_.alone == kNone && header_.ended == 0; }
   void trace(Tracer* tracer) noexcept { tracer_ = tracer; }
 
  private:
@@ -54,12 +51,9 @@ class Engine {
   /// Brings a queue up to the end of `cycle`.
   void settle(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
     if (fifo.counted_to >= cycle) return;
-    if (is_source(x))
-      settle_source(x, fifo, cycle);
-    else if (fifo.arriving == 0 && fifo.occupied <= 0)
-      fifo.counted_to = cycle;
-    else
-      settle_fifo(x, fifo, cycle);
+    if (is_source(x)) settle_source(x, fifo, cycle);
+    else if (fifo.arriving == 0 && fifo.occupied <= 0) fifo.counted_to = cycle;
+    else settle_fifo(x, fifo, cycle);
   }
   void settle_fifo(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
   void settle_source(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
@@ -77,7 +71,7 @@ class Engine {
   // events.cpp: what happens.
   void handle(std::uint32_t port, std::uint64_t key);
   void arrive(std::uint32_t d, std::uint64_t cycle);
-  void run_arrives(std::uint32_t d, const Change& change, std::uint64_t cycle);
+  void run_arrives(std::uint32_t d, const StateChange& change, std::uint64_t cycle);
   void stop_arrives(std::uint32_t end, std::uint64_t cycle);
   void go_arrives(std::uint32_t end, std::uint64_t cycle);
   void head_ready(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
@@ -90,7 +84,7 @@ class Engine {
   void threshold(std::uint32_t x, std::uint64_t cycle);
   void start(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
   void pause(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
-  void push(std::uint32_t d, const Change& change);
+  void push(std::uint32_t d, const StateChange& change);
   void pop_frame(Fifo& fifo);
   void load_head(std::uint32_t x, Fifo& fifo);
   void release(std::uint32_t y, std::uint32_t input, std::uint64_t cycle);
@@ -122,7 +116,7 @@ class Engine {
   void empty_input(std::uint32_t x);
   std::uint64_t in_flight(std::uint32_t d) const;
 
-  Arena arena_;
+  SwitchArena arena_;
   const Geometry& geometry_;
   Header& header_;
   std::uint32_t ports_, switch_ports_, ends_, link_cycles_;

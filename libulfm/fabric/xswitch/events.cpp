@@ -5,44 +5,38 @@
 
 namespace ulfm::fabric::xswitch {
 
-void Engine::handle(std::uint32_t port, std::uint64_t key) {
+void SwitchEngine::handle(std::uint32_t port, std::uint64_t key) {
   const std::uint64_t cycle = key >> 2;
   switch (key & 3) {
-    case arrivals:
-      arrive(port, cycle);
-      break;
+    case arrivals: arrive(port, cycle); break;
     case turns:
       if (arena_.port(port).out.grant_at == cycle) grant(port, cycle);
       if (arena_.port(port).in.turn_at == cycle) turn(port, cycle);
       break;
-    default:
-      threshold(port, cycle);
+    default: threshold(port, cycle);
   }
 }
 
 // Arrivals.
 
-void Engine::arrive(std::uint32_t d, std::uint64_t cycle) {
+void SwitchEngine::arrive(std::uint32_t d, std::uint64_t cycle) {
   Output& out = arena_.port(d).out;
   while (out.flight_count != 0 && arena_.change(d, out.flight_first).at <= cycle) {
-    const Change change = arena_.change(d, out.flight_first);
+    const StateChange change = arena_.change(d, out.flight_first);
     ++out.flight_first;
     --out.flight_count;
-    if (change.kind == Change::command_stop)
-      stop_arrives(d, cycle);
-    else if (change.kind == Change::command_go)
-      go_arrives(d, cycle);
-    else
-      run_arrives(d, change, cycle);
+    if (change.kind == StateChange::command_stop) stop_arrives(d, cycle);
+    else if (change.kind == StateChange::command_go) go_arrives(d, cycle);
+    else run_arrives(d, change, cycle);
   }
   touch(d);
 }
 
-void Engine::run_arrives(std::uint32_t d, const Change& change, std::uint64_t cycle) {
+void SwitchEngine::run_arrives(std::uint32_t d, const StateChange& change, std::uint64_t cycle) {
   Fifo& fifo = arena_.port(d).in;
   settle(d, fifo, cycle - 1);
-  fifo.arriving = change.kind != Change::pause;
-  if (change.kind == Change::begin && fifo.count < geometry_.queue_capacity) {
+  fifo.arriving = change.kind != StateChange::pause;
+  if (change.kind == StateChange::begin && fifo.count < geometry_.queue_capacity) {
     fifo.coming = change.length;
     fifo.ending = 0;
     arena_.entry(d, fifo.first + fifo.count) = {change.frame, change.length, change.hop, change.bad};
@@ -55,7 +49,7 @@ void Engine::run_arrives(std::uint32_t d, const Change& change, std::uint64_t cy
   predict(d, fifo);
 }
 
-void Engine::stop_arrives(std::uint32_t end, std::uint64_t cycle) {
+void SwitchEngine::stop_arrives(std::uint32_t end, std::uint64_t cycle) {
   Output& out = arena_.port(end).out;
   out.stopped = 1;
   if (out.feeder == kNone) return;
@@ -68,7 +62,7 @@ void Engine::stop_arrives(std::uint32_t end, std::uint64_t cycle) {
   predict(out.feeder, fifo);
 }
 
-void Engine::go_arrives(std::uint32_t end, std::uint64_t cycle) {
+void SwitchEngine::go_arrives(std::uint32_t end, std::uint64_t cycle) {
   Output& out = arena_.port(end).out;
   out.stopped = 0;
   if (out.feeder == kNone) return;
@@ -83,7 +77,7 @@ void Engine::go_arrives(std::uint32_t end, std::uint64_t cycle) {
 }
 
 /// The first frame of a switch's FIFO may be polled from `cycle` on.
-void Engine::head_ready(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
+void SwitchEngine::head_ready(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   fifo.goes_from = cycle;
   if (fifo.leaving <= 1) return;  // no head: predict() has it thrown away
   const Entry& head = arena_.entry(x, fifo.first);
@@ -101,19 +95,19 @@ void Engine::head_ready(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
 // Polling.
 
 /// The input that an output polls in a cycle.
-std::uint32_t Engine::position(const Output& out, std::uint64_t cycle) const {
+std::uint32_t SwitchEngine::position(const Output& out, std::uint64_t cycle) const {
   const std::uint64_t turned = cycle - out.polls_from + out.polled;
   return static_cast<std::uint32_t>(ports_ == 5 ? turned % 5 : ports_ == 8 ? turned % 8 : turned % ports_);
 }
 
-std::uint64_t Engine::next_poll(const Output& out, std::uint32_t input, std::uint64_t cycle) const {
+std::uint64_t SwitchEngine::next_poll(const Output& out, std::uint32_t input, std::uint64_t cycle) const {
   const std::uint64_t from = std::max(cycle, out.polls_from);
   const std::uint32_t now = position(out, from);
   return from + (input >= now ? input - now : input + ports_ - now);
 }
 
 /// The first poll that finds one of the heads that wait, from the beginning of a polling on.
-std::uint64_t Engine::next_grant(const Output& out) const {
+std::uint64_t SwitchEngine::next_grant(const Output& out) const {
   const std::uint32_t waiting = out.waiting & ((1u << ports_) - 1);
   if (waiting == 0) return kNever;
   const std::uint32_t behind = waiting >> (out.polled % 32);
@@ -121,7 +115,7 @@ std::uint64_t Engine::next_grant(const Output& out) const {
   return out.polls_from + ports_ - out.polled + static_cast<std::uint32_t>(std::countr_zero(waiting));
 }
 
-void Engine::grant(std::uint32_t y, std::uint64_t cycle) {
+void SwitchEngine::grant(std::uint32_t y, std::uint64_t cycle) {
   Output& out = arena_.port(y).out;
   out.grant_at = kNever;
   const std::uint32_t input = position(out, cycle), x = out.first_port + input;
@@ -146,7 +140,7 @@ void Engine::grant(std::uint32_t y, std::uint64_t cycle) {
 }
 
 /// An output polls again, from the cycle behind `cycle` on and beginning behind `input`.
-void Engine::release(std::uint32_t y, std::uint32_t input, std::uint64_t cycle) {
+void SwitchEngine::release(std::uint32_t y, std::uint32_t input, std::uint64_t cycle) {
   Output& out = arena_.port(y).out;
   out.feeder = kNone;
   out.polls_from = cycle + 1;
@@ -159,39 +153,38 @@ void Engine::release(std::uint32_t y, std::uint32_t input, std::uint64_t cycle) 
 // Runs.
 
 /// A queue that is served and has something sends from `cycle` on; the other end of the link is told.
-void Engine::start(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
+void SwitchEngine::start(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   const bool has = is_source(x) || fifo.occupied > 0 || (fifo.arriving != 0 && fifo.coming != 0);
   if (fifo.going == 0 || fifo.sending != 0 || fifo.leaving == 0 || !has) return;
   fifo.sending = 1;
   if (fifo.dropping != 0) return;
   const Entry& head = arena_.entry(x, fifo.first);
   const auto hop = static_cast<std::uint16_t>(is_source(x) ? 0 : head.hop + 1);
-  const Change::Kind kind = fifo.announced != 0 ? Change::resume : Change::begin;
+  const StateChange::Kind kind = fifo.announced != 0 ? StateChange::resume : StateChange::begin;
   fifo.announced = 1;
-  push(arena_.port(fifo.server).out.peer,
-       {cycle + link_cycles_, head.frame, fifo.leaving, hop, head.bad, kind});
+  push(arena_.port(fifo.server).out.peer, {cycle + link_cycles_, head.frame, fifo.leaving, hop, head.bad, kind});
 }
 
 /// It does not send in `cycle`. A start that was told for then or later is taken back.
-void Engine::pause(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
+void SwitchEngine::pause(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   if (fifo.sending == 0) return;
   fifo.sending = 0;
   if (fifo.dropping != 0) return;
   const std::uint32_t d = arena_.port(fifo.server).out.peer;
   Output& out = arena_.port(d).out;
   if (out.flight_count != 0) {
-    const Change& last = arena_.change(d, out.flight_first + out.flight_count - 1u);
-    if (last.kind <= Change::resume && last.at >= cycle + link_cycles_) {
-      if (last.kind == Change::begin) fifo.announced = 0;
+    const StateChange& last = arena_.change(d, out.flight_first + out.flight_count - 1u);
+    if (last.kind <= StateChange::resume && last.at >= cycle + link_cycles_) {
+      if (last.kind == StateChange::begin) fifo.announced = 0;
       --out.flight_count;
       touch(d);
       return;
     }
   }
-  push(d, {cycle + link_cycles_, arena_.entry(x, fifo.first).frame, 0, 0, 0, Change::pause});
+  push(d, {cycle + link_cycles_, arena_.entry(x, fifo.first).frame, 0, 0, 0, StateChange::pause});
 }
 
-void Engine::push(std::uint32_t d, const Change& change) {
+void SwitchEngine::push(std::uint32_t d, const StateChange& change) {
   Output& out = arena_.port(d).out;
   if (d >= ends_ || out.flight_count >= geometry_.flight_capacity) return;
   arena_.change(d, out.flight_first + out.flight_count) = change;
@@ -200,7 +193,7 @@ void Engine::push(std::uint32_t d, const Change& change) {
 
 // Turns.
 
-void Engine::turn(std::uint32_t x, std::uint64_t cycle) {
+void SwitchEngine::turn(std::uint32_t x, std::uint64_t cycle) {
   Fifo& fifo = arena_.port(x).in;
   if (fifo.server == kNone && !is_node(x)) return throw_away(x, fifo, cycle);
   settle(x, fifo, cycle);
@@ -210,7 +203,7 @@ void Engine::turn(std::uint32_t x, std::uint64_t cycle) {
 }
 
 /// The first frame was cut within its head: its ID-EOF stands alone.
-void Engine::throw_away(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
+void SwitchEngine::throw_away(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   take_first(x, fifo, cycle);
   ++arena_.fifo_tally(x).lost_units;
   ++header_.lost;
@@ -225,7 +218,7 @@ void Engine::throw_away(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
 }
 
 /// The ID-EOF of the first frame left in `cycle`.
-void Engine::finish(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
+void SwitchEngine::finish(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   if (is_node(x)) return finish_at_node(x, fifo, cycle);
   const std::uint32_t frame = arena_.entry(x, fifo.first).frame, y = fifo.server;
   if (fifo.dropping != 0) {
@@ -252,7 +245,7 @@ void Engine::finish(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   if (dropped) piece_gone(frame, cycle);
 }
 
-void Engine::finish_at_node(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
+void SwitchEngine::finish_at_node(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   const std::uint32_t frame = arena_.entry(x, fifo.first).frame;
   pop_frame(fifo);
   if (fifo.count != 0) load_head(x, fifo);
@@ -260,7 +253,7 @@ void Engine::finish_at_node(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   piece_gone(frame, cycle);
 }
 
-void Engine::next_from_source(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
+void SwitchEngine::next_from_source(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   Entry& head = arena_.entry(x, 0);
   const std::uint32_t next = arena_.frame(head.frame).next;
   if (next >= geometry_.frames) {
@@ -278,18 +271,18 @@ void Engine::next_from_source(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) 
   start(x, fifo, cycle + 1);
 }
 
-void Engine::pop_frame(Fifo& fifo) {
+void SwitchEngine::pop_frame(Fifo& fifo) {
   if (fifo.count != 0) --fifo.count;
   fifo.first = fifo.count == 0 ? 0 : fifo.first + 1;
   fifo.leaving = fifo.head_length = 0;
 }
 
-void Engine::load_head(std::uint32_t x, Fifo& fifo) {
+void SwitchEngine::load_head(std::uint32_t x, Fifo& fifo) {
   fifo.leaving = fifo.head_length = arena_.entry(x, fifo.first).length;
 }
 
 /// Adds what has been sent of the first frame.
-void Engine::count_sent(std::uint32_t x, const Fifo& fifo, ChannelCounters& counters) const {
+void SwitchEngine::count_sent(std::uint32_t x, const Fifo& fifo, ChannelCounters& counters) const {
   const Entry& head = arena_.entry(x, fifo.first);
   const std::uint32_t ended = fifo.leaving == 0 ? 1 : 0, gone = is_source(x) ? 0u : head.hop + 1u;
   const std::uint32_t units = fifo.head_length - fifo.leaving - ended;
@@ -299,27 +292,25 @@ void Engine::count_sent(std::uint32_t x, const Fifo& fifo, ChannelCounters& coun
   counters.data_units += units - routing;
 }
 
-void Engine::end_waiting(std::uint32_t y, Output& out, std::uint64_t cycle) {
+void SwitchEngine::end_waiting(std::uint32_t y, Output& out, std::uint64_t cycle) {
   if (out.waits_since < cycle) arena_.channel_tally(y).counters.wait_cycles += cycle - out.waits_since;
   out.waits_since = kNever;
 }
 
 /// Nothing is left of one piece of a frame; without others the frame has ended.
-void Engine::piece_gone(std::uint32_t frame, std::uint64_t cycle) {
+void SwitchEngine::piece_gone(std::uint32_t frame, std::uint64_t cycle) {
   FrameSlot& slot = arena_.frame(frame);
   if (slot.used == 0 || slot.pieces == 0 || --slot.pieces != 0) return;
   slot.end_cycle = cycle;
   slot.next = kNone;
-  if (header_.ended++ == 0)
-    header_.ended_first = frame;
-  else
-    arena_.frame(header_.ended_last).next = frame;
+  if (header_.ended++ == 0) header_.ended_first = frame;
+  else arena_.frame(header_.ended_last).next = frame;
   header_.ended_last = frame;
 }
 
 // Thresholds.
 
-void Engine::threshold(std::uint32_t x, std::uint64_t cycle) {
+void SwitchEngine::threshold(std::uint32_t x, std::uint64_t cycle) {
   Port& port = arena_.port(x);
   Fifo& fifo = port.in;
   Output& out = port.out;
@@ -337,7 +328,7 @@ void Engine::threshold(std::uint32_t x, std::uint64_t cycle) {
     settle(out.feeder, *fed, cycle);
     pause(out.feeder, *fed, cycle + 1);
   }
-  push(out.peer, {cycle + 1 + link_cycles_, 0, 0, 0, 0, stop ? Change::command_stop : Change::command_go});
+  push(out.peer, {cycle + 1 + link_cycles_, 0, 0, 0, 0, stop ? StateChange::command_stop : StateChange::command_go});
   if (fed != nullptr) {
     fed->goes_from = std::max(fed->goes_from, cycle + 2);
     start(out.feeder, *fed, cycle + 2);

@@ -6,7 +6,7 @@
 namespace ulfm::fabric::xswitch {
 
 /// Units on the channel to input d that are sure to arrive: sent before now() and not there yet.
-std::uint64_t Engine::in_flight(std::uint32_t d) const {
+std::uint64_t SwitchEngine::in_flight(std::uint32_t d) const {
   const Port& port = arena_.port(d);
   const std::uint64_t end = header_.now + link_cycles_;
   std::uint64_t at = std::max(header_.now, port.in.counted_to + 1), units = 0;
@@ -19,18 +19,18 @@ std::uint64_t Engine::in_flight(std::uint32_t d) const {
     at = std::max(at, cycle);
   };
   for (std::uint32_t i = 0; i < port.out.flight_count; ++i) {
-    const Change& change = arena_.change(d, port.out.flight_first + i);
-    if (change.at >= end || change.kind > Change::pause) continue;
+    const StateChange& change = arena_.change(d, port.out.flight_first + i);
+    if (change.at >= end || change.kind > StateChange::pause) continue;
     go_on_to(change.at);
-    if (change.kind == Change::begin) rest = change.length;
-    coming = change.kind == Change::pause ? 0 : rest;
+    if (change.kind == StateChange::begin) rest = change.length;
+    coming = change.kind == StateChange::pause ? 0 : rest;
   }
   go_on_to(end);
   return units;
 }
 
 /// What is left of that frame to send is this output's.
-bool Engine::sending_piece_of(const Output& out, std::uint32_t frame) const {
+bool SwitchEngine::sending_piece_of(const Output& out, std::uint32_t frame) const {
   if (out.feeder == kNone) return false;
   const Fifo& fifo = arena_.port(out.feeder).in;
   return fifo.count != 0 && fifo.announced != 0 && fifo.dropping == 0 && fifo.leaving != 0 &&
@@ -38,7 +38,7 @@ bool Engine::sending_piece_of(const Output& out, std::uint32_t frame) const {
 }
 
 /// The channel from output u goes dead. Both ends of the link are marked already.
-void Engine::cut(std::uint32_t u) {
+void SwitchEngine::cut(std::uint32_t u) {
   Output& out = arena_.port(u).out;
   const std::uint32_t d = out.peer;
   settle(d, arena_.port(d).in, header_.now - 1);
@@ -52,7 +52,7 @@ void Engine::cut(std::uint32_t u) {
 }
 
 /// Frames that are on the channel as a whole, or with everything but what is still to be sent.
-void Engine::lose_in_flight(std::uint32_t u, std::uint32_t d) {
+void SwitchEngine::lose_in_flight(std::uint32_t u, std::uint32_t d) {
   const Output& out = arena_.port(u).out;
   const Port& to = arena_.port(d);
   ChannelCounters& counters = arena_.channel_tally(u).counters;
@@ -60,8 +60,8 @@ void Engine::lose_in_flight(std::uint32_t u, std::uint32_t d) {
   counters.lost_units += units;
   header_.lost += units;
   for (std::uint32_t i = 0; i < to.out.flight_count; ++i) {
-    const Change& change = arena_.change(d, to.out.flight_first + i);
-    if (change.kind != Change::begin || change.at >= header_.now + link_cycles_) continue;
+    const StateChange& change = arena_.change(d, to.out.flight_first + i);
+    if (change.kind != StateChange::begin || change.at >= header_.now + link_cycles_) continue;
     arena_.frame(change.frame).cut = 1;
     if (sending_piece_of(out, change.frame)) continue;
     ++counters.lost_frames;
@@ -70,7 +70,7 @@ void Engine::lose_in_flight(std::uint32_t u, std::uint32_t d) {
 }
 
 /// The input that has part of a frame ends it, in the coming cycle.
-void Engine::end_arrival(std::uint32_t u, std::uint32_t d) {
+void SwitchEngine::end_arrival(std::uint32_t u, std::uint32_t d) {
   Port& port = arena_.port(d);
   Fifo& fifo = port.in;
   port.out.flight_count = 0;
@@ -79,10 +79,8 @@ void Engine::end_arrival(std::uint32_t u, std::uint32_t d) {
     const std::uint32_t frame = arena_.entry(d, fifo.first + fifo.count - 1u).frame;
     FrameSlot& slot = arena_.frame(frame);
     slot.cut = 1;
-    if (sending_piece_of(arena_.port(u).out, frame))
-      ++slot.pieces;
-    else
-      ++arena_.channel_tally(u).counters.lost_frames;
+    if (sending_piece_of(arena_.port(u).out, frame)) ++slot.pieces;
+    else ++arena_.channel_tally(u).counters.lost_frames;
     ++arena_.fifo_tally(d).bad_ends;
     ++header_.inserted;
     fifo.ending = 1;
@@ -97,7 +95,7 @@ void Engine::end_arrival(std::uint32_t u, std::uint32_t d) {
 
 /// The last frame of FIFO x is so many units shorter than was known, and all who know it are told, down its
 /// way.
-void Engine::shorten(std::uint32_t x, std::uint32_t by) {
+void SwitchEngine::shorten(std::uint32_t x, std::uint32_t by) {
   for (std::uint32_t step = 0; step <= geometry_.route_capacity; ++step) {
     Fifo& fifo = arena_.port(x).in;
     settle(x, fifo, header_.now - 1);
@@ -115,8 +113,8 @@ void Engine::shorten(std::uint32_t x, std::uint32_t by) {
     x = arena_.port(fifo.server).out.peer;
     const Output& next = arena_.port(x).out;
     for (std::uint32_t i = 0; i < next.flight_count; ++i) {
-      Change& change = arena_.change(x, next.flight_first + i);
-      if (change.kind != Change::begin || change.frame != last.frame) continue;
+      StateChange& change = arena_.change(x, next.flight_first + i);
+      if (change.kind != StateChange::begin || change.frame != last.frame) continue;
       change.length -= by;
       change.bad = 1;
       return;
@@ -125,7 +123,7 @@ void Engine::shorten(std::uint32_t x, std::uint32_t by) {
 }
 
 /// The frame that output u is sending vanishes from here on, to its end.
-void Engine::drop_rest(std::uint32_t u) {
+void SwitchEngine::drop_rest(std::uint32_t u) {
   Output& out = arena_.port(u).out;
   out.stopped = 0;
   if (out.feeder == kNone) return;
@@ -142,7 +140,7 @@ void Engine::drop_rest(std::uint32_t u) {
 }
 
 /// The channel from output u lives again. It is stopped until the other end says ID-GO.
-void Engine::mend(std::uint32_t u) {
+void SwitchEngine::mend(std::uint32_t u) {
   Port& port = arena_.port(u);
   port.out.stopped = 1;
   predict(u, port.in);
@@ -156,7 +154,7 @@ void Engine::mend(std::uint32_t u) {
   predict(x, fifo);
 }
 
-void Engine::refresh_link(std::uint32_t end) {
+void SwitchEngine::refresh_link(std::uint32_t end) {
   Output& one = arena_.port(end).out;
   if (one.peer == kNone) return;
   Output& other = arena_.port(one.peer).out;
@@ -167,7 +165,7 @@ void Engine::refresh_link(std::uint32_t end) {
   for (const std::uint32_t u : {end, one.peer}) dead != 0 ? cut(u) : mend(u);
 }
 
-void Engine::set_link(SwitchPort end, bool up) {
+void SwitchEngine::set_link(SwitchPort end, bool up) {
   begin_alone();
   const std::uint64_t index = std::uint64_t{end.at} * ports_ + end.port;
   if (end.port >= ports_ || index >= switch_ports_) return;
@@ -177,7 +175,7 @@ void Engine::set_link(SwitchPort end, bool up) {
   refresh_link(static_cast<std::uint32_t>(index));
 }
 
-void Engine::set_switch(std::uint32_t index, bool alive) {
+void SwitchEngine::set_switch(std::uint32_t index, bool alive) {
   begin_alone();
   if (index >= switch_ports_ / ports_) return;
   const std::uint32_t first = index * ports_;
@@ -191,7 +189,7 @@ void Engine::set_switch(std::uint32_t index, bool alive) {
 }
 
 /// All that a dead switch's FIFO holds is lost; its links are down already, so every frame in it has an end.
-void Engine::empty_input(std::uint32_t x) {
+void SwitchEngine::empty_input(std::uint32_t x) {
   Output& out = arena_.port(x).out;
   out.grant_at = kNever;
   Fifo& fifo = arena_.port(x).in;
@@ -217,7 +215,7 @@ void Engine::empty_input(std::uint32_t x) {
   }
 }
 
-void Engine::stall(std::uint32_t node, std::uint64_t cycles) {
+void SwitchEngine::stall(std::uint32_t node, std::uint64_t cycles) {
   if (node >= geometry_.nodes) return;
   begin_alone();
   Fifo& fifo = arena_.port(switch_ports_ + node).in;
@@ -226,7 +224,7 @@ void Engine::stall(std::uint32_t node, std::uint64_t cycles) {
   predict(switch_ports_ + node, fifo);
 }
 
-void Engine::settle_all() {
+void SwitchEngine::settle_all() {
   for (std::uint32_t x = 0; x < geometry_.feeders; ++x) {
     settle(x, arena_.port(x).in, header_.now - 1);
     settle_command(x, arena_.port(x).out, header_.now - 1);

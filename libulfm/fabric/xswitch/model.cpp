@@ -70,11 +70,11 @@ Result<std::uint32_t> frame_bytes(ModelOptions options) {
 // Everything there is to know before the arena is laid out.
 struct Plan {
   Parameters parameters;
-  std::vector<Change> changes;
+  std::vector<TopologyChange> changes;
   std::vector<Routes> tables;  ///< at the start, and after each change
 };
 
-Result<Plan> work_out(const ModelPlan& asked) {
+Result<Plan> make_plan(const ModelPlan& asked) {
   Plan plan;
   if (asked.topology.shape == Shape::boards)
     return fail(Errc::invalid, "topology " + asked.topology.name +
@@ -104,24 +104,23 @@ Head layout(const Topology& topology, const Plan& plan) {
   head.ports = topology.ports;
   head.steps = static_cast<std::uint32_t>(plan.changes.size());
   std::size_t links = 0, ports = 0;
-  for (const Change& change : plan.changes) links += change.links.size();
+  for (const TopologyChange& change : plan.changes) links += change.links.size();
   for (const Routes& routes : plan.tables)
     for (const Route& way : routes.way) ports += way.size();
   head.links_at = kStepsAt + up_to_line(plan.changes.size() * sizeof(Step));
   head.names_at = head.links_at + up_to_line(links * sizeof(SwitchPort));
   head.ways_at = head.names_at + up_to_line(head.switches * sizeof(Name));
-  head.ports_at =
-      head.ways_at + up_to_line(plan.tables.size() * std::size_t{head.nodes} * head.nodes * sizeof(Way));
+  head.ports_at = head.ways_at + up_to_line(plan.tables.size() * std::size_t{head.nodes} * head.nodes * sizeof(Way));
   head.ports_bytes = ports;
   head.network_at = head.ports_at + up_to_line(ports);
   return head;
 }
 
-void write_steps(std::byte* memory, const Head& head, const std::vector<Change>& changes) {
+void write_steps(std::byte* memory, const Head& head, const std::vector<TopologyChange>& changes) {
   auto* steps = reinterpret_cast<Step*>(memory + kStepsAt);
   auto* links = reinterpret_cast<SwitchPort*>(memory + head.links_at);
   std::uint32_t link = 0;
-  for (const Change& change : changes) {
+  for (const TopologyChange& change : changes) {
     *steps++ = {change.at, change.dead_switch, link, static_cast<std::uint32_t>(change.links.size()), change.up};
     for (const SwitchPort& port : change.links) links[link++] = port;
   }
@@ -140,14 +139,13 @@ void write_ways(std::byte* memory, const Head& head, const std::vector<Routes>& 
 }
 
 Result<std::size_t> arena_bytes(const ModelPlan& asked) {
-  auto plan = work_out(asked);
+  auto plan = make_plan(asked);
   if (!plan) return fail(plan.error());
-  return layout(asked.topology, *plan).network_at +
-         Network::bytes(asked.topology, plan->parameters, asked.frames);
+  return layout(asked.topology, *plan).network_at + Network::bytes(asked.topology, plan->parameters, asked.frames);
 }
 
 Result<void> create(std::byte* memory, const ModelPlan& asked) {
-  auto plan = work_out(asked);
+  auto plan = make_plan(asked);
   if (!plan) return fail(plan.error());
   const Head head = layout(asked.topology, *plan);
   *reinterpret_cast<Head*>(memory) = head;
@@ -170,14 +168,10 @@ class XSwitchModel final : public Model {
   bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes) override {
     return network_.inject(frame, from, way(from, to), bytes);
   }
-  std::size_t run(std::uint64_t budget, std::span<Ending> endings) override {
-    return network_.run(budget, endings);
-  }
+  std::size_t run(std::uint64_t budget, std::span<Ending> endings) override { return network_.run(budget, endings); }
   bool idle() const override { return network_.idle(); }
 
-  std::uint64_t due() const override {
-    return next_step() < head_.steps ? step(next_step()).at : kNothingDue;
-  }
+  std::uint64_t due() const override { return next_step() < head_.steps ? step(next_step()).at : kNothingDue; }
 
   void advance(std::uint64_t nanoseconds) override {
     while (due() <= nanoseconds) {
@@ -215,7 +209,7 @@ class XSwitchModel final : public Model {
   static unsigned long long value(std::uint64_t n) { return n; }
 
   // A line for what something has moved; none for what has moved nothing.
-  static std::string counted(const std::string& what, const PortCounters& c) {
+  static std::string counted(const std::string& what, const SwitchPortCounters& c) {
     if (c.out.frames == 0 && c.out.stops == 0 && c.in.arbitration_cycles == 0 && c.out.lost_units == 0) return "";
     char line[400];
     std::snprintf(line, sizeof line,

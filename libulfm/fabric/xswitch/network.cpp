@@ -30,13 +30,11 @@ bool matches(const Topology& topology, SwitchPort at) {
 
 Result<void> check(const Topology& topology, std::uint32_t frames) {
   constexpr std::uint32_t kMostEnds = 1u << 24;
-  if (topology.ports < 2 || topology.ports > 26 || topology.switches < 1 || topology.nodes() < 1 ||
-      frames < 1 || topology.switches > kMostEnds / topology.ports || topology.nodes() > kMostEnds ||
-      frames > kMostEnds)
-    return fail(Errc::invalid,
-                fmt::format("a network needs switches of 2 to 26 ports, nodes and frames, at most 2^24 "
-                            "each; found {} switches of {} ports, {} nodes, {} frames",
-                            topology.switches, topology.ports, topology.nodes(), frames));
+  if (topology.ports < 2 || topology.ports > 26 || topology.switches < 1 || topology.nodes() < 1 || frames < 1 ||
+      topology.switches > kMostEnds / topology.ports || topology.nodes() > kMostEnds || frames > kMostEnds)
+    return fail(Errc::invalid, fmt::format("a network needs switches of 2 to 26 ports, nodes and frames, at most 2^24 "
+                                           "each; found {} switches of {} ports, {} nodes, {} frames",
+                                           topology.switches, topology.ports, topology.nodes(), frames));
   bool sound = topology.ends.size() == std::size_t{topology.switches} * topology.ports;
   for (std::uint32_t i = 0; sound && i < topology.ends.size(); ++i)
     sound = matches(topology, {i / topology.ports, i % topology.ports});
@@ -46,14 +44,13 @@ Result<void> check(const Topology& topology, std::uint32_t frames) {
             topology.end(at) == LinkEnd{LinkEnd::Kind::node, node, topology.end(at).port};
   }
   if (!sound)
-    return fail(Errc::invalid,
-                fmt::format("topology {}: the ends of a link name different partners", topology.name));
+    return fail(Errc::invalid, fmt::format("topology {}: the ends of a link name different partners", topology.name));
   return {};
 }
 
 }  // namespace
 
-void Engine::build(const Topology& topology) {
+void SwitchEngine::build(const Topology& topology) {
   header_.now = 1;
   header_.alone = kNone;
   for (std::uint32_t i = 0; i < geometry_.feeders; ++i) {
@@ -79,13 +76,13 @@ void Engine::build(const Topology& topology) {
   }
 }
 
-PortCounters Engine::counters(std::uint32_t end) {
+SwitchPortCounters SwitchEngine::counters(std::uint32_t end) {
   Port& port = arena_.port(end);
   const std::uint64_t now = header_.now;
   settle(end, port.in, now - 1);
   settle_command(end, port.out, now - 1);
   if (port.out.feeder != kNone) settle(port.out.feeder, arena_.port(port.out.feeder).in, now - 1);
-  PortCounters sum;
+  SwitchPortCounters sum;
   sum.out = arena_.channel_tally(end).counters;
   if (port.out.feeder != kNone) {
     const Fifo& feeder = arena_.port(port.out.feeder).in;
@@ -94,19 +91,17 @@ PortCounters Engine::counters(std::uint32_t end) {
   if (port.out.waits_since < now) sum.out.wait_cycles += now - port.out.waits_since;
   const FifoTally& tally = arena_.fifo_tally(end);
   sum.in.arbitration_cycles = tally.arbitration_cycles;
-  const bool waits =
-      end < switch_ports_ && port.in.count != 0 && port.in.server == kNone && port.in.leaving > 1;
+  const bool waits = end < switch_ports_ && port.in.count != 0 && port.in.server == kNone && port.in.leaving > 1;
   if (waits && port.in.goes_from < now) sum.in.arbitration_cycles += now - port.in.goes_from;
   sum.in.bad_ends = tally.bad_ends;
   sum.in.lost_units = tally.lost_units;
   std::copy(std::begin(tally.occupancy), std::end(tally.occupancy), sum.in.occupancy.begin() + 1);
-  sum.in.occupancy[0] =
-      std::accumulate(sum.in.occupancy.begin() + 1, sum.in.occupancy.end(), now - 1,
-                      [](std::uint64_t rest, std::uint64_t cycles) { return rest - cycles; });
+  sum.in.occupancy[0] = std::accumulate(sum.in.occupancy.begin() + 1, sum.in.occupancy.end(), now - 1,
+                                        [](std::uint64_t rest, std::uint64_t cycles) { return rest - cycles; });
   return sum;
 }
 
-Balance Engine::balance() {
+Balance SwitchEngine::balance() {
   settle_all();
   Balance sum{header_.entered, header_.inserted, header_.left, header_.stripped, header_.lost, 0};
   for (std::uint32_t i = 0; i < geometry_.ends; ++i)
@@ -130,7 +125,7 @@ Result<Network> Network::create(void* memory, const Topology& topology, const Pa
   header->nodes = topology.nodes();
   header->frames = frames;
   header->parameters = parameters;
-  auto engine = std::make_unique<Engine>(memory, geometry_of(topology, parameters, frames));
+  auto engine = std::make_unique<SwitchEngine>(memory, geometry_of(topology, parameters, frames));
   engine->build(topology);
   header->magic = kMagic;
   return Network(std::move(engine));
@@ -142,26 +137,23 @@ Result<Network> Network::attach(void* memory, std::size_t bytes) {
   Header header;
   std::memcpy(&header, memory, sizeof header);
   constexpr std::uint32_t kMost = 1u << 24;
-  const bool sound = header.magic == kMagic && header.ports >= 2 && header.ports <= 26 &&
-                     header.switches >= 1 && header.switches <= kMost / header.ports && header.nodes >= 1 &&
-                     header.nodes <= kMost && header.frames >= 1 && header.frames <= kMost &&
-                     xswitch::check(header.parameters);
+  const bool sound = header.magic == kMagic && header.ports >= 2 && header.ports <= 26 && header.switches >= 1 &&
+                     header.switches <= kMost / header.ports && header.nodes >= 1 && header.nodes <= kMost &&
+                     header.frames >= 1 && header.frames <= kMost && xswitch::check(header.parameters);
   if (!sound) return fail(Errc::protocol, "the memory does not hold a network of X-Switches");
-  const Geometry geometry =
-      Geometry::of(header.ports, header.switches, header.nodes, header.frames, header.parameters);
+  const Geometry geometry = Geometry::of(header.ports, header.switches, header.nodes, header.frames, header.parameters);
   if (geometry.bytes > bytes)
-    return fail(Errc::protocol, fmt::format("the network there needs {} bytes of memory, and {} are mapped",
-                                            geometry.bytes, bytes));
-  return Network(std::make_unique<Engine>(memory, geometry));
+    return fail(Errc::protocol,
+                fmt::format("the network there needs {} bytes of memory, and {} are mapped", geometry.bytes, bytes));
+  return Network(std::make_unique<SwitchEngine>(memory, geometry));
 }
 
-Network::Network(std::unique_ptr<Engine> engine) noexcept : engine_(std::move(engine)) {}
+Network::Network(std::unique_ptr<SwitchEngine> engine) noexcept : engine_(std::move(engine)) {}
 Network::Network(Network&&) noexcept = default;
 Network& Network::operator=(Network&&) noexcept = default;
 Network::~Network() = default;
 
-bool Network::inject(FrameId frame, std::uint32_t node, std::span<const std::uint8_t> route,
-                     std::uint32_t data_units) {
+bool Network::inject(FrameId frame, std::uint32_t node, std::span<const std::uint8_t> route, std::uint32_t data_units) {
   return engine_->inject(frame, node, route, data_units);
 }
 std::size_t Network::run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until) {
@@ -175,15 +167,15 @@ bool Network::idle() const noexcept { return engine_->idle(); }
 std::uint32_t Network::frames_inside() const noexcept { return engine_->header().inside; }
 std::uint64_t Network::now() const noexcept { return engine_->header().now; }
 std::uint64_t Network::events() const noexcept { return engine_->header().events; }
-PortCounters Network::counters(SwitchPort port) {
+SwitchPortCounters Network::counters(SwitchPort port) {
   const Geometry& g = engine_->geometry();
   const std::uint64_t index = std::uint64_t{port.at} * g.ports + port.port;
   if (port.port >= g.ports || index >= g.switch_ports) return {};
   return engine_->counters(static_cast<std::uint32_t>(index));
 }
-PortCounters Network::node_counters(std::uint32_t node) {
+SwitchPortCounters Network::node_counters(std::uint32_t node) {
   const Geometry& g = engine_->geometry();
-  return node < g.nodes ? engine_->counters(g.switch_ports + node) : PortCounters{};
+  return node < g.nodes ? engine_->counters(g.switch_ports + node) : SwitchPortCounters{};
 }
 Balance Network::balance() { return engine_->balance(); }
 void Network::trace(Tracer* tracer) noexcept { engine_->trace(tracer); }

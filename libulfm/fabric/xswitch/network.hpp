@@ -32,13 +32,13 @@ class Tracer {
   virtual ~Tracer() = default;
   /// `units` units of a frame, one a cycle from `cycle` on. `first` counts from the first unit that the
   /// sender sent; `bad_end`: the last of them is a bad ID-EOF.
-  virtual void run(std::uint32_t channel, std::uint64_t cycle, std::uint32_t units, FrameId frame,
-                   std::uint32_t first, bool bad_end) = 0;
+  virtual void run(std::uint32_t channel, std::uint64_t cycle, std::uint32_t units, FrameId frame, std::uint32_t first,
+                   bool bad_end) = 0;
   /// ID-STOP or ID-GO.
   virtual void command(std::uint32_t channel, std::uint64_t cycle, Unit unit) = 0;
 };
 
-class Engine;
+class SwitchEngine;
 
 /// One thread at a time, of any process that maps the arena. No call allocates except create() and attach().
 class Network {
@@ -61,8 +61,7 @@ class Network {
   /// ID-EOF. False, with nothing taken, when the frame's name is unknown or in use, the node is unknown,
   /// there are more than kMostDataUnits, or the route does not end at a node. Links that are down do not
   /// matter here.
-  bool inject(FrameId frame, std::uint32_t node, std::span<const std::uint8_t> route,
-              std::uint32_t data_units);
+  bool inject(FrameId frame, std::uint32_t node, std::span<const std::uint8_t> route, std::uint32_t data_units);
 
   /// Goes on, whole cycle by whole cycle, until `budget` events have been handled, `endings` is full, nothing
   /// moves, or cycle `until` comes. Returns how many ended.
@@ -90,8 +89,8 @@ class Network {
   /// Events handled so far.
   std::uint64_t events() const noexcept;
 
-  PortCounters counters(SwitchPort port);
-  PortCounters node_counters(std::uint32_t node);
+  SwitchPortCounters counters(SwitchPort port);
+  SwitchPortCounters node_counters(std::uint32_t node);
   /// Counted anew over the whole network; Balance::holds() is false only after damage to the arena.
   Balance balance();
 
@@ -101,8 +100,8 @@ class Network {
   void settle();
 
  private:
-  explicit Network(std::unique_ptr<Engine> engine) noexcept;
-  std::unique_ptr<Engine> engine_;
+  explicit Network(std::unique_ptr<SwitchEngine> engine) noexcept;
+  std::unique_ptr<SwitchEngine> engine_;
 };
 
 }  // namespace ulfm::fabric::xswitch

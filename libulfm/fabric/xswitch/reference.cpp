@@ -35,8 +35,7 @@ void Reference::inject(FrameId frame, std::uint32_t node, std::span<const std::u
                        std::uint32_t data_units) {
   if (frames_.size() <= frame) frames_.resize(frame + 1);
   std::deque<Moving> units;
-  for (const Unit unit : units_of(frame, route, data_units, parameters_.check_units))
-    units.push_back({unit, frame});
+  for (const Unit unit : units_of(frame, route, data_units, parameters_.check_units)) units.push_back({unit, frame});
   frames_[frame] = {units.size(), units.size() - route.size(), node};
   ends_[switch_ports_ + node].waiting.push_back(std::move(units));
   ++frames_inside_;
@@ -79,12 +78,9 @@ void Reference::arrive(End& end, const Moving& moving) {
     enter(end, {kBadEnd, *end.bad_end});
     end.bad_end.reset();
   }
-  if (moving.unit == kStop)
-    end.stopped = true;
-  else if (moving.unit == kGo)
-    end.stopped = false;
-  else if (moving.unit != kIdle)
-    enter(end, moving);
+  if (moving.unit == kStop) end.stopped = true;
+  else if (moving.unit == kGo) end.stopped = false;
+  else if (moving.unit != kIdle) enter(end, moving);
 }
 
 void Reference::enter(End& end, const Moving& moving) {
@@ -185,16 +181,11 @@ void Reference::take(std::size_t index) {
 
 void Reference::count_sent(End& end, Unit unit) {
   ChannelCounters& out = end.counters.out;
-  if (is_end(unit))
-    ++out.frames;
-  else if (is_data(unit))
-    ++out.data_units;
-  else if (is_route(unit))
-    ++out.routing_units;
-  else if (unit == kStop)
-    ++out.stops;
-  else if (unit == kGo)
-    ++out.gos;
+  if (is_end(unit)) ++out.frames;
+  else if (is_data(unit)) ++out.data_units;
+  else if (is_route(unit)) ++out.routing_units;
+  else if (unit == kStop) ++out.stops;
+  else if (unit == kGo) ++out.gos;
 }
 
 // 4. Thresholds.
@@ -262,10 +253,8 @@ void Reference::refresh_link(std::size_t end) {
   if (dead == ends_[end].dead) return;
   for (const std::size_t i : {end, other}) {
     ends_[i].dead = dead;
-    if (dead)
-      cut(i);
-    else
-      ends_[i].stopped = true;
+    if (dead) cut(i);
+    else ends_[i].stopped = true;
   }
 }
 

@@ -58,8 +58,7 @@ class Reference {
   Reference(const Topology& topology, const Parameters& parameters);
 
   /// As those of Network, except that routes are not checked.
-  void inject(FrameId frame, std::uint32_t node, std::span<const std::uint8_t> route,
-              std::uint32_t data_units);
+  void inject(FrameId frame, std::uint32_t node, std::span<const std::uint8_t> route, std::uint32_t data_units);
   void stall(std::uint32_t node, std::uint64_t cycles);
   void set_link(SwitchPort end, bool up);
   void set_switch(std::uint32_t index, bool alive);
@@ -80,8 +79,8 @@ class Reference {
   /// "PollA", "TranB2D", "WaitB2D": the state of an output port's machine.
   std::string state(SwitchPort port) const;
 
-  PortCounters counters(SwitchPort port) const { return ends_[index(port)].counters; }
-  PortCounters node_counters(std::uint32_t node) const { return ends_[switch_ports_ + node].counters; }
+  SwitchPortCounters counters(SwitchPort port) const { return ends_[index(port)].counters; }
+  SwitchPortCounters node_counters(std::uint32_t node) const { return ends_[switch_ports_ + node].counters; }
   Balance balance() const;
 
  private:
@@ -113,7 +112,7 @@ class Reference {
     // The link.
     std::optional<std::size_t> peer;
     bool off = false, dead = false;
-    PortCounters counters;
+    SwitchPortCounters counters;
   };
   struct FrameState {
     std::uint64_t units = 0;      ///< of it, anywhere

@@ -41,9 +41,7 @@ struct ULFM_API Error {
   std::string what;
 
   /// The same error with `context: ` in front.
-  Error within(const std::string& context) && {
-    return Error{code, context + ": " + what};
-  }
+  Error within(const std::string& context) && { return Error{code, context + ": " + what}; }
 };
 
 template <typename T>

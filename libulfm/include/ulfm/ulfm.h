@@ -40,20 +40,20 @@ enum {
 };
 
 /** Version of the library, "major.minor.patch". */
-ULFM_API const char *ulfm_version(void);
+ULFM_API const char* ulfm_version(void);
 /** Name of an error number, e.g. "peer_failed". */
-ULFM_API const char *ulfm_error_name(int error);
+ULFM_API const char* ulfm_error_name(int error);
 /** Sentence of the last failure in this thread, its first 1023 bytes; "" when there was none. Valid until the next call.
  *  Also in functions that run at exit(). */
-ULFM_API const char *ulfm_last_error(void);
+ULFM_API const char* ulfm_last_error(void);
 
 /* ---- what there is -------------------------------------------------------------------------------------------- */
 
 /** Number of transports this library knows, and their names (for 0 <= i < count; NULL outside). */
 ULFM_API int ulfm_transport_count(void);
-ULFM_API const char *ulfm_transport_name(int i);
+ULFM_API const char* ulfm_transport_name(int i);
 /** Why a transport cannot be used here; "" when it can. Valid until the next call in this thread. */
-ULFM_API const char *ulfm_transport_unavailable(int i);
+ULFM_API const char* ulfm_transport_unavailable(int i);
 
 /* ---- job ------------------------------------------------------------------------------------------------------- */
 
@@ -68,9 +68,9 @@ typedef struct ulfm_address {
 } ulfm_address;
 
 /** Joins the job this process was launched in (mpiexec, ulfmrun); alone, rank 0 of 1, when it was not launched. */
-ULFM_API int ulfm_job_join(ulfm_job *job);
+ULFM_API int ulfm_job_join(ulfm_job* job);
 /** The same without a launcher: always alone. Its ports can be reached through ulfm_job_card. */
-ULFM_API int ulfm_job_alone(ulfm_job *job);
+ULFM_API int ulfm_job_alone(ulfm_job* job);
 /** Closes every port and leaves. Collective only in the launcher's books: nobody is waited for. */
 ULFM_API int ulfm_job_leave(ulfm_job job);
 ULFM_API int ulfm_job_rank(ulfm_job job);
@@ -78,31 +78,31 @@ ULFM_API int ulfm_job_size(ulfm_job job);
 /** Returns when every process of the job has called it. */
 ULFM_API int ulfm_job_barrier(ulfm_job job);
 /** Name of the transport that carries this job's messages, e.g. "direct"; NULL for a stale handle. */
-ULFM_API const char *ulfm_job_transport(ulfm_job job);
+ULFM_API const char* ulfm_job_transport(ulfm_job job);
 /** Key-value exchange: a put is seen by others after the next barrier. Printable, no blanks; see the launcher's limits
  *  (Hydra: keys below 64, values below 1024 bytes). */
-ULFM_API int ulfm_job_put(ulfm_job job, const char *key, const char *value);
-ULFM_API int ulfm_job_get(ulfm_job job, const char *key, char *value, size_t size);
+ULFM_API int ulfm_job_put(ulfm_job job, const char* key, const char* value);
+ULFM_API int ulfm_job_get(ulfm_job job, const char* key, char* value, size_t size);
 /** Printable address of this process (below 128 bytes), for processes that are not of this job. */
-ULFM_API int ulfm_job_card(ulfm_job job, char *card, size_t size);
+ULFM_API int ulfm_job_card(ulfm_job job, char* card, size_t size);
 
 /** Address of port `port` of process `rank` of the job. */
-ULFM_API int ulfm_job_address(ulfm_job job, int rank, uint16_t port, ulfm_address *address);
+ULFM_API int ulfm_job_address(ulfm_job job, int rank, uint16_t port, ulfm_address* address);
 /** Address of a port of the process with that card. */
-ULFM_API int ulfm_job_address_of_card(ulfm_job job, const char *card, uint16_t port, ulfm_address *address);
+ULFM_API int ulfm_job_address_of_card(ulfm_job job, const char* card, uint16_t port, ulfm_address* address);
 
 /* ---- ports ------------------------------------------------------------------------------------------------------ */
 
 typedef struct ulfm_port_options {
-  uint16_t number;      /**< 0..63; ULFM_ANY_PORT takes a free one */
-  uint32_t slot_bytes;  /**< size of one send and one receive buffer; 0: ULFM_SLOT */
-  uint32_t depth;       /**< buffers each way; 1 is the original machine; 0: ULFM_DEPTH */
+  uint16_t number;     /**< 0..63; ULFM_ANY_PORT takes a free one */
+  uint32_t slot_bytes; /**< size of one send and one receive buffer; 0: ULFM_SLOT */
+  uint32_t depth;      /**< buffers each way; 1 is the original machine; 0: ULFM_DEPTH */
 } ulfm_port_options;
 
 #define ULFM_ANY_PORT 0xffff
 
 /** Opens a port; `options` may be NULL. ULFM_ERR_BUSY when that number is open. */
-ULFM_API int ulfm_port_open(ulfm_job job, const ulfm_port_options *options, ulfm_port *port);
+ULFM_API int ulfm_port_open(ulfm_job job, const ulfm_port_options* options, ulfm_port* port);
 /** Closes it: what was posted is sent first, what has arrived and was not read is dropped. */
 ULFM_API int ulfm_port_close(ulfm_port port);
 /** Its number, 0..63. */
@@ -110,7 +110,7 @@ ULFM_API int ulfm_port_number(ulfm_port port);
 
 /** A send buffer of `size` bytes to compose a message in. ULFM_ERR_FULL while all `depth` buffers are on their way;
  *  ULFM_ERR_BUSY when a message is being composed already. Any size that memory allows. */
-ULFM_API int ulfm_compose(ulfm_port port, size_t size, void **buffer);
+ULFM_API int ulfm_compose(ulfm_port port, size_t size, void** buffer);
 /** Posts what was composed: tags the buffer and hands the port number to the interface, through the send queue when
  *  that is busy. Never blocks. */
 ULFM_API int ulfm_post(ulfm_port port, ulfm_address to);
@@ -119,21 +119,21 @@ ULFM_API int ulfm_discard(ulfm_port port);
 
 /** A message in place. Stays valid until released; at most `depth` may be held. */
 typedef struct ulfm_message {
-  const void *bytes;
+  const void* bytes;
   size_t size;
   ulfm_address source;
   uint64_t handle;
 } ulfm_message;
 
 /** Takes the next message: 1 when there is one, 0 when not. */
-ULFM_API int ulfm_poll(ulfm_port port, ulfm_message *message);
+ULFM_API int ulfm_poll(ulfm_port port, ulfm_message* message);
 /** The same, waiting up to `timeout_ns` (negative: for ever). ULFM_ERR_TIMED_OUT; ULFM_ERR_PEER_FAILED, once for each
  *  process that died with a connection to this port. */
-ULFM_API int ulfm_wait(ulfm_port port, int64_t timeout_ns, ulfm_message *message);
+ULFM_API int ulfm_wait(ulfm_port port, int64_t timeout_ns, ulfm_message* message);
 /** Waits for a message at any of `count` ports; `*which` is the index of the one that has it. */
-ULFM_API int ulfm_wait_any(const ulfm_port *ports, int count, int64_t timeout_ns, int *which, ulfm_message *message);
+ULFM_API int ulfm_wait_any(const ulfm_port* ports, int count, int64_t timeout_ns, int* which, ulfm_message* message);
 /** Clears the tag: the buffer may be written again. ULFM_ERR_STALE when it was released before. */
-ULFM_API int ulfm_release(ulfm_port port, const ulfm_message *message);
+ULFM_API int ulfm_release(ulfm_port port, const ulfm_message* message);
 
 /** Waits until everything posted has left the send buffers. */
 ULFM_API int ulfm_flush(ulfm_port port, int64_t timeout_ns);

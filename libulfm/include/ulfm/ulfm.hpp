@@ -13,8 +13,8 @@
 // Source of the design: Zhou et al., "A fast message passing mechanism at user level for cluster computing" (1999).
 #pragma once
 
-#include <ulfm/error.hpp>
 #include <ulfm/ulfm.h>
+#include <ulfm/error.hpp>
 
 #include <chrono>
 #include <cstddef>

@@ -20,15 +20,11 @@ std::uint32_t Call::awaits() const noexcept { return state_ == State::connecting
 
 Call::State Call::move_on(bool ready) {
   if (ready) {
-    if (state_ == State::connecting)
-      begin_handshake();
-    else if (state_ == State::shaking_hands)
-      shake_hands();
+    if (state_ == State::connecting) begin_handshake();
+    else if (state_ == State::shaking_hands) shake_hands();
   } else if (Clock::now() >= deadline_) {
-    if (state_ == State::pausing)
-      begin_try();
-    else
-      try_again("it did not answer");
+    if (state_ == State::pausing) begin_try();
+    else try_again("it did not answer");
   }
   return state_;
 }
@@ -49,16 +45,13 @@ void Call::begin_try() {
 
 void Call::begin_handshake() {
   switch (const int error = outcome(socket_)) {
-    case 0:
-      break;
+    case 0: break;
     case ETIMEDOUT:
-    case ECONNRESET:
-      return try_again("it did not answer");
+    case ECONNRESET: return try_again("it did not answer");
     case ECONNREFUSED:
       nobody_there_ = true;
       return give_up({Errc::peer_failed, "nobody listens at the address of its control channel any more"});
-    default:
-      return give_up(fail_errno("connecting to its control channel", error).value());
+    default: return give_up(fail_errno("connecting to its control channel", error).value());
   }
   tune(socket_, key_.kind);
   connector_.emplace(key_.secret, self_);

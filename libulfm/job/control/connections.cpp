@@ -16,7 +16,8 @@ void note(const char* what, trace::Way way, const Link& link, std::size_t bytes)
 }  // namespace
 
 // Its handshake is through. In epoll it keeps its number.
-void Server::add(std::uint64_t id, Fd socket, Kind kind, const Identity& peer, const Traffic& handshake, trace::Way way) {
+void Server::add(std::uint64_t id, Fd socket, Kind kind, const Identity& peer, const Traffic& handshake,
+                 trace::Way way) {
   Traffic& t = traffic_of(kind);
   ++(way == trace::Way::sent ? t.made : t.accepted);
   t.messages_out += handshake.messages_out;
@@ -56,12 +57,9 @@ void Server::serve_connection(std::uint64_t id, std::uint32_t events) {
   }
   for (;;) {
     switch (connection.link.receive()) {
-      case Link::Got::nothing:
-        return;
-      case Link::Got::end:
-        return part_with(id, true);
-      case Link::Got::broken:
-        return part_with(id, false);
+      case Link::Got::nothing: return;
+      case Link::Got::end: return part_with(id, true);
+      case Link::Got::broken: return part_with(id, false);
       case Link::Got::packet:
         if (!take(id, connection)) return;
     }
@@ -85,23 +83,18 @@ bool Server::take(std::uint64_t id, Connection& connection) {
       if (auto request = read_descriptor_request(body)) return answer(id, connection, *request);
       return nonsense();
     case Type::descriptor:
-      if (auto answer = read_descriptor_answer(body))
-        take_answer(id, connection, *answer);
-      else
-        return nonsense();
+      if (auto answer = read_descriptor_answer(body)) take_answer(id, connection, *answer);
+      else return nonsense();
       return true;
     case Type::abort:
-      if (auto abort = read_abort(body))
-        report(connection, *abort);
-      else
-        return nonsense();
+      if (auto abort = read_abort(body)) report(connection, *abort);
+      else return nonsense();
       return true;
     case Type::goodbye:
       connection.said_goodbye = true;
       by_identity.erase(connection.link.peer().card);  // a later set-up does not go this way
       return true;
-    default:
-      return nonsense();
+    default: return nonsense();
   }
 }
 
@@ -119,12 +112,10 @@ void Server::take_answer(std::uint64_t id, Connection& connection, const Descrip
   const auto it = fetches.find(answer.number);
   if (it == fetches.end() || it->second.connection != id || it->second.done) return;  // nobody waits any more
   Fetch& fetch = it->second;
-  if (passed)
-    fetch.result = std::move(passed);
+  if (passed) fetch.result = std::move(passed);
   else if (answer.passing == Passing::not_this_way)
     fetch.result = fail(Errc::unavailable, "descriptors go by Unix-domain sockets only");
-  else
-    fetch.result = fail(Errc::not_found, "that process has no such descriptor (now)");
+  else fetch.result = fail(Errc::not_found, "that process has no such descriptor (now)");
   fetch.done = true;
   news.notify_all();
 }

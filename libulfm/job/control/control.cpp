@@ -25,7 +25,7 @@ void Control::abort(std::int32_t code, std::string_view sentence) { server_->abo
 void Control::close() { server_->close(); }
 std::string Control::statistics(const std::string& who) const { return server_->statistics(who); }
 
-StrangerCounts Control::strangers() const {
+UnauthenticatedCounts Control::unauthenticated() const {
   std::lock_guard lock(server_->mutex);
   return server_->counts;
 }

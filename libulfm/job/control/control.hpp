@@ -4,7 +4,7 @@
 //
 // One Control to a process. It listens where its endpoint key says; who wants to connect must show that it
 // knows the secret in that key. A thread serves whoever comes, whatever the program does meanwhile, and
-// sleeps when nobody does. Strangers get a bounded number of places, each for a bounded time, and are
+// sleeps when nobody does. Unauthenticated peers get a bounded number of places, each for a bounded time, and are
 // counted.
 #pragma once
 
@@ -22,16 +22,16 @@ namespace ulfm::control {
 
 struct Settings {
   Kind kind = Kind::tcp;
-  int rank = 0;                                   ///< for messages, and told to peers
-  std::chrono::milliseconds patience{30000};      ///< for a connection, all tries together, and for fetch()
-  std::chrono::milliseconds stranger_time{5000};  ///< from a connection's first byte or none to its proof and identity
-  std::size_t strangers = 256;                    ///< unauthenticated connections at a time; the oldest makes room
+  int rank = 0;                                    ///< for messages, and told to peers
+  std::chrono::milliseconds patience{30000};       ///< for a connection, all tries together, and for fetch()
+  std::chrono::milliseconds handshake_time{5000};  ///< from a connection's first byte or none to its proof and identity
+  std::size_t unauthenticated_limit = 256;         ///< unauthenticated connections at a time; the oldest makes room
 };
 
 struct Server;
 
-/// Strangers so far, by what became of them.
-struct StrangerCounts {
+/// Unauthenticated peers so far, by what became of them.
+struct UnauthenticatedCounts {
   std::uint64_t refused = 0;      ///< sent something else than a peer would
   std::uint64_t timed_out = 0;    ///< said nothing, or too slowly
   std::uint64_t crowded_out = 0;  ///< made room for a later one
@@ -79,7 +79,7 @@ class Control {
 
   /// Lines for ULFM_STATS=1, each beginning with "ulfm: stats".
   std::string statistics(const std::string& who) const;
-  StrangerCounts strangers() const;
+  UnauthenticatedCounts unauthenticated() const;
   /// Control connections that are open now.
   std::size_t connections() const;
 

@@ -28,7 +28,7 @@ Proof proof_of(const Secret& secret, std::string_view label, const Nonce& connec
 inline constexpr std::string_view kConnectorLabel = "ulfm connector 1";
 inline constexpr std::string_view kAcceptorLabel = "ulfm acceptor  1";
 
-/// The accepting side of one connection. Everything that it gets is a stranger's until done.
+/// The accepting side of one connection. Everything that it gets is an unauthenticated peer's until done.
 class Acceptor {
  public:
   explicit Acceptor(const Secret& secret) noexcept : secret_(secret) {}

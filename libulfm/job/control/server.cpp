@@ -18,7 +18,7 @@
 namespace ulfm::control {
 namespace {
 
-constexpr int kExitTries = 1000;               // for the lock, when the process ends
+constexpr int kExitTries = 1000;  // for the lock, when the process ends
 // The first messages of a program come in a burst that need not share the cores with handshakes.
 constexpr std::chrono::milliseconds kNotAtOnce{50};
 constexpr std::chrono::seconds kLastCalls{2};  // for those that are being made when the channel is closed
@@ -86,7 +86,7 @@ void Server::close() {
     running = false;
     for (auto& [id, calling] : calls) calling.call.hurry();
     if (!calls.empty()) wake_up();
-    // Who breaks a handshake off looks like a stranger to the other side.
+    // Who breaks a handshake off looks like an unauthenticated peer to the other side.
     news.wait_for(lock, kLastCalls, [&] { return calls.empty(); });
     stopping = true;
     for (auto& [id, connection] : connections) (void)connection->link.send(goodbye());
@@ -99,7 +99,7 @@ void Server::close() {
 }
 
 void Server::forget_all() {
-  strangers.clear();
+  unauthenticated.clear();
   connections.clear();
   by_identity.clear();
   calls.clear();
@@ -215,8 +215,8 @@ std::string Server::statistics(const std::string& who) const {
   std::snprintf(line, sizeof line,
                 "ulfm: stats %s control events: set-ups %" PRIu64 " sent %" PRIu64 " received %" PRIu64
                 " failed, descriptors %" PRIu64 " passed, aborts %" PRIu64 ", ended without goodbye %" PRIu64
-                ", strangers refused %" PRIu64 ": wrong %" PRIu64 ", timed out %" PRIu64 ", crowded out %" PRIu64
-                ", left %" PRIu64 "\n",
+                ", unauthenticated connections refused %" PRIu64 ": wrong %" PRIu64 ", timed out %" PRIu64
+                ", crowded out %" PRIu64 ", left %" PRIu64 "\n",
                 who.c_str(), set_ups_out, set_ups_in, calls_failed, descriptors, aborts, ended, counts.all(),
                 counts.refused, counts.timed_out, counts.crowded_out, counts.left);
   return text + line;
@@ -244,7 +244,7 @@ void Server::serve() {
 // For ever when there is nobody at the door and nobody is called.
 int Server::time_to_deadline() const {
   auto first = Clock::time_point::max();
-  if (!strangers.empty()) first = strangers.begin()->second.deadline;
+  if (!unauthenticated.empty()) first = unauthenticated.begin()->second.deadline;
   if (accept_again != Clock::time_point{}) first = std::min(first, accept_again);
   for (const auto& [id, calling] : calls) first = std::min(first, calling.call.deadline());
   if (first == Clock::time_point::max()) return -1;
@@ -257,15 +257,16 @@ void Server::serve_event(std::uint64_t id, std::uint32_t events) {
   if (id == kWake) return drain(wake);
   if (id == kTimer) return hear_timer();
   if (calls.count(id) != 0) return serve_call(id, true);
-  if (const auto it = strangers.find(id); it != strangers.end()) return serve_stranger(id, it->second);
+  if (const auto it = unauthenticated.find(id); it != unauthenticated.end())
+    return serve_unauthenticated(id, it->second);
   if (connections.count(id) != 0) serve_connection(id, events);
 }
 
 void Server::look_at_clock() {
-  if (strangers.empty() && calls.empty() && accept_again == Clock::time_point{}) return;
+  if (unauthenticated.empty() && calls.empty() && accept_again == Clock::time_point{}) return;
   const auto now = Clock::now();
-  while (!strangers.empty() && strangers.begin()->second.deadline <= now)
-    dismiss(strangers.begin()->first, counts.timed_out, "it did not show the secret in time");
+  while (!unauthenticated.empty() && unauthenticated.begin()->second.deadline <= now)
+    dismiss(unauthenticated.begin()->first, counts.timed_out, "it did not show the secret in time");
   if (accept_again != Clock::time_point{} && accept_again <= now) {
     accept_again = {};
     (void)watch(listener.get(), kListener, EPOLLIN, EPOLL_CTL_MOD);

@@ -1,4 +1,4 @@
-// What serves a control channel: the table of connections, the strangers at the door, and the thread.
+// What serves a control channel: the table of connections, the unauthenticated peers at the door, and the thread.
 #pragma once
 
 #include <pthread.h>
@@ -14,7 +14,7 @@
 
 namespace ulfm::control {
 
-/// In epoll; other numbers are those of strangers and connections.
+/// In epoll; other numbers are those of unauthenticated peers and connections.
 inline constexpr std::uint64_t kListener = 0, kWake = 1, kTimer = 2;
 
 /// For messages.
@@ -43,8 +43,8 @@ struct Server {
   // ---- the serving thread, holding the mutex -----------------------------------------------------------
 
   /// A connection that has not shown anything yet.
-  struct Stranger {
-    Stranger(Fd s, const Secret& secret, Clock::time_point until)
+  struct UnauthenticatedPeer {
+    UnauthenticatedPeer(Fd s, const Secret& secret, Clock::time_point until)
         : socket(std::move(s)), acceptor(secret), deadline(until) {
       reader.expect(acceptor.expects());
     }
@@ -88,10 +88,10 @@ struct Server {
   void give_up(std::uint64_t id);
   Result<void> await(std::string_view identity, std::unique_lock<std::mutex>& lock);
 
-  void serve_stranger(std::uint64_t id, Stranger& stranger);
-  Result<void> take(Stranger& stranger);
+  void serve_unauthenticated(std::uint64_t id, UnauthenticatedPeer& peer);
+  Result<void> take(UnauthenticatedPeer& peer);
   void dismiss(std::uint64_t id, std::uint64_t& counter, const std::string& why);
-  void note_stranger(const Fd& socket, std::uint64_t& counter, const std::string& why);
+  void note_unauthenticated(const Fd& socket, std::uint64_t& counter, const std::string& why);
   void admit(std::uint64_t id);
 
   void serve_connection(std::uint64_t id, std::uint32_t events);
@@ -114,7 +114,7 @@ struct Server {
 
   mutable std::mutex mutex;  // for everything below; never held over a call that blocks
   Fd epoll, listener, wake, timer;
-  std::map<std::uint64_t, Stranger> strangers;  // the oldest first
+  std::map<std::uint64_t, UnauthenticatedPeer> unauthenticated;  // the oldest first
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections;
   std::unordered_map<std::string, std::uint64_t> by_identity;
   std::map<std::uint64_t, Calling> calls;
@@ -125,7 +125,7 @@ struct Server {
   std::uint32_t next_fetch = 1;
   std::condition_variable news;  // of fetches and calls
   std::array<Traffic, 2> traffic{};
-  StrangerCounts counts;
+  UnauthenticatedCounts counts;
   std::uint64_t set_ups_out = 0, set_ups_in = 0, calls_failed = 0, descriptors = 0, aborts = 0, ended = 0;
   Clock::time_point accept_again{};  // set while accepting pauses for want of descriptors
   bool timer_set = false;

@@ -12,7 +12,8 @@
 namespace ulfm::control {
 namespace {
 
-constexpr int kBacklog = 1024;  // the kernel has its own limit; true peers wait there while strangers are served
+constexpr int kBacklog =
+    1024;  // the kernel has its own limit; true peers wait there while unauthenticated peers are served
 constexpr int kKeepAliveIdle = 15, kKeepAliveEvery = 5, kKeepAliveTries = 3;  // seconds, seconds, times
 constexpr int kUserTimeout = 30000;                                           // ms that sent bytes may stay unanswered
 

@@ -137,7 +137,8 @@ Bytes packet(const DescriptorAnswer& a) {
 }
 Bytes packet(const Abort& a) {
   std::string sentence = a.sentence.substr(0, kMostSentence);
-  std::replace_if(sentence.begin(), sentence.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  std::replace_if(
+      sentence.begin(), sentence.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
   return Writer(Type::abort)
       .number(static_cast<std::uint32_t>(a.code))
       .number(static_cast<std::uint16_t>(sentence.size()))
@@ -226,8 +227,7 @@ std::span<std::byte> PacketReader::room() noexcept { return std::span(bytes_).su
 
 bool PacketReader::head_is_good() noexcept {
   const auto type = static_cast<Type>(bytes_[0]);
-  const std::size_t length =
-      std::to_integer<std::size_t>(bytes_[2]) | std::to_integer<std::size_t>(bytes_[3]) << 8;
+  const std::size_t length = std::to_integer<std::size_t>(bytes_[2]) | std::to_integer<std::size_t>(bytes_[3]) << 8;
   if (type < first_ || type > last_ || bytes_[1] != std::byte{0}) return false;
   if (length < row(type).least || length > row(type).most) return false;
   need_ = kHead + length;

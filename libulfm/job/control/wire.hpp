@@ -89,7 +89,7 @@ Result<DescriptorAnswer> read_descriptor_answer(std::span<const std::byte> body)
 Result<Abort> read_abort(std::span<const std::byte> body);
 
 /// Puts packets together from bytes as they come. Asks for exactly the bytes that the packet still needs, so nothing of
-/// what follows is ever taken: a stranger cannot make anybody read more than the packet that is expected.
+/// what follows is ever taken: an unauthenticated peer cannot make anybody read more than the packet that is expected.
 class PacketReader {
  public:
   enum class Step { more, whole, broken };

@@ -1,4 +1,4 @@
-// The receiving half of a reliable connection: what is next, what came before its turn, what is owed to the sender.
+// The receiving half of a reliable connection: what is next, what came before its turn, what is unacked to the sender.
 #pragma once
 
 #include <array>
@@ -105,9 +105,9 @@ class Incoming {
   explicit Incoming(Peer& from) : peer(from) {}
 
   /// Judges a frame by its number; for `deliver` it is cut to what has not been delivered yet.
-  Verdict judge(const WireHeader& wire, Frame& frame) noexcept {
+  Verdict classify(const WireHeader& wire, Frame& frame) noexcept {
     const std::uint32_t ahead = wire.number - next_;
-    if (ahead == 0) return wire.part ? judge_part(wire, frame) : judge_whole(frame);
+    if (ahead == 0) return wire.part ? classify_part(wire, frame) : classify_whole(frame);
     if (before(wire.number, next_)) return Verdict::duplicate;
     if (ahead >= kMostWindow || wire.part) return Verdict::drop;
     return held_ >> (ahead - 1) & 1 ? Verdict::duplicate : Verdict::keep;
@@ -132,7 +132,7 @@ class Incoming {
   }
   /// Hands out every kept frame, for an origin that is dropped.
   template <typename Release>
-  void let_go(Release release) {
+  void release_all(Release release) {
     for (std::uint32_t i = 0; held_ != 0; ++i, held_ >>= 1)
       if (held_ & 1) release(kept_[(next_ + 1 + i) % kMostWindow]);
   }
@@ -142,7 +142,7 @@ class Incoming {
   }
   void acknowledged(const Ack& ack) noexcept {
     if (before(granted, ack.next + ack.credit)) granted = ack.next + ack.credit;
-    owed = 0;
+    unacked = 0;
     ack_now = false;
     ack_at = nanoseconds(0);
   }
@@ -152,7 +152,7 @@ class Incoming {
     const std::uint32_t now = share - std::min(share, queued + in_place);
     return left <= share / 2 && now > left;
   }
-  bool owes() const noexcept { return owed != 0 || ack_now; }
+  bool ack_pending() const noexcept { return unacked != 0 || ack_now; }
 
   /// Frames ahead of their turn are kept.
   bool keeps() const noexcept { return held_ != 0; }
@@ -168,18 +168,18 @@ class Incoming {
   std::uint32_t queued = 0;         ///< frames ready and not taken
   std::uint32_t in_place = 0;       ///< handed up and not released, in the transport's memory
   std::uint32_t kept_in_place = 0;  ///< ahead of their turn, in the transport's memory; counted until none is kept
-  std::uint32_t owed = 0;           ///< frames since the last acknowledgement
+  std::uint32_t unacked = 0;        ///< frames since the last acknowledgement
   bool ack_now = false;
   nanoseconds ack_at{0};                 ///< 0: to be set
   std::uint32_t granted = kFirstCredit;  ///< numbers below it have been allowed
 
  private:
-  Verdict judge_whole(Frame& frame) noexcept {
+  Verdict classify_whole(Frame& frame) noexcept {
     cut(frame, done_);
     complete_ = true;
     return Verdict::deliver;
   }
-  Verdict judge_part(const WireHeader& wire, Frame& frame) noexcept {
+  Verdict classify_part(const WireHeader& wire, Frame& frame) noexcept {
     const std::uint64_t end = std::uint64_t{wire.offset} + frame.length;
     if (wire.offset > done_) return Verdict::drop;
     if (end <= done_) return Verdict::duplicate;

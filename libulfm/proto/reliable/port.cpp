@@ -16,7 +16,7 @@ constexpr nanoseconds kTryAgain = 100us;  // what found no room
 
 bool Peer::due(Ack& ack) {
   for (const Incoming* in : incoming)
-    if (in->owes()) {
+    if (in->ack_pending()) {
       ack = port_.ack_of(*in);
       return true;
     }
@@ -80,7 +80,7 @@ void ReliablePort::absorb() {
 void ReliablePort::take_in(const Frame& frame) {
   if (frame.fresh && frame.origin < incoming_.size() && incoming_[frame.origin]) drop_incoming(frame.origin);
   Incoming* incoming = frame.origin < incoming_.size() ? incoming_[frame.origin].get() : nullptr;
-  if (incoming == nullptr) incoming = meet(frame.origin);
+  if (incoming == nullptr) incoming = on_connect(frame.origin);
   if (closing_) heard_at_ = settings().clock->now();
   if (frame.kind == Kind::bye) {
     inlet_->release(frame);
@@ -107,7 +107,7 @@ void ReliablePort::take_in(const Frame& frame) {
   if (incoming->ack_now) acknowledge(*incoming);
 }
 
-Incoming* ReliablePort::meet(std::uint32_t origin) {
+Incoming* ReliablePort::on_connect(std::uint32_t origin) {
   const OriginInfo info = inlet_->origin(origin);
   // One without a port could never be answered; such a sender does not speak this protocol.
   if (info.pid == 0 || info.port == kNoPort) return nullptr;
@@ -138,11 +138,11 @@ void ReliablePort::take_payload(const Frame& whole, const WireHeader& wire, Inco
   frame.header_length = wire.header;
   frame.kind = wire.payload == Payload::bye ? Kind::bye : wire.payload == Payload::more ? Kind::more : Kind::first;
   unsettled_ = true;
-  ++incoming.owed;
-  switch (incoming.judge(wire, frame)) {
+  ++incoming.unacked;
+  switch (incoming.classify(wire, frame)) {
     case Verdict::deliver:
       deliver(frame, incoming);
-      if (wire.probe || wire.payload == Payload::bye || incoming.owed >= settings().ack_every ||
+      if (wire.probe || wire.payload == Payload::bye || incoming.unacked >= settings().ack_every ||
           incoming.runs_short(share_))
         incoming.ack_now = true;
       return;
@@ -218,10 +218,10 @@ void ReliablePort::release(const Frame& frame) {
   if (incoming.runs_short(share_)) acknowledge(incoming);
 }
 
-bool ReliablePort::linger(std::uint32_t turns) {
+bool ReliablePort::spin(std::uint32_t turns) {
   for (; turns != 0; --turns) {
     std::lock_guard lock(lock_);  // for one look: others send meanwhile
-    if (!ready_.empty() || inlet_->linger(1)) return true;
+    if (!ready_.empty() || inlet_->spin(1)) return true;
   }
   return false;
 }
@@ -236,7 +236,7 @@ bool ReliablePort::is_shown(std::uint32_t index) const noexcept {
   return index < incoming_.size() && incoming_[index] && incoming_[index]->met && !incoming_[index]->forgotten;
 }
 
-void ReliablePort::forget(std::uint32_t index) {
+void ReliablePort::drop_origin(std::uint32_t index) {
   std::lock_guard lock(lock_);
   if (!is_shown(index)) return;
   if (!incoming_[index]->said_bye || incoming_[index]->parted) return abandon(index);
@@ -249,12 +249,12 @@ void ReliablePort::forget(std::uint32_t index) {
 // Drops an origin, here and in the transport.
 void ReliablePort::abandon(std::uint32_t index) {
   if (index < incoming_.size() && incoming_[index]) drop_incoming(index);
-  inlet_->forget(index);
+  inlet_->drop_origin(index);
 }
 
 void ReliablePort::drop_incoming(std::uint32_t index) {
   Incoming& incoming = *incoming_[index];
-  incoming.let_go([this](const Frame& frame) { give_back(frame); });
+  incoming.release_all([this](const Frame& frame) { give_back(frame); });
   for (std::size_t i = ready_.size(); i != 0; --i) {
     const Frame frame = ready_.pop();
     if (frame.origin == index) give_back(frame);
@@ -275,9 +275,9 @@ void ReliablePort::share_out() {
   share_ = std::clamp(settings().promised / std::max(streams, 1u), kLeastShare, kMostWindow);
 }
 
-bool ReliablePort::anything() {
+bool ReliablePort::has_frame() {
   std::lock_guard lock(lock_);
-  return !ready_.empty() || inlet_->anything();
+  return !ready_.empty() || inlet_->has_frame();
 }
 
 std::int64_t ReliablePort::find_dead() {
@@ -314,7 +314,7 @@ std::uint64_t ReliablePort::lanes_granted() {
 
 // ---- answering ------------------------------------------------------------------------------------------------------
 
-// Sends an acknowledgement by itself. Without a way or without room it stays owed.
+// Sends an acknowledgement by itself. Without a way or without room it stays unacked.
 void ReliablePort::acknowledge(Incoming& incoming) {
   incoming.ack_now = true;
   unsettled_ = true;
@@ -351,19 +351,19 @@ bool ReliablePort::send_ack(Outlet& outlet, const Ack& ack) {
   return true;
 }
 
-// Before a sleep: what is owed goes out now, for nobody will look at the time.
-void ReliablePort::pay_debts() {
+// Before a sleep: what is unacked goes out now, for nobody will look at the time.
+void ReliablePort::flush_acks() {
   for (const auto& incoming : incoming_)
-    if (incoming && incoming->owes() && !incoming->peer.unreachable) acknowledge(*incoming);
+    if (incoming && incoming->ack_pending() && !incoming->peer.unreachable) acknowledge(*incoming);
 }
 
-nanoseconds ReliablePort::quiet_for() {
+nanoseconds ReliablePort::next_deadline() {
   std::lock_guard lock(lock_);
-  pay_debts();
+  flush_acks();
   const nanoseconds now = settings().clock->now();
   service(now);
   const nanoseconds own = deadline_ == kForever ? kForever : std::max(deadline_ - now, nanoseconds(0));
-  return std::min(own, inlet_->quiet_for());
+  return std::min(own, inlet_->next_deadline());
 }
 
 bool ReliablePort::take_given_up(Error& error) {
@@ -431,10 +431,10 @@ nanoseconds ReliablePort::service_incoming(nanoseconds now) {
   for (std::uint32_t i = 0; i < incoming_.size(); ++i) {
     if (!incoming_[i]) continue;
     Incoming& incoming = *incoming_[i];
-    if (incoming.owes() && !incoming.peer.unreachable) {
+    if (incoming.ack_pending() && !incoming.peer.unreachable) {
       if (incoming.ack_at.count() == 0) incoming.ack_at = now + settings().ack_delay;
       if (incoming.ack_now || now >= incoming.ack_at) acknowledge(incoming);
-      if (incoming.owes())
+      if (incoming.ack_pending())
         deadline = std::min(deadline, std::max(incoming.ack_at, incoming.ack_now ? now + kTryAgain : now));
     }
     if (!incoming.forgotten) continue;
@@ -445,7 +445,7 @@ nanoseconds ReliablePort::service_incoming(nanoseconds now) {
   return deadline;
 }
 
-void ReliablePort::attend() {
+void ReliablePort::keepalive() {
   const std::uint32_t polls = polls_.load(std::memory_order_relaxed);
   if (std::exchange(polls_seen_, polls) != polls) return;
   std::lock_guard lock(lock_);
@@ -524,7 +524,7 @@ void ReliablePort::close() {
   for (;;) {
     std::lock_guard lock(lock_);
     absorb();
-    pay_debts();
+    flush_acks();
     const nanoseconds now = clock.now();
     service(now);
     if (all_settled() && (!answers_awaited() || now - heard_at_ >= settings().part_quiet)) break;

@@ -51,16 +51,16 @@ class ReliablePort {
 
   // ---- the inlet's side, one thread at a time; see Inlet ----
   bool next(Frame& frame);
-  bool linger(std::uint32_t turns);
+  bool spin(std::uint32_t turns);
   void release(const Frame& frame);
   OriginInfo origin(std::uint32_t index);
-  void forget(std::uint32_t index);
-  bool anything();
+  void drop_origin(std::uint32_t index);
+  bool has_frame();
   Doorbell& doorbell() { return inlet_->doorbell(); }
   std::int64_t find_dead();
   std::int64_t take_broken();
   std::string why_broken();
-  nanoseconds quiet_for();
+  nanoseconds next_deadline();
   bool take_given_up(Error& error);
   const PortGeometry& geometry() const { return inlet_->geometry(); }
   std::uint64_t lanes_granted();
@@ -80,7 +80,7 @@ class ReliablePort {
   }
 
   /// Looks after a port that nobody has polled since the last call: takes in, acknowledges, sends again.
-  void attend();
+  void keepalive();
   /// Waits, a bounded time, until everything sent has been acknowledged and nobody needs our answers any more; then
   /// the port of the transport is closed.
   void close();
@@ -95,7 +95,7 @@ class ReliablePort {
   void absorb();
   bool take_frame();
   void take_in(const Frame& frame);
-  Incoming* meet(std::uint32_t origin);
+  Incoming* on_connect(std::uint32_t origin);
   void take_payload(const Frame& frame, const WireHeader& wire, Incoming& incoming);
   void keep(Frame frame, const WireHeader& wire, Incoming& incoming);
   void deliver(const Frame& frame, Incoming& incoming);
@@ -110,7 +110,7 @@ class ReliablePort {
   void acknowledge(Incoming& incoming);
   Outlet* way_back(Peer& peer);
   bool send_ack(Outlet& outlet, const Ack& ack);
-  void pay_debts();
+  void flush_acks();
 
   Peer& peer(std::string_view card, std::uint16_t number);
   void drop_incoming(std::uint32_t origin);
@@ -141,9 +141,9 @@ class ReliablePort {
   nanoseconds deadline_ = kForever;  // of the earliest timer
   std::uint32_t since_idle_ = 0;     // frames taken in since
   bool closing_ = false;
-  nanoseconds heard_at_{0};  // while closing: the last frame
+  nanoseconds heard_at_{0};              // while closing: the last frame
   std::atomic<std::uint32_t> polls_{0};  // written under the lock; the attendant only sees that it has changed
-  std::uint32_t polls_seen_ = 0;  // the attendant's
+  std::uint32_t polls_seen_ = 0;         // the attendant's
 };
 
 }  // namespace ulfm::reliable

@@ -15,16 +15,16 @@ class ReliableInlet final : public Inlet {
   }
 
   bool next(Frame& frame) override { return port_->next(frame); }
-  bool linger(std::uint32_t turns) override { return port_->linger(turns); }
+  bool spin(std::uint32_t turns) override { return port_->spin(turns); }
   void release(const Frame& frame) override { port_->release(frame); }
   OriginInfo origin(std::uint32_t index) const override { return port_->origin(index); }
-  void forget(std::uint32_t index) override { port_->forget(index); }
-  bool anything() override { return port_->anything(); }
+  void drop_origin(std::uint32_t index) override { port_->drop_origin(index); }
+  bool has_frame() override { return port_->has_frame(); }
   Doorbell& doorbell() override { return port_->doorbell(); }
   std::int64_t find_dead() override { return port_->find_dead(); }
   std::int64_t take_broken() override { return port_->take_broken(); }
   std::string why_broken() override { return port_->why_broken(); }
-  nanoseconds quiet_for() override { return port_->quiet_for(); }
+  nanoseconds next_deadline() override { return port_->next_deadline(); }
   bool take_given_up(Error& error) override { return port_->take_given_up(error); }
   const PortGeometry& geometry() const override { return port_->geometry(); }
   std::uint64_t lanes_granted() const override { return port_->lanes_granted(); }
@@ -76,7 +76,7 @@ ReliableTransport::ReliableTransport(std::unique_ptr<Transport> under, const Set
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  attendant_ = std::thread([this] { attend(); });
+  keepalive_thread_ = std::thread([this] { keepalive(); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
@@ -86,7 +86,7 @@ ReliableTransport::~ReliableTransport() {
     stop_ = true;
   }
   stop_changed_.notify_all();
-  if (attendant_.joinable()) attendant_.join();
+  if (keepalive_thread_.joinable()) keepalive_thread_.join();
 }
 
 Result<std::unique_ptr<Inlet>> ReliableTransport::open(std::uint16_t number, const PortGeometry& geometry) {
@@ -121,11 +121,11 @@ void ReliableTransport::closing(std::uint16_t number) {
 }
 
 // Programs compute for long times between two looks at their ports, and peers must not take that for a dead network.
-void ReliableTransport::attend() {
+void ReliableTransport::keepalive() {
   std::unique_lock lock(ports_lock_);
   while (!stop_changed_.wait_for(lock, common_->settings.attend_every, [this] { return stop_; }))
     for (const auto& port : ports_)
-      if (port) port->attend();
+      if (port) port->keepalive();
 }
 
 std::vector<NamedCount> ReliableTransport::counts() const {

@@ -32,14 +32,14 @@ class ReliableTransport final : public ForwardingTransport {
   void closing(std::uint16_t number);
 
  private:
-  void attend();
+  void keepalive();
 
   std::shared_ptr<Common> common_;
   std::mutex ports_lock_;
   std::array<std::shared_ptr<ReliablePort>, kPortsPerProcess> ports_;
   std::condition_variable stop_changed_;
   bool stop_ = false;
-  std::thread attendant_;
+  std::thread keepalive_thread_;
 };
 
 }  // namespace ulfm::reliable

@@ -5,7 +5,7 @@
 namespace ulfm {
 
 constinit const TransportDescriptor dcm_transport =
-    emulated::descriptor("dcm", "emulated hypercube of Direct-Connect routers (iPSC/2)",
-                         16384, [](const Config&) { return emulated::make("dcm"); });
+    emulated::descriptor("dcm", "emulated hypercube of Direct-Connect routers (iPSC/2)", 16384,
+                         [](const Config&) { return emulated::make("dcm"); });
 
 }  // namespace ulfm

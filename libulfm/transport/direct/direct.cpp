@@ -37,8 +37,8 @@ class DirectTransport final : public Transport {
 
   Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const PortGeometry& geometry) override {
     if (number >= kPortsPerProcess)
-      return fail(Errc::invalid, "port " + std::to_string(number) + ": there are ports 0 to " +
-                                     std::to_string(kPortsPerProcess - 1));
+      return fail(Errc::invalid,
+                  "port " + std::to_string(number) + ": there are ports 0 to " + std::to_string(kPortsPerProcess - 1));
     DirectoryEntry& entry = directory().entry[number];
     std::lock_guard lock(mutex_);
     if (entry.generation.load(std::memory_order_relaxed) % 2 == 1)

@@ -95,7 +95,7 @@ bool DirectInlet::next_in_lane(std::uint32_t index, Frame& frame) {
   return false;
 }
 
-bool DirectInlet::linger(std::uint32_t turns) {
+bool DirectInlet::spin(std::uint32_t turns) {
   if (active_.empty()) {
     for (; turns != 0; --turns, after_look())
       if (open_.ready()) return true;
@@ -220,7 +220,8 @@ void DirectInlet::release(const Frame& frame) {
   }
   Lane& lane = *lanes_[frame.source];
   lane.consumer.release(frame);
-  if (lane.away || lane.ahead) lane.consumer.publish();  // nobody polls it now, and the sender waits for this to come back
+  if (lane.away || lane.ahead)
+    lane.consumer.publish();  // nobody polls it now, and the sender waits for this to come back
   if (--lane.held == 0 && lane.leaving) drop_lane(frame.source);
 }
 
@@ -231,7 +232,7 @@ OriginInfo DirectInlet::origin(std::uint32_t index) const {
   return {encode(record.card), record.port, record.card.pid, {record.hello, length}};
 }
 
-void DirectInlet::forget(std::uint32_t index) {
+void DirectInlet::drop_origin(std::uint32_t index) {
   if (index >= origins_.size() || !origins_[index].connected) return;
   const std::int32_t slot = origins_[index].lane;
   origins_[index] = Origin{};
@@ -274,7 +275,7 @@ void DirectInlet::cut_off(std::uint32_t index) {
   broken_ = index;
 }
 
-bool DirectInlet::anything() {
+bool DirectInlet::has_frame() {
   if (open_.ready()) return true;
   for (const std::uint32_t slot : active_) {
     lanes_[slot]->consumer.publish();
@@ -296,7 +297,7 @@ std::int64_t DirectInlet::find_dead() {
     check_next_ = check_next_ + 1 < origins_.size() ? check_next_ + 1 : 0;
     if (!origins_[check_next_].connected) continue;
     const Card& card = peer_record(segment_.base(), layout_, check_next_).card;
-    if (!is_alive(card.pid, card.started) && !anything()) return check_next_;
+    if (!is_alive(card.pid, card.started) && !has_frame()) return check_next_;
   }
   return -1;
 }

@@ -17,11 +17,11 @@ class DirectInlet final : public Inlet {
   ~DirectInlet() override;
 
   bool next(Frame& frame) override;
-  bool linger(std::uint32_t turns) override;
+  bool spin(std::uint32_t turns) override;
   void release(const Frame& frame) override;
   OriginInfo origin(std::uint32_t index) const override;
-  void forget(std::uint32_t index) override;
-  bool anything() override;
+  void drop_origin(std::uint32_t index) override;
+  bool has_frame() override;
   Doorbell& doorbell() override { return header().doorbell; }
   std::int64_t find_dead() override;
   std::int64_t take_broken() override;
@@ -39,11 +39,11 @@ class DirectInlet final : public Inlet {
     bool away = false;       ///< its sender uses the open ring for now
     bool ahead = false;      ///< its sender has come back, but what it sent by the open ring has not been taken yet
     std::uint32_t returns = 0, marks = 0;  ///< announced in the open ring; marked in the lane
-    bool leaving = false;    ///< forgotten; goes with the last held frame
+    bool leaving = false;                  ///< forgotten; goes with the last held frame
   };
   struct Origin {
     bool connected = false;
-    bool fresh = false;      ///< no frame of it has been handed out yet
+    bool fresh = false;  ///< no frame of it has been handed out yet
     bool cut_off = false;
     std::int32_t lane = -1;  ///< index in lanes_
   };
@@ -75,8 +75,8 @@ class DirectInlet final : public Inlet {
   std::vector<std::unique_ptr<Lane>> lanes_;  // by slot; null where a lane was dropped
   std::vector<std::uint32_t> active_;         // slots of lanes_ that hold one
   std::vector<Origin> origins_;
-  std::uint32_t hot_ = 0;      // position in active_ of the lane that spoke last
-  std::uint32_t sweep_ = 0;    // where the rotating look goes on
+  std::uint32_t hot_ = 0;    // position in active_ of the lane that spoke last
+  std::uint32_t sweep_ = 0;  // where the rotating look goes on
   int burst_ = 0;
   std::uint64_t lanes_granted_ = 0;
   std::int64_t broken_ = -1;

@@ -76,8 +76,8 @@ struct PortHeader {
   std::uint64_t token;  ///< of the owning process
   PortGeometry geometry;
   Doorbell doorbell;
-  alignas(64) std::atomic<std::uint64_t> open_tail;       ///< see OpenMemory
-  alignas(64) std::atomic<std::uint32_t> peers_used;      // these four: see claim_place()
+  alignas(64) std::atomic<std::uint64_t> open_tail;   ///< see OpenMemory
+  alignas(64) std::atomic<std::uint32_t> peers_used;  // these four: see claim_place()
   std::atomic<std::uint32_t> peers_freed;
   std::atomic<std::uint32_t> lanes_used;
   std::atomic<std::uint32_t> lanes_freed;

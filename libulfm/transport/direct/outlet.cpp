@@ -17,11 +17,12 @@ Result<int> look_up(const Card& to, std::uint16_t port, const Opener& opener) {
   if (!directory) return fail(directory.error());
   const auto* d = directory->at<Directory>(0);
   if (directory->size() < sizeof(Directory) || d->magic != kMagic || d->version != kVersion || d->token != to.token)
-    return fail(Errc::peer_failed, process(to) + " is not the one whose address this is (it has ended and its pid "
-                                                 "was given to another, or it runs another version)");
+    return fail(Errc::peer_failed, process(to) +
+                                       " is not the one whose address this is (it has ended and its pid "
+                                       "was given to another, or it runs another version)");
   if (port >= kPortsPerProcess || d->ports != kPortsPerProcess)
-    return fail(Errc::invalid, "port " + std::to_string(port) + ": there are ports 0 to " +
-                                   std::to_string(kPortsPerProcess - 1));
+    return fail(Errc::invalid,
+                "port " + std::to_string(port) + ": there are ports 0 to " + std::to_string(kPortsPerProcess - 1));
   const DirectoryEntry& entry = d->entry[port];
   if (entry.generation.load(std::memory_order_acquire) % 2 == 0)
     return fail(Errc::not_found, "port " + std::to_string(port) + " of " + process(to) + " is not open");
@@ -40,8 +41,7 @@ Result<Segment> Opener::open(const Card& of, int fd, std::uint32_t what) const {
 }
 
 Result<std::unique_ptr<DirectOutlet>> DirectOutlet::connect(const Card& to, std::uint16_t port, const Card& from,
-                                                            std::uint16_t from_port,
-                                                            std::span<const std::byte> hello,
+                                                            std::uint16_t from_port, std::span<const std::byte> hello,
                                                             PortCounters& counters, const Opener& opener) {
   auto fd = look_up(to, port, opener);
   if (!fd) return fail(fd.error());
@@ -79,8 +79,8 @@ Result<std::uint32_t> DirectOutlet::claim_record() {
 
 Result<void> DirectOutlet::introduce(const Card& from, std::uint16_t from_port, std::span<const std::byte> hello) {
   if (hello.size() > kHelloLimit)
-    return fail(Errc::too_large, "hello of " + std::to_string(hello.size()) + " bytes; at most " +
-                                     std::to_string(kHelloLimit));
+    return fail(Errc::too_large,
+                "hello of " + std::to_string(hello.size()) + " bytes; at most " + std::to_string(kHelloLimit));
   auto index = claim_record();
   if (!index) return fail(index.error());
   origin_ = *index;
@@ -202,8 +202,8 @@ void DirectOutlet::claim_lane() {
 bool DirectOutlet::extend_lane() {
   const std::size_t wanted = lane_.wanted();
   if (wanted == 0) return false;
-  const std::size_t bytes = layout_.lanes + lane_number_ * layout_.lane_size +
-                            std::size_t{geometry_.lane_cells} * sizeof(Cell);
+  const std::size_t bytes =
+      layout_.lanes + lane_number_ * layout_.lane_size + std::size_t{geometry_.lane_cells} * sizeof(Cell);
   if (!segment_.commit(bytes, wanted)) return false;
   lane_.grant(wanted);
   return true;

@@ -38,7 +38,11 @@ class DirectOutlet final : public Outlet {
 
  private:
   DirectOutlet(Segment segment, const PortGeometry& geometry, const Card& peer, PortCounters& counters)
-      : segment_(std::move(segment)), geometry_(geometry), layout_(geometry), peer_(peer), counters_(counters),
+      : segment_(std::move(segment)),
+        geometry_(geometry),
+        layout_(geometry),
+        peer_(peer),
+        counters_(counters),
         open_(open_memory(segment_.base(), geometry_, layout_)) {}
   PortHeader& header() const { return *segment_.at<PortHeader>(0); }
   Result<void> introduce(const Card& from, std::uint16_t from_port, std::span<const std::byte> hello);

@@ -11,8 +11,11 @@ using fabric::RecordState;
 using fabric::Slot;
 using fabric::SlotState;
 
-EmulatedInlet::EmulatedInlet(fabric::Engine& engine, std::uint16_t number)
-    : engine_(engine), arena_(engine.arena()), number_(number), box_(arena_.box(engine.self(), number)),
+EmulatedInlet::EmulatedInlet(fabric::FabricEngine& engine, std::uint16_t number)
+    : engine_(engine),
+      arena_(engine.arena()),
+      number_(number),
+      box_(arena_.box(engine.self(), number)),
       position_(box_.delivered) {
   geometry_.max_frame = arena_.sizes().slot_bytes;
   geometry_.slot_bytes = arena_.sizes().slot_bytes;
@@ -24,9 +27,9 @@ EmulatedInlet::EmulatedInlet(fabric::Engine& engine, std::uint16_t number)
 EmulatedInlet::~EmulatedInlet() {
   // Pairs with EmulatedOutlet::port_closed.
   arena_.endpoint(engine_.self()).generation[number_].fetch_add(1, std::memory_order_release);
-  engine_.pass();  // after this nothing more is put into the box
+  engine_.quiesce();  // after this nothing more is put into the box
   drain();
-  for (std::uint32_t i = 0; i < origins_.size(); ++i) forget(i);
+  for (std::uint32_t i = 0; i < origins_.size(); ++i) drop_origin(i);
 }
 
 void EmulatedInlet::drain() {
@@ -39,7 +42,7 @@ void EmulatedInlet::drain() {
 
 // ---- frames ---------------------------------------------------------------------------------------------------------
 
-// Pairs with Engine::put_into_box. Whoever takes the entry after this reads it relaxed.
+// Pairs with FabricEngine::put_into_box. Whoever takes the entry after this reads it relaxed.
 bool EmulatedInlet::ready() const {
   const std::uint32_t count = arena_.sizes().box_entries;
   const std::uint32_t entry = box_.entries[position_ & (count - 1)].load(std::memory_order_acquire);
@@ -48,14 +51,14 @@ bool EmulatedInlet::ready() const {
 
 bool EmulatedInlet::next(Frame& frame) {
   if (take(frame)) return true;
-  engine_.attend();
+  engine_.progress();
   return take(frame);
 }
 
-bool EmulatedInlet::linger(std::uint32_t turns) {
+bool EmulatedInlet::spin(std::uint32_t turns) {
   for (; turns != 0; --turns) {
     if (ready()) return true;
-    engine_.attend();
+    engine_.progress();
   }
   return ready();
 }
@@ -127,7 +130,7 @@ void EmulatedInlet::release(const Frame& frame) { give_back(static_cast<std::uin
 void EmulatedInlet::give_back(std::uint32_t slot) {
   if (slot >= arena_.sizes().all_slots()) return;
   const bool awaited = engine_.has_pools() && engine_.read_out(slot, number_);
-  arena_.slot(slot).state.store(SlotState::free, std::memory_order_release);  // pairs with Engine::take_slot
+  arena_.slot(slot).state.store(SlotState::free, std::memory_order_release);  // pairs with FabricEngine::take_slot
   if (awaited) engine_.room_made();
 }
 
@@ -139,11 +142,11 @@ OriginInfo EmulatedInlet::origin(std::uint32_t index) const {
   if (record.from >= arena_.sizes().endpoints) return {};
   const fabric::Endpoint& from = arena_.endpoint(record.from);
   const std::size_t length = std::min<std::size_t>(record.hello_length, kHelloLimit);
-  return {encode(Card{arena_.header().token, record.from, from.token}), record.from_port, from.pid,
-          {record.hello, length}};
+  return {
+      encode(Card{arena_.header().token, record.from, from.token}), record.from_port, from.pid, {record.hello, length}};
 }
 
-void EmulatedInlet::forget(std::uint32_t index) {
+void EmulatedInlet::drop_origin(std::uint32_t index) {
   if (index >= origins_.size() || !origins_[index].connected) return;
   const std::uint32_t record = origins_[index].record;
   origins_[index] = Origin{};
@@ -155,7 +158,7 @@ void EmulatedInlet::forget(std::uint32_t index) {
 
 // ---- waiting --------------------------------------------------------------------------------------------------------
 
-bool EmulatedInlet::anything() {
+bool EmulatedInlet::has_frame() {
   if (ready()) return true;
   engine_.retire();  // from here on senders see to their frames themselves
   if (engine_.has_work()) engine_.step();
@@ -169,7 +172,7 @@ std::int64_t EmulatedInlet::find_dead() {
     if (!origin.connected) continue;
     const std::uint32_t from = arena_.record(origin.record).from;
     // What it sent before it ended arrives first, which may take its time.
-    if (!engine_.is_alive(from) && !engine_.has_on_the_way(from) && !anything()) return check_next_;
+    if (!engine_.is_alive(from) && !engine_.has_on_the_way(from) && !has_frame()) return check_next_;
   }
   return -1;
 }

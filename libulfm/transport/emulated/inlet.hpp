@@ -12,21 +12,21 @@ namespace ulfm::emulated {
 class EmulatedInlet final : public Inlet {
  public:
   /// The port's box has memory, and nobody has it open.
-  EmulatedInlet(fabric::Engine& engine, std::uint16_t number);
+  EmulatedInlet(fabric::FabricEngine& engine, std::uint16_t number);
   ~EmulatedInlet() override;
 
   bool next(Frame& frame) override;
-  bool linger(std::uint32_t turns) override;
+  bool spin(std::uint32_t turns) override;
   void release(const Frame& frame) override;
   /// A pool is shared by all senders of the port.
   OriginInfo origin(std::uint32_t index) const override;
-  void forget(std::uint32_t index) override;
-  bool anything() override;
+  void drop_origin(std::uint32_t index) override;
+  bool has_frame() override;
   Doorbell& doorbell() override { return box_.bell; }
   std::int64_t find_dead() override;
   std::int64_t take_broken() override;
-  std::chrono::nanoseconds quiet_for() override {
-    return std::min<std::chrono::nanoseconds>(kForever, engine_.quiet_for());
+  std::chrono::nanoseconds next_deadline() override {
+    return std::min<std::chrono::nanoseconds>(kForever, engine_.next_deadline());
   }
   std::string why_broken() override { return engine_.why_broken(); }
   const PortGeometry& geometry() const override { return geometry_; }
@@ -48,8 +48,8 @@ class EmulatedInlet final : public Inlet {
   void give_back(std::uint32_t slot);
   void drain();
 
-  fabric::Engine& engine_;
-  fabric::Arena& arena_;
+  fabric::FabricEngine& engine_;
+  fabric::FabricArena& arena_;
   std::uint16_t number_;
   fabric::PortBox& box_;
   PortGeometry geometry_;

@@ -9,16 +9,16 @@ using fabric::Record;
 using fabric::RecordState;
 using fabric::Slot;
 
-Result<std::unique_ptr<EmulatedOutlet>> EmulatedOutlet::connect(fabric::Engine& engine, const Card& to,
+Result<std::unique_ptr<EmulatedOutlet>> EmulatedOutlet::connect(fabric::FabricEngine& engine, const Card& to,
                                                                 std::uint16_t port, std::uint16_t from_port,
                                                                 std::span<const std::byte> hello,
                                                                 PortCounters& counters) {
-  fabric::Arena& arena = engine.arena();
+  fabric::FabricArena& arena = engine.arena();
   if (to.arena != arena.header().token || to.endpoint >= arena.sizes().endpoints)
     return fail(Errc::unavailable, "that process is not on this job's emulated interconnect");
   if (port >= kPortsPerProcess)
-    return fail(Errc::invalid, "port " + std::to_string(port) + ": there are ports 0 to " +
-                                   std::to_string(kPortsPerProcess - 1));
+    return fail(Errc::invalid,
+                "port " + std::to_string(port) + ": there are ports 0 to " + std::to_string(kPortsPerProcess - 1));
   fabric::Endpoint& endpoint = arena.endpoint(to.endpoint);
   const std::string process = "process " + std::to_string(endpoint.pid);
   if (endpoint.state.load(std::memory_order_acquire) != fabric::EndpointState::ready || endpoint.token != to.token)
@@ -35,7 +35,7 @@ Result<std::unique_ptr<EmulatedOutlet>> EmulatedOutlet::connect(fabric::Engine& 
 EmulatedOutlet::~EmulatedOutlet() { engine_.remove_sender(sender_); }
 
 Result<std::uint32_t> EmulatedOutlet::claim_record() {
-  fabric::Arena& arena = engine_.arena();
+  fabric::FabricArena& arena = engine_.arena();
   fabric::ArenaHeader& h = arena.header();
   auto index = claim_place(
       {h.records_used, h.records_freed}, arena.sizes().records,
@@ -54,8 +54,8 @@ Result<std::uint32_t> EmulatedOutlet::claim_record() {
 
 Result<void> EmulatedOutlet::introduce(std::uint16_t from_port, std::span<const std::byte> hello) {
   if (hello.size() > kHelloLimit)
-    return fail(Errc::too_large, "hello of " + std::to_string(hello.size()) + " bytes; at most " +
-                                     std::to_string(kHelloLimit));
+    return fail(Errc::too_large,
+                "hello of " + std::to_string(hello.size()) + " bytes; at most " + std::to_string(kHelloLimit));
   auto index = claim_record();
   if (!index) return fail(index.error());
   record_ = *index;
@@ -75,7 +75,7 @@ bool EmulatedOutlet::push(Kind kind, std::span<const std::byte> header, Gather& 
     counters_.full.add();
     return false;
   }
-  fabric::Arena& arena = engine_.arena();
+  fabric::FabricArena& arena = engine_.arena();
   Slot& slot = arena.slot(static_cast<std::uint32_t>(index));
   std::byte* to = header.size() + length <= fabric::kSlotInline ? slot.bytes : arena.body(slot);
   copy_bytes(to, header.data(), header.size());

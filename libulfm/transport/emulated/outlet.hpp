@@ -9,9 +9,9 @@ namespace ulfm::emulated {
 /// Sending side of a virtual connection: fills slots and leaves them to the interface of its node.
 class EmulatedOutlet final : public Outlet {
  public:
-  static Result<std::unique_ptr<EmulatedOutlet>> connect(fabric::Engine& engine, const Card& to, std::uint16_t port,
-                                                         std::uint16_t from_port, std::span<const std::byte> hello,
-                                                         PortCounters& counters);
+  static Result<std::unique_ptr<EmulatedOutlet>> connect(fabric::FabricEngine& engine, const Card& to,
+                                                         std::uint16_t port, std::uint16_t from_port,
+                                                         std::span<const std::byte> hello, PortCounters& counters);
   ~EmulatedOutlet() override;
 
   bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) override;
@@ -22,12 +22,12 @@ class EmulatedOutlet final : public Outlet {
   bool bye() override;
 
  private:
-  EmulatedOutlet(fabric::Engine& engine, const Card& to, std::uint16_t port, PortCounters& counters)
+  EmulatedOutlet(fabric::FabricEngine& engine, const Card& to, std::uint16_t port, PortCounters& counters)
       : engine_(engine), to_(to), port_(port), counters_(counters), sender_(engine.add_sender()) {}
   Result<std::uint32_t> claim_record();
   Result<void> introduce(std::uint16_t from_port, std::span<const std::byte> hello);
 
-  fabric::Engine& engine_;
+  fabric::FabricEngine& engine_;
   Card to_;
   std::uint16_t port_;
   PortCounters& counters_;

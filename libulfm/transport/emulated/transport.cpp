@@ -12,15 +12,15 @@ namespace ulfm::emulated {
 namespace {
 
 // Of the name of a job: FNV-1a (Fowler, Noll and Vo). Never 0.
-std::uint64_t number_of(std::string_view world) {
+std::uint64_t number_of(std::string_view job_id) {
   std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : world) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  for (const char c : job_id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return hash | 1;
 }
 
 class EmulatedTransport final : public Transport {
  public:
-  explicit EmulatedTransport(std::unique_ptr<fabric::Engine> engine)
+  explicit EmulatedTransport(std::unique_ptr<fabric::FabricEngine> engine)
       : engine_(std::move(engine)),
         card_(encode(Card{engine_->arena().header().token, engine_->self(),
                           engine_->arena().endpoint(engine_->self()).token})) {}
@@ -32,7 +32,7 @@ class EmulatedTransport final : public Transport {
       return fail(Errc::invalid,
                   "port " + std::to_string(number) + ": there are ports 0 to " + std::to_string(kPortsPerProcess - 1));
     std::lock_guard lock(mutex_);
-    fabric::Arena& arena = engine_->arena();
+    fabric::FabricArena& arena = engine_->arena();
     if (arena.endpoint(engine_->self()).generation[number].load(std::memory_order_relaxed) % 2 == 1)
       return fail(Errc::busy, "port " + std::to_string(number) + " is open already");
     if (auto ok = arena.commit_box(engine_->self(), number); !ok) return fail(ok.error());
@@ -48,24 +48,24 @@ class EmulatedTransport final : public Transport {
     return std::unique_ptr<Outlet>(std::move(*outlet));
   }
 
-  void introduce(std::string_view world, std::uint32_t rank, std::string_view card) override {
+  void introduce(std::string_view job_id, std::uint32_t rank, std::string_view card) override {
     fabric::Endpoint& self = engine_->arena().endpoint(engine_->self());
     if (card.size() >= sizeof self.card) return;
     self.rank = rank;
     card.copy(self.card, card.size());
     self.card[card.size()] = 0;
-    self.world.store(number_of(world), std::memory_order_release);  // pairs with card_of()
+    self.job_id.store(number_of(job_id), std::memory_order_release);  // pairs with card_of()
   }
 
-  std::string card_of(std::string_view world, std::uint32_t rank) const override {
-    const fabric::Arena& arena = engine_->arena();
+  std::string card_of(std::string_view job_id, std::uint32_t rank) const override {
+    const fabric::FabricArena& arena = engine_->arena();
     // Relaxed: who is not counted yet has shown no card, and who has shown one was ready before.
     const std::uint32_t used =
         std::min(arena.header().endpoints_used.load(std::memory_order_relaxed), arena.sizes().endpoints);
-    const std::uint64_t wanted = number_of(world);
+    const std::uint64_t wanted = number_of(job_id);
     for (std::uint32_t i = 0; i < used; ++i) {
-      const fabric::Endpoint& one = arena.endpoint((rank + i) % used);                // most likely near its rank
-      if (one.world.load(std::memory_order_acquire) == wanted && one.rank == rank &&  // pairs with introduce()
+      const fabric::Endpoint& one = arena.endpoint((rank + i) % used);                 // most likely near its rank
+      if (one.job_id.load(std::memory_order_acquire) == wanted && one.rank == rank &&  // pairs with introduce()
           one.state.load(std::memory_order_relaxed) == fabric::EndpointState::ready)
         return {one.card, strnlen(one.card, sizeof one.card)};
     }
@@ -75,19 +75,19 @@ class EmulatedTransport final : public Transport {
   std::string shared_statistics() override { return engine_->statistics(); }
 
  private:
-  std::unique_ptr<fabric::Engine> engine_;
+  std::unique_ptr<fabric::FabricEngine> engine_;
   std::string card_;
   std::mutex mutex_;
 };
 
 }  // namespace
 
-std::unique_ptr<Transport> on(std::unique_ptr<fabric::Engine> engine) {
+std::unique_ptr<Transport> on(std::unique_ptr<fabric::FabricEngine> engine) {
   return std::make_unique<EmulatedTransport>(std::move(engine));
 }
 
 Result<std::unique_ptr<Transport>> make(const char* model) {
-  auto engine = fabric::Engine::join();
+  auto engine = fabric::FabricEngine::join();
   if (!engine) return fail(engine.error());
   const std::string_view found((*engine)->arena().header().model);
   if (found != model)

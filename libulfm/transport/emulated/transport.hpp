@@ -7,7 +7,7 @@
 namespace ulfm::emulated {
 
 /// A transport on that engine's interconnect.
-std::unique_ptr<Transport> on(std::unique_ptr<fabric::Engine> engine);
+std::unique_ptr<Transport> on(std::unique_ptr<fabric::FabricEngine> engine);
 
 /// A transport on the interconnect of this job, which must be the one of that name.
 Result<std::unique_ptr<Transport>> make(const char* model);

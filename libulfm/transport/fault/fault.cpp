@@ -21,7 +21,9 @@ class FaultInlet final : public ForwardingInlet {
     outlets_->pump();
     return false;
   }
-  std::chrono::nanoseconds quiet_for() override { return std::min(under_->quiet_for(), outlets_->quiet_for()); }
+  std::chrono::nanoseconds next_deadline() override {
+    return std::min(under_->next_deadline(), outlets_->next_deadline());
+  }
 
  private:
   std::shared_ptr<PortOutlets> outlets_;

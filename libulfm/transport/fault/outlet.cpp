@@ -34,7 +34,7 @@ void PortOutlets::pump() {
   for (FaultOutlet* outlet : outlets_) outlet->send_due(now);
 }
 
-std::chrono::nanoseconds PortOutlets::quiet_for() {
+std::chrono::nanoseconds PortOutlets::next_deadline() {
   if (held.load(std::memory_order_relaxed) == 0) return kForever;
   std::lock_guard lock(lock_);
   auto earliest = kForever;
@@ -57,7 +57,7 @@ FaultOutlet::FaultOutlet(std::unique_ptr<Outlet> under, const FateSource& fates,
 
 FaultOutlet::~FaultOutlet() {
   port_->remove(*this);
-  let_go();
+  release_held();
 }
 
 bool FaultOutlet::push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) {
@@ -93,10 +93,10 @@ bool FaultOutlet::treat(Kind kind, std::span<const std::byte> header, Gather& da
   frame.behind = fate.reorder ? fate.behind + 1 : 0;  // this one is counted too when it has been treated
   frame.due = port_->clock().now() + (fate.delay ? delay_by_ : FaultTransport::kReorderLimit);
   if (later) {
-    if (fate.duplicate) hold(frame);
-    hold(std::move(frame));
+    if (fate.duplicate) hold_back(frame);
+    hold_back(std::move(frame));
   } else if (fate.duplicate && !forward(frame)) {
-    hold(std::move(frame));
+    hold_back(std::move(frame));
   }
   return true;
 }
@@ -139,7 +139,7 @@ void FaultOutlet::damage(Held& frame) {
   }
 }
 
-void FaultOutlet::hold(Held frame) {
+void FaultOutlet::hold_back(Held frame) {
   held_.push_back(std::move(frame));
   port_->held.fetch_add(1, std::memory_order_relaxed);
 }
@@ -181,12 +181,12 @@ std::chrono::nanoseconds FaultOutlet::earliest() const noexcept {
 
 bool FaultOutlet::bye() {
   std::lock_guard lock(port_->lock());
-  let_go();
+  release_held();
   return under_->bye();
 }
 
 // Everything held leaves now, out of turn. What finds no room is lost, as any frame of this outlet may be.
-void FaultOutlet::let_go() {
+void FaultOutlet::release_held() {
   for (const Held& frame : held_)
     if (!fits(frame) || !forward(frame)) count(counters_->dropped);
   port_->held.fetch_sub(static_cast<std::uint32_t>(held_.size()), std::memory_order_relaxed);

@@ -23,7 +23,7 @@ class PortOutlets {
   /// Sends the held frames whose time has come.
   void pump();
   /// Until the next held frame is due; kForever when none is held.
-  std::chrono::nanoseconds quiet_for();
+  std::chrono::nanoseconds next_deadline();
 
   SoloMutex& lock() noexcept { return lock_; }
   Clock& clock() noexcept { return clock_; }
@@ -64,10 +64,10 @@ class FaultOutlet final : public ForwardingOutlet {
   bool forward(const Held& frame);
   bool fits(const Held& frame) const;
   std::deque<Held>::iterator lose(std::deque<Held>::iterator frame);
-  void let_go();
+  void release_held();
   Held copy(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
   void damage(Held& frame);
-  void hold(Held frame);
+  void hold_back(Held frame);
   void let_one_pass();
 
   FateSource fates_;

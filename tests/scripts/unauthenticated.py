@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""strangers.py COUNT PID...: connects COUNT times to the TCP ports that these processes, Hydra's proxy and mpiexec listen at,
+"""unauthenticated.py COUNT PID...: connects COUNT times to the TCP ports that these processes, Hydra's proxy and mpiexec listen at,
 as nobody should.
 
 Sockets that mpiexec has inherited itself are somebody else's and left out.
@@ -64,7 +64,7 @@ def packet(kind, body):
 GREETING = packet(1, struct.pack("<IHH", MAGIC, 1, 0) + bytes(16))
 
 
-class Stranger:
+class UnauthenticatedPeer:
     def __init__(self, port, manner):
         self.manner = manner
         self.socket = socket.create_connection(("127.0.0.1", port))
@@ -98,13 +98,13 @@ def main():
     count, pids = int(sys.argv[1]), sys.argv[2:]
     ports = listening_ports(pids)
     if not ports:
-        sys.exit("strangers: nobody listens")
+        sys.exit("unauthenticated peers: nobody listens")
     manners = ["random"] * 12 + ["wrong secret"] * 6 + ["silent", "slow"]
     alive, made, answered = {}, 0, 0
     random.seed(7)
     while made < count or alive:
         while made < count and len(alive) < ALIVE:
-            one = Stranger(ports[made % len(ports)], manners[made // len(ports) % len(manners)])
+            one = UnauthenticatedPeer(ports[made % len(ports)], manners[made // len(ports) % len(manners)])
             alive[one.socket.fileno()] = one
             made += 1
         readable, _, _ = select.select(list(alive), [], [], 0.05)
@@ -112,7 +112,7 @@ def main():
             one = alive[fd]
             if one.goes_on():
                 continue
-            # A challenge is all that a stranger may get, and only for a greeting.
+            # A challenge is all that an unauthenticated peer may get, and only for a greeting.
             answered += one.got > (52 if one.manner == "wrong secret" else 0)
             del alive[fd]
             one.socket.close()
@@ -120,7 +120,7 @@ def main():
             for one in alive.values():
                 if one.manner == "slow":
                     one.send(GREETING[1:2])
-    print(f"strangers: {made} connections to {len(ports)} ports, {answered} answered")
+    print(f"unauthenticated peers: {made} connections to {len(ports)} ports, {answered} answered")
     sys.exit(answered != 0)
 
 

@@ -20,79 +20,80 @@ void Server::accept_some() {
       return;
     }
     if (!is_same_user(socket, settings.kind)) {
-      note_stranger(socket, counts.refused, "it is another user's");
+      note_unauthenticated(socket, counts.refused, "it is another user's");
       continue;
     }
     tune(socket, settings.kind);
-    if (strangers.size() >= settings.strangers)
-      dismiss(strangers.begin()->first, counts.crowded_out, "it made room for a later one");
+    if (unauthenticated.size() >= settings.unauthenticated_limit)
+      dismiss(unauthenticated.begin()->first, counts.crowded_out, "it made room for a later one");
     const std::uint64_t id = next_id++;
     const int fd = socket.get();
-    strangers.try_emplace(id, std::move(socket), key.secret, Clock::now() + settings.stranger_time);
-    if (!watch(fd, id, EPOLLIN, EPOLL_CTL_ADD)) strangers.erase(id);
+    unauthenticated.try_emplace(id, std::move(socket), key.secret, Clock::now() + settings.handshake_time);
+    if (!watch(fd, id, EPOLLIN, EPOLL_CTL_ADD)) unauthenticated.erase(id);
   }
 }
 
 // No descriptors are left. Whoever waits at the door gives his back; if nobody does, the program has to.
 void Server::pause_accepting() {
-  if (!strangers.empty()) {
-    dismiss(strangers.begin()->first, counts.crowded_out, "it made room for a later one");
+  if (!unauthenticated.empty()) {
+    dismiss(unauthenticated.begin()->first, counts.crowded_out, "it made room for a later one");
     return;
   }
   accept_again = Clock::now() + kPause;
   (void)watch(listener.get(), kListener, 0, EPOLL_CTL_MOD);
 }
 
-void Server::serve_stranger(std::uint64_t id, Stranger& stranger) {
+void Server::serve_unauthenticated(std::uint64_t id, UnauthenticatedPeer& peer) {
   for (;;) {
-    const auto room = stranger.reader.room();
-    const ssize_t got = recv(stranger.socket.get(), room.data(), room.size(), 0);
+    const auto room = peer.reader.room();
+    const ssize_t got = recv(peer.socket.get(), room.data(), room.size(), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return;
     if (got <= 0) return dismiss(id, counts.left, "it closed the connection before it showed the secret");
-    stranger.traffic.bytes_in += static_cast<std::size_t>(got);
-    const PacketReader::Step step = stranger.reader.took(static_cast<std::size_t>(got));
+    peer.traffic.bytes_in += static_cast<std::size_t>(got);
+    const PacketReader::Step step = peer.reader.took(static_cast<std::size_t>(got));
     if (step == PacketReader::Step::broken)
       return dismiss(id, counts.refused, "its bytes are not those of a control connection");
     if (step == PacketReader::Step::more) continue;
-    if (auto ok = take(stranger); !ok) return dismiss(id, counts.refused, ok.error().what);
-    if (stranger.acceptor.done()) return admit(id);
+    if (auto ok = take(peer); !ok) return dismiss(id, counts.refused, ok.error().what);
+    if (peer.acceptor.done()) return admit(id);
   }
 }
 
-Result<void> Server::take(Stranger& stranger) {
+Result<void> Server::take(UnauthenticatedPeer& peer) {
   Bytes out;
-  ++stranger.traffic.messages_in;
-  if (auto ok = stranger.acceptor.take(stranger.reader.body(), out); !ok) return ok;
-  stranger.reader.next();
-  stranger.reader.expect(stranger.acceptor.expects());
+  ++peer.traffic.messages_in;
+  if (auto ok = peer.acceptor.take(peer.reader.body(), out); !ok) return ok;
+  peer.reader.next();
+  peer.reader.expect(peer.acceptor.expects());
   if (out.empty()) return {};
-  // A new socket has room for the one answer that a stranger gets.
-  if (::send(stranger.socket.get(), out.data(), out.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(out.size()))
+  // A new socket has room for the one answer that an unauthenticated peer gets.
+  if (::send(peer.socket.get(), out.data(), out.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(out.size()))
     return fail(Errc::closed, "it takes no answer");
-  ++stranger.traffic.messages_out;
-  stranger.traffic.bytes_out += out.size();
+  ++peer.traffic.messages_out;
+  peer.traffic.bytes_out += out.size();
   return {};
 }
 
 void Server::dismiss(std::uint64_t id, std::uint64_t& counter, const std::string& why) {
-  note_stranger(strangers.at(id).socket, counter, why);
-  strangers.erase(id);
+  note_unauthenticated(unauthenticated.at(id).socket, counter, why);
+  unauthenticated.erase(id);
 }
 
 // One line for a process and its life: a flood must not fill anybody's log.
-void Server::note_stranger(const Fd& socket, std::uint64_t& counter, const std::string& why) {
+void Server::note_unauthenticated(const Fd& socket, std::uint64_t& counter, const std::string& why) {
   ++counter;
   if (counts.all() != 1) return;
-  std::fprintf(stderr,
-               "ulfm: rank %d: a stranger's connection to the control channel, from %s, was refused: %s; others will "
-               "only be counted (ULFM_STATS=1)\n",
-               settings.rank, place_of_peer(socket, settings.kind).c_str(), why.c_str());
+  std::fprintf(
+      stderr,
+      "ulfm: rank %d: an unauthenticated connection to the control channel, from %s, was refused: %s; others will "
+      "only be counted (ULFM_STATS=1)\n",
+      settings.rank, place_of_peer(socket, settings.kind).c_str(), why.c_str());
 }
 
 void Server::admit(std::uint64_t id) {
-  auto node = strangers.extract(id);
-  Stranger& known = node.mapped();
+  auto node = unauthenticated.extract(id);
+  UnauthenticatedPeer& known = node.mapped();
   add(id, std::move(known.socket), settings.kind, known.acceptor.peer(), known.traffic, trace::Way::arrived);
   if (send(id, packet(self))) serve_connection(id, EPOLLIN);
 }

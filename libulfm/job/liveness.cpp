@@ -1,6 +1,7 @@
 #include "job/liveness.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -17,26 +19,58 @@
 namespace ulfm {
 namespace {
 
-// State letter and start time from /proc/PID/stat. The command name may contain anything, so fields are counted from
-// the last ')'.
-bool read_stat(pid_t pid, char& state, std::uint64_t& started) noexcept {
+// What /proc says of a process.
+enum class Found { process, nobody, unknown };
+struct Stat {
+  char state = 0;
+  unsigned long threads = 0;
+  std::uint64_t started = 0;
+};
+
+// State, number of threads and start time from the text of /proc/PID/stat. The command name may contain anything, so
+// fields are counted from the last ')'.
+bool parse_stat(const char* text, Stat& stat) noexcept {
+  const char* p = std::strrchr(text, ')');
+  if (p == nullptr || p[1] == '\0') return false;
+  stat.state = p[2];
+  p += 2;
+  for (int field = 3; field < 22; ++field) {
+    p = std::strchr(p + 1, ' ');
+    if (p == nullptr) return false;
+    if (field + 1 == 20) stat.threads = std::strtoul(p + 1, nullptr, 10);
+  }
+  stat.started = std::strtoull(p + 1, nullptr, 10);
+  return true;
+}
+
+// No process has this pid, as far as the kernel lets us ask: also where no /proc is mounted, or hides others.
+Found nobody_has(pid_t pid) noexcept { return kill(pid, 0) != 0 && errno == ESRCH ? Found::nobody : Found::unknown; }
+
+// A failure of our own, a full table of descriptors or no memory, says nothing about the process.
+Found read_stat(pid_t pid, Stat& stat) noexcept {
+  if (pid <= 0) return Found::nobody;
   char path[40];
   std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
+  if (fd < 0) return nobody_has(pid);
   char text[1024];
-  const ssize_t got = read(fd, text, sizeof text - 1);
+  ssize_t got = 0;
+  do got = read(fd, text, sizeof text - 1);
+  while (got < 0 && errno == EINTR);
   close(fd);
-  if (got <= 0) return false;
+  if (got <= 0) return nobody_has(pid);
   text[got] = '\0';
-  const char* p = std::strrchr(text, ')');
-  if (p == nullptr || p[1] == '\0') return false;
-  state = p[2];
-  p += 2;
-  for (int field = 3; field < 22 && p != nullptr; ++field) p = std::strchr(p + 1, ' ');
-  if (p == nullptr) return false;
-  started = std::strtoull(p + 1, nullptr, 10);
-  return true;
+  return parse_stat(text, stat) ? Found::process : Found::unknown;
+}
+
+// Without a descriptor to read with: an ended process that nobody has waited for has one thread left, and no program.
+bool looks_ended(pid_t pid) noexcept {
+  char path[40], program[8];
+  std::snprintf(path, sizeof path, "/proc/%d/exe", static_cast<int>(pid));
+  if (readlink(path, program, sizeof program) >= 0 || errno != ENOENT) return false;
+  std::snprintf(path, sizeof path, "/proc/%d/task", static_cast<int>(pid));
+  struct stat tasks {};
+  return stat(path, &tasks) == 0 && tasks.st_nlink <= 3;  // ".", ".." and the last thread
 }
 
 std::uint64_t fnv1a(const char* bytes, std::size_t n, std::uint64_t h = 1469598103934665603ull) noexcept {
@@ -63,15 +97,22 @@ bool has_departed(pid_t pid, std::uint64_t started) noexcept {
 }  // namespace
 
 std::uint64_t start_time(pid_t pid) noexcept {
-  char state = 0;
-  std::uint64_t started = 0;
-  return read_stat(pid, state, started) ? started : 0;
+  Stat stat;
+  return read_stat(pid, stat) == Found::process ? stat.started : 0;
 }
 
+// The last thread of a process ends it. Its first one may end before (pthread_exit in main) and is a zombie then, as
+// the state of the process says, while the others run. A pidfd would tell the same, and cost a descriptor for each peer.
 bool is_alive(pid_t pid, std::uint64_t started) noexcept {
-  char state = 0;
-  std::uint64_t now = 0;
-  return !has_departed(pid, started) && read_stat(pid, state, now) && now == started && state != 'Z' && state != 'X';
+  if (has_departed(pid, started)) return false;
+  Stat stat;
+  switch (read_stat(pid, stat)) {
+    case Found::nobody: return false;
+    case Found::unknown: return !looks_ended(pid);
+    case Found::process: break;
+  }
+  if (started != 0 && stat.started != started) return false;
+  return (stat.state != 'Z' && stat.state != 'X') || stat.threads > 1;
 }
 
 void note_departed(pid_t pid, std::uint64_t started) noexcept {

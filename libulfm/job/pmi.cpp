@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 
@@ -135,15 +136,53 @@ Result<std::string> Pmi::read_line() {
   }
 }
 
-Result<std::map<std::string, std::string>> Pmi::ask(const std::string& request, const std::string& expected) {
-  const std::string line = request + "\n";
+Result<void> Pmi::write_line(const std::string& line) {
   for (std::size_t done = 0; done < line.size();) {
     const ssize_t put = send(fd_, line.data() + done, line.size() - done, MSG_NOSIGNAL);
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) return fail_errno("writing to the launcher");
     done += static_cast<std::size_t>(put);
   }
-  auto answer = read_line();
+  return {};
+}
+
+// One of the threads that wait reads for all of them: the end of a barrier can come before or behind an answer.
+void Pmi::read_for_all(std::unique_lock<std::mutex>& lock) {
+  reading_ = true;
+  lock.unlock();
+  auto line = read_line();
+  lock.lock();
+  reading_ = false;
+  if (!line) {
+    broken_ = std::move(line.error());
+  } else {
+    const bool ends_barrier = barrier_.busy && (line->rfind("cmd=barrier_out", 0) == 0 || !question_.busy);
+    Asked& whose = ends_barrier ? barrier_ : question_;
+    whose.line = std::move(*line);
+    whose.answered = true;
+  }
+  news_.notify_all();
+}
+
+Result<std::string> Pmi::exchange(Asked& mine, const std::string& request) {
+  std::unique_lock lock(mutex_);
+  news_.wait(lock, [&] { return !mine.busy; });
+  if (!broken_.what.empty()) return fail(broken_);
+  if (auto ok = write_line(request + "\n"); !ok) return fail(ok.error());
+  mine.busy = true;
+  mine.answered = false;
+  while (!mine.answered && broken_.what.empty()) {
+    if (reading_) news_.wait(lock);
+    else read_for_all(lock);
+  }
+  mine.busy = false;
+  news_.notify_all();
+  if (!mine.answered) return fail(broken_);
+  return std::move(mine.line);
+}
+
+Result<std::map<std::string, std::string>> Pmi::ask(const std::string& request, const std::string& expected) {
+  auto answer = exchange(expected == "barrier_out" ? barrier_ : question_, request);
   if (!answer) return fail(answer.error());
   auto pairs = parse_pmi_line(*answer);
   if (!pairs) return pairs;
@@ -155,20 +194,32 @@ Result<std::map<std::string, std::string>> Pmi::ask(const std::string& request, 
   return pairs;
 }
 
+Result<void> Pmi::check(const std::string& key) const {
+  if (key.size() >= key_limit_)
+    return fail(Errc::too_large, "a key of " + std::to_string(key.size()) + " bytes: the launcher takes keys below " +
+                                     std::to_string(key_limit_) + " bytes");
+  // A newline would begin a command of its own.
+  const bool printable = std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c <= '~' && c != '='; });
+  if (key.empty() || !printable)
+    return fail(Errc::invalid, "key \"" + key + "\": a key is printable and holds neither blanks nor '='");
+  return {};
+}
+
 Result<void> Pmi::put(const std::string& key, const std::string& value) {
-  if (key.size() >= key_limit_ || value.size() >= value_limit_)
+  if (auto ok = check(key); !ok) return ok;
+  if (value.size() >= value_limit_)
     return fail(Errc::too_large, "key \"" + key + "\" with " + std::to_string(value.size()) +
-                                     " bytes: the launcher takes keys below " + std::to_string(key_limit_) +
-                                     " and values below " + std::to_string(value_limit_) + " bytes");
-  if (key.empty() || key.find_first_of(" \n=") != key.npos || value.find_first_of(" \n") != value.npos)
-    return fail(Errc::invalid,
-                "key \"" + key + "\": neither key nor value may hold blanks or newlines, nor the key '='");
+                                     " bytes: the launcher takes values below " + std::to_string(value_limit_) +
+                                     " bytes");
+  if (value.find_first_of(std::string_view(" \n\0", 3)) != value.npos)
+    return fail(Errc::invalid, "the value of key \"" + key + "\" holds a blank, a newline or a zero byte");
   auto answer = ask("cmd=put kvsname=" + kvs_ + " key=" + key + " value=" + value, "put_result");
   if (!answer) return fail(answer.error());
   return {};
 }
 
 Result<std::string> Pmi::get(const std::string& key) {
+  if (auto ok = check(key); !ok) return fail(ok.error());
   auto answer = ask("cmd=get kvsname=" + kvs_ + " key=" + key, "get_result");
   if (!answer) return fail(answer.error());
   return (*answer)["value"];

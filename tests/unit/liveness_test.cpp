@@ -1,6 +1,10 @@
 #include "job/liveness.hpp"
 
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include <thread>
 
 #include "child.hpp"
 
@@ -29,6 +33,48 @@ TEST_CASE("a killed process is dead, also while it is a zombie", "[liveness]") {
   CHECK(child.wait() == 128 + SIGKILL);
   CHECK_FALSE(is_alive(child.pid(), started));
   CHECK(start_time(child.pid()) == 0);
+}
+
+TEST_CASE("who has no descriptor left still tells the living from the dead", "[liveness]") {
+  test::Child dead([](test::Pipe&) {});
+  const std::uint64_t dead_started = start_time(dead.pid());
+  while (is_alive(dead.pid(), dead_started)) {
+  }
+  const std::uint64_t mine = start_time(getpid());
+  const pid_t parent = getpid();
+  test::Child child([&](test::Pipe& pipe) {
+    const rlimit none{0, 0};
+    setrlimit(RLIMIT_NOFILE, &none);
+    pipe.send(std::string(is_alive(parent, mine) ? "alive" : "dead") + (is_alive(dead.pid(), 0) ? " alive" : " dead"));
+  });
+  CHECK(child.pipe().receive() == "alive dead");  // the other one is a zombie: nobody has waited for it
+}
+
+TEST_CASE("a process whose first thread has ended is alive as long as another runs", "[liveness]") {
+  test::Child child([](test::Pipe& pipe) {
+    std::thread([&pipe] {
+      // Until the first thread is a zombie.
+      for (const std::uint64_t own = start_time(getpid()); own != 0;) {
+        char state = 0;
+        if (std::FILE* f = std::fopen("/proc/self/stat", "r")) {
+          (void)!std::fscanf(f, "%*d (%*[^)]) %c", &state);
+          std::fclose(f);
+        }
+        if (state == 'Z') break;
+      }
+      pipe.send("alone");
+      pipe.receive();
+      _exit(0);
+    }).detach();
+    syscall(SYS_exit, 0);  // as pthread_exit() does it, without unwinding through the test
+  });
+  const std::uint64_t started = start_time(child.pid());
+  REQUIRE(child.pipe().receive() == "alone");
+  CHECK(is_alive(child.pid(), started));
+  child.strike();
+  while (is_alive(child.pid(), started)) {
+  }
+  CHECK(child.wait() == 128 + SIGKILL);
 }
 
 TEST_CASE("a process's name may hold anything", "[liveness]") {

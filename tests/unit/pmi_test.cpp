@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <functional>
 #include <thread>
@@ -127,6 +128,69 @@ TEST_CASE("a process joins, exchanges keys and leaves", "[pmi]") {
   CHECK(pmi.put("k", std::string(32, 'v')).error().code == Errc::too_large);
   for (const char* key : {"", "a b", "a=b", "a\nb"}) CHECK(pmi.put(key, "v").error().code == Errc::invalid);
   CHECK(pmi.put("k", "a b").error().code == Errc::invalid);
+  CHECK(pmi.finalize());
+  joined->reset();
+}
+
+TEST_CASE("a key for get is checked like one for put", "[pmi]") {
+  std::map<std::string, std::string> store;
+  std::size_t requests = 0;
+  Launcher launcher([&](auto& request) {
+    ++requests;
+    return hydra(request, store);
+  });
+  auto joined = Pmi::join();
+  REQUIRE(joined);
+  Pmi& pmi = **joined;
+  const std::size_t before = requests;
+  for (const char* key : {"", "a b", "a=b", "a\nb", "a\ncmd=put kvsname=kvs_1 key=x value=y"})
+    CHECK_FALSE(pmi.get(key));
+  CHECK(pmi.get("a\nb").error().code == Errc::invalid);
+  CHECK(pmi.get(std::string(16, 'k')).error().code == Errc::too_large);
+  CHECK(requests == before);
+  CHECK(pmi.finalize());
+  joined->reset();
+}
+
+TEST_CASE("threads that ask at once get their own answers", "[pmi]") {
+  std::map<std::string, std::string> store;
+  Launcher launcher([&](auto& request) { return hydra(request, store); });
+  auto joined = Pmi::join();
+  REQUIRE(joined);
+  Pmi& pmi = **joined;
+  for (int i = 0; i < 4; ++i) REQUIRE(pmi.put("k" + std::to_string(i), "v" + std::to_string(i)));
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      const std::string n = std::to_string(t);
+      for (int i = 0; i < 500; ++i) wrong += pmi.get("k" + n).value_or("") != "v" + n;
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+  CHECK(pmi.finalize());
+  joined->reset();
+}
+
+TEST_CASE("a question does not wait for a barrier of another thread", "[pmi]") {
+  std::map<std::string, std::string> store{{"a", "1"}};
+  std::atomic<bool> entered{false};
+  // Everybody has come to the barrier when the question is asked, as if its answer made the last one come.
+  Launcher launcher([&](auto& request) -> std::string {
+    if (request["cmd"] == "barrier_in") {
+      entered = true;
+      return " ";  // a blank in front of the next line
+    }
+    const std::string answer = hydra(request, store);
+    return request["cmd"] == "get" ? answer + "cmd=barrier_out\n" : answer;
+  });
+  auto joined = Pmi::join();
+  REQUIRE(joined);
+  Pmi& pmi = **joined;
+  std::thread other([&] { CHECK(pmi.barrier()); });
+  while (!entered) std::this_thread::yield();
+  CHECK(pmi.get("a").value_or("") == "1");
+  other.join();
   CHECK(pmi.finalize());
   joined->reset();
 }

@@ -54,6 +54,7 @@ struct ulfm_nm {
   std::uint32_t idle_turns = 0;
   std::chrono::steady_clock::time_point looked{};
   std::int64_t dead = -1;
+  bool lost_way = false;  // a process that lives could not be connected to
   Frame current;
   bool spent = false;  // MPICH has done with `current`, whose room is given back at the next look
   std::vector<void*> cookies;
@@ -139,10 +140,20 @@ int nm_card_of(ulfm_nm* nm, const char* job_id, int rank, char* card, std::size_
 
 std::size_t nm_eager_limit(ulfm_nm* nm) { return static_cast<std::size_t>(nm->config.number("EAGER")); }
 
+// Without a way to a process that lives, what was to be sent to it is lost, and it waits for ever: that is like giving
+// it up. A process that has gone is another matter: MPI has an error for it.
+void lose_way(ulfm_nm* nm, const Error& error) {
+  if (error.code == Errc::peer_failed || error.code == Errc::not_found || error.code == Errc::stale) return;
+  if (!std::exchange(nm->lost_way, true)) say_before_the_end("rank " + std::to_string(nm->rank) + ": " + error.what);
+}
+
 int nm_connect(ulfm_nm* nm, const char* card, const void* hello, std::size_t length, ulfm_nm_vc** out) {
   auto outlet =
       nm->transport->connect(card, kMpiPort, kMpiPort, {static_cast<const std::byte*>(hello), length}, nm->counters);
-  if (!outlet) return report(outlet.error());
+  if (!outlet) {
+    lose_way(nm, outlet.error());
+    return report(outlet.error());
+  }
   *out = new ulfm_nm_vc{std::move(*outlet), nm};
   return 0;
 }
@@ -272,7 +283,7 @@ int look_around(ulfm_nm* nm) {
     std::_Exit(1);
   }
   nm->dead = nm->inlet->find_dead();
-  int news = ULFM_NM_LOOK;
+  int news = std::exchange(nm->lost_way, false) ? ULFM_NM_GIVEN_UP : ULFM_NM_LOOK;
   for (Error error; nm->inlet->take_given_up(error); news = ULFM_NM_GIVEN_UP)
     say_before_the_end("rank " + std::to_string(nm->rank) + ": " + error.what);  // MPI's own error has a rank only
   return news;

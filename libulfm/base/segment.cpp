@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <utility>
@@ -73,28 +74,34 @@ Result<Segment> Segment::create(const std::string& label, std::size_t reserve) {
   return s;
 }
 
-Result<Segment> Segment::attach(pid_t pid, int fd) {
+Result<Segment> Segment::attach(pid_t pid, int fd, std::size_t most) {
   const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
   const int own = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (own < 0 && errno == ENOENT)
     return fail(Errc::peer_failed, "process " + std::to_string(pid) + " is gone (no " + path + ")");
+  if (own < 0 && (errno == EMFILE || errno == ENFILE))
+    return fail(Errc::no_memory, "cannot open " + path + ": " + std::strerror(errno) +
+                                     "; connecting to a process takes one descriptor for a moment: raise the limit "
+                                     "with `ulimit -n`, or have the program close some");
   if (own < 0)
     return fail(Errc::unavailable, "cannot open " + path + ": " + std::strerror(errno) +
                                        "; both processes must run as the same user in the same pid namespace (or "
                                        "ULFM_CONTROL=unix)");
-  return map_sealed(own, path);
+  return map_sealed(own, path, most);
 }
 
-Result<Segment> Segment::adopt(int fd) { return map_sealed(fd, "a descriptor that was passed"); }
+Result<Segment> Segment::adopt(int fd, std::size_t most) {
+  return map_sealed(fd, "a descriptor that was passed", most);
+}
 
-Result<Segment> Segment::map_sealed(int fd, const std::string& label) {
+Result<Segment> Segment::map_sealed(int fd, const std::string& label, std::size_t most) {
   Segment s;
   s.fd_ = fd;
   struct stat st {};
   const int seals = fcntl(s.fd_, F_GET_SEALS);
   if (fstat(s.fd_, &st) != 0 || seals < 0 || (seals & F_SEAL_SHRINK) == 0)
     return fail(Errc::protocol, label + " is not a segment of this library (no sealed memory file)");
-  s.size_ = static_cast<std::size_t>(st.st_size);
+  s.size_ = std::min(static_cast<std::size_t>(st.st_size), most);
   if (auto mapped = s.map(label); !mapped) return fail(mapped.error());
   close(s.fd_);  // the mapping is enough, and a job of n processes must not cost each of them n descriptors
   s.fd_ = -1;

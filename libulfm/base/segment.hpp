@@ -17,15 +17,18 @@ namespace ulfm {
 
 class Segment {
  public:
+  static constexpr std::size_t kWhole = ~std::size_t{0};
+
   /// A new segment of this process. `label` shows in /proc/PID/maps.
   static Result<Segment> create(const std::string& label, std::size_t reserve);
 
   /// The segment another process on this host holds as descriptor `fd`; writable. Needs the rights to look into
   /// that process (same user, same pid namespace).
-  static Result<Segment> attach(pid_t pid, int fd);
+  /// Maps its first `most` bytes, which then are its size.
+  static Result<Segment> attach(pid_t pid, int fd, std::size_t most = kWhole);
 
   /// The segment behind a descriptor that its owner has passed. The descriptor is closed, also when this fails.
-  static Result<Segment> adopt(int fd);
+  static Result<Segment> adopt(int fd, std::size_t most = kWhole);
 
   Segment() = default;
   Segment(Segment&& other) noexcept { swap(other); }
@@ -52,7 +55,7 @@ class Segment {
 
  private:
   void swap(Segment& other) noexcept;
-  static Result<Segment> map_sealed(int fd, const std::string& label);
+  static Result<Segment> map_sealed(int fd, const std::string& label, std::size_t most);
   Result<void> map(const std::string& label);
 
   std::byte* base_ = nullptr;

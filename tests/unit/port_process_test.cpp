@@ -1,4 +1,5 @@
 // Ports of several processes: exchange by card, and what happens when one of them is killed.
+#include <sys/resource.h>
 #include <ulfm/ulfm.hpp>
 
 #include "child.hpp"
@@ -309,4 +310,28 @@ TEST_CASE("a child that ends in good order leaves nothing to report", "[process]
     CHECK(child.wait() == 0);
   }
   CHECK(host.port.wait(50ms).error().code == Errc::timed_out);
+}
+
+TEST_CASE("a sender without address space for the lanes goes by the open ring", "[process]") {
+  Host host;
+  const std::string card = host.job.card();
+  test::Child child([&](test::Pipe&) {
+    Guest guest(card);
+    std::FILE* f = std::fopen("/proc/self/statm", "r");
+    unsigned long pages = 0;
+    if (f == nullptr || std::fscanf(f, "%lu", &pages) != 1) _exit(3);
+    std::fclose(f);
+    const rlimit limit{pages * 4096 + (64u << 20), RLIM_INFINITY};
+    setrlimit(RLIMIT_AS, &limit);
+    for (std::uint32_t i = 0; i < 1000; ++i)
+      if (!guest.port.send(test::pattern_bytes(i, 100 + i % 5000), guest.parent, 60s)) _exit(4);
+    if (!guest.port.flush(60s)) _exit(5);
+  });
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    auto in = host.port.wait(60s);
+    REQUIRE(in);
+    REQUIRE(in->bytes().size() == 100 + i % 5000);
+    REQUIRE(test::matches(in->bytes(), i));
+  }
+  CHECK(child.wait() == 0);
 }

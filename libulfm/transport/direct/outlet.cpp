@@ -29,15 +29,27 @@ Result<int> look_up(const Card& to, std::uint16_t port, const Opener& opener) {
   return entry.fd;
 }
 
+// The segment of a port. A process that may not map the lanes as well, which take most of it, does without.
+Result<Segment> map_port(const Card& to, std::uint16_t port, int fd, const Opener& opener) {
+  auto segment = opener.open(to, fd, port_segment(port));
+  if (segment || segment.error().code != Errc::no_memory) return segment;
+  const auto head = opener.open(to, fd, port_segment(port), up_to(sizeof(PortHeader), kPage));
+  if (!head || head->size() < sizeof(PortHeader)) return segment;
+  const PortGeometry geometry = head->at<PortHeader>(0)->geometry;
+  if (!is_sane(geometry)) return segment;
+  auto without_lanes = opener.open(to, fd, port_segment(port), Layout(geometry).lanes);
+  return without_lanes ? std::move(without_lanes) : std::move(segment);
+}
+
 }  // namespace
 
-Result<Segment> Opener::open(const Card& of, int fd, std::uint32_t what) const {
+Result<Segment> Opener::open(const Card& of, int fd, std::uint32_t what, std::size_t most) const {
   if (control_ != nullptr) {
     auto passed = control_->fetch(encode(of), what);
-    if (passed) return Segment::adopt(passed->release());
+    if (passed) return Segment::adopt(passed->release(), most);
     if (passed.error().code != Errc::unavailable) return fail(std::move(passed.error()).within(process(of)));
   }
-  return Segment::attach(of.pid, fd);
+  return Segment::attach(of.pid, fd, most);
 }
 
 Result<std::unique_ptr<DirectOutlet>> DirectOutlet::connect(const Card& to, std::uint16_t port, const Card& from,
@@ -45,16 +57,19 @@ Result<std::unique_ptr<DirectOutlet>> DirectOutlet::connect(const Card& to, std:
                                                             PortCounters& counters, const Opener& opener) {
   auto fd = look_up(to, port, opener);
   if (!fd) return fail(fd.error());
-  auto segment = opener.open(to, *fd, port_segment(port));
+  auto segment = map_port(to, port, *fd, opener);
   if (!segment) return fail(segment.error());
   const auto* header = segment->at<PortHeader>(0);
   if (segment->size() < sizeof(PortHeader) || header->magic != kMagic || header->version != kVersion ||
       header->token != to.token || header->number != port)
     return fail(Errc::stale, "port " + std::to_string(port) + " of " + process(to) + " has just been closed");
   const PortGeometry geometry = header->geometry;
-  if (!is_sane(geometry) || Layout(geometry).end > segment->size())
+  const Layout layout(geometry);
+  const bool whole = segment->size() >= layout.end;
+  if (!is_sane(geometry) || (!whole && segment->size() != layout.lanes))
     return fail(Errc::protocol, "port " + std::to_string(port) + " of " + process(to) + " has impossible sizes");
   std::unique_ptr<DirectOutlet> outlet(new DirectOutlet(std::move(*segment), geometry, to, counters));
+  outlet->may_claim_ = whole;
   if (auto ok = outlet->introduce(from, from_port, hello); !ok) return fail(ok.error());
   return outlet;
 }

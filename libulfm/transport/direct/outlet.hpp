@@ -16,7 +16,8 @@ class Opener {
   Opener() = default;
   explicit Opener(control::Control* control) : control_(control) {}
   /// `fd` is the segment's descriptor over there, `what` its number on the control channel.
-  Result<Segment> open(const Card& of, int fd, std::uint32_t what) const;
+  /// At most its first `most` bytes are mapped.
+  Result<Segment> open(const Card& of, int fd, std::uint32_t what, std::size_t most = Segment::kWhole) const;
 
  private:
   control::Control* control_ = nullptr;

@@ -225,7 +225,7 @@ int ulfm_flush(ulfm_port port, int64_t timeout_ns) {
 int ulfm_watch_begin(ulfm_port port) {
   const OpenPort open = port_of(port);
   if (open.core == nullptr) return say_stale();
-  open.core->inlet().doorbell().watch();
+  open.core->inlet().wake_source().watch();
   return ULFM_OK;
 }
 
@@ -235,13 +235,13 @@ int ulfm_watch_wait(ulfm_port port, int64_t timeout_ns) {
   if (timeout_ns < 0)
     return report({Errc::invalid, "a watch of " + std::to_string(timeout_ns) + " ns: 0 or more are needed"});
   // Not report(): a watch that ends without an arrival is nothing to make a sentence of.
-  return open.core->inlet().doorbell().watch_sleep(std::chrono::nanoseconds(timeout_ns)) ? 1 : ULFM_ERR_TIMED_OUT;
+  return open.core->inlet().wake_source().watch_sleep(std::chrono::nanoseconds(timeout_ns)) ? 1 : ULFM_ERR_TIMED_OUT;
 }
 
 int ulfm_watch_end(ulfm_port port) {
   const OpenPort open = port_of(port);
   if (open.core == nullptr) return say_stale();
-  open.core->inlet().doorbell().end_watch();
+  open.core->inlet().wake_source().end_watch();
   return ULFM_OK;
 }
 

@@ -5,8 +5,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,7 +14,6 @@
 #include "api/last_error.hpp"
 #include "base/last_words.hpp"
 #include "base/wait.hpp"
-#include "fabric/engine/host.hpp"
 #include "port/node.hpp"
 #include "proto/stack.hpp"
 #include "transport/registry.hpp"
@@ -66,16 +65,12 @@ namespace {
 int nm_nodes(int size, int* node_of) {
   auto config = Config::load();
   // What is wrong with the settings is open()'s to say.
-  if (!config || fabric::model_of_transport(config->text("TRANSPORT")) == nullptr || config->text("SHARE") == "host")
-    return 0;
-  auto arena = fabric::FabricArena::of_this_job();
-  if (!arena) return 0;
-  std::map<std::uint32_t, int> numbers;
-  for (int rank = 0; rank < size; ++rank)
-    node_of[rank] =
-        numbers.try_emplace(arena->node_of_rank(static_cast<std::uint32_t>(rank)), static_cast<int>(numbers.size()))
-            .first->second;
-  return static_cast<int>(numbers.size());
+  if (!config || config->text("SHARE") == "host") return 0;
+  auto descriptor = select_transport(config->text("TRANSPORT"));
+  if (!descriptor) return 0;
+  const std::vector<int> nodes = (*descriptor)->nodes(size);
+  std::copy(nodes.begin(), nodes.end(), node_of);
+  return nodes.empty() ? 0 : *std::max_element(nodes.begin(), nodes.end()) + 1;
 }
 
 Result<ulfm_nm*> open_nm(const char* job_id, int rank, int local_processes) {
@@ -85,16 +80,15 @@ Result<ulfm_nm*> open_nm(const char* job_id, int rank, int local_processes) {
     for (const std::string& warning : config->warnings()) std::fprintf(stderr, "ulfm: %s\n", warning.c_str());
   auto descriptor = select_transport(config->text("TRANSPORT"));
   if (!descriptor) return fail(descriptor.error());
-  const bool has_topology = std::string_view((*descriptor)->config_rows).find("TOPOLOGY") != std::string_view::npos;
-  if (!has_topology && !config->text("TOPOLOGY").empty())
+  if (!(*descriptor)->links && !config->text("TOPOLOGY").empty())
     return fail(Errc::invalid,
                 std::string("transport ") + (*descriptor)->name + " has no topology; unset ULFM_TOPOLOGY");
   auto stack = make_stack(*config, **descriptor, rank);
   if (!stack) return fail(stack.error());
-  auto inlet = stack->transport->open(kMpiPort, PortGeometry::from(*config));
+  auto inlet = stack->transport->open(kMpiPort, InletOptions{});
   if (!inlet) return fail(inlet.error());
   const WaitPolicy policy = wait_policy_from(*config, local_processes);
-  if (!policy.has_own_core()) (*inlet)->doorbell().expect_many_sleeps();
+  if (!policy.has_own_core()) (*inlet)->wake_source().expect_many_sleeps();
   stack->transport->introduce(job_id, static_cast<std::uint32_t>(rank), stack->transport->card());
   return new ulfm_nm(std::move(*config), std::move(*stack), std::move(*inlet), policy, rank);
 }
@@ -254,7 +248,7 @@ void nm_release(ulfm_nm* nm, const ulfm_nm_frame* frame) {
 
 int nm_origin(ulfm_nm* nm, std::uint32_t index, ulfm_nm_origin* out) {
   const OriginInfo info = nm->inlet->origin(index);
-  if (info.pid == 0) return report({Errc::not_found, "no such origin"});
+  if (!info.process) return report({Errc::not_found, "no such origin"});
   nm->origin_card = info.card;
   *out = {nm->origin_card.c_str(), info.hello.data(), info.hello.size()};
   return 0;
@@ -263,7 +257,7 @@ int nm_origin(ulfm_nm* nm, std::uint32_t index, ulfm_nm_origin* out) {
 void nm_set_cookie(ulfm_nm* nm, std::uint32_t index, void* cookie) { cookie_of(nm, index) = cookie; }
 
 void park(ulfm_nm* nm, std::chrono::nanoseconds limit) {
-  Doorbell& bell = nm->inlet->doorbell();
+  WakeSource& bell = nm->inlet->wake_source();
   bell.arm();
   if (nm->inlet->has_frame()) return bell.cancel();
   limit = std::min(limit, nm->inlet->next_deadline());

@@ -13,26 +13,24 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/frame.hpp"
+
 namespace ulfm {
 
 inline constexpr std::size_t kLine = 64;
 inline constexpr std::size_t kInline = 48;
 
-/// What a cell carries.
-enum class Kind : std::uint8_t {
-  free = 0,     ///< open ring only: may be claimed for the lap in the word
-  claimed = 1,  ///< open ring only: a producer is filling it; `length` names who
-  first = 2,    ///< begins a message: header, then the first bytes of data
-  more = 3,     ///< continues the message begun before by the same origin
-  lane = 4,  ///< the origin goes on in the lane named by the first inline word; in a lane: behind that word, which it
-             ///< has said again in the open ring
-  bye = 5,   ///< nothing more will come from this origin
-  skip = 6,  ///< a claim whose owner died; carries nothing
-};
+/// States of a cell and frames of the transport's own, beside the kinds of frames that it carries.
+inline constexpr Kind kCellFree{0};     ///< open ring only: may be claimed for the lap in the word
+inline constexpr Kind kCellClaimed{1};  ///< open ring only: a producer is filling it; `length` names who
+/// The origin goes on in the lane named by the first inline word; in a lane: behind that word, which it has said again in
+/// the open ring.
+inline constexpr Kind kCellLane{4};
+inline constexpr Kind kCellSkip{6};  ///< a claim whose owner died; carries nothing
 
 struct Word {
   std::uint16_t lap = 0;
-  Kind kind = Kind::free;
+  Kind kind = kCellFree;
   std::uint8_t header = 0;   ///< bytes of header before the data (0..255)
   std::uint32_t length = 0;  ///< bytes of data, header not counted
 

@@ -19,20 +19,6 @@
 
 namespace ulfm {
 
-/// A frame in place: what one cell carries. Valid until released.
-struct Frame {
-  const std::byte* header = nullptr;
-  const std::byte* data = nullptr;
-  std::uint32_t header_length = 0;
-  std::uint32_t length = 0;  ///< bytes of data
-  Kind kind = Kind::free;
-  bool fresh = false;        ///< the first frame since this origin connected
-  bool shared_room = false;  ///< lies in room that all senders share: whoever keeps it should copy it and release it
-  std::uint32_t origin = 0;
-  std::uint32_t source = 0;    ///< which ring it lies in; for release
-  std::uint64_t position = 0;  ///< where in that ring; for release
-};
-
 enum class Peek { nothing, frame, broken };
 
 /// A position in a ring together with its lap, so that no division is on the message path.
@@ -269,7 +255,7 @@ class LaneConsumer {
   }
 
   static constexpr bool is_carried(Kind kind) noexcept {
-    return kind == Kind::first || kind == Kind::more || kind == Kind::bye || kind == Kind::lane;
+    return kind == Kind::first || kind == Kind::more || kind == Kind::bye || kind == kCellLane;
   }
 
   [[gnu::noinline]] void release_out_of_order(std::uint64_t position) noexcept {
@@ -344,10 +330,10 @@ class OpenProducer {
     for (;;) {
       Cell& cell = memory_.cell(t);
       const std::uint16_t lap = lap_of(t, memory_.count);
-      std::uint64_t expected = Word{lap, Kind::free, 0, 0}.pack();
+      std::uint64_t expected = Word{lap, kCellFree, 0, 0}.pack();
       // Acquire pairs with OpenConsumer::release: the slot's old content has been read. Release pairs with stuck_on():
       // whoever finds the claim finds its claimer's record.
-      if (cell.word.compare_exchange_strong(expected, Word{lap, Kind::claimed, 0, origin}.pack(),
+      if (cell.word.compare_exchange_strong(expected, Word{lap, kCellClaimed, 0, origin}.pack(),
                                             std::memory_order_acq_rel)) {
         std::uint64_t seen = t;
         memory_.tail->compare_exchange_strong(seen, t + 1, std::memory_order_release);
@@ -400,26 +386,26 @@ class OpenConsumer {
   /// Makes every slot free for lap 1; the owner does it once, and what opens the port publishes it.
   static void initialise(const OpenMemory& memory) noexcept {
     for (std::uint32_t i = 0; i < memory.count; ++i)
-      memory.cell(i).word.store(Word{1, Kind::free, 0, 0}.pack(), std::memory_order_relaxed);
+      memory.cell(i).word.store(Word{1, kCellFree, 0, 0}.pack(), std::memory_order_relaxed);
   }
 
   /// Pairs with OpenProducer::fill, as next() does, which looks again before it reads the cell.
   bool ready() const noexcept {
     const Word word = Word::unpack(memory_.cell(read_.position()).word.load(std::memory_order_acquire));
-    return word.lap == read_.lap() && word.kind != Kind::free && word.kind != Kind::claimed;
+    return word.lap == read_.lap() && word.kind != kCellFree && word.kind != kCellClaimed;
   }
 
   Peek next(Frame& frame) noexcept {
     const Cell& cell = memory_.cell(read_.position());
     const Word word = Word::unpack(cell.word.load(std::memory_order_acquire));  // pairs with OpenProducer::fill
-    if (word.lap != read_.lap() || word.kind == Kind::free || word.kind == Kind::claimed) return Peek::nothing;
+    if (word.lap != read_.lap() || word.kind == kCellFree || word.kind == kCellClaimed) return Peek::nothing;
     frame.kind = word.kind;
     frame.origin = cell.origin;
     frame.position = read_.position();
     frame.header_length = word.header;
     frame.length = word.length;
     read_.advance();
-    if (word.kind > Kind::skip) return Peek::broken;
+    if (word.kind > kCellSkip) return Peek::broken;
     const bool inline_data = fits_inline(word.header, word.length);
     if (!inline_data &&
         (body_bytes(word.header, 0) > memory_.stride - sizeof(Cell) || word.length > memory_.room(word.header)))
@@ -433,7 +419,7 @@ class OpenConsumer {
   void release(const Frame& frame) noexcept {
     const std::uint16_t lap = lap_of(frame.position + memory_.count, memory_.count);
     memory_.cell(frame.position)
-        .word.store(Word{lap, Kind::free, 0, 0}.pack(),
+        .word.store(Word{lap, kCellFree, 0, 0}.pack(),
                     std::memory_order_release);  // pairs with OpenProducer::claim
   }
 
@@ -441,16 +427,16 @@ class OpenConsumer {
   bool stuck_on(std::uint32_t& origin) const noexcept {
     // Pairs with nothing: a claim publishes no more than the word itself, which says whose it is.
     const Word word = Word::unpack(memory_.cell(read_.position()).word.load(std::memory_order_acquire));
-    if (word.lap != read_.lap() || word.kind != Kind::claimed) return false;
+    if (word.lap != read_.lap() || word.kind != kCellClaimed) return false;
     origin = word.length;
     return true;
   }
   /// Turns the claim of a process known to be dead into a frame that carries nothing.
   void skip_claim(std::uint32_t origin) noexcept {
     // Pairs with nothing: only its claimer could change the word, and next() reads it in this thread.
-    std::uint64_t expected = Word{read_.lap(), Kind::claimed, 0, origin}.pack();
+    std::uint64_t expected = Word{read_.lap(), kCellClaimed, 0, origin}.pack();
     memory_.cell(read_.position())
-        .word.compare_exchange_strong(expected, Word{read_.lap(), Kind::skip, 0, 0}.pack(), std::memory_order_acq_rel);
+        .word.compare_exchange_strong(expected, Word{read_.lap(), kCellSkip, 0, 0}.pack(), std::memory_order_acq_rel);
   }
 
  private:

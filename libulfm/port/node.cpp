@@ -131,20 +131,17 @@ Result<PortCore*> Node::open(std::uint16_t number, std::uint32_t slot_bytes, std
     if (number == kPortsPerProcess)
       return fail(Errc::full, "all " + std::to_string(kPortsPerProcess) + " ports of this process are open");
   }
-  PortGeometry geometry = PortGeometry::from(config_);
-  const bool original = depth == 1;
   if (depth > 32768 || slot_bytes > (1u << 20))
     return fail(Errc::too_large, "a port of " + std::to_string(depth) + " buffers of " + std::to_string(slot_bytes) +
                                      " bytes: at most 32768 of 1 MB (a message may be longer than a buffer)");
-  // The application's sizes are of its data; the cell and the message header come on top.
-  if (slot_bytes != 0) geometry.slot_bytes = static_cast<std::uint32_t>(slot_bytes + sizeof(Cell) + kMessageHeader);
-  const std::uint32_t buffers = depth != 0 ? depth : geometry.depth;
-  geometry.depth = buffers;
-  if (original) geometry.lanes = 0;  // the machine of the paper: one buffer each way, for whoever comes
-  auto inlet = transport_->open(number, geometry);
+  // The application's sizes are of its data; the message header comes on top.
+  const InletOptions options{depth, slot_bytes != 0 ? static_cast<std::uint32_t>(slot_bytes + kMessageHeader) : 0};
+  auto inlet = transport_->open(number, options);
   if (!inlet) return fail(inlet.error());
-  if (!policy_.has_own_core()) (*inlet)->doorbell().expect_many_sleeps();
-  auto port = std::make_unique<PortCore>(*this, number, std::move(*inlet), buffers, geometry.slot_bytes,
+  if (!policy_.has_own_core()) (*inlet)->wake_source().expect_many_sleeps();
+  const auto setting = [&](const char* row) { return static_cast<std::uint32_t>(config_.number(row)); };
+  auto port = std::make_unique<PortCore>(*this, number, std::move(*inlet), depth != 0 ? depth : setting("DEPTH"),
+                                         options.slot != 0 ? options.slot : setting("SLOT"),
                                          static_cast<std::size_t>(config_.number("CACHE")));
   std::lock_guard interface(interface_lock_);  // the interface reads the table
   table_[number] = std::move(port);
@@ -238,7 +235,7 @@ void Node::drive() {
 // ---- waiting --------------------------------------------------------------------------------------------------------
 
 void Node::park(std::span<PortCore* const> ports, std::chrono::nanoseconds left) {
-  for (PortCore* port : ports) port->inlet().doorbell().arm();
+  for (PortCore* port : ports) port->inlet().wake_source().arm();
   bool something = false;
   for (PortCore* port : ports) something = something || port->inlet().has_frame();
   auto limit = left.count() < 0 ? policy_.park_limit : std::min<std::chrono::nanoseconds>(left, policy_.park_limit);
@@ -248,9 +245,9 @@ void Node::park(std::span<PortCore* const> ports, std::chrono::nanoseconds left)
   for (PortCore* port : ports) limit = std::min(limit, port->inlet().next_deadline());
   if (!something && limit.count() > 0) {
     wait_counters().count(Rung::park);
-    ports.front()->inlet().doorbell().sleep(limit);
+    ports.front()->inlet().wake_source().sleep(limit);
   }
-  for (PortCore* port : ports) port->inlet().doorbell().cancel();
+  for (PortCore* port : ports) port->inlet().wake_source().cancel();
   for (PortCore* port : ports) port->look_for_dead();
 }
 

@@ -147,7 +147,7 @@ bool PortCore::transmit() {
     if (now - stalled_since_ < kLookAfter) return false;
     stalled_since_ = now;
     if (last_outlet_->peer_listening()) return false;
-    undeliverable(buffer, "process " + std::to_string(last_outlet_->peer_pid()) + " died or closed its port");
+    undeliverable(buffer, last_outlet_->peer().text() + " died or closed its port");
   }
   sending_ = false;
   if (buffer.capacity > (std::size_t{1} << 20)) buffer.bytes.reset();  // no hoarding of what one large message took
@@ -257,7 +257,7 @@ void PortCore::absorb() {
   give_back_spent();
   for (;;) {
     // Without room the arrivals stay where they are, and their senders wait.
-    if (!cache_.has_room(inlet_->geometry().max_frame)) return;
+    if (!cache_.has_room(inlet_->max_frame())) return;
     Frame frame;
     CachedMessage whole;
     const Taken taken = take_message(frame, whole);
@@ -346,8 +346,7 @@ bool PortCore::assemble(const Frame& frame, FrameReader::Step step, CachedMessag
 
 void PortCore::fail_origin(std::uint32_t index, const std::string& why) {
   const OriginInfo info = inlet_->origin(index);
-  note_failure(Errc::peer_failed,
-               "process " + std::to_string(info.pid) + ", port " + std::to_string(info.port) + ", " + why);
+  note_failure(Errc::peer_failed, info.process.text() + ", port " + std::to_string(info.port) + ", " + why);
   if (index < origins_.size()) origins_[index].partial.reset();
   inlet_->drop_origin(index);
 }

@@ -22,10 +22,11 @@
 
 #include "base/config.hpp"
 #include "base/counters.hpp"
-#include "base/doorbell.hpp"
 #include "base/error.hpp"
+#include "base/frame.hpp"
 #include "base/gather.hpp"
-#include "base/ring.hpp"
+#include "base/process_id.hpp"
+#include "base/wake_source.hpp"
 #include "job/control/control.hpp"
 
 namespace ulfm {
@@ -38,28 +39,20 @@ inline constexpr std::size_t kMostCard = 240;  ///< characters of a card
 inline constexpr std::uint16_t kNoPort = 0xffff;
 /// Frame::source of frames that lie in memory of a decorator and not in a transport's; no transport uses it.
 inline constexpr std::uint32_t kDecoratorSource = 0xfffffffe;
-/// Inlet::next_deadline() when nothing but a doorbell need end a sleep.
+/// Inlet::next_deadline() when nothing but a wake-up need end a sleep.
 inline constexpr std::chrono::nanoseconds kForever = std::chrono::nanoseconds::max();
 
-/// Sizes of a port's receiving side.
-struct PortGeometry {
-  std::uint32_t depth = 32;         ///< slots of the open ring; rounded up to a power of two
-  std::uint32_t slot_bytes = 2048;  ///< per slot, cell included; rounded up to lines
-  std::uint32_t lanes = 64;         ///< lanes granted at most; 0 keeps everyone in the open ring
-  std::uint32_t lane_cells = 256;
-  std::uint32_t lane_bytes = 4 * 1024 * 1024;
-  std::uint32_t lane_after = 8;  ///< frames a sender puts into the open ring before it claims a lane
-  std::uint32_t max_frame = 32 * 1024;
-  std::uint32_t peers = 4096;  ///< senders known at one time
-
-  static PortGeometry from(const Config& config);
+/// What whoever opens a port asks for; 0 is the setting of that name. A transport may round up.
+struct InletOptions {
+  std::uint32_t depth = 0;  ///< frames that can wait; 1 is the port of the paper: one buffer, for whoever comes
+  std::uint32_t slot = 0;   ///< bytes of data that a buffer holds
 };
 
 /// Who is at the other end of what an inlet receives. Valid while the origin is connected.
 struct OriginInfo {
   std::string card;              ///< to connect back; without the endpoint key
   std::uint16_t port = kNoPort;  ///< the port it sends from, kNoPort when it has none
-  pid_t pid = 0;
+  ProcessId process;             ///< none when the origin is not connected
   std::span<const std::byte> hello;
 };
 
@@ -75,15 +68,16 @@ class Inlet {
   /// Gives a frame's room back to its sender. Any order.
   virtual void release(const Frame& frame) = 0;
 
-  /// About the sender of a frame. nullptr-like (pid 0) when the origin is not connected.
+  /// About the sender of a frame. `process` is none when the origin is not connected.
   virtual OriginInfo origin(std::uint32_t index) const = 0;
   /// Drops what belongs to an origin that said bye or died. Frames of it that are still held stay valid until they
   /// are released.
   virtual void drop_origin(std::uint32_t index) = 0;
 
-  /// True when a frame is there, looked for at every source. Call between Doorbell::arm and sleep.
+  /// True when a frame is there, looked for at every source. Call between WakeSource::arm and sleep.
   virtual bool has_frame() = 0;
-  virtual Doorbell& doorbell() = 0;
+  /// Ends a sleep when a frame has come. Lives as long as the inlet.
+  virtual WakeSource& wake_source() = 0;
 
   /// Housekeeping for a long wait: finds dead senders that hold something up. Returns the index of one connected
   /// origin whose process is gone and from which nothing more will come, or -1.
@@ -95,17 +89,18 @@ class Inlet {
   /// Why nothing will ever arrive here again; empty while all is well. For long waits: may cost system calls.
   virtual std::string why_broken() { return {}; }
 
-  /// Longest sleep after which next() must be called again although no doorbell rang: for frames that are held back or
-  /// have to be sent again. Call between Doorbell::arm and sleep; what is owed to senders goes out with it.
+  /// Longest sleep after which next() must be called again although nothing woke it: for frames that are held back or
+  /// have to be sent again. Call between WakeSource::arm and sleep; what is owed to senders goes out with it.
   virtual std::chrono::nanoseconds next_deadline() { return kForever; }
 
   /// A destination of this port was given up, because it stopped answering: the sentence, once each. Its outlets say
   /// that nobody listens.
   virtual bool take_given_up(Error&) { return false; }
 
-  virtual const PortGeometry& geometry() const = 0;
+  /// Most bytes of data in a frame that comes here.
+  virtual std::size_t max_frame() const = 0;
   /// Lanes that senders have claimed here so far.
-  virtual std::uint64_t lanes_granted() const = 0;
+  virtual std::uint64_t lanes_granted() const { return 0; }
 };
 
 class Outlet {
@@ -124,7 +119,7 @@ class Outlet {
   virtual bool peer_listening() const = 0;
   /// The receiving port has been closed, as far as that can be told for nothing. It may be open anew: connect again.
   virtual bool port_closed() const = 0;
-  virtual pid_t peer_pid() const = 0;
+  virtual ProcessId peer() const = 0;
 
   /// Says that nothing more will come. False when there was no room for it; try again or let the peer find out.
   virtual bool bye() = 0;
@@ -145,7 +140,7 @@ class Transport {
   virtual const std::string& card() const = 0;
 
   /// Opens port `number` (0..kPortsPerProcess-1). Errc::busy when it is open already.
-  virtual Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const PortGeometry& geometry) = 0;
+  virtual Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const InletOptions& options) = 0;
 
   /// A virtual connection from `from` to port `to` of the process with that card. `counters` outlives it.
   /// Errc::not_found when that port is not open (yet), peer_failed when the process is gone.
@@ -191,6 +186,9 @@ struct TransportDescriptor {
   bool takes_options;       ///< "NAME,option=value" selects it too
   bool links;               ///< has links, switches and nodes, which a fault plan can take away
   bool control;             ///< uses a control channel also when nobody asks for one
+  /// The node of each of `size` ranks, numbered from 0, when the transport has nodes of its own; empty when the hosts are
+  /// the nodes. Asked before there is a Transport.
+  std::vector<int> (*nodes)(int size);
   /// "" when it can be used here, else the reason why not.
   std::string (*unavailable)();
   Result<std::unique_ptr<Transport>> (*make)(const Config& config);

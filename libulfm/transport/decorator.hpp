@@ -19,13 +19,13 @@ class ForwardingInlet : public Inlet {
   OriginInfo origin(std::uint32_t index) const override { return under_->origin(index); }
   void drop_origin(std::uint32_t index) override { under_->drop_origin(index); }
   bool has_frame() override { return under_->has_frame(); }
-  Doorbell& doorbell() override { return under_->doorbell(); }
+  WakeSource& wake_source() override { return under_->wake_source(); }
   std::int64_t find_dead() override { return under_->find_dead(); }
   std::int64_t take_broken() override { return under_->take_broken(); }
   std::string why_broken() override { return under_->why_broken(); }
   std::chrono::nanoseconds next_deadline() override { return under_->next_deadline(); }
   bool take_given_up(Error& error) override { return under_->take_given_up(error); }
-  const PortGeometry& geometry() const override { return under_->geometry(); }
+  std::size_t max_frame() const override { return under_->max_frame(); }
   std::uint64_t lanes_granted() const override { return under_->lanes_granted(); }
 
  protected:
@@ -42,7 +42,7 @@ class ForwardingOutlet : public Outlet {
   std::size_t max_frame(std::size_t header) const override { return under_->max_frame(header); }
   bool peer_listening() const override { return under_->peer_listening(); }
   bool port_closed() const override { return under_->port_closed(); }
-  pid_t peer_pid() const override { return under_->peer_pid(); }
+  ProcessId peer() const override { return under_->peer(); }
   bool bye() override { return under_->bye(); }
 
  protected:
@@ -54,8 +54,8 @@ class ForwardingTransport : public Transport {
   explicit ForwardingTransport(std::unique_ptr<Transport> under) : under_(std::move(under)) {}
 
   const std::string& card() const override { return under_->card(); }
-  Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const PortGeometry& geometry) override {
-    return under_->open(number, geometry);
+  Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const InletOptions& options) override {
+    return under_->open(number, options);
   }
   Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
                                           std::span<const std::byte> hello, PortCounters& counters) override {

@@ -24,7 +24,7 @@ std::string cell(Kind kind, std::uint8_t header, std::uint32_t length, std::uint
 std::vector<std::string> fuzz_seeds() {
   return {cell(Kind::first, 8, 40, 0) + cell(Kind::more, 0, 1000, 0) + cell(Kind::bye, 0, 0, 0),
           cell(Kind::first, 255, 3000, 64) + cell(Kind::first, 49, 0, 4032),
-          cell(Kind::more, 0, 4096, 0) + cell(Kind::lane, 0, 4, 0)};
+          cell(Kind::more, 0, 4096, 0) + cell(kCellLane, 0, 4, 0)};
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {

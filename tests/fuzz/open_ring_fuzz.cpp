@@ -25,8 +25,8 @@ std::string slot(Kind kind, std::uint8_t header, std::uint32_t length) {
 
 std::vector<std::string> fuzz_seeds() {
   const std::string front("\x05\0\0\0\0\0\0\0\0", 9);
-  return {front + slot(Kind::first, 8, 40) + slot(Kind::more, 0, 300) + slot(Kind::lane, 0, 4) + slot(Kind::bye, 0, 0),
-          front + slot(Kind::first, 255, 64) + slot(Kind::claimed, 0, 3) + slot(Kind::skip, 0, 0),
+  return {front + slot(Kind::first, 8, 40) + slot(Kind::more, 0, 300) + slot(kCellLane, 0, 4) + slot(Kind::bye, 0, 0),
+          front + slot(Kind::first, 255, 64) + slot(kCellClaimed, 0, 3) + slot(kCellSkip, 0, 0),
           front + slot(Kind::first, 49, 0)};
 }
 

@@ -26,24 +26,24 @@ class SpyInlet final : public Inlet {
   void release(const Frame& frame) override { note("release " + std::to_string(frame.origin)); }
   OriginInfo origin(std::uint32_t index) const override {
     note("origin");
-    return {"card", 3, static_cast<pid_t>(index), {}};
+    return {"card", 3, {.number = static_cast<std::int32_t>(index)}, {}};
   }
   void drop_origin(std::uint32_t index) override { note("drop_origin " + std::to_string(index)); }
   bool has_frame() override { return note("has_frame"); }
-  Doorbell& doorbell() override { return doorbell_; }
+  WakeSource& wake_source() override { return source_; }
   std::int64_t find_dead() override { return note("dead") + 10; }
   std::int64_t take_broken() override { return note("broken") + 20; }
   std::string why_broken() override { return "sentence"; }
   std::chrono::nanoseconds next_deadline() override { return 30ns; }
   bool take_given_up(Error& error) override { return error.what = "gone", note("given up"); }
-  const PortGeometry& geometry() const override { return geometry_; }
+  std::size_t max_frame() const override { return 4096; }
   std::uint64_t lanes_granted() const override { return 40; }
 
  private:
   bool note(std::string call) const { return calls_.push_back(std::move(call)), true; }
   Calls& calls_;
   Doorbell doorbell_;
-  PortGeometry geometry_;
+  DoorbellSource source_{doorbell_};
 };
 
 class SpyOutlet final : public Outlet {
@@ -57,7 +57,7 @@ class SpyOutlet final : public Outlet {
   std::size_t max_frame(std::size_t header) const override { return 1000 - header; }
   bool peer_listening() const override { return note("listening"); }
   bool port_closed() const override { return note("closed"); }
-  pid_t peer_pid() const override { return 4711; }
+  ProcessId peer() const override { return {.number = 4711}; }
   bool bye() override { return note("bye"); }
 
  private:
@@ -79,7 +79,7 @@ class SpyTransport final : public Transport {
   }
 
   const std::string& card() const override { return card_; }
-  Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const PortGeometry&) override {
+  Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const InletOptions&) override {
     calls_.push_back("open " + std::to_string(number));
     return std::make_unique<SpyInlet>(calls_);
   }
@@ -140,7 +140,7 @@ TEST_CASE("an inlet's calls go on to the one below", "[decorator]") {
     CHECK(inlet.next(frame));
     CHECK(inlet.spin(5));
     inlet.release(frame);
-    CHECK(inlet.origin(9).pid == 9);
+    CHECK(inlet.origin(9).process.number == 9);
     inlet.drop_origin(4);
     CHECK(inlet.has_frame());
     CHECK(inlet.find_dead() == 11);
@@ -150,12 +150,12 @@ TEST_CASE("an inlet's calls go on to the one below", "[decorator]") {
     CHECK(error.what == "gone");
     CHECK(inlet.why_broken() == "sentence");
     CHECK(inlet.next_deadline() == 30ns);
-    CHECK(&inlet.geometry() == &below.geometry());
-    CHECK(&inlet.doorbell() == &const_cast<SpyInlet&>(below).doorbell());
+    CHECK(inlet.max_frame() == below.max_frame());
+    CHECK(&inlet.wake_source() == &const_cast<SpyInlet&>(below).wake_source());
     CHECK(inlet.lanes_granted() == 40);
   }
-  CHECK(calls ==
-        Calls{"next", "spin 5", "release 7", "origin", "drop_origin 4", "has_frame", "dead", "broken", "given up", "~"});
+  CHECK(calls == Calls{"next", "spin 5", "release 7", "origin", "drop_origin 4", "has_frame", "dead", "broken",
+                       "given up", "~"});
 }
 
 TEST_CASE("an outlet's calls go on to the one below", "[decorator]") {
@@ -168,7 +168,7 @@ TEST_CASE("an outlet's calls go on to the one below", "[decorator]") {
     CHECK(outlet.max_frame(100) == 900);
     CHECK(outlet.peer_listening());
     CHECK(outlet.port_closed());
-    CHECK(outlet.peer_pid() == 4711);
+    CHECK(outlet.peer() == ProcessId{.number = 4711});
     CHECK(outlet.bye());
   }
   CHECK(calls == Calls{"push 3 8", "listening", "closed", "bye", "~"});
@@ -181,7 +181,7 @@ TEST_CASE("a transport's calls go on to the one below", "[decorator]") {
     ForwardingTransport transport(std::make_unique<SpyTransport>(calls));
     check_unchanged(transport, calls);
     PortCounters counters;
-    CHECK(transport.open(3, PortGeometry{}).has_value());
+    CHECK(transport.open(3, InletOptions{}).has_value());
     CHECK(transport.connect("card:x", 1, 2, {}, counters).has_value());
     CHECK(transport.control() == nullptr);
     transport.use_control(*channel);

@@ -15,7 +15,7 @@ using namespace ulfm;
 
 namespace {
 
-constexpr PortGeometry kAny{};
+constexpr InletOptions kAny{};
 
 struct Process {
   fabric::FabricEngine* engine;
@@ -99,7 +99,7 @@ TEST_CASE("frames of all lengths cross an emulated interconnect", "[emulated]") 
   const OriginInfo origin = machine.all[1].inlet->origin(0);
   CHECK(origin.card == machine.all[0].transport->card());
   CHECK(origin.port == 3);
-  CHECK(origin.pid == getpid());
+  CHECK(origin.process == ProcessId{.number = getpid()});
   CHECK(std::string(reinterpret_cast<const char*>(origin.hello.data()), origin.hello.size()) == "who I am");
   CHECK(machine.slots_in_use() == 0);
 }
@@ -413,9 +413,9 @@ TEST_CASE("a paced network delivers nothing before its time, and says when to lo
     // Looks as one that sleeps does: when it was told to.
     Inlet& inlet = *machine.all[1].inlet;
     while (!inlet.has_frame()) {
-      inlet.doorbell().arm();
-      if (!inlet.has_frame()) inlet.doorbell().sleep(std::min<nanoseconds>(inlet.next_deadline(), 1s));
-      inlet.doorbell().cancel();
+      inlet.wake_source().arm();
+      if (!inlet.has_frame()) inlet.wake_source().sleep(std::min<nanoseconds>(inlet.next_deadline(), 1s));
+      inlet.wake_source().cancel();
     }
     const auto took = steady_clock::now() - start;
     CHECK(took >= 337us + nanoseconds(length * 1'000'000 / 2800 / 1000 * 1000));

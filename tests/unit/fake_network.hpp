@@ -82,14 +82,14 @@ class FakeInlet final : public ulfm::Inlet {
   }
   ulfm::OriginInfo origin(std::uint32_t index) const override {
     if (index >= origins.size() || origins[index].forgotten) return {};
-    return {origins[index].card, origins[index].port, 4711, origins[index].hello};
+    return {origins[index].card, origins[index].port, {.number = 4711}, origins[index].hello};
   }
   void drop_origin(std::uint32_t index) override { origins.at(index).forgotten = true; }
   bool has_frame() override { return !arrived.empty(); }
-  ulfm::Doorbell& doorbell() override { return doorbell_; }
+  ulfm::WakeSource& wake_source() override { return source_; }
   std::int64_t find_dead() override { return std::exchange(dead, -1); }
   std::int64_t take_broken() override { return -1; }
-  const ulfm::PortGeometry& geometry() const override { return geometry_; }
+  std::size_t max_frame() const override { return network_->max_frame; }
   std::uint64_t lanes_granted() const override { return 0; }
 
   struct Origin {
@@ -109,7 +109,7 @@ class FakeInlet final : public ulfm::Inlet {
   std::map<std::uint64_t, FakeFrame> out_;
   std::uint64_t next_position_ = 0;
   ulfm::Doorbell doorbell_;
-  ulfm::PortGeometry geometry_;
+  ulfm::DoorbellSource source_{doorbell_};
 };
 
 class FakeOutlet final : public ulfm::Outlet {
@@ -135,7 +135,7 @@ class FakeOutlet final : public ulfm::Outlet {
   std::size_t max_frame(std::size_t header) const override { return network_->max_frame - header; }
   bool peer_listening() const override { return !network_->end_is_visible || !closed(); }
   bool port_closed() const override { return network_->end_is_visible && closed(); }
-  pid_t peer_pid() const override { return 4711; }
+  ulfm::ProcessId peer() const override { return {.number = 4711}; }
   bool bye() override {
     ulfm::Gather none;
     return push(ulfm::Kind::bye, {}, none, 0);
@@ -158,7 +158,7 @@ class FakeTransport final : public ulfm::Transport {
   FakeTransport(std::shared_ptr<FakeNetwork> network, int number)
       : network_(std::move(network)), card_("fake:" + std::to_string(number)) {}
   const std::string& card() const override { return card_; }
-  ulfm::Result<std::unique_ptr<ulfm::Inlet>> open(std::uint16_t number, const ulfm::PortGeometry&) override {
+  ulfm::Result<std::unique_ptr<ulfm::Inlet>> open(std::uint16_t number, const ulfm::InletOptions&) override {
     return std::unique_ptr<ulfm::Inlet>(new FakeInlet(network_, card_, number));
   }
   ulfm::Result<std::unique_ptr<ulfm::Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,

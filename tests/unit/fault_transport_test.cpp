@@ -15,7 +15,7 @@ struct Bench {
       : clock(0ns),
         faults(std::make_unique<test::FakeTransport>(network, 1), parse_fault_plan(expression).value(), rank, clock) {
     network->room = room;
-    inlet = faults.open(1, PortGeometry{}).value();
+    inlet = faults.open(1, InletOptions{}).value();
     outlet = faults.connect("fake:1", 1, 1, {}, counters).value();
   }
   bool send(std::uint32_t seed, std::size_t size = 64) {

@@ -28,7 +28,7 @@ class QueueOutlet final : public Outlet {
   }
   std::size_t max_frame(std::size_t) const override { return limit_; }
   bool peer_listening() const override { return true; }
-  pid_t peer_pid() const override { return 0; }
+  ProcessId peer() const override { return {}; }
   bool port_closed() const override { return false; }
   bool bye() override { return true; }
 
@@ -143,7 +143,7 @@ TEST_CASE("a sequence that makes no message is broken", "[framing]") {
     CHECK(reader.step(make.make(Kind::more, std::vector<std::byte>(8), 1)) == Step::broken);
   }
   SECTION("kinds that are no data") {
-    const Kind kind = GENERATE(Kind::free, Kind::claimed, Kind::lane, Kind::bye, Kind::skip);
+    const Kind kind = GENERATE(Kind::none, Kind{1}, Kind{4}, Kind::bye, Kind{6});
     CHECK(reader.step(make.make(kind, {}, 1)) == Step::broken);
   }
   SECTION("the largest length does not overflow") {

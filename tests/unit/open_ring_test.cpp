@@ -107,7 +107,7 @@ TEST_CASE("a claim that is not published holds the ring up until it is skipped",
   CHECK(ring.consumer.next(frame) == Peek::nothing);
   ring.consumer.skip_claim(17);
   REQUIRE(ring.consumer.next(frame) == Peek::frame);
-  CHECK(frame.kind == Kind::skip);
+  CHECK(frame.kind == kCellSkip);
   ring.consumer.release(frame);
   CHECK_FALSE(ring.consumer.stuck_on(who));
   REQUIRE(ring.consumer.next(frame) == Peek::frame);
@@ -119,7 +119,7 @@ TEST_CASE("a claim that is not published holds the ring up until it is skipped",
 TEST_CASE("a claimer that dies before it moves the tail does not close the ring", "[open_ring]") {
   OpenFixture ring(4, 256);
   // The first half of a claim: the cell is taken, the tail is not moved.
-  ring.memory.cell(0).word = Word{1, Kind::claimed, 0, 17}.pack();
+  ring.memory.cell(0).word = Word{1, kCellClaimed, 0, 17}.pack();
   Frame frame;
   SECTION("another sender comes before the claim is skipped") {
     REQUIRE(ring.push(0, 10, 1));
@@ -132,7 +132,7 @@ TEST_CASE("a claimer that dies before it moves the tail does not close the ring"
   SECTION("the claim is skipped and its slot released before anyone else comes") {
     ring.consumer.skip_claim(17);
     REQUIRE(ring.consumer.next(frame) == Peek::frame);
-    CHECK(frame.kind == Kind::skip);
+    CHECK(frame.kind == kCellSkip);
     ring.consumer.release(frame);
     REQUIRE(ring.push(0, 10, 1));
     REQUIRE(ring.consumer.next(frame) == Peek::frame);

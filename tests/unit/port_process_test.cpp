@@ -236,7 +236,7 @@ TEST_CASE("a sender killed between claim and publication is skipped", "[process]
     if (!directory) _exit(4);
     auto segment = Segment::attach(to.pid, directory->at<direct::Directory>(0)->entry[kPort].fd);
     if (!segment) _exit(5);
-    const PortGeometry g = segment->at<direct::PortHeader>(0)->geometry;
+    const direct::PortGeometry g = segment->at<direct::PortHeader>(0)->geometry;
     std::uint64_t position = 0;
     // The first to connect to that port: its origin is 0.
     if (!OpenProducer(direct::open_memory(segment->base(), g, direct::Layout(g))).claim(0, position)) _exit(6);

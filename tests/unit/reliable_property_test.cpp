@@ -25,7 +25,7 @@ struct Side {
     settings.attend_every = 0ms;
     settings.first_stream = 0xfffffff0u + static_cast<std::uint32_t>(number) * 100;
     transport = std::make_unique<ReliableTransport>(std::move(faults), settings);
-    inlet = transport->open(kPort, PortGeometry{}).value();
+    inlet = transport->open(kPort, InletOptions{}).value();
   }
   ~Side() { clock.set_step(10ms); }  // after a failure nobody answers any more: to the end of all patience, quickly
   void connect(const Side& other) {

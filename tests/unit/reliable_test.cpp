@@ -28,7 +28,7 @@ struct Pair {
     settings.attend_every = 0ms;
     for (int i = 0; i < 2; ++i) {
       transport[i] = std::make_unique<ReliableTransport>(std::make_unique<test::FakeTransport>(network, i), settings);
-      inlet[i] = transport[i]->open(kPort, PortGeometry{}).value();
+      inlet[i] = transport[i]->open(kPort, InletOptions{}).value();
     }
     outlet = transport[0]->connect("fake:1", kPort, kPort, {}, counters).value();
   }
@@ -316,7 +316,7 @@ TEST_CASE("a goodbye is acknowledged like any frame, and answered when its answe
   CHECK(frame.kind == Kind::bye);
   pair.inlet[1]->release(frame);
   pair.inlet[1]->drop_origin(frame.origin);
-  CHECK(pair.inlet[1]->origin(frame.origin).pid == 0);
+  CHECK(pair.inlet[1]->origin(frame.origin).process == ProcessId{});
   CHECK_FALSE(pair.wire(1).origins[frame.origin].forgotten);
   pair.wire(0).arrived.clear();
   pair.poll_sender();
@@ -389,7 +389,7 @@ TEST_CASE("several threads use a port's inlet and outlets at once", "[reliable]"
   test::FakeClock clock;
   auto network = std::make_shared<test::FakeNetwork>();
   ReliableTransport transport(std::make_unique<test::FakeTransport>(network, 1), settings_for(clock));
-  auto inlet = transport.open(kPort, PortGeometry{}).value();
+  auto inlet = transport.open(kPort, InletOptions{}).value();
   PortCounters counters;
   constexpr std::uint32_t kFrames = 3000;
   constexpr int kSenders = 3;

@@ -45,12 +45,12 @@ constexpr std::uint16_t kHere = 5, kThere = 6;
 
 /// Two ports of this process.
 struct Ends {
-  explicit Ends(const Case& c, PortGeometry geometry = {}) {
+  explicit Ends(const Case& c, InletOptions options = {}) {
     const Config config = config_for(c);
     stack = make_stack(config, *select_transport(c.transport).value(), 0).value();
     transport = stack.transport.get();
-    here = transport->open(kHere, geometry).value();
-    there = transport->open(kThere, geometry).value();
+    here = transport->open(kHere, options).value();
+    there = transport->open(kThere, options).value();
   }
   std::unique_ptr<Outlet> connect(std::string_view hello = "") {
     return transport->connect(transport->card(), kThere, kHere, std::as_bytes(std::span(hello)), counters).value();
@@ -147,8 +147,8 @@ TEST_CASE("every frame arrives once, in order, intact, whatever its size", "[sta
 TEST_CASE("headers of any length, with and without data", "[stack]") {
   const Case& c = GENERATE(from_range(std::begin(kCases), std::end(kCases)));
   INFO(c.name);
-  PortGeometry smallest;
-  smallest.slot_bytes = 1;
+  InletOptions smallest;
+  smallest.slot = 1;
   Ends ends(c, smallest);
   auto outlet = ends.connect();
   for (std::uint32_t i = 0; i < 1024; ++i) {
@@ -186,7 +186,7 @@ TEST_CASE("origins: who it is, fresh once, hello, goodbye, and the index again",
       const OriginInfo info = ends.there->origin(frame.origin);
       CHECK(info.card == control::identity_of(ends.transport->card()));
       CHECK(info.port == kHere);
-      CHECK(info.pid == getpid());
+      CHECK(info.process == ProcessId{.number = getpid()});
       CHECK(std::string(reinterpret_cast<const char*>(info.hello.data()), info.hello.size()) == hello);
       ends.there->release(frame);
     }
@@ -199,7 +199,7 @@ TEST_CASE("origins: who it is, fresh once, hello, goodbye, and the index again",
     CHECK(frame.kind == Kind::bye);
     ends.there->release(frame);
     ends.there->drop_origin(frame.origin);
-    CHECK(ends.there->origin(frame.origin).pid == 0);
+    CHECK(ends.there->origin(frame.origin).process == ProcessId{});
   }
 }
 

@@ -110,7 +110,7 @@ void ReliablePort::take_in(const Frame& frame) {
 Incoming* ReliablePort::on_connect(std::uint32_t origin) {
   const OriginInfo info = inlet_->origin(origin);
   // One without a port could never be answered; such a sender does not speak this protocol.
-  if (info.pid == 0 || info.port == kNoPort) return nullptr;
+  if (!info.process || info.port == kNoPort) return nullptr;
   if (origin >= incoming_.size()) incoming_.resize(origin + 1);
   Peer& from = peer(info.card, info.port);
   incoming_[origin] = std::make_unique<Incoming>(from);
@@ -450,7 +450,7 @@ void ReliablePort::keepalive() {
   if (std::exchange(polls_seen_, polls) != polls) return;
   std::lock_guard lock(lock_);
   absorb();
-  if (!ready_.empty() || !given_up_.empty()) inlet_->doorbell().ring();
+  if (!ready_.empty() || !given_up_.empty()) inlet_->wake_source().ring();
 }
 
 // ---- sending --------------------------------------------------------------------------------------------------------

@@ -56,13 +56,13 @@ class ReliablePort {
   OriginInfo origin(std::uint32_t index);
   void drop_origin(std::uint32_t index);
   bool has_frame();
-  Doorbell& doorbell() { return inlet_->doorbell(); }
+  WakeSource& wake_source() { return inlet_->wake_source(); }
   std::int64_t find_dead();
   std::int64_t take_broken();
   std::string why_broken();
   nanoseconds next_deadline();
   bool take_given_up(Error& error);
-  const PortGeometry& geometry() const { return inlet_->geometry(); }
+  std::size_t max_frame() const { return inlet_->max_frame(); }
   std::uint64_t lanes_granted();
 
   // ---- the outlets' side; an outlet is used by one thread at a time ----

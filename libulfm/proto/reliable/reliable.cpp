@@ -20,13 +20,13 @@ class ReliableInlet final : public Inlet {
   OriginInfo origin(std::uint32_t index) const override { return port_->origin(index); }
   void drop_origin(std::uint32_t index) override { port_->drop_origin(index); }
   bool has_frame() override { return port_->has_frame(); }
-  Doorbell& doorbell() override { return port_->doorbell(); }
+  WakeSource& wake_source() override { return port_->wake_source(); }
   std::int64_t find_dead() override { return port_->find_dead(); }
   std::int64_t take_broken() override { return port_->take_broken(); }
   std::string why_broken() override { return port_->why_broken(); }
   nanoseconds next_deadline() override { return port_->next_deadline(); }
   bool take_given_up(Error& error) override { return port_->take_given_up(error); }
-  const PortGeometry& geometry() const override { return port_->geometry(); }
+  std::size_t max_frame() const override { return port_->max_frame(); }
   std::uint64_t lanes_granted() const override { return port_->lanes_granted(); }
 
  private:
@@ -54,8 +54,8 @@ class ReliableOutlet final : public Outlet {
     return port_->with(sender_,
                        [](const Sender& s) { return s.state() != Sender::State::open || s.under().port_closed(); });
   }
-  pid_t peer_pid() const override {
-    return port_->with(sender_, [](const Sender& s) { return s.under().peer_pid(); });
+  ProcessId peer() const override {
+    return port_->with(sender_, [](const Sender& s) { return s.under().peer(); });
   }
   bool bye() override { return port_->bye(sender_); }
 
@@ -89,8 +89,8 @@ ReliableTransport::~ReliableTransport() {
   if (keepalive_thread_.joinable()) keepalive_thread_.join();
 }
 
-Result<std::unique_ptr<Inlet>> ReliableTransport::open(std::uint16_t number, const PortGeometry& geometry) {
-  auto inlet = under_->open(number, geometry);
+Result<std::unique_ptr<Inlet>> ReliableTransport::open(std::uint16_t number, const InletOptions& options) {
+  auto inlet = under_->open(number, options);
   if (!inlet) return inlet;
   auto port = std::make_shared<ReliablePort>(common_, number, std::move(*inlet));
   {

@@ -20,7 +20,7 @@ class ReliableTransport final : public ForwardingTransport {
   ReliableTransport(std::unique_ptr<Transport> under, const Settings& settings);
   ~ReliableTransport() override;
 
-  Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const PortGeometry& geometry) override;
+  Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const InletOptions& options) override;
   /// Errc::invalid when port `from` is not open.
   Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
                                           std::span<const std::byte> hello, PortCounters& counters) override;

@@ -228,10 +228,9 @@ void Sender::close() {
 void Sender::give_up(nanoseconds silent) {
   std::size_t bytes = 0;
   for (std::uint32_t n = oldest_; n != next_; ++n) bytes += record(n).length;
-  sentence_ = "process " + std::to_string(under_->peer_pid()) + ", port " + std::to_string(to_) +
-              ", has acknowledged nothing for " + seconds_text(silent) +
-              " and is given up: " + std::to_string(unacknowledged()) + " frames with " + std::to_string(bytes) +
-              " bytes of data to it are lost; ULFM_GIVE_UP sets the time";
+  sentence_ = under_->peer().text() + ", port " + std::to_string(to_) + ", has acknowledged nothing for " +
+              seconds_text(silent) + " and is given up: " + std::to_string(unacknowledged()) + " frames with " +
+              std::to_string(bytes) + " bytes of data to it are lost; ULFM_GIVE_UP sets the time";
   state_ = State::given_up;
   count(counters_.given_up);
   drop_records();

@@ -17,8 +17,9 @@ namespace {
 
 class DirectTransport final : public Transport {
  public:
-  static Result<std::unique_ptr<Transport>> make(const Config&) {
+  static Result<std::unique_ptr<Transport>> make(const Config& config) {
     std::unique_ptr<DirectTransport> t(new DirectTransport);
+    t->geometry_ = PortGeometry::from(config);
     auto segment = Segment::create("ulfm-directory", up_to(sizeof(Directory), kPage));
     if (!segment) return fail(segment.error());
     t->segment_ = std::move(*segment);
@@ -35,7 +36,7 @@ class DirectTransport final : public Transport {
 
   const std::string& card() const override { return card_; }
 
-  Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const PortGeometry& geometry) override {
+  Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const InletOptions& options) override {
     if (number >= kPortsPerProcess)
       return fail(Errc::invalid,
                   "port " + std::to_string(number) + ": there are ports 0 to " + std::to_string(kPortsPerProcess - 1));
@@ -43,7 +44,7 @@ class DirectTransport final : public Transport {
     std::lock_guard lock(mutex_);
     if (entry.generation.load(std::memory_order_relaxed) % 2 == 1)
       return fail(Errc::busy, "port " + std::to_string(number) + " is open already");
-    auto inlet = DirectInlet::create(number, geometry, self_.token, [this, &entry] {
+    auto inlet = DirectInlet::create(number, geometry_.with(options), self_.token, [this, &entry] {
       std::lock_guard closing(mutex_);  // nobody duplicates the descriptor meanwhile
       entry.generation.fetch_add(1, std::memory_order_release);
     });
@@ -79,6 +80,7 @@ class DirectTransport final : public Transport {
   DirectTransport() = default;
   Directory& directory() const { return *segment_.at<Directory>(0); }
 
+  PortGeometry geometry_;
   Segment segment_;
   Card self_;
   std::string card_;
@@ -112,6 +114,7 @@ const TransportDescriptor direct_transport{
     .takes_options = false,
     .links = false,
     .control = false,
+    .nodes = [](int) { return std::vector<int>(); },
     .unavailable = direct::why_unavailable,
     .make = direct::DirectTransport::make,
 };

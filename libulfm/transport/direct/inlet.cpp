@@ -26,6 +26,7 @@ Result<std::unique_ptr<DirectInlet>> DirectInlet::create(std::uint16_t number, c
   OpenConsumer::initialise(memory);
   inlet->open_ = OpenConsumer(memory);
   header.magic = kMagic;
+  inlet->wake_source_ = DoorbellSource(header.doorbell);
   inlet->on_close_ = std::move(on_close);
   return inlet;
 }
@@ -66,7 +67,7 @@ bool DirectInlet::next_in_lane(std::uint32_t index, Frame& frame) {
     if (lane.held != 0) pin(lane);
     return false;
   }
-  if (peek != Peek::frame || frame.origin != lane.origin || frame.kind == Kind::lane) {
+  if (peek != Peek::frame || frame.origin != lane.origin || frame.kind == kCellLane) {
     frame.source = slot;
     return no_message(index, peek, frame);
   }
@@ -140,8 +141,8 @@ bool DirectInlet::next_in_open_ring(Frame& frame) {
     if (peek == Peek::nothing) return false;
     frame.source = kOpenSource;
     frame.shared_room = true;
-    if (peek == Peek::frame && frame.kind != Kind::skip && adopt(frame)) {
-      if (frame.kind != Kind::lane) {
+    if (peek == Peek::frame && frame.kind != kCellSkip && adopt(frame)) {
+      if (frame.kind != kCellLane) {
         if (origins_[frame.origin].lane >= 0) leave_lane(frame);
         frame.fresh = std::exchange(origins_[frame.origin].fresh, false);
         return true;
@@ -229,7 +230,7 @@ OriginInfo DirectInlet::origin(std::uint32_t index) const {
   if (index >= origins_.size() || !origins_[index].connected) return {};
   const PeerRecord& record = peer_record(segment_.base(), layout_, index);
   const std::size_t length = std::min<std::size_t>(record.hello_length, kHelloLimit);
-  return {encode(record.card), record.port, record.card.pid, {record.hello, length}};
+  return {encode(record.card), record.port, {.number = record.card.pid}, {record.hello, length}};
 }
 
 void DirectInlet::drop_origin(std::uint32_t index) {

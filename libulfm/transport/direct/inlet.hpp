@@ -22,10 +22,10 @@ class DirectInlet final : public Inlet {
   OriginInfo origin(std::uint32_t index) const override;
   void drop_origin(std::uint32_t index) override;
   bool has_frame() override;
-  Doorbell& doorbell() override { return header().doorbell; }
+  WakeSource& wake_source() override { return wake_source_; }
   std::int64_t find_dead() override;
   std::int64_t take_broken() override;
-  const PortGeometry& geometry() const override { return geometry_; }
+  std::size_t max_frame() const override { return geometry_.max_frame; }
   std::uint64_t lanes_granted() const override { return lanes_granted_; }
 
   int segment_fd() const { return segment_.fd(); }
@@ -71,6 +71,7 @@ class DirectInlet final : public Inlet {
   PortGeometry geometry_;
   Layout layout_;
   Segment segment_;
+  DoorbellSource wake_source_;
   OpenConsumer open_;
   std::vector<std::unique_ptr<Lane>> lanes_;  // by slot; null where a lane was dropped
   std::vector<std::uint32_t> active_;         // slots of lanes_ that hold one

@@ -28,6 +28,28 @@ Result<Card> decode(std::string_view text) {
   return card;
 }
 
+PortGeometry PortGeometry::from(const Config& config) {
+  PortGeometry g;
+  const auto take = [&](const char* row) { return static_cast<std::uint32_t>(config.number(row)); };
+  g.depth = take("DEPTH");
+  g.slot_bytes = take("SLOT");
+  g.lanes = take("LANES");
+  g.lane_cells = take("LANE_CELLS");
+  g.lane_bytes = take("LANE_BYTES");
+  g.lane_after = take("LANE_AFTER");
+  g.max_frame = take("FRAME");
+  g.peers = take("PEERS");
+  return g;
+}
+
+PortGeometry PortGeometry::with(const InletOptions& options) const {
+  PortGeometry g = *this;
+  if (options.slot != 0) g.slot_bytes = static_cast<std::uint32_t>(options.slot + sizeof(Cell));
+  if (options.depth != 0) g.depth = options.depth;
+  if (options.depth == 1) g.lanes = 0;  // the machine of the paper: one buffer each way, for whoever comes
+  return g;
+}
+
 PortGeometry normalised(PortGeometry g) {
   const auto power = [](std::uint32_t n, std::uint32_t least) { return std::bit_ceil(std::max(n, least)); };
   g.depth = power(g.depth, 1);

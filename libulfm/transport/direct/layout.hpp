@@ -11,6 +11,7 @@
 
 #include <bit>
 
+#include "base/ring.hpp"
 #include "transport/contract.hpp"
 
 namespace ulfm::direct {
@@ -20,6 +21,23 @@ inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::size_t kPage = 4096;
 
 constexpr std::size_t up_to(std::size_t n, std::size_t unit) { return (n + unit - 1) / unit * unit; }
+
+/// Sizes of a port's receiving side.
+struct PortGeometry {
+  std::uint32_t depth = 32;         ///< slots of the open ring; rounded up to a power of two
+  std::uint32_t slot_bytes = 2048;  ///< per slot, cell included; rounded up to lines
+  std::uint32_t lanes = 64;         ///< lanes granted at most; 0 keeps everyone in the open ring
+  std::uint32_t lane_cells = 256;
+  std::uint32_t lane_bytes = 4 * 1024 * 1024;
+  std::uint32_t lane_after = 8;  ///< frames a sender puts into the open ring before it claims a lane
+  std::uint32_t max_frame = 32 * 1024;
+  std::uint32_t peers = 4096;  ///< senders known at one time
+
+  /// The settings' sizes.
+  static PortGeometry from(const Config& config);
+  /// These sizes, but for what `options` asks for.
+  PortGeometry with(const InletOptions& options) const;
+};
 
 /// Identity of a process and its directory.
 struct Card {

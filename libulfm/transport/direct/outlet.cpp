@@ -147,7 +147,7 @@ bool DirectOutlet::may_detour() {
 bool DirectOutlet::return_to_lane() {
   if (!lane_.relieved() || !announce(lane_number_)) return false;
   Gather none;
-  lane_.push(Kind::lane, origin_, nullptr, 0, none, 0);  // relieved: there is room
+  lane_.push(kCellLane, origin_, nullptr, 0, none, 0);  // relieved: there is room
   detour_ = false;
   return true;
 }
@@ -155,7 +155,7 @@ bool DirectOutlet::return_to_lane() {
 bool DirectOutlet::announce(std::uint32_t lane) {
   const iovec piece{&lane, sizeof lane};
   Gather data(std::span(&piece, 1));
-  return open_.push(Kind::lane, origin_, nullptr, 0, data, sizeof lane);
+  return open_.push(kCellLane, origin_, nullptr, 0, data, sizeof lane);
 }
 
 bool DirectOutlet::push_open(Kind kind, std::span<const std::byte> head, Gather& data, std::size_t length) {

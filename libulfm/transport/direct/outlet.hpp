@@ -34,7 +34,7 @@ class DirectOutlet final : public Outlet {
   std::size_t max_frame(std::size_t header) const override;
   bool peer_listening() const override;
   bool port_closed() const override;
-  pid_t peer_pid() const override { return peer_.pid; }
+  ProcessId peer() const override { return {.number = peer_.pid}; }
   bool bye() override;
 
  private:

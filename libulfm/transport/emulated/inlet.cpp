@@ -16,10 +16,8 @@ EmulatedInlet::EmulatedInlet(fabric::FabricEngine& engine, std::uint16_t number)
       arena_(engine.arena()),
       number_(number),
       box_(arena_.box(engine.self(), number)),
+      wake_source_(box_.bell),
       position_(box_.delivered) {
-  geometry_.max_frame = arena_.sizes().slot_bytes;
-  geometry_.slot_bytes = arena_.sizes().slot_bytes;
-  geometry_.lanes = 0;
   box_.bell.cancel();
   arena_.endpoint(engine_.self()).generation[number].fetch_add(1, std::memory_order_release);  // pairs with connect
 }
@@ -142,8 +140,10 @@ OriginInfo EmulatedInlet::origin(std::uint32_t index) const {
   if (record.from >= arena_.sizes().endpoints) return {};
   const fabric::Endpoint& from = arena_.endpoint(record.from);
   const std::size_t length = std::min<std::size_t>(record.hello_length, kHelloLimit);
-  return {
-      encode(Card{arena_.header().token, record.from, from.token}), record.from_port, from.pid, {record.hello, length}};
+  return {encode(Card{arena_.header().token, record.from, from.token}),
+          record.from_port,
+          {.number = from.pid},
+          {record.hello, length}};
 }
 
 void EmulatedInlet::drop_origin(std::uint32_t index) {

@@ -22,15 +22,14 @@ class EmulatedInlet final : public Inlet {
   OriginInfo origin(std::uint32_t index) const override;
   void drop_origin(std::uint32_t index) override;
   bool has_frame() override;
-  Doorbell& doorbell() override { return box_.bell; }
+  WakeSource& wake_source() override { return wake_source_; }
   std::int64_t find_dead() override;
   std::int64_t take_broken() override;
   std::chrono::nanoseconds next_deadline() override {
     return std::min<std::chrono::nanoseconds>(kForever, engine_.next_deadline());
   }
   std::string why_broken() override { return engine_.why_broken(); }
-  const PortGeometry& geometry() const override { return geometry_; }
-  std::uint64_t lanes_granted() const override { return 0; }
+  std::size_t max_frame() const override { return arena_.sizes().slot_bytes; }
 
  private:
   struct Origin {
@@ -52,7 +51,7 @@ class EmulatedInlet final : public Inlet {
   fabric::FabricArena& arena_;
   std::uint16_t number_;
   fabric::PortBox& box_;
-  PortGeometry geometry_;
+  DoorbellSource wake_source_;
   std::uint64_t position_ = 0;
   std::vector<Origin> origins_;
   std::vector<std::uint32_t> by_record_;  // origin + 1; 0: not met

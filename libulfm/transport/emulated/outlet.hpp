@@ -18,7 +18,7 @@ class EmulatedOutlet final : public Outlet {
   std::size_t max_frame(std::size_t header) const override { return engine_.arena().sizes().slot_bytes - header; }
   bool peer_listening() const override;
   bool port_closed() const override;
-  pid_t peer_pid() const override { return pid_; }
+  ProcessId peer() const override { return {.number = pid_}; }
   bool bye() override;
 
  private:

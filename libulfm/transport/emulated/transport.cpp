@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <mutex>
 
 #include "transport/emulated/card.hpp"
@@ -27,7 +28,7 @@ class EmulatedTransport final : public Transport {
 
   const std::string& card() const override { return card_; }
 
-  Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const PortGeometry&) override {
+  Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const InletOptions&) override {
     if (number >= kPortsPerProcess)
       return fail(Errc::invalid,
                   "port " + std::to_string(number) + ": there are ports 0 to " + std::to_string(kPortsPerProcess - 1));
@@ -84,6 +85,18 @@ class EmulatedTransport final : public Transport {
 
 std::unique_ptr<Transport> on(std::unique_ptr<fabric::FabricEngine> engine) {
   return std::make_unique<EmulatedTransport>(std::move(engine));
+}
+
+std::vector<int> nodes(int size) {
+  auto arena = fabric::FabricArena::of_this_job();
+  if (!arena) return {};
+  std::map<std::uint32_t, int> numbers;
+  std::vector<int> node_of;
+  for (int rank = 0; rank < size; ++rank)
+    node_of.push_back(
+        numbers.try_emplace(arena->node_of_rank(static_cast<std::uint32_t>(rank)), static_cast<int>(numbers.size()))
+            .first->second);
+  return node_of;
 }
 
 Result<std::unique_ptr<Transport>> make(const char* model) {

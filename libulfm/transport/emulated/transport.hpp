@@ -12,6 +12,9 @@ std::unique_ptr<Transport> on(std::unique_ptr<fabric::FabricEngine> engine);
 /// A transport on the interconnect of this job, which must be the one of that name.
 Result<std::unique_ptr<Transport>> make(const char* model);
 
+/// The emulated node of each rank of this job, numbered from 0; empty when the job has no arena.
+std::vector<int> nodes(int size);
+
 /// What such a transport says of itself. Latency and bandwidth are rough ones of all of them on one host.
 constexpr TransportDescriptor descriptor(const char* name, const char* summary, std::size_t max_frame,
                                          Result<std::unique_ptr<Transport>> (*make)(const Config&),
@@ -31,6 +34,7 @@ constexpr TransportDescriptor descriptor(const char* name, const char* summary, 
       .takes_options = true,
       .links = true,
       .control = control,
+      .nodes = nodes,
       .unavailable = [] { return std::string(); },
       .make = make,
   };

@@ -50,8 +50,8 @@ FaultTransport::FaultTransport(std::unique_ptr<Transport> under, const FaultPlan
 
 FaultTransport::~FaultTransport() = default;
 
-Result<std::unique_ptr<Inlet>> FaultTransport::open(std::uint16_t number, const PortGeometry& geometry) {
-  auto inlet = under_->open(number, geometry);
+Result<std::unique_ptr<Inlet>> FaultTransport::open(std::uint16_t number, const InletOptions& options) {
+  auto inlet = under_->open(number, options);
   if (!inlet) return inlet;
   return std::unique_ptr<Inlet>(new fault::FaultInlet(std::move(*inlet), shared_->port(number)));
 }

@@ -31,7 +31,7 @@ class FaultTransport final : public ForwardingTransport {
   FaultTransport(std::unique_ptr<Transport> under, const FaultPlan& plan, int rank, Clock& clock = Clock::steady());
   ~FaultTransport() override;
 
-  Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const PortGeometry& geometry) override;
+  Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const InletOptions& options) override;
   Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
                                           std::span<const std::byte> hello, PortCounters& counters) override;
   std::vector<NamedCount> counts() const override;

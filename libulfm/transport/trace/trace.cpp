@@ -14,8 +14,8 @@ const char* name_of(Kind kind) {
   }
 }
 
-void note(Kind kind, trace::Way way, const char* transport, pid_t peer, std::size_t bytes) {
-  trace::note({name_of(kind), trace::Channel::data, way, transport, static_cast<std::uint32_t>(peer), bytes});
+void note(Kind kind, trace::Way way, const char* transport, ProcessId peer, std::size_t bytes) {
+  trace::note({name_of(kind), trace::Channel::data, way, transport, static_cast<std::uint32_t>(peer.number), bytes});
 }
 
 class TracedOutlet final : public ForwardingOutlet {
@@ -24,12 +24,12 @@ class TracedOutlet final : public ForwardingOutlet {
 
   bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) override {
     if (!under_->push(kind, header, data, length)) return false;
-    note(kind, trace::Way::sent, name_, under_->peer_pid(), header.size() + length);
+    note(kind, trace::Way::sent, name_, under_->peer(), header.size() + length);
     return true;
   }
   bool bye() override {
     if (!under_->bye()) return false;
-    note(Kind::bye, trace::Way::sent, name_, under_->peer_pid(), 0);
+    note(Kind::bye, trace::Way::sent, name_, under_->peer(), 0);
     return true;
   }
 
@@ -43,21 +43,21 @@ class TracedInlet final : public ForwardingInlet {
 
   bool next(Frame& frame) override {
     if (!under_->next(frame)) return false;
-    if (frame.origin >= pids_.size()) pids_.resize(frame.origin + 1);
-    if (frame.fresh || pids_[frame.origin] == 0) pids_[frame.origin] = under_->origin(frame.origin).pid;
-    note(frame.kind, trace::Way::arrived, name_, pids_[frame.origin], frame.header_length + frame.length);
+    if (frame.origin >= peers_.size()) peers_.resize(frame.origin + 1);
+    if (frame.fresh || !peers_[frame.origin]) peers_[frame.origin] = under_->origin(frame.origin).process;
+    note(frame.kind, trace::Way::arrived, name_, peers_[frame.origin], frame.header_length + frame.length);
     return true;
   }
 
  private:
   const char* name_;
-  std::vector<pid_t> pids_;  // of origins
+  std::vector<ProcessId> peers_;  // of origins
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Inlet>> TraceTransport::open(std::uint16_t number, const PortGeometry& geometry) {
-  auto inlet = under_->open(number, geometry);
+Result<std::unique_ptr<Inlet>> TraceTransport::open(std::uint16_t number, const InletOptions& options) {
+  auto inlet = under_->open(number, options);
   if (!inlet) return inlet;
   return std::make_unique<TracedInlet>(std::move(*inlet), name_);
 }

@@ -12,7 +12,7 @@ class TraceTransport final : public ForwardingTransport {
   TraceTransport(std::unique_ptr<Transport> under, const char* name)
       : ForwardingTransport(std::move(under)), name_(name) {}
 
-  Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const PortGeometry& geometry) override;
+  Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const InletOptions& options) override;
   Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
                                           std::span<const std::byte> hello, PortCounters& counters) override;
 

@@ -93,7 +93,7 @@ install_key() {
         tree_key
         hash_contents "${shim[@]}"
         sha256sum <"$here/relocate"
-        if with_profile; then hash_contents "$here/training/training.c"; fi
+        if with_profile; then hash_contents "$here"/training/{training.c,objects}; fi
     } | short_hash
 }
 

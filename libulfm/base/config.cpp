@@ -205,15 +205,24 @@ Config::Config() : values_(std::size(kRows)) {
 }
 
 Result<Config> Config::load() {
+  const char* path = std::getenv("ULFM_CONFIG");
+  return resolve(path != nullptr ? path : "", environ, {});
+}
+
+Result<Config> Config::resolve(const std::string& file, const char* const* environment,
+                               std::span<const CommandLineSetting> line) {
   Config config;
-  if (const char* path = std::getenv("ULFM_CONFIG"); path != nullptr && *path != '\0') {
-    std::ifstream in(path, std::ios::binary);
+  if (!file.empty()) {
+    std::ifstream in(file, std::ios::binary);
     std::ostringstream text;
     if (!in || !(text << in.rdbuf()))
-      return fail(Errc::not_found, std::string("ULFM_CONFIG names ") + path + ", which cannot be read");
-    if (auto read = config.read_file_text(text.str(), path); !read) return fail(read.error());
+      return fail(Errc::not_found, "the settings file " + file + " cannot be read; a readable TOML file is needed");
+    if (auto read = config.read_file_text(text.str(), file); !read) return fail(read.error());
   }
-  if (auto read = config.read_environment(environ); !read) return fail(read.error());
+  if (auto read = config.read_environment(environment); !read) return fail(read.error());
+  for (const CommandLineSetting& setting : line)
+    if (auto ok = config.set(setting.row, setting.value, Origin::command_line, setting.where); !ok)
+      return fail(ok.error());
   return config;
 }
 

@@ -33,11 +33,22 @@ std::span<const ConfigRow> config_rows();
 enum class Origin { default_value, file, environment, command_line };
 const char* name(Origin origin) noexcept;
 
+/// A setting from a command line, and how the user wrote it there.
+struct CommandLineSetting {
+  std::string row;  ///< as in ConfigRow::name
+  std::string value;
+  std::string where;  ///< "--transport", for messages
+};
+
 class Config {
  public:
   /// Defaults, then the file (if ULFM_CONFIG names one), then the environment. A value that does not parse is an
   /// error that says what the row accepts.
   static Result<Config> load();
+
+  /// The same for whoever has a command line too: `file` (empty: none), the environment block, the settings of the line.
+  static Result<Config> resolve(const std::string& file, const char* const* environment,
+                                std::span<const CommandLineSetting> line);
 
   /// Sets a row as the command line does.
   Result<void> set(std::string_view row, std::string_view value, Origin origin, const std::string& where);

@@ -1,6 +1,7 @@
 #include "fabric/options.hpp"
 
 #include <charconv>
+#include <cstdint>
 
 namespace ulfm::fabric {
 namespace {
@@ -39,13 +40,16 @@ Result<Options> Options::parse(std::string_view text, std::initializer_list<Row>
     const std::string_view digits = word.substr(std::min(word.size(), name.size() + 1));
     std::int64_t value = 0;
     const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    const bool whole = end.ec == std::errc{} && end.ptr == digits.data() + digits.size();
+    const std::string_view unit(end.ptr, static_cast<std::size_t>(digits.data() + digits.size() - end.ptr));
+    const int shift = unit == "K" || unit == "k" ? 10 : unit == "M" || unit == "m" ? 20 : 0;
+    const bool whole = end.ec == std::errc{} && unit.size() == (shift != 0 ? 1 : 0) && value <= INT64_MAX >> shift;
+    if (whole && value > 0) value <<= shift;
     if (row->words != nullptr) {
       value = place_of(digits, row->words);
       if (value < 0) return fail(Errc::invalid, "option \"" + shown + "\": needs " + row->name + "=" + row->words);
     } else if (!whole || value < row->least || value > row->most) {
-      return fail(Errc::invalid, "option \"" + shown + "\": needs a number from " + std::to_string(row->least) +
-                                     " to " + std::to_string(row->most));
+      return fail(Errc::invalid, "option \"" + shown + "\": needs a number (K and M are allowed) from " +
+                                     std::to_string(row->least) + " to " + std::to_string(row->most));
     }
     if (!options.values_.emplace(name, value).second)
       return fail(Errc::invalid, "option \"" + shown + "\" is given twice");

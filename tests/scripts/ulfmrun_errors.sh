@@ -100,9 +100,6 @@ refused 2 '-hosts needs a value' -hosts
 
 refused 2 'no transport "drect"; the nearest is direct; there is: auto, direct' --transport drect -n 2 hostname
 refused 2 'no transport "qqqqqqqq"; there is: auto' --transport=qqqqqqqq -n 2 hostname
-for planned in ofi pointdesign; do
-    refused 2 "transport $planned is not available in this version" --transport "$planned" -n 2 hostname
-done
 refused 2 'option=value is needed' --transport direct,fast -n 2 hostname
 refused 2 '--transport needs' --transport= hostname
 ULFM_TRANSPORT=drect refused 2 'ULFM_TRANSPORT: there is no transport "drect"' -n 1 hostname

@@ -1,5 +1,8 @@
 #include "options.hpp"
 
+#include "../common/command_line.hpp"
+#include "fabric/engine/host.hpp"
+
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
@@ -81,7 +84,8 @@ std::size_t Options::iterations_for(std::size_t size) const {
 
 std::optional<int> read_command_line(int argc, char** argv, Options& options) {
   CLI::App app{
-      "Measures raw ULFM ports between two processes: alone (it forks its peer) or as the first two ranks of a job"};
+      "Measures raw ULFM ports between two processes: alone (it forks its peer) or as the first two ranks of a job",
+      "ulfm_perf"};
   app.set_version_flag("--version", std::string("ulfm_perf ") + ulfm_version());
   app.require_subcommand(1);
   app.fallthrough();
@@ -108,8 +112,13 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
   app.add_option("--nodes", nodes, "nodes of the two sides on it, such as 0,3");
   auto* csv_flag = app.add_flag("--csv", csv, "comma-separated values");
   app.add_flag("--json", json, "one JSON object")->excludes(csv_flag);
+  app.footer(
+      "Examples: ulfm_perf latency\n"
+      "          ulfm_perf latency --transport xswitch --topology mesh:4x4 --nodes 0,15\n"
+      "Exit code: 1 when a measurement failed, 2 for a wrong command line.\n"
+      "Manual: ulfm_perf(1).");
+  if (const auto code = tools::parse(app, argc, argv)) return code;
   try {
-    app.parse(argc, argv);
     options.test = app.get_subcommands().front()->get_name();
     if (options.test == "rate") options.from = options.to = 8;
     if (options.test == "soak") options.from = 0, options.to = 2048;
@@ -120,9 +129,15 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
     if (!bind.empty()) read_cores(bind, options);
     if (!nodes.empty()) options.nodes = read_two(nodes, "--nodes", "nodes such as 0,3");
   } catch (const CLI::ParseError& e) {
-    const int code = app.exit(e);
-    return code == 0 ? 0 : 2;
+    return tools::complain(app, e.what());
   }
+  const char* inherited = std::getenv("ULFM_TRANSPORT");
+  const std::string transport = !options.transport.empty() ? options.transport : inherited != nullptr ? inherited : "";
+  if ((!options.topology.empty() || !nodes.empty()) && ulfm::fabric::model_of_transport(transport) == nullptr)
+    return tools::complain(app, std::string(nodes.empty() ? "--topology" : "--nodes") +
+                                    " goes with an emulated interconnect, and " +
+                                    (transport.empty() ? "none is chosen" : "\"" + transport + "\" is none") +
+                                    "; add --transport xswitch, for example");
   options.format = json ? Format::json : csv ? Format::csv : Format::table;
   options.transport_chosen = !options.transport.empty() || std::getenv("ULFM_TRANSPORT") != nullptr;
   if (!options.transport.empty()) setenv("ULFM_TRANSPORT", options.transport.c_str(), 1);

@@ -10,6 +10,7 @@
 #include <ulfm/ulfm.h>
 #include <CLI/CLI.hpp>
 
+#include "../common/command_line.hpp"
 #include "fabric/engine/observer.hpp"
 
 namespace {
@@ -92,13 +93,11 @@ int main(int argc, char** argv) {
   app.add_option("-c,--count", options.count, "readings; until the job ends when not given")
       ->needs(interval)
       ->check(CLI::PositiveNumber);
-  app.footer("Manual: ulfm_stat(1).");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    const int code = app.exit(e);
-    return code == 0 ? 0 : 2;
-  }
+  app.footer(
+      "Example: ulfm_stat -i 1 -c 10\n"
+      "Exit code: 1 when there is no job to look at, 2 for a wrong command line.\n"
+      "Manual: ulfm_stat(1).");
+  if (const auto code = tools::parse(app, argc, argv)) return *code;
   const auto all = ulfm::fabric::running_fabrics();
   if (options.list) {
     std::fputs(listed(all).c_str(), stdout);

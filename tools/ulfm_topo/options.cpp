@@ -1,5 +1,7 @@
 #include "options.hpp"
 
+#include "../common/command_line.hpp"
+
 #include <charconv>
 
 #include <ulfm/ulfm.h>
@@ -38,6 +40,7 @@ void declare(CLI::App& app, Options& options, std::vector<std::string>& ends) {
   app.add_option("--dead", options.dead, "links that are down, by a port at either end: s0.B,s3.C")->delimiter(',');
   for (auto* command : {show, routes}) command->add_flag("--json", options.json, "one JSON object");
   app.footer(
+      "Example: ulfm_topo show mesh:4x4 -n 16\n"
       "Exit code: 1 when there is no way between the two nodes, 2 for a wrong command line or topology.\n"
       "Manual: ulfm_topo(1), ulfm-topology(5).");
 }
@@ -48,13 +51,12 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
   CLI::App app{"Shows topologies of emulated switch networks", "ulfm_topo"};
   std::vector<std::string> ends;
   declare(app, options, ends);
+  if (const auto code = tools::parse(app, argc, argv)) return code;
+  options.command = app.get_subcommands().front()->get_name();
   try {
-    app.parse(argc, argv);
-    options.command = app.get_subcommands().front()->get_name();
     if (!ends.empty()) options.from = read_node(ends[0]), options.to = read_node(ends[1]);
   } catch (const CLI::ParseError& e) {
-    const int code = app.exit(e);
-    return code == 0 ? 0 : kUsage;
+    return tools::complain(app, e.what());
   }
   return std::nullopt;
 }

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,10 +18,11 @@
 #include "failure.hpp"
 #include "options.hpp"
 #include "program.hpp"
-#include "transports.hpp"
+#include "settings.hpp"
 
 namespace fs = std::filesystem;
 using namespace ulfmrun;
+using ulfm::fabric::FabricHost;
 
 namespace {
 
@@ -44,14 +46,6 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
-void check_settings(const CommandLine& line) {
-  const std::string inherited = environment("ULFM_TRANSPORT");
-  const std::string transport = line.transport.value_or(inherited.empty() ? "auto" : inherited);
-  check_transport(transport, line.transport ? "--transport" : "ULFM_TRANSPORT");
-  if (line.topology) check_emulated(transport, "--topology");
-  if (line.fault) check_fault(transport, *line.fault);
-}
-
 std::string joined(const std::string& first, const std::string& rest, char separator) {
   return rest.empty() ? first : first + separator + rest;
 }
@@ -60,7 +54,8 @@ std::string joined(const std::string& first, const std::string& rest, char separ
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
 Variables rank_variables(const CommandLine& line, const Stage& stage) {
-  Variables variables = line.settings;
+  Variables variables;
+  for (const auto& setting : line.settings) variables.emplace_back("ULFM_" + setting.row, setting.value);
   variables.emplace_back("MPIR_CVAR_NEMESIS_NETMOD", "ulfm");
   // A program linked with another MPICH's libmpich.so.12 finds ours first.
   variables.emplace_back("LD_LIBRARY_PATH", joined(stage.libraries, environment("LD_LIBRARY_PATH"), ':'));
@@ -74,21 +69,29 @@ Variables rank_variables(const CommandLine& line, const Stage& stage) {
   return variables;
 }
 
-/// The interconnect of an emulation is there before the first process is; mpiexec, which this process becomes, holds
-/// it open for them.
-void set_up_fabric(const CommandLine& line, const Stage& stage) {
-  const std::string transport = line.transport.value_or(environment("ULFM_TRANSPORT"));
-  if (ulfm::fabric::model_of_transport(transport) == nullptr) return;
+/// The interconnect of an emulation, made and thus checked; nothing when messages go another way.
+std::optional<FabricHost> make_fabric(const CommandLine& line, const ulfm::Config& settings) {
+  const std::string& transport = settings.text("TRANSPORT");
+  if (ulfm::fabric::model_of_transport(transport) == nullptr) return std::nullopt;
   if (line.elsewhere) fail(kUsage, transport + ": an emulated interconnect is on one host; name no others");
-  auto host = ulfm::fabric::FabricHost::create({transport, line.topology.value_or(environment("ULFM_TOPOLOGY")),
-                                                static_cast<std::uint32_t>(line.processes),
-                                                line.fault.value_or(environment("ULFM_FAULT"))});
-  if (!host) fail(kUsage, host.error().what);
-  if (auto ok = host->publish(); !ok) fail(kInstallation, ok.error().what);
-  if (environment("ULFM_ENGINE") == "process")
-    if (auto ok = ulfm::fabric::start_engine_process(*host, stage.programs); !ok) fail(kInstallation, ok.error().what);
+  auto host = FabricHost::create(
+      {transport, settings.text("TOPOLOGY"), static_cast<std::uint32_t>(line.processes), settings.text("FAULT")});
+  if (!host) {
+    // Which of the two settings is wrong stands in the sentence, so the origin of both does.
+    std::string origin = origin_prefix(settings, "TRANSPORT");
+    if (const std::string other = origin_prefix(settings, "TOPOLOGY"); other != origin) origin += other;
+    fail(kUsage, origin + host.error().what);
+  }
+  return std::move(*host);
+}
+
+/// The interconnect is there before the first process is; mpiexec, which this process becomes, holds it open for them.
+void publish(FabricHost& host, const ulfm::Config& settings, const Stage& stage) {
+  if (auto ok = host.publish(); !ok) fail(kInstallation, ok.error().what);
+  if (settings.text("ENGINE") == "process")
+    if (auto ok = ulfm::fabric::start_engine_process(host, stage.programs); !ok) fail(kInstallation, ok.error().what);
   // The mapping and the descriptor go on to mpiexec.
-  static const ulfm::fabric::FabricHost kept = std::move(*host);
+  static const FabricHost kept = std::move(host);
 }
 
 /// mpiexec's command. Variables go in as -genv, not in mpiexec's own environment: -genvnone and -genvlist
@@ -131,12 +134,15 @@ int run(const std::vector<std::string>& words) {
   const CommandLine line = parse_command_line(words);
   if (line.help) return std::fputs(help_text().c_str(), stdout) < 0;
   if (line.version) return std::printf("ulfmrun (ULFM) %s\n", ulfm_version()) < 0;
-  check_settings(line);
+  const ulfm::Config settings = resolve_settings(line);
+  check_settings(settings);
   const Stage stage = find_stage();
   const Variables variables = rank_variables(line, stage);
   const auto command = mpiexec_command(line, stage, variables);
+  std::optional<FabricHost> fabric = make_fabric(line, settings);
   if (line.dry_run) return print(command, variables);
-  set_up_fabric(line, stage);
+  check_limits(line);
+  if (fabric) publish(*fabric, settings, stage);
   become(command);
 }
 

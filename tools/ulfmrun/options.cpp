@@ -1,18 +1,18 @@
 #include "options.hpp"
 
 #include <strings.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 
 #include "failure.hpp"
 #include "nearest.hpp"
-#include "transports.hpp"
+#include "settings.hpp"
 
 namespace ulfmrun {
 
@@ -134,6 +134,36 @@ const HydraOption* hydra_option(const std::string& name) {
   return nullptr;
 }
 
+/// What users of other launchers mean by an option that mpiexec does not have.
+std::string advice_for(const std::string& option) {
+  struct Advice {
+    const char *name, *text;
+  };
+  static constexpr Advice kAdvice[] = {
+      {"x", "Open MPI passes a variable on with it; write -genv NAME VALUE"},
+      {"mca", "it is Open MPI's; ULFM's settings are ULFM_* variables, and ulfm_info lists them"},
+      {"gmca", "it is Open MPI's; ULFM's settings are ULFM_* variables, and ulfm_info lists them"},
+      {"oversubscribe", "it is Open MPI's and not needed here: more processes than cores may run; leave it out"},
+      {"allow-run-as-root", "it is Open MPI's and not needed here: leave it out"},
+      {"use-hwthread-cpus", "it is Open MPI's; write -bind-to hwthread"},
+      {"tag-output", "it is Open MPI's; write -l"},
+      {"npernode", "it is Open MPI's; write -ppn N"},
+      {"n-per-node", "write -ppn N"},
+      {"ntasks", "it is srun's; write -n N"},
+      {"c", "it is Open MPI's; write -n N"},
+      {"H", "it is Open MPI's; write -hosts HOST,HOST"},
+      {"report-bindings", "it is Open MPI's; HYDRA_TOPO_DEBUG=1 in the environment prints the bindings"},
+  };
+  const std::size_t start = std::min(option.find_first_not_of('-'), option.size());
+  const std::string bare = option.substr(start);
+  for (const Advice& advice : kAdvice)
+    if (bare == advice.name) return advice.text;
+  const std::size_t letters = bare.find_first_of("0123456789");
+  if (letters != std::string::npos && (bare.substr(0, letters) == "n" || bare.substr(0, letters) == "np"))
+    return "write -" + bare.substr(0, letters) + " " + bare.substr(letters);
+  return "";
+}
+
 bool asks_for_help(const std::string& word) { return word == "-h" || word == "-help" || word == "--help"; }
 
 int check_count(const std::string& option, const std::string& text) {
@@ -193,21 +223,19 @@ class Parser {
       if (name == "--help") line_.help = passive_ = true;
       if (name == "--version") line_.version = passive_ = true;
       if (name == "--dry-run") line_.dry_run = true;
-      if (name == "--stats") line_.settings.emplace_back(option.variable, "1");
+      if (name == "--stats") note(option, "1");
       return;
     }
     std::string value = take_value(option.name);
     if (value.empty()) fail(kUsage, std::string(option.name) + " needs " + option.value + "; found an empty value");
-    if (name == "--transport") line_.transport = value;
-    if (name == "--topology") line_.topology = value;
-    if (name == "--fault") line_.fault = value;
-    if (name == "--share" && value != "node" && value != "host")
-      fail(kUsage, "--share needs node or host; found \"" + value + "\"");
-    if (name == "--config" && access(value.c_str(), R_OK) != 0)
-      fail(kUsage, "--config " + value + ": " + std::strerror(errno) + "; a readable TOML file is needed");
     // Ranks may run in another directory than this one.
     if (name == "--config" || name == "--trace") value = absolute_file(value);
-    line_.settings.emplace_back(option.variable, value);
+    if (name == "--config") line_.config = value;
+    note(option, value);
+  }
+
+  void note(const OwnOption& option, const std::string& value) {
+    line_.settings.push_back({std::string(option.variable).substr(std::strlen("ULFM_")), value, option.name});
   }
 
   void take_hydra(const std::string& name, const HydraOption& option) {
@@ -234,19 +262,25 @@ class Parser {
     if (passive_) return;
     const std::string value = equals == std::string::npos ? take_value(option) : variable.substr(equals + 1);
     if (line_.arguments.back() == "LD_LIBRARY_PATH") line_.library_paths.push_back(line_.arguments.size());
+    if (const std::string& name = line_.arguments.back(); name.starts_with("ULFM_"))
+      line_.passed_on.push_back({name.substr(std::strlen("ULFM_")), value, option + " " + name});
     line_.arguments.push_back(value);
   }
 
-  /// An option of an mpiexec newer than the table: nobody here knows how many values it has, so from here on
-  /// mpiexec reads the line alone. A slip in one of our own names is caught first.
-  void take_unknown(const std::string& name, const std::string& word) {
+  [[noreturn]] void take_unknown(const std::string& name, const std::string& word) {
+    if (const std::string advice = advice_for(name); !advice.empty())
+      fail(kUsage, "there is no option " + word + ": " + advice);
     std::vector<std::string> names;
     for (const auto& option : kOwn) names.emplace_back(option.name);
     const std::string dashed = "--" + name.substr(std::min(name.find_first_not_of('-'), name.size()));
-    if (const std::string near = nearest(dashed, names, 2); !near.empty())
-      fail(kUsage, "there is no option " + name + "; the nearest is " + near);
-    line_.arguments.push_back(word);
-    passive_ = true;
+    std::string near = nearest(dashed, names, 2);
+    if (near.empty()) {
+      names.clear();
+      for (const auto& option : kHydra) names.emplace_back(std::string("-") + option.name);
+      near = nearest(dashed.substr(1), names, dashed.size() > 5 ? 2 : 1);
+    }
+    fail(kUsage, "there is no option " + name + (near.empty() ? "" : "; the nearest is " + near) +
+                     "; ulfmrun --help lists ULFM's own options and ulfmrun -help mpiexec's");
   }
 
   void take_rest() {

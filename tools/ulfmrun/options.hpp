@@ -1,11 +1,10 @@
 // The command line: ulfmrun's own options, and enough of mpiexec's grammar to find where each program begins.
 #pragma once
 
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "base/config.hpp"
 #include "program.hpp"
 
 namespace ulfmrun {
@@ -15,9 +14,11 @@ struct CommandLine {
   bool version = false;
   bool dry_run = false;
 
-  /// ULFM_* settings from options, as given.
-  std::vector<std::pair<std::string, std::string>> settings;
-  std::optional<std::string> transport, topology, fault;
+  /// ULFM_* settings from our options, as given; the ranks get them as variables.
+  std::vector<ulfm::CommandLineSetting> settings;
+  /// ULFM_* variables that -genv and -env give the ranks.
+  std::vector<ulfm::CommandLineSetting> passed_on;
+  std::string config;  ///< --config; empty: not given
 
   /// Everything that is mpiexec's, in order.
   std::vector<std::string> arguments;

@@ -126,7 +126,7 @@ Result<Topology> boards(std::string_view description, const std::vector<std::uin
 tl::unexpected<Error> refuse_form(std::string_view description, std::string_view form) {
   static const std::array<std::string, 8> names{"single", "th8", "chain", "tree", "mesh", "torus", "cube", "boards"};
   const std::string near = form.empty() ? "" : nearest(form, names);
-  return refuse(description, "no shape is called that" + (near.empty() ? "" : "; did you mean " + near + "?") +
+  return refuse(description, "no shape has that name" + (near.empty() ? "." : "; did you mean " + near + "?") +
                                  " There is: " + kForms);
 }
 

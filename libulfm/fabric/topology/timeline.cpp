@@ -9,8 +9,9 @@ namespace {
 
 using Kind = FaultEvent::Kind;
 
-std::string numbers(std::uint32_t count, const char* what) {
-  return "there are " + std::string(what) + " 0 to " + std::to_string(count - 1);
+std::string numbers(std::uint32_t count, const std::string& what) {
+  if (count == 1) return "there is only " + (what == "nodes" ? std::string("node") : std::string("switch")) + " 0";
+  return "there are " + what + " 0 to " + std::to_string(count - 1);
 }
 
 // Ends, at switch `from`, of its links with switch `to`.

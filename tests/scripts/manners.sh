@@ -1,0 +1,157 @@
+#!/usr/bin/env bash
+# Wrong uses of every tool: each ends soon with a status that is not 0, one clear sentence on standard error, nothing on
+# standard output, and neither a stack of error codes nor a path of the build.
+set -uo pipefail
+: "${ULFM_STAGE:?stage folder}"
+stage=$(cd "$ULFM_STAGE" && pwd -P) || exit 1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch" || exit 1
+unset "${!ULFM_@}" LD_LIBRARY_PATH LD_PRELOAD
+PATH=$stage/bin:$PATH
+failures=0 tries=0
+
+fail() {
+    echo "FAIL $1"
+    sed 's/^/     | /' err | head -n 4
+    failures=$((failures + 1))
+}
+
+# wrong PATTERN COMMAND...: the command is refused, and its first line on standard error matches the pattern.
+wrong() {
+    local pattern=$1 code=0
+    shift
+    tries=$((tries + 1))
+    timeout 60 "$@" </dev/null >out 2>err || code=$?
+    if ((code == 0)); then fail "$*: accepted"
+    elif ((code == 124)); then fail "$*: hangs"
+    elif ((code > 128)); then fail "$*: ended by a signal ($code)"
+    elif [[ -s out ]]; then fail "$*: something on standard output"
+    elif [[ ! -s err ]]; then fail "$*: not a word (status $code)"
+    elif (($(wc -l <err) > 4)); then fail "$*: $(wc -l <err) lines"
+    elif ! head -n 1 err | grep -q "^$(basename "$1"): "; then fail "$*: the first line does not begin with the tool's name"
+    elif ! grep -qE -- "$pattern" err; then fail "$*: no line like '$pattern'"
+    elif grep -qE 'MPIR_|error stack|/build/|terminate called|line [0-9]+: ' err; then fail "$*: a stack or a path of the build"
+    fi
+}
+
+# each PATTERN TOOL ARGUMENT...: one try for each argument, which may hold several words.
+each() {
+    local pattern=$1 tool=$2 words
+    shift 2
+    for a in "$@"; do
+        read -ra words <<<"$a"
+        wrong "$pattern" "$tool" "${words[@]}"
+    done
+}
+
+mkdir -p folder
+printf 'transport = "xswitch"\ntopology = "no-shape"\n' >shape.toml
+printf 'transport = 3.5\n' >type.toml
+printf '[table]\ntransport = "direct"\n' >table.toml
+printf 'transport = "drect"\n' >name.toml
+printf 'transport =\n' >broken.toml
+printf 'depth = 0\n' >range.toml
+printf 'int main(void) { return 0; }\n' >program.c
+gcc program.c -o program
+printf 'hello\n' >text_file
+chmod 644 text_file
+
+# ---- ulfmrun
+wrong 'a program is needed' ulfmrun
+each 'a program is needed' ulfmrun "-n 2" "-n 1 :" "-n 1 ./program :" "-ppn 2" "--stats" "--transport direct"
+each 'a number of processes' ulfmrun "-n 0 ./program" "-n -1 ./program" "-n two ./program" "-n 1.5 ./program" "-n 2x ./program" \
+    "-np= ./program" "-n 99999999999999 ./program" "-n 1 ./program : -n 0 ./program"
+each 'needs a value' ulfmrun "-n" "-hosts" "--transport" "--topology" "--fault" "--config" "--trace" "-ppn" "-genv A"
+each 'there is no transport' ulfmrun "--transport drect ./program" "--transport xswich ./program" "--transport DIRECT ./program" \
+    "--transport xswitch2 ./program" "--transport , ./program"
+each 'takes no options' ulfmrun "--transport direct,frame=64 ./program" "--transport direct,a=b ./program"
+each 'option=value is needed' ulfmrun "--transport xswitch,frame ./program" "--transport direct,fast ./program" \
+    "--transport xswitch, ./program" "--transport xswitch,=4 ./program"
+each 'no option' ulfmrun "--transport xswitch,frme=256 ./program" "--transport dcm,pase=ipsc2 ./program" \
+    "--transport pcie,md=x ./program"
+each 'needs a number' ulfmrun "--transport xswitch,frame=0 ./program" "--transport xswitch,frame=x ./program" \
+    "--transport xswitch,frame=-1 ./program" "--transport xswitch,frame=9999999999999999999 ./program" \
+    "--transport xswitch,fifo=1 ./program" "--transport xswitch,frame=64Q ./program"
+each 'needs (mode|pace)=' ulfmrun "--transport pcie,mode=fast ./program" "--transport dcm,pace=slow ./program"
+wrong 'given twice' ulfmrun --transport xswitch,frame=256,frame=512 ./program
+each 'add --transport xswitch' ulfmrun "--topology mesh:2x2 ./program" "--transport direct --topology cube:2 ./program" \
+    "--share host ./program" "--transport auto --topology th8 ./program"
+wrong 'add --transport xswitch' ulfmrun --fault 'link 0-1 down at 1s' ./program
+wrong 'add --transport xswitch' ulfmrun --transport direct --fault 'node 0 dead at 1s' ./program
+each 'topology' ulfmrun "--transport xswitch --topology mish:2x2 ./program" "--transport xswitch --topology mesh:0x2 ./program" \
+    "--transport xswitch --topology mesh ./program" "--transport xswitch --topology mesh:2x ./program" \
+    "--transport xswitch --topology cube:99 ./program" "--transport xswitch --topology single:0 ./program" \
+    "--transport xswitch --topology tree:99 ./program" "--transport xswitch --topology ./absent.toml ./program" \
+    "--transport xswitch --topology chain:-1 ./program" "--transport dcm --topology cube:-2 ./program"
+each 'processes' ulfmrun "--transport dcm -n 100000 ./program" "--transport dcm --dry-run -n 100000 ./program"
+each 'needs a probability|needs' ulfmrun "--fault drop=2 ./program" "--fault drop= ./program" "--fault dorp=0.1 ./program" \
+    "--fault drop=-1 ./program" "--fault drop=x ./program" "--fault ,, ./program"
+wrong 'needs|there is' ulfmrun --transport xswitch --fault 'link 0-99 down at 1s' ./program
+wrong 'needs|there is' ulfmrun --transport xswitch --fault 'switch 77 dead at 1s' ./program
+wrong 'needs|there is' ulfmrun --transport xswitch --fault 'link 0-1 down at soon' ./program
+each 'write -n 2' ulfmrun "-n2 ./program"
+wrong 'write -np 4' ulfmrun -np4 ./program
+each 'there is no option' ulfmrun "-x A=1 ./program" "--mca btl self ./program" "--oversubscribe ./program" \
+    "--allow-run-as-root ./program" "--bind ./program" "--nosuchoption ./program" "-q ./program" "--npernode 2 ./program" \
+    "--transprot direct ./program" "-stats ./program" "--topo mesh:2x2 ./program" "--use-hwthread-cpus ./program"
+each 'takes no value' ulfmrun "--stats=1 ./program" "--dry-run=yes ./program" "--help=me" "--version=2"
+each 'found an empty value' ulfmrun "--transport= ./program" "--topology= ./program" "--fault= ./program" "--trace= ./program"
+each 'readable TOML file' ulfmrun "--config absent.toml ./program" "--config folder ./program" "--config /nosuch/f ./program"
+each 'toml' ulfmrun "--config type.toml ./program" "--config table.toml ./program" "--config name.toml ./program" \
+    "--config broken.toml ./program" "--config range.toml ./program"
+wrong 'no shape has that name' ulfmrun --config shape.toml ./program
+each 'folder|ordinary file' ulfmrun "--trace folder ./program" "--trace /nosuch/t ./program" "--trace /dev/full ./program" \
+    "--trace /dev/null ./program" "--trace / ./program"
+each 'node or host|one of' ulfmrun "--transport xswitch --share both ./program"
+each 'in no directory of PATH' ulfmrun "no-such-program-at-all" "-n 2 no-such-program-at-all"
+each 'No such file' ulfmrun "./absent" "-n 1 ./program : -n 1 ./absent" "-wdir /nosuch ./absent"
+wrong 'is a directory' ulfmrun ./folder
+wrong 'not executable' ulfmrun ./text_file
+for setting in TRANSPORT=drect TRANSPORT=xswitch,frme=1 FAULT=drop=7 DEPTH=x DEPTH=0 STATS=maybe SLOT=1 WINDOW=1 \
+    EAGER=-1 GIVE_UP=soon SHARE=all ENGINE=fast CONTROL=smoke PROTOCOL=never TRACE=/nosuch/t CONFIG=absent.toml CONFIG=folder \
+    PARK_LIMIT=0 LANES=99999999 FRAME=1; do
+    export "ULFM_${setting%%=*}=${setting#*=}"
+    wrong 'ULFM_|absent.toml|folder' ulfmrun -n 1 ./program
+    unset "ULFM_${setting%%=*}"
+done
+
+# ---- ulfm_info
+each 'no option|takes options only|required|did you mean|is called' ulfm_info "--jsn" "--mpii" "version" "-z" "--man-rows nosuch"
+ULFM_DEPTH=x wrong 'DEPTH' ulfm_info -e
+
+# ---- ulfm_topo
+wrong 'a command is needed' ulfm_topo
+each 'there is no command' ulfm_topo "sho mesh:2x2" "rotes mesh:2x2" "mesh:2x2" "png mesh:2x2"
+each 'required|missing' ulfm_topo "show" "routes" "svg"
+each 'topology' ulfm_topo "show mish:2x2" "show mesh:0x0" "show mesh:2" "show cube" "show ./absent.toml" "show boards:0x1" \
+    "show tree:" "show single:x" "dot torus:1" "svg chain:0"
+each 'node|expected|required' ulfm_topo "routes mesh:2x2 0 9" "routes mesh:2x2 a b" "routes mesh:2x2 -1 0"
+each '.' ulfm_topo "show mesh:2x2 -n 0" "show mesh:2x2 -n x" "show mesh:2x2 --dead s9.A" "show mesh:2x2 --dead zzz" \
+    "show mesh:2x2 --jsno" "dot mesh:2x2 --json"
+
+# ---- ulfm_perf
+wrong 'a command is needed' ulfm_perf
+each 'there is no command' ulfm_perf "latncy" "bandwith" "ping" "Latency"
+each 'emulated interconnect' ulfm_perf "latency --topology mesh:4x4" "bandwidth --nodes 0,1" \
+    "latency --transport direct --topology mesh:2x2"
+each '.' ulfm_perf "latency --size x" "latency --size 9:1" "latency --size -1" "latency --bind 0" "latency --bind a,b" \
+    "latency --window 0" "latency --depth 99999999" "latency --transport drect" "latency --transport xswitch --topology zzz" \
+    "latency --transport xswitch --nodes 0" "latency --iteratons 5" "latency --json --csv" "latency --iterations x" \
+    "latency --transport xswitch --topology mesh:2x2 --nodes 0,99"
+
+# ---- ulfm_stat
+each '.' ulfm_stat "--intervall 1" "-i 0" "-i x" "-c 3" "nopid" "-i 1 -c 0"
+wrong 'no job|holds no' ulfm_stat 1
+
+# ---- nxhost
+wrong 'a host program is needed' nxhost
+each 'a number of nodes' nxhost "-n 0 ./program" "-n x ./program" "-n" "-n -4 ./program" "-n 99999 ./program" "./program : -n 0 ./program"
+each 'there is no option' nxhost "--nodes 4 ./program" "-q ./program"
+each 'no such program|cannot be executed' nxhost "./absent" "no-such-host-program" "./folder" "./text_file"
+wrong 'a program for the nodes is needed' nxhost ./program :
+PMI_RANK=0 wrong 'without ulfmrun' nxhost -n 2 ./program
+
+echo "$tries tries, $failures failures"
+((tries >= 150)) || { echo "FAIL: fewer than 150 tries" && exit 1; }
+exit $((failures > 0))

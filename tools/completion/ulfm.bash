@@ -1,0 +1,16 @@
+# Completion of ULFM's tools for bash: options and commands come from each tool's own --help.
+_ulfm() {
+    local word=${COMP_WORDS[COMP_CWORD]} tool=${COMP_WORDS[0]} previous=${COMP_WORDS[COMP_CWORD - 1]} words
+    case $previous in
+    --transport) words="auto direct $(ulfm_info -t 2>/dev/null | awk '/^  [a-z]/ { print $1 }')" ;;
+    --topology) words="single: th8 chain: tree: mesh: torus: cube: boards:" ;;
+    --config | --trace) compopt -o default && return ;;
+    *)
+        words=$("$tool" --help 2>/dev/null | grep -oE '(^|[ ,])--?[a-z][a-z-]*' | tr -d ' ,')
+        ((COMP_CWORD > 1)) || words+=" $("$tool" --help 2>/dev/null | awk '/^Subcommands:/ { on = 1; next } on && /^  [a-z]/ { print $1 }')"
+        ;;
+    esac
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+    ((${#COMPREPLY[@]})) || compopt -o default
+}
+complete -F _ulfm ulfmrun ulfm_info ulfm_perf ulfm_stat ulfm_topo ulfm_sim nxcc nxf77 nxhost

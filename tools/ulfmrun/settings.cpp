@@ -1,0 +1,200 @@
+#include "settings.hpp"
+
+#include <dirent.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "base/fault_plan.hpp"
+#include "failure.hpp"
+#include "nearest.hpp"
+#include "transport/registry.hpp"
+
+extern char** environ;
+
+namespace ulfmrun {
+namespace {
+
+using ulfm::TransportDescriptor;
+
+std::vector<std::string> known() {
+  std::vector<std::string> names = {"auto"};
+  for (const TransportDescriptor* transport : ulfm::transports()) names.emplace_back(transport->name);
+  return names;
+}
+
+std::string name_of(const std::string& spec) { return spec.substr(0, spec.find(',')); }
+
+/// How the user wrote it: "--transport", "ULFM_TRANSPORT", or a line of the file.
+std::string origin_of(const ulfm::Config& settings, const char* row) {
+  return settings.origin(row) == ulfm::Origin::environment ? std::string("ULFM_") + row : settings.where(row);
+}
+
+/// The transport that will be used, "auto" resolved.
+const TransportDescriptor& check_transport(const ulfm::Config& settings) {
+  const std::string& spec = settings.text("TRANSPORT");
+  const std::string origin = origin_of(settings, "TRANSPORT"), name = name_of(spec);
+  const std::vector<std::string> names = known();
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    const std::string near = nearest(name, names, 3);
+    fail(kUsage, origin + ": there is no transport \"" + name + "\"" +
+                     (near.empty() ? "" : "; the nearest is " + near) + "; there is: " + transport_list());
+  }
+  for (std::size_t at = spec.find(','); at != std::string::npos;) {
+    const std::size_t end = spec.find(',', at + 1);
+    const std::string setting = spec.substr(at + 1, end == std::string::npos ? end : end - at - 1);
+    if (const std::size_t equals = setting.find('='); equals == 0 || equals == std::string::npos)
+      fail(kUsage, origin + ": after the transport's name, option=value is needed; found \"" + setting + "\" in \"" +
+                       spec + "\"");
+    at = end;
+  }
+  const auto found = ulfm::select_transport(spec);
+  if (!found) fail(kUsage, origin + ": " + found.error().what + "; choose among: " + transport_list());
+  return **found;
+}
+
+std::string emulated_list() {
+  std::string list;
+  for (const TransportDescriptor* transport : ulfm::transports())
+    if (transport->links) list += (list.empty() ? "" : ", ") + std::string(transport->name);
+  return list;
+}
+
+/// A setting that only an emulated interconnect has was given without one.
+void only_emulated(const ulfm::Config& settings, const char* row, const TransportDescriptor& transport) {
+  const std::string sentence = origin_of(settings, row) + ": transport " + transport.name + " has no " +
+                               (std::strcmp(row, "TOPOLOGY") == 0 ? "topology" : "emulated nodes") +
+                               "; add --transport xswitch, or another of: " + emulated_list();
+  if (settings.origin(row) == ulfm::Origin::command_line) fail(kUsage, sentence);
+  std::fprintf(stderr, "ulfmrun: %s; the setting has no effect on this job\n", sentence.c_str());
+}
+
+void check_fault(const ulfm::Config& settings, const TransportDescriptor& transport) {
+  const auto plan = ulfm::parse_fault_plan(settings.text("FAULT"));
+  if (!plan) fail(kUsage, origin_of(settings, "FAULT") + ": " + plan.error().what);
+  if (settings.text("FAULT").find_first_not_of(",; \t") == std::string::npos)
+    fail(kUsage,
+         origin_of(settings, "FAULT") + ": needs a fault such as drop=1e-3; found \"" + settings.text("FAULT") + "\"");
+  if (!plan->events.empty() && !transport.links)
+    fail(kUsage,
+         origin_of(settings, "FAULT") + ": transport " + transport.name +
+             " has no links, switches and nodes that could fail at a moment; add --transport xswitch, or another "
+             "of: " +
+             emulated_list());
+}
+
+/// FILE.RANK is written when the job ends, which is late to find out that it cannot be.
+void check_trace(const ulfm::Config& settings) {
+  const std::filesystem::path file = settings.text("TRACE");
+  const std::string origin = origin_of(settings, "TRACE") + " " + file.string();
+  std::error_code error;
+  const auto status = std::filesystem::status(file, error);
+  if (std::filesystem::is_directory(status))
+    fail(kUsage,
+         origin + ": is a folder; the name of a file in a folder is needed, for example " + (file / "trace").string());
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    fail(kUsage, origin + ": is no ordinary file; the traces are written to FILE.0, FILE.1 and so on, beside it");
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
+  if (access(folder.c_str(), W_OK | X_OK) != 0)
+    fail(kUsage,
+         origin + ": " + folder.string() + ": " + std::strerror(errno) + "; a folder that can be written is needed");
+}
+
+void check_config_file(const std::string& file, const char* origin) {
+  struct stat info {};
+  if (stat(file.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
+    fail(kUsage, std::string(origin) + " " + file + ": is a folder; a readable TOML file is needed");
+  if (access(file.c_str(), R_OK) != 0)
+    fail(kUsage, std::string(origin) + " " + file + ": " + std::strerror(errno) + "; a readable TOML file is needed");
+}
+
+/// Processes and threads that this user has now; 0 when /proc does not tell.
+std::size_t processes_of_user() {
+  std::size_t count = 0;
+  DIR* proc = opendir("/proc");
+  if (proc == nullptr) return 0;
+  while (const dirent* entry = readdir(proc)) {
+    if (!std::isdigit(static_cast<unsigned char>(entry->d_name[0]))) continue;
+    struct stat info {};
+    const std::string tasks = std::string("/proc/") + entry->d_name + "/task";
+    if (stat(tasks.c_str(), &info) == 0 && info.st_uid == getuid()) count += info.st_nlink > 2 ? info.st_nlink - 2 : 1;
+  }
+  closedir(proc);
+  return count;
+}
+
+/// Descriptors that the launcher's proxy needs for one rank: three streams, the PMI connection, and room.
+constexpr rlim_t kDescriptorsPerRank = 5;
+constexpr rlim_t kDescriptorsBesides = 64;
+
+}  // namespace
+
+std::string transport_list() {
+  std::string list;
+  for (const auto& name : known()) list += (list.empty() ? "" : ", ") + name;
+  return list;
+}
+
+std::string origin_prefix(const ulfm::Config& settings, const char* row) {
+  return settings.origin(row) == ulfm::Origin::command_line || settings.origin(row) == ulfm::Origin::default_value
+             ? ""
+             : origin_of(settings, row) + ": ";
+}
+
+ulfm::Config resolve_settings(const CommandLine& line) {
+  std::string file = line.config;
+  if (!file.empty()) check_config_file(file, "--config");
+  if (const char* named = std::getenv("ULFM_CONFIG"); file.empty() && named != nullptr && *named != '\0') {
+    file = named;
+    check_config_file(file, "ULFM_CONFIG");
+  }
+  std::vector<ulfm::CommandLineSetting> settings = line.settings;
+  settings.insert(settings.end(), line.passed_on.begin(), line.passed_on.end());
+  auto resolved = ulfm::Config::resolve(file, environ, settings);
+  if (!resolved) fail(kUsage, resolved.error().what);
+  return std::move(*resolved);
+}
+
+void check_settings(const ulfm::Config& settings) {
+  const TransportDescriptor& transport = check_transport(settings);
+  if (!transport.links) {
+    for (const char* row : {"TOPOLOGY", "SHARE", "ENGINE"})
+      if (settings.origin(row) != ulfm::Origin::default_value && !settings.text(row).empty())
+        only_emulated(settings, row, transport);
+  }
+  if (!settings.text("FAULT").empty()) check_fault(settings, transport);
+  if (!settings.text("TRACE").empty()) check_trace(settings);
+}
+
+void check_limits(const CommandLine& line) {
+  const auto ranks = static_cast<rlim_t>(line.processes);
+  rlimit limit{};
+  if (!line.elsewhere && geteuid() != 0 && getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    const std::size_t now = processes_of_user();
+    if (now + ranks + 1 > limit.rlim_cur)
+      fail(kUsage, "-n " + std::to_string(ranks) + " needs " + std::to_string(ranks + 1) +
+                       " more processes, but the limit is " + std::to_string(limit.rlim_cur) + " and " +
+                       std::to_string(now) + " are running; start fewer, or raise it (ulimit -u)");
+  }
+  if (line.elsewhere || getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const rlim_t needed = ranks * kDescriptorsPerRank + kDescriptorsBesides;
+  if (limit.rlim_max != RLIM_INFINITY && needed > limit.rlim_max)
+    fail(kUsage, "-n " + std::to_string(ranks) + " needs " + std::to_string(needed) +
+                     " file descriptors in the launcher, but the hard limit is " + std::to_string(limit.rlim_max) +
+                     "; start fewer, or raise it (ulimit -Hn)");
+  if (limit.rlim_cur != RLIM_INFINITY && needed > limit.rlim_cur) {
+    limit.rlim_cur = needed;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+  }
+}
+
+}  // namespace ulfmrun

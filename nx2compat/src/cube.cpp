@@ -1,5 +1,7 @@
 #include "cube.hpp"
 
+#include <string>
+
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -169,6 +171,28 @@ bool Cube::running(int node) const {
   for (const Child& child : children_)
     if (node < 0 || child.node == node) return true;
   return false;
+}
+
+bool Cube::any_works() const {
+  for (const Child& child : children_) {
+    std::FILE* stat = std::fopen(("/proc/" + std::to_string(child.pid) + "/stat").c_str(), "re");
+    if (stat == nullptr) return true;
+    char line[1024];
+    const bool whole = std::fgets(line, sizeof line, stat) != nullptr;
+    std::fclose(stat);
+    // The name may hold blanks and parentheses; the state is the first field behind its last one (proc(5)).
+    const char* behind = whole ? std::strrchr(line, ')') : nullptr;
+    if (behind == nullptr || std::strchr("RD", behind[2]) != nullptr) return true;
+  }
+  return false;
+}
+
+std::string Cube::running_text() const {
+  std::string text;
+  int count = 0;
+  for (int node = 0; node < nodes_; ++node)
+    if (running(node)) text += (count++ == 0 ? "" : ", ") + std::to_string(node);
+  return (count == 1 ? "node " : "nodes ") + text;
 }
 
 void Cube::release() {

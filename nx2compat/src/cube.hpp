@@ -76,6 +76,10 @@ class Cube {
   bool running(int node) const;
   /// Ends every process that still runs.
   void release();
+  /// A process that still runs has or wants a processor, or waits for a disk; also where /proc does not tell.
+  bool any_works() const;
+  /// "nodes 0, 2 and 3": where a process still runs.
+  std::string running_text() const;
 
   struct Ended {
     int node;

@@ -52,8 +52,7 @@ void write_info(const InfoArray& info, const MessageInfo& of) noexcept {
   else write_numbers(static_cast<long*>(info.place), of);
 }
 
-// ---- beginning
-// ------------------------------------------------------------------------------------------------------
+// ---- beginning -------------------------------------------------------------------------------------------------------
 
 void Node::open() {
   if (const std::string why = channel.open(cube); !why.empty()) {
@@ -128,8 +127,7 @@ void Node::load_named_program() {
   loaded_by_name = words.front().substr(words.front().rfind('/') + 1);
 }
 
-// ---- the host looks after its nodes
-// ---------------------------------------------------------------------------------
+// ---- the host looks after its nodes ----------------------------------------------------------------------------------
 
 void Node::look_after_nodes() {
   const std::size_t before = cube.ended.size();
@@ -162,25 +160,43 @@ void Node::kill_nodes(int node, std::int32_t ptype) {
   cube.killing = false;
 }
 
-// ---- the end
-// --------------------------------------------------------------------------------------------------------
+// ---- the end ---------------------------------------------------------------------------------------------------------
+
+// The host has no more messages for them. A node that neither ends nor works waits for one: on the machine it stayed until
+// somebody gave the cube back. Whether a node works is looked at often, because one that waits looks around now and then.
+bool Node::await_nodes() {
+  constexpr int kStretch = 5000;  // milliseconds
+  bool told = false;
+  for (;;) {
+    std::uint64_t looks = 0, working = 0;
+    const auto none_left = [&] {
+      look_after_nodes();
+      ++looks, working += cube.any_works() ? 1 : 0;
+      return !cube.running(-1);
+    };
+    if (engine->wait_for(none_left, kStretch)) return true;
+    if (working * 4 < looks) return false;
+    if (!std::exchange(told, true))
+      std::fprintf(stderr, "nx: the host has ended and waits for %s, which still work; Ctrl-C ends them\n",
+                   cube.running_text().c_str());
+  }
+}
 
 void Node::finish() {
   if (process_ != getpid()) return;  // a child that forked and did not become a node
   interrupt.stop();
-  if (is_host()) {
-    // Nodes that are at their end deliver what they have; those that wait for more than that are of no use
-    // any more.
-    engine->wait_for(
-        [this] {
-          look_after_nodes();
-          return !cube.running(-1);
-        },
-        3000);
-    cube.release();
-  }
+  const bool left = is_host() && !await_nodes();
+  if (left)
+    std::fprintf(stderr,
+                 "nx: the host has ended, and %s still wait for messages that nobody will send; they are ended. Call "
+                 "waitall() before the host ends, or killcube()\n",
+                 cube.running_text().c_str());
+  if (is_host()) cube.release();
   engine->finish();
   channel.close();
+  if (!left) return;
+  std::fflush(nullptr);
+  std::_Exit(1);
 }
 
 void Node::finish_at_exit() {
@@ -203,8 +219,7 @@ void end_of_job(const char* call, int error) noexcept {
   std::_Exit(1);
 }
 
-// ---- handlers
-// -------------------------------------------------------------------------------------------------------
+// ---- handlers --------------------------------------------------------------------------------------------------------
 
 void call_handler(const Handler& handler, const MessageInfo& info) {
   long kept[8];

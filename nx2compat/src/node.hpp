@@ -39,6 +39,8 @@ class Node {
   void become_node(std::int32_t ptype);
   /// Ends the processes of a node (-1: of all nodes).
   void kill_nodes(int node, std::int32_t ptype);
+  /// At the host's end. Nodes that work end by themselves; false when those that are left wait for what cannot come.
+  bool await_nodes();
   /// Notes which nodes have ended; one that ended badly ends the job.
   void look_after_nodes();
 

@@ -134,8 +134,8 @@ std::string suggestion(std::string_view word) {
 
 // Variables of our tools that are no settings of the library.
 bool is_tool_variable(std::string_view name) {
-  constexpr std::array<std::string_view, 7> known{"STAGE",          "SOURCE", "BUILD",      "MPICH_SOURCE",
-                                                  "NETMOD_LIBRARY", "FABRIC", "FABRIC_RANK"};
+  constexpr std::array<std::string_view, 8> known{"STAGE",         "SOURCE",         "BUILD",  "MPICH_SOURCE",
+                                                  "MPICH_PROFILE", "NETMOD_LIBRARY", "FABRIC", "FABRIC_RANK"};
   return std::find(known.begin(), known.end(), name) != known.end();
 }
 

@@ -111,6 +111,13 @@ class Outlet {
   /// bytes and `length` is at most max_frame() for that header; both are copied before return.
   virtual bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) = 0;
 
+  /// Room has come since the last push that found none, as far as one look tells; false where only a push does. For
+  /// waits with a core to spare.
+  virtual bool has_room() const { return false; }
+  /// What rings when room comes, for a sleep after a push that found none: arm it, ask has_room(), sleep. nullptr when
+  /// nothing does, and sleeps have to be short. Good until the next push.
+  virtual RoomBell* room_bell() { return nullptr; }
+
   /// Most data bytes the next frame with a header of that length may have.
   virtual std::size_t max_frame(std::size_t header) const = 0;
 

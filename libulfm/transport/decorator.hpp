@@ -39,6 +39,8 @@ class ForwardingOutlet : public Outlet {
   bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) override {
     return under_->push(kind, header, data, length);
   }
+  bool has_room() const override { return under_->has_room(); }
+  RoomBell* room_bell() override { return under_->room_bell(); }
   std::size_t max_frame(std::size_t header) const override { return under_->max_frame(header); }
   bool peer_listening() const override { return under_->peer_listening(); }
   bool port_closed() const override { return under_->port_closed(); }

@@ -54,6 +54,8 @@ class SpyOutlet final : public Outlet {
   bool push(Kind, std::span<const std::byte> header, Gather&, std::size_t length) override {
     return note("push " + std::to_string(header.size()) + " " + std::to_string(length));
   }
+  bool has_room() const override { return note("room"); }
+  RoomBell* room_bell() override { return &room_; }
   std::size_t max_frame(std::size_t header) const override { return 1000 - header; }
   bool peer_listening() const override { return note("listening"); }
   bool port_closed() const override { return note("closed"); }
@@ -63,6 +65,7 @@ class SpyOutlet final : public Outlet {
  private:
   bool note(std::string call) const { return calls_.push_back(std::move(call)), true; }
   Calls& calls_;
+  RoomBell room_;
 };
 
 class SpyTransport final : public Transport {
@@ -165,13 +168,15 @@ TEST_CASE("an outlet's calls go on to the one below", "[decorator]") {
     Gather none;
     const std::byte header[3] = {};
     CHECK(outlet.push(Kind::first, header, none, 8));
+    CHECK(outlet.has_room());
+    CHECK(outlet.room_bell() != nullptr);
     CHECK(outlet.max_frame(100) == 900);
     CHECK(outlet.peer_listening());
     CHECK(outlet.port_closed());
     CHECK(outlet.peer() == ProcessId{.number = 4711});
     CHECK(outlet.bye());
   }
-  CHECK(calls == Calls{"push 3 8", "listening", "closed", "bye", "~"});
+  CHECK(calls == Calls{"push 3 8", "room", "listening", "closed", "bye", "~"});
 }
 
 TEST_CASE("a transport's calls go on to the one below", "[decorator]") {

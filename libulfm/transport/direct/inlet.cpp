@@ -217,6 +217,7 @@ bool DirectInlet::return_to_lane(std::int32_t slot, std::uint32_t number) {
 void DirectInlet::release(const Frame& frame) {
   if (frame.source == kOpenSource) {
     open_.release(frame);
+    header().open_room.ring();
     return;
   }
   Lane& lane = *lanes_[frame.source];
@@ -264,6 +265,7 @@ void DirectInlet::drop_lane(std::uint32_t slot) {
   LaneControl& control = lane_control(segment_.base(), layout_, number);
   control.consumed.store(0, std::memory_order_relaxed);
   control.pinned.store(0, std::memory_order_relaxed);
+  control.room.awaited.store(0, std::memory_order_relaxed);
   control.owner.store(0, std::memory_order_release);  // pairs with DirectOutlet::claim_lane_number
   header().lanes_freed.fetch_add(1, std::memory_order_release);
   free_record(origin);

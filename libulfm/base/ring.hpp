@@ -367,7 +367,7 @@ class OpenProducer {
   bool has_room() const noexcept {
     const std::uint64_t t = memory_.tail->load(std::memory_order_relaxed);
     const Word word = Word::unpack(memory_.cell(t).word.load(std::memory_order_relaxed));
-    return word.kind == Kind::free && word.lap == lap_of(t, memory_.count);
+    return word.kind == kCellFree && word.lap == lap_of(t, memory_.count);
   }
 
   void fill(std::uint64_t position, Kind kind, std::uint32_t origin, const std::byte* header, std::size_t header_length,

@@ -65,6 +65,8 @@ class Inlet {
   virtual bool next(Frame& frame) = 0;
   /// Looks `turns` times at the likeliest places; true as soon as a frame is there. For waits with a core to spare.
   virtual bool spin(std::uint32_t turns) = 0;
+  /// One look wherever a frame may be that needs nobody to be moved: what a wait without a core does between two yields.
+  virtual bool look() { return spin(1); }
   /// Gives a frame's room back to its sender. Any order.
   virtual void release(const Frame& frame) = 0;
 

@@ -15,6 +15,7 @@ class ForwardingInlet : public Inlet {
 
   bool next(Frame& frame) override { return under_->next(frame); }
   bool spin(std::uint32_t turns) override { return under_->spin(turns); }
+  bool look() override { return under_->look(); }
   void release(const Frame& frame) override { under_->release(frame); }
   OriginInfo origin(std::uint32_t index) const override { return under_->origin(index); }
   void drop_origin(std::uint32_t index) override { under_->drop_origin(index); }

@@ -23,6 +23,7 @@ class SpyInlet final : public Inlet {
 
   bool next(Frame& frame) override { return frame.origin = 7, note("next"); }
   bool spin(std::uint32_t turns) override { return note("spin " + std::to_string(turns)); }
+  bool look() override { return note("look"); }
   void release(const Frame& frame) override { note("release " + std::to_string(frame.origin)); }
   OriginInfo origin(std::uint32_t index) const override {
     note("origin");
@@ -142,6 +143,7 @@ TEST_CASE("an inlet's calls go on to the one below", "[decorator]") {
     Frame frame;
     CHECK(inlet.next(frame));
     CHECK(inlet.spin(5));
+    CHECK(inlet.look());
     inlet.release(frame);
     CHECK(inlet.origin(9).process.number == 9);
     inlet.drop_origin(4);
@@ -157,7 +159,7 @@ TEST_CASE("an inlet's calls go on to the one below", "[decorator]") {
     CHECK(&inlet.wake_source() == &const_cast<SpyInlet&>(below).wake_source());
     CHECK(inlet.lanes_granted() == 40);
   }
-  CHECK(calls == Calls{"next", "spin 5", "release 7", "origin", "drop_origin 4", "has_frame", "dead", "broken",
+  CHECK(calls == Calls{"next", "spin 5", "look", "release 7", "origin", "drop_origin 4", "has_frame", "dead", "broken",
                        "given up", "~"});
 }
 

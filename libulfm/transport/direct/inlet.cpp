@@ -1,5 +1,6 @@
 #include "transport/direct/inlet.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/wait.hpp"
@@ -106,6 +107,11 @@ bool DirectInlet::spin(std::uint32_t turns) {
   for (; turns != 0; --turns, after_look())
     if (hot.ready() || open_.ready()) return true;
   return false;
+}
+
+bool DirectInlet::look() {
+  return open_.ready() || std::any_of(active_.begin(), active_.end(),
+                                      [&](std::uint32_t slot) { return lanes_[slot]->consumer.ready(); });
 }
 
 // A held frame can stop the lane. The sender goes round it by the open ring once it knows that all else is taken.

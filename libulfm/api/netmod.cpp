@@ -320,15 +320,11 @@ bool look_on(ulfm_nm* nm, bool sends_waiting) {
 int nm_idle(ulfm_nm* nm, int how, int sends_waiting) {
   const std::uint32_t every_so_many = nm->policy.has_own_core() ? kLookTurns : kLookTurns / kYieldsOfBlock;
   const int look = ++nm->idle_turns % every_so_many == 0 ? look_around(nm) : 0;
-  if (how == ULFM_NM_IDLE_TEST) {
+  if (how == ULFM_NM_IDLE_TEST || how == ULFM_NM_IDLE_THREADED) {
     // The caller has its own loop, which may be a busy one: let others have the core from time to time.
-    const std::uint32_t every = nm->policy.has_own_core() ? 1024 : 16;
+    // With threads the caller holds a lock that others want, and lets go of it itself: a yield here helps nobody.
+    const std::uint32_t every = how == ULFM_NM_IDLE_TEST && !nm->policy.has_own_core() ? 16 : 1024;
     if (nm->idle_turns % every == 0) yield_now();
-    return look;
-  }
-  if (how == ULFM_NM_IDLE_THREADED) {
-    // The caller holds a lock that other threads may come to want, and looks for them between its turns: no sleep here.
-    if (nm->waiter.step()) yield_now();
     return look;
   }
   if (nm->policy.has_own_core() && look_on(nm, sends_waiting != 0)) return ULFM_NM_ARRIVED;

@@ -741,10 +741,10 @@ static int how_to_idle(int in_blocking_poll)
     int unchanged = count == progress_seen;
 
     progress_seen = count;
-    if (!in_blocking_poll)
-        return ULFM_NM_IDLE_TEST;
     if (MPIR_IS_THREADED)
         return ULFM_NM_IDLE_THREADED;
+    if (!in_blocking_poll)
+        return ULFM_NM_IDLE_TEST;
     if (!unchanged || ++empty_polls < 2)
         return ULFM_NM_IDLE_TEST;
     return MPID_nem_safe_to_block_recv()? ULFM_NM_IDLE_BLOCK : ULFM_NM_IDLE_WAIT;

@@ -327,10 +327,12 @@ int nm_idle(ulfm_nm* nm, int how, int sends_waiting) {
     if (nm->idle_turns % every == 0) yield_now();
     return look;
   }
-  if (nm->policy.has_own_core() && look_on(nm, sends_waiting != 0)) return ULFM_NM_ARRIVED;
+  // What is to be told of peers is told although something has come: room may come again and again and be taken by others.
+  const int arrived = look != 0 ? look : ULFM_NM_ARRIVED;
+  if (nm->policy.has_own_core() && look_on(nm, sends_waiting != 0)) return arrived;
   for (int turns = how == ULFM_NM_IDLE_BLOCK ? kYieldsOfBlock : kYieldsOfWait; !nm->waiter.step();) {
     if (nm->policy.has_own_core() || --turns == 0) return look;
-    if (has_come(nm, sends_waiting != 0)) return ULFM_NM_ARRIVED;
+    if (has_come(nm, sends_waiting != 0)) return arrived;
   }
   if (how == ULFM_NM_IDLE_WAIT || sends_waiting) {
     // Something else may end this wait without ringing.

@@ -49,12 +49,12 @@ def table(text, columns=1):
     return rows
 
 
-def of_pairs(program, arguments, key, unit, more_is_better=False):
+def of_pairs(program, arguments, key, unit, more_is_better=False, columns=1):
     """A benchmark of two ranks, each on a core of its own."""
 
     def run(libraries, rounds):
         contestants = {
-            library.name: lambda library=library: table(library.run(2, program, *arguments, pin=pinned()))
+            library.name: lambda library=library: table(library.run(2, program, *arguments, pin=pinned()), columns)
             for library in libraries
         }
         samples = measure(contestants, rounds)
@@ -78,8 +78,26 @@ def latency_target(row):
     return Aim(0.9) if size >= 2**20 else None
 
 
+def directed(words):
+    return {"direction": words[0], "size": int(words[1])}
+
+
 def bandwidth_target(row):
     return Aim(1.25, ">=") if row["size"] <= 8192 else Aim(1.0, ">=")
+
+
+def flood(libraries, rounds):
+    """Senders that only send, to one receiver: with a core for each rank, and with more senders than cores."""
+    def run(library):
+        times = {}
+        for ranks, source, sizes in ((2, "name", (4, 64, 1024)), (2, "any", (64,)), (3, "name", (64,)), (4, "name", (64,))):
+            pin = pinned() if ranks == 2 else None
+            for (size,), value in table(library.run(ranks, "flood", source, *sizes, pin=pin)).items():
+                times[(ranks, source, int(size))] = value
+        return times
+
+    samples = measure({library.name: lambda library=library: run(library) for library in libraries}, rounds)
+    return [row({"ranks": ranks, "source": source, "size": size}, values, "ms") for (ranks, source, size), values in samples.items()]
 
 
 # ---- many ranks ------------------------------------------------------------------------------------------------------
@@ -394,8 +412,11 @@ def models(_libraries, rounds):
 BENCHES = {
     "latency": Bench("One way of a message between two ranks, half a ping-pong", 5,
                      of_pairs("latency", ["0", "64M"], sized, "us"), latency_target),
-    "bandwidth": Bench("A stream of messages, 64 on their way", 5, of_pairs("bandwidth", ["1", "4M"], sized, "MB_s", True),
-                       bandwidth_target),
+    "bandwidth": Bench("A stream of messages, 64 on their way, one way and both ways", 5,
+                       of_pairs("bandwidth", ["1", "4M"], directed, "MB_s", True, columns=2), bandwidth_target),
+    "flood": Bench("50,000 blocking sends of each sender to one receiver", 5, flood, lambda row: Aim(0.9)),
+    "threads": Bench("Round trips of 8 bytes with MPI_THREAD_MULTIPLE", 5,
+                     of_pairs("threads", [1, 2, 4], lambda words: {"threads": int(words[0])}, "us"), lambda row: Aim(1.0)),
     "rate": Bench("Messages of 8 bytes a second between two ranks", 5,
                   of_pairs("rate", [], lambda words: {"direction": words[0]}, "per_s", True), lambda row: Aim(1.5, ">=")),
     "collectives": Bench("Collectives with a core for each rank", 5, collectives),

@@ -25,6 +25,9 @@ constexpr std::uint16_t kMpiPort = 1;
 // Looks for closed and dead peers cost system calls: at most so often, however long the wait.
 constexpr std::uint32_t kLookTurns = 1024;
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
+// Without a core of one's own: yields with a look behind each before MPICH's progress has its turn, which costs two to three
+// times a yield. A wait that something else may end has that turn sooner.
+constexpr int kYieldsOfBlock = 64, kYieldsOfWait = 4;
 }  // namespace
 
 struct ulfm_nm_vc {
@@ -50,7 +53,8 @@ struct ulfm_nm {
   WaitPolicy policy;
   Waiter waiter;
   int rank;
-  std::uint32_t idle_turns = 0;
+  std::uint32_t idle_turns = 0;  // since something came or went
+  ulfm_nm_vc* full = nullptr;    // the connection that was the last to have no room
   std::chrono::steady_clock::time_point looked{};
   std::int64_t dead = -1;
   bool lost_way = false;  // a process that lives could not be connected to
@@ -152,8 +156,9 @@ int nm_connect(ulfm_nm* nm, const char* card, const void* hello, std::size_t len
   return 0;
 }
 
-int nm_disconnect(ulfm_nm*, ulfm_nm_vc* vc, int force) {
+int nm_disconnect(ulfm_nm* nm, ulfm_nm_vc* vc, int force) {
   if (!vc->outlet->bye() && !force && vc->outlet->peer_listening()) return 0;
+  if (nm->full == vc) nm->full = nullptr;
   delete vc;
   return 1;
 }
@@ -161,11 +166,23 @@ int nm_disconnect(ulfm_nm*, ulfm_nm_vc* vc, int force) {
 // Who has gone counts as listening until all that it sent has been read: its last word may close the connection well.
 int nm_listening(ulfm_nm_vc* vc) { return vc->outlet->peer_listening() || vc->owner->inlet->has_frame() ? 1 : 0; }
 
+// Something came or went, so the next wait is another one. Without this whoever only sends would climb the ladder of its
+// waits once and sleep in every wait after that.
+void begin_waits_anew(ulfm_nm* nm) {
+  if (nm->idle_turns == 0) return;
+  nm->idle_turns = 0;
+  nm->waiter.reset();
+}
+
 std::ptrdiff_t push_more(ulfm_nm_vc* vc, Gather& data, std::size_t total, std::size_t sent) {
   while (sent < total) {
     const std::size_t length = std::min(total - sent, vc->outlet->max_frame(0));
-    if (!vc->outlet->push(Kind::more, {}, data, length)) break;
+    if (!vc->outlet->push(Kind::more, {}, data, length)) {
+      vc->owner->full = vc;
+      break;
+    }
     sent += length;
+    begin_waits_anew(vc->owner);
   }
   vc->owner->counters.sent_bytes.add(sent);
   return static_cast<std::ptrdiff_t>(sent);
@@ -176,7 +193,11 @@ std::ptrdiff_t nm_begin(ulfm_nm_vc* vc, const void* header, std::size_t header_l
   const std::size_t total = n == 1 ? pieces[0].iov_len : data.remaining();
   // Every frame takes this much, so that a short message need not ask.
   const std::size_t length = total <= kLeastFrame ? total : std::min(total, vc->outlet->max_frame(header_length));
-  if (!vc->outlet->push(Kind::first, {static_cast<const std::byte*>(header), header_length}, data, length)) return -1;
+  if (!vc->outlet->push(Kind::first, {static_cast<const std::byte*>(header), header_length}, data, length)) {
+    vc->owner->full = vc;
+    return -1;
+  }
+  begin_waits_anew(vc->owner);
   vc->owner->counters.sent_messages.add();
   vc->owner->counters.sent_bytes.add(header_length);  // MPI puts its shortest messages into its header
   if (length == total) {
@@ -214,10 +235,7 @@ int nm_next(ulfm_nm* nm, ulfm_nm_frame* out) {
     if (nm->dead >= 0) return fail_origin(nm, std::exchange(nm->dead, -1), out);
     return 0;
   }
-  if (nm->idle_turns != 0) {
-    nm->idle_turns = 0;
-    nm->waiter.reset();
-  }
+  begin_waits_anew(nm);
   if (frame.fresh) cookie_of(nm, frame.origin) = nullptr;
   out->fresh = frame.fresh;
   out->origin = frame.origin;
@@ -256,14 +274,17 @@ int nm_origin(ulfm_nm* nm, std::uint32_t index, ulfm_nm_origin* out) {
 
 void nm_set_cookie(ulfm_nm* nm, std::uint32_t index, void* cookie) { cookie_of(nm, index) = cookie; }
 
-void park(ulfm_nm* nm, std::chrono::nanoseconds limit) {
+void park(ulfm_nm* nm, std::chrono::nanoseconds limit, bool sends_waiting) {
   WakeSource& bell = nm->inlet->wake_source();
+  Outlet* full = sends_waiting && nm->full != nullptr ? nm->full->outlet.get() : nullptr;
+  RoomBell* room = full != nullptr ? full->room_bell() : nullptr;
   bell.arm();
-  if (nm->inlet->has_frame()) return bell.cancel();
+  if (room != nullptr) room->arm();
+  if (nm->inlet->has_frame() || (full != nullptr && full->has_room())) return bell.cancel();
   limit = std::min(limit, nm->inlet->next_deadline());
   if (limit.count() <= 0) return bell.cancel();
   wait_counters().count(Rung::park);
-  bell.sleep(limit);
+  room != nullptr ? bell.sleep(limit, *room) : bell.sleep(limit);
 }
 
 int look_around(ulfm_nm* nm) {
@@ -283,8 +304,22 @@ int look_around(ulfm_nm* nm) {
   return news;
 }
 
+// Something that can end the wait is there.
+bool has_come(ulfm_nm* nm, bool sends_waiting) {
+  return nm->inlet->look() || (sends_waiting && nm->full != nullptr && nm->full->outlet->has_room());
+}
+
+// With a core of one's own the answer, or room, is best awaited here, a look at a time. True when it is there.
+bool look_on(ulfm_nm* nm, bool sends_waiting) {
+  if (!sends_waiting || nm->full == nullptr) return nm->inlet->spin(kSpinTurns);
+  for (std::uint32_t turn = 0; turn < kSpinTurns; ++turn)
+    if (nm->inlet->spin(1) || nm->full->outlet->has_room()) return true;
+  return false;
+}
+
 int nm_idle(ulfm_nm* nm, int how, int sends_waiting) {
-  const int look = ++nm->idle_turns % kLookTurns == 0 ? look_around(nm) : 0;
+  const std::uint32_t every_so_many = nm->policy.has_own_core() ? kLookTurns : kLookTurns / kYieldsOfBlock;
+  const int look = ++nm->idle_turns % every_so_many == 0 ? look_around(nm) : 0;
   if (how == ULFM_NM_IDLE_TEST || how == ULFM_NM_IDLE_THREADED) {
     // The caller has its own loop, which may be a busy one: let others have the core from time to time.
     // With threads the caller holds a lock that others want, and lets go of it itself: a yield here helps nobody.
@@ -292,14 +327,18 @@ int nm_idle(ulfm_nm* nm, int how, int sends_waiting) {
     if (nm->idle_turns % every == 0) yield_now();
     return look;
   }
-  // With a core of one's own the answer is best awaited here, a look at a time; without one, not at all.
-  if (nm->policy.has_own_core() && nm->inlet->spin(kSpinTurns)) return ULFM_NM_ARRIVED;
-  if (!nm->waiter.step()) return look;
+  // What is to be told of peers is told although something has come: room may come again and again and be taken by others.
+  const int arrived = look != 0 ? look : ULFM_NM_ARRIVED;
+  if (nm->policy.has_own_core() && look_on(nm, sends_waiting != 0)) return arrived;
+  for (int turns = how == ULFM_NM_IDLE_BLOCK ? kYieldsOfBlock : kYieldsOfWait; !nm->waiter.step();) {
+    if (nm->policy.has_own_core() || --turns == 0) return look;
+    if (has_come(nm, sends_waiting != 0)) return arrived;
+  }
   if (how == ULFM_NM_IDLE_WAIT || sends_waiting) {
     // Something else may end this wait without ringing.
-    park(nm, std::chrono::microseconds(500));
+    park(nm, std::chrono::microseconds(500), sends_waiting != 0);
   } else {
-    park(nm, nm->policy.park_limit);
+    park(nm, nm->policy.park_limit, false);
   }
   return look_around(nm);
 }

@@ -5,7 +5,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <climits>
+
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <ctime>
 
 namespace ulfm {
@@ -26,6 +31,27 @@ void barrier() noexcept {
 void wake_one(std::atomic<std::uint32_t>& sleeper) noexcept {
   if (sleeper.exchange(0, std::memory_order_release) != 0)
     syscall(SYS_futex, &sleeper, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
+// Sleeps while both are 1. False where the kernel has no such call (before Linux 5.16, or forbidden by a filter).
+bool sleep_on_both(std::atomic<std::uint32_t>& one, std::atomic<std::uint32_t>& other,
+                   std::chrono::nanoseconds limit) noexcept {
+#ifdef SYS_futex_waitv
+  const auto entry = [](std::atomic<std::uint32_t>& word) {
+    return futex_waitv{1, reinterpret_cast<std::uintptr_t>(&word), FUTEX_32, 0};
+  };
+  std::array entries{entry(one), entry(other)};
+  timespec until{};
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  const std::int64_t end = until.tv_nsec + limit.count() % 1'000'000'000;
+  until.tv_sec += static_cast<time_t>(limit.count() / 1'000'000'000 + end / 1'000'000'000);
+  until.tv_nsec = static_cast<long>(end % 1'000'000'000);
+  return syscall(SYS_futex_waitv, entries.data(), entries.size(), 0, &until, CLOCK_MONOTONIC) >= 0 ||
+         (errno != ENOSYS && errno != EPERM);
+#else
+  (void)one, (void)other, (void)limit;
+  return false;
+#endif
 }
 
 }  // namespace
@@ -60,6 +86,24 @@ bool Doorbell::sleep(std::chrono::nanoseconds limit) noexcept { return sleep_on(
 void Doorbell::watch() noexcept { announce(watched); }
 bool Doorbell::watch_sleep(std::chrono::nanoseconds limit) noexcept { return sleep_on(watched, limit); }
 void Doorbell::end_watch() noexcept { wake_one(watched); }
+
+void RoomBell::arm() noexcept {
+  awaited.store(1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  barrier();
+}
+
+void RoomBell::wake() noexcept {
+  if (awaited.exchange(0, std::memory_order_release) != 0)
+    syscall(SYS_futex, &awaited, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+bool Doorbell::sleep(std::chrono::nanoseconds limit, RoomBell& room) noexcept {
+  // Without a barrier the ring of who makes room may be missed.
+  if (!g_barriers) limit = std::min<std::chrono::nanoseconds>(limit, std::chrono::milliseconds(1));
+  if (sleep_on_both(parked, room.awaited, limit)) return parked.exchange(0, std::memory_order_acquire) == 0;
+  return sleep_on(parked, std::min<std::chrono::nanoseconds>(limit, std::chrono::microseconds(500)));
+}
 
 void Doorbell::wake() noexcept {
   wake_one(parked);

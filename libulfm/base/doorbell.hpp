@@ -15,6 +15,24 @@
 
 namespace ulfm {
 
+/// The other direction: who waits for room sleeps here, and is rung by who makes it. Lies with the ring that is full, in
+/// memory of its consumer, so it needs nothing but the mapping that the sender has; several may sleep. Sleeps are rare
+/// (a consumer that reads is awaited awake), so the barrier is always the sleeper's affair.
+struct RoomBell {
+  std::atomic<std::uint32_t> awaited{0};  ///< wake()'s release pairs with the acquire in Doorbell::sleep
+
+  /// Consumer: wake who waits for room. Call after the releasing store.
+  [[gnu::always_inline]] void ring() noexcept {
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // as in Doorbell::ring
+    if (awaited.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      wake();
+  }
+  /// Sender: announce the sleep. Look once more for room after this, then Doorbell::sleep(limit, this). It need not be
+  /// cancelled: one ring in vain is all that comes of it.
+  void arm() noexcept;
+  void wake() noexcept;
+};
+
 /// Lives in a shared segment; any process that maps it may ring. There are two that it wakes: the owner, which sleeps
 /// in a wait, and a watcher, another thread of its process that wants to know of arrivals while the owner is busy.
 struct alignas(64) Doorbell {
@@ -40,6 +58,8 @@ struct alignas(64) Doorbell {
   void cancel() noexcept { parked.store(0, std::memory_order_relaxed); }
   /// Consumer: sleep until rung, a signal, or `limit` has passed. True when rung.
   bool sleep(std::chrono::nanoseconds limit) noexcept;
+  /// The same, and room ends it too.
+  bool sleep(std::chrono::nanoseconds limit, RoomBell& room) noexcept;
 
   /// Watcher: what is published after this ends watch_sleep().
   void watch() noexcept;

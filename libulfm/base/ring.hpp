@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/cell.hpp"
+#include "base/doorbell.hpp"
 #include "base/gather.hpp"
 
 namespace ulfm {
@@ -45,6 +46,7 @@ struct LaneMemory {
   std::atomic<std::uint64_t>* consumed = nullptr;  ///< cells released by the consumer; its own line
   std::uint32_t count = 0;
   std::uint32_t capacity = 0;
+  RoomBell* room = nullptr;  ///< rung when cells are released; may be missing
 };
 
 /// Sending half of a lane. One thread at a time.
@@ -87,6 +89,8 @@ class LaneProducer {
     return true;
   }
 
+  /// The consumer has released something since the last look: another push may find room. Relaxed: that push looks anew.
+  bool has_news() const noexcept { return memory_.consumed->load(std::memory_order_relaxed) != consumed_; }
   /// After a push that found no room: bytes of the byte ring that would help if they had memory; 0 when none would.
   std::size_t wanted() const noexcept { return wanted_; }
   /// So many bytes have memory now.
@@ -239,6 +243,7 @@ class LaneConsumer {
     published_ = released_;
     pending_bytes_ = 0;
     memory_.consumed->store(released_, std::memory_order_release);  // pairs with LaneProducer::refresh: all read
+    if (memory_.room != nullptr) memory_.room->ring();
   }
 
  private:
@@ -356,6 +361,13 @@ class OpenProducer {
       if (seen == t) return false;  // the consumer has not released the slot: full
       t = seen;
     }
+  }
+
+  /// The next slot is free. Relaxed: the push that follows looks anew.
+  bool has_room() const noexcept {
+    const std::uint64_t t = memory_.tail->load(std::memory_order_relaxed);
+    const Word word = Word::unpack(memory_.cell(t).word.load(std::memory_order_relaxed));
+    return word.kind == kCellFree && word.lap == lap_of(t, memory_.count);
   }
 
   void fill(std::uint64_t position, Kind kind, std::uint32_t origin, const std::byte* header, std::size_t header_length,

@@ -26,6 +26,13 @@ std::atomic<std::int64_t> dear_until{0};
 // Rises with each dear yield, falls with each cheap one. Any thread; of two at once one may be lost.
 std::atomic<int> dear_score{0};
 
+// A yield that takes this long has run somebody else. A few of those with hardly a short one between: somebody shares the
+// core, although there may be a core for each process. What a wait is for then comes during a yield or not at all.
+constexpr std::chrono::microseconds kSwitched{3};
+constexpr int kSharedWeight = 4, kShared = 2 * kSharedWeight, kSharedMost = 4 * kSharedWeight;
+constexpr std::uint32_t kSpinsWhereShared = 2;
+std::atomic<int> shared_score{0};  // as dear_score
+
 int cores_of(pid_t pid) noexcept {
   cpu_set_t set;
   return sched_getaffinity(pid, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
@@ -51,7 +58,14 @@ Ancestor look_at(pid_t pid) noexcept {
   return ancestor;
 }
 
+void note_sharing(bool switched) noexcept {
+  const int score = shared_score.load(std::memory_order_relaxed);
+  if (switched) shared_score.store(std::min(score + kSharedWeight, kSharedMost), std::memory_order_relaxed);
+  else if (score > 0) shared_score.store(score - 1, std::memory_order_relaxed);
+}
+
 void classify_yield(Clock::time_point before, Clock::time_point after, std::chrono::nanoseconds dear) noexcept {
+  note_sharing(after - before > kSwitched);
   const int score = dear_score.load(std::memory_order_relaxed);
   if (after - before <= dear) {
     if (score > 0) dear_score.store(score - 1, std::memory_order_relaxed);
@@ -103,14 +117,23 @@ void yield_now() noexcept {
   sched_yield();
 }
 
+std::uint32_t Waiter::spins_now(const WaitPolicy& policy) noexcept {
+  return shared_score.load(std::memory_order_relaxed) < kShared ? policy.spins
+                                                                : std::min(policy.spins, kSpinsWhereShared);
+}
+
 bool Waiter::slow_step() noexcept {
-  if (turns_ == policy_->spins + 1) cpu_contended_ = yields_are_dear(Clock::now());
+  const auto now = Clock::now();
+  if (turns_ == spins_ + 1) {
+    cpu_contended_ = yields_are_dear(now);
+    pausing_since_ = now;
+  }
   if (cpu_contended_) return true;
-  if (turns_ <= policy_->spins + policy_->pauses) {
+  if (turns_ - spins_ <= policy_->pauses && now - pausing_since_ < policy_->pause_for && spins_ == policy_->spins) {
+    ++paused_;
     cpu_pause();
     return false;
   }
-  const auto now = Clock::now();
   if (yielding_since_ == Clock::time_point{}) yielding_since_ = now;
   if (now - yielding_since_ >= policy_->yield_for) return true;
   if (yields_are_dear(now)) return true;
@@ -121,9 +144,8 @@ bool Waiter::slow_step() noexcept {
 
 void Waiter::flush() noexcept {
   if (turns_ == 0) return;
-  const std::uint32_t spins = std::min(turns_, policy_->spins);
-  wait_counters().count(Rung::spin, spins);
-  if (turns_ > spins) wait_counters().count(Rung::pause, std::min(turns_ - spins, policy_->pauses));
+  wait_counters().count(Rung::spin, std::min(turns_, spins_));
+  if (paused_ != 0) wait_counters().count(Rung::pause, paused_);
 }
 
 }  // namespace ulfm

@@ -4,7 +4,8 @@
 // wait; the loop looks for its event and calls step() while it is not there. Budgets come from what was measured at
 // start and from how many processes share the cores: with a core for each a wait spins long, without it yields from the
 // first turns on.
-// Where yields go to somebody who computes they are dear: for a while waits then sleep instead (decision 0011).
+// Where yields go to somebody who computes they are dear: for a while waits then sleep instead (decision 0011). Where they
+// go to somebody else at all the core is shared, and waits yield from their first turns on (decision 0016).
 #pragma once
 
 #include <array>
@@ -31,9 +32,10 @@ inline WaitCounters& wait_counters() noexcept { return g_wait_counters; }
 
 /// Budgets of the ladder.
 struct WaitPolicy {
-  std::uint32_t spins = 200;                         ///< turns with nothing but the look itself
-  std::uint32_t pauses = 2000;                       ///< then turns with one pause instruction
-  std::chrono::nanoseconds yield_for{2'000'000};     ///< then yields, for so long
+  std::uint32_t spins = 32;                       ///< turns with nothing but the look itself
+  std::uint32_t pauses = 2000;                    ///< then turns with one pause instruction, so many at most
+  std::chrono::nanoseconds pause_for{30'000};     ///< and for so long at most: then others may need the core after all
+  std::chrono::nanoseconds yield_for{2'000'000};  ///< then yields, for so long
   std::chrono::nanoseconds park_limit{100'000'000};  ///< then sleeps, each at most so long
   std::chrono::nanoseconds slow_yield{2'000'000};    ///< a yield that takes longer did not go to a process that waits
 
@@ -49,17 +51,18 @@ int usable_cores() noexcept;
 
 class Waiter {
  public:
-  explicit Waiter(const WaitPolicy& policy) noexcept : policy_(&policy) {}
+  explicit Waiter(const WaitPolicy& policy) noexcept : policy_(&policy), spins_(spins_now(policy)) {}
 
   /// One turn without result. Spins, pauses or yields; returns true when the next thing to do is to park.
   bool step() noexcept {
-    if (++turns_ <= policy_->spins) return false;
+    if (++turns_ <= spins_) return false;
     return slow_step();
   }
   /// Begin again from the first rung, after something came.
   void reset() noexcept {
     flush();
-    turns_ = 0;
+    turns_ = paused_ = 0;
+    spins_ = spins_now(*policy_);
     yielding_since_ = {};
     cpu_contended_ = false;
   }
@@ -69,12 +72,14 @@ class Waiter {
   std::uint32_t turns() const noexcept { return turns_; }
 
  private:
+  static std::uint32_t spins_now(const WaitPolicy& policy) noexcept;
   bool slow_step() noexcept;
   void flush() noexcept;
 
   const WaitPolicy* policy_;
-  std::uint32_t turns_ = 0;
-  std::chrono::steady_clock::time_point yielding_since_{};
+  std::uint32_t spins_;  // the policy's, or fewer where the core turned out to be shared
+  std::uint32_t turns_ = 0, paused_ = 0;
+  std::chrono::steady_clock::time_point pausing_since_{}, yielding_since_{};
   bool cpu_contended_ = false;  // on the cores of the job, as this wait began
 };
 

@@ -1,6 +1,7 @@
 // What ends a sleep when a frame has come: the contract of transports has one to each inlet.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/doorbell.hpp"
@@ -19,6 +20,11 @@ class WakeSource {
   virtual void cancel() noexcept = 0;
   /// Owner: sleeps until something came, a signal, or `limit` has passed. True when something came.
   virtual bool sleep(std::chrono::nanoseconds limit) noexcept = 0;
+  /// The same, and room ends it too; short naps where the source cannot sleep on both.
+  virtual bool sleep(std::chrono::nanoseconds limit, RoomBell& room) noexcept {
+    (void)room;
+    return sleep(std::min<std::chrono::nanoseconds>(limit, std::chrono::microseconds(500)));
+  }
   /// Owner: sleeps will be many, because processes share cores. Before the first sleep.
   virtual void expect_many_sleeps() noexcept {}
 
@@ -45,6 +51,7 @@ class DoorbellSource final : public WakeSource {
   void arm() noexcept override { bell_->arm(); }
   void cancel() noexcept override { bell_->cancel(); }
   bool sleep(std::chrono::nanoseconds limit) noexcept override { return bell_->sleep(limit); }
+  bool sleep(std::chrono::nanoseconds limit, RoomBell& room) noexcept override { return bell_->sleep(limit, room); }
   void expect_many_sleeps() noexcept override { bell_->expect_many_sleeps(); }
   void watch() noexcept override { bell_->watch(); }
   bool watch_sleep(std::chrono::nanoseconds limit) noexcept override { return bell_->watch_sleep(limit); }

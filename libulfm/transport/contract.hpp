@@ -65,6 +65,8 @@ class Inlet {
   virtual bool next(Frame& frame) = 0;
   /// Looks `turns` times at the likeliest places; true as soon as a frame is there. For waits with a core to spare.
   virtual bool spin(std::uint32_t turns) = 0;
+  /// One look wherever a frame may be that needs nobody to be moved: what a wait without a core does between two yields.
+  virtual bool look() { return spin(1); }
   /// Gives a frame's room back to its sender. Any order.
   virtual void release(const Frame& frame) = 0;
 
@@ -110,6 +112,13 @@ class Outlet {
   /// Sends one frame, or returns false with nothing taken when there is no room now. The header has at most 255
   /// bytes and `length` is at most max_frame() for that header; both are copied before return.
   virtual bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) = 0;
+
+  /// Room has come since the last push that found none, as far as one look tells; false where only a push does. For
+  /// waits with a core to spare.
+  virtual bool has_room() const { return false; }
+  /// What rings when room comes, for a sleep after a push that found none: arm it, ask has_room(), sleep. nullptr when
+  /// nothing does, and sleeps have to be short. Good until the next push.
+  virtual RoomBell* room_bell() { return nullptr; }
 
   /// Most data bytes the next frame with a header of that length may have.
   virtual std::size_t max_frame(std::size_t header) const = 0;

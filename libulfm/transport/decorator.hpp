@@ -15,6 +15,7 @@ class ForwardingInlet : public Inlet {
 
   bool next(Frame& frame) override { return under_->next(frame); }
   bool spin(std::uint32_t turns) override { return under_->spin(turns); }
+  bool look() override { return under_->look(); }
   void release(const Frame& frame) override { under_->release(frame); }
   OriginInfo origin(std::uint32_t index) const override { return under_->origin(index); }
   void drop_origin(std::uint32_t index) override { under_->drop_origin(index); }
@@ -39,6 +40,8 @@ class ForwardingOutlet : public Outlet {
   bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) override {
     return under_->push(kind, header, data, length);
   }
+  bool has_room() const override { return under_->has_room(); }
+  RoomBell* room_bell() override { return under_->room_bell(); }
   std::size_t max_frame(std::size_t header) const override { return under_->max_frame(header); }
   bool peer_listening() const override { return under_->peer_listening(); }
   bool port_closed() const override { return under_->port_closed(); }

@@ -780,7 +780,8 @@ static int ulfm_poll(int in_blocking_poll)
             MPIR_ERR_CHECK(mpi_errno);
         }
     }
-    if (!got) {
+    /* What has waited for room and has gone now is as good as something that came: the caller looks first. */
+    if (!got && count == MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count)) {
         if (unlikely(n_leaving))
             retry_leaving(0);
         news = ulfm->idle(nm, how_to_idle(in_blocking_poll), waiting_head != NULL);

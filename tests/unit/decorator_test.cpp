@@ -23,6 +23,7 @@ class SpyInlet final : public Inlet {
 
   bool next(Frame& frame) override { return frame.origin = 7, note("next"); }
   bool spin(std::uint32_t turns) override { return note("spin " + std::to_string(turns)); }
+  bool look() override { return note("look"); }
   void release(const Frame& frame) override { note("release " + std::to_string(frame.origin)); }
   OriginInfo origin(std::uint32_t index) const override {
     note("origin");
@@ -54,6 +55,8 @@ class SpyOutlet final : public Outlet {
   bool push(Kind, std::span<const std::byte> header, Gather&, std::size_t length) override {
     return note("push " + std::to_string(header.size()) + " " + std::to_string(length));
   }
+  bool has_room() const override { return note("room"); }
+  RoomBell* room_bell() override { return &room_; }
   std::size_t max_frame(std::size_t header) const override { return 1000 - header; }
   bool peer_listening() const override { return note("listening"); }
   bool port_closed() const override { return note("closed"); }
@@ -63,6 +66,7 @@ class SpyOutlet final : public Outlet {
  private:
   bool note(std::string call) const { return calls_.push_back(std::move(call)), true; }
   Calls& calls_;
+  RoomBell room_;
 };
 
 class SpyTransport final : public Transport {
@@ -139,6 +143,7 @@ TEST_CASE("an inlet's calls go on to the one below", "[decorator]") {
     Frame frame;
     CHECK(inlet.next(frame));
     CHECK(inlet.spin(5));
+    CHECK(inlet.look());
     inlet.release(frame);
     CHECK(inlet.origin(9).process.number == 9);
     inlet.drop_origin(4);
@@ -154,7 +159,7 @@ TEST_CASE("an inlet's calls go on to the one below", "[decorator]") {
     CHECK(&inlet.wake_source() == &const_cast<SpyInlet&>(below).wake_source());
     CHECK(inlet.lanes_granted() == 40);
   }
-  CHECK(calls == Calls{"next", "spin 5", "release 7", "origin", "drop_origin 4", "has_frame", "dead", "broken",
+  CHECK(calls == Calls{"next", "spin 5", "look", "release 7", "origin", "drop_origin 4", "has_frame", "dead", "broken",
                        "given up", "~"});
 }
 
@@ -165,13 +170,15 @@ TEST_CASE("an outlet's calls go on to the one below", "[decorator]") {
     Gather none;
     const std::byte header[3] = {};
     CHECK(outlet.push(Kind::first, header, none, 8));
+    CHECK(outlet.has_room());
+    CHECK(outlet.room_bell() != nullptr);
     CHECK(outlet.max_frame(100) == 900);
     CHECK(outlet.peer_listening());
     CHECK(outlet.port_closed());
     CHECK(outlet.peer() == ProcessId{.number = 4711});
     CHECK(outlet.bye());
   }
-  CHECK(calls == Calls{"push 3 8", "listening", "closed", "bye", "~"});
+  CHECK(calls == Calls{"push 3 8", "room", "listening", "closed", "bye", "~"});
 }
 
 TEST_CASE("a transport's calls go on to the one below", "[decorator]") {

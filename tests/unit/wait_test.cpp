@@ -53,6 +53,7 @@ TEST_CASE("a wait spins, pauses, yields, and then says that it is time to sleep"
   WaitPolicy policy;
   policy.spins = 3;
   policy.pauses = 4;
+  policy.pause_for = 1h;
   policy.yield_for = 0ns;
   Waiter waiter(policy);
   const std::uint64_t before = yields();

@@ -1,5 +1,6 @@
 #include "transport/direct/inlet.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/wait.hpp"
@@ -106,6 +107,11 @@ bool DirectInlet::spin(std::uint32_t turns) {
   for (; turns != 0; --turns, after_look())
     if (hot.ready() || open_.ready()) return true;
   return false;
+}
+
+bool DirectInlet::look() {
+  return open_.ready() || std::any_of(active_.begin(), active_.end(),
+                                      [&](std::uint32_t slot) { return lanes_[slot]->consumer.ready(); });
 }
 
 // A held frame can stop the lane. The sender goes round it by the open ring once it knows that all else is taken.
@@ -217,6 +223,7 @@ bool DirectInlet::return_to_lane(std::int32_t slot, std::uint32_t number) {
 void DirectInlet::release(const Frame& frame) {
   if (frame.source == kOpenSource) {
     open_.release(frame);
+    header().open_room.ring();
     return;
   }
   Lane& lane = *lanes_[frame.source];
@@ -264,6 +271,7 @@ void DirectInlet::drop_lane(std::uint32_t slot) {
   LaneControl& control = lane_control(segment_.base(), layout_, number);
   control.consumed.store(0, std::memory_order_relaxed);
   control.pinned.store(0, std::memory_order_relaxed);
+  control.room.awaited.store(0, std::memory_order_relaxed);
   control.owner.store(0, std::memory_order_release);  // pairs with DirectOutlet::claim_lane_number
   header().lanes_freed.fetch_add(1, std::memory_order_release);
   free_record(origin);

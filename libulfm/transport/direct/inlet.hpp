@@ -18,6 +18,7 @@ class DirectInlet final : public Inlet {
 
   bool next(Frame& frame) override;
   bool spin(std::uint32_t turns) override;
+  bool look() override;
   void release(const Frame& frame) override;
   OriginInfo origin(std::uint32_t index) const override;
   void drop_origin(std::uint32_t index) override;

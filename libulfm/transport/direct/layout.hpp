@@ -85,6 +85,7 @@ struct alignas(64) LaneControl {
   /// counts are 0. A sender that gives it back unused hands that on, so it releases too.
   alignas(64) std::atomic<std::uint32_t> owner;
   std::atomic<std::uint64_t> pinned;  ///< the receiver has taken everything up to here but holds an earlier frame
+  RoomBell room;
 };
 
 struct PortHeader {
@@ -100,6 +101,7 @@ struct PortHeader {
   std::atomic<std::uint32_t> lanes_used;
   std::atomic<std::uint32_t> lanes_freed;
   std::atomic<std::uint32_t> closed;  ///< ~DirectInlet to port_closed(): what the owner has sent before is there
+  RoomBell open_room;                 ///< of the open ring
 };
 
 /// Offsets within a port segment.
@@ -129,8 +131,12 @@ inline LaneControl& lane_control(std::byte* base, const Layout& at, std::uint32_
 }
 inline LaneMemory lane_memory(std::byte* base, const PortGeometry& g, const Layout& at, std::uint32_t lane) {
   std::byte* start = base + at.lanes + lane * at.lane_size;
-  return {reinterpret_cast<Cell*>(start), start + std::size_t{g.lane_cells} * sizeof(Cell),
-          &lane_control(base, at, lane).consumed, g.lane_cells, g.lane_bytes};
+  return {reinterpret_cast<Cell*>(start),
+          start + std::size_t{g.lane_cells} * sizeof(Cell),
+          &lane_control(base, at, lane).consumed,
+          g.lane_cells,
+          g.lane_bytes,
+          &lane_control(base, at, lane).room};
 }
 inline PeerRecord& peer_record(std::byte* base, const Layout& at, std::uint32_t index) {
   return reinterpret_cast<PeerRecord*>(base + at.peers)[index];

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# A sender that only sends does not sleep while its receiver reads, nor the receiver while its sender sends: the waits that
+# ULFM_STATS counts. A machine that is busy with other things makes now and then a wait sleep, so the best of a few floods counts.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/mpi_common.bash"
+messages=20000
+most_sleeps=10 # a flood fills its lane 78 times at least: before decision 0016 each of these was slept on
+tries=6
+
+compile flood <<'C'
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    int rank, ranks, wrong = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    const int messages = atoi(argv[1]), size = atoi(argv[2]), any = strcmp(argv[3], "any") == 0;
+    int *const buffer = calloc(1, (size_t)size), *const next = calloc((size_t)ranks, sizeof *next);
+    if (rank != 0)
+        for (int i = 0; i < messages; ++i) {
+            *buffer = i;
+            MPI_Send(buffer, size, MPI_BYTE, 0, 1, MPI_COMM_WORLD);
+        }
+    else
+        for (int i = 0; i < messages * (ranks - 1); ++i) {
+            MPI_Status status;
+            MPI_Recv(buffer, size, MPI_BYTE, any ? MPI_ANY_SOURCE : 1 + i % (ranks - 1), 1, MPI_COMM_WORLD, &status);
+            wrong += *buffer != next[status.MPI_SOURCE]++;
+        }
+    if (rank == 0) printf("%s\n", wrong ? "wrong" : "all in order");
+    MPI_Finalize();
+    return 0;
+}
+C
+
+# flood RANKS SIZE SOURCE [ULFMRUN OPTION...]
+flood() {
+    local ranks=$1 size=$2 source=$3 sleeps best=999999 try
+    shift 3
+    for ((try = 0; try < tries; try++)); do
+        ULFM_STATS=1 timeout -k 10 "$patience" "$stage/bin/ulfmrun" "$@" -n "$ranks" "$work/flood" "$messages" "$size" "$source" \
+            >"$work/out" 2>&1 || fail "$ranks ranks, $size bytes, by $source $*: exit code $?"
+        grep -qx "all in order" "$work/out" || fail "$ranks ranks, $size bytes, by $source $*: not in order"
+        sleeps=$(awk '/ waits: / { sum += $NF } END { print sum + 0 }' "$work/out")
+        grep -q "full [1-9]" "$work/out" || continue # nobody had to wait: nothing was tried
+        ((sleeps >= best)) || best=$sleeps
+        ((best > most_sleeps)) || return 0
+    done
+    ((best == 999999)) || fail "$ranks ranks, $size bytes, by $source $*: $best sleeps at best, $most_sleeps are expected at most"
+}
+
+flood 2 4 name
+flood 2 64 name
+flood 2 1024 any
+ULFM_LANES=0 flood 2 64 name
+flood 2 64 name --transport xswitch --topology th8
+flood 2 64 name --transport dcm --topology cube:2
+flood 2 64 name --transport pcie --topology boards:2x2
+echo "nobody sleeps in a flood"

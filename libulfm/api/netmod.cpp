@@ -30,6 +30,7 @@ constexpr auto kLookEvery = std::chrono::milliseconds(20);
 struct ulfm_nm_vc {
   std::unique_ptr<Outlet> outlet;
   ulfm_nm* owner;
+  bool cut_off = false;  ///< seen and said
 };
 
 struct ulfm_nm {
@@ -57,6 +58,7 @@ struct ulfm_nm {
   Frame current;
   bool spent = false;  // MPICH has done with `current`, whose room is given back at the next look
   std::vector<void*> cookies;
+  std::vector<ulfm_nm_vc*> vcs;
   std::string origin_card;
 };
 
@@ -149,11 +151,13 @@ int nm_connect(ulfm_nm* nm, const char* card, const void* hello, std::size_t len
     return report(outlet.error());
   }
   *out = new ulfm_nm_vc{std::move(*outlet), nm};
+  nm->vcs.push_back(*out);
   return 0;
 }
 
-int nm_disconnect(ulfm_nm*, ulfm_nm_vc* vc, int force) {
+int nm_disconnect(ulfm_nm* nm, ulfm_nm_vc* vc, int force) {
   if (!vc->outlet->bye() && !force && vc->outlet->peer_listening()) return 0;
+  std::erase(nm->vcs, vc);
   delete vc;
   return 1;
 }
@@ -266,6 +270,18 @@ void park(ulfm_nm* nm, std::chrono::nanoseconds limit) {
   bell.sleep(limit);
 }
 
+// The receiver of what we sent has stopped to take it. True once for each connection.
+bool find_cut_off(ulfm_nm* nm) {
+  bool found = false;
+  for (ulfm_nm_vc* vc : nm->vcs)
+    if (!vc->cut_off && vc->outlet->cut_off()) {
+      found = vc->cut_off = true;
+      say_before_the_end("rank " + std::to_string(nm->rank) + ": " + vc->outlet->peer().text() +
+                         " takes nothing from this one any more; what was sent to it last may be lost");
+    }
+  return found;
+}
+
 int look_around(ulfm_nm* nm) {
   const auto now = std::chrono::steady_clock::now();
   if (now - nm->looked < kLookEvery) return 0;
@@ -277,7 +293,7 @@ int look_around(ulfm_nm* nm) {
     std::_Exit(1);
   }
   nm->dead = nm->inlet->find_dead();
-  int news = std::exchange(nm->lost_way, false) ? ULFM_NM_GIVEN_UP : ULFM_NM_LOOK;
+  int news = std::exchange(nm->lost_way, false) || find_cut_off(nm) ? ULFM_NM_GIVEN_UP : ULFM_NM_LOOK;
   for (Error error; nm->inlet->take_given_up(error); news = ULFM_NM_GIVEN_UP)
     say_before_the_end("rank " + std::to_string(nm->rank) + ": " + error.what);  // MPI's own error has a rank only
   return news;

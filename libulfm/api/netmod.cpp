@@ -15,6 +15,7 @@
 #include "base/last_words.hpp"
 #include "base/wait.hpp"
 #include "port/node.hpp"
+#include "port/stall.hpp"
 #include "proto/stack.hpp"
 #include "transport/registry.hpp"
 
@@ -54,6 +55,12 @@ struct ulfm_nm {
   std::uint32_t idle_turns = 0;
   std::chrono::steady_clock::time_point looked{};
   std::int64_t dead = -1;
+  StallWatch stall{config.number("STALL_REPORT")};
+  std::chrono::steady_clock::time_point idle_since{};
+  int idle_how = 0;
+  bool sends_waiting = false;
+  bool card_published = false;
+  std::string name;       // the card without its key
   bool lost_way = false;  // a process that lives could not be connected to
   Frame current;
   bool spent = false;  // MPICH has done with `current`, whose room is given back at the next look
@@ -89,6 +96,7 @@ Result<ulfm_nm*> open_nm(const char* job_id, int rank, int local_processes) {
   if (!stack) return fail(stack.error());
   auto inlet = stack->transport->open(kMpiPort, InletOptions{});
   if (!inlet) return fail(inlet.error());
+  StallWatch::begin(config->number("STALL_REPORT"));
   const WaitPolicy policy = wait_policy_from(*config, local_processes);
   if (!policy.has_own_core()) (*inlet)->wake_source().expect_many_sleeps();
   stack->transport->introduce(job_id, static_cast<std::uint32_t>(rank), stack->transport->card());
@@ -124,7 +132,14 @@ void nm_close(ulfm_nm* nm) {
   delete nm;
 }
 
-const char* nm_card(ulfm_nm* nm) { return nm->transport->card().c_str(); }
+// The first time it goes into the key-value space of the job, which only the job reads. Later it becomes part of a port
+// name (MPI_Open_port), which programs print and hand on: without the endpoint key, which holds a secret. Who connects by
+// such a name does without a control connection.
+const char* nm_card(ulfm_nm* nm) {
+  if (!std::exchange(nm->card_published, true)) return nm->transport->card().c_str();
+  nm->name = control::identity_of(nm->transport->card());
+  return nm->name.c_str();
+}
 
 int nm_card_of(ulfm_nm* nm, const char* job_id, int rank, char* card, std::size_t size) {
   const std::string found = nm->transport->card_of(job_id, static_cast<std::uint32_t>(rank));
@@ -220,6 +235,7 @@ int nm_next(ulfm_nm* nm, ulfm_nm_frame* out) {
   }
   if (nm->idle_turns != 0) {
     nm->idle_turns = 0;
+    nm->idle_since = {};
     nm->waiter.reset();
   }
   if (frame.fresh) cookie_of(nm, frame.origin) = nullptr;
@@ -270,6 +286,25 @@ void park(ulfm_nm* nm, std::chrono::nanoseconds limit) {
   bell.sleep(limit);
 }
 
+// What the library knows of a wait in MPI: not of requests, which are MPICH's, but of everybody it talks with.
+void report_stall(ulfm_nm* nm, std::chrono::nanoseconds time) {
+  const std::string who =
+      "ulfm: stall rank " + std::to_string(nm->rank) + " (process " + std::to_string(getpid()) + "): ";
+  std::string text =
+      who + "nothing has come since " + stall_time(time) +
+      (nm->idle_how == ULFM_NM_IDLE_BLOCK || nm->idle_how == ULFM_NM_IDLE_WAIT ? " in an MPI call that waits"
+                                                                               : " while the program polls") +
+      "; received " + std::to_string(nm->counters.received_messages.get()) + " messages, sent " +
+      std::to_string(nm->counters.sent_messages.get()) + (nm->sends_waiting ? "; messages wait for room" : "") + "\n";
+  for (const ulfm_nm_vc* vc : nm->vcs)
+    text += who + "has a connection to " + vc->outlet->peer().text() +
+            (vc->outlet->peer_listening() ? ", which runs" : ", which has ended or left") + "\n";
+  for (std::uint32_t i = 0; i < nm->cookies.size(); ++i)
+    if (const OriginInfo from = nm->inlet->origin(i); from.process)
+      text += who + "hears from " + from.process.text() + "\n";
+  write_stall_report(text);
+}
+
 // The receiver of what we sent has stopped to take it. True once for each connection.
 bool find_cut_off(ulfm_nm* nm) {
   bool found = false;
@@ -286,6 +321,11 @@ int look_around(ulfm_nm* nm) {
   const auto now = std::chrono::steady_clock::now();
   if (now - nm->looked < kLookEvery) return 0;
   nm->looked = now;
+  if (nm->idle_since == std::chrono::steady_clock::time_point{}) {
+    nm->idle_since = now;
+    nm->stall.reset();
+  }
+  if (nm->stall.due(nm->idle_since, now)) report_stall(nm, now - nm->idle_since);
   if (const std::string why = nm->inlet->why_broken(); !why.empty()) {
     // Nothing will ever arrive again, so no MPI call can end: the launcher ends the others.
     say_before_the_end("rank " + std::to_string(nm->rank) + ": " + why);
@@ -300,6 +340,8 @@ int look_around(ulfm_nm* nm) {
 }
 
 int nm_idle(ulfm_nm* nm, int how, int sends_waiting) {
+  nm->idle_how = how;
+  nm->sends_waiting = sends_waiting != 0;
   const int look = ++nm->idle_turns % kLookTurns == 0 ? look_around(nm) : 0;
   if (how == ULFM_NM_IDLE_TEST || how == ULFM_NM_IDLE_THREADED) {
     // The caller has its own loop, which may be a busy one: let others have the core from time to time.

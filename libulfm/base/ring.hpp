@@ -433,7 +433,7 @@ class OpenConsumer {
     for (std::uint32_t i = 0; i < memory_.count; ++i, at.advance()) {
       const Cell& cell = memory_.cell(at.position());
       const Word word = Word::unpack(cell.word.load(std::memory_order_acquire));  // pairs with OpenProducer::fill
-      if (word.lap != at.lap() || word.kind == kCellFree) return false;  // slots are claimed in order
+      if (word.lap != at.lap() || word.kind == kCellFree) return false;           // slots are claimed in order
       if (word.kind == kCellClaimed ? word.length == origin : word.kind != kCellSkip && cell.origin == origin)
         return true;
     }

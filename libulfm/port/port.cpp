@@ -109,8 +109,8 @@ Outlet* PortCore::outlet_for(PortAddress to) {
   auto it = outlets_.find(key);
   if (it != outlets_.end() && it->second->port_closed()) {
     if (it->second->cut_off())
-      note_failure(Errc::peer_failed, it->second->peer().text() + " has cut off what port " +
-                                          std::to_string(number_) + " sent to its port " + std::to_string(to.port) +
+      note_failure(Errc::peer_failed, it->second->peer().text() + " has cut off what port " + std::to_string(number_) +
+                                          " sent to its port " + std::to_string(to.port) +
                                           "; the last messages may be lost");
     outlets_.erase(it);
     it = outlets_.end();
@@ -349,8 +349,7 @@ bool PortCore::assemble(const Frame& frame, FrameReader::Step step, CachedMessag
   Origin& origin = origins_[frame.origin];
   const bool good = step != FrameReader::Step::broken;
   if (step == FrameReader::Step::begins) begin_message(frame, origin);
-  else if (good && !origin.losing)
-    std::memcpy(origin.partial.get() + origin.reader.offset(), frame.data, frame.length);
+  else if (good && !origin.losing) std::memcpy(origin.partial.get() + origin.reader.offset(), frame.data, frame.length);
   inlet_->release(frame);
   if (!good) {
     fail_origin(frame.origin, "sent frames that make no message");
@@ -366,6 +365,35 @@ void PortCore::fail_origin(std::uint32_t index, const std::string& why) {
   note_failure(Errc::peer_failed, info.process.text() + ", port " + std::to_string(info.port) + ", " + why);
   if (index < origins_.size()) origins_[index].partial.reset();
   inlet_->drop_origin(index);
+}
+
+std::string PortCore::stall_lines(const std::string& who, bool sends) {
+  const std::string port = "port " + std::to_string(number_);
+  std::string text = who + port + ": received " + std::to_string(counters_.received_messages.get()) +
+                     " messages, posted " + std::to_string(counters_.sent_messages.get()) + ", holds " +
+                     std::to_string(held_) + " of " + std::to_string(depth_) + " receive buffers, message cache " +
+                     std::to_string(cache_.bytes()) + " bytes\n";
+  if (sends && posted != 0) {
+    const SendBuffer& oldest = send_[transmit_at_];
+    const auto it = outlets_.find(oldest.to.key());
+    text += who + port + ": " + std::to_string(posted) + " messages wait to be sent, first one of " +
+            std::to_string(oldest.size) + " bytes to port " + std::to_string(oldest.to.port) +
+            (it == outlets_.end() ? ", which is closed"
+                                  : " of " + it->second->peer().text() +
+                                        (it->second->peer_listening() ? ", which runs and does not read"
+                                                                      : ", which has ended or closed it")) +
+            "\n";
+  }
+  for (std::uint32_t i = 0; i < origins_.size(); ++i) {
+    const OriginInfo from = inlet_->origin(i);
+    if (!origins_[i].connected || !from.process) continue;
+    text += who + port + ": hears from " + from.process.text() + ", port " + std::to_string(from.port);
+    if (origins_[i].partial)
+      text += ", of whose message " + std::to_string(origins_[i].reader.received()) + " of " +
+              std::to_string(origins_[i].reader.total()) + " bytes have come";
+    text += "\n";
+  }
+  return text;
 }
 
 void PortCore::look_for_dead() {

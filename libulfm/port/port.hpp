@@ -64,6 +64,9 @@ class PortCore {
   std::uint64_t frames_received() const noexcept { return frames_received_; }
   /// Frames that have gone so far, of whole messages and of parts.
   std::uint64_t frames_sent() const noexcept { return counters_.open_frames.get() + counters_.lane_frames.get(); }
+  /// Lines for a report about a wait that does not end, each behind `who`. Application side; `sends` under the node's
+  /// lock too, else what waits to be sent is left out.
+  std::string stall_lines(const std::string& who, bool sends);
   /// Housekeeping of a long wait.
   void look_for_dead();
 

@@ -43,12 +43,12 @@ class DirectInlet final : public Inlet {
   };
   struct Origin {
     bool connected = false;
-    bool fresh = false;  ///< no frame of it has been handed out yet
-    bool cut_off = false;    ///< wrote nonsense
+    bool fresh = false;    ///< no frame of it has been handed out yet
+    bool cut_off = false;  ///< wrote nonsense
     bool said_bye = false;
-    bool dropped = false;    ///< those above have done with it; what comes of it is not handed out
-    bool unreadable = false; ///< nonsense in its lane, where nothing can be found any more
-    std::int32_t lane = -1;  ///< index in lanes_
+    bool dropped = false;     ///< those above have done with it; what comes of it is not handed out
+    bool unreadable = false;  ///< nonsense in its lane, where nothing can be found any more
+    std::int32_t lane = -1;   ///< index in lanes_
   };
   static constexpr std::uint32_t kOpenSource = 0xffffffff;
   static constexpr int kBurst = 32;

@@ -242,9 +242,7 @@ std::size_t DirectOutlet::max_frame(std::size_t head) const {
   return geometry_.max_frame;
 }
 
-bool DirectOutlet::port_closed() const {
-  return header().closed.load(std::memory_order_acquire) != 0 || cut_off();
-}
+bool DirectOutlet::port_closed() const { return header().closed.load(std::memory_order_acquire) != 0 || cut_off(); }
 
 // Nothing is read behind this load: it says that what was sent may not have been taken.
 bool DirectOutlet::cut_off() const {

@@ -63,6 +63,7 @@ Result<void> EmulatedOutlet::introduce(std::uint16_t from_port, std::span<const 
   record_generation_ = record.generation + 1;
   std::atomic_ref(record.generation).store(record_generation_, std::memory_order_relaxed);  // pairs with cut_off()
   record.from = engine_.self();
+  record.from_token = engine_.arena().endpoint(engine_.self()).token;
   record.from_port = from_port;
   record.hello_length = static_cast<std::uint16_t>(hello.size());
   if (!hello.empty()) std::memcpy(record.hello, hello.data(), hello.size());

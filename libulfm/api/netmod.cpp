@@ -15,6 +15,7 @@
 #include "base/last_words.hpp"
 #include "base/wait.hpp"
 #include "port/node.hpp"
+#include "port/stall.hpp"
 #include "proto/stack.hpp"
 #include "transport/registry.hpp"
 
@@ -33,6 +34,7 @@ constexpr int kYieldsOfBlock = 64, kYieldsOfWait = 4;
 struct ulfm_nm_vc {
   std::unique_ptr<Outlet> outlet;
   ulfm_nm* owner;
+  bool cut_off = false;  ///< seen and said
 };
 
 struct ulfm_nm {
@@ -57,10 +59,17 @@ struct ulfm_nm {
   ulfm_nm_vc* full = nullptr;    // the connection that was the last to have no room
   std::chrono::steady_clock::time_point looked{};
   std::int64_t dead = -1;
+  StallWatch stall{config.number("STALL_REPORT")};
+  std::chrono::steady_clock::time_point idle_since{};
+  int idle_how = 0;
+  bool sends_waiting = false;
+  bool card_published = false;
+  std::string name;       // the card without its key
   bool lost_way = false;  // a process that lives could not be connected to
   Frame current;
   bool spent = false;  // MPICH has done with `current`, whose room is given back at the next look
   std::vector<void*> cookies;
+  std::vector<ulfm_nm_vc*> vcs;
   std::string origin_card;
 };
 
@@ -91,6 +100,7 @@ Result<ulfm_nm*> open_nm(const char* job_id, int rank, int local_processes) {
   if (!stack) return fail(stack.error());
   auto inlet = stack->transport->open(kMpiPort, InletOptions{});
   if (!inlet) return fail(inlet.error());
+  StallWatch::begin(config->number("STALL_REPORT"));
   const WaitPolicy policy = wait_policy_from(*config, local_processes);
   if (!policy.has_own_core()) (*inlet)->wake_source().expect_many_sleeps();
   stack->transport->introduce(job_id, static_cast<std::uint32_t>(rank), stack->transport->card());
@@ -126,7 +136,14 @@ void nm_close(ulfm_nm* nm) {
   delete nm;
 }
 
-const char* nm_card(ulfm_nm* nm) { return nm->transport->card().c_str(); }
+// The first time it goes into the key-value space of the job, which only the job reads. Later it becomes part of a port
+// name (MPI_Open_port), which programs print and hand on: without the endpoint key, which holds a secret. Who connects by
+// such a name does without a control connection.
+const char* nm_card(ulfm_nm* nm) {
+  if (!std::exchange(nm->card_published, true)) return nm->transport->card().c_str();
+  nm->name = control::identity_of(nm->transport->card());
+  return nm->name.c_str();
+}
 
 int nm_card_of(ulfm_nm* nm, const char* job_id, int rank, char* card, std::size_t size) {
   const std::string found = nm->transport->card_of(job_id, static_cast<std::uint32_t>(rank));
@@ -153,12 +170,14 @@ int nm_connect(ulfm_nm* nm, const char* card, const void* hello, std::size_t len
     return report(outlet.error());
   }
   *out = new ulfm_nm_vc{std::move(*outlet), nm};
+  nm->vcs.push_back(*out);
   return 0;
 }
 
 int nm_disconnect(ulfm_nm* nm, ulfm_nm_vc* vc, int force) {
   if (!vc->outlet->bye() && !force && vc->outlet->peer_listening()) return 0;
   if (nm->full == vc) nm->full = nullptr;
+  std::erase(nm->vcs, vc);
   delete vc;
   return 1;
 }
@@ -171,6 +190,7 @@ int nm_listening(ulfm_nm_vc* vc) { return vc->outlet->peer_listening() || vc->ow
 void begin_waits_anew(ulfm_nm* nm) {
   if (nm->idle_turns == 0) return;
   nm->idle_turns = 0;
+  nm->idle_since = {};
   nm->waiter.reset();
 }
 
@@ -287,10 +307,46 @@ void park(ulfm_nm* nm, std::chrono::nanoseconds limit, bool sends_waiting) {
   room != nullptr ? bell.sleep(limit, *room) : bell.sleep(limit);
 }
 
+// What the library knows of a wait in MPI: not of requests, which are MPICH's, but of everybody it talks with.
+void report_stall(ulfm_nm* nm, std::chrono::nanoseconds time) {
+  const std::string who =
+      "ulfm: stall rank " + std::to_string(nm->rank) + " (process " + std::to_string(getpid()) + "): ";
+  std::string text =
+      who + "nothing has come since " + stall_time(time) +
+      (nm->idle_how == ULFM_NM_IDLE_BLOCK || nm->idle_how == ULFM_NM_IDLE_WAIT ? " in an MPI call that waits"
+                                                                               : " while the program polls") +
+      "; received " + std::to_string(nm->counters.received_messages.get()) + " messages, sent " +
+      std::to_string(nm->counters.sent_messages.get()) + (nm->sends_waiting ? "; messages wait for room" : "") + "\n";
+  for (const ulfm_nm_vc* vc : nm->vcs)
+    text += who + "has a connection to " + vc->outlet->peer().text() +
+            (vc->outlet->peer_listening() ? ", which runs" : ", which has ended or left") + "\n";
+  for (std::uint32_t i = 0; i < nm->cookies.size(); ++i)
+    if (const OriginInfo from = nm->inlet->origin(i); from.process)
+      text += who + "hears from " + from.process.text() + "\n";
+  write_stall_report(text);
+}
+
+// The receiver of what we sent has stopped to take it. True once for each connection.
+bool find_cut_off(ulfm_nm* nm) {
+  bool found = false;
+  for (ulfm_nm_vc* vc : nm->vcs)
+    if (!vc->cut_off && vc->outlet->cut_off()) {
+      found = vc->cut_off = true;
+      say_before_the_end("rank " + std::to_string(nm->rank) + ": " + vc->outlet->peer().text() +
+                         " takes nothing from this one any more; what was sent to it last may be lost");
+    }
+  return found;
+}
+
 int look_around(ulfm_nm* nm) {
   const auto now = std::chrono::steady_clock::now();
   if (now - nm->looked < kLookEvery) return 0;
   nm->looked = now;
+  if (nm->idle_since == std::chrono::steady_clock::time_point{}) {
+    nm->idle_since = now;
+    nm->stall.reset();
+  }
+  if (nm->stall.due(nm->idle_since, now)) report_stall(nm, now - nm->idle_since);
   if (const std::string why = nm->inlet->why_broken(); !why.empty()) {
     // Nothing will ever arrive again, so no MPI call can end: the launcher ends the others.
     say_before_the_end("rank " + std::to_string(nm->rank) + ": " + why);
@@ -298,7 +354,7 @@ int look_around(ulfm_nm* nm) {
     std::_Exit(1);
   }
   nm->dead = nm->inlet->find_dead();
-  int news = std::exchange(nm->lost_way, false) ? ULFM_NM_GIVEN_UP : ULFM_NM_LOOK;
+  int news = std::exchange(nm->lost_way, false) || find_cut_off(nm) ? ULFM_NM_GIVEN_UP : ULFM_NM_LOOK;
   for (Error error; nm->inlet->take_given_up(error); news = ULFM_NM_GIVEN_UP)
     say_before_the_end("rank " + std::to_string(nm->rank) + ": " + error.what);  // MPI's own error has a rank only
   return news;
@@ -318,6 +374,8 @@ bool look_on(ulfm_nm* nm, bool sends_waiting) {
 }
 
 int nm_idle(ulfm_nm* nm, int how, int sends_waiting) {
+  nm->idle_how = how;
+  nm->sends_waiting = sends_waiting != 0;
   const std::uint32_t every_so_many = nm->policy.has_own_core() ? kLookTurns : kLookTurns / kYieldsOfBlock;
   const int look = ++nm->idle_turns % every_so_many == 0 ? look_around(nm) : 0;
   if (how == ULFM_NM_IDLE_TEST || how == ULFM_NM_IDLE_THREADED) {

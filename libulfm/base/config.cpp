@@ -38,6 +38,9 @@ constexpr ConfigRow kRows[] = {
      "control channel between processes; auto is tcp for a transport that needs one (pcie), and none otherwise"},
     {"CONFIG", RowType::text, "", "", 0, 0, "", "TOML file with settings, keys as these names in lower case"},
     {"STATS", RowType::boolean, "", "0", 0, 1, "", "print counters on standard error when the job ends"},
+    {"STALL_REPORT", RowType::count, "s", "0", 0, 86400, "",
+     "seconds after which a wait reports on standard error what it waits for, and again at twice the time and at "
+     "SIGUSR2; 0: never"},
     {"TRACE", RowType::text, "", "", 0, 0, "",
      "file for a trace of control and data, .RANK is appended; for Perfetto or chrome://tracing"},
     {"SLOT", RowType::bytes, "bytes", "2048", 384, 1 << 20, "", "size of one slot of an open port, cell included"},

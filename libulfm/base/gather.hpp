@@ -32,6 +32,18 @@ class Gather {
     at_ += n;  // perhaps the piece's end, where the next copy finds it
   }
 
+  /// Goes past the next `n` bytes.
+  void skip(std::size_t n) noexcept {
+    while (n > 0) {
+      const std::size_t here = std::min(n, pieces_.front().iov_len - at_);
+      n -= here;
+      at_ += here;
+      if (at_ != pieces_.front().iov_len) continue;
+      pieces_ = pieces_.subspan(1);
+      at_ = 0;
+    }
+  }
+
   std::size_t remaining() const noexcept {
     std::size_t sum = 0;
     for (const iovec& piece : pieces_) sum += piece.iov_len;

@@ -160,7 +160,10 @@ class LaneProducer {
         if (empty) byte_tail_ = byte_head_ = at;
       }
       if (offset + need > usable_) {
-        wanted_ = std::min<std::size_t>(memory_.capacity, std::max(2 * usable_, offset + need));
+        // With all of the ring usable it is a frame that fits no lane of this size.
+        wanted_ = usable_ < memory_.capacity
+                      ? std::min<std::size_t>(memory_.capacity, std::max(2 * usable_, offset + need))
+                      : 0;
         return false;
       }
     }
@@ -433,6 +436,20 @@ class OpenConsumer {
     memory_.cell(frame.position)
         .word.store(Word{lap, kCellFree, 0, 0}.pack(),
                     std::memory_order_release);  // pairs with OpenProducer::claim
+  }
+
+  /// A frame of that origin, or a claim, is in the ring and has not been taken: also behind a claim that hides it. What
+  /// a process wrote before it was seen to have ended is found.
+  bool holds(std::uint32_t origin) const noexcept {
+    RingCursor at = read_;
+    for (std::uint32_t i = 0; i < memory_.count; ++i, at.advance()) {
+      const Cell& cell = memory_.cell(at.position());
+      const Word word = Word::unpack(cell.word.load(std::memory_order_acquire));  // pairs with OpenProducer::fill
+      if (word.lap != at.lap() || word.kind == kCellFree) return false;           // slots are claimed in order
+      if (word.kind == kCellClaimed ? word.length == origin : word.kind != kCellSkip && cell.origin == origin)
+        return true;
+    }
+    return false;
   }
 
   /// A slot is claimed but not published: whose claim it is. For finding claims of dead processes.

@@ -139,8 +139,11 @@ Result<void> Segment::commit(std::size_t offset, std::size_t bytes) {
   return {};
 }
 
-void Segment::decommit(std::size_t offset, std::size_t bytes) noexcept {
-  (void)madvise(base_ + offset, bytes, MADV_REMOVE);
+// The hole first: the kernel refuses MADV_REMOVE for locked memory (mlockall), as real-time programs have it.
+bool Segment::decommit(std::size_t offset, std::size_t bytes) noexcept {
+  const bool punched = fd_ >= 0 && fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                             static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0;
+  return punched || madvise(base_ + offset, bytes, MADV_REMOVE) == 0;
 }
 
 void Segment::swap(Segment& other) noexcept {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -79,11 +80,24 @@ void note(const Event& event) noexcept {
   recorder.events[at % kMostEvents] = {now(), event};
 }
 
+// A file of ours and nobody else's, in place of one that we made before. In a folder where others may write, such as
+// /tmp, neither their links nor their files are written to.
+static int make_file(const std::string& path) {
+  const auto make = [&] { return open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600); };
+  const int fd = make();
+  if (fd >= 0 || errno != EEXIST) return fd;
+  struct stat old {};
+  const bool ours = lstat(path.c_str(), &old) == 0 && S_ISREG(old.st_mode) && old.st_uid == geteuid();
+  if (ours && unlink(path.c_str()) == 0) return make();
+  errno = EEXIST;
+  return -1;
+}
+
 Result<void> begin(const std::string& file, int rank) {
   if (on()) return {};
   std::string path = file + "." + std::to_string(rank);
   if (std::getenv("PMI_SPAWNED") != nullptr) path += "." + std::to_string(getpid());
-  recorder.fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  recorder.fd = make_file(path);
   if (recorder.fd < 0) return fail_errno("making the trace " + path);
   void* memory = mmap(nullptr, kMostEvents * sizeof(Noted), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

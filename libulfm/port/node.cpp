@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "port/stall.hpp"
 #include "proto/stack.hpp"
 
 namespace ulfm {
@@ -56,6 +57,8 @@ Result<std::unique_ptr<Node>> Node::create(bool alone) {
     if (auto ok = node->pmi_->put(rank_key(node->rank()), node->card()); !ok) return fail(ok.error());
     if (auto ok = node->pmi_->barrier(); !ok) return fail(ok.error());
   }
+  node->stall_seconds_ = node->config_.number("STALL_REPORT");
+  StallWatch::begin(node->stall_seconds_);
   node->policy_ = wait_policy_from(node->config_, alone ? 2 : node->size());
   return node;
 }
@@ -256,6 +259,7 @@ Result<std::size_t> Node::wait(std::span<PortCore* const> ports, std::chrono::na
   Waiter waiter(policy_);
   std::optional<Clock::time_point> start;  // read when something does not come at once: short messages cost less
   std::uint64_t frames = 0;
+  StallWatch stall(stall_seconds_);
   const bool look_on = ports.size() == 1 && policy_.has_own_core();
   for (;;) {
     for (std::size_t i = 0; i < ports.size(); ++i)
@@ -271,6 +275,7 @@ Result<std::size_t> Node::wait(std::span<PortCore* const> ports, std::chrono::na
     Error error;
     for (PortCore* port : ports)
       if (port->take_failure(error)) return fail(std::move(error));
+    if (const auto now = Clock::now(); stall.due(*start, now)) report_stall(ports, "waits for a message", now - *start);
     const auto left = limit.count() >= 0 ? limit - (Clock::now() - *start) : std::chrono::nanoseconds(-1);
     if (limit.count() >= 0 && left.count() <= 0)
       return fail(Errc::timed_out, "no message came to port " + std::to_string(ports.front()->number()) + " in " +
@@ -290,6 +295,7 @@ Result<void> Node::flush(PortCore& port, std::chrono::nanoseconds limit) {
   Waiter waiter(policy_);
   const auto start = Clock::now();
   std::uint64_t frames = port.frames_sent();
+  StallWatch stall(stall_seconds_);
   while (!port.all_sent()) {
     drive();
     port.absorb();  // the other side may be doing the same
@@ -299,8 +305,10 @@ Result<void> Node::flush(PortCore& port, std::chrono::nanoseconds limit) {
     }
     Error error;
     if (port.take_failure(error)) return fail(std::move(error));
-    if (limit.count() >= 0 && Clock::now() - start > limit)
+    const auto now = Clock::now();
+    if (limit.count() >= 0 && now - start > limit)
       return fail(Errc::timed_out, "port " + std::to_string(port.number()) + ": messages are still on their way");
+    if (stall.due(start, now)) report_stall(std::array{&port}, "waits until what it posted has gone", now - start);
     if (waiter.step()) park(std::array{&port}, std::chrono::milliseconds(1));
   }
   return {};
@@ -331,6 +339,15 @@ std::string wait_statistics_text(const std::string& who) {
   for (std::size_t i = 0; i < kRungNames.size(); ++i)
     text += std::string(" ") + kRungNames[i] + " " + std::to_string(wait_counters().steps[i].load());
   return text + "\n";
+}
+
+void Node::report_stall(std::span<PortCore* const> ports, const char* what, std::chrono::nanoseconds time) {
+  const std::string who =
+      "ulfm: stall rank " + std::to_string(rank()) + " (process " + std::to_string(getpid()) + "): ";
+  std::string text = who + what + " since " + stall_time(time) + "\n";
+  std::unique_lock lock(interface_lock_, std::try_to_lock);  // whoever has it sends, and is no stall
+  for (PortCore* port : ports) text += port->stall_lines(who, lock.owns_lock());
+  write_stall_report(text);
 }
 
 void Node::report_statistics() {

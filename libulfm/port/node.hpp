@@ -68,9 +68,11 @@ class Node {
   void serve_stalled();
   void park(std::span<PortCore* const> ports, std::chrono::nanoseconds left);
   void report_statistics();
+  void report_stall(std::span<PortCore* const> ports, const char* what, std::chrono::nanoseconds time);
 
   Config config_;
   WaitPolicy policy_;
+  std::int64_t stall_seconds_ = 0;
   const TransportDescriptor* descriptor_ = nullptr;
   std::unique_ptr<Transport> transport_;
   std::string transport_name_;  // with its decorators

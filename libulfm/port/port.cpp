@@ -85,12 +85,20 @@ Result<void> PortCore::discard() {
 
 Result<void> PortCore::connect(PortAddress to) {
   if (outlets_.count(to.key()) != 0) return {};
+  if (outlets_.size() >= sweep_at_) drop_closed_outlets();
   const std::string card = node_.card_of(to.process);
   if (card.empty()) return fail(Errc::invalid, "no process " + std::to_string(to.process) + " is known here");
   auto outlet = node_.transport().connect(card, to.port, number_, {}, counters_);
   if (!outlet) return fail(outlet.error());
   outlets_.emplace(to.key(), std::move(*outlet));
   return {};
+}
+
+// Each maps a port's memory, and who has gone is not posted to again. Looked for when there are twice as many as were
+// left the last time, because a look costs system calls.
+void PortCore::drop_closed_outlets() {
+  std::erase_if(outlets_, [this](const auto& one) { return one.first != last_key_ && !one.second->peer_listening(); });
+  sweep_at_ = std::max(kFirstSweep, 2 * outlets_.size());
 }
 
 // The outlet to an address, made anew when the port there was closed since; nullptr when it cannot be reached.
@@ -100,11 +108,17 @@ Outlet* PortCore::outlet_for(PortAddress to) {
   last_key_ = ~std::uint64_t{0};
   auto it = outlets_.find(key);
   if (it != outlets_.end() && it->second->port_closed()) {
+    if (it->second->cut_off())
+      note_failure(Errc::peer_failed, it->second->peer().text() + " has cut off what port " + std::to_string(number_) +
+                                          " sent to its port " + std::to_string(to.port) +
+                                          "; the last messages may be lost");
     outlets_.erase(it);
+    it = outlets_.end();
+  }
+  if (it == outlets_.end()) {
     if (!connect(to)) return nullptr;
     it = outlets_.find(key);
   }
-  if (it == outlets_.end()) return nullptr;
   last_key_ = key;
   last_outlet_ = it->second.get();
   return last_outlet_;
@@ -318,28 +332,30 @@ void PortCore::on_connect(const Frame& frame) {
   if (auto process = node_.process_of_card(info.card)) origin.source = {*process, info.port};
 }
 
-bool PortCore::begin_message(const Frame& frame, Origin& origin) {
+void PortCore::begin_message(const Frame& frame, Origin& origin) {
   origin.partial = allocate_bytes(origin.reader.total());
-  if (!origin.partial) return false;
+  if (!origin.partial) {
+    note_failure(Errc::no_memory, "no memory for a message of " + std::to_string(origin.reader.total()) +
+                                      " bytes from port " + std::to_string(origin.source.port) + " of " +
+                                      inlet_->origin(frame.origin).process.text() + "; it is lost");
+    origin.losing = true;
+    return;
+  }
   std::memcpy(origin.partial.get(), frame.data, frame.length);
-  return true;
 }
 
 // A frame that is not a message of its own; it is released. True when it completes one, which then is in `whole`.
 bool PortCore::assemble(const Frame& frame, FrameReader::Step step, CachedMessage& whole) {
   Origin& origin = origins_[frame.origin];
-  bool good = step != FrameReader::Step::broken;
-  if (step == FrameReader::Step::begins) good = begin_message(frame, origin);
-  else if (good) std::memcpy(origin.partial.get() + origin.reader.offset(), frame.data, frame.length);
+  const bool good = step != FrameReader::Step::broken;
+  if (step == FrameReader::Step::begins) begin_message(frame, origin);
+  else if (good && !origin.losing) std::memcpy(origin.partial.get() + origin.reader.offset(), frame.data, frame.length);
   inlet_->release(frame);
   if (!good) {
-    fail_origin(frame.origin, step == FrameReader::Step::broken
-                                  ? "sent frames that make no message"
-                                  : "announced a message of " + std::to_string(origin.reader.total()) +
-                                        " bytes, for which there is no memory");
+    fail_origin(frame.origin, "sent frames that make no message");
     return false;
   }
-  if (step != FrameReader::Step::completes) return false;
+  if (step != FrameReader::Step::completes || std::exchange(origin.losing, false)) return false;
   whole = {std::move(origin.partial), origin.reader.total(), origin.source};
   return true;
 }
@@ -349,6 +365,35 @@ void PortCore::fail_origin(std::uint32_t index, const std::string& why) {
   note_failure(Errc::peer_failed, info.process.text() + ", port " + std::to_string(info.port) + ", " + why);
   if (index < origins_.size()) origins_[index].partial.reset();
   inlet_->drop_origin(index);
+}
+
+std::string PortCore::stall_lines(const std::string& who, bool sends) {
+  const std::string port = "port " + std::to_string(number_);
+  std::string text = who + port + ": received " + std::to_string(counters_.received_messages.get()) +
+                     " messages, posted " + std::to_string(counters_.sent_messages.get()) + ", holds " +
+                     std::to_string(held_) + " of " + std::to_string(depth_) + " receive buffers, message cache " +
+                     std::to_string(cache_.bytes()) + " bytes\n";
+  if (sends && posted != 0) {
+    const SendBuffer& oldest = send_[transmit_at_];
+    const auto it = outlets_.find(oldest.to.key());
+    text += who + port + ": " + std::to_string(posted) + " messages wait to be sent, first one of " +
+            std::to_string(oldest.size) + " bytes to port " + std::to_string(oldest.to.port) +
+            (it == outlets_.end() ? ", which is closed"
+                                  : " of " + it->second->peer().text() +
+                                        (it->second->peer_listening() ? ", which runs and does not read"
+                                                                      : ", which has ended or closed it")) +
+            "\n";
+  }
+  for (std::uint32_t i = 0; i < origins_.size(); ++i) {
+    const OriginInfo from = inlet_->origin(i);
+    if (!origins_[i].connected || !from.process) continue;
+    text += who + port + ": hears from " + from.process.text() + ", port " + std::to_string(from.port);
+    if (origins_[i].partial)
+      text += ", of whose message " + std::to_string(origins_[i].reader.received()) + " of " +
+              std::to_string(origins_[i].reader.total()) + " bytes have come";
+    text += "\n";
+  }
+  return text;
 }
 
 void PortCore::look_for_dead() {

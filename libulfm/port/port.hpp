@@ -64,6 +64,9 @@ class PortCore {
   std::uint64_t frames_received() const noexcept { return frames_received_; }
   /// Frames that have gone so far, of whole messages and of parts.
   std::uint64_t frames_sent() const noexcept { return counters_.open_frames.get() + counters_.lane_frames.get(); }
+  /// Lines for a report about a wait that does not end, each behind `who`. Application side; `sends` under the node's
+  /// lock too, else what waits to be sent is left out.
+  std::string stall_lines(const std::string& who, bool sends);
   /// Housekeeping of a long wait.
   void look_for_dead();
 
@@ -102,8 +105,10 @@ class PortCore {
     HeapBytes partial;
     PortAddress source;
     bool connected = false;
+    bool losing = false;  ///< its message found no memory: the rest of it goes
   };
   enum class Taken { nothing, in_place, assembled };
+  static constexpr std::size_t kFirstSweep = 16;
 
   void give(PortAddress to) noexcept;
   bool poll_cache(Arrival& arrival);
@@ -114,7 +119,7 @@ class PortCore {
   void give_back_spent() noexcept;
   void part_from(const Frame& frame);
   bool take_out(const Frame& frame, CachedMessage& whole);
-  bool begin_message(const Frame& frame, Origin& origin);
+  void begin_message(const Frame& frame, Origin& origin);
   bool assemble(const Frame& frame, FrameReader::Step step, CachedMessage& whole);
   void on_connect(const Frame& frame);
   void fail_origin(std::uint32_t origin, const std::string& why);
@@ -123,6 +128,7 @@ class PortCore {
   ReceiveBuffer& free_receive_buffer() noexcept;
   void note_failure(Errc code, std::string what);
   Outlet* outlet_for(PortAddress to);
+  void drop_closed_outlets();
   bool transmit_any(SendBuffer& buffer);
   void undeliverable(const SendBuffer& buffer, const std::string& why);
 
@@ -141,6 +147,7 @@ class PortCore {
   FrameSender sender_;
   bool sending_ = false;
   std::unordered_map<std::uint64_t, std::unique_ptr<Outlet>> outlets_;
+  std::size_t sweep_at_ = kFirstSweep;  // outlets there are when those to closed ports are next looked for
   std::uint64_t last_key_ = ~std::uint64_t{0};
   Outlet* last_outlet_ = nullptr;
   std::uint64_t posted_key_ = ~std::uint64_t{0};  // application's copy: known to be connected

@@ -96,6 +96,7 @@ class FrameReader {
     return got_ == total_ ? Step::completes : Step::continues;
   }
   std::uint64_t total() const noexcept { return total_; }
+  std::uint64_t received() const noexcept { return got_; }
   std::uint64_t offset() const noexcept { return offset_; }
 
  private:

@@ -128,6 +128,9 @@ class Outlet {
   virtual bool peer_listening() const = 0;
   /// The receiving port has been closed, as far as that can be told for nothing. It may be open anew: connect again.
   virtual bool port_closed() const = 0;
+  /// The receiver takes nothing from this connection any more, and may not have taken what was sent last: it lacked
+  /// something, or found nonsense. port_closed() says so too. Costs nothing.
+  virtual bool cut_off() const { return false; }
   virtual ProcessId peer() const = 0;
 
   /// Says that nothing more will come. False when there was no room for it; try again or let the peer find out.

@@ -8,10 +8,9 @@
 #include <ucontext.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace nx2 {
@@ -29,21 +28,31 @@ struct Range {
   bool contains(std::uintptr_t at) const { return at >= begin && at < end; }
 };
 
-/// Code of the program and of its own libraries, and functions of the C library that only wait.
+/// Code of the program and of libraries that call us, and functions of the C library that only wait.
 std::vector<Range> g_program_code, g_waiting_calls;
 
-/// Libraries that keep state between calls, which a handler in the middle of a call would find half done.
-bool is_system_library(std::string_view path) {
-  const std::string_view name = path.substr(std::min(path.rfind('/') + 1, path.size()));
-  constexpr std::array stems{"libc.",      "libc-",     "ld-",         "libpthread", "libgfortran", "libquadmath.",
-                             "libstdc++.", "libgcc_s.", "libulfm.",    "libnx2.",    "libhwloc.",   "libudev.",
-                             "libdl.",     "librt.",    "libasan.",    "libubsan.",  "libtsan.",    "linux-vdso",
-                             "libfabric.", "libisal.",  "libpciaccess"};
-  return std::any_of(stems.begin(), stems.end(), [&](const char* stem) { return name.starts_with(stem); });
+/// It calls us, so it is a part of the program. Any other library, an allocator or a BLAS as well as the C library, may
+/// hold a lock or keep a list half changed between two instructions, and a handler that calls it again would never end.
+bool calls_us(const dl_phdr_info& object) {
+  const ElfW(Dyn)* entry = nullptr;
+  for (int i = 0; i < object.dlpi_phnum; ++i)
+    if (object.dlpi_phdr[i].p_type == PT_DYNAMIC)
+      entry = reinterpret_cast<const ElfW(Dyn)*>(object.dlpi_addr + object.dlpi_phdr[i].p_vaddr);
+  if (entry == nullptr) return false;
+  ElfW(Addr) names = 0;
+  for (const ElfW(Dyn)* e = entry; e->d_tag != DT_NULL; ++e)
+    if (e->d_tag == DT_STRTAB) names = e->d_un.d_ptr;
+  if (names < object.dlpi_addr) names += object.dlpi_addr;  // not relocated, as some loaders leave it
+  for (const ElfW(Dyn)* e = entry; names != 0 && e->d_tag != DT_NULL; ++e)
+    if (e->d_tag == DT_NEEDED && std::strncmp(reinterpret_cast<const char*>(names + e->d_un.d_val), "libnx2.", 7) == 0)
+      return true;
+  return false;
 }
 
-int note_code(dl_phdr_info* object, std::size_t, void*) {
-  if (is_system_library(object->dlpi_name)) return 0;
+// The first object is the program itself.
+int note_code(dl_phdr_info* object, std::size_t, void* seen) {
+  const bool program = !std::exchange(*static_cast<bool*>(seen), true);
+  if (!program && !calls_us(*object)) return 0;
   for (int i = 0; i < object->dlpi_phnum; ++i) {
     const auto& part = object->dlpi_phdr[i];
     if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
@@ -133,7 +142,8 @@ void Interrupt::start(ulfm_port port, std::function<void(bool)> work) {
   work_ = std::move(work);
   program_ = pthread_self();
   if (g_program_code.empty()) {
-    dl_iterate_phdr(note_code, nullptr);
+    bool seen = false;
+    dl_iterate_phdr(note_code, &seen);
     note_waiting_calls();
   }
   installed_ = this;

@@ -60,6 +60,7 @@ class SpyOutlet final : public Outlet {
   std::size_t max_frame(std::size_t header) const override { return 1000 - header; }
   bool peer_listening() const override { return note("listening"); }
   bool port_closed() const override { return note("closed"); }
+  bool cut_off() const override { return note("cut off"); }
   ProcessId peer() const override { return {.number = 4711}; }
   bool bye() override { return note("bye"); }
 
@@ -175,10 +176,11 @@ TEST_CASE("an outlet's calls go on to the one below", "[decorator]") {
     CHECK(outlet.max_frame(100) == 900);
     CHECK(outlet.peer_listening());
     CHECK(outlet.port_closed());
+    CHECK(outlet.cut_off());
     CHECK(outlet.peer() == ProcessId{.number = 4711});
     CHECK(outlet.bye());
   }
-  CHECK(calls == Calls{"push 3 8", "room", "listening", "closed", "bye", "~"});
+  CHECK(calls == Calls{"push 3 8", "room", "listening", "closed", "cut off", "bye", "~"});
 }
 
 TEST_CASE("a transport's calls go on to the one below", "[decorator]") {

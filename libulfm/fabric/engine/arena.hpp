@@ -23,7 +23,7 @@
 namespace ulfm::fabric {
 
 inline constexpr std::uint64_t kArenaMagic = 0x3130'616e'6572'6175ull;
-inline constexpr std::uint32_t kArenaVersion = 4;
+inline constexpr std::uint32_t kArenaVersion = 5;
 inline constexpr std::uint32_t kMaxEndpoints = 1024;
 inline constexpr std::uint32_t kPorts = 64;
 inline constexpr std::size_t kSlotInline = 32;  ///< header and data that travel in the slot's own line
@@ -51,8 +51,9 @@ struct ArenaSizes {
 enum class EndpointState : std::uint32_t { free, claimed, ready, left };
 
 struct alignas(64) Endpoint {
-  /// ready, by claim_endpoint(), pairs with whoever looks for it: node, pid, token and the rest are filled in. left, by
-  /// ~FabricEngine(), pairs with may_reuse() and the claim: its process touches it no more.
+  /// claimed: pid and started are those of the claimer. ready, by claim_endpoint(), pairs with whoever looks for it:
+  /// node, pid, token and the rest are filled in. left, by ~FabricEngine(), pairs with may_reuse(): its process touches
+  /// it no more.
   std::atomic<EndpointState> state;
   std::uint32_t node;
   std::int32_t pid;
@@ -81,6 +82,7 @@ struct alignas(64) Record {
   std::atomic<RecordState> state;
   std::uint32_t generation;  ///< counts its users
   std::uint32_t from;        ///< endpoint
+  std::uint64_t from_token;  ///< of the process there: the endpoint may be another's by now
   std::uint16_t from_port;
   std::uint16_t hello_length;
   std::byte hello[kHelloBytes];
@@ -162,7 +164,8 @@ struct ArenaHeader {
   /// next_deadline(): `coming` is as new.
   std::atomic<std::uint64_t> due;
   alignas(64) std::atomic<std::uint32_t> endpoints_used;  ///< a count; each endpoint's own state publishes it
-  std::atomic<std::uint32_t> records_used;                // both: see claim_place()
+  std::atomic<std::int32_t> reuser;         ///< process that looks for an endpoint to use again: one at a time
+  std::atomic<std::uint32_t> records_used;  // both: see claim_place()
   std::atomic<std::uint32_t> records_freed;
   alignas(64) Doorbell engine_bell;  ///< of the engine process
   /// Endpoints with something in their queue. notify() sets a bit and then looks for a holder; who lets go of the holder

@@ -67,15 +67,43 @@ FabricEngine::~FabricEngine() {
 
 // ---- endpoints ------------------------------------------------------------------------------------------------------
 
-// Its process has left, or died, and none of its frames is on its way or held.
+// Its process has left, or died, and none of its frames is on its way or held. Not that of a process that died while it
+// moved the network: that another one has its number must not hide it.
 bool FabricEngine::may_reuse(std::uint32_t i) const {
   const Endpoint& endpoint = arena_.endpoint(i);
   const EndpointState state = endpoint.state.load(std::memory_order_acquire);
-  if (state != EndpointState::left && (state != EndpointState::ready || is_alive(i))) return false;
+  if (state == EndpointState::free || (state != EndpointState::left && is_alive(i))) return false;
+  if (arena_.header().holder.load(std::memory_order_acquire) == i + 1) return false;
   for (std::uint32_t s = 0; s < arena_.sizes().slots; ++s)
     if (arena_.slot(i * arena_.sizes().slots + s).state.load(std::memory_order_acquire) != SlotState::free)
       return false;
   return true;
+}
+
+// From here on the endpoint can be used again when this process dies.
+void FabricEngine::mark_claimed(std::uint32_t i) {
+  Endpoint& endpoint = arena_.endpoint(i);
+  endpoint.pid = getpid();
+  endpoint.started = start_time(getpid());
+  endpoint.state.store(EndpointState::claimed, std::memory_order_release);  // pairs with may_reuse()
+}
+
+// An endpoint that is nobody's any more, marked as this process's; `all` when there is none. One process at a time
+// looks, or two could take the same one, one behind the other: the state they see is the same again.
+std::uint32_t FabricEngine::reuse_endpoint() {
+  std::atomic<std::int32_t>& reuser = arena_.header().reuser;
+  // Acquire and release hand on what the one before has marked. Whoever died at it is replaced.
+  for (std::int32_t seen = 0; !reuser.compare_exchange_weak(seen, getpid(), std::memory_order_acquire);) {
+    if (seen != 0 && !ulfm::is_alive(seen, 0)) continue;
+    seen = 0;
+    yield_now();
+  }
+  const std::uint32_t all = arena_.sizes().endpoints;
+  std::uint32_t i = 0;
+  while (i < all && !may_reuse(i)) ++i;
+  if (i < all) mark_claimed(i);
+  reuser.store(0, std::memory_order_release);
+  return i;
 }
 
 Result<void> FabricEngine::claim_endpoint(std::uint32_t process) {
@@ -84,22 +112,14 @@ Result<void> FabricEngine::claim_endpoint(std::uint32_t process) {
   std::uint32_t i = h.endpoints_used.load(std::memory_order_relaxed);
   while (i < all && !h.endpoints_used.compare_exchange_weak(i, i + 1, std::memory_order_acq_rel)) {
   }
-  if (i >= all) {
-    for (i = 0; i < all; ++i) {
-      EndpointState state = arena_.endpoint(i).state.load(std::memory_order_acquire);
-      if (may_reuse(i) &&
-          arena_.endpoint(i).state.compare_exchange_strong(state, EndpointState::claimed, std::memory_order_acq_rel))
-        break;
-    }
-    if (i == all)
-      return fail(Errc::full, "the emulated interconnect of this job has room for " + std::to_string(all) +
-                                  " processes, and all are in use");
-  }
+  if (i < all) mark_claimed(i);
+  else i = reuse_endpoint();
+  if (i >= all)
+    return fail(Errc::full, "the emulated interconnect of this job has room for " + std::to_string(all) +
+                                " processes, and all are in use");
   Endpoint& endpoint = arena_.endpoint(i);
   if (auto ok = arena_.commit_slots(i); !ok) return ok;
   endpoint.node = arena_.node_of_rank(process);
-  endpoint.pid = getpid();
-  endpoint.started = start_time(getpid());
   endpoint.token = random_token();
   endpoint.job_id.store(0, std::memory_order_relaxed);
   for (auto& generation : endpoint.generation)
@@ -300,6 +320,8 @@ bool FabricEngine::has_on_the_way(std::uint32_t from) {
   const std::uint32_t entry =
       arena_.sending_queue(from)[endpoint.taken & (count - 1)].load(std::memory_order_acquire);  // pairs with submit
   bool found = entry == queue_entry(endpoint.taken, count, entry & kSlotMask);
+  // Its process may have ended before it said so. For our own look, in release().
+  if (found) arena_.header().pending[from / 64].fetch_or(std::uint64_t{1} << from % 64, std::memory_order_seq_cst);
   for (std::uint32_t s = from * count; !found && s < (from + 1) * count; ++s)
     found = arena_.slot_progress(s).pieces != 0 && arena_.slot_progress(s).to == self_;
   release();
@@ -373,10 +395,10 @@ void FabricEngine::note_due() noexcept {
 
 // A frame has begun its way over a paced model. Its receiver may be asleep and not know that it must look again; from
 // here to note_due() it finds something to do.
-void FabricEngine::announce(const Slot& slot) noexcept {
+void FabricEngine::announce(const Destination& to) noexcept {
   arena_.header().due.store(1, std::memory_order_release);  // pairs with next_deadline()
-  if (arena_.endpoint(slot.to).generation[slot.port].load(std::memory_order_acquire) % 2 == 1)
-    arena_.box(slot.to, slot.port).bell.ring();
+  if (arena_.endpoint(to.endpoint).generation[to.port].load(std::memory_order_acquire) % 2 == 1)
+    arena_.box(to.endpoint, to.port).bell.ring();
 }
 
 void FabricEngine::take_sending_queues() noexcept {
@@ -415,8 +437,9 @@ void FabricEngine::take_sending_queue(std::uint32_t i) noexcept {
 void FabricEngine::send(std::uint32_t index) noexcept {
   const ArenaSizes& sizes = arena_.sizes();
   Slot& slot = arena_.slot(index);
-  const std::uint32_t to = slot.to, bytes = slot.header + slot.length;
-  if (to >= sizes.endpoints || slot.port >= kPorts || bytes > sizes.slot_bytes) {
+  const Destination destination = destination_of(slot);
+  const std::uint32_t to = destination.endpoint, bytes = slot.header + slot.length;
+  if (to >= sizes.endpoints || destination.port >= kPorts || bytes > sizes.slot_bytes) {
     arena_.header().refused.fetch_add(1, std::memory_order_relaxed);
     return give_back(index);
   }
@@ -431,7 +454,7 @@ void FabricEngine::send(std::uint32_t index) noexcept {
     count_coming(to, 1);
     catch_up();  // it begins now, and not when the model was last looked at
   }
-  Parties parties{index / sizes.slots, to, slot.port, slot.goes_on != 0};
+  Parties parties{index / sizes.slots, to, destination.port, slot.goes_on != 0};
   std::uint32_t left = bytes;
   for (std::uint32_t piece = 0; piece < progress.pieces; ++piece) {
     const std::uint32_t length = std::min(left, sizes.frame_bytes);
@@ -440,7 +463,7 @@ void FabricEngine::send(std::uint32_t index) noexcept {
     parties.goes_on = true;
     left -= length;
   }
-  if (paced_) announce(slot);
+  if (paced_) announce(destination);
 }
 
 void FabricEngine::end(const Ending& ending) noexcept {
@@ -463,18 +486,26 @@ void FabricEngine::count_coming(std::uint32_t to, std::int32_t more) noexcept {
 // A whole frame of the transport is there, or will never be: into its port's box, after the card's own checks.
 void FabricEngine::finish(std::uint32_t index, bool delivered) noexcept {
   ArenaHeader& h = arena_.header();
-  const Slot& slot = arena_.slot(index);
-  if (!delivered || !is_open(slot)) {
+  const Destination to = destination_of(arena_.slot(index));
+  if (!delivered || !is_open(to)) {
     (delivered ? h.refused : h.lost).fetch_add(1, std::memory_order_relaxed);
     if (recovers_) note_nothing();
     return give_back(index);
   }
-  put_into_box(index, slot.to, slot.port);
+  put_into_box(index, to.endpoint, to.port);
 }
 
-bool FabricEngine::is_open(const Slot& slot) const noexcept {
-  return slot.to < arena_.sizes().endpoints && slot.port < kPorts && slot.port_generation % 2 == 1 &&
-         arena_.endpoint(slot.to).generation[slot.port].load(std::memory_order_acquire) == slot.port_generation;
+// Read once, for what was checked must be what is used: the slot is its process's, which can write into it at any time.
+FabricEngine::Destination FabricEngine::destination_of(const Slot& slot) noexcept {
+  const auto once = [](const auto& value) {
+    return *const_cast<const volatile std::decay_t<decltype(value)>*>(&value);
+  };
+  return {once(slot.to), once(slot.port), once(slot.port_generation)};
+}
+
+bool FabricEngine::is_open(const Destination& to) const noexcept {
+  return to.endpoint < arena_.sizes().endpoints && to.port < kPorts && to.generation % 2 == 1 &&
+         arena_.endpoint(to.endpoint).generation[to.port].load(std::memory_order_acquire) == to.generation;
 }
 
 void FabricEngine::put_into_box(std::uint32_t index, std::uint32_t to, std::uint32_t port) noexcept {

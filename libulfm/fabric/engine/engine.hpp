@@ -85,11 +85,18 @@ class FabricEngine {
   FabricEngine(FabricArena arena, std::unique_ptr<Model> model);
   Result<void> claim_endpoint(std::uint32_t process);
   bool may_reuse(std::uint32_t endpoint) const;
+  void mark_claimed(std::uint32_t endpoint);
+  std::uint32_t reuse_endpoint();
   bool any_pending() const noexcept;
   bool is_due() const noexcept;
   void catch_up() noexcept;
   void note_due() noexcept;
-  void announce(const Slot& slot) noexcept;
+  /// Where a slot's frame goes.
+  struct Destination {
+    std::uint32_t endpoint, port, generation;
+  };
+  static Destination destination_of(const Slot& slot) noexcept;
+  void announce(const Destination& to) noexcept;
   void count_coming(std::uint32_t to, std::int32_t more) noexcept;
   void replace_observer(std::uint32_t holder) noexcept;
   bool acquire();
@@ -105,7 +112,7 @@ class FabricEngine {
   void end(const Ending& ending) noexcept;
   void end_whole(const Ending& ending) noexcept;
   void finish(std::uint32_t index, bool delivered) noexcept;
-  bool is_open(const Slot& slot) const noexcept;
+  bool is_open(const Destination& to) const noexcept;
   void put_into_box(std::uint32_t index, std::uint32_t to, std::uint32_t port) noexcept;
   void note_taking(std::uint32_t endpoint, std::uint32_t slot) noexcept;
   void note_delivering(std::uint32_t slot, std::uint32_t to, std::uint32_t port) noexcept;

@@ -26,16 +26,24 @@ std::int32_t number(const std::string& text) {
   return error == std::errc{} && end == text.data() + text.size() ? value : -1;
 }
 
-std::string title(const ArenaHeader& h) { return {h.title, strnlen(h.title, sizeof h.title)}; }
+// For terminals: whoever may write into an arena must not write to them.
+std::string title(const ArenaHeader& h) {
+  std::string text(h.title, strnlen(h.title, sizeof h.title));
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return text;
+}
 
-// Each arena once, by the first process that holds it.
+// Each arena once, by the first process that holds it. Only our own ones, also for root: what another user has written
+// is not computed on.
 void look_into(std::int32_t pid, std::set<ino_t>& seen, std::vector<RunningFabric>& found) {
   const std::string wanted = "/memfd:" + std::string(kArenaLabel);
   std::error_code error;
   for (const auto& entry : fs::directory_iterator("/proc/" + std::to_string(pid) + "/fd", error)) {
     const std::string target = fs::read_symlink(entry.path(), error).string();
     struct stat file {};
-    if (error || !target.starts_with(wanted) || stat(entry.path().c_str(), &file) != 0 || seen.contains(file.st_ino))
+    if (error || !target.starts_with(wanted) || stat(entry.path().c_str(), &file) != 0 || file.st_uid != geteuid() ||
+        seen.contains(file.st_ino))
       continue;
     const std::int32_t fd = number(entry.path().filename().string());
     const auto arena = FabricArena::look_at(pid, fd);

@@ -45,13 +45,14 @@ void FabricEngine::end_whole(const Ending& ending) noexcept {
   if (index >= arena_.sizes().all_slots()) return model_->settle(index);
   arena_.slot_progress(index).pieces = 0;
   const Slot& slot = arena_.slot(index);
-  if (ending.delivered && is_open(slot)) {
-    put_into_box(index, slot.to, slot.port);
+  const Destination destination = destination_of(slot);
+  if (ending.delivered && is_open(destination)) {
+    put_into_box(index, destination.endpoint, destination.port);
     model_->settle(index);
     return note_nothing();
   }
   note_nothing();
-  const std::uint32_t to = slot.to, port = slot.port, bytes = slot.header + slot.length;
+  const std::uint32_t to = destination.endpoint, port = destination.port, bytes = slot.header + slot.length;
   (ending.delivered ? h.refused : h.lost).fetch_add(1, std::memory_order_relaxed);
   model_->settle(index);
   give_back(index);

@@ -28,7 +28,11 @@ void Server::add(std::uint64_t id, Fd socket, Kind kind, const Identity& peer, c
     trace::note({"connection", trace::Channel::control, way, kKindNames[static_cast<std::size_t>(kind)], peer.pid,
                  way == trace::Way::sent ? handshake.bytes_out : handshake.bytes_in});
   by_identity.try_emplace(peer.card, id);
-  connections.emplace(id, std::make_unique<Connection>(std::move(socket), kind, peer, t));
+  // Whoever knows our secret may say that it is any process; the kernel, or the secret of its own that it has shown when
+  // we called it, says that it is this one.
+  const bool tied =
+      kind == Kind::unix_socket ? pid_of_peer(socket) == static_cast<pid_t>(peer.pid) : way == trace::Way::sent;
+  connections.emplace(id, std::make_unique<Connection>(std::move(socket), kind, peer, t)).first->second->tied = tied;
 }
 
 // False, and the connection is gone, when it is over.
@@ -148,7 +152,8 @@ void Server::part_with(std::uint64_t id, bool broken_by_peer) {
     (void)connection.link.send(goodbye());
   } else if (!connection.said_goodbye) {
     ++ended;
-    if (peer.host == self.host) note_departed(static_cast<pid_t>(peer.pid), peer.started);
+    // Of others /proc tells.
+    if (peer.host == self.host && connection.tied) note_departed(static_cast<pid_t>(peer.pid), peer.started);
   }
   if (const auto named = by_identity.find(peer.card); named != by_identity.end() && named->second == id)
     by_identity.erase(named);

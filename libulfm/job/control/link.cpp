@@ -56,18 +56,20 @@ ssize_t Link::receive_some(std::span<std::byte> room) {
   msghdr message{};
   message.msg_iov = &piece;
   message.msg_iovlen = 1;
+  // The kernel pads the room for one descriptor to that for two: all that came are taken, or they would stay open.
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   const ssize_t got = recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
   if (got < 0) return got;
   for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr; head = CMSG_NXTHDR(&message, head)) {
-    if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS || head->cmsg_len != CMSG_LEN(sizeof(int)))
-      continue;
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(head), sizeof fd);
-    Fd owner(fd);
-    if (descriptors_.size() < kMostDescriptors) descriptors_.push_back(std::move(owner));
+    if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
+    for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= head->cmsg_len; at += sizeof(int)) {
+      int fd = -1;
+      std::memcpy(&fd, reinterpret_cast<const unsigned char*>(head) + at, sizeof fd);
+      Fd owner(fd);
+      if (descriptors_.size() < kMostDescriptors) descriptors_.push_back(std::move(owner));
+    }
   }
   return got;
 }

@@ -173,8 +173,9 @@ Result<Fd> Server::fetch(std::string_view identity, std::uint32_t what) {
   if (it == by_identity.end() || connections.at(it->second)->link.kind() != Kind::unix_socket)
     return fail(Errc::unavailable, process_of(identity) + " is not connected by a Unix-domain socket");
   const std::uint32_t number = next_fetch++;
-  fetches[number].connection = it->second;
-  if (!send(it->second, packet(DescriptorRequest{number, what}))) fail_fetches(it->second);
+  const std::uint64_t connection = it->second;  // a send that fails takes it out of the table
+  fetches[number].connection = connection;
+  if (!send(connection, packet(DescriptorRequest{number, what}))) fail_fetches(connection);
   const bool in_time = news.wait_for(lock, settings.patience, [&] { return fetches.at(number).done; });
   Result<Fd> result = std::move(fetches.at(number).result);
   fetches.erase(number);

@@ -59,6 +59,7 @@ struct Server {
         : link(std::move(socket), kind, std::move(peer), traffic) {}
     Link link;
     bool said_goodbye = false;
+    bool tied = false;  ///< the process at the other end is the one it says it is
     bool awaits_room = false;
   };
   /// A call to a process, and what to tell it when it answers.

@@ -112,6 +112,12 @@ void tune(const Fd& socket, Kind kind) noexcept {
   set(IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeout);
 }
 
+pid_t pid_of_peer(const Fd& socket) noexcept {
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  return getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 ? peer.pid : 0;
+}
+
 bool is_same_user(const Fd& socket, Kind kind) noexcept {
   if (kind == Kind::tcp) return true;
   ucred peer{};

@@ -42,6 +42,9 @@ int outcome(const Fd& socket) noexcept;
 /// without waking an idle process.
 void tune(const Fd& socket, Kind kind) noexcept;
 
+/// The process that made the other end of a Unix-domain socket, as the kernel knows it; 0 when it does not.
+pid_t pid_of_peer(const Fd& socket) noexcept;
+
 /// unix: the process at the other end is the same user's. Always true for tcp.
 bool is_same_user(const Fd& socket, Kind kind) noexcept;
 

@@ -346,7 +346,7 @@ bool ReliablePort::send_ack(Outlet& outlet, const Ack& ack) {
   std::byte header[kWireMost];
   encode(wire, 0, header);
   Gather none;
-  if (!outlet.push(Kind::first, std::span(header, wire.size()), none, 0)) return false;
+  if (!outlet.push(Kind::more, std::span(header, wire.size()), none, 0)) return false;  // begins no message
   count(counters().acks);
   return true;
 }

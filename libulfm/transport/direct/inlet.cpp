@@ -72,6 +72,7 @@ bool DirectInlet::next_in_lane(std::uint32_t index, Frame& frame) {
     frame.source = slot;
     return no_message(index, peek, frame);
   }
+  if (frame.kind == Kind::bye) origins_[frame.origin].said_bye = true;
   hand_out(slot, frame);
   return true;
 }
@@ -124,6 +125,7 @@ void DirectInlet::pin(const Lane& lane) {
 bool DirectInlet::no_message(std::uint32_t index, Peek peek, Frame& frame) {
   const std::uint32_t slot = active_[index], origin = lanes_[slot]->origin;
   if (peek == Peek::frame && frame.origin == origin) return pass_mark(slot, frame) && next_in_lane(index, frame);
+  origins_[origin].unreadable = true;
   cut_off(origin);
   return false;
 }
@@ -149,6 +151,7 @@ bool DirectInlet::next_in_open_ring(Frame& frame) {
     frame.shared_room = true;
     if (peek == Peek::frame && frame.kind != kCellSkip && adopt(frame)) {
       if (frame.kind != kCellLane) {
+        if (frame.kind == Kind::bye) origins_[frame.origin].said_bye = true;
         if (origins_[frame.origin].lane >= 0) leave_lane(frame);
         frame.fresh = std::exchange(origins_[frame.origin].fresh, false);
         return true;
@@ -167,10 +170,10 @@ bool DirectInlet::adopt(Frame& frame) {
   if (index >= geometry_.peers) return false;
   if (index >= origins_.size()) origins_.resize(index + 1);
   Origin& origin = origins_[index];
-  if (origin.cut_off) return false;
+  if (origin.dropped && frame.kind == Kind::bye) origin.said_bye = true;
+  if (origin.cut_off || origin.dropped) return false;
   if (!origin.connected) {
-    if (peer_record(segment_.base(), layout_, index).state.load(std::memory_order_acquire) != PeerState::ready)
-      return false;
+    if (record(index).state.load(std::memory_order_acquire) != peer_word(PeerState::ready)) return false;
     origin.connected = true;
     origin.fresh = true;
   }
@@ -235,20 +238,87 @@ void DirectInlet::release(const Frame& frame) {
 
 OriginInfo DirectInlet::origin(std::uint32_t index) const {
   if (index >= origins_.size() || !origins_[index].connected) return {};
-  const PeerRecord& record = peer_record(segment_.base(), layout_, index);
-  const std::size_t length = std::min<std::size_t>(record.hello_length, kHelloLimit);
-  return {encode(record.card), record.port, {.number = record.card.pid}, {record.hello, length}};
+  const PeerRecord& of = record(index);
+  const std::size_t length = std::min<std::size_t>(of.hello_length, kHelloLimit);
+  return {encode(of.card), of.port, {.number = of.card.pid}, {of.hello, length}};
 }
 
+// A sender that neither said bye nor has ended still writes. It is told, and keeps record and lane until it has left:
+// its frames would be taken for those of whoever gets them next.
 void DirectInlet::drop_origin(std::uint32_t index) {
-  if (index >= origins_.size() || !origins_[index].connected) return;
+  if (index >= origins_.size() || !origins_[index].connected || origins_[index].dropped) return;
+  Origin& origin = origins_[index];
+  origin.dropped = true;
+  if (origin.lane >= 0) deactivate(origin.lane);
+  std::uint32_t ready = peer_word(PeerState::ready);
+  // Publishes nothing: the sender only learns that it need not go on.
+  if (!origin.said_bye)
+    record(index).state.compare_exchange_strong(ready, peer_word(PeerState::refused), std::memory_order_relaxed);
+  dropped_.push_back(index);
+  settle(index);
+}
+
+// Forgets a dropped origin when nothing of it can come any more.
+void DirectInlet::settle(std::uint32_t index) {
+  discard_lane(index);
+  if (!origins_[index].said_bye && !has_ended(index)) return;
+  if (open_.holds(index)) return;
+  std::erase(dropped_, index);
+  forget(index);
+}
+
+void DirectInlet::settle_dropped() {
+  for (std::size_t i = dropped_.size(); i != 0; --i) settle(dropped_[i - 1]);
+}
+
+// What a dropped sender has written goes, so that its goodbye is found.
+void DirectInlet::discard_lane(std::uint32_t index) {
+  Origin& origin = origins_[index];
+  if (origin.lane < 0 || origin.unreadable) return;
+  Lane& lane = *lanes_[static_cast<std::size_t>(origin.lane)];
+  Frame frame;
+  Peek peek = Peek::nothing;
+  for (std::uint32_t n = 0; n < geometry_.lane_cells; ++n) {
+    peek = lane.consumer.next(frame);
+    if (peek != Peek::frame) break;
+    if (frame.kind == Kind::bye) origin.said_bye = true;
+    lane.consumer.release(frame);
+  }
+  origin.unreadable = peek == Peek::broken;
+  lane.consumer.publish();
+}
+
+// It writes nothing any more: by its own word, or because its process has ended.
+bool DirectInlet::has_ended(std::uint32_t index) const {
+  const PeerRecord& of = record(index);
+  if (of.state.load(std::memory_order_acquire) == peer_word(PeerState::left)) return true;  // pairs with ~DirectOutlet
+  return !is_alive(of.card.pid, of.card.started);
+}
+
+bool DirectInlet::has_frame_of(std::uint32_t index) {
+  const Origin& origin = origins_[index];
+  return open_.holds(index) ||
+         (origin.lane >= 0 && !origin.unreadable && lanes_[static_cast<std::size_t>(origin.lane)]->consumer.ready());
+}
+
+// Record and lanes are free for the next sender: the lane when nothing of it is held any more.
+void DirectInlet::forget(std::uint32_t index) {
   const std::int32_t slot = origins_[index].lane;
   origins_[index] = Origin{};
-  if (slot < 0) return free_record(index);
-  deactivate(slot);
-  Lane& lane = *lanes_[static_cast<std::size_t>(slot)];
-  lane.leaving = true;
-  if (lane.held == 0) drop_lane(static_cast<std::uint32_t>(slot));
+  const std::uint32_t own = slot >= 0 ? lanes_[static_cast<std::size_t>(slot)]->number : geometry_.lanes;
+  // A process may end between its claim of a lane and its word about it.
+  const std::uint32_t used = std::min(header().lanes_used.load(std::memory_order_relaxed), geometry_.lanes);
+  for (std::uint32_t i = 0; i < used; ++i)
+    if (i != own && lane_control(segment_.base(), layout_, i).owner.load(std::memory_order_relaxed) == index + 1)
+      free_lane(i);
+  if (slot >= 0) {
+    Lane& lane = *lanes_[static_cast<std::size_t>(slot)];
+    lane.leaving = true;
+    if (lane.held != 0) return;
+    drop_lane(static_cast<std::uint32_t>(slot));
+  } else {
+    free_record(index);
+  }
 }
 
 void DirectInlet::deactivate(std::int32_t slot) {
@@ -257,8 +327,8 @@ void DirectInlet::deactivate(std::int32_t slot) {
 }
 
 void DirectInlet::free_record(std::uint32_t index) {
-  PeerRecord& record = peer_record(segment_.base(), layout_, index);
-  record.state.store(PeerState::free, std::memory_order_release);  // pairs with DirectOutlet::claim_record
+  // Release pairs with DirectOutlet::claim_record.
+  record(index).state.store(peer_word(PeerState::free), std::memory_order_release);
   header().peers_freed.fetch_add(1, std::memory_order_release);
 }
 
@@ -266,22 +336,29 @@ void DirectInlet::drop_lane(std::uint32_t slot) {
   const std::uint32_t number = lanes_[slot]->number;
   const std::uint32_t origin = lanes_[slot]->origin;
   lanes_[slot].reset();
-  // The next owner starts at position 0 of zeroed memory.
-  segment_.decommit(layout_.lanes + number * layout_.lane_size, layout_.lane_size);
+  free_lane(number);
+  free_record(origin);
+}
+
+// The next owner starts at position 0 of cells that are valid for no position.
+void DirectInlet::free_lane(std::uint32_t number) {
+  if (!segment_.decommit(layout_.lanes + number * layout_.lane_size, layout_.lane_size)) {
+    Cell* cells = lane_memory(segment_.base(), geometry_, layout_, number).cells;
+    for (std::uint32_t i = 0; i < geometry_.lane_cells; ++i) cells[i].word.store(0, std::memory_order_relaxed);
+  }
   LaneControl& control = lane_control(segment_.base(), layout_, number);
   control.consumed.store(0, std::memory_order_relaxed);
   control.pinned.store(0, std::memory_order_relaxed);
   control.room.awaited.store(0, std::memory_order_relaxed);
   control.owner.store(0, std::memory_order_release);  // pairs with DirectOutlet::claim_lane_number
   header().lanes_freed.fetch_add(1, std::memory_order_release);
-  free_record(origin);
 }
 
 void DirectInlet::cut_off(std::uint32_t index) {
   if (index >= origins_.size()) return;
+  if (std::exchange(origins_[index].cut_off, true)) return;
   if (origins_[index].lane >= 0) deactivate(origins_[index].lane);
-  origins_[index].cut_off = true;
-  broken_ = index;
+  broken_.push_back(index);
 }
 
 bool DirectInlet::has_frame() {
@@ -293,20 +370,27 @@ bool DirectInlet::has_frame() {
   return false;
 }
 
-std::int64_t DirectInlet::take_broken() { return std::exchange(broken_, -1); }
+std::int64_t DirectInlet::take_broken() {
+  if (broken_.empty()) return -1;
+  const std::uint32_t index = broken_.back();
+  broken_.pop_back();
+  return index;
+}
 
 std::int64_t DirectInlet::find_dead() {
   std::uint32_t stuck = 0;
   if (open_.stuck_on(stuck) && stuck < geometry_.peers) {
-    const Card& card = peer_record(segment_.base(), layout_, stuck).card;
+    const Card& card = record(stuck).card;
     if (!is_alive(card.pid, card.started)) open_.skip_claim(stuck);
   }
+  settle_dropped();
   // A few per call: this is called again and again while someone waits.
   for (int looks = 0; looks < 4 && !origins_.empty(); ++looks) {
     check_next_ = check_next_ + 1 < origins_.size() ? check_next_ + 1 : 0;
-    if (!origins_[check_next_].connected) continue;
-    const Card& card = peer_record(segment_.base(), layout_, check_next_).card;
-    if (!is_alive(card.pid, card.started) && !has_frame()) return check_next_;
+    if (!origins_[check_next_].connected || origins_[check_next_].dropped) continue;
+    const Card& card = record(check_next_).card;
+    // What it has written is read first. What others write holds up nobody's death.
+    if (!is_alive(card.pid, card.started) && !has_frame_of(check_next_)) return check_next_;
   }
   return -1;
 }

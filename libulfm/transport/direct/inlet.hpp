@@ -44,9 +44,12 @@ class DirectInlet final : public Inlet {
   };
   struct Origin {
     bool connected = false;
-    bool fresh = false;  ///< no frame of it has been handed out yet
-    bool cut_off = false;
-    std::int32_t lane = -1;  ///< index in lanes_
+    bool fresh = false;    ///< no frame of it has been handed out yet
+    bool cut_off = false;  ///< wrote nonsense
+    bool said_bye = false;
+    bool dropped = false;     ///< those above have done with it; what comes of it is not handed out
+    bool unreadable = false;  ///< nonsense in its lane, where nothing can be found any more
+    std::int32_t lane = -1;   ///< index in lanes_
   };
   static constexpr std::uint32_t kOpenSource = 0xffffffff;
   static constexpr int kBurst = 32;
@@ -63,7 +66,15 @@ class DirectInlet final : public Inlet {
   bool accept_lane(const Frame& frame);
   void cut_off(std::uint32_t origin);
   void drop_lane(std::uint32_t slot);
+  void free_lane(std::uint32_t number);
   void free_record(std::uint32_t origin);
+  void settle(std::uint32_t origin);
+  void settle_dropped();
+  void discard_lane(std::uint32_t origin);
+  bool has_frame_of(std::uint32_t origin);
+  bool has_ended(std::uint32_t origin) const;
+  void forget(std::uint32_t origin);
+  PeerRecord& record(std::uint32_t origin) const { return peer_record(segment_.base(), layout_, origin); }
   void deactivate(std::int32_t slot);
   void leave_lane(const Frame& frame);
   bool pass_mark(std::uint32_t slot, const Frame& frame);
@@ -81,7 +92,8 @@ class DirectInlet final : public Inlet {
   std::uint32_t sweep_ = 0;  // where the rotating look goes on
   int burst_ = 0;
   std::uint64_t lanes_granted_ = 0;
-  std::int64_t broken_ = -1;
+  std::vector<std::uint32_t> broken_;   // to be told about
+  std::vector<std::uint32_t> dropped_;  // origins that may still write
   std::uint32_t check_next_ = 0;
   std::function<void()> on_close_;
 };

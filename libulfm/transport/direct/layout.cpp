@@ -68,7 +68,7 @@ bool is_sane(const PortGeometry& g) {
   return std::has_single_bit(g.depth) && g.depth <= 65536 && g.slot_bytes % kLine == 0 && g.slot_bytes >= kLeastSlot &&
          g.slot_bytes <= (1u << 21) && std::has_single_bit(g.lane_cells) && g.lane_cells <= 65536 &&
          std::has_single_bit(g.lane_bytes) && g.lane_bytes <= (1u << 26) && g.lanes <= 4096 && g.max_frame >= kLine &&
-         g.max_frame <= g.lane_bytes / 4 && g.peers >= 2 && g.peers <= 65536;
+         g.max_frame <= g.lane_bytes / 4 && g.slot_bytes <= g.lane_bytes / 4 && g.peers >= 2 && g.peers <= 65536;
 }
 
 }  // namespace ulfm::direct

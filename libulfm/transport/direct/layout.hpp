@@ -17,7 +17,7 @@
 namespace ulfm::direct {
 
 inline constexpr std::uint64_t kMagic = 0x3130'7472'6f70'756cull;  // "lupport01", read backwards
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
 inline constexpr std::size_t kPage = 4096;
 
 constexpr std::size_t up_to(std::size_t n, std::size_t unit) { return (n + unit - 1) / unit * unit; }
@@ -65,13 +65,23 @@ struct Directory {
   DirectoryEntry entry[kPortsPerProcess];
 };
 
-enum class PeerState : std::uint32_t { free, claimed, ready };
+/// refused: the receiver takes nothing from this sender any more. left: the sender knows, and writes nothing any more.
+/// Until then, or its end, nobody else gets the record, for what it still writes would be taken for theirs.
+enum class PeerState : std::uint32_t { free, claimed, ready, refused, left };
+
+/// A claimed record names the process, so that a claim whose process has died can be found.
+constexpr std::uint32_t peer_word(PeerState state, pid_t claimer = 0) {
+  return static_cast<std::uint32_t>(state) | static_cast<std::uint32_t>(claimer) << 8;
+}
+constexpr PeerState peer_state(std::uint32_t word) { return static_cast<PeerState>(word & 0xff); }
+constexpr pid_t peer_claimer(std::uint32_t word) { return static_cast<pid_t>(word >> 8); }
 
 /// A sender known to a port.
 struct alignas(64) PeerRecord {
-  /// ready pairs with DirectInlet::adopt: the record is filled in. free, by DirectInlet::free_record, pairs with
-  /// DirectOutlet::claim_record: it has been read.
-  std::atomic<PeerState> state;
+  /// A peer_word(). ready pairs with DirectInlet::adopt: the record is filled in. free, by DirectInlet::forget, pairs
+  /// with DirectOutlet::claim_record: it has been read. left, by ~DirectOutlet, pairs with DirectInlet::settle: nothing
+  /// is written any more.
+  std::atomic<std::uint32_t> state;
   std::uint32_t generation;  ///< of the record; counts its users
   Card card;
   std::uint16_t port;

@@ -1,5 +1,7 @@
 #include "transport/direct/outlet.hpp"
 
+#include <unistd.h>
+
 #include "base/claim.hpp"
 #include "job/liveness.hpp"
 
@@ -79,10 +81,13 @@ Result<std::uint32_t> DirectOutlet::claim_record() {
   auto index = claim_place(
       {h.peers_used, h.peers_freed}, geometry_.peers,
       [&](std::uint32_t i) {
-        PeerState expected = PeerState::free;
-        // Acquire pairs with DirectInlet::free_record: the old record has been read.
-        return peer_record(segment_.base(), layout_, i)
-            .state.compare_exchange_strong(expected, PeerState::claimed, std::memory_order_acquire);
+        std::atomic<std::uint32_t>& state = peer_record(segment_.base(), layout_, i).state;
+        std::uint32_t expected = state.load(std::memory_order_relaxed);
+        const bool orphaned = peer_state(expected) == PeerState::claimed && !is_alive(peer_claimer(expected), 0);
+        if (!orphaned && peer_state(expected) != PeerState::free) return false;
+        // Acquire pairs with DirectInlet::forget: the old record has been read.
+        return state.compare_exchange_strong(expected, peer_word(PeerState::claimed, getpid()),
+                                             std::memory_order_acquire);
       },
       [&](std::uint32_t i) { return segment_.commit(layout_.peers + i * sizeof(PeerRecord), sizeof(PeerRecord)); });
   if (!index) return fail(index.error());
@@ -99,14 +104,22 @@ Result<void> DirectOutlet::introduce(const Card& from, std::uint16_t from_port, 
   auto index = claim_record();
   if (!index) return fail(index.error());
   origin_ = *index;
-  PeerRecord& record = peer_record(segment_.base(), layout_, origin_);
+  PeerRecord& record = this->record();
   ++record.generation;
   record.card = from;
   record.port = from_port;
   record.hello_length = static_cast<std::uint16_t>(hello.size());
   if (!hello.empty()) std::memcpy(record.hello, hello.data(), hello.size());
-  record.state.store(PeerState::ready, std::memory_order_release);  // pairs with DirectInlet::adopt
+  record.state.store(peer_word(PeerState::ready), std::memory_order_release);  // pairs with DirectInlet::adopt
+  introduced_ = true;
   return {};
+}
+
+DirectOutlet::~DirectOutlet() {
+  std::uint32_t refused = peer_word(PeerState::refused);
+  if (introduced_)
+    record().state.compare_exchange_strong(refused, peer_word(PeerState::left),
+                                           std::memory_order_release);  // pairs with DirectInlet::settle
 }
 
 bool DirectOutlet::push(Kind kind, std::span<const std::byte> head, Gather& data, std::size_t length) {
@@ -229,7 +242,12 @@ std::size_t DirectOutlet::max_frame(std::size_t head) const {
   return geometry_.max_frame;
 }
 
-bool DirectOutlet::port_closed() const { return header().closed.load(std::memory_order_acquire) != 0; }
+bool DirectOutlet::port_closed() const { return header().closed.load(std::memory_order_acquire) != 0 || cut_off(); }
+
+// Nothing is read behind this load: it says that what was sent may not have been taken.
+bool DirectOutlet::cut_off() const {
+  return record().state.load(std::memory_order_relaxed) == peer_word(PeerState::refused);
+}
 
 bool DirectOutlet::peer_listening() const {
   // Acquire pairs with the close: what the peer sent before it closed is visible to whoever sees it closed.

@@ -30,6 +30,8 @@ class DirectOutlet final : public Outlet {
                                                        std::uint16_t from_port, std::span<const std::byte> hello,
                                                        PortCounters& counters, const Opener& opener = {});
 
+  ~DirectOutlet() override;
+
   bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) override;
   bool has_room() const override { return has_lane_ && !detour_ ? lane_.has_news() : open_.has_room(); }
   RoomBell* room_bell() override {
@@ -38,6 +40,7 @@ class DirectOutlet final : public Outlet {
   std::size_t max_frame(std::size_t header) const override;
   bool peer_listening() const override;
   bool port_closed() const override;
+  bool cut_off() const override;
   ProcessId peer() const override { return {.number = peer_.pid}; }
   bool bye() override;
 
@@ -50,6 +53,7 @@ class DirectOutlet final : public Outlet {
         counters_(counters),
         open_(open_memory(segment_.base(), geometry_, layout_)) {}
   PortHeader& header() const { return *segment_.at<PortHeader>(0); }
+  PeerRecord& record() const { return peer_record(segment_.base(), layout_, origin_); }
   Result<void> introduce(const Card& from, std::uint16_t from_port, std::span<const std::byte> hello);
   Result<std::uint32_t> claim_record();
   void claim_lane();
@@ -75,6 +79,7 @@ class DirectOutlet final : public Outlet {
   bool has_lane_ = false;
   bool detour_ = false;  // the lane is stopped by a frame the receiver holds
   bool may_claim_ = true;
+  bool introduced_ = false;
 };
 
 }  // namespace ulfm::direct

@@ -120,7 +120,7 @@ bool EmulatedInlet::adopt(const Slot& slot, Frame& frame) {
 
 void EmulatedInlet::cut_off(std::uint32_t origin) {
   origins_[origin].cut_off = true;
-  broken_ = origin;
+  broken_.push_back(origin);
 }
 
 void EmulatedInlet::release(const Frame& frame) { give_back(static_cast<std::uint32_t>(frame.position)); }
@@ -140,7 +140,7 @@ OriginInfo EmulatedInlet::origin(std::uint32_t index) const {
   if (record.from >= arena_.sizes().endpoints) return {};
   const fabric::Endpoint& from = arena_.endpoint(record.from);
   const std::size_t length = std::min<std::size_t>(record.hello_length, kHelloLimit);
-  return {encode(Card{arena_.header().token, record.from, from.token}),
+  return {encode(Card{arena_.header().token, record.from, record.from_token}),
           record.from_port,
           {.number = from.pid},
           {record.hello, length}};
@@ -170,13 +170,33 @@ std::int64_t EmulatedInlet::find_dead() {
     check_next_ = check_next_ + 1 < origins_.size() ? check_next_ + 1 : 0;
     const Origin& origin = origins_[check_next_];
     if (!origin.connected) continue;
-    const std::uint32_t from = arena_.record(origin.record).from;
+    const Record& record = arena_.record(origin.record);
+    if (record.from >= arena_.sizes().endpoints) continue;
+    // Its endpoint goes to another process only when nothing of it is left.
+    if (arena_.endpoint(record.from).token != record.from_token) return check_next_;
     // What it sent before it ended arrives first, which may take its time.
-    if (!engine_.is_alive(from) && !engine_.has_on_the_way(from) && !has_frame()) return check_next_;
+    if (!engine_.is_alive(record.from) && !engine_.has_on_the_way(record.from) && !has_frame_of(record.from))
+      return check_next_;
   }
   return -1;
 }
 
-std::int64_t EmulatedInlet::take_broken() { return std::exchange(broken_, -1); }
+// A frame of that process is in the box: others' do not keep its end from being told.
+bool EmulatedInlet::has_frame_of(std::uint32_t from) const {
+  const std::uint32_t count = arena_.sizes().box_entries;
+  for (std::uint64_t at = position_; at != position_ + count; ++at) {
+    const std::uint32_t entry = box_.entries[at & (count - 1)].load(std::memory_order_acquire);  // as in ready()
+    if (entry != fabric::queue_entry(at, count, entry & fabric::kSlotMask)) return false;
+    if ((entry & fabric::kSlotMask) / arena_.sizes().slots == from) return true;
+  }
+  return false;
+}
+
+std::int64_t EmulatedInlet::take_broken() {
+  if (broken_.empty()) return -1;
+  const std::uint32_t origin = broken_.back();
+  broken_.pop_back();
+  return origin;
+}
 
 }  // namespace ulfm::emulated

@@ -46,6 +46,7 @@ class EmulatedInlet final : public Inlet {
   void cut_off(std::uint32_t origin);
   void give_back(std::uint32_t slot);
   void drain();
+  bool has_frame_of(std::uint32_t from) const;
 
   fabric::FabricEngine& engine_;
   fabric::FabricArena& arena_;
@@ -56,7 +57,7 @@ class EmulatedInlet final : public Inlet {
   std::vector<Origin> origins_;
   std::vector<std::uint32_t> by_record_;  // origin + 1; 0: not met
   std::vector<std::uint32_t> unused_;     // of origins_
-  std::int64_t broken_ = -1;
+  std::vector<std::uint32_t> broken_;     // to be told about
   std::uint32_t check_next_ = 0;
 };
 

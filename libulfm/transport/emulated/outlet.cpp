@@ -60,8 +60,10 @@ Result<void> EmulatedOutlet::introduce(std::uint16_t from_port, std::span<const 
   if (!index) return fail(index.error());
   record_ = *index;
   Record& record = engine_.arena().record(record_);
-  record_generation_ = ++record.generation;
+  record_generation_ = record.generation + 1;
+  std::atomic_ref(record.generation).store(record_generation_, std::memory_order_relaxed);  // pairs with cut_off()
   record.from = engine_.self();
+  record.from_token = engine_.arena().endpoint(engine_.self()).token;
   record.from_port = from_port;
   record.hello_length = static_cast<std::uint16_t>(hello.size());
   if (!hello.empty()) std::memcpy(record.hello, hello.data(), hello.size());
@@ -95,7 +97,16 @@ bool EmulatedOutlet::push(Kind kind, std::span<const std::byte> header, Gather& 
 }
 
 bool EmulatedOutlet::port_closed() const {
-  return engine_.arena().endpoint(to_.endpoint).generation[port_].load(std::memory_order_acquire) != generation_;
+  return engine_.arena().endpoint(to_.endpoint).generation[port_].load(std::memory_order_acquire) != generation_ ||
+         cut_off();
+}
+
+// The receiver has forgotten this connection, which is not over: a record goes back to others when its owner said bye.
+// Nothing is read behind these loads.
+bool EmulatedOutlet::cut_off() const {
+  Record& record = engine_.arena().record(record_);
+  return !said_bye_ && (record.state.load(std::memory_order_acquire) != fabric::RecordState::ready ||
+                        std::atomic_ref(record.generation).load(std::memory_order_relaxed) != record_generation_);
 }
 
 // Who has gone is heard to the end: what it sent last may be the answer that is waited for.
@@ -105,7 +116,9 @@ bool EmulatedOutlet::peer_listening() const {
 
 bool EmulatedOutlet::bye() {
   Gather none;
-  return push(Kind::bye, {}, none, 0);
+  if (!push(Kind::bye, {}, none, 0)) return false;
+  said_bye_ = true;
+  return true;
 }
 
 }  // namespace ulfm::emulated

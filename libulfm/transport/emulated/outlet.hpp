@@ -18,6 +18,7 @@ class EmulatedOutlet final : public Outlet {
   std::size_t max_frame(std::size_t header) const override { return engine_.arena().sizes().slot_bytes - header; }
   bool peer_listening() const override;
   bool port_closed() const override;
+  bool cut_off() const override;
   ProcessId peer() const override { return {.number = pid_}; }
   bool bye() override;
 
@@ -36,6 +37,7 @@ class EmulatedOutlet final : public Outlet {
   std::uint32_t record_ = 0;
   std::uint32_t record_generation_ = 0;
   pid_t pid_ = 0;
+  bool said_bye_ = false;
 };
 
 }  // namespace ulfm::emulated

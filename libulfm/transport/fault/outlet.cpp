@@ -75,6 +75,7 @@ bool FaultOutlet::push(Kind kind, std::span<const std::byte> header, Gather& dat
 bool FaultOutlet::treat(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) {
   const Fate& fate = *fate_;
   if (fate.drop) {
+    data.skip(length);  // it counts as taken
     count(counters_->dropped);
     return true;
   }
@@ -86,6 +87,7 @@ bool FaultOutlet::treat(Kind kind, std::span<const std::byte> header, Gather& da
   Held frame = copy(kind, header, pieces, length);
   if (damaged) damage(frame);
   if (!later && !forward(frame)) return false;
+  data = pieces;
   if (damaged) count(counters_->corrupted);
   if (fate.duplicate) count(counters_->duplicated);
   if (fate.reorder) count(counters_->reordered);

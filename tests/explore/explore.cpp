@@ -1,0 +1,432 @@
+// The protocols in shared memory, explored: open ring, lane, doorbell, claims. What is explored is the code of the
+// library itself, compiled with atomics that ask the explorer what to read and who goes next.
+//
+//   ulfm_explore [PREEMPTIONS STALE_READS]
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <ctime>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include "base/copy.hpp"
+#include "base/error.hpp"
+#include "base/frame.hpp"
+#include "model.hpp"
+
+namespace std {
+template <typename T>
+using explored_atomic = explore::Atomic<T>;
+inline void explored_thread_fence(memory_order order) { explore::Explorer::active->fence(order); }
+}  // namespace std
+
+namespace {
+
+using explore::Explorer;
+
+// Who sleeps on a futex. A sleep has no end of its own here, so that a lost wake-up is found.
+std::set<std::size_t> g_asleep;
+
+template <typename Address, typename... Others>
+long explored_syscall([[maybe_unused]] long number, Address at, long what, long value = 0, Others...) {
+  Explorer* const explorer = Explorer::active;
+  if (explorer == nullptr) return 0;  // before main(): registration for barriers
+  if constexpr (!std::is_pointer_v<Address>) {
+    (void)at, (void)what, (void)value;
+    explorer->barrier();
+  } else if (what == FUTEX_WAKE) {
+    g_asleep.clear();
+  } else if (static_cast<long>(at->fetch_add(0, std::memory_order_relaxed)) == value) {  // the kernel reads the newest
+    g_asleep.insert(explorer->current());
+    while (g_asleep.contains(explorer->current())) explorer->wait();
+  }
+  return 0;
+}
+
+}  // namespace
+
+namespace ulfm {
+/// Copies into shared memory, watched for races: by cache line.
+inline void explored_copy_bytes(std::byte* to, const std::byte* from, std::size_t n) noexcept {
+  if (n == 0) return;
+  explore::Explorer::active->wrote(to);
+  copy_bytes(to, from, n);
+}
+}  // namespace ulfm
+
+#define atomic explored_atomic
+#define atomic_thread_fence explored_thread_fence
+#define syscall explored_syscall
+#define copy_bytes explored_copy_bytes
+#include "base/claim.hpp"
+#include "base/doorbell.cpp"
+#include "base/doorbell.hpp"
+#include "base/ring.hpp"
+#undef atomic
+#undef atomic_thread_fence
+#undef syscall
+#undef copy_bytes
+
+namespace {
+
+using namespace ulfm;
+
+struct alignas(64) Memory {
+  std::byte bytes[4096];
+};
+
+/// A frame of that number from `origin`; its bytes say both.
+bool send(auto& ring, std::uint32_t origin, std::uint32_t number, std::size_t size) {
+  std::vector<std::byte> bytes(size, static_cast<std::byte>(origin * 16 + number));
+  const iovec piece{bytes.data(), size};
+  Gather data(std::span(&piece, 1));
+  return ring.push(Kind::first, origin, nullptr, 0, data, size);
+}
+
+/// What a receiver has seen: each origin's frames in order, whole.
+struct Received {
+  std::map<std::uint32_t, std::uint32_t> next;
+  std::uint32_t all = 0;
+
+  void take(const Frame& frame, std::size_t size) {
+    Explorer& explorer = *Explorer::active;
+    explorer.reads(frame.data);
+    const auto wanted = static_cast<std::byte>(frame.origin * 16 + next[frame.origin]++);
+    if (frame.length != size) return explorer.violation("a frame of another length");
+    for (std::size_t i = 0; i < size; ++i)
+      if (frame.data[i] != wanted) return explorer.violation("a frame of another sender, or out of order");
+    ++all;
+  }
+};
+
+struct OpenRing {
+  OpenRing() : memory(std::make_unique<Memory>()) {
+    std::memset(memory->bytes, 0, sizeof memory->bytes);
+    layout = {memory->bytes, &tail, 2, 256};
+    OpenConsumer::initialise(layout);
+    producer = OpenProducer(layout);
+    consumer = OpenConsumer(layout);
+  }
+  explore::Atomic<std::uint64_t> tail{0};
+  std::unique_ptr<Memory> memory;
+  OpenMemory layout;
+  OpenProducer producer;
+  OpenConsumer consumer;
+  Received received;
+};
+
+void send_all(OpenRing& ring, std::uint32_t origin, std::uint32_t frames, std::size_t size) {
+  for (std::uint32_t i = 0; i < frames; ++i)
+    while (!send(ring.producer, origin, i, size)) Explorer::active->wait();
+}
+
+void receive_all(OpenRing& ring, std::uint32_t frames, std::size_t size) {
+  while (ring.received.all < frames) {
+    Frame frame;
+    const Peek peek = ring.consumer.next(frame);
+    if (peek == Peek::broken) return Explorer::active->violation("what was sent well is nonsense");
+    if (peek == Peek::nothing) {
+      Explorer::active->wait();
+      continue;
+    }
+    if (frame.kind != kCellSkip) ring.received.take(frame, size);
+    ring.consumer.release(frame);
+  }
+}
+
+struct Case {
+  const char* name;
+  std::function<void(Explorer&)> setup;
+  std::function<void(Explorer&)> check;
+};
+
+std::unique_ptr<OpenRing> g_ring;
+
+void expect(Explorer& explorer, std::uint32_t got, std::uint32_t wanted) {
+  if (got != wanted)
+    explorer.violation("everybody waits: " + std::to_string(got) + " of " + std::to_string(wanted) + " frames came");
+}
+
+// Two senders, two slots: they are full, and go round.
+Case open_ring(std::size_t size) {
+  return {size <= kInline ? "open ring, frames in cells" : "open ring, frames in slots",
+          [size](Explorer& explorer) {
+            g_ring = std::make_unique<OpenRing>();
+            explorer.thread([size] { send_all(*g_ring, 0, 2, size); });
+            explorer.thread([size] { send_all(*g_ring, 1, 2, size); });
+            explorer.thread([size] { receive_all(*g_ring, 4, size); });
+          },
+          [](Explorer& explorer) { expect(explorer, g_ring->received.all, 4); }};
+}
+
+bool g_dead;
+
+// A sender ends between its claim and its frame; the receiver learns of the end and skips the claim.
+Case dead_claim() {
+  return {"open ring, a claimer that dies",
+          [](Explorer& explorer) {
+            g_ring = std::make_unique<OpenRing>();
+            g_dead = false;
+            explorer.thread([] {
+              std::uint64_t position = 0;
+              while (!g_ring->producer.claim(7, position)) Explorer::active->wait();
+              g_dead = true;
+            });
+            explorer.thread([] { send_all(*g_ring, 1, 3, 20); });
+            explorer.thread([] {
+              while (g_ring->received.all < 3) {
+                Frame frame;
+                const Peek peek = g_ring->consumer.next(frame);
+                if (peek == Peek::frame) {
+                  if (frame.kind != kCellSkip) g_ring->received.take(frame, 20);
+                  g_ring->consumer.release(frame);
+                  continue;
+                }
+                std::uint32_t stuck = 0;
+                if (g_dead) Explorer::active->saw_end_of(1);
+                if (g_dead && g_ring->consumer.stuck_on(stuck)) {
+                  if (stuck == 7) g_ring->consumer.skip_claim(stuck);
+                  else Explorer::active->wait();
+                } else {
+                  Explorer::active->wait();
+                }
+              }
+            });
+          },
+          [](Explorer& explorer) { expect(explorer, g_ring->received.all, 3); }};
+}
+
+// The receiver sees a sender's end and asks whether something of it is left, while another one's claim is pending.
+Case death_behind_a_claim() {
+  return {"open ring, a death behind a pending claim",
+          [](Explorer& explorer) {
+            g_ring = std::make_unique<OpenRing>();
+            g_dead = false;
+            explorer.thread([] {
+              send_all(*g_ring, 0, 1, 20);
+              g_dead = true;
+            });
+            explorer.thread([] { send_all(*g_ring, 1, 1, 20); });
+            explorer.thread([] {
+              bool told = false;
+              while (g_ring->received.all < 2 || !told) {
+                Frame frame;
+                if (g_ring->consumer.next(frame) == Peek::frame) {
+                  if (told && frame.origin == 0) Explorer::active->violation("a frame of one who was said to be dead");
+                  g_ring->received.take(frame, 20);
+                  g_ring->consumer.release(frame);
+                  continue;
+                }
+                if (g_dead && !told) {
+                  Explorer::active->saw_end_of(1);
+                  if (!g_ring->consumer.holds(0)) {
+                    told = true;
+                    continue;
+                  }
+                }
+                Explorer::active->wait();
+              }
+            });
+          },
+          [](Explorer& explorer) { expect(explorer, g_ring->received.all, 2); }};
+}
+
+struct Lane {
+  Lane() : memory(std::make_unique<Memory>()) {
+    std::memset(memory->bytes, 0, sizeof memory->bytes);
+    layout = {reinterpret_cast<Cell*>(memory->bytes), memory->bytes + 1024, &consumed, 4, 512};
+    producer = LaneProducer(layout);
+    consumer = LaneConsumer(layout);
+  }
+  explore::Atomic<std::uint64_t> consumed{0};
+  Doorbell bell;
+  std::unique_ptr<Memory> memory;
+  LaneMemory layout;
+  LaneProducer producer;
+  LaneConsumer consumer;
+  Received received;
+};
+std::unique_ptr<Lane> g_lane;
+
+void lane_sends(std::uint32_t frames, std::size_t size, bool rings) {
+  for (std::uint32_t i = 0; i < frames; ++i) {
+    while (!send(g_lane->producer, 3, i, size)) Explorer::active->wait();
+    if (rings) g_lane->bell.ring();
+  }
+}
+
+// One sender; more frames than cells, or more bytes than the byte ring has, so that both go round.
+Case lane(std::size_t size) {
+  return {size <= kInline ? "lane, frames in cells" : "lane, frames in the byte ring",
+          [size](Explorer& explorer) {
+            g_lane = std::make_unique<Lane>();
+            explorer.thread([size] { lane_sends(6, size, false); });
+            explorer.thread([size] {
+              while (g_lane->received.all < 6) {
+                Frame frame;
+                const Peek peek = g_lane->consumer.next(frame);
+                if (peek == Peek::broken) return Explorer::active->violation("what was sent well is nonsense");
+                if (peek == Peek::nothing) {
+                  g_lane->consumer.publish();
+                  Explorer::active->wait();
+                  continue;
+                }
+                g_lane->received.take(frame, size);
+                g_lane->consumer.release(frame);
+              }
+            });
+          },
+          [](Explorer& explorer) { expect(explorer, g_lane->received.all, 6); }};
+}
+
+// A receiver that sleeps. With a barrier of its own, or with senders that fence.
+Case doorbell(bool fenced) {
+  return {fenced ? "doorbell, senders that fence" : "doorbell, a process-wide barrier",
+          [fenced](Explorer& explorer) {
+            g_lane = std::make_unique<Lane>();
+            g_asleep.clear();
+            if (fenced) g_lane->bell.expect_many_sleeps();
+            explorer.thread([] { lane_sends(2, 8, true); });
+            explorer.thread([] {
+              while (g_lane->received.all < 2) {
+                Frame frame;
+                if (g_lane->consumer.next(frame) == Peek::frame) {
+                  g_lane->received.take(frame, 8);
+                  g_lane->consumer.release(frame);
+                  continue;
+                }
+                g_lane->bell.arm();
+                if (g_lane->consumer.ready()) g_lane->bell.cancel();
+                else (void)g_lane->bell.sleep(std::chrono::seconds(1));
+              }
+            });
+          },
+          [](Explorer& explorer) { expect(explorer, g_lane->received.all, 2); }};
+}
+
+struct Places {
+  explore::Atomic<std::uint32_t> used{0}, freed{0}, taken[2];
+  int content[2] = {};
+  int got = 0;
+};
+std::unique_ptr<Places> g_places;
+
+// Three want one of two places; each is given back once, and what its user wrote is there for the next.
+Case claims() {
+  return {"places claimed and given back",
+          [](Explorer& explorer) {
+            g_places = std::make_unique<Places>();
+            for (int t = 0; t < 3; ++t)
+              explorer.thread([] {
+                Places& p = *g_places;
+                for (;;) {
+                  const auto place = claim_place(
+                      {p.used, p.freed}, 2,
+                      [&](std::uint32_t i) {
+                        std::uint32_t free = 0;
+                        return p.taken[i].compare_exchange_strong(free, 1, std::memory_order_acquire);
+                      },
+                      [](std::uint32_t) { return Result<void>{}; });
+                  if (*place < 0) {
+                    Explorer::active->wait();
+                    continue;
+                  }
+                  Explorer::active->wrote(&p.content[*place]);
+                  ++p.got;
+                  p.taken[*place].store(0, std::memory_order_release);
+                  p.freed.fetch_add(1, std::memory_order_release);
+                  return;
+                }
+              });
+          },
+          [](Explorer& explorer) { expect(explorer, static_cast<std::uint32_t>(g_places->got), 3); }};
+}
+
+// The explorer itself: it must find these.
+explore::Atomic<std::uint32_t>*g_x, *g_y;
+std::uint32_t g_seen[2];
+
+Case message_passing(std::memory_order order) {
+  return {order == std::memory_order_release ? "message passing" : "message passing without release",
+          [order](Explorer& explorer) {
+            static std::unique_ptr<explore::Atomic<std::uint32_t>> flag;
+            static int data;
+            flag = std::make_unique<explore::Atomic<std::uint32_t>>(0u);
+            explorer.thread([order] {
+              Explorer::active->wrote(&data);
+              flag->store(1, order);
+            });
+            explorer.thread([] {
+              while (flag->load(std::memory_order_acquire) == 0) Explorer::active->wait();
+              Explorer::active->reads(&data);
+            });
+          },
+          [](Explorer&) {}};
+}
+
+Case store_buffering(bool fenced) {
+  return {fenced ? "store buffering with fences" : "store buffering",
+          [fenced](Explorer& explorer) {
+            static std::unique_ptr<explore::Atomic<std::uint32_t>> x, y;
+            x = std::make_unique<explore::Atomic<std::uint32_t>>(0u);
+            y = std::make_unique<explore::Atomic<std::uint32_t>>(0u);
+            g_x = x.get(), g_y = y.get();
+            for (int t = 0; t < 2; ++t)
+              explorer.thread([t, fenced] {
+                (t == 0 ? g_x : g_y)->store(1, std::memory_order_relaxed);
+                if (fenced) Explorer::active->fence(std::memory_order_seq_cst);
+                g_seen[t] = (t == 0 ? g_y : g_x)->load(std::memory_order_relaxed);
+              });
+          },
+          [](Explorer& explorer) {
+            if (g_seen[0] == 0 && g_seen[1] == 0) explorer.violation("neither saw the other");
+          }};
+}
+
+explore::Limits g_limits;
+
+bool run(const Case& one, bool should_fail = false) {
+  Explorer explorer(g_limits);
+  const explore::Outcome outcome = explorer.explore(one.setup, one.check);
+  const bool good = outcome.violation.empty() != should_fail;
+  std::printf("%s  %s: %llu interleavings, %llu steps%s%s%s\n", good ? "ok  " : "FAIL", one.name,
+              static_cast<unsigned long long>(outcome.runs), static_cast<unsigned long long>(outcome.steps),
+              outcome.complete || should_fail ? "" : " (not all: the limit of runs)",
+              outcome.violation.empty() ? ""
+              : should_fail             ? ", found: "
+                                        : ": ",
+              outcome.violation.c_str());
+  return good;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 3) {
+    g_limits.preemptions = std::atoi(argv[1]);
+    g_limits.stale_reads = std::atoi(argv[2]);
+  }
+  std::printf("at most %d preemptions and %d stale reads in a run\n", g_limits.preemptions, g_limits.stale_reads);
+  bool good = run(message_passing(std::memory_order_release));
+  good &= run(message_passing(std::memory_order_relaxed), true);
+  good &= run(store_buffering(true));
+  good &= run(store_buffering(false), true);
+  for (const std::size_t size : {std::size_t{20}, std::size_t{100}}) good &= run(open_ring(size));
+  good &= run(dead_claim());
+  good &= run(death_behind_a_claim());
+  for (const std::size_t size : {std::size_t{20}, std::size_t{200}}) good &= run(lane(size));
+  good &= run(doorbell(false));
+  good &= run(doorbell(true));
+  good &= run(claims());
+  std::puts(good ? "no violation" : "VIOLATIONS");
+  return good ? 0 : 1;
+}

@@ -17,6 +17,7 @@
 #include "fabric/engine/host.hpp"
 #include "port/node.hpp"
 #include "proto/stack.hpp"
+#include "reduce/kernels.h"
 #include "transport/registry.hpp"
 
 using namespace ulfm;
@@ -300,9 +301,9 @@ int nm_idle(ulfm_nm* nm, int how, int sends_waiting) {
 }
 
 constexpr ulfm_nm_api kTable{
-    ULFM_NM_ABI, ULFM_VERSION_STRING, ulfm_last_error, nm_nodes,      nm_open,      nm_close, nm_card,
-    nm_card_of,  nm_eager_limit,      nm_connect,      nm_disconnect, nm_listening, nm_begin, nm_more,
-    nm_next,     nm_release,          nm_origin,       nm_set_cookie, nm_idle};
+    ULFM_NM_ABI, ULFM_VERSION_STRING, ulfm_last_error, nm_nodes,      nm_open,      nm_close,          nm_card,
+    nm_card_of,  nm_eager_limit,      nm_connect,      nm_disconnect, nm_listening, nm_begin,          nm_more,
+    nm_next,     nm_release,          nm_origin,       nm_set_cookie, nm_idle,      ulfm_reduce_kernel};
 
 }  // namespace
 

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-#define ULFM_NM_ABI 3
+#define ULFM_NM_ABI 4
 #define ULFM_NM_LIBRARY "libulfm.so.0"
 #define ULFM_NM_ENTRY "ulfm_nm_table"
 #define ULFM_NM_HELLO 160 /* most bytes a connection may say about itself */
@@ -52,6 +52,61 @@ enum {
 
 enum { ULFM_NM_LOOK = 1, ULFM_NM_ARRIVED = 2, ULFM_NM_GIVEN_UP = 3 };
 
+/* Operations and types of the reduction kernels. The order of the operations is that of MPICH's operation handles: handle & 15. */
+enum {
+  ULFM_OP_NONE,
+  ULFM_OP_MAX,
+  ULFM_OP_MIN,
+  ULFM_OP_SUM,
+  ULFM_OP_PROD,
+  ULFM_OP_LAND,
+  ULFM_OP_BAND,
+  ULFM_OP_LOR,
+  ULFM_OP_BOR,
+  ULFM_OP_LXOR,
+  ULFM_OP_BXOR,
+  ULFM_OP_MINLOC,
+  ULFM_OP_MAXLOC,
+  ULFM_OP_COUNT
+};
+
+enum {
+  ULFM_TYPE_NONE,
+  ULFM_TYPE_I8,
+  ULFM_TYPE_I16,
+  ULFM_TYPE_I32,
+  ULFM_TYPE_I64,
+  ULFM_TYPE_U8,
+  ULFM_TYPE_U16,
+  ULFM_TYPE_U32,
+  ULFM_TYPE_U64,
+  ULFM_TYPE_F16, /* _Float16; no kernels where the compiler lacks it */
+  ULFM_TYPE_F32,
+  ULFM_TYPE_F64,
+  ULFM_TYPE_FLONG, /* long double */
+  ULFM_TYPE_F128,  /* __float128 of x86 */
+  ULFM_TYPE_C32,   /* complex as in C99: a product restores infinities from NaNs */
+  ULFM_TYPE_C64,
+  ULFM_TYPE_CLONG,
+  ULFM_TYPE_X32, /* complex as in Fortran and C++'s bindings: the product is the plain formula */
+  ULFM_TYPE_X64,
+  ULFM_TYPE_XLONG,
+  ULFM_TYPE_BOOL,    /* _Bool */
+  ULFM_TYPE_LOGICAL, /* Fortran's, 32 bits: 0 is false */
+  ULFM_TYPE_2INT,    /* pairs of a value and a location, for MINLOC and MAXLOC */
+  ULFM_TYPE_FLOAT_INT,
+  ULFM_TYPE_DOUBLE_INT,
+  ULFM_TYPE_LONG_INT,
+  ULFM_TYPE_SHORT_INT,
+  ULFM_TYPE_FLONG_INT,
+  ULFM_TYPE_2FLOAT,
+  ULFM_TYPE_2DOUBLE,
+  ULFM_TYPE_COUNT
+};
+
+/* inout[i] = inout[i] OP in[i] for `count` elements. No alignment is needed; the two may be the same array, and may
+ * not overlap otherwise. */
+typedef void (*ulfm_kernel)(void* inout, const void* in, size_t count);
 typedef struct ulfm_nm_api {
   uint32_t abi;
   const char *version;
@@ -95,6 +150,9 @@ typedef struct ulfm_nm_api {
    * ULFM_NM_ARRIVED when a frame came meanwhile; ULFM_NM_GIVEN_UP when a peer stopped answering, so that listening()
    * is false for connections that seemed fine; else 0. */
   int (*idle)(ulfm_nm *nm, int how, int sends_waiting);
+
+  /* The kernel of ULFM_OP_ on ULFM_TYPE_ for this machine; NULL when the operation is not defined on the type. */
+  ulfm_kernel (*kernel)(int op, int type);
 } ulfm_nm_api;
 
 /* The table; NULL when the library does not have that ABI. */

@@ -107,6 +107,40 @@ enum {
 /* inout[i] = inout[i] OP in[i] for `count` elements. No alignment is needed; the two may be the same array, and may
  * not overlap otherwise. */
 typedef void (*ulfm_kernel)(void* inout, const void* in, size_t count);
+/* Collectives through a segment that the ranks of a communicator share: see ulfm-collectives(7). */
+typedef struct ulfm_coll ulfm_coll;
+#define ULFM_COLL_TICKET 64
+
+enum {
+  ULFM_COLL_BARRIER,
+  ULFM_COLL_BCAST,
+  ULFM_COLL_REDUCE,
+  ULFM_COLL_ALLREDUCE,
+  ULFM_COLL_REDUCE_SCATTER,
+  ULFM_COLL_SCAN,
+  ULFM_COLL_EXSCAN,
+  ULFM_COLL_GATHER,
+  ULFM_COLL_ALLGATHER,
+  ULFM_COLL_SCATTER,
+  ULFM_COLL_ALLTOALL,
+  ULFM_COLL_KINDS
+};
+
+/* How a call was made: through the segment, or by MPICH's own algorithms because it was one of the communicator's
+ * first, because there is no segment, for its operation or type, or for its size. */
+enum { ULFM_COLL_SHARED, ULFM_COLL_FIRST, ULFM_COLL_NO_SEGMENT, ULFM_COLL_OPERATION, ULFM_COLL_LONG, ULFM_COLL_WAYS };
+
+typedef struct ulfm_coll_call {
+  int kind;
+  int root;
+  const void *in; /* what these may be to each other: coll/collective.hpp */
+  void *out;      /* BCAST: the data */
+  size_t count;   /* elements of a reduction; else bytes for each rank */
+  size_t extent;  /* of a reduction */
+  ulfm_kernel kernel;
+  size_t first, mine; /* REDUCE_SCATTER: the elements this rank wants */
+} ulfm_coll_call;
+
 typedef struct ulfm_nm_api {
   uint32_t abi;
   const char *version;
@@ -153,6 +187,20 @@ typedef struct ulfm_nm_api {
 
   /* The kernel of ULFM_OP_ on ULFM_TYPE_ for this machine; NULL when the operation is not defined on the type. */
   ulfm_kernel (*kernel)(int op, int type);
+
+  /* Whether this job's collectives may go through shared segments: how many calls of a communicator go by messages
+   * first, or -1 when none may. *longest: the most bytes a rank may hand over. The same in all processes of a job. */
+  int (*coll_after)(ulfm_nm *nm, size_t *longest);
+  /* Rank 0 makes the segment and writes the ticket; the others then attach with it. `progress` is called while waiting
+   * and gives up with a positive number; `threaded`: others want the lock, so there are no sleeps. 0 or ULFM_ERR_*. */
+  int (*coll_open)(ulfm_nm *nm, char *ticket, int rank, int size, int threaded, int (*progress)(void *), void *arg,
+                   ulfm_coll **coll);
+  void (*coll_close)(ulfm_coll *coll);
+  /* Kind ULFM_COLL_KINDS: this rank cannot do its part, and the others' calls fail.
+   * 0; what progress returned; -1 - rank of a process that died; less: no memory, or another rank gave up. */
+  int (*coll_run)(ulfm_coll *coll, const ulfm_coll_call *call);
+  /* For the statistics: a call of this kind went this way. */
+  void (*coll_count)(ulfm_nm *nm, int kind, int way);
 } ulfm_nm_api;
 
 /* The table; NULL when the library does not have that ABI. */

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,9 +15,12 @@
 #include "api/last_error.hpp"
 #include "base/last_words.hpp"
 #include "base/wait.hpp"
+#include "coll/collective.hpp"
+#include "coll/counts.hpp"
 #include "port/node.hpp"
 #include "port/stall.hpp"
 #include "proto/stack.hpp"
+#include "reduce/kernels.h"
 #include "transport/registry.hpp"
 
 using namespace ulfm;
@@ -71,6 +75,13 @@ struct ulfm_nm {
   std::vector<void*> cookies;
   std::vector<ulfm_nm_vc*> vcs;
   std::string origin_card;
+  coll::Counts collectives;
+  int segments = 0;  // of communicators, open
+};
+
+struct ulfm_coll {
+  std::unique_ptr<coll::Collective> collective;
+  ulfm_nm* owner;
 };
 
 namespace {
@@ -129,7 +140,8 @@ void nm_close(ulfm_nm* nm) {
   const std::string who = "rank " + std::to_string(nm->rank);
   std::string text = statistics_text(who, nm->transport_name.c_str(), kMpiPort, nm->counters, *nm->inlet);
   nm->inlet.reset();  // may send again what was lost of the last frames, which counts too
-  text += stack_statistics_text(who, *nm->transport) + close_control(who, *nm->transport) + wait_statistics_text(who);
+  text += stack_statistics_text(who, *nm->transport) + close_control(who, *nm->transport) + nm->collectives.text(who) +
+          wait_statistics_text(who);
   if (nm->config.flag("STATS") && nm->rank == 0) text += nm->transport->shared_statistics();
   // One write: lines of several ranks do not mix.
   if (nm->config.flag("STATS")) (void)!write(STDERR_FILENO, text.data(), text.size());
@@ -401,10 +413,77 @@ int nm_idle(ulfm_nm* nm, int how, int sends_waiting) {
   return look_around(nm);
 }
 
+// ---- collectives --------------------------------------------------------------------------------------------------
+
+// Calls by messages before a communicator gets its segment: most communicators are hardly used.
+constexpr int kFirstCalls = 4;
+// Segments of a process; more communicators than that stay with messages.
+constexpr int kMostSegments = 32;
+// Of a call, in bytes from each rank; beyond it messages are as fast (docs/performance.md).
+constexpr std::size_t kLongest = std::size_t{1} << 20;
+
+int nm_coll_after(ulfm_nm* nm, std::size_t* longest) {
+  const std::string& setting = nm->config.text("COLLECTIVES");
+  // Over an emulated interconnect, or one with faults, the messages themselves are what is asked for.
+  if (setting == "off" || nm->transport_name != "direct") return -1;
+  *longest = setting == "on" ? std::numeric_limits<std::size_t>::max() : kLongest;
+  return setting == "on" ? 0 : kFirstCalls;
+}
+
+void nap(ulfm_nm* nm, bool threaded, std::chrono::nanoseconds limit) {
+  if (threaded) return yield_now();  // who sleeps here sleeps with MPICH's lock
+  park(nm, limit);
+}
+
+int nm_coll_open(ulfm_nm* nm, char* ticket, int rank, int size, int threaded, int (*progress)(void*), void* arg,
+                 ulfm_coll** out) {
+  if (nm->segments >= kMostSegments) return report({Errc::full, "too many communicators with a segment"});
+  coll::WaitHooks hooks{[progress, arg] { return progress(arg); },
+                        [nm, threaded](std::chrono::nanoseconds limit) { nap(nm, threaded != 0, limit); }};
+  const bool shared_cores = !nm->policy.has_own_core();
+  auto made = rank == 0 ? coll::Collective::create(size, shared_cores, nm->policy, std::move(hooks))
+                        : coll::Collective::attach(ticket, rank, size, nm->policy, std::move(hooks));
+  if (!made) return report(made.error());
+  if (rank == 0) {
+    const std::string text = (*made)->ticket();
+    ticket[text.copy(ticket, ULFM_COLL_TICKET - 1)] = 0;
+  }
+  ++nm->segments;
+  *out = new ulfm_coll{std::move(*made), nm};
+  return 0;
+}
+
+void nm_coll_close(ulfm_coll* coll) {
+  --coll->owner->segments;
+  delete coll;
+}
+
+int nm_coll_run(ulfm_coll* coll, const ulfm_coll_call* call) {
+  coll::Collective& c = *coll->collective;
+  const ulfm_coll_call& x = *call;
+  switch (x.kind) {
+    case ULFM_COLL_BARRIER: return c.barrier();
+    case ULFM_COLL_BCAST: return c.bcast(x.out, x.count, x.root);
+    case ULFM_COLL_REDUCE: return c.reduce(x.in, x.out, x.count, x.extent, x.kernel, x.root);
+    case ULFM_COLL_ALLREDUCE: return c.reduce(x.in, x.out, x.count, x.extent, x.kernel, -1);
+    case ULFM_COLL_REDUCE_SCATTER: return c.reduce_part(x.in, x.out, x.count, x.extent, x.kernel, x.first, x.mine);
+    case ULFM_COLL_SCAN: return c.scan(x.in, x.out, x.count, x.extent, x.kernel, false);
+    case ULFM_COLL_EXSCAN: return c.scan(x.in, x.out, x.count, x.extent, x.kernel, true);
+    case ULFM_COLL_GATHER: return c.gather(x.in, x.out, x.count, x.root);
+    case ULFM_COLL_ALLGATHER: return c.allgather(x.in, x.out, x.count);
+    case ULFM_COLL_SCATTER: return c.scatter(x.in, x.out, x.count, x.root);
+    case ULFM_COLL_ALLTOALL: return c.alltoall(x.in, x.out, x.count);
+    default: return c.give_up();
+  }
+}
+
+void nm_coll_count(ulfm_nm* nm, int kind, int way) { nm->collectives.count(kind, way); }
+
 constexpr ulfm_nm_api kTable{
-    ULFM_NM_ABI, ULFM_VERSION_STRING, ulfm_last_error, nm_nodes,      nm_open,      nm_close, nm_card,
-    nm_card_of,  nm_eager_limit,      nm_connect,      nm_disconnect, nm_listening, nm_begin, nm_more,
-    nm_next,     nm_release,          nm_origin,       nm_set_cookie, nm_idle};
+    ULFM_NM_ABI,  ULFM_VERSION_STRING, ulfm_last_error, nm_nodes,      nm_open,      nm_close,           nm_card,
+    nm_card_of,   nm_eager_limit,      nm_connect,      nm_disconnect, nm_listening, nm_begin,           nm_more,
+    nm_next,      nm_release,          nm_origin,       nm_set_cookie, nm_idle,      ulfm_reduce_kernel, nm_coll_after,
+    nm_coll_open, nm_coll_close,       nm_coll_run,     nm_coll_count};
 
 }  // namespace
 

@@ -36,6 +36,8 @@ constexpr ConfigRow kRows[] = {
      "time without acknowledgement after which a peer is given up"},
     {"CONTROL", RowType::choice, "", "auto", 0, 0, "auto|tcp|unix",
      "control channel between processes; auto is tcp for a transport that needs one (pcie), and none otherwise"},
+    {"COLLECTIVES", RowType::choice, "", "auto", 0, 0, "off|auto|on",
+     "MPI's collectives through shared segments: never, after a communicator's first calls, or from the first on"},
     {"CONFIG", RowType::text, "", "", 0, 0, "", "TOML file with settings, keys as these names in lower case"},
     {"STATS", RowType::boolean, "", "0", 0, 1, "", "print counters on standard error when the job ends"},
     {"STALL_REPORT", RowType::count, "s", "0", 0, 86400, "",

@@ -101,6 +101,9 @@ static int load_library(void)
     goto fn_exit;
 }
 
+#include "ulfm_reduce.c"
+#include "ulfm_coll.c"
+
 /* The nodes of an emulated interconnect in place of the hosts: collectives and shared windows then see the machine
  * that is emulated. Everything MPICH has derived from the hosts is derived again, as its build_locality() does. */
 static int put_on_nodes(MPIDI_PG_t * pg, int nodes)
@@ -149,6 +152,7 @@ int MPIDI_nem_ulfm_claim_host(void)
         goto fn_exit;
     mpi_errno = load_library();
     MPIR_ERR_CHECK(mpi_errno);
+    use_kernels();
     host_processes = MPIR_Process.local_size;
     nodes = ulfm->nodes(MPIR_Process.size, MPIR_Process.node_map);
     if (nodes > 0) {
@@ -190,6 +194,8 @@ static int ulfm_init(MPIDI_PG_t * pg, int pg_rank, char **bc_val_p, int *val_max
     mpi_errno = MPID_nem_lmt_pkthandler_init(handlers, MPIDI_CH3_PKT_END_ALL + 1);
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = put_card(bc_val_p, val_max_sz_p);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = coll_init();
     MPIR_ERR_CHECK(mpi_errno);
   fn_exit:
     return mpi_errno;

@@ -4,11 +4,12 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <functional>
+#include <type_traits>
 
 #include "calls.hpp"
 #include "checks.hpp"
 #include "global.hpp"
+#include "reduce/kernels.h"
 
 namespace nx2 {
 
@@ -87,30 +88,26 @@ void combine_all(Group& group, void* x, void* work, std::size_t bytes, Combine c
   if (self + cube < size) group.send(self + cube, x, bytes);
 }
 
-template <typename T, typename Function>
-Outcome reduce(T* x, Number n, T* work, Function function) {
+/// The kernels' name for a type of the calls.
+template <typename T>
+constexpr int type_of() {
+  if constexpr (std::is_same_v<T, float>) return ULFM_TYPE_F32;
+  if constexpr (std::is_same_v<T, double>) return ULFM_TYPE_F64;
+  return sizeof(T) == 4 ? ULFM_TYPE_I32 : ULFM_TYPE_I64;
+}
+
+// Integers wrap around, as they did.
+template <typename T>
+Outcome reduce(T* x, Number n, T* work, int operation) {
   Call call;
   if (const int error = check_operation(call.node())) return error_of(error);
   if (n < 0) return failed(EQLEN);
   if (n != 0 && (x == nullptr || work == nullptr)) return failed(EQPBUF);
   Group group(call, kReduce);
   const auto count = static_cast<std::size_t>(n);
-  combine_all(group, x, work, count * sizeof(T), [&](void* into, const void* from) {
-    auto* a = static_cast<T*>(into);
-    const auto* b = static_cast<const T*>(from);
-    for (std::size_t i = 0; i < count; ++i) a[i] = function(a[i], b[i]);
-  });
+  const ulfm_kernel kernel = ulfm_reduce_kernel(operation, type_of<T>());
+  combine_all(group, x, work, count * sizeof(T), [&](void* into, const void* from) { kernel(into, from, count); });
   return {};
-}
-
-// Integers wrap around, as they did.
-template <typename T>
-T wrapped_sum(T a, T b) {
-  return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
-}
-template <typename T>
-T wrapped_product(T a, T b) {
-  return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) * static_cast<std::make_unsigned_t<T>>(b));
 }
 
 // ---- collecting
@@ -210,39 +207,25 @@ Outcome collect_known(const void* x, const Element* xlens, void* y) {
 // ---- the calls
 // ------------------------------------------------------------------------------------------------------
 
-#define NX2_REAL_OPERATIONS(letter, T)                                                                  \
-  Outcome g##letter##sum(T* x, Number n, T* work) { return reduce(x, n, work, std::plus<T>()); }        \
-  Outcome g##letter##prod(T* x, Number n, T* work) { return reduce(x, n, work, std::multiplies<T>()); } \
-  Outcome g##letter##high(T* x, Number n, T* work) {                                                    \
-    return reduce(x, n, work, [](T a, T b) { return std::max(a, b); });                                 \
-  }                                                                                                     \
-  Outcome g##letter##low(T* x, Number n, T* work) {                                                     \
-    return reduce(x, n, work, [](T a, T b) { return std::min(a, b); });                                 \
-  }
+#define NX2_REAL_OPERATIONS(letter, T)                                                          \
+  Outcome g##letter##sum(T* x, Number n, T* work) { return reduce(x, n, work, ULFM_OP_SUM); }   \
+  Outcome g##letter##prod(T* x, Number n, T* work) { return reduce(x, n, work, ULFM_OP_PROD); } \
+  Outcome g##letter##high(T* x, Number n, T* work) { return reduce(x, n, work, ULFM_OP_MAX); }  \
+  Outcome g##letter##low(T* x, Number n, T* work) { return reduce(x, n, work, ULFM_OP_MIN); }
 NX2_REAL_OPERATIONS(d, double)
 NX2_REAL_OPERATIONS(s, float)
 
-#define NX2_INTEGER_OPERATIONS(T)                                                            \
-  Outcome gisum(T* x, Number n, T* work) { return reduce(x, n, work, wrapped_sum<T>); }      \
-  Outcome giprod(T* x, Number n, T* work) { return reduce(x, n, work, wrapped_product<T>); } \
-  Outcome gihigh(T* x, Number n, T* work) {                                                  \
-    return reduce(x, n, work, [](T a, T b) { return std::max(a, b); });                      \
-  }                                                                                          \
-  Outcome gilow(T* x, Number n, T* work) {                                                   \
-    return reduce(x, n, work, [](T a, T b) { return std::min(a, b); });                      \
-  }                                                                                          \
-  Outcome giand(T* x, Number n, T* work) { return reduce(x, n, work, std::bit_and<T>()); }   \
-  Outcome gior(T* x, Number n, T* work) { return reduce(x, n, work, std::bit_or<T>()); }     \
-  Outcome gixor(T* x, Number n, T* work) { return reduce(x, n, work, std::bit_xor<T>()); }   \
-  Outcome gland(T* x, Number n, T* work) {                                                   \
-    return reduce(x, n, work, [](T a, T b) -> T { return a && b; });                         \
-  }                                                                                          \
-  Outcome glor(T* x, Number n, T* work) {                                                    \
-    return reduce(x, n, work, [](T a, T b) -> T { return a || b; });                         \
-  }                                                                                          \
-  Outcome glxor(T* x, Number n, T* work) {                                                   \
-    return reduce(x, n, work, [](T a, T b) -> T { return !a != !b; });                       \
-  }
+#define NX2_INTEGER_OPERATIONS(T)                                                      \
+  Outcome gisum(T* x, Number n, T* work) { return reduce(x, n, work, ULFM_OP_SUM); }   \
+  Outcome giprod(T* x, Number n, T* work) { return reduce(x, n, work, ULFM_OP_PROD); } \
+  Outcome gihigh(T* x, Number n, T* work) { return reduce(x, n, work, ULFM_OP_MAX); }  \
+  Outcome gilow(T* x, Number n, T* work) { return reduce(x, n, work, ULFM_OP_MIN); }   \
+  Outcome giand(T* x, Number n, T* work) { return reduce(x, n, work, ULFM_OP_BAND); }  \
+  Outcome gior(T* x, Number n, T* work) { return reduce(x, n, work, ULFM_OP_BOR); }    \
+  Outcome gixor(T* x, Number n, T* work) { return reduce(x, n, work, ULFM_OP_BXOR); }  \
+  Outcome gland(T* x, Number n, T* work) { return reduce(x, n, work, ULFM_OP_LAND); }  \
+  Outcome glor(T* x, Number n, T* work) { return reduce(x, n, work, ULFM_OP_LOR); }    \
+  Outcome glxor(T* x, Number n, T* work) { return reduce(x, n, work, ULFM_OP_LXOR); }
 NX2_INTEGER_OPERATIONS(long)
 NX2_INTEGER_OPERATIONS(std::int32_t)
 

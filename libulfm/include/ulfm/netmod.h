@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-#define ULFM_NM_ABI 3
+#define ULFM_NM_ABI 4
 #define ULFM_NM_LIBRARY "libulfm.so.0"
 #define ULFM_NM_ENTRY "ulfm_nm_table"
 #define ULFM_NM_HELLO 160 /* most bytes a connection may say about itself */
@@ -51,6 +51,95 @@ enum {
 };
 
 enum { ULFM_NM_LOOK = 1, ULFM_NM_ARRIVED = 2, ULFM_NM_GIVEN_UP = 3 };
+
+/* Operations and types of the reduction kernels. The order of the operations is that of MPICH's operation handles: handle & 15. */
+enum {
+  ULFM_OP_NONE,
+  ULFM_OP_MAX,
+  ULFM_OP_MIN,
+  ULFM_OP_SUM,
+  ULFM_OP_PROD,
+  ULFM_OP_LAND,
+  ULFM_OP_BAND,
+  ULFM_OP_LOR,
+  ULFM_OP_BOR,
+  ULFM_OP_LXOR,
+  ULFM_OP_BXOR,
+  ULFM_OP_MINLOC,
+  ULFM_OP_MAXLOC,
+  ULFM_OP_COUNT
+};
+
+enum {
+  ULFM_TYPE_NONE,
+  ULFM_TYPE_I8,
+  ULFM_TYPE_I16,
+  ULFM_TYPE_I32,
+  ULFM_TYPE_I64,
+  ULFM_TYPE_U8,
+  ULFM_TYPE_U16,
+  ULFM_TYPE_U32,
+  ULFM_TYPE_U64,
+  ULFM_TYPE_F16, /* _Float16; no kernels where the compiler lacks it */
+  ULFM_TYPE_F32,
+  ULFM_TYPE_F64,
+  ULFM_TYPE_FLONG, /* long double */
+  ULFM_TYPE_F128,  /* __float128 of x86 */
+  ULFM_TYPE_C32,   /* complex as in C99: a product restores infinities from NaNs */
+  ULFM_TYPE_C64,
+  ULFM_TYPE_CLONG,
+  ULFM_TYPE_X32, /* complex as in Fortran and C++'s bindings: the product is the plain formula */
+  ULFM_TYPE_X64,
+  ULFM_TYPE_XLONG,
+  ULFM_TYPE_BOOL,    /* _Bool */
+  ULFM_TYPE_LOGICAL, /* Fortran's, 32 bits: 0 is false */
+  ULFM_TYPE_2INT,    /* pairs of a value and a location, for MINLOC and MAXLOC */
+  ULFM_TYPE_FLOAT_INT,
+  ULFM_TYPE_DOUBLE_INT,
+  ULFM_TYPE_LONG_INT,
+  ULFM_TYPE_SHORT_INT,
+  ULFM_TYPE_FLONG_INT,
+  ULFM_TYPE_2FLOAT,
+  ULFM_TYPE_2DOUBLE,
+  ULFM_TYPE_COUNT
+};
+
+/* inout[i] = inout[i] OP in[i] for `count` elements. No alignment is needed; the two may be the same array, and may
+ * not overlap otherwise. */
+typedef void (*ulfm_kernel)(void* inout, const void* in, size_t count);
+/* Collectives through a segment that the ranks of a communicator share: see ulfm-collectives(7). */
+typedef struct ulfm_coll ulfm_coll;
+#define ULFM_COLL_TICKET 64
+
+enum {
+  ULFM_COLL_BARRIER,
+  ULFM_COLL_BCAST,
+  ULFM_COLL_REDUCE,
+  ULFM_COLL_ALLREDUCE,
+  ULFM_COLL_REDUCE_SCATTER,
+  ULFM_COLL_SCAN,
+  ULFM_COLL_EXSCAN,
+  ULFM_COLL_GATHER,
+  ULFM_COLL_ALLGATHER,
+  ULFM_COLL_SCATTER,
+  ULFM_COLL_ALLTOALL,
+  ULFM_COLL_KINDS
+};
+
+/* How a call was made: through the segment, or by MPICH's own algorithms because it was one of the communicator's
+ * first, because there is no segment, for its operation or type, or for its size. */
+enum { ULFM_COLL_SHARED, ULFM_COLL_FIRST, ULFM_COLL_NO_SEGMENT, ULFM_COLL_OPERATION, ULFM_COLL_LONG, ULFM_COLL_WAYS };
+
+typedef struct ulfm_coll_call {
+  int kind;
+  int root;
+  const void *in; /* what these may be to each other: coll/collective.hpp */
+  void *out;      /* BCAST: the data */
+  size_t count;   /* elements of a reduction; else bytes for each rank */
+  size_t extent;  /* of a reduction */
+  ulfm_kernel kernel;
+  size_t first, mine; /* REDUCE_SCATTER: the elements this rank wants */
+} ulfm_coll_call;
 
 typedef struct ulfm_nm_api {
   uint32_t abi;
@@ -95,6 +184,23 @@ typedef struct ulfm_nm_api {
    * ULFM_NM_ARRIVED when a frame came meanwhile; ULFM_NM_GIVEN_UP when a peer stopped answering, so that listening()
    * is false for connections that seemed fine; else 0. */
   int (*idle)(ulfm_nm *nm, int how, int sends_waiting);
+
+  /* The kernel of ULFM_OP_ on ULFM_TYPE_ for this machine; NULL when the operation is not defined on the type. */
+  ulfm_kernel (*kernel)(int op, int type);
+
+  /* Whether this job's collectives may go through shared segments: how many calls of a communicator go by messages
+   * first, or -1 when none may. *longest: the most bytes a rank may hand over. The same in all processes of a job. */
+  int (*coll_after)(ulfm_nm *nm, size_t *longest);
+  /* Rank 0 makes the segment and writes the ticket; the others then attach with it. `progress` is called while waiting
+   * and gives up with a positive number; `threaded`: others want the lock, so there are no sleeps. 0 or ULFM_ERR_*. */
+  int (*coll_open)(ulfm_nm *nm, char *ticket, int rank, int size, int threaded, int (*progress)(void *), void *arg,
+                   ulfm_coll **coll);
+  void (*coll_close)(ulfm_coll *coll);
+  /* Kind ULFM_COLL_KINDS: this rank cannot do its part, and the others' calls fail.
+   * 0; what progress returned; -1 - rank of a process that died; less: no memory, or another rank gave up. */
+  int (*coll_run)(ulfm_coll *coll, const ulfm_coll_call *call);
+  /* For the statistics: a call of this kind went this way. */
+  void (*coll_count)(ulfm_nm *nm, int kind, int way);
 } ulfm_nm_api;
 
 /* The table; NULL when the library does not have that ABI. */

@@ -1,0 +1,442 @@
+#include "coll/collective.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+
+#include "job/liveness.hpp"
+
+namespace ulfm::coll {
+
+namespace {
+constexpr std::uint64_t kMagic = 0x756c666d636f6c31;  // "ulfmcol1"
+constexpr std::size_t kLine = 64, kPage = 4096;
+// Of a slot. A small message needs one page of it; the others cost nothing until they are used.
+constexpr std::size_t kPart = 32 * 1024;
+constexpr std::size_t kSlot = kPart + kPage, kFirstPart = kPage - sizeof(std::uint64_t);
+// From here on more than two ranks with a core each share the work of a reduction.
+constexpr std::size_t kShareFrom = 2048;
+// Turns of a wait between two looks at other things.
+constexpr std::uint32_t kProgressTurns = 16, kSpinningProgressTurns = 256;
+constexpr auto kLookEvery = std::chrono::milliseconds(20);
+constexpr auto kLookEveryRank = std::chrono::milliseconds(2);  // so that many ranks do not look all the time
+constexpr int kPatience = 50;                                  // looks
+constexpr auto kNap = std::chrono::microseconds(500);
+
+constexpr std::size_t rounded(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+}  // namespace
+
+/// Where a rank says who it is and how far it has come; its data lie in the same line when they are few.
+struct alignas(kLine) Slot {
+  std::atomic<std::uint64_t> posted;  // one more than the round
+  std::byte data[kSlot - sizeof(std::uint64_t)];
+};
+
+struct Member {
+  std::atomic<std::uint64_t> started;  // 0 until it has attached
+  std::atomic<std::int64_t> pid;
+};
+
+struct Header {
+  std::uint64_t magic, token;
+  std::uint32_t size, counting;
+  std::atomic<std::int32_t> broken;                                                      // why, as the calls return it
+  alignas(kLine) std::atomic<std::uint32_t> arrived[2 * kLine / sizeof(std::uint32_t)];  // [0] and [16] are used
+  alignas(kLine) std::atomic<std::uint64_t> epoch;
+};
+
+namespace {
+static_assert(sizeof(Slot) == kSlot && sizeof(Header) <= kPage);
+
+std::size_t members_at() { return kPage; }
+std::size_t slots_at(int size) { return members_at() + rounded(static_cast<std::size_t>(size) * sizeof(Member)); }
+// Slots of even rounds and a result, slots of odd rounds and a result.
+std::size_t total(int size) { return slots_at(size) + 2 * (static_cast<std::size_t>(size) + 1) * kSlot; }
+}  // namespace
+
+Collective::Collective(Segment segment, int rank, int size, const WaitPolicy& policy, WaitHooks hooks)
+    : segment_(std::move(segment)),
+      header_(segment_.at<Header>(0)),
+      rank_(rank),
+      size_(size),
+      counting_(header_->counting != 0),
+      policy_(policy),
+      hooks_(std::move(hooks)) {
+  Member& self = segment_.at<Member>(members_at())[rank];
+  self.pid.store(getpid(), std::memory_order_relaxed);
+  self.started.store(start_time(getpid()), std::memory_order_release);
+}
+
+Result<std::unique_ptr<Collective>> Collective::create(int size, bool shared_cores, const WaitPolicy& policy,
+                                                       WaitHooks hooks) {
+  auto segment = Segment::create("ulfm-collectives", total(size));
+  if (!segment) return fail(segment.error());
+  if (auto done = segment->commit(0, slots_at(size)); !done) return fail(done.error());
+  auto* header = segment->at<Header>(0);
+  header->token = random_token();
+  header->size = static_cast<std::uint32_t>(size);
+  header->counting = shared_cores ? 1 : 0;
+  header->magic = kMagic;
+  std::unique_ptr<Collective> made(new Collective(std::move(*segment), 0, size, policy, std::move(hooks)));
+  if (auto done = made->commit(kFirstPart); !done) return fail(done.error());
+  return made;
+}
+
+std::string Collective::ticket() const {
+  return fmt::format("{:x}.{:x}.{:x}.{:x}", host_identity(), getpid(), segment_.fd(), header_->token);
+}
+
+Result<std::unique_ptr<Collective>> Collective::attach(const std::string& ticket, int rank, int size,
+                                                       const WaitPolicy& policy, WaitHooks hooks) {
+  unsigned long long host = 0, token = 0;
+  unsigned pid = 0, fd = 0;
+  if (std::sscanf(ticket.c_str(), "%llx.%x.%x.%llx", &host, &pid, &fd, &token) != 4)
+    return fail(Errc::invalid, "not a ticket of a communicator's segment: " + ticket);
+  if (host != host_identity()) return fail(Errc::unavailable, "the communicator has ranks on another host");
+  auto segment = Segment::attach(static_cast<pid_t>(pid), static_cast<int>(fd));
+  if (!segment) return fail(segment.error());
+  const auto* header = segment->at<Header>(0);
+  if (segment->size() < total(size) || header->magic != kMagic || header->token != token ||
+      header->size != static_cast<std::uint32_t>(size) || rank < 0 || rank >= size)
+    return fail(Errc::invalid, "the segment behind a communicator's ticket is another one");
+  std::unique_ptr<Collective> made(new Collective(std::move(*segment), rank, size, policy, std::move(hooks)));
+  if (auto done = made->commit(kFirstPart); !done) return fail(done.error());
+  return made;
+}
+
+// Memory for parts of so many bytes. Ranks ask for the results one and all: nobody knows who will write them.
+Result<void> Collective::commit(std::size_t bytes) {
+  if (bytes <= committed_) return {};
+  const std::size_t end = rounded(std::min(bytes, kPart) + sizeof(std::uint64_t));
+  for (std::size_t parity = 0; parity < 2; ++parity)
+    for (const int index : {rank_, size_}) {
+      const std::size_t slot = parity * (static_cast<std::size_t>(size_) + 1) + static_cast<std::size_t>(index);
+      if (auto done = segment_.commit(slots_at(size_) + slot * kSlot, end); !done) return done;
+    }
+  committed_ = end - sizeof(std::uint64_t);
+  return {};
+}
+
+Slot& Collective::slot(int rank) const noexcept {
+  const std::size_t index = (round_ & 1) * (static_cast<std::size_t>(size_) + 1) + static_cast<std::size_t>(rank);
+  return *segment_.at<Slot>(slots_at(size_) + index * kSlot);
+}
+std::byte* Collective::part(int rank) const noexcept { return slot(rank).data; }
+std::byte* Collective::result() const noexcept { return slot(size_).data; }
+
+bool Collective::broken() const noexcept { return why_broken() != 0; }
+
+// ---- waiting ------------------------------------------------------------------------------------------------------
+
+int Collective::abandon(int why) noexcept {
+  std::int32_t none = 0;
+  // The others learn of a death, and of anything else only that it happened.
+  const bool death = why < 0 && why >= -size_;
+  header_->broken.compare_exchange_strong(none, death ? why : kAbandoned, std::memory_order_relaxed);
+  return why;
+}
+
+int Collective::why_broken() const noexcept { return header_->broken.load(std::memory_order_relaxed); }
+
+// A rank in [first, last] whose process has ended without posting `round`, or -1. Who has posted may go. But when ranks
+// share cores one of them may have died at the very end of a round that all have posted: there is no telling that from a
+// rank that works at it, so it is taken for dead after a while.
+int Collective::find_dead(std::uint64_t round, int first, int last, int& patience) const noexcept {
+  const std::size_t row = (round & 1) * (static_cast<std::size_t>(size_) + 1);
+  bool missing = false;
+  for (int rank = first; rank <= last; ++rank) {
+    const Slot* slot = segment_.at<Slot>(slots_at(size_) + (row + static_cast<std::size_t>(rank)) * kSlot);
+    if (slot->posted.load(std::memory_order_acquire) > round) continue;
+    if (gone(rank)) return rank;
+    missing = true;
+  }
+  if (missing || ++patience < kPatience) return -1;
+  for (int rank = first; rank <= last; ++rank)
+    if (gone(rank)) return rank;
+  return -1;
+}
+
+bool Collective::gone(int rank) const noexcept {
+  const Member& member = segment_.at<Member>(members_at())[rank];
+  const std::uint64_t started = member.started.load(std::memory_order_acquire);
+  return started != 0 && !is_alive(static_cast<pid_t>(member.pid.load(std::memory_order_relaxed)), started);
+}
+
+template <typename Condition>
+int Collective::await(Condition condition, std::uint64_t round, int first, int last) {
+  if (condition()) return 0;
+  const std::uint32_t every = policy_.has_own_core() ? kSpinningProgressTurns : kProgressTurns;
+  auto looked = std::chrono::steady_clock::now();
+  const auto look_every = std::max<std::chrono::steady_clock::duration>(kLookEvery, kLookEveryRank * size_);
+  int patience = 0;
+  Waiter waiter(policy_);
+  for (std::uint32_t turn = 1;; ++turn) {
+    const bool nap = waiter.step();
+    after_look();
+    if (condition()) return 0;
+    if (!nap && turn % every != 0) continue;
+    if (const int why = hooks_.progress(); why != 0) return abandon(why);
+    if (condition()) return 0;
+    if (const int why = why_broken(); why != 0) return why;
+    if (const auto now = std::chrono::steady_clock::now(); now - looked >= look_every) {
+      looked = now;
+      const int dead = find_dead(round, first, last, patience);
+      if (dead >= 0 && !condition()) return abandon(-1 - dead);
+    }
+    if (nap) hooks_.nap(kNap);
+  }
+}
+
+// Whether all have posted `round`. Looks go on where the last one ended.
+bool Collective::all_posted(std::uint64_t round) noexcept {
+  if (complete_ > round) return true;
+  if (counting_) {
+    complete_ = header_->epoch.load(std::memory_order_acquire);
+    return complete_ > round;
+  }
+  const std::size_t first = (round & 1) * (static_cast<std::size_t>(size_) + 1);
+  const Slot* slots = segment_.at<Slot>(slots_at(size_) + first * kSlot);
+  for (; looked_ < size_; ++looked_)
+    if (slots[looked_].posted.load(std::memory_order_acquire) <= round) return false;
+  looked_ = 0;
+  complete_ = round + 1;
+  return true;
+}
+
+int Collective::await_all(std::uint64_t round) {
+  return await([&] { return all_posted(round); }, round, 0, size_ - 1);
+}
+
+int Collective::await_rank(int rank) {
+  const auto& posted = slot(rank).posted;
+  return await([&] { return posted.load(std::memory_order_acquire) > round_; }, round_, rank, rank);
+}
+
+// ---- rounds -------------------------------------------------------------------------------------------------------
+
+int Collective::begin(std::size_t bytes) {
+  if (const int why = why_broken(); why != 0) return why;
+  if (const int why = round_ == 0 ? 0 : await_all(round_ - 1); why != 0) return why;
+  return bytes <= committed_ || commit(bytes) ? 0 : abandon(kNoMemory);
+}
+
+// This rank's part is in its slot. `work` is done once, by the last to arrive, when ranks share cores.
+template <typename Work>
+void Collective::post(Work work) {
+  slot(rank_).posted.store(round_ + 1, std::memory_order_release);
+  if (!counting_) return;
+  auto& arrived = header_->arrived[(round_ & 1) * (kLine / sizeof(std::uint32_t))];
+  if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 != static_cast<std::uint32_t>(size_)) return;
+  arrived.store(0, std::memory_order_relaxed);
+  work();
+  header_->epoch.store(round_ + 1, std::memory_order_release);
+}
+
+void Collective::post() {
+  post([] {});
+}
+
+int Collective::give_up() noexcept { return abandon(kAbandoned); }
+
+int Collective::barrier() {
+  if (const int why = begin(0)) return why;
+  post();
+  const int why = await_all(round_);
+  end();
+  return why;
+}
+
+int Collective::bcast(void* data, std::size_t bytes, int root) {
+  auto* at = static_cast<std::byte*>(data);
+  for (std::size_t n; bytes > 0; bytes -= n, at += n) {
+    n = std::min(bytes, kPart);
+    if (const int why = begin(n)) return why;
+    if (rank_ == root) std::memcpy(part(root), at, n);
+    post();
+    if (rank_ != root) {
+      if (const int why = await_rank(root)) return why;
+      std::memcpy(at, part(root), n);
+    }
+    end();
+  }
+  return 0;
+}
+
+// ---- reductions ---------------------------------------------------------------------------------------------------
+
+// into = elements [from, from + count) of the parts of ranks [first, last], in this order.
+void Collective::combine(std::byte* into, int first, int last, std::size_t from, std::size_t count, std::size_t extent,
+                         ulfm_kernel kernel) const noexcept {
+  std::memcpy(into, part(first) + from * extent, count * extent);
+  for (int rank = first + 1; rank <= last; ++rank) kernel(into, part(rank) + from * extent, count);
+}
+
+// With every rank's part in its slot: leads to `*from` holding the result, for whoever wants it (`all`, or rank_ is the
+// root). The round goes on until the caller has read it.
+int Collective::combined(std::size_t count, std::size_t extent, ulfm_kernel kernel, bool all, const std::byte** from) {
+  *from = result();
+  if (counting_) {
+    post([&] { combine(result(), 0, size_ - 1, 0, count, extent, kernel); });
+    return await_all(round_);
+  }
+  post();
+  if (const int why = await_all(round_)) return why;
+  if (!all || size_ == 2 || count * extent < kShareFrom) {
+    *from = nullptr;  // the caller combines for itself
+    return 0;
+  }
+  const std::size_t share = (count + static_cast<std::size_t>(size_) - 1) / static_cast<std::size_t>(size_);
+  const std::size_t first = std::min(count, share * static_cast<std::size_t>(rank_));
+  combine(result() + first * extent, 0, size_ - 1, first, std::min(share, count - first), extent, kernel);
+  end();
+  post();
+  return await_all(round_);
+}
+
+int Collective::reduce(const void* in, void* out, std::size_t count, std::size_t extent, ulfm_kernel kernel, int root) {
+  const auto* from = static_cast<const std::byte*>(in);
+  auto* to = static_cast<std::byte*>(out);
+  const bool wanted = root < 0 || rank_ == root;
+  for (std::size_t n; count > 0; count -= n, from += n * extent, to += wanted ? n * extent : 0) {
+    n = std::min(count, kPart / extent);
+    if (const int why = begin(n * extent)) return why;
+    std::memcpy(part(rank_), from, n * extent);
+    if (!wanted) {
+      post([&] { combine(result(), 0, size_ - 1, 0, n, extent, kernel); });
+    } else {
+      const std::byte* sum = nullptr;
+      if (const int why = combined(n, extent, kernel, root < 0, &sum)) return why;
+      if (sum == nullptr) combine(to, 0, size_ - 1, 0, n, extent, kernel);
+      else std::memcpy(to, sum, n * extent);
+    }
+    end();
+  }
+  return 0;
+}
+
+int Collective::reduce_part(const void* in, void* out, std::size_t count, std::size_t extent, ulfm_kernel kernel,
+                            std::size_t first, std::size_t mine) {
+  const auto* from = static_cast<const std::byte*>(in);
+  auto* to = static_cast<std::byte*>(out);
+  for (std::size_t at = 0, n; at < count; at += n) {
+    n = std::min(count - at, kPart / extent);
+    if (const int why = begin(n * extent)) return why;
+    std::memcpy(part(rank_), from + at * extent, n * extent);
+    post([&] { combine(result(), 0, size_ - 1, 0, n, extent, kernel); });
+    if (const int why = await_all(round_)) return why;
+    const std::size_t low = std::max(at, first), high = std::min(at + n, first + mine);
+    if (low < high) {
+      if (counting_) std::memcpy(to, result() + (low - at) * extent, (high - low) * extent);
+      else combine(to, 0, size_ - 1, low - at, high - low, extent, kernel);
+      to += (high - low) * extent;
+    }
+    end();
+  }
+  return 0;
+}
+
+int Collective::scan_piece(const std::byte* in, std::byte* out, std::size_t n, std::size_t extent, ulfm_kernel kernel,
+                           bool exclusive) {
+  const std::size_t bytes = n * extent;
+  if (const int why = begin(bytes)) return why;
+  std::memcpy(part(rank_), in, bytes);
+  // Each slot becomes its rank's result; nobody has read any of them.
+  post([&] {
+    std::byte* sum = result();
+    std::memcpy(sum, part(0), bytes);
+    for (int rank = 1; rank < size_; ++rank) {
+      if (exclusive) {
+        std::byte previous[kPart];
+        std::memcpy(previous, sum, bytes);
+        kernel(sum, part(rank), n);
+        std::memcpy(part(rank), previous, bytes);
+      } else {
+        kernel(sum, part(rank), n);
+        std::memcpy(part(rank), sum, bytes);
+      }
+    }
+  });
+  if (const int why = await_all(round_)) return why;
+  const int last = exclusive ? rank_ - 1 : rank_;
+  if (last >= 0) {
+    if (counting_) std::memcpy(out, part(rank_), bytes);
+    else combine(out, 0, last, 0, n, extent, kernel);
+  }
+  end();
+  return 0;
+}
+
+int Collective::scan(const void* in, void* out, std::size_t count, std::size_t extent, ulfm_kernel kernel,
+                     bool exclusive) {
+  const auto* from = static_cast<const std::byte*>(in);
+  auto* to = static_cast<std::byte*>(out);
+  for (std::size_t n; count > 0; count -= n, from += n * extent, to += n * extent) {
+    n = std::min(count, kPart / extent);
+    if (const int why = scan_piece(from, to, n, extent, kernel, exclusive)) return why;
+  }
+  return 0;
+}
+
+// ---- moving data --------------------------------------------------------------------------------------------------
+
+int Collective::gather(const void* in, void* out, std::size_t bytes, int root) {
+  const bool wanted = root < 0 || rank_ == root;
+  for (std::size_t at = 0, n; at < bytes; at += n) {
+    n = std::min(bytes - at, kPart);
+    if (const int why = begin(n)) return why;
+    std::memcpy(part(rank_), static_cast<const std::byte*>(in) + at, n);
+    post();
+    if (wanted) {
+      if (const int why = await_all(round_)) return why;
+      auto* to = static_cast<std::byte*>(out) + at;
+      for (int rank = 0; rank < size_; ++rank, to += bytes)
+        if (to != static_cast<const std::byte*>(in) + at) std::memcpy(to, part(rank), n);
+    }
+    end();
+  }
+  return 0;
+}
+
+int Collective::allgather(const void* in, void* out, std::size_t bytes) { return gather(in, out, bytes, -1); }
+
+int Collective::scatter(const void* in, void* out, std::size_t bytes, int root) {
+  const std::size_t block = kPart / static_cast<std::size_t>(size_);
+  for (std::size_t at = 0, n; at < bytes; at += n) {
+    n = std::min(bytes - at, block);
+    if (const int why = begin(n * static_cast<std::size_t>(size_))) return why;
+    const auto* from = static_cast<const std::byte*>(in) + (rank_ == root ? at : 0);
+    for (int rank = 0; rank_ == root && rank < size_; ++rank)
+      std::memcpy(part(root) + static_cast<std::size_t>(rank) * n, from + static_cast<std::size_t>(rank) * bytes, n);
+    post();
+    if (const int why = await_rank(root)) return why;
+    // The root's own block may be where it was.
+    if (rank_ != root || static_cast<const std::byte*>(in) + static_cast<std::size_t>(root) * bytes != out)
+      std::memcpy(static_cast<std::byte*>(out) + at, part(root) + static_cast<std::size_t>(rank_) * n, n);
+    end();
+  }
+  return 0;
+}
+
+int Collective::alltoall(const void* in, void* out, std::size_t bytes) {
+  const auto size = static_cast<std::size_t>(size_);
+  const std::size_t block = kPart / size;
+  for (std::size_t at = 0, n; at < bytes; at += n) {
+    n = std::min(bytes - at, block);
+    if (const int why = begin(n * static_cast<std::size_t>(size_))) return why;
+    const auto* from = static_cast<const std::byte*>(in) + at;
+    for (std::size_t rank = 0; rank < size; ++rank) std::memcpy(part(rank_) + rank * n, from + rank * bytes, n);
+    post();
+    if (const int why = await_all(round_)) return why;
+    auto* to = static_cast<std::byte*>(out) + at;
+    for (int rank = 0; rank < size_; ++rank, to += bytes)
+      std::memcpy(to, part(rank) + static_cast<std::size_t>(rank_) * n, n);
+    end();
+  }
+  return 0;
+}
+
+}  // namespace ulfm::coll

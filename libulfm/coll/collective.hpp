@@ -1,0 +1,114 @@
+// Collectives in one turn, through a segment that the ranks of a communicator share (ulfm-collectives(7)).
+//
+// Every rank has two slots. In round k a rank writes its part into its slot k mod 2 and posts it. With a core for each
+// rank the others look at each rank's mark; with fewer cores each counts itself in, the last to arrive does the work of
+// all, in rank order, and flips the epoch. Either way an operation is applied in rank order to the same values, so the
+// result is the same to the bit. A rank begins round k only when all have posted round k - 1, that is when nobody reads
+// round k - 2 any more: two slots suffice, and a rank that need not wait for others (a broadcast's root) does not.
+#pragma once
+
+#include <ulfm/netmod.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "base/error.hpp"
+#include "base/segment.hpp"
+#include "base/wait.hpp"
+
+namespace ulfm::coll {
+
+/// Longest ticket, with its ending zero.
+inline constexpr std::size_t kTicketBytes = 64;
+
+struct Header;
+struct Slot;
+
+/// What a wait does beside waiting. Called by the thread that waits.
+struct WaitHooks {
+  std::function<int()> progress;                            ///< now and then; not 0 abandons the collective with that
+  std::function<void(std::chrono::nanoseconds limit)> nap;  ///< sleeps, at most so long
+};
+
+/// The calls of one communicator, in the same order in every rank. One thread at a time. All sizes are bytes but for
+/// counts of elements; buffers may not overlap unless said. A call returns 0; -1 - rank when that rank's process has died;
+/// kNoMemory; kAbandoned when another rank gave up; or what progress() returned, which is positive. After anything but 0
+/// the others' calls fail too and the object can only be destroyed.
+class Collective {
+ public:
+  static constexpr int kNoMemory = std::numeric_limits<int>::min(), kAbandoned = kNoMemory + 1;
+
+  /// Made by rank 0; `shared_cores` when there are fewer cores than processes.
+  static Result<std::unique_ptr<Collective>> create(int size, bool shared_cores, const WaitPolicy& policy,
+                                                    WaitHooks hooks);
+  /// What the other ranks attach with: printable, shorter than kTicketBytes.
+  std::string ticket() const;
+  static Result<std::unique_ptr<Collective>> attach(const std::string& ticket, int rank, int size,
+                                                    const WaitPolicy& policy, WaitHooks hooks);
+
+  int barrier();
+  int bcast(void* data, std::size_t bytes, int root);
+  /// out = in of rank 0 OP in of rank 1 ...; `root` -1 for all. `in` may be `out`.
+  int reduce(const void* in, void* out, std::size_t count, std::size_t extent, ulfm_kernel kernel, int root);
+  /// The same, of which this rank wants elements [first, first + mine) only. `in` may be `out`.
+  int reduce_part(const void* in, void* out, std::size_t count, std::size_t extent, ulfm_kernel kernel,
+                  std::size_t first, std::size_t mine);
+  /// out = in of rank 0 OP ... up to this rank, or (exclusive) to the one before; rank 0's is then left alone.
+  int scan(const void* in, void* out, std::size_t count, std::size_t extent, ulfm_kernel kernel, bool exclusive);
+  /// `bytes` of each rank, in rank order. `in` may be this rank's place in `out`. out may be null but at the root.
+  int gather(const void* in, void* out, std::size_t bytes, int root);
+  int allgather(const void* in, void* out, std::size_t bytes);
+  /// `in` may be null but at the root; out may be this rank's place in `in`.
+  int scatter(const void* in, void* out, std::size_t bytes, int root);
+  /// `in` may be `out`.
+  int alltoall(const void* in, void* out, std::size_t bytes);
+
+  /// Makes the others' calls fail: this rank cannot do its part.
+  int give_up() noexcept;
+  /// Some rank's call has failed.
+  bool broken() const noexcept;
+
+ private:
+  Collective(Segment segment, int rank, int size, const WaitPolicy& policy, WaitHooks hooks);
+  Slot& slot(int rank) const noexcept;
+  std::byte* part(int rank) const noexcept;
+  std::byte* result() const noexcept;
+  int begin(std::size_t bytes);
+  Result<void> commit(std::size_t bytes);
+  template <typename Work>
+  void post(Work work);
+  void post();
+  void end() noexcept { ++round_; }
+  bool all_posted(std::uint64_t round) noexcept;
+  int await_all(std::uint64_t round);
+  int await_rank(int rank);
+  template <typename Condition>
+  int await(Condition condition, std::uint64_t round, int first, int last);
+  int abandon(int why) noexcept;
+  int why_broken() const noexcept;
+  bool gone(int rank) const noexcept;
+  int find_dead(std::uint64_t round, int first, int last, int& patience) const noexcept;
+  void combine(std::byte* into, int first, int last, std::size_t from, std::size_t count, std::size_t extent,
+               ulfm_kernel kernel) const noexcept;
+  int combined(std::size_t count, std::size_t extent, ulfm_kernel kernel, bool all, const std::byte** from);
+  int scan_piece(const std::byte* in, std::byte* out, std::size_t n, std::size_t extent, ulfm_kernel kernel,
+                 bool exclusive);
+
+  Segment segment_;
+  Header* header_;
+  int rank_, size_;
+  bool counting_;  // fewer cores than processes: see above
+  WaitPolicy policy_;
+  WaitHooks hooks_;
+  std::uint64_t round_ = 0;
+  std::uint64_t complete_ = 0;  // rounds that all have posted, as far as this rank has looked
+  std::size_t committed_ = 0;   // of each of this rank's slots and of each result
+  int looked_ = 0;              // ranks that have posted round complete_
+};
+
+}  // namespace ulfm::coll

@@ -1,0 +1,26 @@
+#include "coll/counts.hpp"
+
+namespace ulfm::coll {
+
+namespace {
+constexpr std::array<const char*, ULFM_COLL_KINDS> kKinds{"barrier",        "bcast",   "reduce",  "allreduce",
+                                                          "reduce_scatter", "scan",    "exscan",  "gather",
+                                                          "allgather",      "scatter", "alltoall"};
+constexpr std::array<const char*, ULFM_COLL_WAYS> kWays{
+    "through shared memory", "by messages, a communicator's first", "by messages, no shared segment",
+    "by messages, for their operation or type", "by messages, for their size"};
+}  // namespace
+
+std::string Counts::text(const std::string& who) const {
+  std::string text;
+  for (std::size_t way = 0; way < kWays.size(); ++way) {
+    std::string kinds;
+    for (std::size_t kind = 0; kind < kKinds.size(); ++kind)
+      if (const std::uint64_t n = counts_[way][kind]; n != 0)
+        kinds += std::string(kinds.empty() ? "" : ",") + " " + kKinds[kind] + " " + std::to_string(n);
+    if (!kinds.empty()) text += "ulfm: stats " + who + " collectives " + kWays[way] + ":" + kinds + "\n";
+  }
+  return text;
+}
+
+}  // namespace ulfm::coll

@@ -1,0 +1,2 @@
+#define ULFM_KERNELS ulfm_kernels_v4
+#include "reduce/kernels.inl"

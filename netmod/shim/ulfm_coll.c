@@ -1,0 +1,378 @@
+/* MPI's blocking collectives through a segment that the ranks of a communicator share. Part of ulfm_netmod.c.
+ *
+ * MPICH's MPIR_*_impl functions ask here first (see the patch). Whether a call goes this way must be the same in every
+ * rank, so it depends on nothing but what MPI says is the same in every rank: the communicator, how many calls there
+ * were on it, the operation, and the bytes. Types may differ between ranks, so they play no part where data only move:
+ * what is not contiguous is packed first. */
+
+typedef struct coll_state {
+    ulfm_coll *coll;            /* NULL: none (yet) */
+    int calls;                  /* that might have gone this way */
+    int opening;                /* the ranks are making one */
+    int decided;                /* they have tried */
+    int error;                  /* of the progress engine, during a wait */
+} coll_state_t;
+
+int MPIDI_nem_ulfm_collectives; /* the job may use them at all */
+static int coll_first;          /* calls of a communicator that go by messages */
+static size_t coll_longest;     /* bytes */
+
+#define COLL_STATE(comm) ((coll_state_t *) (comm)->dev.ch.netmod_priv)
+
+/* ---- the communicator's segment ------------------------------------------------------------------------------- */
+
+static int coll_comm_created(MPIR_Comm * comm, void *unused)
+{
+    comm->dev.ch.netmod_priv = NULL;
+    return MPI_SUCCESS;
+}
+
+static int coll_comm_destroyed(MPIR_Comm * comm, void *unused)
+{
+    coll_state_t *state = COLL_STATE(comm);
+    if (state && state->coll)
+        ulfm->coll_close(state->coll);
+    MPL_free(state);
+    comm->dev.ch.netmod_priv = NULL;
+    return MPI_SUCCESS;
+}
+
+static int coll_init(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+    coll_first = ulfm->coll_after(nm, &coll_longest);
+    if (coll_first < 0)
+        goto fn_exit;
+    mpi_errno = MPIDI_CH3U_Comm_register_create_hook(coll_comm_created, NULL);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIDI_CH3U_Comm_register_destroy_hook(coll_comm_destroyed, NULL);
+    MPIR_ERR_CHECK(mpi_errno);
+    MPIDI_nem_ulfm_collectives = 1;
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* Called while a collective waits: other messages go on, and other threads. */
+static int coll_progress(void *arg)
+{
+    MPIR_Comm *comm = arg;
+    int mpi_errno = MPID_Progress_test(NULL);
+    if (mpi_errno == MPI_SUCCESS && comm->revoked)
+        MPIR_ERR_SET(mpi_errno, MPIX_ERR_REVOKED, "**revoked");
+    MPID_THREAD_CS_YIELD(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
+    COLL_STATE(comm)->error = mpi_errno;
+    return mpi_errno != MPI_SUCCESS;
+}
+
+/* All ranks come here at the same call. Rank 0 makes the segment; all have it, or nobody uses it. Until that is known
+ * the state has none, and so the two collectives in here are MPICH's own. */
+static int coll_open(MPIR_Comm * comm, coll_state_t * state)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+    ulfm_coll *coll = NULL;
+    char ticket[ULFM_COLL_TICKET] = "";
+    int mine = 0, all = 0;
+
+    if (comm->rank == 0)
+        mine = ulfm->coll_open(nm, ticket, 0, comm->local_size, MPIR_IS_THREADED, coll_progress, comm,
+                               &coll) == 0;
+    mpi_errno = MPIR_Bcast_impl(ticket, sizeof ticket, MPI_BYTE, 0, comm, &errflag);
+    MPIR_ERR_CHECK(mpi_errno);
+    if (comm->rank != 0 && ticket[0])
+        mine = ulfm->coll_open(nm, ticket, comm->rank, comm->local_size, MPIR_IS_THREADED, coll_progress, comm,
+                               &coll) == 0;
+    mpi_errno = MPIR_Allreduce_impl(&mine, &all, 1, MPI_INT, MPI_MIN, comm, &errflag);
+    MPIR_ERR_CHECK(mpi_errno);
+    MPIR_ERR_CHKANDJUMP(errflag, mpi_errno, MPI_ERR_OTHER, "**coll_fail");
+  fn_exit:
+    if (mpi_errno == MPI_SUCCESS && all)
+        state->coll = coll;
+    else if (coll)
+        ulfm->coll_close(coll);
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* Whether this call goes by the segment, which is made when it is time. `bytes` is what each rank hands over, or
+ * receives; calls without any are MPICH's, and some ranks do not even come here then. */
+static ulfm_coll *coll_take(MPIR_Comm * comm, int kind, int defined, MPI_Aint bytes, int *mpi_errno)
+{
+    coll_state_t *state = COLL_STATE(comm);
+    int way = ULFM_COLL_SHARED;
+
+    if (comm->comm_kind != MPIR_COMM_KIND__INTRACOMM || comm->local_size < 2 || comm->revoked
+        || (bytes == 0 && kind != ULFM_COLL_BARRIER))
+        return NULL;
+    if (!state) {
+        state = MPL_calloc(1, sizeof *state, MPL_MEM_COMM);
+        comm->dev.ch.netmod_priv = state;
+        if (!state)
+            return NULL;
+    }
+    if (state->opening)
+        return NULL;
+    if (!state->decided && state->calls++ >= coll_first) {
+        state->opening = 1;
+        *mpi_errno = coll_open(comm, state);
+        state->opening = 0;
+        state->decided = 1;
+    }
+    if (!state->decided)
+        way = ULFM_COLL_FIRST;
+    else if (!state->coll)
+        way = ULFM_COLL_NO_SEGMENT;
+    else if (!defined)
+        way = ULFM_COLL_OPERATION;
+    else if (bytes > coll_longest)
+        way = ULFM_COLL_LONG;
+    ulfm->coll_count(nm, kind, way);
+    return way == ULFM_COLL_SHARED ? state->coll : NULL;
+}
+
+/* The segment cannot be used any more after a failure; the others find out too, at the latest in their next call. */
+static void coll_run(MPIR_Comm * comm, ulfm_coll_call * call, int *mpi_errno)
+{
+    coll_state_t *state = COLL_STATE(comm);
+    int failed = *mpi_errno;    /* to pack the data */
+    int rc;
+
+    if (failed)
+        call->kind = ULFM_COLL_KINDS;
+    rc = ulfm->coll_run(state->coll, call);
+
+    if (likely(rc == 0))
+        return;
+    ulfm->coll_close(state->coll);
+    state->coll = NULL;
+    if (failed)
+        return;
+    if (rc > 0)
+        *mpi_errno = state->error;
+    else if (rc >= -comm->local_size)
+        MPIR_ERR_SET1(*mpi_errno, MPIX_ERR_PROC_FAILED, "**comm_fail", "**comm_fail %d", -1 - rc);
+    else
+        MPIR_ERR_SET1(*mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s",
+                      "another rank of the communicator gave this collective up, or there is no memory for it");
+}
+
+/* ---- buffers --------------------------------------------------------------------------------------------------- */
+
+static MPI_Aint coll_bytes(MPI_Aint count, MPI_Datatype type)
+{
+    MPI_Aint size;
+    MPIR_Datatype_get_size_macro(type, size);
+    return size * count;
+}
+
+static char *coll_at(const void *buffer, MPI_Aint index, MPI_Datatype type)
+{
+    MPI_Aint extent;
+    MPIR_Datatype_get_extent_macro(type, extent);
+    return (char *) buffer + index * extent;
+}
+
+/* The data as bytes: where they are when the type is a basic one, else in memory that *packed owns. */
+static void *coll_pack(const void *buffer, MPI_Aint count, MPI_Datatype type, int copy, void **packed, int *mpi_errno)
+{
+    MPI_Aint bytes = coll_bytes(count, type);
+    if (HANDLE_IS_BUILTIN(type))
+        return (void *) buffer;
+    *packed = MPL_malloc(bytes ? bytes : 1, MPL_MEM_BUFFER);
+    if (!*packed)
+        MPIR_ERR_SET(*mpi_errno, MPI_ERR_OTHER, "**nomem");
+    else if (copy)
+        *mpi_errno = MPIR_Localcopy(buffer, count, type, *packed, bytes, MPI_BYTE);
+    return *packed;
+}
+
+static void coll_unpack(void *buffer, MPI_Aint count, MPI_Datatype type, void *packed, int wanted, int *mpi_errno)
+{
+    if (packed && wanted && *mpi_errno == MPI_SUCCESS)
+        *mpi_errno = MPIR_Localcopy(packed, coll_bytes(count, type), MPI_BYTE, buffer, count, type);
+    MPL_free(packed);
+}
+
+/* ---- the calls: 1 when taken, with *mpi_errno ------------------------------------------------------------------ */
+
+int MPIDI_nem_ulfm_barrier(MPIR_Comm * comm, int *mpi_errno)
+{
+    ulfm_coll_call call = {.kind = ULFM_COLL_BARRIER };
+    if (!coll_take(comm, call.kind, 1, 0, mpi_errno))
+        return *mpi_errno != MPI_SUCCESS;
+    coll_run(comm, &call, mpi_errno);
+    return 1;
+}
+
+int MPIDI_nem_ulfm_bcast(void *buffer, MPI_Aint count, MPI_Datatype datatype, int root,
+                         MPIR_Comm * comm, int *mpi_errno)
+{
+    ulfm_coll_call call = {.kind = ULFM_COLL_BCAST,.root = root };
+    void *packed = NULL;
+    call.count = coll_bytes(count, datatype);
+    if (!coll_take(comm, call.kind, 1, call.count, mpi_errno))
+        return *mpi_errno != MPI_SUCCESS;
+    call.out = coll_pack(buffer, count, datatype, comm->rank == root, &packed, mpi_errno);
+    coll_run(comm, &call, mpi_errno);
+    coll_unpack(buffer, count, datatype, packed, comm->rank != root, mpi_errno);
+    return 1;
+}
+
+/* Of gather and allgather; root -1 is all. */
+static int coll_gather(int kind, const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf,
+                       MPI_Aint recvcount, MPI_Datatype recvtype, int root, MPIR_Comm * comm, int *mpi_errno)
+{
+    ulfm_coll_call call = {.kind = kind,.root = root };
+    void *packed_in = NULL, *packed_out = NULL;
+    int receives = root < 0 || comm->rank == root;
+    MPI_Aint all = recvcount * comm->local_size;
+
+    call.count = receives ? coll_bytes(recvcount, recvtype) : coll_bytes(sendcount, sendtype);
+    if (!coll_take(comm, kind, 1, call.count, mpi_errno))
+        return *mpi_errno != MPI_SUCCESS;
+    if (sendbuf == MPI_IN_PLACE)
+        call.in = coll_pack(coll_at(recvbuf, comm->rank * recvcount, recvtype), recvcount, recvtype, 1, &packed_in,
+                            mpi_errno);
+    else
+        call.in = coll_pack(sendbuf, sendcount, sendtype, 1, &packed_in, mpi_errno);
+    if (receives && *mpi_errno == MPI_SUCCESS)
+        call.out = coll_pack(recvbuf, all, recvtype, 0, &packed_out, mpi_errno);
+    coll_run(comm, &call, mpi_errno);
+    if (receives)
+        coll_unpack(recvbuf, all, recvtype, packed_out, 1, mpi_errno);
+    MPL_free(packed_in);
+    return 1;
+}
+
+int MPIDI_nem_ulfm_gather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf,
+                          MPI_Aint recvcount, MPI_Datatype recvtype, int root, MPIR_Comm * comm, int *mpi_errno)
+{
+    return coll_gather(ULFM_COLL_GATHER, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm,
+                       mpi_errno);
+}
+
+int MPIDI_nem_ulfm_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf,
+                             MPI_Aint recvcount, MPI_Datatype recvtype, MPIR_Comm * comm, int *mpi_errno)
+{
+    return coll_gather(ULFM_COLL_ALLGATHER, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, -1, comm,
+                       mpi_errno);
+}
+
+int MPIDI_nem_ulfm_scatter(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf,
+                           MPI_Aint recvcount, MPI_Datatype recvtype, int root, MPIR_Comm * comm, int *mpi_errno)
+{
+    ulfm_coll_call call = {.kind = ULFM_COLL_SCATTER,.root = root };
+    void *packed_in = NULL, *packed_out = NULL;
+    int sends = comm->rank == root, in_place = recvbuf == MPI_IN_PLACE;
+
+    call.count = sends ? coll_bytes(sendcount, sendtype) : coll_bytes(recvcount, recvtype);
+    if (!coll_take(comm, call.kind, 1, call.count, mpi_errno))
+        return *mpi_errno != MPI_SUCCESS;
+    if (sends)
+        call.in = coll_pack(sendbuf, sendcount * comm->local_size, sendtype, 1, &packed_in, mpi_errno);
+    if (in_place)
+        call.out = (char *) call.in + root * call.count;
+    else if (*mpi_errno == MPI_SUCCESS)
+        call.out = coll_pack(recvbuf, recvcount, recvtype, 0, &packed_out, mpi_errno);
+    coll_run(comm, &call, mpi_errno);
+    if (!in_place)
+        coll_unpack(recvbuf, recvcount, recvtype, packed_out, 1, mpi_errno);
+    MPL_free(packed_in);
+    return 1;
+}
+
+int MPIDI_nem_ulfm_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf,
+                            MPI_Aint recvcount, MPI_Datatype recvtype, MPIR_Comm * comm, int *mpi_errno)
+{
+    ulfm_coll_call call = {.kind = ULFM_COLL_ALLTOALL };
+    void *packed_in = NULL, *packed_out = NULL;
+    MPI_Aint all = recvcount * comm->local_size;
+
+    call.count = coll_bytes(recvcount, recvtype);
+    if (!coll_take(comm, call.kind, 1, call.count, mpi_errno))
+        return *mpi_errno != MPI_SUCCESS;
+    if (sendbuf == MPI_IN_PLACE)
+        call.in = coll_pack(recvbuf, all, recvtype, 1, &packed_in, mpi_errno);
+    else
+        call.in = coll_pack(sendbuf, sendcount * comm->local_size, sendtype, 1, &packed_in, mpi_errno);
+    if (*mpi_errno == MPI_SUCCESS)
+        call.out = coll_pack(recvbuf, all, recvtype, 0, &packed_out, mpi_errno);
+    coll_run(comm, &call, mpi_errno);
+    coll_unpack(recvbuf, all, recvtype, packed_out, 1, mpi_errno);
+    MPL_free(packed_in);
+    return 1;
+}
+
+/* Of the reductions: the predefined operations on the predefined types. */
+static int coll_reduce(ulfm_coll_call * call, const void *sendbuf, void *recvbuf, MPI_Aint count,
+                       MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm, int *mpi_errno)
+{
+    int pair = datatype >= MPI_FLOAT_INT && datatype <= MPI_LONG_DOUBLE_INT;
+    MPI_Aint extent;
+
+    if (HANDLE_IS_BUILTIN(op) && (op & 15) < N_OPS && (HANDLE_IS_BUILTIN(datatype) || pair))
+        call->kernel = kernels[op & 15][type_index(datatype)];
+    MPIR_Datatype_get_extent_macro(datatype, extent);
+    call->extent = extent;
+    call->count = count;
+    if (!coll_take(comm, call->kind, call->kernel != NULL, count * extent, mpi_errno))
+        return *mpi_errno != MPI_SUCCESS;
+    call->in = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
+    call->out = recvbuf;
+    coll_run(comm, call, mpi_errno);
+    return 1;
+}
+
+int MPIDI_nem_ulfm_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype datatype, MPI_Op op,
+                          int root, MPIR_Comm * comm, int *mpi_errno)
+{
+    ulfm_coll_call call = {.kind = ULFM_COLL_REDUCE,.root = root };
+    return coll_reduce(&call, sendbuf, recvbuf, count, datatype, op, comm, mpi_errno);
+}
+
+int MPIDI_nem_ulfm_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype datatype, MPI_Op op,
+                             MPIR_Comm * comm, int *mpi_errno)
+{
+    ulfm_coll_call call = {.kind = ULFM_COLL_ALLREDUCE };
+    return coll_reduce(&call, sendbuf, recvbuf, count, datatype, op, comm, mpi_errno);
+}
+
+int MPIDI_nem_ulfm_scan(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype datatype, MPI_Op op,
+                        MPIR_Comm * comm, int *mpi_errno)
+{
+    ulfm_coll_call call = {.kind = ULFM_COLL_SCAN };
+    return coll_reduce(&call, sendbuf, recvbuf, count, datatype, op, comm, mpi_errno);
+}
+
+int MPIDI_nem_ulfm_exscan(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype datatype, MPI_Op op,
+                          MPIR_Comm * comm, int *mpi_errno)
+{
+    ulfm_coll_call call = {.kind = ULFM_COLL_EXSCAN };
+    return coll_reduce(&call, sendbuf, recvbuf, count, datatype, op, comm, mpi_errno);
+}
+
+int MPIDI_nem_ulfm_reduce_scatter(const void *sendbuf, void *recvbuf, const MPI_Aint * recvcounts,
+                                  MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm, int *mpi_errno)
+{
+    ulfm_coll_call call = {.kind = ULFM_COLL_REDUCE_SCATTER };
+    MPI_Aint total = 0;
+    int i;
+    for (i = 0; i < comm->local_size; i++) {
+        if (i == comm->rank) {
+            call.first = total;
+            call.mine = recvcounts[i];
+        }
+        total += recvcounts[i];
+    }
+    return coll_reduce(&call, sendbuf, recvbuf, total, datatype, op, comm, mpi_errno);
+}
+
+int MPIDI_nem_ulfm_reduce_scatter_block(const void *sendbuf, void *recvbuf, MPI_Aint recvcount,
+                                        MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm, int *mpi_errno)
+{
+    ulfm_coll_call call = {.kind = ULFM_COLL_REDUCE_SCATTER,.first = comm->rank * recvcount,.mine = recvcount };
+    return coll_reduce(&call, sendbuf, recvbuf, recvcount * comm->local_size, datatype, op, comm, mpi_errno);
+}

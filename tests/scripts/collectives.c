@@ -1,0 +1,167 @@
+/* Random blocking collectives, the same in every rank by their seed, with a checksum of every result for each rank. Run
+ * through shared memory and by messages, the checksums must be equal: collectives SEED CASES. The values are small
+ * integers, so that the order of additions does not matter, and sizes go across the pieces of a slot. */
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KINDS = 13, MOST = 20000 };
+static uint64_t seed, sum = 1469598103934665603u;
+static int rank, size;
+
+static uint64_t next(void) {
+  uint64_t x = seed += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+static void note(const void *data, size_t bytes) {
+  for (size_t i = 0; i < bytes; ++i) sum = (sum ^ ((const unsigned char *)data)[i]) * 1099511628211u;
+}
+
+static int draw_count(void) {
+  switch (next() % 4) {
+    case 0: return 1 + (int)(next() % 4);
+    case 1: return 1 + (int)(next() % 100);
+    case 2: return (int)(next() % (3000 / (unsigned)size));
+    default: return (int)(next() % (MOST / (unsigned)size));
+  }
+}
+
+/* A basic type, its size, and the same data with gaps between the elements. */
+typedef struct {
+  MPI_Datatype basic, gaps;
+  int bytes;
+} kind_t;
+static kind_t kinds[5];
+
+static void make_kinds(void) {
+  const MPI_Datatype basic[5] = {MPI_INT, MPI_DOUBLE, MPI_SIGNED_CHAR, MPI_INT64_T, MPI_FLOAT};
+  for (int i = 0; i < 5; ++i) {
+    kinds[i].basic = basic[i];
+    MPI_Type_size(basic[i], &kinds[i].bytes);
+    MPI_Type_create_resized(basic[i], 0, 2 * kinds[i].bytes, &kinds[i].gaps);
+    MPI_Type_commit(&kinds[i].gaps);
+  }
+}
+
+static void fill(char *data, int n, int kind) {
+  for (int i = 0; i < n; ++i) {
+    const int v = (int)((unsigned)(rank * 7 + i * 3 + (int)(seed % 1000)) % 5);
+    switch (kind) {
+      case 0: ((int *)data)[i] = v; break;
+      case 1: ((double *)data)[i] = v; break;
+      case 2: ((signed char *)data)[i] = (signed char)v; break;
+      case 3: ((int64_t *)data)[i] = v; break;
+      default: ((float *)data)[i] = (float)v;
+    }
+  }
+}
+
+static char *in, *out;
+
+/* A reduction: operations that are exact on small integers. */
+static void reduction(MPI_Comm comm, int what, int ranks, int self, int in_place) {
+  const MPI_Op ops[4] = {MPI_SUM, MPI_MAX, MPI_MIN, MPI_PROD};
+  const int kind = (int)(next() % 5), op = (int)(next() % 4), root = (int)(next() % (unsigned)ranks), n = draw_count();
+  const kind_t t = kinds[kind];
+  const int total = what >= 5 ? n * ranks : n;
+  fill(in, total, kind);
+  memset(out, 0, (size_t)total * (size_t)t.bytes);
+  if (in_place) memcpy(out, in, (size_t)total * (size_t)t.bytes);
+  const void *from = in_place ? MPI_IN_PLACE : in;
+  int counts[128], got = n;
+  switch (what) {
+    case 1: MPI_Allreduce(from, out, n, t.basic, ops[op], comm); break;
+    case 2:
+      MPI_Reduce(self == root ? from : in, out, n, t.basic, ops[op], root, comm);
+      got = self == root ? n : 0;
+      break;
+    case 3: MPI_Scan(from, out, n, t.basic, ops[op], comm); break;
+    case 4:
+      MPI_Exscan(from, out, n, t.basic, ops[op], comm);
+      got = self == 0 ? 0 : n;
+      break;
+    case 5: MPI_Reduce_scatter_block(from, out, n, t.basic, ops[op], comm); break;
+    default:
+      for (int i = 0; i < ranks; ++i) counts[i] = i % 3 == 1 ? 0 : n;
+      MPI_Reduce_scatter(from, out, counts, t.basic, ops[op], comm);
+      got = counts[self];
+  }
+  note(out, (size_t)got * (size_t)t.bytes);
+}
+
+/* Data only move; each rank may have gaps in its buffers where others have none. */
+static void movement(MPI_Comm comm, int what, int ranks, int self, int in_place) {
+  const int kind = (int)(next() % 5), root = (int)(next() % (unsigned)ranks), n = draw_count();
+  const int gaps_in = (int)(next() >> (8 + self % 16) & 1), gaps_out = (int)(next() >> (8 + self % 16) & 1);
+  const kind_t t = kinds[kind];
+  const MPI_Datatype from = gaps_in ? t.gaps : t.basic, to = gaps_out ? t.gaps : t.basic;
+  const size_t room = (size_t)n * (size_t)ranks * (size_t)t.bytes * 2, step = (size_t)n * (size_t)t.bytes;
+  fill(in, (int)(room / (size_t)t.bytes), kind);
+  memset(out, 0, room);
+  if (in_place) memcpy(out, in, room);
+  switch (what) {
+    case 7: MPI_Bcast(self == root ? in : out, n, self == root ? from : to, root, comm); break;
+    case 8:
+      if (in_place && self == root)
+        MPI_Gather(MPI_IN_PLACE, n, from, out, n, to, root, comm);
+      else
+        MPI_Gather(in, n, from, out, n, to, root, comm);
+      if (self != root) return;
+      break;
+    case 9:
+      MPI_Allgather(in_place ? MPI_IN_PLACE : in, n, from, out, n, to, comm);
+      break;
+    case 10:
+      if (in_place && self == root)
+        MPI_Scatter(out, n, to, MPI_IN_PLACE, n, to, root, comm);
+      else
+        MPI_Scatter(in, n, from, out, n, to, root, comm);
+      break;
+    default: MPI_Alltoall(in_place ? MPI_IN_PLACE : in, n, from, out, n, to, comm);
+  }
+  note(out, what == 7 || what == 10 ? step * (gaps_out ? 2 : 1) : room);
+}
+
+static void one(MPI_Comm comm) {
+  int ranks, self;
+  MPI_Comm_size(comm, &ranks);
+  MPI_Comm_rank(comm, &self);
+  const int what = (int)(next() % KINDS), in_place = next() % 3 == 0;
+  if (what == 0 || what == 12)
+    MPI_Barrier(comm);
+  else if (what <= 6)
+    reduction(comm, what, ranks, self, in_place);
+  else
+    movement(comm, what, ranks, self, in_place);
+}
+
+int main(int argc, char **argv) {
+  MPI_Comm half, mirror, duplicate, all[4];
+  int provided;
+  MPI_Init_thread(&argc, &argv, argc > 3 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+  MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &mirror);
+  MPI_Comm_dup(MPI_COMM_WORLD, &duplicate);
+  memcpy(all, (MPI_Comm[4]){MPI_COMM_WORLD, half, mirror, duplicate}, sizeof all);
+  make_kinds();
+  in = malloc((size_t)MOST * 16 * 2 + 64);
+  out = malloc((size_t)MOST * 16 * 2 + 64);
+  const int cases = atoi(argv[2]);
+  for (int i = 0; i < cases; ++i) {
+    seed = strtoull(argv[1], NULL, 10) * 1000003u + (uint64_t)i;
+    one(all[next() % 4]);
+  }
+  printf("%d %016llx\n", rank, (unsigned long long)sum);
+  MPI_Comm_free(&half);
+  MPI_Comm_free(&mirror);
+  MPI_Comm_free(&duplicate);
+  MPI_Finalize();
+  return 0;
+}

@@ -8,6 +8,8 @@
  *   receiving   the packet handlers are called on the bytes in the slot; data that continue a message are copied
  *               straight into the request's own vectors
  *   connecting  on first use, with a hello that says which process (or which accepted port) this is
+ *   answers     requests that only the other side can complete are on a list of their connection: ulfm_answers.c
+ *   agreement   MPIX_Comm_agree and _shrink, also when members die in the middle of it: ulfm_agree.c
  *   closing     CH3's close protocol; a packet for a connection that is closed here is answered with `closed`
  */
 #include "mpid_nem_impl.h"
@@ -16,6 +18,7 @@
 #include "netmod.h"             /* a copy of ulfm/netmod.h */
 
 #define CARD_KEY "ulfm"
+#define PEER_FAILED (-9)        /* ULFM_ERR_PEER_FAILED of ulfm/ulfm.h */
 #define VC_MAGIC 0x756c666d76633031ull
 
 /* What a connection says about itself. */
@@ -30,11 +33,18 @@ typedef struct hello {
 } hello_t;
 
 /* Packets of our own: these look like CH3 packets of a type CH3 does not use. */
-enum own_packet { OWN_HELLO = 1, OWN_CLOSED = 2 };
+enum own_packet { OWN_HELLO = 1, OWN_CLOSED = 2, OWN_VOTE = 3, OWN_QUESTION = 4, OWN_DECISION = 5 };
 typedef struct own_pkt {
     MPIDI_CH3_Pkt_type_t type;  /* OWN_TYPE */
     int32_t what;
+    /* of agreements only */
+    uint64_t group;
+    int32_t number;
+    int32_t from;
+    int32_t asked;
+    int32_t reserved;
 } own_pkt_t;
+#define OWN_SHORT offsetof(own_pkt_t, group)
 #define OWN_TYPE ((MPIDI_CH3_Pkt_type_t) 0x7fff)
 
 typedef struct vc_area {
@@ -46,6 +56,7 @@ typedef struct vc_area {
         MPIR_Request *head, *tail;
     } queue;
     char *card;                 /* temporary connections: whom to connect to */
+    MPIR_Request *asking;       /* requests that an answer of the other side completes */
     uint64_t connector;
     uint32_t origin;            /* where its frames come from */
     int8_t waiting, open, has_origin, hello_kind, terminating;
@@ -54,6 +65,8 @@ typedef struct vc_area {
 typedef struct req_area {
     int begun;                  /* the header has gone */
     int header_length;
+    MPIR_Request *next_asking, *previous_asking;        /* see ulfm_answers.c */
+    int abandoned;
 } req_area_t;
 
 #define AREA(vc) ((vc_area_t *) (vc)->ch.netmod_area.padding)
@@ -71,6 +84,7 @@ static int node_processes = 1;  /* that MPI takes for neighbours: the host's, or
 static int progress_seen;       /* completion count at the previous poll: see how_to_idle() */
 static int empty_polls;
 static uint64_t next_connector = 1;
+static int in_frame;            /* a frame is being handled: the next one would take its place */
 static int mid_message;         /* the last frame did not end its message */
 static int look_at_all;         /* a peer was given up: see look_at_closing() */
 
@@ -78,9 +92,15 @@ static int look_at_all;         /* a peer was given up: see look_at_closing() */
  * back from threads that probe in a loop, so a long message would otherwise move a piece at each stroke of luck. */
 #define THREADED_LOOKS 5000
 
+/* Most frames that are read at once because somebody died. */
+#define LAST_WORDS 4096
+
 static int nm_flush_vc(MPIDI_VC_t * vc);
+static int handle_frame(const ulfm_nm_frame * frame);
 static int finish_termination(MPIDI_VC_t * vc);
 static int fail_vc(MPIDI_VC_t * vc);
+
+#include "ulfm_answers.c"
 
 /* ---- start and end ------------------------------------------------------------------------------------------------ */
 
@@ -193,6 +213,7 @@ static int ulfm_init(MPIDI_PG_t * pg, int pg_rank, char **bc_val_p, int *val_max
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = MPID_nem_lmt_pkthandler_init(handlers, MPIDI_CH3_PKT_END_ALL + 1);
     MPIR_ERR_CHECK(mpi_errno);
+    watch_answers();
     mpi_errno = put_card(bc_val_p, val_max_sz_p);
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = coll_init();
@@ -311,12 +332,19 @@ static int connect_vc(MPIDI_VC_t * vc)
     vc_area_t *area = AREA(vc);
     char card[256];
     hello_t hello;
+    int rc;
 
     mpi_errno = card_of(vc, card, sizeof card);
     MPIR_ERR_CHECK(mpi_errno);
     say_hello(vc, &hello);
-    MPIR_ERR_CHKANDJUMP2(ulfm->connect(nm, card, &hello, sizeof hello, &area->out) != 0, mpi_errno,
-                         MPIX_ERR_PROC_FAILED, "**comm_fail", "**comm_fail %d %s", vc->pg_rank, ulfm->last_error());
+    rc = ulfm->connect(nm, card, &hello, sizeof hello, &area->out);
+    if (unlikely(rc != 0)) {
+        MPIR_ERR_SET2(mpi_errno, MPIX_ERR_PROC_FAILED, "**comm_fail", "**comm_fail %d %s", vc->pg_rank,
+                      ulfm->last_error());
+        if (rc == PEER_FAILED && vc->pg)
+            (void) fail_vc(vc);
+        goto fn_exit;
+    }
     area->next_open = open_head;
     open_head = vc;
     area->open = 1;
@@ -413,9 +441,15 @@ static int ulfm_iStartContigMsg(MPIDI_VC_t * vc, void *hdr, intptr_t hdr_sz, voi
     ptrdiff_t sent = -1;
     MPIR_Request *sreq;
 
-    mpi_errno = ready_to_send(vc);
-    MPIR_ERR_CHECK(mpi_errno);
     *sreq_ptr = NULL;
+    mpi_errno = ready_to_send(vc);
+    if (unlikely(mpi_errno)) {
+        /* A close to a process that has died is no error: there is nothing left to close. */
+        if (((MPIDI_CH3_Pkt_t *) hdr)->type == MPIDI_CH3_PKT_CLOSE && vc->state == MPIDI_VC_STATE_MORIBUND)
+            mpi_errno = MPI_SUCCESS;
+        goto fn_exit;
+    }
+    note_question(vc, hdr);
     if (!area->queue.head) {
         sent = ulfm->begin(area->out, hdr, hdr_sz, &piece, data_sz != 0);
         if (sent == data_sz)
@@ -452,10 +486,10 @@ static int start_request(MPIDI_VC_t * vc, MPIR_Request * sreq, void *hdr, intptr
     mpi_errno = ready_to_send(vc);
     if (mpi_errno) {
         /* The request is how the caller learns of it. */
-        sreq->status.MPI_ERROR = mpi_errno;
-        mpi_errno = MPID_Request_complete(sreq);
+        mpi_errno = fail_request(sreq, mpi_errno);
         goto fn_exit;
     }
+    note_question(vc, hdr);
     /* Most messages go at once and whole; they need nothing of what waiting ones do. */
     if (likely(!AREA(vc)->queue.head && !sreq->dev.OnDataAvail)) {
         ptrdiff_t sent = ulfm->begin(AREA(vc)->out, hdr, hdr_sz, sreq->dev.iov, sreq->dev.iov_count);
@@ -529,13 +563,19 @@ static int nm_flush_vc(MPIDI_VC_t * vc)
 
 /* ---- receiving ---------------------------------------------------------------------------------------------------- */
 
-/* A packet of our own to the other side, outside the queue. Best effort: the goodbye of this process says the same. */
-static void send_own(MPIDI_VC_t * vc, int what)
+/* A packet of our own to the other side, in the order of its messages: it waits for room as they do. */
+static int send_own(MPIDI_VC_t * vc, int what)
 {
     own_pkt_t pkt = { OWN_TYPE, what };
-    if (!AREA(vc)->queue.head && ready_to_send(vc) == MPI_SUCCESS)
-        ulfm->begin(AREA(vc)->out, &pkt, sizeof pkt, NULL, 0);
+    MPIR_Request *sreq = NULL;
+    int mpi_errno = ulfm_iStartContigMsg(vc, &pkt, OWN_SHORT, NULL, 0, &sreq);
+
+    if (sreq)
+        MPIR_Request_free(sreq);
+    return mpi_errno;
 }
+
+#include "ulfm_agree.c"
 
 static MPIDI_VC_t *find_connector(uint64_t connector)
 {
@@ -613,8 +653,12 @@ static int identify(uint32_t origin, MPIDI_VC_t ** vc_p)
     goto fn_exit;
 }
 
-static int own_packet(MPIDI_VC_t * vc, const own_pkt_t * pkt)
+static int own_packet(MPIDI_VC_t * vc, const ulfm_nm_frame * frame)
 {
+    const own_pkt_t *pkt = frame->header;
+
+    if (pkt->what >= OWN_VOTE)
+        return on_agreement(vc, pkt, frame);
     /* `closed`: the other side had finished with this connection before our close reached it. */
     if (pkt->what == OWN_CLOSED && (vc->state == MPIDI_VC_STATE_LOCAL_CLOSE || vc->state == MPIDI_VC_STATE_CLOSE_ACKED))
         return fail_vc(vc);
@@ -629,11 +673,11 @@ static int first_frame(MPIDI_VC_t * vc, const ulfm_nm_frame * frame)
     MPIR_Request *rreq = NULL;
 
     if (pkt->type == OWN_TYPE)
-        return own_packet(vc, frame->header);
+        return own_packet(vc, frame);
     if (vc->state == MPIDI_VC_STATE_INACTIVE)
         MPIDI_CHANGE_VC_STATE(vc, ACTIVE);
     if (vc->state == MPIDI_VC_STATE_INACTIVE_CLOSED) {
-        send_own(vc, OWN_CLOSED);
+        (void) send_own(vc, OWN_CLOSED);        /* whoever cannot be reached does not wait for it either */
         return MPI_SUCCESS;
     }
     MPIR_ERR_CHKANDJUMP(pkt->type < 0 || pkt->type >= MPIDI_CH3_PKT_END_ALL || !handlers[pkt->type], mpi_errno,
@@ -659,6 +703,7 @@ static int handle_frame(const ulfm_nm_frame * frame)
     MPIDI_VC_t *vc = frame->cookie;
     int mpi_errno = MPI_SUCCESS;
 
+    in_frame = 1;
     if (unlikely(frame->fresh)) {
         mpi_errno = identify(frame->origin, &vc);
         MPIR_ERR_CHECK(mpi_errno);
@@ -686,6 +731,7 @@ static int handle_frame(const ulfm_nm_frame * frame)
             break;
     }
   fn_exit:
+    in_frame = 0;
     return mpi_errno;
   fn_fail:
     goto fn_exit;
@@ -698,7 +744,7 @@ static int handle_frame(const ulfm_nm_frame * frame)
 static int look_at_closing(void)
 {
     int mpi_errno = MPI_SUCCESS;
-    int all = look_at_all;
+    int all = look_at_all || MPIR_CVAR_ENABLE_FT;
     MPIDI_VC_t *vc, *next;
 
     look_at_all = 0;
@@ -869,7 +915,8 @@ static int ulfm_connect_to_root(const char *business_card, MPIDI_VC_t * new_vc)
     area->connector = next_connector++;
     mpi_errno = connect_vc(new_vc);
     MPIR_ERR_CHECK(mpi_errno);
-    send_own(new_vc, OWN_HELLO);        /* the acceptor learns of us by our first frame */
+    mpi_errno = send_own(new_vc, OWN_HELLO);    /* the acceptor learns of us by our first frame */
+    MPIR_ERR_CHECK(mpi_errno);
   fn_exit:
     return mpi_errno;
   fn_fail:
@@ -884,17 +931,12 @@ static int finish_termination(MPIDI_VC_t * vc)
     return MPIDI_CH3U_Handle_connection(vc, MPIDI_VC_EVENT_TERMINATED);
 }
 
-/* The other side is gone: what waits for it fails. */
-static int fail_vc(MPIDI_VC_t * vc)
+/* What a connection still has to send, completed with the error. */
+static int fail_queue(MPIDI_VC_t * vc, int error)
 {
     int mpi_errno = MPI_SUCCESS;
     vc_area_t *area = AREA(vc);
-    int error = MPI_SUCCESS;
 
-    /* CH3 takes the news once, and both it and we may have found out */
-    if (vc->state == MPIDI_VC_STATE_MORIBUND || vc->state == MPIDI_VC_STATE_INACTIVE_CLOSED)
-        goto fn_exit;
-    MPIR_ERR_SET1(error, MPIX_ERR_PROC_FAILED, "**comm_fail", "**comm_fail %d", vc->pg_rank);
     if (area->waiting)
         unlink_waiting(vc);
     while (area->queue.head) {
@@ -904,9 +946,32 @@ static int fail_vc(MPIDI_VC_t * vc)
         mpi_errno = MPID_Request_complete(sreq);
         MPIR_ERR_CHECK(mpi_errno);
     }
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* The other side is gone: what waits for it fails. */
+static int fail_vc(MPIDI_VC_t * vc)
+{
+    int mpi_errno = MPI_SUCCESS;
+    int error = MPI_SUCCESS;
+
+    MPIR_ERR_SET1(error, MPIX_ERR_PROC_FAILED, "**comm_fail", "**comm_fail %d", vc->pg_rank);
+    mpi_errno = fail_queue(vc, error);
+    MPIR_ERR_CHECK(mpi_errno);
+    /* CH3 takes the news once, and both it and we may have found out */
+    if (vc->state == MPIDI_VC_STATE_MORIBUND || vc->state == MPIDI_VC_STATE_INACTIVE_CLOSED) {
+        close_out(vc);
+        goto fn_exit;
+    }
+    mpi_errno = fail_questions(vc, error);
+    MPIR_ERR_CHECK(mpi_errno);
     if (vc->ch.recv_active) {
         MPIR_Request *rreq = vc->ch.recv_active;
         vc->ch.recv_active = NULL;
+        mid_message = 0;
         rreq->status.MPI_ERROR = error;
         mpi_errno = MPID_Request_complete(rreq);
         MPIR_ERR_CHECK(mpi_errno);
@@ -919,10 +984,30 @@ static int fail_vc(MPIDI_VC_t * vc)
     goto fn_exit;
 }
 
+/* The launcher says that the process has died. What it sent before counts. */
+static int read_last_words(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+    ulfm_nm_frame frame;
+    int looks;
+
+    for (looks = 0; !in_frame && looks < LAST_WORDS && ulfm->next(nm, &frame); looks++) {
+        mpi_errno = handle_frame(&frame);
+        ulfm->release(nm, &frame);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
 static int ulfm_vc_terminate(MPIDI_VC_t * vc)
 {
-    if (vc->state != MPIDI_VC_STATE_CLOSED)
-        return fail_vc(vc);
+    if (vc->state != MPIDI_VC_STATE_CLOSED) {
+        int mpi_errno = nm ? read_last_words() : MPI_SUCCESS;
+        return mpi_errno ? mpi_errno : fail_vc(vc);
+    }
     if (AREA(vc)->queue.head) {
         AREA(vc)->terminating = 1;      /* our last packets have to go first; poll does it */
         return MPI_SUCCESS;

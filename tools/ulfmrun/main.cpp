@@ -57,6 +57,7 @@ Variables rank_variables(const CommandLine& line, const Stage& stage) {
   Variables variables;
   for (const auto& setting : line.settings) variables.emplace_back("ULFM_" + setting.row, setting.value);
   variables.emplace_back("MPIR_CVAR_NEMESIS_NETMOD", "ulfm");
+  if (line.survives_deaths) variables.emplace_back("MPIR_CVAR_ENABLE_FT", "1");
   // A program linked with another MPICH's libmpich.so.12 finds ours first.
   variables.emplace_back("LD_LIBRARY_PATH", joined(stage.libraries, environment("LD_LIBRARY_PATH"), ':'));
   for (const auto& program : line.programs) {
@@ -100,6 +101,7 @@ void publish(FabricHost& host, const ulfm::Config& settings, const Stage& stage)
 std::vector<std::string> mpiexec_command(const CommandLine& line, const Stage& stage, const Variables& variables) {
   std::vector<std::string> command = {stage.mpiexec};
   for (const auto& [name, value] : variables) command.insert(command.end(), {"-genv", name, value});
+  if (line.survives_deaths) command.emplace_back("-disable-auto-cleanup");
   std::vector<std::string> arguments = line.arguments;
   for (const std::size_t i : line.library_paths) arguments[i] = joined(stage.libraries, arguments[i], ':');
   command.insert(command.end(), arguments.begin(), arguments.end());

@@ -113,6 +113,7 @@ constexpr OwnOption kOwn[] = {
      "MPI's neighbours on an emulated interconnect: of a node, or all of the host"},
     {"--fault", "LIST", "ULFM_FAULT", "faults to inject: drop=1e-3,corrupt=1e-4,...; see ulfm-fault(7)"},
     {"--stats", nullptr, "ULFM_STATS", "print counters on standard error when the job ends"},
+    {"--ft", nullptr, nullptr, "a rank that dies does not end the job: MPI's fault tolerance (MPIX_Comm_*)"},
     {"--trace", "FILE", "ULFM_TRACE", "write a trace of control and data to FILE.RANK"},
     {"--config", "FILE", "ULFM_CONFIG", "TOML file with settings"},
     {"--dry-run", nullptr, nullptr, "print the command and what it adds to the environment, and run nothing"},
@@ -223,6 +224,7 @@ class Parser {
       if (name == "--help") line_.help = passive_ = true;
       if (name == "--version") line_.version = passive_ = true;
       if (name == "--dry-run") line_.dry_run = true;
+      if (name == "--ft") line_.survives_deaths = true;
       if (name == "--stats") note(option, "1");
       return;
     }

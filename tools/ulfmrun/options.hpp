@@ -13,6 +13,8 @@ struct CommandLine {
   bool help = false;
   bool version = false;
   bool dry_run = false;
+  /// The launcher leaves the other ranks alone when one dies.
+  bool survives_deaths = false;
 
   /// ULFM_* settings from our options, as given; the ranks get them as variables.
   std::vector<ulfm::CommandLineSetting> settings;

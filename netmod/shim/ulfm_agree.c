@@ -1,0 +1,496 @@
+/* Agreement among the living members of a communicator, for MPIX_Comm_agree and MPIX_Comm_shrink.
+ *
+ * Each member gives a vote to the coordinator, the lowest rank that it does not know to have failed. The coordinator
+ * joins the votes, and when it has one of every member that has not failed it tells all the decision. When a
+ * coordinator dies, the members vote again with the next one, and that one asks everybody first: whoever has a decision
+ * already answers with it, so that two processes that live never end with different ones. A decision stays known until
+ * the next agreement of the communicator is decided, for that needs the vote of every living member, all of whom have
+ * left this one. This needs a failure detector that errs for a while only by not knowing; on a host a process that has
+ * ended is known to have ended. Coordinators that take turns are those of Chandra and Toueg, "Unreliable failure
+ * detectors for reliable distributed systems" (1996), section 6; the detector spares the majority.
+ *
+ * Votes travel as packets of the netmod, so they are answered from any call that makes progress, and a revoked
+ * communicator does not stop them. Included by ulfm_netmod.c. */
+
+/* What is agreed on: flags by AND, failures by OR, acknowledged failures by AND, context ids that are free by AND. */
+typedef struct ballot {
+    uint32_t flag;
+    uint32_t members;
+    uint32_t contexts[MPIR_MAX_CONTEXT_MASK];
+    uint8_t ranks[];            /* bits of the failed ones, then of the acknowledged ones */
+} ballot_t;
+
+typedef struct agreement {
+    struct agreement *next;
+    uint64_t group;             /* which communicator, see group_of() */
+    int32_t number;             /* of its agreements, from 0 */
+    int32_t members;
+    int coordinator;            /* whom we gave our vote to */
+    int entered, decided, asked;
+    uint8_t *voted;             /* members whose votes are in the ballot */
+    ballot_t *ballot;           /* votes so far, then the decision */
+} agreement_t;
+
+static agreement_t *agreements; /* the newest first */
+
+/* How many finished ones are kept, of communicators that are no more. */
+#define OLD_AGREEMENTS 64
+
+/* From patches 11 and 12. */
+extern int MPIR_Contextid_offer(uint32_t mask[]);
+extern void MPIR_Contextid_take(uint32_t mask[], MPIR_Context_id_t * id);
+
+static size_t rank_bytes(int members) { return ((size_t) members + 7) / 8; }
+static size_t ballot_bytes(int members) { return sizeof(ballot_t) + 2 * rank_bytes(members); }
+static uint8_t *failed_bits(ballot_t * b) { return b->ranks; }
+static uint8_t *acked_bits(ballot_t * b) { return b->ranks + rank_bytes((int) b->members); }
+static int has_bit(const uint8_t * bits, int i) { return bits[i / 8] >> (i % 8) & 1; }
+static void set_bit(uint8_t * bits, int i) { bits[i / 8] |= (uint8_t) (1 << (i % 8)); }
+
+/* ---- members ------------------------------------------------------------------------------------------------------ */
+
+/* Both groups of an intercommunicator, in the same order for all. */
+static int count_members(const MPIR_Comm * comm)
+{
+    return comm->comm_kind == MPIR_COMM_KIND__INTERCOMM ? comm->local_size + comm->remote_size : comm->local_size;
+}
+
+static MPIDI_VC_t *member(const MPIR_Comm * comm, int i)
+{
+    const int intercomm = comm->comm_kind == MPIR_COMM_KIND__INTERCOMM;
+    const int first = comm->is_low_group ? comm->local_size : comm->remote_size;
+    if (!intercomm)
+        return comm->dev.vcrt->vcr_table[i];
+    if ((i < first) == (comm->is_low_group != 0))
+        return comm->dev.local_vcrt->vcr_table[i < first ? i : i - first];
+    return comm->dev.vcrt->vcr_table[i < first ? i : i - first];
+}
+
+static int my_index(const MPIR_Comm * comm)
+{
+    if (comm->comm_kind == MPIR_COMM_KIND__INTERCOMM && !comm->is_low_group)
+        return comm->remote_size + comm->rank;
+    return comm->rank;
+}
+
+/* Whoever has left MPI gives no votes either. */
+static int is_gone(const MPIDI_VC_t * vc)
+{
+    return vc->state == MPIDI_VC_STATE_MORIBUND || vc->state == MPIDI_VC_STATE_INACTIVE_CLOSED ||
+        MPIDI_CH3U_Failed_index(vc) >= 0;
+}
+
+static uint64_t mix(uint64_t hash, const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes;
+    while (n--)
+        hash = (hash ^ *p++) * 0x100000001b3ull;        /* FNV-1a */
+    return hash;
+}
+
+/* The same number at all members. A context id alone is used again when its communicator is freed. */
+static uint64_t group_of(const MPIR_Comm * comm)
+{
+    uint64_t hash = 0xcbf29ce484222325ull;
+    const int n = count_members(comm);
+    MPIR_Context_id_t id = comm->context_id < comm->recvcontext_id ? comm->context_id : comm->recvcontext_id;
+    int i;
+
+    hash = mix(hash, &id, sizeof id);
+    for (i = 0; i < n; i++) {
+        const MPIDI_VC_t *vc = member(comm, i);
+        hash = mix(hash, vc->pg->id, strlen((const char *) vc->pg->id));
+        hash = mix(hash, &vc->pg_rank, sizeof vc->pg_rank);
+    }
+    return hash;
+}
+
+/* ---- records ------------------------------------------------------------------------------------------------------ */
+
+static agreement_t *find_agreement(uint64_t group, int number)
+{
+    agreement_t *a = agreements;
+    while (a && (a->group != group || a->number != number))
+        a = a->next;
+    return a;
+}
+
+static agreement_t *make_agreement(uint64_t group, int number, int members)
+{
+    agreement_t *a = MPL_calloc(1, sizeof *a, MPL_MEM_OTHER);
+    if (!a)
+        return NULL;
+    a->group = group;
+    a->number = number;
+    a->members = members;
+    a->voted = MPL_calloc(1, rank_bytes(members), MPL_MEM_OTHER);
+    a->ballot = MPL_calloc(1, ballot_bytes(members), MPL_MEM_OTHER);
+    if (!a->voted || !a->ballot) {
+        MPL_free(a->voted);
+        MPL_free(a->ballot);
+        MPL_free(a);
+        return NULL;
+    }
+    a->ballot->flag = ~0u;
+    a->ballot->members = (uint32_t) members;
+    memset(a->ballot->contexts, 0xff, sizeof a->ballot->contexts);
+    memset(acked_bits(a->ballot), 0xff, rank_bytes(members));
+    a->next = agreements;
+    agreements = a;
+    return a;
+}
+
+/* Those that nobody can ask about, and the oldest ones. */
+static void drop_agreements(uint64_t group, int below)
+{
+    agreement_t **p = &agreements;
+    int old = 0;
+    while (*p) {
+        agreement_t *a = *p;
+        if ((a->group == group && a->number < below) || (a->decided && ++old > OLD_AGREEMENTS)) {
+            *p = a->next;
+            MPL_free(a->voted);
+            MPL_free(a->ballot);
+            MPL_free(a);
+        } else {
+            p = &a->next;
+        }
+    }
+}
+
+static void join_ballot(ballot_t * sum, const ballot_t * other)
+{
+    const size_t n = rank_bytes((int) sum->members);
+    size_t i;
+
+    sum->flag &= other->flag;
+    for (i = 0; i < MPIR_MAX_CONTEXT_MASK; i++)
+        sum->contexts[i] &= other->contexts[i];
+    for (i = 0; i < n; i++) {
+        sum->ranks[i] |= other->ranks[i];
+        sum->ranks[n + i] &= other->ranks[n + i];
+    }
+}
+
+/* ---- packets ------------------------------------------------------------------------------------------------------ */
+
+static int free_ballot(MPIR_Request * sreq)
+{
+    MPL_free(sreq->dev.tmpbuf);
+    sreq->dev.tmpbuf = NULL;
+    return MPI_SUCCESS;
+}
+
+/* Whoever cannot be reached is found to have failed, here or by the launcher's word; that is no error of ours. */
+static void send_agreement(MPIDI_VC_t * vc, int what, int asked, int from, const agreement_t * a)
+{
+    own_pkt_t pkt = { OWN_TYPE, what, a->group, a->number, from, asked, 0 };
+    const size_t length = what == OWN_QUESTION ? 0 : ballot_bytes(a->members);
+    MPIR_Request *sreq = NULL;
+    void *copy = NULL;
+
+    if (is_gone(vc))
+        return;
+    if (length) {
+        copy = MPL_malloc(length, MPL_MEM_OTHER);
+        if (!copy)
+            return;
+        MPIR_Memcpy(copy, a->ballot, length);
+    }
+    if (vc->state == MPIDI_VC_STATE_INACTIVE)
+        MPIDI_CHANGE_VC_STATE(vc, ACTIVE);
+    (void) ulfm_iStartContigMsg(vc, &pkt, sizeof pkt, copy, (intptr_t) length, &sreq);
+    if (sreq) {
+        sreq->dev.tmpbuf = copy;        /* stays until it has gone */
+        sreq->dev.request_completed_cb = free_ballot;
+        MPIR_Request_free(sreq);
+    } else {
+        MPL_free(copy);
+    }
+}
+
+/* A vote, a question or a decision of another member. They come in one frame, or in several when they are long. */
+static int on_agreement(MPIDI_VC_t * vc, const own_pkt_t * pkt, const ulfm_nm_frame * frame)
+{
+    const ballot_t *ballot = frame->data;
+    agreement_t *a = find_agreement(pkt->group, pkt->number);
+
+    if (frame->header_length < sizeof *pkt)
+        return MPI_SUCCESS;
+    if (pkt->what != OWN_QUESTION &&
+        (frame->length < sizeof *ballot || frame->length != ballot_bytes((int) ballot->members) ||
+         pkt->from < 0 || pkt->from >= (int) ballot->members || (a && a->members != (int) ballot->members)))
+        return MPI_SUCCESS;
+    if (a && a->decided) {
+        if (pkt->what != OWN_DECISION)
+            send_agreement(vc, OWN_DECISION, 1, pkt->from, a);
+        return MPI_SUCCESS;
+    }
+    if (pkt->what == OWN_VOTE) {
+        if (!a)
+            a = make_agreement(pkt->group, pkt->number, (int) ballot->members);
+        if (a && !has_bit(a->voted, pkt->from)) {
+            set_bit(a->voted, pkt->from);
+            join_ballot(a->ballot, ballot);
+        }
+    } else if (pkt->what == OWN_DECISION && a && a->entered && (pkt->asked || pkt->from >= a->coordinator)) {
+        MPIR_Memcpy(a->ballot, ballot, frame->length);
+        a->decided = 1;
+    }
+    MPIDI_CH3_Progress_signal_completion();
+    return MPI_SUCCESS;
+}
+
+/* ---- an agreement ------------------------------------------------------------------------------------------------- */
+
+static void note_own_failures(MPIR_Comm * comm, uint8_t * failed, uint8_t * acked)
+{
+    int i;
+    for (i = 0; i < count_members(comm); i++) {
+        const MPIDI_VC_t *vc = member(comm, i);
+        const int at = MPIDI_CH3U_Failed_index(vc);
+        if (i == my_index(comm))
+            continue;
+        if (at >= 0 || is_gone(vc))
+            set_bit(failed, i);
+        if (acked && at >= 0 && at < comm->dev.last_ack_rank)
+            set_bit(acked, i);
+    }
+}
+
+static int first_alive(MPIR_Comm * comm)
+{
+    int i = 0;
+    while (i != my_index(comm) && is_gone(member(comm, i)))
+        i++;
+    return i;
+}
+
+static int all_voted(MPIR_Comm * comm, const agreement_t * a)
+{
+    int i;
+    for (i = 0; i < a->members; i++)
+        if (i != my_index(comm) && !has_bit(a->voted, i) && !is_gone(member(comm, i)))
+            return 0;
+    return 1;
+}
+
+static void tell_all(MPIR_Comm * comm, int what, const agreement_t * a)
+{
+    int i;
+    for (i = 0; i < a->members; i++)
+        if (i != my_index(comm) && (what == OWN_DECISION || !has_bit(a->voted, i)))
+            send_agreement(member(comm, i), what, 0, my_index(comm), a);
+}
+
+/* One look at what is to be done next: vote, ask, or decide. */
+static void go_on_agreeing(MPIR_Comm * comm, agreement_t * a, const ballot_t * own)
+{
+    const int me = my_index(comm);
+    const int coordinator = first_alive(comm);
+
+    if (coordinator != me) {
+        if (coordinator != a->coordinator) {
+            agreement_t vote = *a;
+            vote.ballot = (ballot_t *) own;
+            a->coordinator = coordinator;
+            send_agreement(member(comm, coordinator), OWN_VOTE, 0, me, &vote);
+        }
+        return;
+    }
+    a->coordinator = me;
+    if (me > 0 && !a->asked) {
+        a->asked = 1;           /* the one before may have told somebody already */
+        tell_all(comm, OWN_QUESTION, a);
+    }
+    if (!has_bit(a->voted, me)) {
+        set_bit(a->voted, me);
+        join_ballot(a->ballot, own);
+    }
+    if (all_voted(comm, a)) {
+        note_own_failures(comm, failed_bits(a->ballot), NULL);
+        a->decided = 1;
+        tell_all(comm, OWN_DECISION, a);
+    }
+}
+
+/* Agrees on `own`, which becomes the decision. */
+static int agree(MPIR_Comm * comm, ballot_t * own)
+{
+    int mpi_errno = MPI_SUCCESS;
+    const uint64_t group = group_of(comm);
+    const int number = comm->dev.agreements++;
+    agreement_t *a = find_agreement(group, number);
+    MPID_Progress_state state;
+    int i;
+
+    if (a && a->decided) {      /* of an earlier communicator of the same members and id */
+        drop_agreements(group, number + 1);
+        a = NULL;
+    }
+    if (!a)
+        a = make_agreement(group, number, count_members(comm));
+    MPIR_ERR_CHKANDJUMP(!a, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    a->entered = 1;
+    a->coordinator = -1;
+    MPID_Progress_start(&state);
+    for (;;) {
+        go_on_agreeing(comm, a, own);
+        if (a->decided)
+            break;
+        mpi_errno = MPID_Progress_wait(&state);
+        if (mpi_errno)
+            break;
+    }
+    MPID_Progress_end(&state);
+    MPIR_ERR_CHECK(mpi_errno);
+    MPIR_Memcpy(own, a->ballot, ballot_bytes(a->members));
+    drop_agreements(group, number);
+    /* Now known to all, so that who acknowledges failures next acknowledges the same ones. */
+    for (i = 0; i < count_members(comm); i++) {
+        MPIDI_VC_t *vc = member(comm, i);
+        if (i == my_index(comm) || !has_bit(failed_bits(own), i) || is_gone(vc))
+            continue;
+        mpi_errno = fail_vc(vc);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+static ballot_t *make_ballot(MPIR_Comm * comm, uint32_t flag)
+{
+    const int members = count_members(comm);
+    ballot_t *own = MPL_calloc(1, ballot_bytes(members), MPL_MEM_OTHER);
+    if (!own)
+        return NULL;
+    own->flag = flag;
+    own->members = (uint32_t) members;
+    memset(own->contexts, 0xff, sizeof own->contexts);
+    (void) MPIDI_CH3U_Check_for_failed_procs();
+    note_own_failures(comm, failed_bits(own), acked_bits(own));
+    return own;
+}
+
+/* ---- what MPICH calls: see the patches to comm_impl.c ------------------------------------------------------------- */
+
+int MPIDI_nem_ulfm_agrees(void)
+{
+    return nm != NULL;
+}
+
+int MPIDI_nem_ulfm_agree(MPIR_Comm * comm, int *flag)
+{
+    int mpi_errno = MPI_SUCCESS;
+    ballot_t *own = make_ballot(comm, (uint32_t) * flag);
+    int i;
+
+    MPIR_ERR_CHKANDJUMP(!own, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    mpi_errno = agree(comm, own);
+    MPIR_ERR_CHECK(mpi_errno);
+    *flag = (int) own->flag;
+    for (i = 0; i < (int) own->members; i++)
+        if (has_bit(failed_bits(own), i) && !has_bit(acked_bits(own), i))
+            MPIR_ERR_SETANDJUMP(mpi_errno, MPIX_ERR_PROC_FAILED, "**mpix_comm_agree");
+  fn_exit:
+    MPL_free(own);
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* The members that the decision leaves, in their order. */
+static int group_of_living(MPIR_Comm * comm, ballot_t * decision, MPIR_Group ** group)
+{
+    int mpi_errno = MPI_SUCCESS;
+    int *failed = MPL_malloc((size_t) comm->local_size * sizeof(int), MPL_MEM_OTHER);
+    MPIR_Group *all = NULL;
+    int i, n = 0;
+
+    MPIR_ERR_CHKANDJUMP(!failed, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    for (i = 0; i < comm->local_size; i++)
+        if (has_bit(failed_bits(decision), i))
+            failed[n++] = i;
+    mpi_errno = MPIR_Comm_group_impl(comm, &all);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIR_Group_excl_impl(all, n, failed, group);
+    MPIR_ERR_CHECK(mpi_errno);
+  fn_exit:
+    if (all)
+        MPIR_Group_release(all);
+    MPL_free(failed);
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* A communicator of the group with that context id, which all of the group know: nothing is left to say. */
+static int make_communicator(MPIR_Comm * comm, MPIR_Group * group, MPIR_Context_id_t id, MPIR_Comm ** newcomm_p)
+{
+    int mpi_errno = MPI_SUCCESS;
+    int *mapping = NULL;
+    MPIR_Comm *mapping_comm = NULL, *newcomm = NULL;
+
+    mpi_errno = MPII_Comm_create_calculate_mapping(group, comm, &mapping, &mapping_comm);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIR_Comm_create(&newcomm);
+    MPIR_ERR_CHECK(mpi_errno);
+    newcomm->context_id = newcomm->recvcontext_id = id;
+    newcomm->comm_kind = MPIR_COMM_KIND__INTRACOMM;
+    newcomm->rank = group->rank;
+    newcomm->local_comm = NULL;
+    newcomm->local_size = newcomm->remote_size = group->size;
+    newcomm->local_group = newcomm->remote_group = group;
+    MPIR_Group_add_ref(group);
+    MPIR_Group_add_ref(group);
+    mpi_errno = MPII_Comm_create_map(group->size, 0, mapping, NULL, mapping_comm, newcomm);
+    MPIR_ERR_CHECK(mpi_errno);
+    newcomm->errhandler = comm->errhandler;
+    if (comm->errhandler)
+        MPIR_Errhandler_add_ref(comm->errhandler);
+    newcomm->tainted = 1;
+    mpi_errno = MPIR_Comm_commit(newcomm);
+    MPIR_ERR_CHECK(mpi_errno);
+    *newcomm_p = newcomm;
+  fn_exit:
+    MPL_free(mapping);
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+int MPIDI_nem_ulfm_shrink(MPIR_Comm * comm, MPIR_Comm ** newcomm_p)
+{
+    int mpi_errno = MPI_SUCCESS;
+    ballot_t *own = NULL;
+    MPIR_Group *group = NULL;
+    MPIR_Context_id_t id = 0;
+
+    *newcomm_p = NULL;
+    MPIR_ERR_CHKANDJUMP(comm->comm_kind != MPIR_COMM_KIND__INTRACOMM, mpi_errno, MPI_ERR_COMM, "**commnotintra");
+    own = make_ballot(comm, ~0u);
+    MPIR_ERR_CHKANDJUMP(!own, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    mpi_errno = MPIR_Contextid_offer(own->contexts);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = agree(comm, own);
+    if (mpi_errno)
+        memset(own->contexts, 0, sizeof own->contexts);
+    MPIR_Contextid_take(own->contexts, &id);
+    MPIR_ERR_CHECK(mpi_errno);
+    MPIR_ERR_CHKANDJUMP(id == 0, mpi_errno, MPI_ERR_OTHER, "**toomanycomm");
+    MPIR_ERR_CHKANDJUMP1(has_bit(failed_bits(own), comm->rank), mpi_errno, MPIX_ERR_PROC_FAILED, "**comm_fail",
+                         "**comm_fail %d", comm->rank);
+    mpi_errno = group_of_living(comm, own, &group);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = make_communicator(comm, group, id, newcomm_p);
+    MPIR_ERR_CHECK(mpi_errno);
+  fn_exit:
+    if (group)
+        MPIR_Group_release(group);
+    MPL_free(own);
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}

@@ -1,0 +1,193 @@
+/* Requests that an answer of the other side completes, kept on a list of their connection: a rendezvous that waits to
+ * be let in, a receive whose sender was let in and whose data have not begun, a synchronous send. CH3 finds them by
+ * the handle that the answer names, and nowhere else: when no answer can come, because the process has died or the
+ * communicator was revoked, nobody would complete them.
+ *
+ * Included by ulfm_netmod.c. */
+
+/* Which packets ask for an answer. */
+static unsigned char asks[MPIDI_CH3_PKT_END_ALL + 1];
+
+/* The request that the answer to this packet will name. */
+static MPIR_Request *asking_request(const MPIDI_CH3_Pkt_t * pkt)
+{
+    MPIR_Request *req = NULL;
+    switch (pkt->type) {
+        case MPIDI_CH3_PKT_RNDV_REQ_TO_SEND:
+            MPIR_Request_get_ptr(pkt->rndv_req_to_send.sender_req_id, req);
+            break;
+        case MPIDI_CH3_PKT_RNDV_CLR_TO_SEND:
+            MPIR_Request_get_ptr(pkt->rndv_clr_to_send.receiver_req_id, req);
+            break;
+        case MPIDI_CH3_PKT_EAGER_SYNC_SEND:
+            MPIR_Request_get_ptr(pkt->eager_sync_send.sender_req_id, req);
+            break;
+        default:
+            break;
+    }
+    return req;
+}
+
+static void link_asking(MPIDI_VC_t * vc, MPIR_Request * req)
+{
+    req_area_t *area = REQ_AREA(req);
+    area->abandoned = 0;
+    area->previous_asking = NULL;
+    area->next_asking = AREA(vc)->asking;
+    if (area->next_asking)
+        REQ_AREA(area->next_asking)->previous_asking = req;
+    AREA(vc)->asking = req;
+}
+
+static void unlink_asking(MPIDI_VC_t * vc, MPIR_Request * req)
+{
+    req_area_t *area = REQ_AREA(req);
+    if (area->previous_asking)
+        REQ_AREA(area->previous_asking)->next_asking = area->next_asking;
+    else
+        AREA(vc)->asking = area->next_asking;
+    if (area->next_asking)
+        REQ_AREA(area->next_asking)->previous_asking = area->previous_asking;
+}
+
+/* A packet has gone, or waits to go. */
+static void note_question(MPIDI_VC_t * vc, const void *pkt)
+{
+    const MPIDI_CH3_Pkt_type_t type = ((const MPIDI_CH3_Pkt_t *) pkt)->type;
+    if (likely(type >= MPIDI_CH3_PKT_END_ALL || !asks[type]))
+        return;
+    link_asking(vc, asking_request(pkt));
+}
+
+/* The answer is there. False when nobody waits for it any more, and it is to be dropped. */
+static int take_answer(MPIDI_VC_t * vc, MPIR_Request * req)
+{
+    const int wanted = !REQ_AREA(req)->abandoned;
+    unlink_asking(vc, req);
+    if (!wanted)
+        MPIR_Request_free(req); /* the list's own reference */
+    return wanted;
+}
+
+static int on_clear_to_send(MPIDI_VC_t * vc, MPIDI_CH3_Pkt_t * pkt, void *data, intptr_t * length, MPIR_Request ** req_p)
+{
+    MPIR_Request *sreq;
+    MPIR_Request_get_ptr(pkt->rndv_clr_to_send.sender_req_id, sreq);
+    *req_p = NULL;
+    if (!take_answer(vc, sreq))
+        return MPI_SUCCESS;
+    return MPIDI_CH3_PktHandler_RndvClrToSend(vc, pkt, data, length, req_p);
+}
+
+/* Data that nobody wants are dropped: without a request, so are the frames that continue them. */
+static int on_rndv_data(MPIDI_VC_t * vc, MPIDI_CH3_Pkt_t * pkt, void *data, intptr_t * length, MPIR_Request ** req_p)
+{
+    MPIR_Request *rreq;
+    MPIR_Request_get_ptr(pkt->rndv_send.receiver_req_id, rreq);
+    *req_p = NULL;
+    if (!take_answer(vc, rreq))
+        return MPI_SUCCESS;
+    return MPIDI_CH3_PktHandler_RndvSend(vc, pkt, data, length, req_p);
+}
+
+static int on_sync_ack(MPIDI_VC_t * vc, MPIDI_CH3_Pkt_t * pkt, void *data, intptr_t * length, MPIR_Request ** req_p)
+{
+    MPIR_Request *sreq;
+    MPIR_Request_get_ptr(pkt->eager_sync_ack.sender_req_id, sreq);
+    *req_p = NULL;
+    if (!take_answer(vc, sreq))
+        return MPI_SUCCESS;
+    return MPIDI_CH3_PktHandler_EagerSyncAck(vc, pkt, data, length, req_p);
+}
+
+/* A send that was cancelled in time gets no other answer. */
+static int on_cancel_answer(MPIDI_VC_t * vc, MPIDI_CH3_Pkt_t * pkt, void *data, intptr_t * length,
+                            MPIR_Request ** req_p)
+{
+    MPIR_Request *sreq;
+    MPIR_Request_get_ptr(pkt->cancel_send_resp.sender_req_id, sreq);
+    if (pkt->cancel_send_resp.ack && (MPIDI_Request_get_msg_type(sreq) == MPIDI_REQUEST_RNDV_MSG ||
+                                      MPIDI_Request_get_type(sreq) == MPIDI_REQUEST_TYPE_SSEND))
+        (void) take_answer(vc, sreq);
+    return MPIDI_CH3_PktHandler_CancelSendResp(vc, pkt, data, length, req_p);
+}
+
+static void watch_answers(void)
+{
+    asks[MPIDI_CH3_PKT_RNDV_REQ_TO_SEND] = 1;
+    asks[MPIDI_CH3_PKT_RNDV_CLR_TO_SEND] = 1;
+    asks[MPIDI_CH3_PKT_EAGER_SYNC_SEND] = 1;
+    handlers[MPIDI_CH3_PKT_RNDV_CLR_TO_SEND] = on_clear_to_send;
+    handlers[MPIDI_CH3_PKT_RNDV_SEND] = on_rndv_data;
+    handlers[MPIDI_CH3_PKT_EAGER_SYNC_ACK] = on_sync_ack;
+    handlers[MPIDI_CH3_PKT_CANCEL_SEND_RESP] = on_cancel_answer;
+}
+
+/* Completes a request for all that it waits for: a synchronous send for its data and the answer, and a cancel of it. */
+static int fail_request(MPIR_Request * req, int error)
+{
+    int mpi_errno = MPI_SUCCESS;
+    int last = MPIR_Request_is_complete(req);
+
+    req->status.MPI_ERROR = error;
+    while (!last) {
+        last = MPIR_cc_get(req->cc) == 1;       /* the request may be gone after that */
+        mpi_errno = MPID_Request_complete(req);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* The other side is gone. */
+static int fail_questions(MPIDI_VC_t * vc, int error)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    while (AREA(vc)->asking) {
+        MPIR_Request *req = AREA(vc)->asking;
+        if (!take_answer(vc, req))
+            continue;
+        mpi_errno = fail_request(req, error);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+static int belongs_to(const MPIR_Request * req, const MPIR_Comm * comm)
+{
+    return req->comm && (req->comm == comm || req->comm == comm->node_comm || req->comm == comm->node_roots_comm ||
+                         req->comm == comm->local_comm);
+}
+
+/* A communicator was revoked (see the patch to mpid_comm_revoke.c). What its requests wait for may come nevertheless,
+ * and names them by handle, so the list keeps them until then or until the connection ends. */
+void MPIDI_nem_ulfm_revoked(MPIR_Comm * comm)
+{
+    int i, error = MPI_SUCCESS;
+
+    if (!nm)
+        return;
+    MPIR_ERR_SET(error, MPIX_ERR_REVOKED, "**revoked");
+    for (i = 0; i < comm->remote_size; i++) {
+        MPIDI_VC_t *vc;
+        MPIR_Request *req, *next;
+        MPIDI_Comm_get_vc(comm, i, &vc);
+        if (AREA(vc)->magic != VC_MAGIC)
+            continue;           /* our own */
+        for (req = AREA(vc)->asking; req; req = next) {
+            next = REQ_AREA(req)->next_asking;
+            if (REQ_AREA(req)->abandoned || !belongs_to(req, comm))
+                continue;
+            REQ_AREA(req)->abandoned = 1;
+            MPIR_Request_add_ref(req);
+            req->status.MPI_ERROR = error;
+            (void) MPID_Request_complete(req);
+        }
+    }
+}

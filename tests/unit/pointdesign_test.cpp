@@ -1,4 +1,6 @@
 // The point design's formats, its decoders, its plans, and the examples of the thesis.
+#include "fabric/pointdesign/model.hpp"
+#include "fabric/topology/timeline.hpp"
 #include "pointdesign_pair.hpp"
 
 using namespace test;
@@ -250,4 +252,91 @@ TEST_CASE("memory that holds no point design is refused", "[pointdesign]") {
   ArenaMemory memory(4096);
   CHECK_FALSE(Network::attach(memory.get(), memory.size()).has_value());
   CHECK_FALSE(Network::attach(memory.get(), 8).has_value());
+}
+
+TEST_CASE("frames of one sender end in the order in which they were sent, though messages overtake", "[pointdesign]") {
+  property("order", [](Draw& draw) {
+    const Topology topology = read_topology("gh:2x3x2").value();
+    const ModelPlan plan{topology, draw.one_in(2) ? "switching=wormhole,buffer=0,flits=4" : "", 48, {}, 18};
+    ArenaMemory memory(model_kind.arena_bytes(plan).value());
+    must(model_kind.create(memory.get(), plan).has_value(), "the model is not made");
+    auto model = model_kind.attach(memory.get(), memory.size()).value();
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> way(48);
+    std::vector<std::uint32_t> number(48);
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> sent, got;
+    std::vector<FrameId> free;
+    for (FrameId f = 48; f-- > 0;) free.push_back(f);
+    const auto collect = [&](std::uint64_t budget, std::size_t room) {
+      std::vector<Ending> endings(room);
+      const std::size_t n = model->run(budget, endings);
+      for (std::size_t i = 0; i < n; ++i) {
+        const FrameId f = endings[i].frame;
+        must(number[f] == got[way[f]]++, "a frame ends before one that was sent earlier");
+        free.push_back(f);
+      }
+    };
+    while (draw.more()) {
+      const std::uint32_t from = draw.below(3), to = 3 + draw.below(15);
+      if (!free.empty() && model->inject(free.back(), from, to, draw.one_in(2) ? 4 : 400)) {
+        way[free.back()] = {from, to};
+        number[free.back()] = sent[{from, to}]++;
+        free.pop_back();
+      }
+      if (draw.one_in(3)) collect(1 + draw.below(20), 1 + draw.below(4));
+    }
+    while (!model->idle()) collect(100, 3);
+    must(sent == got, "a frame has not ended");
+    must(free.size() == 48, "a frame is not free");
+  });
+}
+
+TEST_CASE("a generalized hypercube is a topology", "[pointdesign]") {
+  const Topology t = read_topology("gh:2x4x8").value();
+  CHECK(t.switches == 16);
+  CHECK(t.nodes() == 128);
+  CHECK(port_name(t, {5, 4 + 3}) == "c1_1.b3");
+  CHECK(find_port(t, "c1_1.b3").value() == SwitchPort{5, 7});
+  CHECK(find_port(t, "c1_1.p7").value() == SwitchPort{5, 15});
+  CHECK_FALSE(find_port(t, "c1_1.a1").has_value());  // its own place
+  CHECK_FALSE(find_port(t, "c9_1.a0").has_value());
+  CHECK(t.end({0, 1}) == LinkEnd{LinkEnd::Kind::switch_port, 1, 0});
+  CHECK(t.end({0, 4 + 1}) == LinkEnd{LinkEnd::Kind::switch_port, 4, 4});
+  const Extent extent = measure(t);
+  CHECK(extent.links == 16 * 6 / 2);
+  CHECK(extent.longest == 3);  // cards
+  CHECK(extent.bisection == 16);
+  CHECK(measure(t, {{0, 1}}).cut_off == 0);
+  CHECK(measure(t, {{0, 1}}).longest == 3);
+  CHECK(dependency_cycle(t, compute_routes(t).value()).empty());
+  // One to a card, as long as there are cards; the cards in order when there is one for each processor.
+  CHECK(node_of_process(t, 3, 8) == 3 * 8);
+  CHECK(node_of_process(t, 3, 20) == 8 + 1);
+  CHECK(node_of_process(t, 77, 128) == 77);
+  CHECK_FALSE(read_topology("gh:2x4").has_value());
+  CHECK_FALSE(read_topology("gh:2x4x9").has_value());
+  CHECK_FALSE(read_topology("gh:2x65x1").has_value());
+  CHECK_FALSE(read_topology("gh:0x4x1").has_value());
+}
+
+TEST_CASE("faults of a point design are lines, cards and processors", "[pointdesign]") {
+  const Topology topology = read_topology("gh:1x3x2").value();
+  const auto plan = ulfm::parse_fault_plan("link 0-1 down at 1s for 1s; node 4 dead at 3s; switch 1 dead at 4s").value();
+  const ModelPlan asked{topology, "", 8, plan.events, 6};
+  ArenaMemory memory(model_kind.arena_bytes(asked).value());
+  REQUIRE(model_kind.create(memory.get(), asked).has_value());
+  auto model = model_kind.attach(memory.get(), memory.size()).value();
+  CHECK(model->due() == 1'000'000'000);
+  model->advance(1'000'000'000);
+  CHECK(model->reaches(0, 2));  // by way of the third card
+  REQUIRE(model->inject(0, 0, 2, 100));
+  std::vector<Ending> endings(2);
+  REQUIRE(model->run(1000, endings) == 1);
+  CHECK(endings[0].delivered);
+  CHECK(model->statistics().find("card c2: arrived 0 delivered 0 through 1") != std::string::npos);
+  model->advance(3'000'000'000);
+  CHECK_FALSE(model->reaches(0, 4));
+  CHECK(model->reaches(0, 5));
+  model->advance(4'000'000'000);
+  CHECK_FALSE(model->reaches(0, 2));
+  CHECK(model->due() == kNothingDue);
 }

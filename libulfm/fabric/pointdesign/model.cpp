@@ -6,6 +6,7 @@
 
 #include "fabric/options.hpp"
 #include "fabric/pointdesign/network.hpp"
+#include "fabric/pointdesign/order.hpp"
 #include "fabric/topology/timeline.hpp"
 
 namespace ulfm::fabric::pointdesign {
@@ -16,7 +17,7 @@ constexpr std::uint32_t kMostSteps = 256;
 constexpr std::uint32_t kBroadcasts = 16;  // there is room for at one time, besides all frames
 constexpr std::uint64_t kMagic = 0x3164'6f6d'6564'7470;
 
-// In front of the network's arena: head | scheduled changes.
+// head | scheduled changes | the network's arena | frames in their order.
 struct Head {
   std::uint64_t magic;
   std::uint32_t steps;
@@ -91,10 +92,15 @@ Result<Plan> make_plan(const ModelPlan& asked) {
   return plan;
 }
 
+std::size_t order_at(std::uint32_t steps, const Parameters& p) { return network_at(steps) + Network::bytes(p); }
+std::size_t bytes_of(std::uint32_t steps, const Parameters& p) {
+  return order_at(steps, p) + Order::bytes(p.geometry().nodes(), p.frames);
+}
+
 Result<std::size_t> arena_bytes(const ModelPlan& asked) {
   auto plan = make_plan(asked);
   if (!plan) return fail(plan.error());
-  return network_at(static_cast<std::uint32_t>(plan->steps.size())) + Network::bytes(plan->parameters);
+  return bytes_of(static_cast<std::uint32_t>(plan->steps.size()), plan->parameters);
 }
 
 Result<void> create(std::byte* memory, const ModelPlan& asked) {
@@ -111,14 +117,26 @@ Result<void> create(std::byte* memory, const ModelPlan& asked) {
 class PointModel final : public Model {
  public:
   PointModel(std::byte* memory, std::uint32_t steps, Network network)
-      : memory_(memory), steps_(steps), network_(std::move(network)) {}
+      : memory_(memory),
+        steps_(steps),
+        network_(std::move(network)),
+        order_(memory + order_at(steps, network_.parameters()), network_.geometry().nodes(),
+               network_.parameters().frames) {}
 
   bool reaches(std::uint32_t from, std::uint32_t to) const override { return network_.reaches(from, to); }
   bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes) override {
-    return network_.inject(frame, from, to, bytes);
+    if (!network_.inject(frame, from, to, bytes)) return false;
+    order_.add(frame, from, to);
+    return true;
   }
-  std::size_t run(std::uint64_t budget, std::span<Ending> endings) override { return network_.run(budget, endings); }
-  bool idle() const override { return network_.idle(); }
+  std::size_t run(std::uint64_t budget, std::span<Ending> endings) override {
+    if (order_.empty()) {
+      const std::size_t ended = network_.run(budget, endings);
+      for (std::size_t i = 0; i < ended; ++i) order_.ended(endings[i]);
+    }
+    return order_.take(endings);
+  }
+  bool idle() const override { return network_.idle() && order_.empty(); }
 
   std::uint64_t due() const override { return next_step() < steps_ ? step(next_step()).at : kNothingDue; }
   void advance(std::uint64_t nanoseconds) override {
@@ -144,6 +162,7 @@ class PointModel final : public Model {
   std::byte* memory_;
   std::uint32_t steps_;
   mutable Network network_;  // remembers ways it has found
+  Order order_;
 };
 
 // ---- counters as text -----------------------------------------------------------------------------------------------
@@ -213,11 +232,13 @@ std::string PointModel::statistics() {
 
 Result<std::unique_ptr<Model>> attach(std::byte* memory, std::size_t bytes) {
   const auto* head = reinterpret_cast<const Head*>(memory);
+  const auto wrong = [] { return fail(Errc::protocol, "the emulated interconnect of this job holds no point design"); };
   if (bytes < kStepsAt || head->magic != kMagic || head->steps > kMostSteps || network_at(head->steps) > bytes)
-    return fail(Errc::protocol, "the emulated interconnect of this job holds no point design");
+    return wrong();
   const std::uint32_t steps = head->steps;
   auto network = Network::attach(memory + network_at(steps), bytes - network_at(steps));
   if (!network) return fail(network.error());
+  if (bytes_of(steps, network->parameters()) > bytes) return wrong();
   return std::make_unique<PointModel>(memory, steps, std::move(*network));
 }
 

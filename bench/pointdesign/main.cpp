@@ -59,7 +59,8 @@ struct Latency {
 };
 
 /// Runs until nothing moves; `ended` may send more.
-Latency drain(Network& network, const std::vector<std::uint64_t>& sent, const std::function<void(const Ending&)>& ended) {
+Latency drain(Network& network, const std::vector<std::uint64_t>& sent,
+              const std::function<void(const Ending&)>& ended) {
   Latency latency;
   std::vector<Ending> endings(4096);
   while (!network.idle()) {

@@ -43,7 +43,9 @@ void send_something(Draw& draw, Pair& pair) {
 /// One random step. `faults`: lines, cards and processors may die and come back.
 void act(Draw& draw, Pair& pair, bool faults) {
   switch (draw.below(faults ? 12 : 8)) {
-    case 6: pair.advance_to(pair.now() + draw.below(draw.one_in(2) ? 4 : 60), 1 + draw.below(30), 1 + draw.below(3)); break;
+    case 6:
+      pair.advance_to(pair.now() + draw.below(draw.one_in(2) ? 4 : 60), 1 + draw.below(30), 1 + draw.below(3));
+      break;
     case 7:
       if (draw.one_in(4)) pair.move_elsewhere();
       pair.advance(1);
@@ -94,35 +96,39 @@ TEST_CASE("without faults a message reaches whom it is for, once each, and nobod
 }
 
 TEST_CASE("no message waits for ever under any policy, however much traffic passes it", "[pointdesign]") {
-  property("starvation", [](Draw& draw) {
-    Parameters p = draw_parameters(draw);
-    p.dimensions = 2, p.radix = 2 + draw.below(2), p.frames = p.copies = 100, p.queues = 0, p.timeout = 5;
-    Machine machine(p);
-    Network& network = machine.network;
-    const std::uint32_t nodes = network.geometry().nodes(), from = draw.below(nodes);
-    const std::uint32_t to = (from + 1 + draw.below(nodes - 1)) % nodes;
-    std::vector<FrameId> free;
-    for (FrameId f = 1; f < p.frames; ++f) free.push_back(f);
-    // Everybody sends to the same processor all the time; one message has to get there.
-    std::uint32_t next = 0;
-    const auto flood = [&] {
-      for (; !free.empty(); ++next)
-        if (next % nodes != from && next % nodes != to && network.inject(free.back(), next % nodes, to, 0)) free.pop_back();
-        else if (nodes <= 2) return;
-    };
-    flood();
-    must(network.inject(0, from, to, 0), "the message is not taken");
-    // Whatever is on its way may go first, over two lines and as many turns away as there can be.
-    const std::uint64_t limit = 100 * std::uint64_t{p.flits} * (2 + kMostRefusals);
-    bool arrived = false;
-    std::vector<Ending> some(16);
-    while (!arrived && network.now() < limit) {
-      flood();
-      const std::size_t n = network.run(1, some, network.now() + 1);
-      for (std::size_t i = 0; i < n; ++i)
-        if (some[i].frame == 0) arrived = true;
-        else free.push_back(some[i].frame);
-    }
-    must(arrived, fmt::format("a message has not arrived after {} cycles", limit));
-  }, 1);
+  property(
+      "starvation",
+      [](Draw& draw) {
+        Parameters p = draw_parameters(draw);
+        p.dimensions = 2, p.radix = 2 + draw.below(2), p.frames = p.copies = 100, p.queues = 0, p.timeout = 5;
+        Machine machine(p);
+        Network& network = machine.network;
+        const std::uint32_t nodes = network.geometry().nodes(), from = draw.below(nodes);
+        const std::uint32_t to = (from + 1 + draw.below(nodes - 1)) % nodes;
+        std::vector<FrameId> free;
+        for (FrameId f = 1; f < p.frames; ++f) free.push_back(f);
+        // Everybody sends to the same processor all the time; one message has to get there.
+        std::uint32_t next = 0;
+        const auto flood = [&] {
+          for (; !free.empty(); ++next)
+            if (next % nodes != from && next % nodes != to && network.inject(free.back(), next % nodes, to, 0))
+              free.pop_back();
+            else if (nodes <= 2) return;
+        };
+        flood();
+        must(network.inject(0, from, to, 0), "the message is not taken");
+        // Whatever is on its way may go first, over two lines and as many turns away as there can be.
+        const std::uint64_t limit = 100 * std::uint64_t{p.flits} * (2 + kMostRefusals);
+        bool arrived = false;
+        std::vector<Ending> some(16);
+        while (!arrived && network.now() < limit) {
+          flood();
+          const std::size_t n = network.run(1, some, network.now() + 1);
+          for (std::size_t i = 0; i < n; ++i)
+            if (some[i].frame == 0) arrived = true;
+            else free.push_back(some[i].frame);
+        }
+        must(arrived, fmt::format("a message has not arrived after {} cycles", limit));
+      },
+      1);
 }

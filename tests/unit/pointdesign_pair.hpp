@@ -68,8 +68,7 @@ class Pair {
   }
   bool multicast(std::uint32_t from, const std::vector<std::uint32_t>& to, std::uint32_t bytes) {
     const FrameId frame = free_.back();
-    return took(network_->inject_multicast(frame, from, to, bytes),
-                reference.inject_multicast(frame, from, to, bytes));
+    return took(network_->inject_multicast(frame, from, to, bytes), reference.inject_multicast(frame, from, to, bytes));
   }
   bool broadcast(std::uint32_t from, std::uint32_t bytes) {
     const FrameId frame = free_.back();
@@ -170,7 +169,8 @@ class Pair {
     for (std::uint32_t l = 0; l < g.lines(); ++l) {
       must(network_->line(l) == reference.line(l), fmt::format("line {} counts otherwise", l) + at);
       for (std::uint32_t q = 0; q <= p.processors; ++q)
-        must(network_->queue(l, q) == reference.queue(l, q), fmt::format("queue {} of line {} counts otherwise", q, l) + at);
+        must(network_->queue(l, q) == reference.queue(l, q),
+             fmt::format("queue {} of line {} counts otherwise", q, l) + at);
     }
   }
 };

@@ -137,15 +137,15 @@ TEST_CASE("bits of the three formats are where the thesis has them", "[pointdesi
   CHECK(encode(c) == Wire{std::uint64_t{2} << 32 | std::uint64_t{1} << 30 | 1, 9});
   Dmf d;
   d.sd0 = 1, d.sd1 = 2, d.sp = 3, d.dd0 = 4, d.dd1 = 5, d.who = {6, true, Processors::long_code}, d.dma = true;
-  CHECK(encode(d).header == (std::uint64_t{1} << 58 | std::uint64_t{2} << 52 | std::uint64_t{3} << 49 |
-                             std::uint64_t{4} << 43 | std::uint64_t{5} << 37 | std::uint64_t{6} << 34 |
-                             std::uint64_t{3} << 32 | std::uint64_t{2} << 30));
+  CHECK(encode(d).header ==
+        (std::uint64_t{1} << 58 | std::uint64_t{2} << 52 | std::uint64_t{3} << 49 | std::uint64_t{4} << 43 |
+         std::uint64_t{5} << 37 | std::uint64_t{6} << 34 | std::uint64_t{3} << 32 | std::uint64_t{2} << 30));
   Pctf p;
   p.to = {Destination{1, 2, 3, true}, Destination{4, 5, 6, false}};
   p.smma = 7, p.dma = false, p.more = true;
-  CHECK(encode(p).header == (std::uint64_t{1} << 58 | std::uint64_t{2} << 52 | std::uint64_t{3} << 49 |
-                             std::uint64_t{4} << 43 | std::uint64_t{5} << 37 | std::uint64_t{6} << 34 |
-                             std::uint64_t{7} << 4 | 8 | 1));
+  CHECK(encode(p).header ==
+        (std::uint64_t{1} << 58 | std::uint64_t{2} << 52 | std::uint64_t{3} << 49 | std::uint64_t{4} << 43 |
+         std::uint64_t{5} << 37 | std::uint64_t{6} << 34 | std::uint64_t{7} << 4 | 8 | 1));
 }
 
 TEST_CASE("formats come back from their bits, and any bits come back from their fields", "[pointdesign]") {
@@ -320,7 +320,8 @@ TEST_CASE("a generalized hypercube is a topology", "[pointdesign]") {
 
 TEST_CASE("faults of a point design are lines, cards and processors", "[pointdesign]") {
   const Topology topology = read_topology("gh:1x3x2").value();
-  const auto plan = ulfm::parse_fault_plan("link 0-1 down at 1s for 1s; node 4 dead at 3s; switch 1 dead at 4s").value();
+  const auto plan =
+      ulfm::parse_fault_plan("link 0-1 down at 1s for 1s; node 4 dead at 3s; switch 1 dead at 4s").value();
   const ModelPlan asked{topology, "", 8, plan.events, 6};
   ArenaMemory memory(model_kind.arena_bytes(asked).value());
   REQUIRE(model_kind.create(memory.get(), asked).has_value());

@@ -20,12 +20,12 @@ struct Header {
   alignas(64) std::uint64_t now;
   std::uint64_t events;  ///< messages that began on a line, and deliveries: for the budget
   std::uint64_t sequence;
-  std::uint64_t version;                         ///< of what is dead
-  std::uint32_t dead;                            ///< lines, cards and processors
-  std::uint32_t inside;                          ///< messages that have not been handed out
-  std::uint32_t reserved;                        ///< copies that the messages inside may need
-  std::uint32_t free_copy;                       ///< a list
-  std::uint32_t copies_used;                     ///< of the pool, ever
+  std::uint64_t version;      ///< of what is dead
+  std::uint32_t dead;         ///< lines, cards and processors
+  std::uint32_t inside;       ///< messages that have not been handed out
+  std::uint32_t reserved;     ///< copies that the messages inside may need
+  std::uint32_t free_copy;    ///< a list
+  std::uint32_t copies_used;  ///< of the pool, ever
   std::uint32_t heap_size;
   std::uint32_t ended_first, ended_last, ended;  ///< messages to hand out, a list
   std::uint32_t on_lines;                        ///< messages on a line
@@ -83,8 +83,8 @@ struct Message {
 /// A message on its way to one card.
 struct Copy {
   std::uint32_t frame;
-  std::uint32_t target;  ///< card
-  std::uint32_t next;    ///< in its queue, or in the list of free ones
+  std::uint32_t target;   ///< card
+  std::uint32_t next;     ///< in its queue, or in the list of free ones
   std::uint32_t line_in;  ///< wormhole: at whose end it waits; kNone
   std::uint64_t ready;    ///< first cycle in which it may leave
   std::uint8_t who;       ///< processors, a bit each
@@ -103,8 +103,7 @@ struct HeapItem {
 /// A set of lines over memory: a bit each, and a bit for each word of them.
 class LineSet {
  public:
-  LineSet(std::uint64_t* words, std::uint32_t lines)
-      : words_(words), tops_(words + words_of(lines)), lines_(lines) {}
+  LineSet(std::uint64_t* words, std::uint32_t lines) : words_(words), tops_(words + words_of(lines)), lines_(lines) {}
   static constexpr std::uint32_t words_of(std::uint32_t lines) { return (lines + 63) / 64; }
   static constexpr std::size_t bytes(std::uint32_t lines) {
     return (words_of(lines) + words_of(words_of(lines))) * sizeof(std::uint64_t);
@@ -176,9 +175,7 @@ class PointArena {
   T* at(std::size_t offset) const noexcept {
     return reinterpret_cast<T*>(base_ + offset);
   }
-  LineSet set(std::uint64_t i) const noexcept {
-    return {at<std::uint64_t>(sets_at_ + i * set_bytes_), lines_};
-  }
+  LineSet set(std::uint64_t i) const noexcept { return {at<std::uint64_t>(sets_at_ + i * set_bytes_), lines_}; }
 
   std::byte* base_;
   std::uint32_t cards_, nodes_, ports_, lines_, minis_, frames_, copies_;

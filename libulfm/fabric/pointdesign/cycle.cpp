@@ -85,7 +85,8 @@ std::uint64_t Network::value(std::uint32_t line, std::uint32_t q, const Copy& he
 void Network::offer() {
   for (std::uint32_t node = 0; node < g_.nodes(); ++node) {
     if (arena_.processor(node).waiting == 0) continue;
-    for (std::uint32_t queue = 0; queue < p_.queues; ++queue) offer_queue(g_.card_of(node), g_.processor_of(node), queue);
+    for (std::uint32_t queue = 0; queue < p_.queues; ++queue)
+      offer_queue(g_.card_of(node), g_.processor_of(node), queue);
   }
 }
 

@@ -17,8 +17,8 @@ struct TreePass {
   friend bool operator==(const TreePass&, const TreePass&) = default;
 };
 
-/// The queues that a CIMF message names at that port, taken from its fields at once. `own` is the coordinate of the card
-/// itself in the port's section, which a broadcast leaves out.
+/// The queues that a CIMF message names at that port, taken from its fields at once. `own` is the coordinate of the
+/// card itself in the port's section, which a broadcast leaves out.
 inline std::uint8_t queues_of(const Cimf& m, const Geometry& g, std::uint32_t port, std::uint32_t own) noexcept {
   const std::uint32_t section = port / g.section_ports(), first = port % g.section_ports() * kPortCards;
   const std::uint32_t left = g.radix - first, there = left >= kPortCards ? 0xffu : (1u << left) - 1;

@@ -36,7 +36,9 @@ struct Geometry {
   std::uint32_t card_of(std::uint32_t node) const noexcept { return node / processors; }
   std::uint32_t processor_of(std::uint32_t node) const noexcept { return node % processors; }
   /// Coordinate that section s varies.
-  std::uint32_t digit(std::uint32_t card, std::uint32_t section) const noexcept { return card / weight[section] % radix; }
+  std::uint32_t digit(std::uint32_t card, std::uint32_t section) const noexcept {
+    return card / weight[section] % radix;
+  }
   /// The card that section s leads to at coordinate j; the card itself when that is its own.
   std::uint32_t neighbour(std::uint32_t card, std::uint32_t section, std::uint32_t j) const noexcept {
     return card + (j - digit(card, section)) * weight[section];
@@ -91,7 +93,6 @@ struct Geometry {
   }
   /// The 128-bit formats have room for its addresses.
   bool fits_formats() const noexcept { return dimensions <= 2 && radix <= kFormatRadix; }
-
 };
 
 }  // namespace ulfm::fabric::pointdesign

@@ -195,8 +195,8 @@ std::string PointModel::port_lines(std::uint32_t node) const {
     text += fmt::format(
         "ulfm: stats pointdesign port {}.p{} {}: unicasts {} multicasts {} broadcasts {}, decoders upper {} lower {}, "
         "copies {}\n",
-        card_name(g.card_of(node)), g.processor_of(node), port, c.unicasts, c.multicasts, c.broadcasts, c.upper, c.lower,
-        c.copies);
+        card_name(g.card_of(node)), g.processor_of(node), port, c.unicasts, c.multicasts, c.broadcasts, c.upper,
+        c.lower, c.copies);
   }
   return text;
 }
@@ -246,9 +246,10 @@ Result<std::unique_ptr<Model>> attach(std::byte* memory, std::size_t bytes) {
 
 Result<Parameters> parameters_for(const Topology& topology, ModelOptions options) {
   if (topology.shape != Shape::hypercube)
-    return fail(Errc::invalid, "topology " + topology.name +
-                                   ": pointdesign has cards in a generalized hypercube; write gh:NxKxP, such as gh:2x4x8 "
-                                   "for two dimensions of four cards with eight processors each");
+    return fail(Errc::invalid,
+                "topology " + topology.name +
+                    ": pointdesign has cards in a generalized hypercube; write gh:NxKxP, such as gh:2x4x8 "
+                    "for two dimensions of four cards with eight processors each");
   auto given = read_options(options);
   if (!given) return fail(given.error());
   const auto number = [&](const char* name, auto otherwise) {

@@ -266,7 +266,8 @@ void Network::set_line(std::uint32_t card, std::uint32_t direction, bool up) {
   if (card >= g_.cards || direction >= g_.directions()) return;
   const std::uint32_t there = g_.line_from(card, direction), target = g_.line_target(there);
   if (target == card) return;
-  const std::uint32_t back = g_.line_from(target, g_.section_of(direction) * g_.radix + g_.digit(card, g_.section_of(direction)));
+  const std::uint32_t back =
+      g_.line_from(target, g_.section_of(direction) * g_.radix + g_.digit(card, g_.section_of(direction)));
   if ((arena_.line(there).dead == 0) == up) return;
   arena_.line(there).dead = arena_.line(back).dead = up ? 0 : 1;
   change(up);

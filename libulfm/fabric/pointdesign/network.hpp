@@ -54,7 +54,9 @@ class Network final : private Health {
     return arena_.port(node * g_.ports() + port).counters;
   }
   /// Of processor `q` of the card the line leaves; q = processors: of through traffic.
-  const QueueCounters& queue(std::uint32_t line, std::uint32_t q) const { return arena_.mini(mini_of(line, q)).counters; }
+  const QueueCounters& queue(std::uint32_t line, std::uint32_t q) const {
+    return arena_.mini(mini_of(line, q)).counters;
+  }
   std::uint32_t queued(std::uint32_t line, std::uint32_t q) const { return arena_.mini(mini_of(line, q)).count; }
 
  private:

@@ -1,8 +1,8 @@
 // Frames of one processor for another, in the order in which they were sent.
 //
 // Messages of the point design overtake: a short one arrives while the data of the one before it are fetched, and one
-// that went round a dead line or was turned away is late. A transport's frames must not (transport/contract.hpp). Ours: a
-// card gives a processor the messages of one sender in their order, and keeps what came too early.
+// that went round a dead line or was turned away is late. A transport's frames must not (transport/contract.hpp). Ours:
+// a card gives a processor the messages of one sender in their order, and keeps what came too early.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,8 @@ class Order {
   static std::size_t bytes(std::uint32_t nodes, std::uint32_t frames) {
     return sizeof(Kept) + nodes * sizeof(Sender) + frames * sizeof(Flight);
   }
-  Order(std::byte* memory, std::uint32_t nodes, std::uint32_t frames) : memory_(memory), nodes_(nodes), frames_(frames) {}
+  Order(std::byte* memory, std::uint32_t nodes, std::uint32_t frames)
+      : memory_(memory), nodes_(nodes), frames_(frames) {}
 
   /// The frame is on its way.
   void add(FrameId frame, std::uint32_t from, std::uint32_t to) const {

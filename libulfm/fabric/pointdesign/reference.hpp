@@ -4,8 +4,8 @@
 // ulfm-pointdesign(7) has the table.
 //
 // A processor writes its command (PCTF messages, one a cycle) to its coprocessor; from the cycle of the last of them on
-// the messages it becomes leave by their ports, one a cycle and port. A message is in the queues that the decoders behind
-// the port name as soon as it leaves the port, and may leave a queue in the same cycle.
+// the messages it becomes leave by their ports, one a cycle and port. A message is in the queues that the decoders
+// behind the port name as soon as it leaves the port, and may leave a queue in the same cycle.
 //
 // A cycle, in this order, each step for the whole network before the next one, cards and their lines in rising order:
 //
@@ -13,8 +13,8 @@
 //   2. Sending.  Each line that is free begins with the head of one of its queues, those of the card's processors and
 //                that of through traffic. Each line that carries a message moves one flit.
 //   3. Headers.  Wormhole: where a first flit has arrived and its message ends elsewhere, the message claims the next
-//                line from the next cycle on, or waits in the line's flit buffer, or is turned away: then the card before
-//                sends it another way.
+//                line from the next cycle on, or waits in the line's flit buffer, or is turned away: then the card
+//                before sends it another way.
 //   4. Tails.    A message that is there as a whole and ends at the card goes to its processors; longer data than the
 //                message has are fetched from the sender's memory, once for the card. Others wait for their next line.
 //                A broadcast does both: copies go on along all sections above the one it came by.
@@ -58,7 +58,9 @@ class Reference final : private Health {
   const Totals& totals() const { return totals_; }
   const CardCounters& card(std::uint32_t i) const { return cards_[i].counters; }
   const LineCounters& line(std::uint32_t i) const { return lines_[i].counters; }
-  const PortCounters& port(std::uint32_t node, std::uint32_t port) const { return processors_[node].ports[port].counters; }
+  const PortCounters& port(std::uint32_t node, std::uint32_t port) const {
+    return processors_[node].ports[port].counters;
+  }
   const QueueCounters& queue(std::uint32_t line, std::uint32_t q) const { return lines_[line].queues[q].counters; }
 
   /// The queues behind a port that get the message, found decoder by decoder.

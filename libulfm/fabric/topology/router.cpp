@@ -46,9 +46,8 @@ class Spread {
 Router::Router(const Topology& topology, const DeadPorts& dead)
     : topology_(topology), dead_(std::size_t{topology.switches} * topology.ports, false) {
   mark_dead(dead);
-  ordered_ =
-      !detours_ && (topology.shape == Shape::mesh || topology.shape == Shape::torus || topology.shape == Shape::cube ||
-                topology.shape == Shape::hypercube);
+  ordered_ = !detours_ && (topology.shape == Shape::mesh || topology.shape == Shape::torus ||
+                           topology.shape == Shape::cube || topology.shape == Shape::hypercube);
   if (!ordered_ && topology.shape != Shape::hypercube) rank_switches();
 }
 

@@ -11,7 +11,8 @@ namespace {
 constexpr std::uint32_t kMaxProcessesPerBoard = 1024;
 
 constexpr const char* kForms =
-    "single:N, th8, chain:S, tree:D, mesh:RxC, torus:RxC, cube:N, boards:BxP, gh:NxKxP, or the path of a TOML file (with a '/' "
+    "single:N, th8, chain:S, tree:D, mesh:RxC, torus:RxC, cube:N, boards:BxP, gh:NxKxP, or the path of a TOML file "
+    "(with a '/' "
     "or ending "
     "in .toml)";
 

@@ -70,11 +70,11 @@ std::string switch_name(const Topology& topology, std::uint32_t at) {
 
 std::string port_name(const Topology& topology, SwitchPort port) {
   if (topology.shape == Shape::hypercube) {
-    const std::uint32_t section = port.port / topology.radix, processor = port.port - topology.dimension * topology.radix;
+    const std::uint32_t section = port.port / topology.radix,
+                        processor = port.port - topology.dimension * topology.radix;
     return switch_name(topology, port.at) + "." +
-           (section < topology.dimension
-                ? static_cast<char>('a' + section) + std::to_string(port.port % topology.radix)
-                : "p" + std::to_string(processor));
+           (section < topology.dimension ? static_cast<char>('a' + section) + std::to_string(port.port % topology.radix)
+                                         : "p" + std::to_string(processor));
   }
   return switch_name(topology, port.at) + "." + port_letter(port.port);
 }

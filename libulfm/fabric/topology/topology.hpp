@@ -69,10 +69,11 @@ struct Topology {
   std::uint32_t processes_per_node = 0;  ///< 0: as many as it takes, dealt out in blocks
   std::vector<std::uint32_t> placement;  ///< node of each process where the file says so; empty otherwise
   Shape shape = Shape::other;
-  std::uint32_t rows = 0, columns = 0;    ///< of a mesh or torus: switch row * columns + column
-  std::uint32_t dimension = 0;            ///< of a cube: port d leads to the switch whose number differs in bit d;
-                                          ///< of a generalized hypercube: n
-  std::uint32_t radix = 0, card_processors = 0;  ///< of a generalized hypercube: cards in a dimension, processors a card
+  std::uint32_t rows = 0, columns = 0;  ///< of a mesh or torus: switch row * columns + column
+  std::uint32_t dimension = 0;          ///< of a cube: port d leads to the switch whose number differs in bit d;
+                                        ///< of a generalized hypercube: n
+  std::uint32_t radix = 0,
+                card_processors = 0;      ///< of a generalized hypercube: cards in a dimension, processors a card
   std::vector<std::string> switch_names;  ///< where the file gives them; empty: s0, s1, ...
   std::vector<FixedRoute> fixed;          ///< routes the file lays down; the others are computed
 
@@ -142,9 +143,8 @@ struct Extent {
 };
 Extent measure(const Topology& topology, const DeadPorts& dead = {});
 
-/// "single:5", "chain:4", "tree:3", "mesh:4x4", "torus:4x4", "cube:3", "th8", "boards:8x16", "gh:2x4x8", or the path of a TOML file (it has a '/'
-/// or ends in
-/// ".toml"); see ulfm-topology(5). Errors of a file name line and column.
+/// "single:5", "chain:4", "tree:3", "mesh:4x4", "torus:4x4", "cube:3", "th8", "boards:8x16", "gh:2x4x8", or the path of
+/// a TOML file (it has a '/' or ends in ".toml"); see ulfm-topology(5). Errors of a file name line and column.
 Result<Topology> read_topology(std::string_view description);
 
 /// The topology that the text of such a file describes; `path` is for messages.

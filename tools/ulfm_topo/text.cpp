@@ -21,11 +21,18 @@ std::string dead_text(const View& view) {
 std::string summary(const View& view) {
   const Topology& t = view.topology;
   const auto& e = view.extent;
-  const std::uint64_t free = t.ends.size() - 2 * std::uint64_t{e.links} - t.nodes();
+  const std::uint64_t own = t.shape == Shape::hypercube ? std::uint64_t{t.switches} * t.dimension : 0;
+  const std::uint64_t free = t.ends.size() - 2 * std::uint64_t{e.links} - t.nodes() - own;
   std::string text = fmt::format("{}\n", t.name);
   if (t.shape == Shape::boards)
     text += fmt::format("  host       {}, room for {} each", counted(t.ports, "board", "boards"),
                         counted(t.processes_per_node, "process", "processes"));
+  else if (t.shape == Shape::hypercube)
+    text += fmt::format("  cards      {} in {} of {}, with {} each; {} and {} a processor", t.switches,
+                        counted(t.dimension, "dimension", "dimensions"), t.radix,
+                        counted(t.card_processors, "processor", "processors"),
+                        counted(std::uint64_t{t.dimension} * ((t.radix + 7) / 8), "port", "ports"),
+                        counted(std::uint64_t{t.dimension} * (t.radix - 1) + 1, "queue", "queues"));
   else text += fmt::format("  switches   {} of {} ports{}", t.switches, t.ports, model(t.ports));
   if (t.rows != 0)
     text += fmt::format(", {} by {}", counted(t.rows, "row", "rows"), counted(t.columns, "column", "columns"));

@@ -64,6 +64,7 @@ const char* name(Shape shape) {
     case Shape::torus: return "torus";
     case Shape::cube: return "cube";
     case Shape::boards: return "boards";
+    case Shape::hypercube: return "generalized hypercube";
   }
   return "";
 }
@@ -72,9 +73,11 @@ const char* routing(const View& view) {
   const Topology& t = view.topology;
   const bool detours = std::any_of(view.dead.begin(), view.dead.end(),
                                    [&](const SwitchPort& p) { return t.end(p).kind == LinkEnd::Kind::switch_port; });
+  if (detours && t.shape == Shape::hypercube) return "shortest ways round the dead lines";
   if (detours) return "up*/down*, round the dead links";
   if (t.shape == Shape::mesh || t.shape == Shape::torus) return "dimension order, along the row first";
   if (t.shape == Shape::cube) return "e-cube, dimensions in rising order";
+  if (t.shape == Shape::hypercube) return "sections in rising order";
   if (t.shape == Shape::boards) return "by way of the host";
   return t.fixed.empty() ? "up*/down*" : "the file's, and up*/down* for the others";
 }

@@ -49,6 +49,9 @@ std::uint32_t bisection(const Topology& topology) {
   if (topology.switches <= kFew) return smallest_cut(topology);
   if (topology.shape == Shape::chain) return 1;
   if (topology.shape == Shape::cube) return topology.switches / 2;
+  // Half of the cards of each row against the other half.
+  if (topology.shape == Shape::hypercube && topology.radix % 2 == 0)
+    return topology.switches / topology.radix * (topology.radix / 2) * (topology.radix / 2);
   if (topology.shape == Shape::mesh || topology.shape == Shape::torus) return grid_bisection(topology);
   return 0;
 }

@@ -1,7 +1,6 @@
 #include "fabric/topology/router.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 
 namespace ulfm::fabric {
@@ -47,9 +46,9 @@ class Spread {
 Router::Router(const Topology& topology, const DeadPorts& dead)
     : topology_(topology), dead_(std::size_t{topology.switches} * topology.ports, false) {
   mark_dead(dead);
-  ordered_ =
-      !detours_ && (topology.shape == Shape::mesh || topology.shape == Shape::torus || topology.shape == Shape::cube);
-  if (!ordered_) rank_switches();
+  ordered_ = !detours_ && (topology.shape == Shape::mesh || topology.shape == Shape::torus ||
+                           topology.shape == Shape::cube || topology.shape == Shape::hypercube);
+  if (!ordered_ && topology.shape != Shape::hypercube) rank_switches();
 }
 
 void Router::mark_dead(const DeadPorts& dead) {
@@ -113,6 +112,7 @@ void Router::search(std::uint32_t from) {
 std::uint32_t Router::length(std::uint32_t to) const {
   if (to == node_ || !attached(node_) || !attached(to)) return 0;
   if (ordered_ && topology_.shape == Shape::cube) return static_cast<std::uint32_t>(std::popcount(dimensions(to))) + 1;
+  if (ordered_ && topology_.shape == Shape::hypercube) return sections(to) + 1;
   if (ordered_) return along_row(to).links + along_column(to).links + 1;
   const std::uint32_t target = topology_.attachment[to].at;
   const std::uint32_t links = std::min(distance_[state(target, kRising)], distance_[state(target, kFalling)]);
@@ -155,11 +155,26 @@ std::uint32_t Router::dimensions(std::uint32_t to) const {
   return topology_.attachment[node_].at ^ topology_.attachment[to].at;
 }
 
+/// Sections in which the cards of a generalized hypercube's two nodes differ.
+std::uint32_t Router::sections(std::uint32_t to) const {
+  std::uint32_t a = topology_.attachment[node_].at, b = topology_.attachment[to].at, count = 0;
+  for (; a != b; a /= topology_.radix, b /= topology_.radix) count += a % topology_.radix != b % topology_.radix;
+  return count;
+}
+
 void Router::in_dimension_order(std::uint32_t to, Route& out) const {
   if (topology_.shape == Shape::cube) {
     auto next = out.begin();
     for (std::uint32_t left = dimensions(to); left != 0; left &= left - 1)
       *next++ = static_cast<std::uint8_t>(std::countr_zero(left));
+    return;
+  }
+  if (topology_.shape == Shape::hypercube) {
+    auto next = out.begin();
+    const std::uint32_t from = topology_.attachment[node_].at, end = topology_.attachment[to].at;
+    for (std::uint32_t s = 0, weight = 1; s < topology_.dimension; ++s, weight *= topology_.radix)
+      if (const std::uint32_t j = end / weight % topology_.radix; j != from / weight % topology_.radix)
+        *next++ = static_cast<std::uint8_t>(s * topology_.radix + j);
     return;
   }
   const Leg row = along_row(to), column = along_column(to);
@@ -176,7 +191,7 @@ void Router::back_from(std::uint32_t to, Route& out) {
     SwitchPort channel;
     Phase phase;
   };
-  std::array<Step, 2 * std::size_t{kThSwitchPorts}> steps;
+  std::vector<Step> steps(2 * std::size_t{topology_.ports});
   std::uint32_t at = topology_.attachment[to].at;
   bool any_phase = true;  // the end may be reached in either
   Phase phase = kRising;

@@ -15,6 +15,8 @@ namespace ulfm::fabric {
 ///
 /// *Cube*: the e-cube algorithm, rising dimensions (Sullivan and Bashkow 1977; Nugent 1988).
 ///
+/// *Generalized hypercube*: rising sections, and any shortest way round what is dead, as the point design has it.
+///
 /// *Everywhere else* up*/down* (Schroeder et al., Autonet, 1991): switches are ranked by a breadth-first
 /// search from the one that is nearest to all others; a way goes up, towards lower ranks, for as long as it
 /// likes, then only down. A cycle of channels would have a turn from down to up.
@@ -45,7 +47,8 @@ class Router {
   bool leads_on(SwitchPort p) const {
     return !dead_[channel(p)] && topology_.end(p).kind == LinkEnd::Kind::switch_port;
   }
-  bool rises(std::uint32_t from, std::uint32_t to) const { return rank_[to] < rank_[from]; }
+  /// In a generalized hypercube every way does: its cards store what passes, and cannot deadlock.
+  bool rises(std::uint32_t from, std::uint32_t to) const { return rank_.empty() || rank_[to] < rank_[from]; }
   bool attached(std::uint32_t node) const { return !dead_[channel(topology_.attachment[node])]; }
   void mark_dead(const DeadPorts& dead);
   void rank_switches();
@@ -60,6 +63,7 @@ class Router {
   Leg along_column(std::uint32_t to) const;
   void in_dimension_order(std::uint32_t to, Route& out) const;
   std::uint32_t dimensions(std::uint32_t to) const;
+  std::uint32_t sections(std::uint32_t to) const;
   void back_from(std::uint32_t to, Route& out);
 
   const Topology& topology_;

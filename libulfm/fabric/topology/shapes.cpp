@@ -11,7 +11,8 @@ namespace {
 constexpr std::uint32_t kMaxProcessesPerBoard = 1024;
 
 constexpr const char* kForms =
-    "single:N, th8, chain:S, tree:D, mesh:RxC, torus:RxC, cube:N, boards:BxP, or the path of a TOML file (with a '/' "
+    "single:N, th8, chain:S, tree:D, mesh:RxC, torus:RxC, cube:N, boards:BxP, gh:NxKxP, or the path of a TOML file "
+    "(with a '/' "
     "or ending "
     "in .toml)";
 
@@ -124,7 +125,8 @@ Result<Topology> boards(std::string_view description, const std::vector<std::uin
 }
 
 tl::unexpected<Error> refuse_form(std::string_view description, std::string_view form) {
-  static const std::array<std::string, 8> names{"single", "th8", "chain", "tree", "mesh", "torus", "cube", "boards"};
+  static const std::array<std::string, 9> names{"single", "th8",  "chain",  "tree", "mesh",
+                                                "torus",  "cube", "boards", "gh"};
   const std::string near = form.empty() ? "" : nearest(form, names);
   return refuse(description, "no shape has that name" + (near.empty() ? "." : "; did you mean " + near + "?") +
                                  " There is: " + kForms);
@@ -161,9 +163,11 @@ Result<Topology> make_shape(std::string_view description) {
   const std::size_t colon = description.find(':');
   const std::string_view form = description.substr(0, colon);
   const bool plain = form == "single" || form == "chain" || form == "tree" || form == "cube";
-  if (!plain && form != "mesh" && form != "torus" && form != "boards") return refuse_form(description, form);
+  if (!plain && form != "mesh" && form != "torus" && form != "boards" && form != "gh")
+    return refuse_form(description, form);
   const auto sizes = sizes_of(colon == std::string_view::npos ? "" : description.substr(colon + 1));
   if (form == "boards") return boards(description, sizes);
+  if (form == "gh") return make_hypercube(description, sizes);
   if (sizes.empty() || (plain && sizes.size() > 1))
     return refuse(description, plain ? "needs one size, as in " + std::string(form) + ":4"
                                      : "needs rows and columns, as in " + std::string(form) + ":4x4");

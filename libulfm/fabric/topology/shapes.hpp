@@ -8,6 +8,9 @@ namespace ulfm::fabric {
 /// The topology of a short form. Errors say what the forms and their limits are.
 Result<Topology> make_shape(std::string_view description);
 
+/// "gh:NxKxP", of those three sizes.
+Result<Topology> make_hypercube(std::string_view description, std::span<const std::uint32_t> sizes);
+
 /// An empty topology of that many switches.
 Topology bare_topology(std::string name, Shape shape, std::uint32_t ports, std::uint32_t switches);
 /// Joins two free ports.

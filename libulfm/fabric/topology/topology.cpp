@@ -34,6 +34,19 @@ std::string which_switches(const Topology& topology, std::string_view wrong) {
          switch_name(topology, topology.switches - 1);
 }
 
+/// A port of a card in a generalized hypercube: "c0_1.b3".
+Result<SwitchPort> find_card_port(const Topology& topology, std::string_view text) {
+  const std::string_view name = text.substr(0, text.rfind('.'));
+  const std::uint32_t at = switch_of(topology, name);
+  for (std::uint32_t p = 0; at < topology.switches && p < topology.ports; ++p)
+    if (port_name(topology, {at, p}) == text && topology.end({at, p}).kind != LinkEnd::Kind::nothing)
+      return SwitchPort{at, p};
+  return fail(Errc::not_found, "\"" + std::string(text.substr(0, 80)) +
+                                   "\" is no port; a port is a card, a section and a coordinate, such as " +
+                                   port_name(topology, {0, 1}) + ", or a processor, such as " +
+                                   port_name(topology, {0, topology.dimension * topology.radix}));
+}
+
 bool is_path(std::string_view description) {
   return description.find('/') != std::string_view::npos || description.ends_with(".toml");
 }
@@ -56,10 +69,18 @@ std::string switch_name(const Topology& topology, std::uint32_t at) {
 }
 
 std::string port_name(const Topology& topology, SwitchPort port) {
+  if (topology.shape == Shape::hypercube) {
+    const std::uint32_t section = port.port / topology.radix,
+                        processor = port.port - topology.dimension * topology.radix;
+    return switch_name(topology, port.at) + "." +
+           (section < topology.dimension ? static_cast<char>('a' + section) + std::to_string(port.port % topology.radix)
+                                         : "p" + std::to_string(processor));
+  }
   return switch_name(topology, port.at) + "." + port_letter(port.port);
 }
 
 Result<SwitchPort> find_port(const Topology& topology, std::string_view text) {
+  if (topology.shape == Shape::hypercube) return find_card_port(topology, text);
   const std::string quoted = "\"" + std::string(text.substr(0, 80)) + "\"";
   const std::size_t dot = text.rfind('.');
   if (dot == std::string_view::npos || dot + 2 != text.size() || dot == 0 || dot > 78)
@@ -80,6 +101,11 @@ std::uint32_t node_of_process(const Topology& topology, std::uint32_t process, s
   if (!topology.placement.empty()) return topology.placement[process % topology.placement.size()];
   if (topology.processes_per_node != 0 && topology.shape != Shape::boards)
     return process / topology.processes_per_node % nodes;
+  // As few to a card as there is room for: they meet over the network.
+  if (topology.shape == Shape::hypercube && processes <= nodes) {
+    const std::uint32_t each = (processes + topology.switches - 1) / topology.switches;
+    return process / each * topology.card_processors + process % each;
+  }
   const std::uint32_t each = processes / nodes, larger = processes % nodes;
   const std::uint64_t in_larger = std::uint64_t{larger} * (each + 1);
   if (process < in_larger) return process / (each + 1);

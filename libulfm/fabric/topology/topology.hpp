@@ -54,7 +54,7 @@ struct FixedRoute {
 };
 
 /// Regular shapes, which have routes and pictures of their own.
-enum class Shape : std::uint8_t { other, single, chain, tree, mesh, torus, cube, boards };
+enum class Shape : std::uint8_t { other, single, chain, tree, mesh, torus, cube, boards, hypercube };
 
 /// Ports of a switch in a mesh or torus.
 enum GridPort : std::uint8_t { kNorth, kEast, kSouth, kWest, kGridNode };
@@ -69,8 +69,11 @@ struct Topology {
   std::uint32_t processes_per_node = 0;  ///< 0: as many as it takes, dealt out in blocks
   std::vector<std::uint32_t> placement;  ///< node of each process where the file says so; empty otherwise
   Shape shape = Shape::other;
-  std::uint32_t rows = 0, columns = 0;    ///< of a mesh or torus: switch row * columns + column
-  std::uint32_t dimension = 0;            ///< of a cube: port d leads to the switch whose number differs in bit d
+  std::uint32_t rows = 0, columns = 0;  ///< of a mesh or torus: switch row * columns + column
+  std::uint32_t dimension = 0;          ///< of a cube: port d leads to the switch whose number differs in bit d;
+                                        ///< of a generalized hypercube: n
+  std::uint32_t radix = 0,
+                card_processors = 0;      ///< of a generalized hypercube: cards in a dimension, processors a card
   std::vector<std::string> switch_names;  ///< where the file gives them; empty: s0, s1, ...
   std::vector<FixedRoute> fixed;          ///< routes the file lays down; the others are computed
 
@@ -80,7 +83,8 @@ struct Topology {
 
 /// "s3", or the name the file gives the switch.
 std::string switch_name(const Topology& topology, std::uint32_t at);
-/// "s3.B".
+/// "s3.B"; "c0_1.b3" in a generalized hypercube, the way along its second section to coordinate 3; "c0_1.p3" is
+/// where processor 3 hangs.
 std::string port_name(const Topology& topology, SwitchPort port);
 /// The port that a text such as "s3.B" names. Errc::not_found says what there is instead.
 Result<SwitchPort> find_port(const Topology& topology, std::string_view text);
@@ -139,9 +143,8 @@ struct Extent {
 };
 Extent measure(const Topology& topology, const DeadPorts& dead = {});
 
-/// "single:5", "chain:4", "tree:3", "mesh:4x4", "torus:4x4", "cube:3", "th8", "boards:8x16", or the path of a TOML file (it has a '/'
-/// or ends in
-/// ".toml"); see ulfm-topology(5). Errors of a file name line and column.
+/// "single:5", "chain:4", "tree:3", "mesh:4x4", "torus:4x4", "cube:3", "th8", "boards:8x16", "gh:2x4x8", or the path of
+/// a TOML file (it has a '/' or ends in ".toml"); see ulfm-topology(5). Errors of a file name line and column.
 Result<Topology> read_topology(std::string_view description);
 
 /// The topology that the text of such a file describes; `path` is for messages.

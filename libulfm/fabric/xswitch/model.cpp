@@ -79,6 +79,9 @@ Result<Plan> make_plan(const ModelPlan& asked) {
   if (asked.topology.shape == Shape::boards)
     return fail(Errc::invalid, "topology " + asked.topology.name +
                                    ": the boards of one host have no switches between them; take --transport pcie");
+  if (asked.topology.shape == Shape::hypercube)
+    return fail(Errc::invalid, "topology " + asked.topology.name +
+                                   ": a card of a generalized hypercube is no switch; take --transport pointdesign");
   auto parameters = parameters_from(asked.options);
   if (!parameters) return fail(parameters.error());
   plan.parameters = *parameters;

@@ -1,0 +1,45 @@
+#include "fabric/pointdesign/arena.hpp"
+
+namespace ulfm::fabric::pointdesign {
+namespace {
+
+/// Places of tables, one after the other, each at the beginning of a cache line.
+class Shelf {
+ public:
+  template <typename T>
+  std::size_t put(std::size_t count) {
+    return put_bytes(count * sizeof(T));
+  }
+  std::size_t put_bytes(std::size_t bytes) {
+    const std::size_t at = end_;
+    end_ += (bytes + 63) / 64 * 64;
+    return at;
+  }
+  std::size_t end() const { return end_; }
+
+ private:
+  std::size_t end_ = 0;
+};
+
+}  // namespace
+
+PointArena::PointArena(std::byte* base, const Parameters& p) : base_(base) {
+  const Geometry g = p.geometry();
+  cards_ = g.cards, nodes_ = g.nodes(), ports_ = nodes_ * g.ports(), lines_ = g.lines();
+  minis_ = lines_ * (p.processors + 1), frames_ = p.frames, copies_ = p.copies;
+  Shelf shelf;
+  shelf.put<Header>(1);
+  cards_at_ = shelf.put<Card>(cards_);
+  processors_at_ = shelf.put<Processor>(nodes_);
+  ports_at_ = shelf.put<Port>(ports_);
+  lines_at_ = shelf.put<Line>(lines_);
+  minis_at_ = shelf.put<Mini>(minis_);
+  messages_at_ = shelf.put<Message>(frames_);
+  copies_at_ = shelf.put<Copy>(copies_);
+  heap_at_ = shelf.put<HeapItem>(copies_);
+  set_bytes_ = (LineSet::bytes(lines_) + 63) / 64 * 64;
+  sets_at_ = shelf.put_bytes(set_bytes_ * kSets);
+  end_ = shelf.end();
+}
+
+}  // namespace ulfm::fabric::pointdesign

@@ -1,0 +1,277 @@
+#include "fabric/pointdesign/model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fabric/options.hpp"
+#include "fabric/pointdesign/network.hpp"
+#include "fabric/pointdesign/order.hpp"
+#include "fabric/topology/timeline.hpp"
+
+namespace ulfm::fabric::pointdesign {
+namespace {
+
+constexpr std::uint32_t kDefaultFrame = 16384;
+constexpr std::uint32_t kMostSteps = 256;
+constexpr std::uint32_t kBroadcasts = 16;  // there is room for at one time, besides all frames
+constexpr std::uint64_t kMagic = 0x3164'6f6d'6564'7470;
+
+// head | scheduled changes | the network's arena | frames in their order.
+struct Head {
+  std::uint64_t magic;
+  std::uint32_t steps;
+  std::uint32_t next_step;  ///< the first that has not happened
+};
+enum What : std::uint32_t { kLine, kCard, kProcessor };
+struct Step {
+  std::uint64_t at;
+  std::uint32_t what, up;
+  std::uint32_t number;     ///< card or node
+  std::uint32_t direction;  ///< of a line
+};
+
+constexpr std::size_t up_to_line(std::size_t n) { return (n + 63) / 64 * 64; }
+constexpr std::size_t kStepsAt = up_to_line(sizeof(Head));
+constexpr std::size_t network_at(std::uint32_t steps) { return kStepsAt + up_to_line(steps * sizeof(Step)); }
+
+Result<Options> read_options(ModelOptions options) {
+  auto given = Options::parse(options, {{"frame", 1024, 65536},
+                                        {"switching", 0, 1, "store|wormhole"},
+                                        {"priority", 0, 3, "farthest|longest|history|through"},
+                                        {"timeout", 1, 1 << 30},
+                                        {"flits", 1, kMostFlits},
+                                        {"buffer", 0, 1024},
+                                        {"queues", 0, 4096},
+                                        {"speed", 0, 4096},
+                                        {"dma", 1, 1 << 20},
+                                        {"cycle", 1, 1000000}});
+  if (!given) return fail(std::move(given.error()).within("pointdesign"));
+  return given;
+}
+
+Result<std::uint32_t> frame_bytes(ModelOptions options) {
+  auto given = read_options(options);
+  if (!given) return fail(given.error());
+  return static_cast<std::uint32_t>(given->number("frame", kDefaultFrame));
+}
+
+struct Plan {
+  Parameters parameters;
+  std::vector<Step> steps;
+};
+
+Result<std::vector<Step>> steps_of(const Topology& topology, std::span<const FaultEvent> events) {
+  auto changes = timeline(topology, events);
+  if (!changes) return fail(changes.error());
+  const std::uint32_t directions = topology.dimension * topology.radix;
+  std::vector<Step> steps;
+  for (const TopologyChange& change : *changes) {
+    if (change.dead_switch >= 0)
+      steps.push_back({change.at, kCard, change.up, static_cast<std::uint32_t>(change.dead_switch), 0});
+    for (const SwitchPort& link : change.links)
+      if (link.port < directions) steps.push_back({change.at, kLine, change.up, link.at, link.port});
+      else steps.push_back({change.at, kProcessor, change.up, topology.end(link).index, 0});
+  }
+  if (steps.size() > kMostSteps)
+    return fail(Errc::too_large,
+                fmt::format("{} scheduled changes; at most {} can be planned", steps.size(), kMostSteps));
+  return steps;
+}
+
+Result<Plan> make_plan(const ModelPlan& asked) {
+  auto parameters = parameters_for(asked.topology, asked.options);
+  if (!parameters) return fail(parameters.error());
+  Plan plan{*parameters, {}};
+  plan.parameters.frames = asked.frames;
+  plan.parameters.copies = asked.frames + kBroadcasts * plan.parameters.geometry().cards;
+  if (auto ok = check(plan.parameters); !ok) return fail(std::move(ok.error()).within("pointdesign"));
+  auto steps = steps_of(asked.topology, asked.events);
+  if (!steps) return fail(steps.error());
+  plan.steps = std::move(*steps);
+  return plan;
+}
+
+std::size_t order_at(std::uint32_t steps, const Parameters& p) { return network_at(steps) + Network::bytes(p); }
+std::size_t bytes_of(std::uint32_t steps, const Parameters& p) {
+  return order_at(steps, p) + Order::bytes(p.geometry().nodes(), p.frames);
+}
+
+Result<std::size_t> arena_bytes(const ModelPlan& asked) {
+  auto plan = make_plan(asked);
+  if (!plan) return fail(plan.error());
+  return bytes_of(static_cast<std::uint32_t>(plan->steps.size()), plan->parameters);
+}
+
+Result<void> create(std::byte* memory, const ModelPlan& asked) {
+  auto plan = make_plan(asked);
+  if (!plan) return fail(plan.error());
+  auto* head = reinterpret_cast<Head*>(memory);
+  head->magic = kMagic;
+  head->steps = static_cast<std::uint32_t>(plan->steps.size());
+  std::copy(plan->steps.begin(), plan->steps.end(), reinterpret_cast<Step*>(memory + kStepsAt));
+  Network::create(memory + network_at(head->steps), plan->parameters);
+  return {};
+}
+
+class PointModel final : public Model {
+ public:
+  PointModel(std::byte* memory, std::uint32_t steps, Network network)
+      : memory_(memory),
+        steps_(steps),
+        network_(std::move(network)),
+        order_(memory + order_at(steps, network_.parameters()), network_.geometry().nodes(),
+               network_.parameters().frames) {}
+
+  bool reaches(std::uint32_t from, std::uint32_t to) const override { return network_.reaches(from, to); }
+  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes) override {
+    if (!network_.inject(frame, from, to, bytes)) return false;
+    order_.add(frame, from, to);
+    return true;
+  }
+  std::size_t run(std::uint64_t budget, std::span<Ending> endings) override {
+    if (order_.empty()) {
+      const std::size_t ended = network_.run(budget, endings);
+      for (std::size_t i = 0; i < ended; ++i) order_.ended(endings[i]);
+    }
+    return order_.take(endings);
+  }
+  bool idle() const override { return network_.idle() && order_.empty(); }
+
+  std::uint64_t due() const override { return next_step() < steps_ ? step(next_step()).at : kNothingDue; }
+  void advance(std::uint64_t nanoseconds) override {
+    for (; due() <= nanoseconds; ++head().next_step) {
+      const Step now = step(next_step());
+      if (now.what == kCard) network_.set_card(now.number, now.up != 0);
+      else if (now.what == kLine) network_.set_line(now.number, now.direction, now.up != 0);
+      else network_.set_processor(now.number, now.up != 0);
+    }
+  }
+
+  std::string statistics() override;
+
+ private:
+  Head& head() const { return *reinterpret_cast<Head*>(memory_); }
+  std::uint32_t next_step() const { return std::min(head().next_step, steps_); }
+  const Step& step(std::uint32_t i) const { return reinterpret_cast<const Step*>(memory_ + kStepsAt)[i]; }
+  std::string card_name(std::uint32_t card) const;
+  std::string card_lines(std::uint32_t card) const;
+  std::string port_lines(std::uint32_t node) const;
+  std::string line_lines(std::uint32_t line) const;
+
+  std::byte* memory_;
+  std::uint32_t steps_;
+  mutable Network network_;  // remembers ways it has found
+  Order order_;
+};
+
+// ---- counters as text -----------------------------------------------------------------------------------------------
+
+std::string PointModel::card_name(std::uint32_t card) const {
+  const Geometry& g = network_.geometry();
+  std::string name = "c";
+  for (std::uint32_t s = g.dimensions; s-- > 0;) name += std::to_string(g.digit(card, s)) + (s == 0 ? "" : "_");
+  return name;
+}
+
+std::string PointModel::card_lines(std::uint32_t card) const {
+  const CardCounters& c = network_.card(card);
+  std::string text;
+  if (c.arrived + c.through + c.rerouted + c.lost != 0)
+    text = fmt::format(
+        "ulfm: stats pointdesign card {}: arrived {} delivered {} through {} rerouted {} lost {} fetches {} bytes {}\n",
+        card_name(card), c.arrived, c.delivered, c.through, c.rerouted, c.lost, c.fetches, c.fetched_bytes);
+  const std::uint32_t processors = network_.geometry().processors;
+  for (std::uint32_t q = 0; q < processors; ++q) text += port_lines(card * processors + q);
+  return text;
+}
+
+std::string PointModel::port_lines(std::uint32_t node) const {
+  const Geometry& g = network_.geometry();
+  std::string text;
+  for (std::uint32_t port = 0; port < g.ports(); ++port) {
+    const PortCounters& c = network_.port(node, port);
+    if (c.unicasts + c.multicasts + c.broadcasts == 0) continue;
+    text += fmt::format(
+        "ulfm: stats pointdesign port {}.p{} {}: unicasts {} multicasts {} broadcasts {}, decoders upper {} lower {}, "
+        "copies {}\n",
+        card_name(g.card_of(node)), g.processor_of(node), port, c.unicasts, c.multicasts, c.broadcasts, c.upper,
+        c.lower, c.copies);
+  }
+  return text;
+}
+
+std::string PointModel::line_lines(std::uint32_t line) const {
+  const Geometry& g = network_.geometry();
+  const LineCounters& c = network_.line(line);
+  if (c.messages == 0) return "";
+  const std::string name = card_name(g.line_source(line)) + "-" + card_name(g.line_target(line));
+  std::string text = fmt::format("ulfm: stats pointdesign line {}: messages {} turned away {} forced {}\n", name,
+                                 c.messages, c.refused, c.forced);
+  for (std::uint32_t q = 0; q <= g.processors; ++q) {
+    const QueueCounters& queue = network_.queue(line, q);
+    if (queue.most == 0) continue;
+    text += fmt::format("ulfm: stats pointdesign queue {} {}: sent {} waited cycles {} timeouts {} most {} now {}\n",
+                        name, q == g.processors ? "through" : "p" + std::to_string(q), queue.sent, queue.waited,
+                        queue.timeouts, queue.most, network_.queued(line, q));
+  }
+  return text;
+}
+
+std::string PointModel::statistics() {
+  const Geometry& g = network_.geometry();
+  const Totals& t = network_.totals();
+  std::string text = fmt::format(
+      "ulfm: stats pointdesign: cycles {} of {} ns, messages entered {} left {} lost {}, commands {} messages of the "
+      "coprocessors {}\n",
+      network_.now(), network_.parameters().cycle, t.entered, t.left, t.lost, t.commands, t.messages);
+  for (std::uint32_t card = 0; card < g.cards; ++card) text += card_lines(card);
+  for (std::uint32_t line = 0; line < g.lines(); ++line) text += line_lines(line);
+  return text;
+}
+
+Result<std::unique_ptr<Model>> attach(std::byte* memory, std::size_t bytes) {
+  const auto* head = reinterpret_cast<const Head*>(memory);
+  const auto wrong = [] { return fail(Errc::protocol, "the emulated interconnect of this job holds no point design"); };
+  if (bytes < kStepsAt || head->magic != kMagic || head->steps > kMostSteps || network_at(head->steps) > bytes)
+    return wrong();
+  const std::uint32_t steps = head->steps;
+  auto network = Network::attach(memory + network_at(steps), bytes - network_at(steps));
+  if (!network) return fail(network.error());
+  if (bytes_of(steps, network->parameters()) > bytes) return wrong();
+  return std::make_unique<PointModel>(memory, steps, std::move(*network));
+}
+
+}  // namespace
+
+Result<Parameters> parameters_for(const Topology& topology, ModelOptions options) {
+  if (topology.shape != Shape::hypercube)
+    return fail(Errc::invalid,
+                "topology " + topology.name +
+                    ": pointdesign has cards in a generalized hypercube; write gh:NxKxP, such as gh:2x4x8 "
+                    "for two dimensions of four cards with eight processors each");
+  auto given = read_options(options);
+  if (!given) return fail(given.error());
+  const auto number = [&](const char* name, auto otherwise) {
+    return static_cast<std::uint32_t>(given->number(name, static_cast<std::int64_t>(otherwise)));
+  };
+  Parameters p;
+  p.dimensions = topology.dimension, p.radix = topology.radix, p.processors = topology.card_processors;
+  p.switching = static_cast<Switching>(number("switching", p.switching));
+  p.policy = static_cast<Policy>(number("priority", p.policy));
+  p.timeout = number("timeout", p.timeout);
+  p.flits = number("flits", p.flits);
+  p.buffer = number("buffer", p.buffer);
+  p.queues = number("queues", p.queues);
+  p.speed = number("speed", p.speed);
+  p.dma = number("dma", p.dma);
+  p.cycle = number("cycle", p.cycle);
+  if (p.queues > p.dimensions * p.radix)
+    return fail(Errc::invalid, fmt::format("pointdesign: queues={}: there are {} cards to send to, and no more queues",
+                                           p.queues, p.dimensions * p.radix));
+  return p;
+}
+
+const ModelKind model_kind{"pointdesign", "gh:2x4x8", frame_bytes, arena_bytes, create, attach, true};
+
+}  // namespace ulfm::fabric::pointdesign

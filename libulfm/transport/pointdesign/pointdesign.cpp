@@ -1,0 +1,11 @@
+#include "transport/pointdesign/pointdesign.hpp"
+
+#include "transport/emulated/transport.hpp"
+
+namespace ulfm {
+
+constinit const TransportDescriptor pointdesign_transport =
+    emulated::descriptor("pointdesign", "emulated generalized hypercube with multicast (NJIT Point Design)", 16384,
+                         [](const Config&) { return emulated::make("pointdesign"); });
+
+}  // namespace ulfm

@@ -177,7 +177,7 @@ class Errors {
 Result<void> find_saturation(Curve& c, unsigned threads) {
   constexpr int kRounds = 5;
   const double most_made = c.lengths.mean() / c.timing.while_on(1);
-  double low = 0, high = std::min(most_made, c.bound.rate > 0 ? 1.02 * c.bound.rate : 1.0);
+  double low = 0, high = std::min(most_made, c.bound.rate > 0 ? c.bound.rate : 1.0);
   for (int round = 0; round < kRounds; ++round) {
     const double step = (high - low) / 4;
     bool settled[3] = {};

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <ctime>
 #include <deque>
+#include <new>
 #include <queue>
 
 namespace sim {
@@ -311,7 +312,14 @@ class Run {
 
 }  // namespace
 
-Result<Row> run_point(const Load& load, double rate, bool with_use) { return Run(load, rate).go(with_use); }
+Result<Row> run_point(const Load& load, double rate, bool with_use) {
+  try {
+    return Run(load, rate).go(with_use);
+  } catch (const std::bad_alloc&) {
+    return fail(Errc::no_memory, "the simulation has no memory; take a smaller topology, fewer --threads or a shorter "
+                                 "--measure");
+  }
+}
 
 Bound bound_of(const Load& load) {
   constexpr std::uint64_t kMostPairs = 1u << 22;

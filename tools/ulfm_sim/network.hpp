@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -106,16 +107,20 @@ inline std::size_t channels(const Topology& t) { return std::size_t{t.switches} 
 /// As many events as it takes.
 inline constexpr std::uint64_t kNoBudget = std::uint64_t{1} << 60;
 
-/// Every model hands out what has ended in pieces.
-template <typename Run>
-void collect(std::vector<Ending>& endings, Run run) {
-  constexpr std::size_t kPiece = 256;
-  for (std::size_t got = kPiece; got == kPiece;) {
-    const std::size_t before = endings.size();
-    endings.resize(before + kPiece);
-    got = run(std::span<Ending>(endings).subspan(before));
-    endings.resize(before + got);
+/// Takes what has ended from a model, which hands it out in pieces.
+class Collector {
+ public:
+  template <typename Run>
+  void operator()(std::vector<Ending>& endings, Run run) {
+    std::size_t got = 0;
+    do {
+      got = run(std::span<Ending>(room_));
+      endings.insert(endings.end(), room_.begin(), room_.begin() + static_cast<std::ptrdiff_t>(got));
+    } while (got == room_.size());
   }
-}
+
+ private:
+  std::vector<Ending> room_ = std::vector<Ending>(256);
+};
 
 }  // namespace sim

@@ -39,10 +39,11 @@ class Production final : public Counted<ideal::Network> {
       : Counted(topology, std::move(model)), memory_(std::move(memory)) {}
   void run(std::uint64_t until, std::vector<Ending>& endings) override {
     if (until <= model_.now()) return;
-    collect(endings, [&](std::span<Ending> room) { return model_.run(kNoBudget, room, until); });
+    collect_(endings, [&](std::span<Ending> room) { return model_.run(kNoBudget, room, until); });
   }
 
  private:
+  Collector collect_;
   Memory memory_;
 };
 

@@ -61,7 +61,7 @@ class Production final : public Counted<pcie::Relay> {
     while (model_.now() + 1 < until) {
       const std::uint64_t next = model_.idle() ? until - 1 : model_.now() + 1;
       const std::size_t before = endings.size();
-      collect(endings, [&](std::span<Ending> room) {
+      collect_(endings, [&](std::span<Ending> room) {
         const std::size_t got = model_.run_until(next, kNoBudget, room);
         for (std::size_t i = 0; i < got; ++i) model_.settle(room[i].frame);
         return got;
@@ -74,6 +74,7 @@ class Production final : public Counted<pcie::Relay> {
   }
 
  private:
+  Collector collect_;
   Memory memory_;
   std::vector<std::uint32_t> bytes_, to_;
 };

@@ -52,12 +52,13 @@ class Production final : public Counted<xswitch::Network> {
   }
   void run(std::uint64_t until, std::vector<Ending>& endings) override {
     if (until <= model_.now()) return;
-    collect(endings, [&](std::span<Ending> room) { return model_.run(kNoBudget, room, until); });
+    collect_(endings, [&](std::span<Ending> room) { return model_.run(kNoBudget, room, until); });
   }
   std::uint64_t inside() override { return model_.frames_inside(); }
   std::string imbalance() override { return model_.damaged() ? "the network's memory is damaged" : Counted::imbalance(); }
 
  private:
+  Collector collect_;
   Memory memory_;
 };
 

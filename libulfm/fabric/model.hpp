@@ -22,6 +22,7 @@ struct Ending {
   std::uint32_t node = 0;   ///< where it arrived; the sender when it was not delivered
   std::uint64_t cycle = 0;  ///< in which the node took the last of it, or the last unit of it was lost
   bool delivered = false;   ///< false: the network lost some of it, or all
+  std::uint64_t begun = 0;  ///< in which its first unit left the sender; 0: none did, or the model does not say
   friend bool operator==(const Ending&, const Ending&) = default;
 };
 

@@ -5,6 +5,7 @@
 
 #include "transport/dcm/dcm.hpp"
 #include "transport/direct/direct.hpp"
+#include "transport/ideal/ideal.hpp"
 #include "transport/pcie/pcie.hpp"
 #include "transport/pointdesign/pointdesign.hpp"
 #include "transport/xswitch/xswitch.hpp"
@@ -12,8 +13,8 @@
 namespace ulfm {
 namespace {
 
-constexpr std::array kTransports{&direct_transport, &xswitch_transport, &dcm_transport, &pcie_transport,
-                                 &pointdesign_transport};
+constexpr std::array kTransports{&direct_transport, &xswitch_transport,     &dcm_transport,
+                                 &pcie_transport,   &pointdesign_transport, &ideal_transport};
 
 std::vector<std::string> names() {
   std::vector<std::string> all{"auto"};

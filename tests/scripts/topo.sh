@@ -142,8 +142,8 @@ test_errors() {
     refused 'subcommand is required'
     refused 'TOPOLOGY is required' show
     refused 'did you mean mesh' show mash:4x4
-    refused 'a torus has two dimensions' svg torus:2x2x2
-    refused '1 to 4096 switches' dot mesh:100x100
+    refused 'no size of 0' svg torus:2x0x2
+    refused '1 to 16384 switches' dot mesh:200x100
     refused 'cannot be opened' show ./none.toml
     refused '"x" is no node' routes mesh:2x2 x 1
     refused 'there is no node n4; the topology has n0 to n3' routes mesh:2x2 0 4

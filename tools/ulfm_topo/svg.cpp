@@ -103,8 +103,37 @@ class Drawing {
     std::string kind = to_node ? "link drop" : "link";
     if (bend == Bend::over_row || bend == Bend::beside_column) kind += " closing";
     if (view_.is_dead(p)) kind += " dead";
-    text_ += fmt::format("<path class=\"{}\" d=\"M{:.1f} {:.1f} {}\"><title>{} - {}</title></path>\n", kind, from.x,
-                         from.y, curve(bend, from, to), port_name(t_, p), end_name(t_, p));
+    text_ += fmt::format("<path class=\"{}\"{} d=\"M{:.1f} {:.1f} {}\"><title>{} - {}{}</title></path>\n", kind,
+                         colour(p), from.x, from.y, curve(bend, from, to), port_name(t_, p), end_name(t_, p), busy(p));
+  }
+
+  /// The channels of a link: that of the port, and the one that comes the other way.
+  std::pair<double, double> use(SwitchPort p) const {
+    const LinkEnd& end = t_.end(p);
+    const std::size_t other = end.kind == LinkEnd::Kind::node ? std::size_t{t_.switches} * t_.ports + end.index
+                                                              : std::size_t{end.index} * t_.ports + end.port;
+    return {view_.use[std::size_t{p.at} * t_.ports + p.port], view_.use[other]};
+  }
+
+  std::string busy(SwitchPort p) const {
+    if (view_.use.empty()) return "";
+    const auto [there, back] = use(p);
+    return fmt::format(": {:.1f} % busy, {:.1f} % the other way", 100 * there, 100 * back);
+  }
+
+  /// Grey, yellow, red, by the busier of the two channels.
+  std::string colour(SwitchPort p) const {
+    if (view_.use.empty()) return "";
+    struct Colour {
+      double red, green, blue;
+    };
+    constexpr Colour kIdle{201, 210, 219}, kHalf{240, 178, 50}, kFull{196, 32, 32};
+    const auto [there, back] = use(p);
+    const double most = std::clamp(std::max(there, back), 0.0, 1.0), part = most < 0.5 ? 2 * most : 2 * most - 1;
+    const Colour &a = most < 0.5 ? kIdle : kHalf, &b = most < 0.5 ? kHalf : kFull;
+    const auto mixed = [&](double Colour::*c) { return a.*c + (b.*c - a.*c) * part; };
+    return fmt::format(" style=\"stroke: rgb({:.0f},{:.0f},{:.0f}); stroke-width: {:.1f}\"", mixed(&Colour::red),
+                       mixed(&Colour::green), mixed(&Colour::blue), 2.2 + 4 * most);
   }
 
   static std::string cubic(Point a, Point b, Point to) {

@@ -65,6 +65,10 @@ const char* name(Shape shape) {
     case Shape::cube: return "cube";
     case Shape::boards: return "boards";
     case Shape::hypercube: return "generalized hypercube";
+    case Shape::grid: return "grid";
+    case Shape::hyperx: return "hyperx";
+    case Shape::fat_tree: return "fattree";
+    case Shape::dragonfly: return "dragonfly";
   }
   return "";
 }
@@ -78,6 +82,8 @@ const char* routing(const View& view) {
   if (t.shape == Shape::mesh || t.shape == Shape::torus) return "dimension order, along the row first";
   if (t.shape == Shape::cube) return "e-cube, dimensions in rising order";
   if (t.shape == Shape::hypercube) return "sections in rising order";
+  if (t.shape == Shape::grid || t.shape == Shape::hyperx) return "dimension order, the first dimension first";
+  if (t.shape == Shape::fat_tree) return "up*/down*, by levels";
   if (t.shape == Shape::boards) return "by way of the host";
   return t.fixed.empty() ? "up*/down*" : "the file's, and up*/down* for the others";
 }

@@ -20,6 +20,8 @@ struct View {
   ulfm::fabric::Extent extent;
   std::uint32_t processes = 0;
   std::vector<std::vector<std::uint32_t>> ranks;  ///< by node
+  /// How busy each channel is, 0 to 1: by switch * ports + port, then those of the nodes; empty: nobody knows.
+  std::vector<double> use;
 
   bool is_dead(SwitchPort p) const;
   /// "0-3,8"; "" when there are none.

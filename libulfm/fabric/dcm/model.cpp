@@ -234,6 +234,12 @@ Result<std::unique_ptr<Model>> attach(std::byte* memory, std::size_t bytes) {
 
 }  // namespace
 
+Result<Parameters> parameters_from(ModelOptions options) {
+  auto asked = read_options(options);
+  if (!asked) return fail(std::move(asked.error()));
+  return asked->parameters;
+}
+
 const ModelKind model_kind{"dcm", "cube:7", frame_bytes, arena_bytes, create, attach};
 
 }  // namespace ulfm::fabric::dcm

@@ -60,25 +60,36 @@ struct Plan {
   std::vector<TopologyChange> changes;
 };
 
-Result<Plan> make_plan(const ModelPlan& asked) {
-  const Topology& topology = asked.topology;
+}  // namespace
+
+Result<Parameters> parameters_from(ModelOptions options, const Topology& topology, std::uint32_t processes,
+                                   std::uint32_t frames) {
   if (topology.shape != Shape::boards)
     return fail(Errc::invalid, "topology " + topology.name +
                                    ": pcie has boards in the slots of a host; write boards:BxP, such as boards:8x16");
-  auto given = read_options(asked.options);
+  auto given = read_options(options);
   if (!given) return fail(given.error());
-  Plan plan;
-  Parameters& p = plan.parameters;
+  Parameters p;
   p.boards = topology.nodes();
-  p.processes = std::max(asked.endpoints, 1u);
-  p.frames = asked.frames;
+  p.processes = processes;
+  p.frames = frames;
   p.message = static_cast<std::uint32_t>(given->number("frame", kDefaultFrame));
   p.fragment = static_cast<std::uint32_t>(given->number("fragment", std::min(kDefaultFragment, p.message)));
   p.pool = static_cast<std::uint64_t>(given->number("pool", kDefaultPool));
   p.memory = static_cast<std::uint64_t>(given->number("memory", kDefaultMemory));
   p.cut_through = given->number("mode", 0) == 1;
   if (auto ok = check(p); !ok) return fail(std::move(ok.error()).within("pcie"));
-  auto changes = timeline(topology, asked.events);
+  return p;
+}
+
+namespace {
+
+Result<Plan> make_plan(const ModelPlan& asked) {
+  Plan plan;
+  auto parameters = parameters_from(asked.options, asked.topology, std::max(asked.endpoints, 1u), asked.frames);
+  if (!parameters) return fail(parameters.error());
+  plan.parameters = *parameters;
+  auto changes = timeline(asked.topology, asked.events);
   if (!changes) return fail(changes.error());
   plan.changes = std::move(*changes);
   if (plan.changes.size() > kMostSteps)

@@ -75,20 +75,29 @@ HostCounters Relay::host() const {
 
 // ---- time -----------------------------------------------------------------------------------------------------------
 
-std::size_t Relay::run(std::uint64_t budget, std::span<Ending> endings) {
+std::size_t Relay::run_until(std::uint64_t until, std::uint64_t budget, std::span<Ending> endings) {
   const Clock& clock = arena_.clock();
-  const std::uint64_t limit = clock.steps + std::max<std::uint64_t>(budget, 1);
+  const std::uint64_t most = std::max<std::uint64_t>(budget, 1);
+  const std::uint64_t limit = clock.steps + most < most ? kNever : clock.steps + most;
   for (;;) {
     if (clock.part == Part::between) {
       const bool moves = (clock.up | clock.down) != 0 || arena_.memory().granting.first != kNone;
-      if (!moves || clock.steps >= limit) return hand_out(endings);
-      if (is_alone()) {
+      if (!moves && until != kNever && clock.now < until) skip_to(until);
+      if (!moves || clock.steps >= limit || clock.now >= until) return hand_out(endings);
+      if (until == kNever && is_alone()) {
         pass_alone();
         continue;
       }
     }
     step();
   }
+}
+
+/// Nothing moves in the turns before.
+void Relay::skip_to(std::uint64_t turn) {
+  begin();
+  arena_.edit(arena_.clock()).now = turn;
+  commit();
 }
 
 std::size_t Relay::hand_out(std::span<Ending> endings) const {

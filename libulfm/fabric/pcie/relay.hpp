@@ -23,6 +23,8 @@ class StepObserver {
 
 class Relay {
  public:
+  /// A turn that never comes.
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
   static std::size_t bytes(const Parameters& p) { return BoardArena(nullptr, p).bytes(); }
   /// Over memory of so many bytes, aligned to 64; `build` makes it an empty host when it is zeroed.
   Relay(std::byte* memory, const Parameters& parameters)
@@ -33,7 +35,9 @@ class Relay {
 
   bool post(FrameId frame, const Shipment& shipment);
   /// Goes on for so many steps, at least to the end of the turn; ended messages stay until they are settled.
-  std::size_t run(std::uint64_t budget, std::span<Ending> endings);
+  std::size_t run(std::uint64_t budget, std::span<Ending> endings) { return run_until(kNever, budget, endings); }
+  /// The same, but not beyond turn `until`; when nothing moves before, that turn is over all the same.
+  std::size_t run_until(std::uint64_t until, std::uint64_t budget, std::span<Ending> endings);
   /// The first message that has ended has been dealt with, and its number is free.
   void settle(FrameId frame);
   bool is_used(FrameId frame) const { return frame < p_.frames && arena_.message(frame).phase != Phase::unused; }
@@ -83,6 +87,7 @@ class Relay {
   void count_arrival(const Message& message, std::uint64_t cycle);
   void end(Message& message, std::uint32_t frame, bool delivered, std::uint64_t cycle, Memory& memory, Clock& clock);
   std::size_t hand_out(std::span<Ending> endings) const;
+  void skip_to(std::uint64_t turn);
   bool is_alone() const;
   void pass_alone();
 

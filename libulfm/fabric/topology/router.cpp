@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
+
+#include "fabric/topology/generators.hpp"
 
 namespace ulfm::fabric {
 namespace {
@@ -46,8 +49,7 @@ class Spread {
 Router::Router(const Topology& topology, const DeadPorts& dead)
     : topology_(topology), dead_(std::size_t{topology.switches} * topology.ports, false) {
   mark_dead(dead);
-  ordered_ = !detours_ && (topology.shape == Shape::mesh || topology.shape == Shape::torus ||
-                           topology.shape == Shape::cube || topology.shape == Shape::hypercube);
+  ordered_ = !detours_ && longest_ordered_way(topology) != 0;
   if (!ordered_ && topology.shape != Shape::hypercube) rank_switches();
 }
 
@@ -64,6 +66,7 @@ void Router::mark_dead(const DeadPorts& dead) {
 
 void Router::rank_switches() {
   constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  if (!topology_.levels.empty() && !detours_) return rank_by_level();
   rank_.assign(topology_.switches, kNone);
   Spread spread(topology_, dead_);
   std::uint32_t next = 0;
@@ -78,6 +81,16 @@ void Router::rank_switches() {
     }
     for (const std::uint32_t s : spread.from(root)) rank_[s] = next++;
   }
+}
+
+/// By level, and by number within a level: any order of the switches makes up*/down* safe from deadlocks.
+void Router::rank_by_level() {
+  std::vector<std::uint32_t> order(topology_.switches);
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return topology_.levels[a] < topology_.levels[b]; });
+  rank_.resize(order.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) rank_[order[i]] = i;
 }
 
 void Router::start(std::uint32_t node) {
@@ -113,6 +126,11 @@ std::uint32_t Router::length(std::uint32_t to) const {
   if (to == node_ || !attached(node_) || !attached(to)) return 0;
   if (ordered_ && topology_.shape == Shape::cube) return static_cast<std::uint32_t>(std::popcount(dimensions(to))) + 1;
   if (ordered_ && topology_.shape == Shape::hypercube) return sections(to) + 1;
+  if (ordered_ && !topology_.sizes.empty()) {
+    Route way;
+    dimension_way(topology_, node_, to, way);
+    return static_cast<std::uint32_t>(way.size());
+  }
   if (ordered_) return along_row(to).links + along_column(to).links + 1;
   const std::uint32_t target = topology_.attachment[to].at;
   const std::uint32_t links = std::min(distance_[state(target, kRising)], distance_[state(target, kFalling)]);
@@ -120,6 +138,11 @@ std::uint32_t Router::length(std::uint32_t to) const {
 }
 
 void Router::way(std::uint32_t to, Route& out) {
+  if (ordered_ && !topology_.sizes.empty()) {
+    out.clear();
+    if (to != node_ && attached(node_) && attached(to)) dimension_way(topology_, node_, to, out);
+    return;
+  }
   out.assign(length(to), 0);
   if (out.empty()) return;
   out.back() = static_cast<std::uint8_t>(topology_.attachment[to].port);

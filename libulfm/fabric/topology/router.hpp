@@ -13,6 +13,8 @@ namespace ulfm::fabric {
 /// itself; it is opened at one switch, which ways may begin or end at but not pass. Rings are opened at
 /// different places, for the load.
 ///
+/// *Grids* of other dimensions and *hyperX*: the same, see dimension_way(). *Fat trees*: up*/down* by their levels.
+///
 /// *Cube*: the e-cube algorithm, rising dimensions (Sullivan and Bashkow 1977; Nugent 1988).
 ///
 /// *Generalized hypercube*: rising sections, and any shortest way round what is dead, as the point design has it.
@@ -35,6 +37,9 @@ class Router {
   /// The way to that node. Of equally short ones the next in turn: ask for nodes in rising order, each once.
   void way(std::uint32_t to, Route& out);
 
+  /// Rank of each switch, lower is further up; empty where no way asks for it.
+  const std::vector<std::uint32_t>& ranks() const { return rank_; }
+
   /// A link between switches is dead.
   bool detours() const { return detours_; }
 
@@ -52,6 +57,7 @@ class Router {
   bool attached(std::uint32_t node) const { return !dead_[channel(topology_.attachment[node])]; }
   void mark_dead(const DeadPorts& dead);
   void rank_switches();
+  void rank_by_level();
   void search(std::uint32_t from);
   /// Part of a way along a row or a column.
   struct Leg {

@@ -28,6 +28,21 @@ void put_fixed(const Topology& topology, const Router& router, Routes& routes) {
 
 }  // namespace
 
+std::uint32_t longest_ordered_way(const Topology& t) noexcept {
+  std::uint32_t links = 0;
+  switch (t.shape) {
+    case Shape::mesh: return t.rows + t.columns - 1;
+    case Shape::torus: return t.rows + t.columns - 1;  // a ring is passed on the side where it is not opened
+    case Shape::cube: return t.dimension + 1;
+    case Shape::hypercube: return t.dimension + 1;
+    case Shape::grid:
+      for (const std::uint32_t size : t.sizes) links += size - 1;
+      return links + 1;
+    case Shape::hyperx: return static_cast<std::uint32_t>(t.sizes.size()) + 1;
+    default: return 0;
+  }
+}
+
 Result<Routes> compute_routes(const Topology& topology, const DeadPorts& dead) {
   Routes routes;
   routes.nodes = topology.nodes();

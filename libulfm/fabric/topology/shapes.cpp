@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/config.hpp"
+#include "fabric/topology/generators.hpp"
 
 namespace ulfm::fabric {
 namespace {
@@ -11,10 +12,9 @@ namespace {
 constexpr std::uint32_t kMaxProcessesPerBoard = 1024;
 
 constexpr const char* kForms =
-    "single:N, th8, chain:S, tree:D, mesh:RxC, torus:RxC, cube:N, boards:BxP, gh:NxKxP, or the path of a TOML file "
-    "(with a '/' "
-    "or ending "
-    "in .toml)";
+    "single:N, th8, chain:S, tree:D, mesh:RxC, torus:RxC, cube:N, boards:BxP, gh:NxKxP, mesh:XxYxZ, torus:XxYxZ, "
+    "fullmesh:SxT, hyperx:S1xS2xT, fattree:MxN, dragonfly:PxAxH, or the path of a TOML file (with a '/' or ending in "
+    ".toml)";
 
 /// "4x5" as {4, 5}; empty when it is no such text.
 std::vector<std::uint32_t> sizes_of(std::string_view text) {
@@ -76,13 +76,11 @@ Result<Topology> tree(std::string_view description, std::uint32_t levels) {
 
 Result<Topology> grid(std::string_view description, Shape shape, const std::vector<std::uint32_t>& sizes) {
   const std::string kind = shape == Shape::mesh ? "mesh" : "torus";
-  if (sizes.size() > 2)
-    return refuse(description, "a switch of five ports has four neighbours and a node, so that a " + kind +
-                                   " has two dimensions; write " + kind + ":RxC");
+  if (sizes.size() > 2) return make_grid(description, sizes, shape == Shape::torus);
   if (sizes.size() < 2) return refuse(description, "needs rows and columns, as in " + kind + ":4x4");
   const std::uint32_t rows = sizes[0], columns = sizes[1];
-  if (rows < 1 || columns < 1 || std::uint64_t{rows} * columns > kMaxSwitches)
-    return refuse(description, "a " + kind + " has 1 to 4096 switches, rows times columns");
+  if (rows < 1 || columns < 1 || std::uint64_t{rows} * columns > kMaxGenerated)
+    return refuse(description, "a " + kind + " has 1 to 16384 switches, rows times columns");
   Topology t = bare_topology(std::string(description), shape, kXSwitchPorts, rows * columns);
   t.rows = rows, t.columns = columns;
   // A dimension of one switch is not closed: the link would lead back to the switch it comes from.
@@ -124,9 +122,18 @@ Result<Topology> boards(std::string_view description, const std::vector<std::uin
   return t;
 }
 
+using Generator = Result<Topology> (*)(std::string_view, std::span<const std::uint32_t>);
+
+/// What makes a larger shape; nullptr: the form is none.
+Generator generator(std::string_view form) {
+  if (form == "fullmesh" || form == "hyperx") return make_hyperx;
+  if (form == "fattree") return make_fat_tree;
+  return form == "dragonfly" ? make_dragonfly : nullptr;
+}
+
 tl::unexpected<Error> refuse_form(std::string_view description, std::string_view form) {
-  static const std::array<std::string, 9> names{"single", "th8",  "chain",  "tree", "mesh",
-                                                "torus",  "cube", "boards", "gh"};
+  static const std::array<std::string, 13> names{"single", "th8", "chain",    "tree",   "mesh",    "torus",    "cube",
+                                                 "boards", "gh",  "fullmesh", "hyperx", "fattree", "dragonfly"};
   const std::string near = form.empty() ? "" : nearest(form, names);
   return refuse(description, "no shape has that name" + (near.empty() ? "." : "; did you mean " + near + "?") +
                                  " There is: " + kForms);
@@ -162,6 +169,8 @@ Result<Topology> make_shape(std::string_view description) {
   }
   const std::size_t colon = description.find(':');
   const std::string_view form = description.substr(0, colon);
+  if (auto make = generator(form); make != nullptr)
+    return make(description, sizes_of(colon == std::string_view::npos ? "" : description.substr(colon + 1)));
   const bool plain = form == "single" || form == "chain" || form == "tree" || form == "cube";
   if (!plain && form != "mesh" && form != "torus" && form != "boards" && form != "gh")
     return refuse_form(description, form);

@@ -54,7 +54,21 @@ struct FixedRoute {
 };
 
 /// Regular shapes, which have routes and pictures of their own.
-enum class Shape : std::uint8_t { other, single, chain, tree, mesh, torus, cube, boards, hypercube };
+enum class Shape : std::uint8_t {
+  other,
+  single,
+  chain,
+  tree,
+  mesh,
+  torus,
+  cube,
+  boards,
+  hypercube,  ///< a generalized one
+  grid,       ///< a mesh or torus of another number of dimensions than two
+  hyperx,
+  fat_tree,
+  dragonfly
+};
 
 /// Ports of a switch in a mesh or torus.
 enum GridPort : std::uint8_t { kNorth, kEast, kSouth, kWest, kGridNode };
@@ -74,6 +88,9 @@ struct Topology {
                                         ///< of a generalized hypercube: n
   std::uint32_t radix = 0,
                 card_processors = 0;      ///< of a generalized hypercube: cards in a dimension, processors a card
+  std::vector<std::uint32_t> sizes;       ///< of a grid or hyperX: by dimension
+  bool closed = false;                    ///< of a grid: its rings are
+  std::vector<std::uint32_t> levels;      ///< by switch, 0 is the top, where the shape says which way is up; or empty
   std::vector<std::string> switch_names;  ///< where the file gives them; empty: s0, s1, ...
   std::vector<FixedRoute> fixed;          ///< routes the file lays down; the others are computed
 
@@ -103,6 +120,10 @@ Result<void> check_processes(const Topology& topology, std::uint32_t processes);
 
 /// Links that are down, named by either end.
 using DeadPorts = std::vector<SwitchPort>;
+
+/// Most switches on a way of a shape whose ways follow from the numbers of its nodes, without a search: a mesh, torus,
+/// cube, grid or hyperX. 0: the topology is no such shape.
+std::uint32_t longest_ordered_way(const Topology& topology) noexcept;
 
 /// All routes: by source node * nodes + destination node.
 struct Routes {
@@ -143,8 +164,9 @@ struct Extent {
 };
 Extent measure(const Topology& topology, const DeadPorts& dead = {});
 
-/// "single:5", "chain:4", "tree:3", "mesh:4x4", "torus:4x4", "cube:3", "th8", "boards:8x16", "gh:2x4x8", or the path of
-/// a TOML file (it has a '/' or ends in ".toml"); see ulfm-topology(5). Errors of a file name line and column.
+/// "single:5", "chain:4", "tree:3", "mesh:4x4", "torus:4x4", "cube:3", "th8", "boards:8x16", "gh:2x4x8", "mesh:4x4x4",
+/// "torus:4x4x4", "fullmesh:8x2", "hyperx:4x4x2", "fattree:4x3", "dragonfly:2x4x2", or the path of a TOML file (it has a
+/// '/' or ends in ".toml"); see ulfm-topology(5). Errors of a file name line and column.
 Result<Topology> read_topology(std::string_view description);
 
 /// The topology that the text of such a file describes; `path` is for messages.

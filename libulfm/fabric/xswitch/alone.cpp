@@ -25,6 +25,7 @@ bool SwitchEngine::inject(FrameId frame, std::uint32_t node, std::span<const std
   if (slot.used != 0 || to == kNone) return false;
   slot.used = 1;
   slot.cut = 0;
+  slot.begun = 0;
   slot.pieces = 1;
   slot.data_units = data_units;
   slot.from = node;
@@ -81,7 +82,7 @@ bool SwitchEngine::pass_alone(std::uint32_t frame) {
     return false;
   const std::uint32_t hops = std::min<std::uint32_t>(slot.route_length, geometry_.route_capacity);
   const std::uint32_t body = slot.data_units + geometry_.parameters.check_units;
-  std::uint64_t cycle = header_.now;
+  std::uint64_t cycle = slot.begun = header_.now;
   std::uint32_t from = node;
   for (std::uint32_t hop = 0;; ++hop) {
     ChannelCounters& counters = arena_.channel_tally(from).counters;
@@ -163,7 +164,7 @@ std::size_t SwitchEngine::hand_out(std::span<Ending> endings) {
     --header_.ended;
     --header_.inside;
     slot.used = 0;
-    if (frame < geometry_.frames && node < geometry_.nodes) endings[n++] = {frame, node, slot.end_cycle, delivered};
+    if (frame < geometry_.frames && node < geometry_.nodes) endings[n++] = {frame, node, slot.end_cycle, delivered, slot.begun};
     else header_.damaged = 1;
   }
   return n;

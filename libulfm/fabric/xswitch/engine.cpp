@@ -68,6 +68,7 @@ void SwitchEngine::take_first(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) 
 
 /// `units` of the first frame left, one a cycle from `cycle` on.
 void SwitchEngine::left(std::uint32_t x, Fifo& fifo, std::uint64_t cycle, std::uint32_t units) {
+  if (is_source(x) && fifo.leaving == fifo.head_length) arena_.frame(arena_.entry(x, fifo.first).frame).begun = cycle;
   if (fifo.dropping != 0) {
     arena_.channel_tally(fifo.server).counters.lost_units += units;
     header_.lost += units;

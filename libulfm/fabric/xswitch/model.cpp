@@ -48,6 +48,8 @@ Result<Options> read_options(ModelOptions options) {
   return given;
 }
 
+}  // namespace
+
 Result<Parameters> parameters_from(ModelOptions options) {
   auto given = read_options(options);
   if (!given) return fail(given.error());
@@ -60,6 +62,8 @@ Result<Parameters> parameters_from(ModelOptions options) {
   if (auto ok = check(parameters); !ok) return fail(std::move(ok.error()).within("xswitch"));
   return parameters;
 }
+
+namespace {
 
 Result<std::uint32_t> frame_bytes(ModelOptions options) {
   auto given = read_options(options);

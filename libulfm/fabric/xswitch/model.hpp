@@ -2,9 +2,13 @@
 #pragma once
 
 #include "fabric/model.hpp"
+#include "fabric/xswitch/parameters.hpp"
 
 namespace ulfm::fabric::xswitch {
 
 extern const ModelKind model_kind;
+
+/// The sizes that options such as "fifo=128,link=2" ask for. Errc::invalid says which option is wrong.
+Result<Parameters> parameters_from(ModelOptions options);
 
 }  // namespace ulfm::fabric::xswitch

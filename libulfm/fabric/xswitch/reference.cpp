@@ -36,7 +36,7 @@ void Reference::inject(FrameId frame, std::uint32_t node, std::span<const std::u
   if (frames_.size() <= frame) frames_.resize(frame + 1);
   std::deque<Moving> units;
   for (const Unit unit : units_of(frame, route, data_units, parameters_.check_units)) units.push_back({unit, frame});
-  frames_[frame] = {units.size(), units.size() - route.size(), node};
+  frames_[frame] = {units.size(), units.size() - route.size(), node, 0};
   ends_[switch_ports_ + node].waiting.push_back(std::move(units));
   ++frames_inside_;
 }
@@ -163,6 +163,7 @@ Reference::Moving Reference::send_from_node(End& end) {
   if (!end.within_sending) end.dropping = end.dead;
   std::deque<Moving>& frame = end.waiting.front();
   const Moving moving = frame.front();
+  if (!end.within_sending) frames_[moving.frame].begun = now_;
   frame.pop_front();
   end.within_sending = !frame.empty();
   if (frame.empty()) end.waiting.pop_front();
@@ -218,7 +219,7 @@ void Reference::gone(const Moving& moving, std::uint32_t node, bool taken_by_nod
   if (taken_by_node && moving.unit != kBadEnd && !is_route(moving.unit)) --frame.to_arrive;
   if (--frame.units != 0) return;
   const bool delivered = frame.to_arrive == 0;
-  endings_.push_back({moving.frame, delivered ? node : frame.from, now_, delivered});
+  endings_.push_back({moving.frame, delivered ? node : frame.from, now_, delivered, frame.begun});
   --frames_inside_;
 }
 

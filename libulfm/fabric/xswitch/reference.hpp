@@ -118,6 +118,7 @@ class Reference {
     std::uint64_t units = 0;      ///< of it, anywhere
     std::uint64_t to_arrive = 0;  ///< that the node must get for it to be delivered
     std::uint32_t from = 0;
+    std::uint64_t begun = 0;
   };
 
   std::size_t index(SwitchPort p) const { return std::size_t{p.at} * ports_ + p.port; }

@@ -1,0 +1,96 @@
+#include "fabric/ideal/model.hpp"
+
+#include <fmt/format.h>
+
+#include "fabric/ideal/network.hpp"
+#include "fabric/options.hpp"
+
+namespace ulfm::fabric::ideal {
+namespace {
+
+constexpr std::uint32_t kDefaultFrame = 8192;
+
+Result<Options> read_options(ModelOptions options) {
+  auto given = Options::parse(options, {{"frame", 64, 65536},
+                                        {"latency", 1, kMostCycles},
+                                        {"overhead", 0, kMostCycles},
+                                        {"gap", 0, kMostCycles},
+                                        {"byte", 0, kMostCycles}});
+  if (!given) return fail(std::move(given.error()).within("ideal"));
+  return given;
+}
+
+Result<std::uint32_t> frame_bytes(ModelOptions options) {
+  auto given = read_options(options);
+  if (!given) return fail(std::move(given.error()));
+  return static_cast<std::uint32_t>(given->number("frame", kDefaultFrame));
+}
+
+Result<Parameters> make_plan(const ModelPlan& asked) {
+  if (!asked.events.empty())
+    return fail(Errc::invalid, "ideal: an ideal network has no links and switches that could fail; take --transport "
+                               "xswitch for scheduled faults");
+  return parameters_from(asked.options);
+}
+
+Result<std::size_t> arena_bytes(const ModelPlan& asked) {
+  auto plan = make_plan(asked);
+  if (!plan) return fail(std::move(plan.error()));
+  return Network::bytes(asked.topology.nodes(), asked.frames);
+}
+
+Result<void> create(std::byte* memory, const ModelPlan& asked) {
+  auto plan = make_plan(asked);
+  if (!plan) return fail(std::move(plan.error()));
+  auto network = Network::create(memory, asked.topology.nodes(), asked.frames, *plan);
+  if (!network) return fail(std::move(network.error()));
+  return {};
+}
+
+class IdealModel final : public Model {
+ public:
+  explicit IdealModel(Network network) : network_(std::move(network)) {}
+
+  bool reaches(std::uint32_t from, std::uint32_t to) const override {
+    return from != to && from < network_.nodes() && to < network_.nodes();
+  }
+  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes) override {
+    return network_.inject(frame, from, to, bytes);
+  }
+  std::size_t run(std::uint64_t budget, std::span<Ending> endings) override { return network_.run(budget, endings); }
+  bool idle() const override { return network_.idle(); }
+  std::uint64_t due() const override { return kNothingDue; }
+  void advance(std::uint64_t) override {}
+  std::string statistics() override {
+    return fmt::format("ulfm: stats ideal: cycles {}, messages taken {} ended {} present {}, bytes {}{}\n",
+                       network_.now(), network_.taken(), network_.ended(), network_.inside(), network_.ended_bytes(),
+                       network_.taken() == network_.ended() + network_.inside() ? "" : ", which do not balance");
+  }
+
+ private:
+  Network network_;
+};
+
+Result<std::unique_ptr<Model>> attach(std::byte* memory, std::size_t bytes) {
+  auto network = Network::attach(memory, bytes);
+  if (!network) return fail(std::move(network.error()).within("the emulated interconnect of this job"));
+  return std::make_unique<IdealModel>(std::move(*network));
+}
+
+}  // namespace
+
+Result<Parameters> parameters_from(ModelOptions options) {
+  auto given = read_options(options);
+  if (!given) return fail(std::move(given.error()));
+  Parameters p;
+  p.latency = static_cast<std::uint32_t>(given->number("latency", p.latency));
+  p.overhead = static_cast<std::uint32_t>(given->number("overhead", p.overhead));
+  p.gap = static_cast<std::uint32_t>(given->number("gap", p.gap));
+  p.byte = static_cast<std::uint32_t>(given->number("byte", p.byte));
+  if (auto ok = check(p); !ok) return fail(std::move(ok.error()).within("ideal"));
+  return p;
+}
+
+const ModelKind model_kind{"ideal", "single:8", frame_bytes, arena_bytes, create, attach};
+
+}  // namespace ulfm::fabric::ideal

@@ -1,0 +1,153 @@
+#include "fabric/ideal/network.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace ulfm::fabric::ideal {
+
+Result<void> check(const Parameters& p) {
+  const std::uint32_t most = std::max({p.latency, p.overhead, p.gap, p.byte});
+  if (most > kMostCycles)
+    return fail(Errc::invalid, fmt::format("each of L, o, g and G has at most {} cycles, not {}", kMostCycles, most));
+  if (p.latency == 0)
+    return fail(Errc::invalid, "a message needs at least a cycle for its way: raise latency to 1 or more");
+  if (std::max(p.overhead, p.gap) == 0)
+    return fail(Errc::invalid, "a node that sends needs time between messages: raise overhead or gap to 1 or more");
+  return {};
+}
+
+/// Nodes | messages | heap behind it.
+struct Header {
+  std::uint64_t magic;
+  std::uint32_t nodes, frames;
+  Parameters parameters;
+  std::uint64_t now, taken, ended, ended_bytes;
+  std::uint32_t inside;
+};
+struct Node {
+  std::uint64_t free_at;  ///< may begin with its next message
+  std::uint64_t busy;
+};
+struct Message {
+  std::uint64_t begun, end;
+  std::uint32_t to, bytes;
+  std::uint32_t used;
+};
+
+namespace {
+
+constexpr std::uint64_t kMagic = 0x6c61'6564'692d'5047;
+constexpr std::uint32_t kMost = 1u << 24;
+constexpr std::size_t lines(std::size_t bytes) { return (bytes + 63) & ~std::size_t{63}; }
+constexpr std::size_t kNodesAt = lines(sizeof(Header));
+std::size_t messages_at(std::uint32_t nodes) { return kNodesAt + lines(nodes * sizeof(Node)); }
+std::size_t heap_at(std::uint32_t nodes, std::uint32_t frames) {
+  return messages_at(nodes) + lines(frames * sizeof(Message));
+}
+
+}  // namespace
+
+std::size_t Network::bytes(std::uint32_t nodes, std::uint32_t frames) {
+  return heap_at(nodes, frames) + lines(frames * sizeof(std::uint32_t));
+}
+
+Network::Network(void* memory, std::uint32_t nodes, std::uint32_t frames, const Parameters& parameters)
+    : p_(parameters), nodes_(nodes), frames_(frames) {
+  auto* const base = static_cast<std::byte*>(memory);
+  header_ = reinterpret_cast<Header*>(base);
+  node_ = reinterpret_cast<Node*>(base + kNodesAt);
+  message_ = reinterpret_cast<Message*>(base + messages_at(nodes));
+  heap_ = reinterpret_cast<std::uint32_t*>(base + heap_at(nodes, frames));
+}
+
+Result<Network> Network::create(void* memory, std::uint32_t nodes, std::uint32_t frames,
+                                const Parameters& parameters) {
+  if (auto ok = check(parameters); !ok) return fail(std::move(ok.error()));
+  if (nodes < 1 || nodes > kMost || frames < 1 || frames > kMost)
+    return fail(Errc::invalid, fmt::format("a network has 1 to {} nodes and frames, not {} and {}", kMost, nodes, frames));
+  Network network(memory, nodes, frames, parameters);
+  *network.header_ = {kMagic, nodes, frames, parameters, 1, 0, 0, 0, 0};
+  return network;
+}
+
+Result<Network> Network::attach(void* memory, std::size_t bytes) {
+  if (bytes < kNodesAt) return fail(Errc::protocol, fmt::format("a network needs more than {} bytes of memory", bytes));
+  Header header;
+  std::memcpy(&header, memory, sizeof header);
+  const bool sound = header.magic == kMagic && header.nodes >= 1 && header.nodes <= kMost && header.frames >= 1 &&
+                     header.frames <= kMost && check(header.parameters) &&
+                     Network::bytes(header.nodes, header.frames) <= bytes;
+  if (!sound) return fail(Errc::protocol, "the memory does not hold an ideal network");
+  return Network(memory, header.nodes, header.frames, header.parameters);
+}
+
+bool Network::inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes) {
+  if (frame >= frames_ || from >= nodes_ || to >= nodes_ || from == to || bytes > kMostBytes ||
+      message_[frame].used != 0 || header_->inside >= frames_)
+    return false;
+  Node& node = node_[from];
+  const std::uint64_t begun = std::max(header_->now, node.free_at);
+  message_[frame] = {begun, begun + transit(p_, bytes) - 1, to, bytes, 1};
+  node.free_at = begun + spacing(p_, bytes);
+  node.busy += spacing(p_, bytes);
+  ++header_->taken;
+  push(frame);
+  return true;
+}
+
+std::size_t Network::run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until) {
+  std::size_t n = 0;
+  while (n < endings.size() && n < budget && header_->inside != 0) {
+    const std::uint32_t first = heap_[0] < frames_ ? heap_[0] : 0;
+    if (message_[first].end >= until) break;
+    const FrameId frame = pop();
+    Message& message = message_[frame];
+    message.used = 0;
+    header_->now = std::max(header_->now, message.end + 1);
+    ++header_->ended;
+    header_->ended_bytes += message.bytes;
+    endings[n++] = {frame, message.to < nodes_ ? message.to : 0, message.end, true, message.begun};
+  }
+  const bool reached = header_->inside == 0 || message_[heap_[0] < frames_ ? heap_[0] : 0].end >= until;
+  if (until != kNever && reached) header_->now = std::max(header_->now, until);
+  return n;
+}
+
+std::uint32_t Network::inside() const noexcept { return std::min(header_->inside, frames_); }
+std::uint64_t Network::now() const noexcept { return header_->now; }
+std::uint64_t Network::ended() const noexcept { return header_->ended; }
+std::uint64_t Network::ended_bytes() const noexcept { return header_->ended_bytes; }
+std::uint64_t Network::taken() const noexcept { return header_->taken; }
+std::uint64_t Network::busy(std::uint32_t node) const noexcept { return node < nodes_ ? node_[node].busy : 0; }
+
+// The heap. What others may have written into it leads to no message that is not there.
+
+bool Network::earlier(std::uint32_t a, std::uint32_t b) const noexcept {
+  const std::uint64_t end_a = message_[a < frames_ ? a : 0].end, end_b = message_[b < frames_ ? b : 0].end;
+  return end_a != end_b ? end_a < end_b : a < b;
+}
+
+void Network::push(std::uint32_t frame) noexcept {
+  std::uint32_t at = header_->inside++;
+  for (; at != 0 && earlier(frame, heap_[(at - 1) / 2]); at = (at - 1) / 2) heap_[at] = heap_[(at - 1) / 2];
+  heap_[at] = frame;
+}
+
+std::uint32_t Network::pop() noexcept {
+  const std::uint32_t first = heap_[0] < frames_ ? heap_[0] : 0, size = inside() - 1;
+  header_->inside = size;
+  const std::uint32_t moved = heap_[size];
+  std::uint32_t at = 0;
+  for (std::uint32_t child = 1; child < size; child = 2 * at + 1) {
+    if (child + 1 < size && earlier(heap_[child + 1], heap_[child])) ++child;
+    if (!earlier(heap_[child], moved)) break;
+    heap_[at] = heap_[child];
+    at = child;
+  }
+  heap_[at] = moved;
+  return first;
+}
+
+}  // namespace ulfm::fabric::ideal

@@ -1,0 +1,7 @@
+#pragma once
+
+#include "transport/contract.hpp"
+
+namespace ulfm {
+extern const TransportDescriptor ideal_transport;
+}

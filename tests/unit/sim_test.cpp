@@ -1,0 +1,316 @@
+// The simulator: closed forms without load, books that balance, bounds that hold, results that can be had again.
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <set>
+
+#include "curves.hpp"
+#include "report.hpp"
+
+using namespace sim;
+
+namespace {
+
+Options small(const std::string& transport, const std::string& topology, const std::string& rate) {
+  Options o;
+  o.setting.transport = transport;
+  o.setting.topology = topology;
+  o.rate = rate;
+  o.warmup = 500, o.measure = 2000, o.drain = 4000;
+  o.threads = 2;
+  return o;
+}
+
+Curves simulated(const Options& options) {
+  auto curves = make_curves(options);
+  if (!curves) FAIL(curves.error().what);
+  const auto ok = simulate(*curves, options, [](std::size_t, std::size_t) {});
+  if (!ok) FAIL(ok.error().what);
+  return std::move(*curves);
+}
+
+std::string refusal(const Options& options) {
+  auto curves = make_curves(options);
+  return curves ? "" : curves.error().what;
+}
+
+}  // namespace
+
+TEST_CASE("without load every pair needs what the closed form says", "[sim]") {
+  const std::pair<const char*, const char*> all[] = {
+      {"xswitch", "mesh:4x4"},    {"xswitch,link=3", "torus:3x3"}, {"xswitch", "tree:2"},
+      {"xswitch", "fattree:2x3"}, {"xswitch", "dragonfly:1x2x1"},  {"xswitch", "hyperx:3x3x2"},
+      {"xswitch", "single:8"},    {"dcm", "cube:4"},               {"dcm,hop=3", "cube:3"},
+      {"dcm", "cube:1"},          {"dcm,pace=ipsc2", "cube:2"},    {"pcie", "boards:5x1"},
+      {"pcie,mode=cut-through", "boards:5x1"}, {"ideal", "single:5"},
+      {"ideal,latency=7,overhead=0,gap=1,byte=3", "single:3"}};
+  for (const auto& [transport, topology] : all)
+    for (const char* model : {"production", "reference"})
+      for (const char* length : {"1", "2", "3"}) {
+        INFO(transport << " over " << topology << ", " << model << ", length " << length);
+        Options o = small(transport, topology, "0.01");
+        o.setting.model = model;
+        o.setting.length = length;
+        const auto zero = run_zero(o);
+        REQUIRE(zero);
+        INFO(zero->text);
+        CHECK(zero->pairs > 1);
+        CHECK(zero->differ == 0);
+      }
+}
+
+TEST_CASE("both models of a network give the same curve", "[sim]") {
+  const Options all[] = {small("xswitch", "mesh:3x3", "0.1:0.5:0.2"), small("xswitch,fifo=24,link=2", "torus:3x3", "0.2"),
+                         small("dcm", "cube:3", "0.02:0.08:0.03"), small("pcie", "boards:6x1", "0.2:0.6:0.2"),
+                         small("pcie,mode=cut-through,pool=16384", "boards:4x1", "0.4"),
+                         small("ideal", "single:6", "0.2:0.8:0.3")};
+  for (Options o : all) {
+    INFO(o.setting.transport << " over " << o.setting.topology);
+    const auto production = simulated(o);
+    o.setting.model = "reference";
+    const auto reference = simulated(o);
+    for (std::size_t i = 0; i < production[0]->rows.size(); ++i) {
+      const Row &a = production[0]->rows[i], &b = reference[0]->rows[i];
+      CHECK(a.messages > 10);
+      CHECK(a.messages == b.messages);
+      CHECK(a.accepted == b.accepted);
+      CHECK(a.latency.mean == b.latency.mean);
+      CHECK(a.latency.p99 == b.latency.p99);
+      CHECK(a.network == Approx(b.network));
+      CHECK(a.unit_hops == b.unit_hops);
+      CHECK(a.settled == b.settled);
+    }
+  }
+}
+
+TEST_CASE("the result does not depend on the number of threads, and does on the seed", "[sim]") {
+  Options o = small("xswitch", "mesh:3x3", "0.05:0.3:0.05");
+  o.saturation = true;
+  o.threads = 1;
+  const std::string one = json_of(simulated(o), o);
+  o.threads = 3;
+  CHECK(json_of(simulated(o), o) == one);
+  o.setting.seed = 2;
+  CHECK(json_of(simulated(o), o) != one);
+}
+
+TEST_CASE("a channel carries no more than the textbook says, and the network no more than the channel", "[sim]") {
+  struct Known {
+    const char *topology, *pattern;
+    double load;  // Dally and Towles 2004, chapters 3 and 8: messages over the busiest channel for each one sent
+  };
+  const Known all[] = {{"mesh:4x4", "uniform", 16 * 4 / 4.0 / 15}, {"mesh:4x4", "transpose", 3},
+                       {"mesh:4x4", "complement", 2},              {"mesh:8x8", "uniform", 64 * 8 / 4.0 / 63},
+                       {"mesh:8x8", "transpose", 7},               {"mesh:8x8", "complement", 4},
+                       {"cube:4", "uniform", 1},                   {"cube:4", "complement", 1}};
+  for (const Known& known : all) {
+    INFO(known.topology << ", " << known.pattern);
+    Options o = small("xswitch", known.topology, "0.001");
+    o.setting.pattern = known.pattern;
+    o.measure = 4000;
+    auto curves = make_curves(o).value();
+    Curve& c = *curves[0];
+    CHECK(c.bound.channel_load == Approx(known.load));
+    for (const double times : {0.5, 1.0, 1.6}) {
+      const auto row = run_point(c.load, times * c.bound.rate);
+      REQUIRE(row);
+      CHECK(row->accepted < 1.03 * c.bound.rate);
+      if (times < 1) CHECK(row->settled);
+      if (times > 1) CHECK_FALSE(row->settled);
+    }
+  }
+}
+
+TEST_CASE("rings that are opened carry less than the textbook's", "[sim]") {
+  // A closed ring of eight: 1 for uniform traffic (k / 8), 3 for tornado (k / 2 - 1).
+  const std::tuple<const char*, const char*, double> all[] = {
+      {"torus:1x8", "uniform", 8 / 8.0}, {"torus:1x8", "tornado", 3}, {"torus:4x4", "uniform", 4 / 8.0}};
+  for (const auto& [topology, pattern, load] : all) {
+    Options o = small("xswitch", topology, "0.001");
+    o.setting.pattern = pattern;
+    const auto curves = make_curves(o).value();
+    CHECK(curves[0]->bound.channel_load >= load);
+  }
+}
+
+TEST_CASE("saturation is found below the bound", "[sim]") {
+  Options o = small("xswitch", "mesh:3x3", "0.05");
+  o.saturation = true;
+  const auto curves = simulated(o);
+  CHECK(curves[0]->saturation > 0.4 * curves[0]->bound.rate);
+  CHECK(curves[0]->saturation <= curves[0]->bound.rate);
+}
+
+namespace {
+
+/// Says that it has a message more than it has, or hands one out late.
+class Liar final : public Network {
+ public:
+  Liar(std::unique_ptr<Network> honest, int lie) : honest_(std::move(honest)), lie_(lie) {}
+  bool inject(FrameId f, std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route& way) override {
+    return honest_->inject(f, from, to, units, way);
+  }
+  void run(std::uint64_t until, std::vector<Ending>& endings) override {
+    honest_->run(until, endings);
+    if (lie_ == 2)
+      for (Ending& ending : endings) ending.cycle -= 30;
+  }
+  std::uint64_t inside() override { return honest_->inside() + (lie_ == 1 ? 1 : 0); }
+  std::string imbalance() override { return lie_ == 3 ? "units are missing" : honest_->imbalance(); }
+  std::vector<std::uint64_t> busy() override { return honest_->busy(); }
+  std::uint64_t unit_hops() override { return honest_->unit_hops(); }
+
+ private:
+  std::unique_ptr<Network> honest_;
+  int lie_;
+};
+
+class Lying final : public Subject {
+ public:
+  Lying(const Subject& honest, int lie) : honest_(honest), lie_(lie) {}
+  Result<std::unique_ptr<Network>> make(std::uint32_t frames, bool reference) const override {
+    return std::make_unique<Liar>(std::move(honest_.make(frames, reference).value()), lie_);
+  }
+  std::uint64_t zero_load(std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route& way,
+                          std::uint64_t start) const override {
+    return honest_.zero_load(from, to, units, way, start);
+  }
+  std::vector<Use> uses(std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route& way) const override {
+    return honest_.uses(from, to, units, way);
+  }
+  std::uint32_t window(std::uint32_t units, std::uint32_t longest) const override {
+    return honest_.window(units, longest);
+  }
+  std::uint32_t most_units() const override { return honest_.most_units(); }
+  std::uint32_t usual_units() const override { return honest_.usual_units(); }
+  const char* unit() const override { return honest_.unit(); }
+  double cycle_ns() const override { return honest_.cycle_ns(); }
+
+ private:
+  const Subject& honest_;
+  int lie_;
+};
+
+}  // namespace
+
+TEST_CASE("a model whose books are wrong is found out", "[sim]") {
+  const auto curves = make_curves(small("xswitch", "mesh:3x3", "0.2")).value();
+  Load load = curves[0]->load;
+  for (const int lie : {0, 1, 2, 3}) {
+    INFO("lie " << lie);
+    const Lying lying(*curves[0]->subject, lie);
+    load.subject = &lying;
+    CHECK(run_point(load, 0.2).has_value() == (lie == 0));
+  }
+}
+
+TEST_CASE("patterns send where they say", "[sim]") {
+  const auto topology = ulfm::fabric::read_topology("mesh:4x4").value();
+  for (const char* text : {"uniform", "transpose", "complement", "reversal", "shuffle", "tornado", "neighbour",
+                           "hotspot:3:0.25", "incast:5"}) {
+    INFO(text);
+    const auto pattern = Pattern::make(text, topology).value();
+    Random random(7, 0);
+    std::set<std::uint32_t> ends;
+    for (std::uint32_t n = 0; n < 16; ++n) {
+      double all = 0;
+      for (std::uint32_t to = 0; to < 16; ++to) all += pattern.share(n, to);
+      if (pattern.sends(n)) CHECK(all == Approx(1));
+      const std::uint32_t to = pattern.destination(n, random);
+      CHECK(to < 16);
+      if (pattern.sends(n)) CHECK(pattern.share(n, to) > 0);
+      ends.insert(to);
+    }
+    const bool one_to_one = pattern.is_fixed() && std::string(text) != "incast:5";
+    if (one_to_one) CHECK(ends.size() == 16);
+  }
+  CHECK(Pattern::make("transpose", topology)->senders() == 12);
+  CHECK(Pattern::make("complement", topology)->share(1, 14) == 1);
+  CHECK(Pattern::make("tornado", topology)->share(0, 5) == 1);
+}
+
+TEST_CASE("sources make as much as they are asked for", "[sim]") {
+  for (const char* text : {"bernoulli", "periodic", "burst:40:160"}) {
+    INFO(text);
+    const auto timing = Timing::make(text).value();
+    double made = 0;
+    for (std::uint32_t node = 0; node < 50; ++node) {
+      Source source(timing, 0.02, 3, node);
+      for (std::uint64_t cycle = source.next(), last = 0; cycle <= 40000; cycle = source.next(), ++made) {
+        REQUIRE(cycle > last);
+        last = cycle;
+      }
+    }
+    CHECK(made / 50 / 40000 == Approx(0.02).epsilon(0.05));
+  }
+}
+
+TEST_CASE("ways of every routing arrive and never turn from down to up", "[sim]") {
+  for (const char* form : {"mesh:4x4", "torus:4x4x3", "fattree:2x3", "dragonfly:1x2x1", "hyperx:3x3x2", "tree:3"})
+    for (const char* text : {"default", "updown", "nonminimal:3"}) {
+      INFO(form << ", " << text);
+      const auto t = ulfm::fabric::read_topology(form).value();
+      const auto routing = make_routing(text, t).value();
+      Random random(1, 1);
+      for (int round = 0; round < 5; ++round) {
+        ulfm::fabric::Routes routes{t.nodes(), {}};
+        std::size_t longest = 0, wrong = 0;
+        for (std::uint32_t a = 0; a < t.nodes(); ++a)
+          for (std::uint32_t b = 0; b < t.nodes(); ++b) {
+            Route way;
+            if (a != b) routing->way(a, b, random, way);
+            longest = std::max(longest, way.size());
+            std::uint32_t at = t.attachment[a].at;
+            for (std::size_t i = 0; i < way.size(); ++i) {
+              const LinkEnd end = t.end({at, way[i]});
+              if (i + 1 == way.size()) wrong += end == LinkEnd{LinkEnd::Kind::node, b, end.port} ? 0 : 1;
+              else wrong += end.kind == LinkEnd::Kind::switch_port ? 0 : 1;
+              at = end.index;
+            }
+            routes.way.push_back(std::move(way));
+          }
+        CHECK(wrong == 0);
+        CHECK(longest <= routing->longest());
+        CHECK(ulfm::fabric::dependency_cycle(t, routes).empty());
+      }
+    }
+}
+
+TEST_CASE("what cannot be simulated is refused with what would be right", "[sim]") {
+  const auto with = [](auto change) {
+    Options o;
+    change(o);
+    return refusal(o);
+  };
+  CHECK_THAT(with([](Options& o) { o.setting.transport = "xswich"; }), Catch::Contains("take xswitch, dcm"));
+  CHECK_THAT(with([](Options& o) { o.setting.transport = "dcm"; }), Catch::Contains("cube:0 to cube:7"));
+  CHECK_THAT(with([](Options& o) { o.setting.transport = "pcie"; }), Catch::Contains("write boards:BxP"));
+  CHECK_THAT(with([](Options& o) { o.setting.transport = "ideal,latency=0"; }), Catch::Contains("latency"));
+  CHECK_THAT(with([](Options& o) { o.setting.pattern = "unifrom"; }), Catch::Contains("is none of uniform"));
+  CHECK_THAT(with([](Options& o) { o.setting.topology = "mesh:3x4", o.setting.pattern = "transpose"; }),
+             Catch::Contains("square number"));
+  CHECK_THAT(with([](Options& o) { o.setting.topology = "mesh:3x4", o.setting.pattern = "shuffle"; }),
+             Catch::Contains("power of two"));
+  CHECK_THAT(with([](Options& o) { o.setting.topology = "cube:3", o.setting.pattern = "tornado"; }),
+             Catch::Contains("to itself"));
+  CHECK_THAT(with([](Options& o) { o.setting.length = "0"; }), Catch::Contains("write 16, 4-64"));
+  CHECK_THAT(with([](Options& o) { o.setting.source = "poisson"; }), Catch::Contains("write bernoulli"));
+  CHECK_THAT(with([](Options& o) { o.setting.routing = "nonminimal:x"; }), Catch::Contains("take default"));
+  CHECK_THAT(with([](Options& o) { o.rate = "0.5:0.1"; }), Catch::Contains("FROM:TO"));
+  CHECK_THAT(with([](Options& o) { o.rate = "17"; }), Catch::Contains("at most one message a cycle"));
+  CHECK_THAT(with([](Options& o) { o.sweep = {"fifo"}; }), Catch::Contains("key=value"));
+  CHECK_THAT(with([](Options& o) { o.sweep = {"fifoo=32|64"}; }), Catch::Contains("fifo"));
+}
+
+TEST_CASE("sweeps make a curve of every combination", "[sim]") {
+  Options o = small("xswitch", "mesh:3x3", "0.1");
+  o.sweep = {"fifo=32|64", "length=8|16"};
+  o.compare = {"topology=torus:3x3 pattern=neighbour"};
+  const auto curves = simulated(o);
+  REQUIRE(curves.size() == 5);
+  CHECK(curves[1]->label == "fifo=32 length=16");
+  CHECK(curves[1]->setting.transport == "xswitch,fifo=32");
+  CHECK(curves[4]->topology.shape == Shape::torus);
+  CHECK_THAT(svg_of(curves), Catch::Contains("fifo=64 length=8"));
+  CHECK_THAT(csv_of(curves), Catch::Contains("\"topology=torus:3x3 pattern=neighbour\""));
+}

@@ -1,0 +1,155 @@
+// X-Switches under the simulator.
+#include <algorithm>
+
+#include "fabric/xswitch/model.hpp"
+#include "fabric/xswitch/network.hpp"
+#include "fabric/xswitch/reference.hpp"
+#include "network.hpp"
+
+namespace sim {
+namespace {
+
+namespace xswitch = ulfm::fabric::xswitch;
+
+std::uint64_t units_of(const xswitch::ChannelCounters& c) { return c.data_units + c.routing_units + c.frames; }
+
+/// What both models have alike: counters by channel, and a balance.
+template <typename Model>
+class Counted : public Network {
+ public:
+  Counted(const Topology& topology, Model model) : topology_(topology), model_(std::move(model)) {}
+
+  std::string imbalance() override {
+    if (model_.balance().holds()) return "";
+    return "units entered are not those that left, were stripped, were lost or are present";
+  }
+  std::vector<std::uint64_t> busy() override {
+    std::vector<std::uint64_t> units;
+    units.reserve(channels(topology_));
+    for (std::uint32_t s = 0; s < topology_.switches; ++s)
+      for (std::uint32_t p = 0; p < topology_.ports; ++p) units.push_back(units_of(model_.counters({s, p}).out));
+    for (std::uint32_t n = 0; n < topology_.nodes(); ++n) units.push_back(units_of(model_.node_counters(n).out));
+    return units;
+  }
+  std::uint64_t unit_hops() override {
+    std::uint64_t sum = 0;
+    for (const std::uint64_t units : busy()) sum += units;
+    return sum;
+  }
+
+ protected:
+  const Topology& topology_;
+  Model model_;
+};
+
+class Production final : public Counted<xswitch::Network> {
+ public:
+  Production(const Topology& topology, Memory memory, xswitch::Network model)
+      : Counted(topology, std::move(model)), memory_(std::move(memory)) {}
+
+  bool inject(FrameId frame, std::uint32_t from, std::uint32_t, std::uint32_t units, const Route& way) override {
+    return model_.inject(frame, from, way, units);
+  }
+  void run(std::uint64_t until, std::vector<Ending>& endings) override {
+    if (until <= model_.now()) return;
+    collect_(endings, [&](std::span<Ending> room) { return model_.run(kNoBudget, room, until); });
+  }
+  std::uint64_t inside() override { return model_.frames_inside(); }
+  std::string imbalance() override { return model_.damaged() ? "the network's memory is damaged" : Counted::imbalance(); }
+
+ private:
+  Collector collect_;
+  Memory memory_;
+};
+
+class StepByStep final : public Counted<xswitch::Reference> {
+ public:
+  StepByStep(const Topology& topology, const xswitch::Parameters& parameters)
+      : Counted(topology, xswitch::Reference(topology, parameters)) {}
+
+  bool inject(FrameId frame, std::uint32_t from, std::uint32_t, std::uint32_t units, const Route& way) override {
+    model_.inject(frame, from, way, units);
+    ++injected_;
+    return true;
+  }
+  void run(std::uint64_t until, std::vector<Ending>& endings) override {
+    while (model_.now() < until) model_.step();
+    const auto& all = model_.endings();
+    endings.insert(endings.end(), all.begin() + static_cast<std::ptrdiff_t>(seen_), all.end());
+    seen_ = all.size();
+  }
+  std::uint64_t inside() override { return injected_ - model_.endings().size(); }
+
+ private:
+  std::uint64_t injected_ = 0;
+  std::size_t seen_ = 0;
+};
+
+class Switches final : public Subject {
+ public:
+  Switches(const Topology& topology, const xswitch::Parameters& parameters) : t_(topology), p_(parameters) {}
+
+  Result<std::unique_ptr<Network>> make(std::uint32_t frames, bool reference) const override {
+    if (reference) return std::make_unique<StepByStep>(t_, p_);
+    const std::size_t bytes = xswitch::Network::bytes(t_, p_, frames);
+    Memory memory(bytes);
+    if (memory.data() == nullptr) return no_memory(bytes);
+    auto model = xswitch::Network::create(memory.data(), t_, p_, frames);
+    if (!model) return fail(std::move(model.error()));
+    return std::make_unique<Production>(t_, std::move(memory), std::move(*model));
+  }
+
+  // A unit needs `link_cycles` for each link. A head waits at each switch for the poll that finds it: an output that
+  // has served nobody looked at its input 0 in cycle 1. Taking it off takes the cycle of that poll.
+  std::uint64_t zero_load(std::uint32_t from, std::uint32_t, std::uint32_t units, const Route& way,
+                          std::uint64_t start) const override {
+    std::uint64_t cycle = start + p_.link_cycles;
+    SwitchPort in = t_.attachment[from];
+    for (const std::uint8_t out : way) {
+      const auto polled = static_cast<std::uint32_t>((cycle - 1) % t_.ports);
+      cycle += (in.port + t_.ports - polled) % t_.ports + 1 + p_.link_cycles;
+      const LinkEnd& end = t_.end({in.at, out});
+      in = {end.index, end.port};
+    }
+    return cycle + units + p_.check_units + 1 - start;
+  }
+
+  // An output serves a frame from the poll that takes its head off to its ID-EOF.
+  std::vector<Use> uses(std::uint32_t from, std::uint32_t, std::uint32_t units, const Route& way) const override {
+    std::vector<Use> uses;
+    std::uint32_t at = t_.attachment[from].at;
+    const double body = units + p_.check_units + 1.0;
+    uses.push_back({std::size_t{t_.switches} * t_.ports + from, body + static_cast<double>(way.size())});
+    for (std::size_t hop = 0; hop < way.size(); ++hop) {
+      uses.push_back({std::size_t{at} * t_.ports + way[hop], body + static_cast<double>(way.size() - hop)});
+      at = t_.end({at, way[hop]}).index;
+    }
+    return uses;
+  }
+
+  std::uint32_t window(std::uint32_t units, std::uint32_t longest_way) const override {
+    const std::uint64_t room = std::uint64_t{longest_way + 1} * (p_.fifo_units + 2 * p_.link_cycles);
+    return static_cast<std::uint32_t>(room / (units + p_.check_units + 1) + 3);
+  }
+  std::uint32_t most_units() const override { return 1u << 20; }
+  std::uint32_t usual_units() const override { return 16; }
+  const char* unit() const override { return "byte"; }
+  double cycle_ns() const override { return 25; }
+
+ private:
+  const Topology& t_;
+  xswitch::Parameters p_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Subject>> make_xswitch(std::string_view options, const Topology& topology) {
+  if (topology.shape == Shape::boards)
+    return fail(Errc::invalid, "topology " + topology.name +
+                                   ": the boards of one host have no switches between them; take --transport pcie");
+  auto parameters = xswitch::parameters_from(options);
+  if (!parameters) return fail(std::move(parameters.error()));
+  return std::make_unique<Switches>(topology, *parameters);
+}
+
+}  // namespace sim

@@ -36,6 +36,9 @@ constexpr ConfigRow kRows[] = {
      "time without acknowledgement after which a peer is given up"},
     {"CONTROL", RowType::choice, "", "auto", 0, 0, "auto|tcp|unix",
      "control channel between processes; auto is tcp for a transport that needs one (pcie), and none otherwise"},
+    {"INTERFACE", RowType::text, "", "", 0, 0, "",
+     "network interface, address (10.1.0.2) or network (10.1.0.0/16) to use between hosts; empty: all, best first"},
+    {"PORTS", RowType::text, "", "", 0, 0, "", "TCP ports to listen at between hosts, as 50000-50999; empty: any"},
     {"CONFIG", RowType::text, "", "", 0, 0, "", "TOML file with settings, keys as these names in lower case"},
     {"STATS", RowType::boolean, "", "0", 0, 1, "", "print counters on standard error when the job ends"},
     {"TRACE", RowType::text, "", "", 0, 0, "",
@@ -134,8 +137,9 @@ std::string suggestion(std::string_view word) {
 
 // Variables of our tools that are no settings of the library.
 bool is_tool_variable(std::string_view name) {
-  constexpr std::array<std::string_view, 7> known{"STAGE",          "SOURCE", "BUILD",      "MPICH_SOURCE",
-                                                  "NETMOD_LIBRARY", "FABRIC", "FABRIC_RANK"};
+  constexpr std::array<std::string_view, 8> known{"STAGE",          "SOURCE", "BUILD",      "MPICH_SOURCE",
+                                                  "NETMOD_LIBRARY", "FABRIC", "FABRIC_RANK",
+                                                  "JOB_KEY"};
   return std::find(known.begin(), known.end(), name) != known.end();
 }
 

@@ -5,13 +5,16 @@
 
 #include "transport/dcm/dcm.hpp"
 #include "transport/direct/direct.hpp"
+#include "transport/mux/mux.hpp"
+#include "transport/ofi/ofi.hpp"
 #include "transport/pcie/pcie.hpp"
 #include "transport/xswitch/xswitch.hpp"
 
 namespace ulfm {
 namespace {
 
-constexpr std::array kTransports{&direct_transport, &xswitch_transport, &dcm_transport, &pcie_transport};
+constexpr std::array kTransports{&direct_transport, &xswitch_transport, &dcm_transport,
+                                 &pcie_transport,   &ofi_transport,     &mux_transport};
 
 std::vector<std::string> names() {
   std::vector<std::string> all{"auto"};
@@ -30,7 +33,8 @@ std::string listed(const std::vector<std::string>& words) {
 std::span<const TransportDescriptor* const> transports() { return kTransports; }
 
 Result<const TransportDescriptor*> select_transport(std::string_view asked) {
-  const std::string_view name = asked.substr(0, asked.find(','));
+  std::string_view name = asked.substr(0, asked.find(','));
+  if (name == "auto" && spans_hosts()) name = mux_transport.name;
   for (const TransportDescriptor* t : kTransports) {
     if (name != "auto" && !name.empty() && name != t->name) continue;
     const std::string why = t->unavailable();

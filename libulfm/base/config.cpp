@@ -20,7 +20,7 @@ constexpr std::int64_t kMax = std::int64_t{1} << 40;
 
 constexpr ConfigRow kRows[] = {
     {"TRANSPORT", RowType::text, "", "auto", 0, 0, "",
-     "transport that carries messages; auto takes direct on one host"},
+     "transport that carries messages; auto takes direct on one host and mux on several"},
     {"TOPOLOGY", RowType::text, "", "", 0, 0, "", "shape of an emulated interconnect; direct has none"},
     {"SHARE", RowType::choice, "", "node", 0, 0, "node|host",
      "who are neighbours for MPI on an emulated interconnect: processes of a node, or all of the host"},

@@ -34,7 +34,7 @@ std::span<const TransportDescriptor* const> transports() { return kTransports; }
 
 Result<const TransportDescriptor*> select_transport(std::string_view asked) {
   std::string_view name = asked.substr(0, asked.find(','));
-  if (name == "auto" && spans_hosts()) name = mux_transport.name;
+  if ((name == "auto" || name.empty()) && spans_hosts()) name = mux_transport.name;
   for (const TransportDescriptor* t : kTransports) {
     if (name != "auto" && !name.empty() && name != t->name) continue;
     const std::string why = t->unavailable();

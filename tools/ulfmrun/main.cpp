@@ -129,9 +129,9 @@ int print(const std::vector<std::string>& command, const Variables& variables) {
   return 0;
 }
 
-/// What processes of this job show each other before they talk between hosts. It goes by the environment, which Hydra hands
-/// on to its proxies, and not on a command line, which everybody can read. One that is there stays: jobs that connect
-/// to each other need the same.
+/// What processes of this job show each other before they talk between hosts. It goes by the environment, which Hydra
+/// hands on to its proxies, and not on a command line, which everybody can read. One that is there stays: jobs that
+/// connect to each other need the same.
 void make_job_key() {
   std::array<unsigned char, 16> bytes;
   if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return;

@@ -1,6 +1,6 @@
-// One transport over two: direct for processes of this host, ofi for those of others. Which one carries to whom is decided
-// for each process, by its card. A card is "mux:<card of direct>&<card of ofi>"; what stands before the '&' names the
-// process, as control::identity_of() has it.
+// One transport over two: direct for processes of this host, ofi for those of others. Which one carries to whom is
+// decided for each process, by its card. A card is "mux:<card of direct>&<card of ofi>"; what stands before the '&'
+// names the process, as control::identity_of() has it.
 #pragma once
 
 #include <memory>

@@ -21,7 +21,8 @@ class Ringer {
   static Result<std::shared_ptr<Ringer>> create();
   ~Ringer();
 
-  /// From now on arm(the number returned) has `source` rung when `descriptor` is readable. 0: there is no descriptor left.
+  /// From now on arm(the number returned) has `source` rung when `descriptor` is readable. 0: there is no descriptor
+  /// left.
   std::uint64_t add(int descriptor, WakeSource& source);
   /// After this the source is not touched any more.
   void remove(std::uint64_t number);

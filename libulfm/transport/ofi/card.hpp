@@ -21,7 +21,7 @@ struct Address {
 
 inline constexpr std::size_t kMostAddresses = 4;  // a card has to fit beside others
 
-/// Identity of a process. The token is known to those that got the card and to nobody else.
+/// Identity of a process. Whoever wants to connect has to know the token, and so has to have got the card.
 struct Card {
   std::uint64_t host = 0;
   std::uint64_t token = 0;

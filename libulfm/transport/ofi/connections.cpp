@@ -254,12 +254,12 @@ struct Network::Attempts {
 Result<std::shared_ptr<Outgoing>> Network::connect(const Card& to, std::uint16_t port, std::uint16_t from,
                                                    std::span<const std::byte> introduction) {
   const std::string process = ProcessId{to.pid, to.addresses.empty() ? 0 : to.addresses.front().ip}.text();
-  Attempts attempts;
+  std::unique_lock lock(lock_);
+  Attempts attempts;  // ends before the lock does: closing a connection is a call of libfabric
   attempts.candidates = candidates(all_interfaces_, to, to.host == self_.host, attempts.left_out);
   const Key key = key_for(settings_.job_secret, to.token);
   const auto begun = Clock::now();
   auto next_at = begun;
-  std::unique_lock lock(lock_);
   while (!attempts.winner() && attempts.refusal() == Refusal::none && !attempts.all_failed() &&
          Clock::now() - begun < kConnectFor) {
     const bool failed = !attempts.tries.empty() && attempts.tries.back()->state == Outgoing::State::failed;

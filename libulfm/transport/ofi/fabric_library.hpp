@@ -1,5 +1,5 @@
-// libfabric, opened when a job needs it and not before: it brings two dozen libraries along, and a job on one host should
-// not pay for them at every start.
+// libfabric, opened when a job needs it and not before: it brings two dozen libraries along, and a job on one host
+// should not pay for them at every start.
 #pragma once
 
 #include <rdma/fabric.h>

@@ -5,9 +5,9 @@
 //     Greeting: ports, nonce, proof   ------>     knows its own token and the job's secret: checks the proof
 //                                     <------     Welcome: number of the connection, proof over the nonce
 //
-// A proof is a keyed BLAKE2b (RFC 7693). Its key comes from the secret of the job (ULFM_JOB_KEY, which ulfmrun makes) and
-// the acceptor's token, which is in its card and never on the network. So who answers is the process that was meant:
-// the address of a container bridge exists on every host, and the same port may be open there.
+// A proof is a keyed BLAKE2b (RFC 7693). Its key comes from the secret of the job (ULFM_JOB_KEY, which ulfmrun makes)
+// and the acceptor's token, which is in its card. So who answers is the process that was meant: the address of a
+// container bridge exists on every host, and the same port may be open there.
 #pragma once
 
 #include <array>

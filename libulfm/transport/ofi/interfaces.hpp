@@ -32,9 +32,9 @@ struct Candidate {
   std::string why;
 };
 
-/// Which addresses of `peer` to try from here, in this order: the loopback address for a process of this host; then by the
-/// kind of link (bridges and tunnels last), and the same network before others. An address that is also one of ours is
-/// left out and goes to `left_out`: whoever answers there is on this host.
+/// Which addresses of `peer` to try from here, in this order: the loopback address for a process of this host; then
+/// by the kind of link (bridges and tunnels last), and the same network before others. An address that is also one of
+/// ours is left out and goes to `left_out`: whoever answers there is on this host.
 std::vector<Candidate> candidates(const std::vector<Interface>& own, const Card& peer, bool same_host,
                                   std::vector<Candidate>& left_out);
 

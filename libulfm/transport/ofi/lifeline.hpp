@@ -9,8 +9,9 @@
 
 namespace ulfm::ofi {
 
-/// Has the socket with these two ends given up after `give_up` without an answer. libfabric keeps its sockets to itself,
-/// so it is looked for among the descriptors of this process. False when there is none, as with hardware that is no TCP.
+/// Has the socket with these two ends given up after `give_up` without an answer. libfabric keeps its sockets to
+/// itself, so it is looked for among the descriptors of this process. False when there is none, as with hardware that
+/// is no TCP.
 bool limit_silence(const sockaddr_in& own, const sockaddr_in& peer, std::chrono::milliseconds give_up) noexcept;
 
 }  // namespace ulfm::ofi

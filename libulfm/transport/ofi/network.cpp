@@ -466,7 +466,7 @@ void Network::serve() {
   std::uint64_t seen = 0;
   while (!stop_changed_.wait_for(stopping, kTick, [this] { return stop_; })) {
     const std::uint64_t polls = polls_.load(std::memory_order_relaxed);
-    if (std::exchange(seen, polls) != polls) continue;
+    if (polls - std::exchange(seen, polls) >= kLooksPerEvent) continue;
     std::unique_lock lock(lock_, std::try_to_lock);
     if (!lock) continue;
     progress();

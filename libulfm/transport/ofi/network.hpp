@@ -1,11 +1,11 @@
 // What a process has on libfabric: one domain, one completion queue, one listener, and the connections.
 //
 // Endpoints are FI_EP_MSG, one connection for each virtual connection and direction (decision 0016): its addresses,
-// deadlines and end are ours, and what has not been proven is refused before it can send a frame. All calls of libfabric
-// are made under one lock, so the provider needs none of its own.
+// deadlines and end are ours, and what has not been proven is refused before it can send a frame. All calls of
+// libfabric are made under one lock, so the provider needs none of its own.
 //
-// Who moves it: whoever polls, sends or waits. While the program computes, a thread looks every 10 ms, so that peers can
-// connect and what was sent leaves.
+// Who moves it: whoever polls, sends or waits. While the program computes, a thread looks every 10 ms, so that peers
+// can connect and what was sent leaves.
 #pragma once
 
 #include <array>
@@ -79,8 +79,8 @@ struct Outgoing : Endpoint {
   Key key{};
   Nonce nonce{};
   Welcome welcome{};
-  std::string failure;  ///< why the attempt failed
-  Refusal refusal{};    ///< proven by the process that was meant
+  std::string failure;        ///< why the attempt failed
+  Refusal refusal{};          ///< proven by the process that was meant
   bool nobody_there = false;  ///< the host answers, and nobody listens there
   std::uint64_t peer_token = 0;
   std::uint32_t in_flight = 0;  ///< sends whose completion has not come

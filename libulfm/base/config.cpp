@@ -20,7 +20,7 @@ constexpr std::int64_t kMax = std::int64_t{1} << 40;
 
 constexpr ConfigRow kRows[] = {
     {"TRANSPORT", RowType::text, "", "auto", 0, 0, "",
-     "transport that carries messages; auto takes direct on one host"},
+     "transport that carries messages; auto takes direct on one host and mux on several"},
     {"TOPOLOGY", RowType::text, "", "", 0, 0, "", "shape of an emulated interconnect; direct has none"},
     {"SHARE", RowType::choice, "", "node", 0, 0, "node|host",
      "who are neighbours for MPI on an emulated interconnect: processes of a node, or all of the host"},
@@ -38,6 +38,9 @@ constexpr ConfigRow kRows[] = {
      "control channel between processes; auto is tcp for a transport that needs one (pcie), and none otherwise"},
     {"COLLECTIVES", RowType::choice, "", "auto", 0, 0, "off|auto|on",
      "MPI's collectives through shared segments: never, after a communicator's first calls, or from the first on"},
+    {"INTERFACE", RowType::text, "", "", 0, 0, "",
+     "network interface, address (10.1.0.2) or network (10.1.0.0/16) to use between hosts; empty: all, best first"},
+    {"PORTS", RowType::text, "", "", 0, 0, "", "TCP ports to listen at between hosts, as 50000-50999; empty: any"},
     {"CONFIG", RowType::text, "", "", 0, 0, "", "TOML file with settings, keys as these names in lower case"},
     {"STATS", RowType::boolean, "", "0", 0, 1, "", "print counters on standard error when the job ends"},
     {"STALL_REPORT", RowType::count, "s", "0", 0, 86400, "",
@@ -139,8 +142,9 @@ std::string suggestion(std::string_view word) {
 
 // Variables of our tools that are no settings of the library.
 bool is_tool_variable(std::string_view name) {
-  constexpr std::array<std::string_view, 8> known{"STAGE",         "SOURCE",         "BUILD",  "MPICH_SOURCE",
-                                                  "MPICH_PROFILE", "NETMOD_LIBRARY", "FABRIC", "FABRIC_RANK"};
+  constexpr std::array<std::string_view, 9> known{"STAGE",         "SOURCE",         "BUILD",  "MPICH_SOURCE",
+                                                  "MPICH_PROFILE", "NETMOD_LIBRARY", "FABRIC", "FABRIC_RANK",
+                                                  "JOB_KEY"};
   return std::find(known.begin(), known.end(), name) != known.end();
 }
 

@@ -159,6 +159,15 @@ class Transport {
   virtual Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
                                                   std::span<const std::byte> hello, PortCounters& counters) = 0;
 
+  /// The process with that card can be reached by this transport, as far as the card tells.
+  virtual bool reachable(std::string_view card) const {
+    (void)card;
+    return true;
+  }
+  /// Called once, before the first open() and connect(), when this transport is one of several: the card by which other
+  /// processes know this one, which is what an OriginInfo has to say there.
+  virtual void use_card(std::string_view) {}
+
   /// Shows this process's card, as process `rank` of `job_id` (the name of a job's key-value space), to the others where
   /// all can look. Called once, when the ports that they may connect to are open.
   virtual void introduce(std::string_view job_id, std::uint32_t rank, std::string_view card) {

@@ -65,6 +65,8 @@ class ForwardingTransport : public Transport {
                                           std::span<const std::byte> hello, PortCounters& counters) override {
     return under_->connect(card, to, from, hello, counters);
   }
+  bool reachable(std::string_view card) const override { return under_->reachable(card); }
+  void use_card(std::string_view card) override { under_->use_card(card); }
   void introduce(std::string_view job_id, std::uint32_t rank, std::string_view card) override {
     under_->introduce(job_id, rank, card);
   }

@@ -6,6 +6,8 @@
 #include "transport/dcm/dcm.hpp"
 #include "transport/direct/direct.hpp"
 #include "transport/ideal/ideal.hpp"
+#include "transport/mux/mux.hpp"
+#include "transport/ofi/ofi.hpp"
 #include "transport/pcie/pcie.hpp"
 #include "transport/pointdesign/pointdesign.hpp"
 #include "transport/xswitch/xswitch.hpp"
@@ -13,8 +15,8 @@
 namespace ulfm {
 namespace {
 
-constexpr std::array kTransports{&direct_transport, &xswitch_transport,     &dcm_transport,
-                                 &pcie_transport,   &pointdesign_transport, &ideal_transport};
+constexpr std::array kTransports{&direct_transport, &xswitch_transport,     &dcm_transport,   &pcie_transport,
+                                 &ofi_transport,    &pointdesign_transport, &ideal_transport, &mux_transport};
 
 std::vector<std::string> names() {
   std::vector<std::string> all{"auto"};
@@ -33,7 +35,8 @@ std::string listed(const std::vector<std::string>& words) {
 std::span<const TransportDescriptor* const> transports() { return kTransports; }
 
 Result<const TransportDescriptor*> select_transport(std::string_view asked) {
-  const std::string_view name = asked.substr(0, asked.find(','));
+  std::string_view name = asked.substr(0, asked.find(','));
+  if ((name == "auto" || name.empty()) && spans_hosts()) name = mux_transport.name;
   for (const TransportDescriptor* t : kTransports) {
     if (name != "auto" && !name.empty() && name != t->name) continue;
     const std::string why = t->unavailable();

@@ -2,9 +2,11 @@
 //
 // It finds the installation it belongs to, checks the command line and the programs, arranges that the ranks
 // load this installation's MPI library, and becomes mpiexec.
+#include <sys/random.h>
 #include <ulfm/ulfm.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -53,9 +55,14 @@ std::string joined(const std::string& first, const std::string& rest, char separ
 /// What the ranks get, beyond what they inherit.
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
-Variables rank_variables(const CommandLine& line, const Stage& stage) {
+Variables rank_variables(const CommandLine& line, const ulfm::Config& settings, const Stage& stage) {
   Variables variables;
   for (const auto& setting : line.settings) variables.emplace_back("ULFM_" + setting.row, setting.value);
+  // Other hosts were named. A process cannot tell by itself: what it spawns may be on another host.
+  if (line.elsewhere && settings.text("TRANSPORT") == "auto") {
+    std::erase_if(variables, [](const auto& variable) { return variable.first == "ULFM_TRANSPORT"; });
+    variables.emplace_back("ULFM_TRANSPORT", "mux");
+  }
   variables.emplace_back("MPIR_CVAR_NEMESIS_NETMOD", "ulfm");
   if (line.survives_deaths) variables.emplace_back("MPIR_CVAR_ENABLE_FT", "1");
   // A program linked with another MPICH's libmpich.so.12 finds ours first.
@@ -124,6 +131,20 @@ int print(const std::vector<std::string>& command, const Variables& variables) {
   return 0;
 }
 
+/// What processes of this job show each other before they talk between hosts. It goes by the environment, which Hydra
+/// hands on to its proxies, and not on a command line, which everybody can read. One that is there stays: jobs that
+/// connect to each other need the same.
+void make_job_key() {
+  std::array<unsigned char, 16> bytes;
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return;
+  std::string text;
+  for (const unsigned char byte : bytes) {
+    text += "0123456789abcdef"[byte >> 4];
+    text += "0123456789abcdef"[byte & 15];
+  }
+  setenv("ULFM_JOB_KEY", text.c_str(), 0);
+}
+
 [[noreturn]] void become(const std::vector<std::string>& command) {
   std::vector<char*> argv;
   for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
@@ -139,12 +160,13 @@ int run(const std::vector<std::string>& words) {
   const ulfm::Config settings = resolve_settings(line);
   check_settings(settings);
   const Stage stage = find_stage();
-  const Variables variables = rank_variables(line, stage);
+  const Variables variables = rank_variables(line, settings, stage);
   const auto command = mpiexec_command(line, stage, variables);
   std::optional<FabricHost> fabric = make_fabric(line, settings);
   if (line.dry_run) return print(command, variables);
   check_limits(line);
   if (fabric) publish(*fabric, settings, stage);
+  make_job_key();
   become(command);
 }
 

@@ -37,7 +37,8 @@ std::string encode(const EndpointKey& key);
 /// Errc::protocol for anything that encode() does not write.
 Result<EndpointKey> decode_key(std::string_view text);
 
-/// The card as the transport wrote it, without the endpoint key: the same for everybody who speaks of that process.
+/// The card without its endpoint key, and without what a transport over several wrote behind a '&': the same for
+/// everybody who speaks of that process.
 std::string_view identity_of(std::string_view card) noexcept;
 /// The text of the endpoint key in a card; "" when it has none.
 std::string_view key_in(std::string_view card) noexcept;

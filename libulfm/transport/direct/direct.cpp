@@ -65,6 +65,11 @@ class DirectTransport final : public Transport {
     return std::unique_ptr<Outlet>(std::move(*outlet));
   }
 
+  bool reachable(std::string_view card) const override {
+    auto peer = decode(control::identity_of(card));
+    return peer && peer->host == self_.host;
+  }
+
   void use_control(control::Control& control) override { control_ = &control; }
 
   control::Fd descriptor(std::uint32_t what) override {

@@ -1,0 +1,399 @@
+// The part of Network that makes, serves and ends connections.
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/copy.hpp"
+#include "job/liveness.hpp"
+#include "transport/ofi/lifeline.hpp"
+#include "transport/ofi/network.hpp"
+
+namespace ulfm::ofi {
+namespace {
+
+using std::chrono::milliseconds;
+
+// In all, for a process that answers late because its core is busy; the next address is tried beside it much sooner.
+constexpr milliseconds kConnectFor{5000};
+constexpr milliseconds kNextAfter{250};
+constexpr std::uint32_t kMostInFlight = 32;  // sends of a connection that are not complete
+// After the end of a connection, what its process sent on another one may still be on the way here.
+constexpr std::chrono::seconds kTrailFor{2};
+
+sockaddr_in socket_address(std::uint32_t ip, std::uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(ip);
+  address.sin_port = htons(port);
+  return address;
+}
+
+// Frees what libfabric allocated, as it does itself.
+void set_address(void*& where, std::size_t& length, const sockaddr_in* address) {
+  std::free(where);
+  where = address == nullptr ? nullptr : std::malloc(sizeof *address);
+  length = where == nullptr ? 0 : sizeof *address;
+  if (where != nullptr) std::memcpy(where, address, sizeof *address);
+}
+
+const char* remedy_for(const std::string& failure) {
+  if (failure.find("no answer") != failure.npos) return "a firewall? open ULFM_PORTS there, or name ULFM_INTERFACE";
+  if (failure.find("refused") != failure.npos) return "it has ended, or another host has this address";
+  if (failure.find("nreachable") != failure.npos)
+    return "no route: name an interface both hosts have by ULFM_INTERFACE";
+  return "name the interface to use by ULFM_INTERFACE";
+}
+
+}  // namespace
+
+// ---- events ---------------------------------------------------------------------------------------------------------
+
+void Network::read_events() {
+  alignas(fi_eq_cm_entry) std::byte bytes[sizeof(fi_eq_cm_entry) + 256];
+  for (;;) {
+    std::uint32_t what = 0;
+    const ssize_t got = fi_eq_read(events_.get(), &what, bytes, sizeof bytes, 0);
+    if (got == -FI_EAVAIL) {
+      take_failed_event();
+      continue;
+    }
+    if (got < static_cast<ssize_t>(sizeof(fi_eq_cm_entry))) return;
+    const auto& event = *reinterpret_cast<const fi_eq_cm_entry*>(bytes);
+    const std::span data(bytes + sizeof event, static_cast<std::size_t>(got) - sizeof event);
+    if (what == FI_CONNREQ) on_request(event, data);
+    else if (event.fid->context == nullptr) continue;
+    else if (what == FI_CONNECTED) on_connected(*static_cast<Endpoint*>(event.fid->context), data);
+    else if (what == FI_SHUTDOWN) on_shutdown(*static_cast<Endpoint*>(event.fid->context));
+  }
+}
+
+void Network::take_failed_event() {
+  std::byte data[256];
+  fi_eq_err_entry entry{};
+  entry.err_data = data;
+  entry.err_data_size = sizeof data;
+  if (fi_eq_readerr(events_.get(), &entry, 0) <= 0 || entry.fid == nullptr || entry.fid->context == nullptr) return;
+  auto& endpoint = *static_cast<Endpoint*>(entry.fid->context);
+  if (endpoint.side == Endpoint::Side::incoming) return on_shutdown(endpoint);
+  auto& out = static_cast<Outgoing&>(endpoint);
+  if (out.state == Outgoing::State::up) return on_shutdown(endpoint);
+  out.state = Outgoing::State::failed;
+  const std::span answer(static_cast<const std::byte*>(entry.err_data), entry.err_data_size);
+  if (entry.err_data_size != 0 && check(answer, out.key, out.nonce, out.welcome)) out.refusal = out.welcome.refusal;
+  out.failure = out.refusal == Refusal::none ? error_text(entry.err) : "refused";
+  out.nobody_there = entry.err == FI_ECONNREFUSED;
+}
+
+void Network::on_request(const fi_eq_cm_entry& event, std::span<const std::byte> bytes) {
+  Info info(event.info);
+  Greeting greeting{};
+  Refusal why = check(bytes, key_, greeting);
+  Port* port = why == Refusal::none && greeting.to < kPortsPerProcess ? ports_[greeting.to] : nullptr;
+  if (why == Refusal::none && port == nullptr) why = Refusal::no_such_port;
+  if (why == Refusal::none && !accept(*info, *port, greeting)) why = Refusal::no_room;
+  if (why == Refusal::none) return;
+  // Who does not know the secret learns nothing.
+  const Welcome answer = refusal(key_, greeting.nonce, why);
+  fi_reject(listener_.get(), info->handle, &answer, why == Refusal::unknown_secret ? 0 : sizeof answer);
+  ++counts_.refused;
+}
+
+Result<fid_ep*> Network::make_endpoint(fi_info& info, fid_ep* receive_context, void* context) {
+  info.ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+  fid_ep* made = nullptr;
+  long rc = fi_endpoint(domain_.get(), &info, &made, context);
+  if (rc != 0) return fail(Errc::system, "making an endpoint: " + error_text(rc));
+  Fid<fid_ep> ep(made);
+  rc = fi_ep_bind(made, &events_->fid, 0);
+  if (rc == 0) rc = fi_ep_bind(made, &completions_->fid, FI_TRANSMIT | FI_RECV);
+  if (rc == 0) rc = fi_ep_bind(made, &receive_context->fid, 0);
+  if (rc == 0) rc = fi_enable(made);
+  if (rc != 0) return fail(Errc::system, "setting an endpoint up: " + error_text(rc));
+  return ep.release();
+}
+
+Result<void> Network::accept(fi_info& info, Port& port, const Greeting& greeting) {
+  std::uint32_t place = static_cast<std::uint32_t>(port.incoming.size());
+  if (port.unused.empty()) {
+    if (place >= settings_.peers) return fail(Errc::full, "all places for senders are taken");
+    port.incoming.push_back(std::make_unique<Incoming>());
+  } else {
+    place = port.unused.back();
+    port.unused.pop_back();
+  }
+  Incoming& from = *port.incoming[place];
+  from.side = Endpoint::Side::incoming;
+  from.port = &port;
+  from.check = static_cast<std::uint32_t>(random_token()) | 1;
+  from.process = {.number = greeting.pid};
+  if (info.dest_addr != nullptr && info.dest_addrlen >= sizeof(sockaddr_in)) {
+    sockaddr_in address{};
+    std::memcpy(&address, info.dest_addr, sizeof address);
+    const std::uint32_t ip = ntohl(address.sin_addr.s_addr);
+    if (ip >> 24 != 127) from.process.host = ip;
+  }
+  from.from = greeting.from;
+  from.open = true;
+  auto ep = make_endpoint(info, port.receive_context.get(), static_cast<Endpoint*>(&from));
+  const Welcome answer = welcome(key_, greeting.nonce, place, from.check);
+  if (ep) from.ep.reset(*ep);
+  const long rc = ep ? fi_accept(from.ep.get(), &answer, sizeof answer) : 0;
+  if (ep && rc == 0) {
+    ++counts_.accepted;
+    return {};
+  }
+  end(from);
+  port.unused.push_back(place);
+  return ep ? fail(Errc::system, "accepting: " + error_text(rc)) : fail(ep.error());
+}
+
+void Network::on_connected(Endpoint& endpoint, std::span<const std::byte> answer) {
+  limit_silence(endpoint);
+  if (endpoint.side == Endpoint::Side::incoming) return;
+  auto& out = static_cast<Outgoing&>(endpoint);
+  if (out.state != Outgoing::State::connecting) return;
+  const bool proven = check(answer, out.key, out.nonce, out.welcome) && out.welcome.refusal == Refusal::none;
+  out.state = proven ? Outgoing::State::up : Outgoing::State::failed;
+  if (!proven) out.failure = "another process answered";
+  else ++counts_.made;
+}
+
+void Network::limit_silence(Endpoint& endpoint) const {
+  sockaddr_in own{}, peer{};
+  std::size_t own_length = sizeof own, peer_length = sizeof peer;
+  if (!endpoint.ep || fi_getname(&endpoint.ep->fid, &own, &own_length) != 0 ||
+      fi_getpeer(endpoint.ep.get(), &peer, &peer_length) != 0)
+    return;
+  (void)ofi::limit_silence(own, peer, settings_.give_up);
+}
+
+void Network::on_shutdown(Endpoint& endpoint) {
+  if (endpoint.side == Endpoint::Side::incoming) {
+    static_cast<Incoming&>(endpoint).ended = true;
+    return;
+  }
+  auto& out = static_cast<Outgoing&>(endpoint);
+  if (out.state == Outgoing::State::connecting) {
+    out.state = Outgoing::State::failed;
+    out.failure = "the connection was closed at once";
+  }
+  if (!out.closed.exchange(true)) out.closed_at = Clock::now();
+}
+
+// ---- connecting -----------------------------------------------------------------------------------------------------
+
+Result<std::shared_ptr<Outgoing>> Network::begin(const Card& to, std::uint32_t ip, const Greeting& greeting,
+                                                 const Key& key) {
+  auto out = std::make_shared<Outgoing>();
+  out->side = Endpoint::Side::outgoing;
+  out->ip = ip;
+  out->key = key;
+  out->nonce = greeting.nonce;
+  out->peer_token = to.token;
+  const sockaddr_in where = socket_address(ip, to.port);
+  Info info(library_->dupinfo(info_.get()));
+  if (!info) return fail(Errc::no_memory, "no memory for a connection");
+  set_address(info->src_addr, info->src_addrlen, nullptr);
+  set_address(info->dest_addr, info->dest_addrlen, &where);
+  info->handle = nullptr;
+  auto ep = make_endpoint(*info, send_only_.get(), static_cast<Endpoint*>(out.get()));
+  if (!ep) return fail(ep.error());
+  out->ep.reset(*ep);
+  if (const long rc = fi_connect(out->ep.get(), &where, &greeting, sizeof greeting); rc != 0) {
+    out->state = Outgoing::State::failed;
+    out->failure = error_text(rc);
+  }
+  return out;
+}
+
+/// The addresses of one process, tried one beside the other.
+struct Network::Attempts {
+  std::vector<Candidate> candidates, left_out;
+  std::vector<std::shared_ptr<Outgoing>> tries;
+
+  /// The first that is up; the others are dropped.
+  std::shared_ptr<Outgoing> winner() const {
+    for (const auto& one : tries)
+      if (one->state == Outgoing::State::up) return one;
+    return nullptr;
+  }
+  /// What the process that was meant says against it.
+  Refusal refusal() const {
+    for (const auto& one : tries)
+      if (one->refusal != Refusal::none) return one->refusal;
+    return Refusal::none;
+  }
+  bool all_failed() const {
+    return tries.size() == candidates.size() &&
+           std::all_of(tries.begin(), tries.end(), [](const auto& t) { return t->state == Outgoing::State::failed; });
+  }
+
+  std::string table(std::uint16_t port) const {
+    std::string text;
+    const auto row = [&](std::uint32_t ip, const std::string& why, const std::string& result, const std::string& hint) {
+      std::string where = text_of(ip) + ":" + std::to_string(port);
+      where.resize(std::max<std::size_t>(where.size(), 21), ' ');
+      text += "\n  " + where + "  " + why + ": " + result + (hint.empty() ? "" : " (" + hint + ")");
+    };
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      const bool tried = i < tries.size();
+      const std::string result = !tried ? "not tried"
+                                 : tries[i]->state == Outgoing::State::failed
+                                     ? tries[i]->failure
+                                     : "no answer in " + std::to_string(kConnectFor.count() / 1000) + " s";
+      row(candidates[i].ip, candidates[i].why, result, tried ? remedy_for(result) : "");
+    }
+    for (const Candidate& one : left_out) row(one.ip, "left out", one.why, "a bridge or tunnel that both hosts have");
+    return text;
+  }
+};
+
+Result<std::shared_ptr<Outgoing>> Network::connect(const Card& to, std::uint16_t port, std::uint16_t from,
+                                                   std::span<const std::byte> introduction) {
+  const std::string process = ProcessId{to.pid, to.addresses.empty() ? 0 : to.addresses.front().ip}.text();
+  std::unique_lock lock(lock_);
+  Attempts attempts;  // ends before the lock does: closing a connection is a call of libfabric
+  attempts.candidates = candidates(all_interfaces_, to, to.host == self_.host, attempts.left_out);
+  const Key key = key_for(settings_.job_secret, to.token);
+  const auto begun = Clock::now();
+  auto next_at = begun;
+  while (!attempts.winner() && attempts.refusal() == Refusal::none && !attempts.all_failed() &&
+         Clock::now() - begun < kConnectFor) {
+    const bool failed = !attempts.tries.empty() && attempts.tries.back()->state == Outgoing::State::failed;
+    if (attempts.tries.size() < attempts.candidates.size() && (failed || Clock::now() >= next_at)) {
+      const Greeting hello = greeting(key, port, from, self_.pid, random_nonce());
+      auto one = begin(to, attempts.candidates[attempts.tries.size()].ip, hello, key);
+      if (!one) return fail(std::move(one.error()).within(process));
+      attempts.tries.push_back(std::move(*one));
+      next_at = Clock::now() + kNextAfter;
+    }
+    progress();
+    read_events();
+    if (attempts.winner() || !is_ready_to_wait()) continue;
+    lock.unlock();
+    (void)sleep(milliseconds(5));
+    lock.lock();
+  }
+  const auto won = attempts.winner();
+  if (won) {
+    const iovec piece{const_cast<std::byte*>(introduction.data()), introduction.size()};
+    Gather data(std::span(&piece, 1));
+    if (push_locked(*won, kHello, {}, data, introduction.size())) return won;
+    return fail(Errc::peer_failed, process + " has closed the connection at once");
+  }
+  switch (attempts.refusal()) {
+    case Refusal::no_such_port:
+      return fail(Errc::not_found, "port " + std::to_string(port) + " of " + process + " is not open");
+    case Refusal::other_version: return fail(Errc::unavailable, process + " runs another version of ULFM");
+    case Refusal::no_room:
+      return fail(Errc::full, process +
+                                  " has no room for another connection; raise ULFM_PEERS or its limit of open "
+                                  "files (ulimit -n) there");
+    default: break;
+  }
+  const bool ended = !attempts.tries.empty() && std::all_of(attempts.tries.begin(), attempts.tries.end(),
+                                                            [](const auto& one) { return one->nobody_there; });
+  return fail(ended ? Errc::peer_failed : Errc::unavailable,
+              process + " cannot be reached. Tried:" + attempts.table(to.port) +
+                  "\n  (own addresses and links: ip addr; what this job uses: ulfm-ofi(7))");
+}
+
+// ---- sending --------------------------------------------------------------------------------------------------------
+
+SendBuffer* Network::take_buffer(Outgoing& to) {
+  if (to.in_flight >= kMostInFlight) progress();
+  if (to.in_flight >= kMostInFlight) return nullptr;
+  if (free_buffers_.empty()) {
+    auto buffer = std::make_unique<SendBuffer>();
+    buffer->type = Operation::Type::send;
+    buffer->bytes.reset(new (std::nothrow) std::byte[buffer_bytes_]);
+    if (!buffer->bytes) return nullptr;
+    free_buffers_.push_back(buffer.get());
+    all_buffers_.push_back(std::move(buffer));
+  }
+  SendBuffer* buffer = free_buffers_.back();
+  free_buffers_.pop_back();
+  buffer->connection = &to;
+  return buffer;
+}
+
+bool Network::push(Outgoing& to, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) {
+  std::lock_guard lock(lock_);
+  return push_locked(to, kind, header, data, length);
+}
+
+bool Network::push_locked(Outgoing& to, Kind kind, std::span<const std::byte> header, Gather& data,
+                          std::size_t length) {
+  if (to.closed.load(std::memory_order_relaxed)) return false;
+  const FrameHead head{to.welcome.connection,
+                       to.welcome.check,
+                       static_cast<std::uint32_t>(length),
+                       static_cast<std::uint8_t>(kind),
+                       static_cast<std::uint8_t>(header.size()),
+                       0};
+  const std::size_t total = sizeof head + header.size() + length;
+  SendBuffer* buffer = take_buffer(to);
+  if (buffer == nullptr) return false;
+  std::byte* at = buffer->bytes.get();
+  std::memcpy(at, &head, sizeof head);
+  copy_bytes(at + sizeof head, header.data(), header.size());
+  Gather rest = data;  // moved on only when the frame goes
+  if (length != 0) rest.copy(at + sizeof head + header.size(), length);
+  // A short one needs no completion. The last one has to show that all have left.
+  const bool injected = total <= inject_limit_ && kind != kEnd;
+  const long rc = injected ? fi_inject(to.ep.get(), at, total, 0)
+                           : fi_send(to.ep.get(), at, total, nullptr, 0, static_cast<Operation*>(buffer));
+  if (injected || rc != 0) free_buffers_.push_back(buffer);
+  if (rc == -FI_EAGAIN) progress();
+  if (rc != 0 && rc != -FI_EAGAIN) on_shutdown(to);
+  if (rc != 0) return false;
+  data = rest;
+  if (!injected) ++to.in_flight;
+  ++counts_.sent;
+  return true;
+}
+
+void Network::retire(std::shared_ptr<Outgoing> connection) {
+  std::lock_guard lock(lock_);
+  connection->ending = true;
+  retired_.push_back(std::move(connection));
+  reap();
+}
+
+// Ends connections from which everything has left.
+void Network::reap() {
+  Gather none;
+  for (const auto& one : retired_)
+    if (one->ending && push_locked(*one, kEnd, {}, none, 0)) one->ending = false;
+  std::erase_if(retired_, [this](const auto& one) {
+    if (one->closed.load(std::memory_order_relaxed)) {
+      for (const auto& buffer : all_buffers_)
+        if (buffer->connection == one.get()) buffer->connection = nullptr;  // its completion may still come
+      return true;
+    }
+    return !one->ending && one->in_flight == 0;
+  });
+}
+
+bool Network::peer_listening(const Outgoing& to) {
+  std::lock_guard lock(lock_);
+  progress();
+  read_events();
+  if (!to.closed.load(std::memory_order_relaxed)) return true;
+  return Clock::now() - to.closed_at < kTrailFor && is_heard_from(to.peer_token);
+}
+
+// A process has connections here that have not ended, or frames that nobody has taken.
+bool Network::is_heard_from(std::uint64_t token) const {
+  for (const Port* port : ports_) {
+    if (port == nullptr) continue;
+    for (const auto& one : port->incoming)
+      if (one->open && one->token == token && (!one->ended || !port->ready.empty())) return true;
+  }
+  return false;
+}
+
+}  // namespace ulfm::ofi

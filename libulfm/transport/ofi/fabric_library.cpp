@@ -1,0 +1,46 @@
+#include "transport/ofi/fabric_library.hpp"
+
+#include <dlfcn.h>
+
+namespace ulfm::ofi {
+namespace {
+
+constexpr const char* kName = "libfabric.so.1";
+
+Result<FabricLibrary> open_library() {
+  // Not to be fooled by a provider that looks for devices at load time: nothing of it is needed here.
+  void* library = dlopen(kName, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr)
+    return fail(Errc::unavailable,
+                std::string("libfabric is not installed (") + dlerror() + "); on Debian: apt install libfabric1");
+  FabricLibrary f;
+  const auto find = [&](auto& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+    return function != nullptr;
+  };
+  if (!find(f.getinfo, "fi_getinfo") || !find(f.freeinfo, "fi_freeinfo") || !find(f.dupinfo, "fi_dupinfo") ||
+      !find(f.fabric, "fi_fabric") || !find(f.strerror, "fi_strerror") || !find(f.version, "fi_version"))
+    return fail(Errc::unavailable, std::string(kName) + " has not the functions of libfabric");
+  if (FI_VERSION_LT(f.version(), FI_VERSION(1, 11)))
+    return fail(Errc::unavailable, "libfabric is too old: 1.11 or later is needed");
+  return f;
+}
+
+}  // namespace
+
+Result<const FabricLibrary*> fabric_library() {
+  static const Result<FabricLibrary> library = open_library();
+  if (!library) return fail(library.error());
+  return &*library;
+}
+
+void InfoFreer::operator()(fi_info* info) const noexcept {
+  if (auto library = fabric_library()) (*library)->freeinfo(info);
+}
+
+std::string error_text(long rc) {
+  auto library = fabric_library();
+  return library ? (*library)->strerror(static_cast<int>(rc < 0 ? -rc : rc)) : std::to_string(rc);
+}
+
+}  // namespace ulfm::ofi

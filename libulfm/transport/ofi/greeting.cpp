@@ -1,0 +1,89 @@
+#include "transport/ofi/greeting.hpp"
+
+#include <sodium.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+
+namespace ulfm::ofi {
+namespace {
+
+void prepare() noexcept {
+  if (sodium_init() < 0) std::abort();
+}
+
+Proof proof_of(const Greeting& g, const Key& key) noexcept {
+  prepare();
+  Proof proof;
+  crypto_generichash(proof.data(), proof.size(), reinterpret_cast<const unsigned char*>(&g), offsetof(Greeting, proof),
+                     key.data(), key.size());
+  return proof;
+}
+
+Proof proof_of(const Welcome& w, const Nonce& nonce, const Key& key) noexcept {
+  prepare();
+  std::array<unsigned char, offsetof(Welcome, proof) + sizeof(Nonce)> message{};
+  std::memcpy(message.data(), &w, offsetof(Welcome, proof));
+  std::memcpy(message.data() + offsetof(Welcome, proof), nonce.data(), nonce.size());
+  Proof proof;
+  crypto_generichash(proof.data(), proof.size(), message.data(), message.size(), key.data(), key.size());
+  return proof;
+}
+
+// In constant time: how much of a guess was right must not show.
+bool is_same(const Proof& a, const Proof& b) noexcept { return sodium_memcmp(a.data(), b.data(), a.size()) == 0; }
+
+}  // namespace
+
+Key key_for(std::string_view job_secret, std::uint64_t token) noexcept {
+  prepare();
+  crypto_generichash_state state;
+  Key key;
+  crypto_generichash_init(&state, nullptr, 0, key.size());
+  crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(&token), sizeof token);
+  crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(job_secret.data()), job_secret.size());
+  crypto_generichash_final(&state, key.data(), key.size());
+  return key;
+}
+
+Nonce random_nonce() noexcept {
+  prepare();
+  Nonce nonce;
+  randombytes_buf(nonce.data(), nonce.size());
+  return nonce;
+}
+
+Greeting greeting(const Key& key, std::uint16_t to, std::uint16_t from, std::int32_t pid, const Nonce& nonce) noexcept {
+  Greeting g{kGreetingMagic, kVersion, to, from, 0, pid, nonce, {}};
+  g.proof = proof_of(g, key);
+  return g;
+}
+
+Refusal check(std::span<const std::byte> bytes, const Key& key, Greeting& out) noexcept {
+  if (bytes.size() < sizeof out) return Refusal::unknown_secret;
+  std::memcpy(&out, bytes.data(), sizeof out);
+  if (out.magic != kGreetingMagic) return Refusal::unknown_secret;
+  if (out.version != kVersion) return Refusal::other_version;
+  return is_same(out.proof, proof_of(out, key)) ? Refusal::none : Refusal::unknown_secret;
+}
+
+Welcome welcome(const Key& key, const Nonce& nonce, std::uint32_t connection, std::uint32_t check) noexcept {
+  Welcome w{kWelcomeMagic, Refusal::none, connection, check, {}};
+  w.proof = proof_of(w, nonce, key);
+  return w;
+}
+
+Welcome refusal(const Key& key, const Nonce& nonce, Refusal why) noexcept {
+  Welcome w{kWelcomeMagic, why, 0, 0, {}};
+  w.proof = proof_of(w, nonce, key);
+  return w;
+}
+
+bool check(std::span<const std::byte> bytes, const Key& key, const Nonce& nonce, Welcome& out) noexcept {
+  if (bytes.size() < sizeof out) return false;
+  std::memcpy(&out, bytes.data(), sizeof out);
+  return out.magic == kWelcomeMagic && is_same(out.proof, proof_of(out, nonce, key));
+}
+
+}  // namespace ulfm::ofi

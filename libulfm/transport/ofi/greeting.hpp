@@ -1,0 +1,66 @@
+// How two processes make sure of each other before a frame counts. What is said goes along with libfabric's connection
+// request and with its answer, so it costs no round trip of its own.
+//
+//   connector                                   acceptor
+//     Greeting: ports, nonce, proof   ------>     knows its own token and the job's secret: checks the proof
+//                                     <------     Welcome: number of the connection, proof over the nonce
+//
+// A proof is a keyed BLAKE2b (RFC 7693). Its key comes from the secret of the job (ULFM_JOB_KEY, which ulfmrun makes)
+// and the acceptor's token, which is in its card. So who answers is the process that was meant: the address of a
+// container bridge exists on every host, and the same port may be open there.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/error.hpp"
+
+namespace ulfm::ofi {
+
+using Key = std::array<std::uint8_t, 32>;
+using Proof = std::array<std::uint8_t, 32>;
+using Nonce = std::array<std::uint8_t, 16>;
+
+/// What proofs to the process with that token are keyed with. `job_secret` may be empty.
+Key key_for(std::string_view job_secret, std::uint64_t token) noexcept;
+Nonce random_nonce() noexcept;
+
+struct Greeting {
+  std::uint32_t magic;
+  std::uint16_t version;
+  std::uint16_t to, from;  ///< ports
+  std::uint16_t reserved;
+  std::int32_t pid;
+  Nonce nonce;
+  Proof proof;
+};
+
+/// Why a connection is refused.
+enum class Refusal : std::uint32_t { none = 0, unknown_secret = 1, no_such_port = 2, other_version = 3, no_room = 4 };
+
+struct Welcome {
+  std::uint32_t magic;
+  Refusal refusal;
+  std::uint32_t connection;  ///< goes into every frame
+  std::uint32_t check;       ///< and this
+  Proof proof;
+};
+
+inline constexpr std::uint32_t kGreetingMagic = 0x756c'6d66, kWelcomeMagic = 0x756c'6d77;
+inline constexpr std::uint16_t kVersion = 1;
+
+/// Fills in what is not the caller's: magic, version and proof.
+Greeting greeting(const Key& key, std::uint16_t to, std::uint16_t from, std::int32_t pid, const Nonce& nonce) noexcept;
+/// Takes bytes from the network. Refusal::none when they are a greeting of somebody who knows the key.
+Refusal check(std::span<const std::byte> bytes, const Key& key, Greeting& out) noexcept;
+
+/// An answer to that greeting.
+Welcome welcome(const Key& key, const Nonce& nonce, std::uint32_t connection, std::uint32_t check) noexcept;
+/// A refusal shows that the right process answered, too: unless it does not know the key itself.
+Welcome refusal(const Key& key, const Nonce& nonce, Refusal why) noexcept;
+/// True when the bytes are an answer to `nonce` by the process that the key belongs to.
+bool check(std::span<const std::byte> bytes, const Key& key, const Nonce& nonce, Welcome& out) noexcept;
+
+}  // namespace ulfm::ofi

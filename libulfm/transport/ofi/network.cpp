@@ -1,0 +1,483 @@
+#include "transport/ofi/network.hpp"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "job/liveness.hpp"
+
+namespace ulfm::ofi {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::uint32_t kReceiveBuffers = 32;
+constexpr std::uint32_t kLooksPerEvent = 64;
+constexpr milliseconds kTick{10};
+constexpr std::chrono::seconds kDrainFor{10};
+sockaddr_in socket_address(std::uint32_t ip, std::uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(ip);
+  address.sin_port = htons(port);
+  return address;
+}
+
+void set_address(void*& where, std::size_t& length, const sockaddr_in* address) {
+  std::free(where);
+  where = nullptr;
+  length = 0;
+  if (address == nullptr) return;
+  where = std::malloc(sizeof *address);
+  if (where == nullptr) return;
+  std::memcpy(where, address, sizeof *address);
+  length = sizeof *address;
+}
+
+Error fabric_error(const std::string& what, long rc) {
+  return {rc == -FI_ENOMEM ? Errc::no_memory : Errc::system, what + ": " + error_text(rc)};
+}
+
+}  // namespace
+
+// ---- making it ------------------------------------------------------------------------------------------------------
+
+Result<std::unique_ptr<Network>> Network::create(const Settings& settings) {
+  auto library = fabric_library();
+  if (!library) return fail(library.error());
+  auto all = interfaces_of_this_host();
+  if (!all) return fail(all.error());
+  auto chosen = choose_interfaces(*all, settings.interface);
+  if (!chosen) return fail(chosen.error());
+  std::unique_ptr<Network> network(new Network(settings));
+  network->library_ = *library;
+  network->all_interfaces_ = std::move(*all);
+  network->self_ = {host_identity(), random_token(), getpid(), 0, {}};
+  for (const Interface& one : *chosen) network->self_.addresses.push_back(one.address);
+  network->key_ = key_for(settings.job_secret, network->self_.token);
+  for (auto step : {&Network::open_domain, &Network::listen, &Network::make_poll_set})
+    if (auto ok = (network.get()->*step)(); !ok) return fail(ok.error());
+  // Signals are for the program's own threads.
+  sigset_t every, before;
+  sigfillset(&every);
+  pthread_sigmask(SIG_SETMASK, &every, &before);
+  network->thread_ = std::thread([n = network.get()] { n->serve(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return network;
+}
+
+Result<void> Network::open_provider(const std::string& name) {
+  Info hints(library_->dupinfo(nullptr));
+  if (!hints) return fail(Errc::no_memory, "no memory for libfabric");
+  hints->ep_attr->type = FI_EP_MSG;
+  hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+  hints->caps = FI_MSG;
+  hints->addr_format = FI_SOCKADDR_IN;
+  hints->domain_attr->threading = FI_THREAD_DOMAIN;  // all under lock_
+  hints->domain_attr->data_progress = hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+  hints->fabric_attr->prov_name = strdup(name.c_str());
+  const sockaddr_in any = socket_address(INADDR_ANY, 0);
+  set_address(hints->src_addr, hints->src_addrlen, &any);
+  fi_info* found = nullptr;
+  const int rc = library_->getinfo(FI_VERSION(1, 11), nullptr, nullptr, 0, hints.get(), &found);
+  if (rc != 0) return fail(fabric_error("libfabric has no provider " + name + " for connections over IPv4", rc));
+  info_.reset(found);
+  provider_ = name;
+  return {};
+}
+
+Result<void> Network::open_domain() {
+  // libfabric looks at all its providers when it is first asked, which takes time and may touch devices.
+  const bool filter = std::getenv("FI_PROVIDER") == nullptr;
+  const std::string wanted = "net,tcp" + (settings_.provider.empty() ? "" : "," + settings_.provider);
+  if (filter) setenv("FI_PROVIDER", wanted.c_str(), 1);
+  Result<void> opened = settings_.provider.empty() ? open_provider("net") : open_provider(settings_.provider);
+  if (!opened && settings_.provider.empty()) opened = open_provider("tcp");
+  if (filter) unsetenv("FI_PROVIDER");
+  if (!opened) return opened;
+
+  const auto take = [](auto& owner, auto* object, long rc, const char* what) -> Result<void> {
+    if (rc != 0) return fail(fabric_error(what, rc));
+    owner.reset(object);
+    return {};
+  };
+  fid_fabric* fabric = nullptr;
+  long rc = library_->fabric(info_->fabric_attr, &fabric, nullptr);
+  if (auto ok = take(fabric_, fabric, rc, "opening libfabric"); !ok) return ok;
+  fi_eq_attr event_attributes{};
+  event_attributes.wait_obj = FI_WAIT_FD;
+  fid_eq* events = nullptr;
+  rc = fi_eq_open(fabric, &event_attributes, &events, nullptr);
+  if (auto ok = take(events_, events, rc, "opening libfabric's event queue"); !ok) return ok;
+  fid_domain* domain = nullptr;
+  rc = fi_domain(fabric, info_.get(), &domain, nullptr);
+  if (auto ok = take(domain_, domain, rc, "opening libfabric's domain"); !ok) return ok;
+  fi_cq_attr completion_attributes{};
+  completion_attributes.format = FI_CQ_FORMAT_MSG;
+  completion_attributes.wait_obj = FI_WAIT_FD;
+  completion_attributes.size = 4096;
+  fid_cq* completions = nullptr;
+  rc = fi_cq_open(domain, &completion_attributes, &completions, nullptr);
+  if (auto ok = take(completions_, completions, rc, "opening libfabric's completion queue"); !ok) return ok;
+  fid_ep* context = nullptr;
+  rc = fi_srx_context(domain, info_->rx_attr, &context, nullptr);
+  if (auto ok = take(send_only_, context, rc, "making a receive context"); !ok) return ok;
+  inject_limit_ = info_->tx_attr->inject_size;
+  buffer_bytes_ = sizeof(FrameHead) + 256 + settings_.max_frame;
+  return {};
+}
+
+Result<void> Network::listen_on(std::uint16_t port) {
+  // One interface was asked for: nothing is open at the others.
+  const std::uint32_t ip =
+      settings_.interface.empty() || self_.addresses.size() != 1 ? INADDR_ANY : self_.addresses.front().ip;
+  const sockaddr_in where = socket_address(ip, port);
+  Info info(library_->dupinfo(info_.get()));
+  if (!info) return fail(Errc::no_memory, "no memory for libfabric");
+  set_address(info->src_addr, info->src_addrlen, &where);
+  fid_pep* listener = nullptr;
+  long rc = fi_passive_ep(fabric_.get(), info.get(), &listener, nullptr);
+  if (rc != 0) return fail(fabric_error("making a listener", rc));
+  Fid<fid_pep> owner(listener);
+  rc = fi_pep_bind(listener, &events_->fid, 0);
+  if (rc == 0) rc = fi_listen(listener);
+  sockaddr_in got{};
+  std::size_t length = sizeof got;
+  if (rc == 0) rc = fi_getname(&listener->fid, &got, &length);
+  if (rc != 0) return fail(fabric_error("listening at port " + std::to_string(port), rc));
+  self_.port = ntohs(got.sin_port);
+  listener_ = std::move(owner);
+  return {};
+}
+
+Result<void> Network::listen() {
+  Result<void> ok;
+  // From a place of its own on, or all processes of a host would try the same ones.
+  const std::uint32_t count = std::uint32_t{settings_.last_port} - settings_.first_port + 1;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t offset = (static_cast<std::uint32_t>(getpid()) + i) % count;
+    ok = listen_on(static_cast<std::uint16_t>(settings_.first_port + offset));
+    if (ok) return ok;
+  }
+  if (settings_.first_port == 0) return ok;
+  return fail(Errc::unavailable, "ULFM_PORTS=" + std::to_string(settings_.first_port) + "-" +
+                                     std::to_string(settings_.last_port) + ": none of these " + std::to_string(count) +
+                                     " ports is free here (" + ok.error().what +
+                                     "); each process of a host needs one: widen the range");
+}
+
+Result<void> Network::make_poll_set() {
+  poll_set_ = Fd(epoll_create1(EPOLL_CLOEXEC));
+  rung_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (poll_set_.get() < 0 || rung_.get() < 0) return fail_errno("making what a wait for the network sleeps on");
+  int fds[3] = {-1, -1, rung_.get()};
+  long rc = fi_control(&completions_->fid, FI_GETWAIT, &fds[0]);
+  if (rc == 0) rc = fi_control(&events_->fid, FI_GETWAIT, &fds[1]);
+  if (rc != 0) return fail(fabric_error("asking libfabric for a descriptor to wait on", rc));
+  for (const int fd : fds) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (epoll_ctl(poll_set_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return fail_errno("epoll_ctl");
+  }
+  return {};
+}
+
+Network::~Network() {
+  {
+    std::lock_guard lock(stop_lock_);
+    stop_ = true;
+  }
+  stop_changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  // What was sent leaves first, as far as somebody reads it.
+  const auto until = Clock::now() + kDrainFor;
+  for (std::unique_lock lock(lock_); !retired_.empty() && Clock::now() < until;) {
+    progress();
+    read_events();
+    reap();
+    if (retired_.empty()) break;
+    lock.unlock();
+    (void)sleep(milliseconds(5));
+    lock.lock();
+  }
+  retired_.clear();
+}
+
+// ---- what comes in --------------------------------------------------------------------------------------------------
+
+// Under the lock, as everything from here to "connections". True when something completed.
+bool Network::progress() {
+  fi_cq_msg_entry entries[16];
+  const ssize_t n = fi_cq_read(completions_.get(), entries, std::size(entries));
+  if (n == -FI_EAVAIL) {
+    take_failed_completion();
+    return true;
+  }
+  for (ssize_t i = 0; i < n; ++i) take_completion(entries[i]);
+  if (n > 0 && !retired_.empty()) reap();
+  return n > 0;
+}
+
+void Network::take_completion(const fi_cq_msg_entry& entry) {
+  auto* operation = static_cast<Operation*>(entry.op_context);
+  if (operation->type == Operation::Type::receive) return arrived(*static_cast<ReceiveBuffer*>(operation), entry.len);
+  auto* sent = static_cast<SendBuffer*>(operation);
+  if (sent->connection != nullptr) --sent->connection->in_flight;
+  free_buffers_.push_back(sent);
+}
+
+void Network::take_failed_completion() {
+  fi_cq_err_entry entry{};
+  if (fi_cq_readerr(completions_.get(), &entry, 0) != 1 || entry.op_context == nullptr) return;
+  auto* operation = static_cast<Operation*>(entry.op_context);
+  if (operation->type == Operation::Type::receive) return repost(*static_cast<ReceiveBuffer*>(operation));
+  auto* sent = static_cast<SendBuffer*>(operation);
+  if (sent->connection != nullptr) {
+    --sent->connection->in_flight;
+    on_shutdown(*sent->connection);
+  }
+  free_buffers_.push_back(sent);
+}
+
+void Network::repost(ReceiveBuffer& buffer) {
+  if (!buffer.port->receive_context) return;  // the port is being closed
+  const long rc = fi_recv(buffer.port->receive_context.get(), buffer.bytes.get(), buffer_bytes_, nullptr, 0,
+                          static_cast<Operation*>(&buffer));
+  // The context has an entry for each buffer, so there is room.
+  if (rc != 0) ++counts_.dropped;
+}
+
+void Network::arrived(ReceiveBuffer& buffer, std::size_t length) {
+  FrameHead head{};
+  Port& port = *buffer.port;
+  if (length >= sizeof head) std::memcpy(&head, buffer.bytes.get(), sizeof head);
+  Incoming* from =
+      length >= sizeof head && head.connection < port.incoming.size() ? port.incoming[head.connection].get() : nullptr;
+  const Kind kind{head.kind};
+  if (from == nullptr || !from->open || from->cut_off || head.check != from->check || kind == kEnd) {
+    if (kind != kEnd) ++counts_.dropped;
+    return repost(buffer);
+  }
+  const bool whole = sizeof head + head.header + std::size_t{head.length} == length;
+  const std::span body(buffer.bytes.get() + sizeof head, length - sizeof head);
+  if (whole && !from->greeted && kind == kHello && head.header == 0 && introduce(*from, body)) return repost(buffer);
+  const bool known = kind == Kind::first || kind == Kind::more || kind == Kind::bye;
+  if (!whole || !from->greeted || !known) {
+    from->cut_off = true;
+    port.broken = head.connection;
+    ++counts_.dropped;
+    return repost(buffer);
+  }
+  buffer.length = static_cast<std::uint32_t>(length);
+  port.ready.push_back(&buffer);
+  ++counts_.received;
+  port.arrivals.store(port.arrivals.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+}
+
+// The first frame: length of the card in two bytes, the card, the hello.
+bool Network::introduce(Incoming& from, std::span<const std::byte> bytes) {
+  std::uint16_t length = 0;
+  if (bytes.size() < sizeof length) return false;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  const std::size_t rest = bytes.size() - sizeof length;
+  if (length == 0 || length > kMostCard || length > rest || rest - length > kHelloLimit) return false;
+  from.card.assign(reinterpret_cast<const char*>(bytes.data()) + sizeof length, length);
+  from.hello.assign(bytes.begin() + sizeof length + length, bytes.end());
+  const std::size_t own = from.card.find("ofi:");
+  auto card = decode(own == from.card.npos ? std::string_view() : std::string_view(from.card).substr(own));
+  if (!card) return false;
+  from.token = card->token;
+  from.greeted = from.fresh = true;
+  return true;
+}
+
+bool Network::next(Port& port, Frame& frame) {
+  polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  std::lock_guard lock(lock_);
+  if (port.ready.empty()) {
+    if (++looks_ % kLooksPerEvent == 0) read_events();
+    if (!progress() || port.ready.empty()) return false;
+  }
+  ReceiveBuffer& buffer = *port.ready.front();
+  port.ready.pop_front();
+  FrameHead head{};
+  std::memcpy(&head, buffer.bytes.get(), sizeof head);
+  frame.header = buffer.bytes.get() + sizeof head;
+  frame.data = frame.header + head.header;
+  frame.header_length = head.header;
+  frame.length = head.length;
+  frame.kind = Kind{head.kind};
+  frame.origin = head.connection;
+  frame.fresh = std::exchange(port.incoming[head.connection]->fresh, false);
+  // A few may be kept where they are; then all senders share what is left.
+  frame.shared_room = ++port.held > kReceiveBuffers / 2;
+  frame.source = 0;
+  frame.position = buffer.index;
+  return true;
+}
+
+bool Network::has_arrived(Port& port) {
+  polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  std::lock_guard lock(lock_);
+  if (port.ready.empty()) progress();
+  return !port.ready.empty();
+}
+
+void Network::release(Port& port, const Frame& frame) {
+  std::lock_guard lock(lock_);
+  --port.held;
+  repost(*port.buffers[frame.position]);
+}
+
+// ---- ports ----------------------------------------------------------------------------------------------------------
+
+Result<std::unique_ptr<Port>> Network::open(std::uint16_t number) {
+  if (number >= kPortsPerProcess)
+    return fail(Errc::invalid,
+                "port " + std::to_string(number) + ": there are ports 0 to " + std::to_string(kPortsPerProcess - 1));
+  std::lock_guard lock(lock_);
+  if (ports_[number] != nullptr) return fail(Errc::busy, "port " + std::to_string(number) + " is open already");
+  auto port = std::make_unique<Port>();
+  port->number = number;
+  fi_rx_attr attributes = *info_->rx_attr;
+  attributes.size = std::max<std::size_t>(attributes.size, kReceiveBuffers);
+  fid_ep* context = nullptr;
+  if (const long rc = fi_srx_context(domain_.get(), &attributes, &context, nullptr); rc != 0)
+    return fail(fabric_error("opening port " + std::to_string(number), rc));
+  port->receive_context.reset(context);
+  for (std::uint32_t i = 0; i < kReceiveBuffers; ++i) {
+    auto buffer = std::make_unique<ReceiveBuffer>();
+    buffer->type = Operation::Type::receive;
+    buffer->port = port.get();
+    buffer->index = i;
+    buffer->bytes.reset(new (std::nothrow) std::byte[buffer_bytes_]);
+    if (!buffer->bytes) return fail(Errc::no_memory, "no memory for the receive buffers of a port");
+    repost(*buffer);
+    port->buffers.push_back(std::move(buffer));
+  }
+  ports_[number] = port.get();
+  return port;
+}
+
+void Network::close(std::unique_ptr<Port> port) {
+  std::lock_guard lock(lock_);
+  progress();  // a completion that is there may name one of its buffers
+  ports_[port->number] = nullptr;
+  for (auto& one : port->incoming) one->ep.reset();
+  port->receive_context.reset();
+  while (progress()) {
+  }
+}
+
+OriginInfo Network::origin(const Port& port, std::uint32_t index) const {
+  std::lock_guard lock(lock_);
+  if (index >= port.incoming.size() || !port.incoming[index]->open) return {};
+  const Incoming& from = *port.incoming[index];
+  return {from.card, from.from, from.process, from.hello};
+}
+
+void Network::drop_origin(Port& port, std::uint32_t index) {
+  std::lock_guard lock(lock_);
+  if (index >= port.incoming.size() || !port.incoming[index]->open) return;
+  end(*port.incoming[index]);
+  port.unused.push_back(index);
+}
+
+// The place is free for another; frames with the old check are dropped.
+void Network::end(Incoming& incoming) {
+  incoming.ep.reset();
+  incoming.open = incoming.greeted = incoming.fresh = incoming.ended = incoming.cut_off = false;
+  incoming.check = 0;
+  incoming.card.clear();
+  incoming.hello.clear();
+  incoming.process = {};
+}
+
+std::int64_t Network::find_dead(Port& port) {
+  std::lock_guard lock(lock_);
+  read_events();
+  progress();
+  if (!port.ready.empty()) return -1;
+  for (std::uint32_t i = 0; i < port.incoming.size(); ++i) {
+    Incoming& from = *port.incoming[i];
+    if (!from.open || !from.ended) continue;
+    if (from.greeted) return i;
+    end(from);  // it never said who it is: nobody above knows of it
+    port.unused.push_back(i);
+  }
+  return -1;
+}
+
+std::int64_t Network::take_broken(Port& port) {
+  std::lock_guard lock(lock_);
+  return std::exchange(port.broken, -1);
+}
+
+bool Network::has_frame(Port& port) {
+  std::lock_guard lock(lock_);
+  do {
+    progress();
+    read_events();
+    if (!port.ready.empty()) return true;
+  } while (!is_ready_to_wait());
+  return false;
+}
+
+bool Network::is_ready_to_wait() {
+  fid* both[] = {&completions_->fid, &events_->fid};
+  return fi_trywait(fabric_.get(), both, 2) != -FI_EAGAIN;
+}
+
+// ---- waiting --------------------------------------------------------------------------------------------------------
+
+void Network::ring() noexcept {
+  const std::uint64_t one = 1;
+  (void)!write(rung_.get(), &one, sizeof one);
+}
+
+bool Network::sleep(std::chrono::nanoseconds limit) noexcept {
+  pollfd set{poll_set_.get(), POLLIN, 0};
+  timespec time{};
+  time.tv_sec = static_cast<time_t>(limit.count() / 1'000'000'000);
+  time.tv_nsec = static_cast<long>(limit.count() % 1'000'000'000);
+  const bool came = ppoll(&set, 1, &time, nullptr) > 0;
+  std::uint64_t count = 0;
+  (void)!read(rung_.get(), &count, sizeof count);
+  return came;
+}
+
+void Network::look() {
+  std::lock_guard lock(lock_);
+  progress();
+  read_events();
+  (void)is_ready_to_wait();
+}
+
+// A program that computes polls nothing, and its peers want to connect and to get what it has sent.
+void Network::serve() {
+  std::unique_lock stopping(stop_lock_);
+  std::uint64_t seen = 0;
+  while (!stop_changed_.wait_for(stopping, kTick, [this] { return stop_; })) {
+    const std::uint64_t polls = polls_.load(std::memory_order_relaxed);
+    if (polls - std::exchange(seen, polls) >= kLooksPerEvent) continue;
+    std::unique_lock lock(lock_, std::try_to_lock);
+    if (!lock) continue;
+    progress();
+    read_events();
+    reap();
+  }
+}
+
+Counts Network::counts() const {
+  std::lock_guard lock(lock_);
+  return counts_;
+}
+
+}  // namespace ulfm::ofi

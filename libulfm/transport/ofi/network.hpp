@@ -1,0 +1,241 @@
+// What a process has on libfabric: one domain, one completion queue, one listener, and the connections.
+//
+// Endpoints are FI_EP_MSG, one connection for each virtual connection and direction (decision 0018): its addresses,
+// deadlines and end are ours, and what has not been proven is refused before it can send a frame. All calls of
+// libfabric are made under one lock, so the provider needs none of its own.
+//
+// Who moves it: whoever polls, sends or waits. While the program computes, a thread looks every 10 ms, so that peers
+// can connect and what was sent leaves.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "job/control/socket.hpp"
+#include "transport/contract.hpp"
+#include "transport/ofi/fabric_library.hpp"
+#include "transport/ofi/greeting.hpp"
+#include "transport/ofi/interfaces.hpp"
+
+namespace ulfm::ofi {
+
+using Clock = std::chrono::steady_clock;
+using control::Fd;
+
+/// In front of every frame; little-endian, as all hosts of a job are.
+struct FrameHead {
+  std::uint32_t connection;  ///< the receiver's number, from its Welcome
+  std::uint32_t check;
+  std::uint32_t length;  ///< of the data
+  std::uint8_t kind;
+  std::uint8_t header;  ///< bytes of header between this and the data
+  std::uint16_t reserved;
+};
+static_assert(sizeof(FrameHead) == 16);
+
+/// A frame of our own, the first of a connection: data are the card and the hello of whoever connects.
+inline constexpr Kind kHello{8};
+/// The last one: nothing that was sent before is under way any more. Carries nothing.
+inline constexpr Kind kEnd{9};
+
+/// What libfabric gives back with a completion.
+struct Operation {
+  enum class Type : std::uint8_t { receive, send } type;
+};
+
+struct Port;
+struct ReceiveBuffer : Operation {
+  Port* port = nullptr;
+  std::uint32_t index = 0;   ///< in its port
+  std::uint32_t length = 0;  ///< of what has arrived
+  std::unique_ptr<std::byte[]> bytes;
+};
+
+struct Outgoing;
+struct SendBuffer : Operation {
+  Outgoing* connection = nullptr;  ///< none when that has gone before its completion came
+  std::unique_ptr<std::byte[]> bytes;
+};
+
+/// What events name: one or the other end of a connection.
+struct Endpoint {
+  enum class Side : std::uint8_t { incoming, outgoing } side;
+  Fid<fid_ep> ep;
+};
+
+/// A connection to a port of another process.
+struct Outgoing : Endpoint {
+  enum class State : std::uint8_t { connecting, up, failed };
+  State state = State::connecting;
+  std::uint32_t ip = 0;  ///< tried
+  Key key{};
+  Nonce nonce{};
+  Welcome welcome{};
+  std::string failure;        ///< why the attempt failed
+  Refusal refusal{};          ///< proven by the process that was meant
+  bool nobody_there = false;  ///< the host answers, and nobody listens there
+  std::uint64_t peer_token = 0;
+  std::uint32_t in_flight = 0;  ///< sends whose completion has not come
+  bool ending = false;          ///< its last frame has not gone yet
+  std::atomic<bool> closed{false};
+  Clock::time_point closed_at{};
+};
+
+/// A connection from a process to one of our ports. Its place in Port::incoming is the origin.
+struct Incoming : Endpoint {
+  Port* port = nullptr;
+  std::uint32_t check = 0;
+  bool open = false;     ///< the place is taken
+  bool greeted = false;  ///< its hello has come
+  bool fresh = false;
+  bool ended = false;  ///< the connection is over, nothing more will come
+  bool cut_off = false;
+  ProcessId process;
+  std::uint16_t from = kNoPort;
+  std::uint64_t token = 0;
+  std::string card;
+  std::vector<std::byte> hello;
+};
+
+/// A port of this process.
+struct Port {
+  std::uint16_t number = 0;
+  Fid<fid_ep> receive_context;
+  std::vector<std::unique_ptr<ReceiveBuffer>> buffers;
+  std::deque<ReceiveBuffer*> ready;
+  std::deque<std::unique_ptr<Incoming>> incoming;
+  std::vector<std::uint32_t> unused;  ///< places of `incoming`
+  std::uint32_t held = 0;             ///< frames handed out and not released
+  std::int64_t broken = -1;
+  std::atomic<std::uint64_t> arrivals{0};
+};
+
+struct Settings {
+  std::string provider;                         ///< empty: the best there is
+  std::string interface;                        ///< see choose_interfaces()
+  std::uint16_t first_port = 0, last_port = 0;  ///< where to listen; 0: the system chooses
+  std::string job_secret;
+  std::size_t max_frame = 32 * 1024;
+  std::chrono::milliseconds give_up{10000};  ///< without an answer of the other host
+  std::uint32_t peers = 4096;                ///< connections to a port at one time
+};
+
+struct Counts {
+  std::uint64_t made = 0, accepted = 0, refused = 0, sent = 0, received = 0, dropped = 0;
+};
+
+class Network {
+ public:
+  static Result<std::unique_ptr<Network>> create(const Settings& settings);
+  ~Network();
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  const Card& self() const noexcept { return self_; }
+  const std::string& provider() const noexcept { return provider_; }
+  std::size_t max_frame() const noexcept { return settings_.max_frame; }
+  Counts counts() const;
+
+  // ---- ports; a port is used by one thread at a time ----
+  Result<std::unique_ptr<Port>> open(std::uint16_t number);
+  void close(std::unique_ptr<Port> port);
+  bool next(Port& port, Frame& frame);
+  /// One look, for a wait with a core to spare.
+  bool has_arrived(Port& port);
+  void release(Port& port, const Frame& frame);
+  OriginInfo origin(const Port& port, std::uint32_t index) const;
+  void drop_origin(Port& port, std::uint32_t index);
+  std::int64_t find_dead(Port& port);
+  std::int64_t take_broken(Port& port);
+  /// Looks at everything. When this is false, descriptor() becomes readable with whatever comes next.
+  bool has_frame(Port& port);
+
+  // ---- connections ----
+  Result<std::shared_ptr<Outgoing>> connect(const Card& to, std::uint16_t port, std::uint16_t from,
+                                            std::span<const std::byte> introduction);
+  bool push(Outgoing& to, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
+  /// What was sent goes on until it has left.
+  void retire(std::shared_ptr<Outgoing> connection);
+  bool peer_listening(const Outgoing& to);
+
+  // ---- sleeping ----
+  int descriptor() const noexcept { return poll_set_.get(); }
+  void ring() noexcept;
+  /// Until something came or was rung, or `limit` has passed.
+  bool sleep(std::chrono::nanoseconds limit) noexcept;
+  /// Takes in what has come, for a thread that waits for it beside the owner of a port.
+  void look();
+
+ private:
+  struct Attempts;
+  explicit Network(const Settings& settings) : settings_(settings) {}
+  Result<void> open_provider(const std::string& name);
+  Result<void> open_domain();
+  Result<void> listen();
+  Result<void> listen_on(std::uint16_t port);
+  Result<void> make_poll_set();
+
+  bool progress();
+  void read_events();
+  void take_completion(const fi_cq_msg_entry& entry);
+  void take_failed_completion();
+  void take_failed_event();
+  void arrived(ReceiveBuffer& buffer, std::size_t length);
+  bool introduce(Incoming& from, std::span<const std::byte> bytes);
+  void repost(ReceiveBuffer& buffer);
+  void on_request(const fi_eq_cm_entry& event, std::span<const std::byte> greeting);
+  Result<void> accept(fi_info& info, Port& port, const Greeting& greeting);
+  void on_connected(Endpoint& endpoint, std::span<const std::byte> answer);
+  void limit_silence(Endpoint& endpoint) const;
+  void on_shutdown(Endpoint& endpoint);
+  void end(Incoming& incoming);
+  void reap();
+  bool is_ready_to_wait();
+
+  Result<std::shared_ptr<Outgoing>> begin(const Card& to, std::uint32_t ip, const Greeting& greeting, const Key& key);
+  Result<fid_ep*> make_endpoint(fi_info& info, fid_ep* receive_context, void* context);
+  bool is_heard_from(std::uint64_t token) const;
+  SendBuffer* take_buffer(Outgoing& to);
+  bool push_locked(Outgoing& to, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
+  void serve();
+
+  Settings settings_;
+  const FabricLibrary* library_ = nullptr;
+  std::string provider_;
+  std::vector<Interface> all_interfaces_;
+  Card self_;
+  Key key_{};
+
+  mutable std::mutex lock_;
+  Info info_;
+  Fid<fid_fabric> fabric_;
+  Fid<fid_eq> events_;
+  Fid<fid_domain> domain_;
+  Fid<fid_cq> completions_;
+  Fid<fid_pep> listener_;
+  Fid<fid_ep> send_only_;  ///< receive context of connections on which nothing comes
+  Fd poll_set_, rung_;
+  std::array<Port*, kPortsPerProcess> ports_{};
+  std::vector<std::shared_ptr<Outgoing>> retired_;
+  std::vector<std::unique_ptr<SendBuffer>> all_buffers_;
+  std::vector<SendBuffer*> free_buffers_;
+  std::size_t buffer_bytes_ = 0, inject_limit_ = 0;
+  std::uint32_t looks_ = 0;
+  Counts counts_;
+
+  std::atomic<std::uint64_t> polls_{0};  // by the program, so that the thread sees whether it computes
+  std::mutex stop_lock_;
+  std::condition_variable stop_changed_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace ulfm::ofi

@@ -1,0 +1,225 @@
+#include "transport/ofi/ofi.hpp"
+
+#include <charconv>
+#include <cstdlib>
+#include <utility>
+
+#include "transport/ofi/network.hpp"
+
+namespace ulfm {
+
+namespace ofi {
+namespace {
+
+/// Sleeps on what libfabric waits on. The owner's last look makes it ready for that (Network::has_frame).
+class OfiSource final : public WakeSource {
+ public:
+  OfiSource(Network& network, Port& port) : network_(network), port_(port) {}
+
+  void arm() noexcept override {}
+  void cancel() noexcept override {}
+  bool sleep(std::chrono::nanoseconds limit) noexcept override { return network_.sleep(limit); }
+  void ring() noexcept override { network_.ring(); }
+  int descriptor() const noexcept override { return network_.descriptor(); }
+
+  void watch() noexcept override {
+    watched_from_ = port_.arrivals.load(std::memory_order_acquire);
+    watching_.store(true, std::memory_order_relaxed);
+  }
+  // What the owner takes in meanwhile counts too; it rings nobody, so a sleep is short.
+  bool watch_sleep(std::chrono::nanoseconds limit) noexcept override {
+    const auto until = Clock::now() + limit;
+    for (;;) {
+      network_.look();
+      if (!watching_.load(std::memory_order_relaxed)) return true;
+      if (port_.arrivals.load(std::memory_order_acquire) != watched_from_) return true;
+      const auto left = until - Clock::now();
+      if (left.count() <= 0) return false;
+      (void)network_.sleep(std::min<std::chrono::nanoseconds>(left, std::chrono::milliseconds(20)));
+    }
+  }
+  void end_watch() noexcept override {
+    watching_.store(false, std::memory_order_relaxed);
+    network_.ring();
+  }
+
+ private:
+  Network& network_;
+  Port& port_;
+  std::uint64_t watched_from_ = 0;
+  std::atomic<bool> watching_{false};
+};
+
+class OfiInlet final : public Inlet {
+ public:
+  OfiInlet(std::shared_ptr<Network> network, std::unique_ptr<Port> port)
+      : network_(std::move(network)), port_(std::move(port)), source_(*network_, *port_) {}
+  ~OfiInlet() override { network_->close(std::move(port_)); }
+
+  bool next(Frame& frame) override { return network_->next(*port_, frame); }
+  // A look costs a system call, so a few do for many turns.
+  bool spin(std::uint32_t turns) override {
+    for (turns = turns / 16 + 1; turns != 0; --turns)
+      if (network_->has_arrived(*port_)) return true;
+    return false;
+  }
+  void release(const Frame& frame) override { network_->release(*port_, frame); }
+  OriginInfo origin(std::uint32_t index) const override { return network_->origin(*port_, index); }
+  void drop_origin(std::uint32_t index) override { network_->drop_origin(*port_, index); }
+  bool has_frame() override { return network_->has_frame(*port_); }
+  WakeSource& wake_source() override { return source_; }
+  std::int64_t find_dead() override { return network_->find_dead(*port_); }
+  std::int64_t take_broken() override { return network_->take_broken(*port_); }
+  std::size_t max_frame() const override { return network_->max_frame(); }
+
+ private:
+  std::shared_ptr<Network> network_;
+  std::unique_ptr<Port> port_;
+  OfiSource source_;
+};
+
+class OfiOutlet final : public Outlet {
+ public:
+  OfiOutlet(std::shared_ptr<Network> network, std::shared_ptr<Outgoing> connection, ProcessId peer,
+            PortCounters& counters)
+      : network_(std::move(network)), connection_(std::move(connection)), peer_(peer), counters_(counters) {}
+  ~OfiOutlet() override { network_->retire(std::move(connection_)); }
+
+  bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) override {
+    const bool gone = network_->push(*connection_, kind, header, data, length);
+    (gone ? counters_.open_frames : counters_.full).add();
+    return gone;
+  }
+  std::size_t max_frame(std::size_t) const override { return network_->max_frame(); }
+  bool peer_listening() const override { return network_->peer_listening(*connection_); }
+  bool port_closed() const override { return connection_->closed.load(std::memory_order_relaxed); }
+  ProcessId peer() const override { return peer_; }
+  bool bye() override {
+    Gather none;
+    return push(Kind::bye, {}, none, 0);
+  }
+
+ private:
+  std::shared_ptr<Network> network_;
+  std::shared_ptr<Outgoing> connection_;
+  ProcessId peer_;
+  PortCounters& counters_;
+};
+
+class OfiTransport final : public Transport {
+ public:
+  explicit OfiTransport(std::shared_ptr<Network> network)
+      : network_(std::move(network)), card_(encode(network_->self())), shown_card_(card_) {}
+
+  const std::string& card() const override { return card_; }
+  bool reachable(std::string_view card) const override { return decode(control::identity_of(card)).has_value(); }
+  void use_card(std::string_view card) override { shown_card_ = card; }
+
+  Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const InletOptions&) override {
+    auto port = network_->open(number);
+    if (!port) return fail(port.error());
+    return std::make_unique<OfiInlet>(network_, std::move(*port));
+  }
+
+  Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
+                                          std::span<const std::byte> hello, PortCounters& counters) override {
+    auto peer = decode(control::identity_of(card));
+    if (!peer) return fail(peer.error());
+    if (to >= kPortsPerProcess)
+      return fail(Errc::invalid,
+                  "port " + std::to_string(to) + ": there are ports 0 to " + std::to_string(kPortsPerProcess - 1));
+    if (hello.size() > kHelloLimit)
+      return fail(Errc::too_large,
+                  "hello of " + std::to_string(hello.size()) + " bytes; at most " + std::to_string(kHelloLimit));
+    const auto length = static_cast<std::uint16_t>(shown_card_.size());
+    std::vector<std::byte> introduction(sizeof length + length + hello.size());
+    std::memcpy(introduction.data(), &length, sizeof length);
+    std::memcpy(introduction.data() + sizeof length, shown_card_.data(), length);
+    std::copy(hello.begin(), hello.end(), introduction.begin() + sizeof length + length);
+    auto connection = network_->connect(*peer, to, from, introduction);
+    if (!connection) return fail(connection.error());
+    const ProcessId id{peer->pid, peer->host == network_->self().host ? 0 : (*connection)->ip};
+    return std::make_unique<OfiOutlet>(network_, std::move(*connection), id, counters);
+  }
+
+  std::vector<NamedCount> counts() const override {
+    const Counts c = network_->counts();
+    return {{"connections made", c.made}, {"accepted", c.accepted},        {"refused", c.refused},
+            {"frames sent", c.sent},      {"frames received", c.received}, {"frames dropped", c.dropped}};
+  }
+
+ private:
+  std::shared_ptr<Network> network_;
+  std::string card_, shown_card_;
+};
+
+/// "5000-5100".
+Result<void> read_ports(const std::string& text, Settings& settings) {
+  if (text.empty()) return {};
+  const char* end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, settings.first_port);
+  bool good = first.ec == std::errc{} && first.ptr != end && *first.ptr == '-';
+  if (good) {
+    const auto last = std::from_chars(first.ptr + 1, end, settings.last_port);
+    good = last.ec == std::errc{} && last.ptr == end && settings.first_port != 0 &&
+           settings.last_port >= settings.first_port;
+  }
+  if (good) return {};
+  return fail(Errc::invalid, "ULFM_PORTS=\"" + text + "\": two TCP ports are needed, as in 50000-50999");
+}
+
+/// "ofi,provider=tcp".
+Result<void> read_options(std::string_view transport, Settings& settings) {
+  const std::size_t comma = transport.find(',');
+  if (comma == transport.npos) return {};
+  const std::string_view option = transport.substr(comma + 1);
+  if (!option.starts_with("provider=") || option.size() == 9 || option.find(',') != option.npos)
+    return fail(Errc::invalid, "\"" + std::string(option.substr(0, 60)) +
+                                   "\" is no option of ofi; there is: provider=NAME (fi_info -l lists them)");
+  settings.provider = option.substr(9);
+  return {};
+}
+
+Result<std::unique_ptr<Transport>> make(const Config& config) {
+  Settings settings;
+  if (auto ok = read_ports(config.text("PORTS"), settings); !ok) return fail(ok.error());
+  if (auto ok = read_options(config.text("TRANSPORT"), settings); !ok) return fail(ok.error());
+  settings.interface = config.text("INTERFACE");
+  settings.max_frame = static_cast<std::size_t>(config.number("FRAME"));
+  settings.give_up = std::chrono::milliseconds(config.number("GIVE_UP"));
+  settings.peers = static_cast<std::uint32_t>(config.number("PEERS"));
+  if (const char* secret = std::getenv("ULFM_JOB_KEY")) settings.job_secret = secret;
+  auto network = Network::create(settings);
+  if (!network) return fail(network.error());
+  return std::make_unique<OfiTransport>(std::move(*network));
+}
+
+std::string why_unavailable() {
+  auto library = fabric_library();
+  return library ? "" : library.error().what;
+}
+
+}  // namespace
+}  // namespace ofi
+
+const TransportDescriptor ofi_transport{
+    .name = "ofi",
+    .summary = "other hosts over libfabric: TCP on Ethernet",
+    .reliable = true,
+    .ordered = true,
+    .single_copy = false,
+    .multicast = false,
+    .multi_host = true,
+    .max_frame = 32 * 1024,
+    .latency_us = 10,
+    .bandwidth_MBps = 3000,
+    .config_rows = "INTERFACE PORTS FRAME PEERS GIVE_UP",
+    .takes_options = true,
+    .links = false,
+    .control = false,
+    .nodes = [](int) { return std::vector<int>(); },
+    .unavailable = ofi::why_unavailable,
+    .make = ofi::make,
+};
+
+}  // namespace ulfm

@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# Jobs on several hosts, which are namespaces of this machine (tests/hosts/hosts.bash): MPI, ports and NX/2 programs, the
+# nodes that MPI sees, decoy interfaces, a wrong interface, a rank that is killed, a cable that is cut and joined again.
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=../hosts/hosts.bash
+. "$here/../hosts/hosts.bash"
+# shellcheck source=fabric_common.bash
+. "$here/fabric_common.bash"
+trap 'rm -rf "$scratch" "$hosts_folder"' EXIT
+[[ -x $stage/bin/mpicc ]] || exit 77
+
+cat >hosts.c <<'C'
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+/* hosts: everybody exchanges with everybody, all sizes, every byte is checked; says what MPI takes for a node.
+ * hosts ring SECONDS: rounds of a ring for so long. hosts die: the last rank is killed. */
+static char in[4 << 20], out[4 << 20];
+static int rank, size, wrong;
+static void exchange(int peer, int bytes)
+{
+    MPI_Request both[2];
+    memset(out, rank + bytes % 7, bytes);
+    memset(in, 0xff, bytes);
+    MPI_Irecv(in, bytes, MPI_CHAR, peer, bytes, MPI_COMM_WORLD, &both[0]);
+    MPI_Isend(out, bytes, MPI_CHAR, peer, bytes, MPI_COMM_WORLD, &both[1]);
+    MPI_Wait(&both[0], MPI_STATUS_IGNORE);
+    MPI_Wait(&both[1], MPI_STATUS_IGNORE);
+    for (int i = 0; i < bytes; i++)
+        wrong += in[i] != (char) (peer + bytes % 7);
+}
+static void ring(double seconds)
+{
+    const double end = MPI_Wtime() + seconds;
+    long round = 0, got, go = 1;
+    for (; go; round++) {
+        MPI_Sendrecv(&round, 1, MPI_LONG, (rank + 1) % size, 1, &got, 1, MPI_LONG, (rank + size - 1) % size, 1,
+                     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        wrong += got != round;
+        go = MPI_Wtime() < end;
+        MPI_Bcast(&go, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+    }
+}
+int main(int argc, char **argv)
+{
+    static const int sizes[] = { 0, 1, 8, 100, 1000, 10000, 65536, 100000, 1 << 20, 4 << 20 };
+    int local, leader, nodes;
+    MPI_Comm node;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
+    MPI_Comm_size(node, &local);
+    MPI_Comm_rank(node, &leader);
+    leader = leader == 0;
+    MPI_Allreduce(&leader, &nodes, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (argc > 1 && !strcmp(argv[1], "die")) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == size - 1)
+            raise(SIGKILL);
+        MPI_Recv(in, 1, MPI_CHAR, size - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    if (argc > 2)
+        ring(atof(argv[2]));
+    for (unsigned i = 0; argc == 1 && i < sizeof sizes / sizeof *sizes; i++)
+        for (int step = 0; step < size; step++)
+            exchange((size - rank + step) % size, sizes[i]);
+    MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("ranks %d nodes %d local %d wrong %d\n", size, nodes, local, wrong);
+    MPI_Finalize();
+    return wrong != 0;
+}
+C
+"$stage/bin/mpicc" -O1 hosts.c -o hosts || exit 1
+
+# on N NAME PATTERN ARGUMENTS...: a job on N hosts ends with 0 and prints what matches.
+on() {
+    local n=$1 name=$2 pattern=$3 code=0
+    shift 3
+    on_hosts "$n" "$@" >out 2>err || code=$?
+    if ((code != 0)); then
+        fail "$name" "exit code $code"
+    elif ! grep -q -e "$pattern" out; then
+        fail "$name" "no line like '$pattern'"
+    else
+        echo "ok   $name"
+    fi
+}
+
+# refuses NAME PATTERN ARGUMENTS...: a job on 2 hosts ends with an error that matches.
+refuses() {
+    local name=$1 pattern=$2 code=0
+    shift 2
+    on_hosts 2 "$@" >out 2>err || code=$?
+    if ((code == 0 || code == 124)); then
+        fail "$name" "exit code $code"
+    elif ! grep -q -e "$pattern" err out; then
+        fail "$name" "no line like '$pattern'"
+    else
+        echo "ok   $name"
+    fi
+}
+
+over "one host over ofi" "ranks 2 nodes 1 local 2 wrong 0" --transport ofi -n 2 ./hosts
+
+hosts_up 3
+on 2 "2 hosts, a rank on each" "ranks 2 nodes 2 local 1 wrong 0" -n 2 ./hosts
+on 2 "2 hosts, 2 ranks on each" "ranks 4 nodes 2 local 2 wrong 0" -n 4 -ppn 2 ./hosts
+on 3 "3 hosts, ranks in turn" "ranks 6 nodes 3 local 2 wrong 0" -n 6 -ppn 1 ./hosts
+on 2 "a range of ports" "ranks 2 nodes 2 local 1 wrong 0" -genv ULFM_PORTS 40000-40009 -n 2 ./hosts
+on 2 "an interface by its network" "wrong 0" -genv ULFM_INTERFACE 10.77.0.0/24 -n 2 ./hosts
+refuses "only a bridge that all hosts have" "172.17.0.1" -genv ULFM_INTERFACE docker0 -n 2 ./hosts
+refuses "an interface that is not there" "names no interface" -genv ULFM_INTERFACE eth9 -n 2 ./hosts
+refuses "direct does not reach other hosts" "processes of this host" --transport direct -n 2 ./hosts
+refuses "a rank that is killed on another host" "ulfm\|KILLED" -n 2 ./hosts die
+on 2 "collectives and a farm" "trapezoid\|integral\|3.14" -n 4 "$programs/trapezoid"
+[[ -x $programs/ring-nx2 ]] && on 2 "NX/2 on two hosts" "" -n 4 "$programs/ring-nx2"
+
+(sleep 1; cut_cable 2; sleep 3; join_cable 2) &
+cable=$!
+on 2 "a cable cut for 3 seconds" "wrong 0" -n 2 ./hosts ring 6
+wait "$cable"
+exit $((failures != 0))

@@ -13,6 +13,7 @@
 
 #include "api/last_error.hpp"
 #include "base/last_words.hpp"
+#include "base/virtual_time.hpp"
 #include "base/wait.hpp"
 #include "port/node.hpp"
 #include "proto/stack.hpp"
@@ -267,9 +268,6 @@ void park(ulfm_nm* nm, std::chrono::nanoseconds limit) {
 }
 
 int look_around(ulfm_nm* nm) {
-  const auto now = std::chrono::steady_clock::now();
-  if (now - nm->looked < kLookEvery) return 0;
-  nm->looked = now;
   if (const std::string why = nm->inlet->why_broken(); !why.empty()) {
     // Nothing will ever arrive again, so no MPI call can end: the launcher ends the others.
     say_before_the_end("rank " + std::to_string(nm->rank) + ": " + why);
@@ -283,8 +281,35 @@ int look_around(ulfm_nm* nm) {
   return news;
 }
 
+int look_around_now_and_then(ulfm_nm* nm) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - nm->looked < kLookEvery) return 0;
+  nm->looked = now;
+  return look_around(nm);
+}
+
+// In virtual time nobody spins and nobody naps: a wait ends with an arrival. What a test costs is for whoever knows that
+// it was one; here it may be a turn of a wait, which costs the least there is.
+int idle_timed(ulfm_nm* nm, VirtualTime& time, int how) {
+  if (how == ULFM_NM_IDLE_TEST) return time.spend(1, VirtualTime::Spent::messages), 0;
+  if (how == ULFM_NM_IDLE_THREADED) {
+    time.spend_look();
+    if (++nm->idle_turns % kLookTurns == 0) yield_now();
+    return 0;
+  }
+  const auto patience =
+      how == ULFM_NM_IDLE_WAIT ? VirtualTime::Patience::others_too : VirtualTime::Patience::only_arrivals;
+  const auto limit = nm->inlet->next_deadline();
+  const std::uint64_t until =
+      limit == kForever ? kNoMoment
+                        : time.now() + static_cast<std::uint64_t>(std::max<std::int64_t>(limit.count(), 1)) * 1000;
+  return time.wait(until, patience) == VirtualTime::Woken::ended ? look_around(nm) : 0;
+}
+
 int nm_idle(ulfm_nm* nm, int how, int sends_waiting) {
-  const int look = ++nm->idle_turns % kLookTurns == 0 ? look_around(nm) : 0;
+  if (VirtualTime* time = VirtualTime::of_process(); time != nullptr) [[unlikely]]
+    return idle_timed(nm, *time, how);
+  const int look = ++nm->idle_turns % kLookTurns == 0 ? look_around_now_and_then(nm) : 0;
   if (how == ULFM_NM_IDLE_TEST || how == ULFM_NM_IDLE_THREADED) {
     // The caller has its own loop, which may be a busy one: let others have the core from time to time.
     // With threads the caller holds a lock that others want, and lets go of it itself: a yield here helps nobody.
@@ -301,7 +326,7 @@ int nm_idle(ulfm_nm* nm, int how, int sends_waiting) {
   } else {
     park(nm, nm->policy.park_limit);
   }
-  return look_around(nm);
+  return look_around_now_and_then(nm);
 }
 
 constexpr ulfm_nm_api kTable{

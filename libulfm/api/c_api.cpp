@@ -273,6 +273,10 @@ void ulfm_time_leave(void) {
   if (VirtualTime* time = VirtualTime::of_process(); time != nullptr) time->leave();
 }
 
+void ulfm_time_hold(int begin) {
+  if (VirtualTime* time = VirtualTime::of_process(); time != nullptr) time->hold(begin != 0);
+}
+
 void ulfm_time_look(void) {
   if (VirtualTime* time = VirtualTime::of_process(); time != nullptr) time->spend_look();
 }

@@ -31,7 +31,9 @@ static void* next_of(const char* name) {
     static call next;                                                                                                 \
     if (next == NULL) next = (call)next_of("P" #name);                                                                \
     ulfm_time_enter(#name);                                                                                           \
+    if (starts(#name)) ulfm_time_hold(1);                                                                             \
     const word result = next(a, b, c, d, e, f, g, h, i, j, k, l, m);                                                  \
+    if (starts(#name)) ulfm_time_hold(0);                                                                             \
     if (looks(#name)) ulfm_time_look();                                                                               \
     ulfm_time_leave();                                                                                                \
     return result;                                                                                                    \
@@ -41,6 +43,11 @@ static void* next_of(const char* name) {
 static inline __attribute__((always_inline)) int looks(const char* name) {
   return strncmp(name, "MPI_Test", 8) == 0 || strcmp(name, "MPI_Iprobe") == 0 || strcmp(name, "MPI_Improbe") == 0 ||
          strcmp(name, "MPI_Request_get_status") == 0;
+}
+
+/* The processes that it starts join while it waits for them. */
+static inline __attribute__((always_inline)) int starts(const char* name) {
+  return strncmp(name, "MPI_Comm_spawn", 14) == 0;
 }
 
 #include "calls.list"

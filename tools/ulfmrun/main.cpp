@@ -78,9 +78,8 @@ std::optional<FabricHost> make_fabric(const CommandLine& line, const ulfm::Confi
   const std::string& transport = settings.text("TRANSPORT");
   if (ulfm::fabric::model_of_transport(transport) == nullptr) return std::nullopt;
   if (line.elsewhere) fail(kUsage, transport + ": an emulated interconnect is on one host; name no others");
-  auto host = FabricHost::create(
-      {transport, settings.text("TOPOLOGY"), static_cast<std::uint32_t>(line.processes), settings.text("FAULT"),
-       line.time.value_or("")});
+  auto host = FabricHost::create({transport, settings.text("TOPOLOGY"), static_cast<std::uint32_t>(line.processes),
+                                  settings.text("FAULT"), line.time.value_or("")});
   if (!host) {
     // Which of the two settings is wrong stands in the sentence, so the origin of both does.
     std::string origin = origin_prefix(settings, "TRANSPORT");

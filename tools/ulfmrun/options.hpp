@@ -19,7 +19,7 @@ struct CommandLine {
   std::vector<ulfm::CommandLineSetting> settings;
   /// ULFM_* variables that -genv and -env give the ranks.
   std::vector<ulfm::CommandLineSetting> passed_on;
-  std::string config;  ///< --config; empty: not given
+  std::string config;                ///< --config; empty: not given
   std::optional<std::string> time;   ///< as behind --time
   std::optional<std::string> times;  ///< file for the times
 

@@ -62,6 +62,8 @@ void check_time(const CommandLine& line, const ulfm::Config& settings) {
                      "--transport xswitch");
   if (settings.text("ENGINE") == "process")
     fail(kUsage, "ULFM_ENGINE=process moves the network in the host's time; leave it out with --time virtual");
+  if (settings.number("CONTROL") != 0)
+    fail(kUsage, "ULFM_CONTROL: a control channel works in the host's time; leave it out with --time virtual");
   const auto time = ulfm::fabric::parse_time(*line.time);
   if (!time) fail(kUsage, "--time: " + time.error().what);
 }

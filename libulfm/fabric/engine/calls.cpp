@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <memory>
 
 #include "base/last_words.hpp"
@@ -36,6 +37,10 @@ std::uint64_t cost_of_measuring() noexcept {
   return cost;
 }
 
+// Of each thread that makes calls: calls within calls, and its processor time, nanoseconds, when the program went on by itself.
+thread_local int t_depth = 0;
+thread_local std::uint64_t t_left_at = 0;
+
 std::string name_of_file(const char* stem, std::uint32_t rank) {
   return std::string(stem) + "." + std::to_string(rank);
 }
@@ -46,7 +51,7 @@ void VirtualClock::begin_gaps() {
   const TimeSettings& settings = time_.settings;
   if (settings.compute == ComputeTime::measured) {
     (void)cost_of_measuring();
-    left_at_ = processor_time();
+    t_left_at = processor_time();
   }
   if (settings.compute != ComputeTime::recorded) return;
   const std::string name = name_of_file(settings.recorded, self_);
@@ -74,26 +79,33 @@ void VirtualClock::spend_gap() noexcept {
   switch (settings.compute) {
     case ComputeTime::none: return;
     case ComputeTime::fixed: gap = settings.fixed; break;
-    case ComputeTime::recorded: gap = next_gap_ < gaps_.size() ? gaps_[next_gap_++] : 0; break;
+    case ComputeTime::recorded: {
+      std::lock_guard lock(gaps_lock_);
+      gap = next_gap_ < gaps_.size() ? gaps_[next_gap_++] : 0;
+      break;
+    }
     case ComputeTime::measured: {
-      const std::uint64_t used = processor_time() - left_at_;
+      const std::uint64_t used = processor_time() - t_left_at;
       const std::uint64_t own = used - std::min(used, cost_of_measuring());
       gap = static_cast<std::uint64_t>(static_cast<double>(own) * static_cast<double>(settings.factor) * 1e-3);
     }
   }
-  if (settings.record[0] != 0) gaps_.push_back(gap);
+  if (settings.record[0] != 0) {
+    std::lock_guard lock(gaps_lock_);
+    gaps_.push_back(gap);
+  }
   spend(gap, Spent::computing);
 }
 
 void VirtualClock::enter(const char* call) noexcept {
-  if (depth_++ != 0) return;
+  if (t_depth++ != 0) return;
   std::snprintf(mine().call, sizeof ProcessClock::call, "%s", call);
   spend_gap();
 }
 
 void VirtualClock::leave() noexcept {
-  if (depth_ != 0 && --depth_ != 0) return;  // 0: the call in which the clock was made
-  if (time_.settings.compute == ComputeTime::measured) left_at_ = processor_time();
+  if (t_depth != 0 && --t_depth != 0) return;  // 0: the call in which the clock was made
+  if (time_.settings.compute == ComputeTime::measured) t_left_at = processor_time();
 }
 
 // ---- what --time says -----------------------------------------------------------------------------------------------
@@ -105,7 +117,9 @@ bool take_number(std::string_view text, double& value) {
   return error == std::errc{} && end == text.data() + text.size() && value >= 0 && value <= 1e12;
 }
 
-Result<void> take_file(std::string_view text, char (&to)[256]) {
+// Absolute: ranks may run in another directory.
+Result<void> take_file(std::string_view given, char (&to)[256]) {
+  const std::string text = given.empty() ? "" : std::filesystem::absolute(given).lexically_normal().string();
   if (text.empty() || text.size() >= sizeof to)
     return fail(Errc::invalid, "a file's name of 1 to 255 characters is needed; found \"" + std::string(text) + "\"");
   text.copy(to, text.size());

@@ -44,7 +44,11 @@ VirtualClock::VirtualClock(FabricEngine& engine, FabricArena& arena, Model& mode
   c.tid = static_cast<std::uint32_t>(getpid());
   if (c.state.load(std::memory_order_relaxed) != ClockState::runs) {
     // One that the job did not begin with: nobody may have passed the moment at which it begins.
-    c.now.store(time_.passed.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    // With everybody at a standstill that is the latest of their times.
+    std::uint64_t latest = 0;
+    for (std::uint32_t e = 0; e < used(); ++e)
+      latest = std::max(latest, arena_.clock(e).now.load(std::memory_order_relaxed));
+    c.now.store(std::min(latest, time_.passed.load(std::memory_order_relaxed)), std::memory_order_relaxed);
     c.state.store(ClockState::runs, std::memory_order_release);
   }
   unlock();
@@ -63,6 +67,13 @@ VirtualClock::~VirtualClock() {
 }
 
 // ---- the lock -------------------------------------------------------------------------------------------------------
+
+void VirtualClock::hold(bool begin) noexcept {
+  lock();
+  if (begin) ++time_.holds;
+  else if (time_.holds != 0) --time_.holds;
+  unlock();
+}
 
 // Drepper's second mutex ("Futexes are tricky"). An observer from outside holds the engine while it copies the model.
 void VirtualClock::lock() noexcept {
@@ -258,7 +269,7 @@ bool VirtualClock::wake_stuck() noexcept {
     wake(e, c.now.load(std::memory_order_relaxed), Woken::ended);
     woken = true;
   }
-  if (woken || !waits) return woken;
+  if (woken || !waits || time_.holds != 0) return woken;
   if (!suspects || ++time_.idle_rounds > kMostSuspicions) end_deadlocked();
   for (std::uint32_t e = 0; e < used(); ++e) {
     const ProcessClock& c = arena_.clock(e);
@@ -286,7 +297,6 @@ void VirtualClock::end_deadlocked() noexcept {
     text += line;
   }
   text.pop_back();
-  time_.stuck = 1;
   say_before_the_end(text);
   unlock();
   std::_Exit(1);

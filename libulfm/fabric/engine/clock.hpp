@@ -5,7 +5,7 @@
 // could still put something into it, and whoever that wakes is woken. A process that only sends takes no lock.
 #pragma once
 
-#include <array>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -51,6 +51,9 @@ class VirtualClock final : public VirtualTime {
 
   const Durations& costs() const noexcept { return time_.costs; }
 
+  /// While somebody holds, processes may still join: nothing that stands still is a deadlock.
+  void hold(bool begin) noexcept override;
+
   /// For what only one process may look at or change at a time.
   void lock() noexcept;
   void unlock() noexcept;
@@ -91,8 +94,7 @@ class VirtualClock final : public VirtualTime {
   std::uint32_t self_;
   std::vector<std::uint32_t> to_wake_;  // under the lock; woken when it is let go
   bool wants_room_ = false;
-  int depth_ = 0;                    // calls of the program, one in another
-  std::uint64_t left_at_ = 0;        // processor time, nanoseconds, when the program went on by itself
+  std::mutex gaps_lock_;
   std::vector<std::uint64_t> gaps_;  // recorded ones, to read or to write
   std::size_t next_gap_ = 0;
 };

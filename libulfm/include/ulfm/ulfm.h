@@ -163,6 +163,8 @@ ULFM_API int64_t ulfm_time_now(void);
 ULFM_API void ulfm_time_enter(const char *call);
 ULFM_API void ulfm_time_leave(void);
 ULFM_API void ulfm_time_look(void);
+/* Between 1 and 0 processes may join the job: that everybody waits is no deadlock then. */
+ULFM_API void ulfm_time_hold(int begin);
 
 #ifdef __cplusplus
 }

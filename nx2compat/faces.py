@@ -64,13 +64,14 @@ def is_narrowed(arguments):
 
 
 def both_forms(plain, underscore, result, name, declared, call):
+    timed = f"const nx2::TimedCall timed(\"{name}\");"
     if result in ("ulong", "double"):
-        return f"{RESULTS[result]} {plain}({declared}) {{ return {call}; }}\n" \
-               f"{RESULTS[result]} {underscore}({declared}) {{ return {call}; }}\n"
+        return f"{RESULTS[result]} {plain}({declared}) {{ {timed} return {call}; }}\n" \
+               f"{RESULTS[result]} {underscore}({declared}) {{ {timed} return {call}; }}\n"
     back = "return " if result == "long" else "(void)"
     value = "underscored" if result == "long" else "success_of"
-    return f"{RESULTS[result]} {plain}({declared}) {{ {back}nx2::plain(\"{name}\", {call}); }}\n" \
-           f"long {underscore}({declared}) {{ return nx2::{value}({call}); }}\n"
+    return f"{RESULTS[result]} {plain}({declared}) {{ {timed} {back}nx2::plain(\"{name}\", {call}); }}\n" \
+           f"long {underscore}({declared}) {{ {timed} return nx2::{value}({call}); }}\n"
 
 
 def c_face(calls):

@@ -8,6 +8,7 @@
 
 #include "api/handles.hpp"
 #include "api/last_error.hpp"
+#include "base/virtual_time.hpp"
 #include "transport/registry.hpp"
 
 using namespace ulfm;
@@ -94,6 +95,7 @@ int ulfm_job_size(ulfm_job job) {
 }
 
 int ulfm_job_barrier(ulfm_job job) {
+  const TimedCall timed("ulfm_job_barrier");
   auto node = node_of(job);
   return node ? finish((*node)->barrier()) : report(node.error());
 }
@@ -149,6 +151,7 @@ int ulfm_port_number(ulfm_port port) {
 }
 
 int ulfm_compose(ulfm_port port, size_t size, void** buffer) {
+  const TimedCall timed("ulfm_compose");
   const OpenPort open = port_of(port);
   if (open.core == nullptr) return say_stale();
   *buffer = open.core->try_compose(size);
@@ -156,6 +159,7 @@ int ulfm_compose(ulfm_port port, size_t size, void** buffer) {
 }
 
 int ulfm_post(ulfm_port port, ulfm_address to) {
+  const TimedCall timed("ulfm_post");
   const OpenPort open = port_of(port);
   if (open.core == nullptr) return say_stale();
   return open.core->try_post({to.process, to.port}) ? ULFM_OK : post_or_say(*open.core, to);
@@ -167,11 +171,14 @@ int ulfm_discard(ulfm_port port) {
 }
 
 int ulfm_poll(ulfm_port port, ulfm_message* message) {
+  const TimedCall timed("ulfm_poll");
   const OpenPort open = port_of(port);
   if (open.core == nullptr) return say_stale();
   Arrival arrival;
   if (!open.core->poll(arrival)) {
     if (open.node->sends_pending()) open.node->drive();
+    if (VirtualTime* time = VirtualTime::of_process(); time != nullptr) [[unlikely]]
+      time->spend_look();
     return 0;
   }
   *message = message_of(arrival);
@@ -179,6 +186,7 @@ int ulfm_poll(ulfm_port port, ulfm_message* message) {
 }
 
 int ulfm_wait(ulfm_port port, int64_t timeout_ns, ulfm_message* message) {
+  const TimedCall timed("ulfm_wait");
   OpenPort open = port_of(port);
   if (open.core == nullptr) return say_stale();
   Arrival arrival;
@@ -189,6 +197,7 @@ int ulfm_wait(ulfm_port port, int64_t timeout_ns, ulfm_message* message) {
 }
 
 int ulfm_wait_any(const ulfm_port* ports, int count, int64_t timeout_ns, int* which, ulfm_message* message) {
+  const TimedCall timed("ulfm_wait_any");
   if (count < 1 || count > kPortsPerProcess)
     return report({Errc::invalid, "waiting for " + std::to_string(count) + " ports: 1 to 64 can be waited for"});
   std::array<PortCore*, kPortsPerProcess> cores;
@@ -217,6 +226,7 @@ int ulfm_release(ulfm_port port, const ulfm_message* message) {
 }
 
 int ulfm_flush(ulfm_port port, int64_t timeout_ns) {
+  const TimedCall timed("ulfm_flush");
   const OpenPort open = port_of(port);
   return open.core != nullptr ? finish(open.node->flush(*open.core, std::chrono::nanoseconds(timeout_ns)))
                               : say_stale();
@@ -243,6 +253,32 @@ int ulfm_watch_end(ulfm_port port) {
   if (open.core == nullptr) return say_stale();
   open.core->inlet().wake_source().end_watch();
   return ULFM_OK;
+}
+
+int ulfm_time_is_virtual(void) { return VirtualTime::of_process() != nullptr ? 1 : 0; }
+
+int64_t ulfm_time_now(void) {
+  VirtualTime* time = VirtualTime::of_process();
+  if (time == nullptr) return static_cast<std::int64_t>(Clock::steady().now().count());
+  const TimedCall timed("ulfm_time_now");
+  time->spend_look();
+  return static_cast<std::int64_t>(time->now() / 1000);
+}
+
+void ulfm_time_enter(const char* call) {
+  if (VirtualTime* time = VirtualTime::of_process(); time != nullptr) time->enter(call);
+}
+
+void ulfm_time_leave(void) {
+  if (VirtualTime* time = VirtualTime::of_process(); time != nullptr) time->leave();
+}
+
+void ulfm_time_hold(int begin) {
+  if (VirtualTime* time = VirtualTime::of_process(); time != nullptr) time->hold(begin != 0);
+}
+
+void ulfm_time_look(void) {
+  if (VirtualTime* time = VirtualTime::of_process(); time != nullptr) time->spend_look();
 }
 
 }  // extern "C"

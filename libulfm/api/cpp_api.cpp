@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/handles.hpp"
+#include "base/virtual_time.hpp"
 #include "base/wait.hpp"
 
 namespace ulfm {
@@ -79,6 +80,7 @@ Result<std::optional<Incoming>> Port::poll() {
 }
 
 Result<Incoming> Port::wait(std::chrono::nanoseconds limit) {
+  const TimedCall timed("Port::wait");
   OpenPort open = port_of(handle_);
   if (open.core == nullptr) return fail(stale_port());
   Arrival arrival;

@@ -14,6 +14,7 @@
 
 #include "api/last_error.hpp"
 #include "base/last_words.hpp"
+#include "base/virtual_time.hpp"
 #include "base/wait.hpp"
 #include "coll/collective.hpp"
 #include "coll/counts.hpp"
@@ -351,14 +352,6 @@ bool find_cut_off(ulfm_nm* nm) {
 }
 
 int look_around(ulfm_nm* nm) {
-  const auto now = std::chrono::steady_clock::now();
-  if (now - nm->looked < kLookEvery) return 0;
-  nm->looked = now;
-  if (nm->idle_since == std::chrono::steady_clock::time_point{}) {
-    nm->idle_since = now;
-    nm->stall.reset();
-  }
-  if (nm->stall.due(nm->idle_since, now)) report_stall(nm, now - nm->idle_since);
   if (const std::string why = nm->inlet->why_broken(); !why.empty()) {
     // Nothing will ever arrive again, so no MPI call can end: the launcher ends the others.
     say_before_the_end("rank " + std::to_string(nm->rank) + ": " + why);
@@ -385,11 +378,43 @@ bool look_on(ulfm_nm* nm, bool sends_waiting) {
   return false;
 }
 
+int look_around_now_and_then(ulfm_nm* nm) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - nm->looked < kLookEvery) return 0;
+  nm->looked = now;
+  if (nm->idle_since == std::chrono::steady_clock::time_point{}) {
+    nm->idle_since = now;
+    nm->stall.reset();
+  }
+  if (nm->stall.due(nm->idle_since, now)) report_stall(nm, now - nm->idle_since);
+  return look_around(nm);
+}
+
+// In virtual time nobody spins and nobody naps: a wait ends with an arrival. What a test costs is for whoever knows that
+// it was one; here it may be a turn of a wait, which costs the least there is.
+int idle_timed(ulfm_nm* nm, VirtualTime& time, int how) {
+  if (how == ULFM_NM_IDLE_TEST) return time.spend(1, VirtualTime::Spent::messages), 0;
+  if (how == ULFM_NM_IDLE_THREADED) {
+    time.spend_look();
+    if (++nm->idle_turns % kLookTurns == 0) yield_now();
+    return 0;
+  }
+  const auto patience =
+      how == ULFM_NM_IDLE_WAIT ? VirtualTime::Patience::others_too : VirtualTime::Patience::only_arrivals;
+  const auto limit = nm->inlet->next_deadline();
+  const std::uint64_t until =
+      limit == kForever ? kNoMoment
+                        : time.now() + static_cast<std::uint64_t>(std::max<std::int64_t>(limit.count(), 1)) * 1000;
+  return time.wait(until, patience) == VirtualTime::Woken::ended ? look_around(nm) : 0;
+}
+
 int nm_idle(ulfm_nm* nm, int how, int sends_waiting) {
   nm->idle_how = how;
   nm->sends_waiting = sends_waiting != 0;
+  if (VirtualTime* time = VirtualTime::of_process(); time != nullptr) [[unlikely]]
+    return idle_timed(nm, *time, how);
   const std::uint32_t every_so_many = nm->policy.has_own_core() ? kLookTurns : kLookTurns / kYieldsOfBlock;
-  const int look = ++nm->idle_turns % every_so_many == 0 ? look_around(nm) : 0;
+  const int look = ++nm->idle_turns % every_so_many == 0 ? look_around_now_and_then(nm) : 0;
   if (how == ULFM_NM_IDLE_TEST || how == ULFM_NM_IDLE_THREADED) {
     // The caller has its own loop, which may be a busy one: let others have the core from time to time.
     // With threads the caller holds a lock that others want, and lets go of it itself: a yield here helps nobody.
@@ -410,7 +435,7 @@ int nm_idle(ulfm_nm* nm, int how, int sends_waiting) {
   } else {
     park(nm, nm->policy.park_limit, false);
   }
-  return look_around(nm);
+  return look_around_now_and_then(nm);
 }
 
 // ---- collectives --------------------------------------------------------------------------------------------------

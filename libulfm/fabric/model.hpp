@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/fault_plan.hpp"
@@ -32,6 +33,19 @@ struct Parties {
   std::uint32_t to_port = 0;
   bool goes_on = false;  ///< with the message of the frame before
 };
+
+/// What a link has carried, one direction. Times are picoseconds.
+struct LinkUse {
+  std::string from, to;
+  std::uint64_t busy = 0;   ///< units went over it
+  std::uint64_t wait = 0;   ///< a frame at its end waited for what it needs next
+  std::uint64_t bytes = 0;  ///< of data and check
+};
+
+/// The first cycle that begins at `time` or later; cycles count from 1.
+constexpr std::uint64_t cycle_from(std::uint64_t time, std::uint64_t period) noexcept {
+  return time / period + (time % period != 0 ? 1 : 0) + 1;
+}
 
 /// Nanoseconds since the job began at which nothing is due any more.
 inline constexpr std::uint64_t kNothingDue = ~std::uint64_t{0};
@@ -61,6 +75,15 @@ class Model {
   virtual std::uint64_t due() const = 0;
   /// Lets everything happen that is due by then.
   virtual void advance(std::uint64_t nanoseconds) = 0;
+
+  // Of models that know cycles, for virtual time. The first cycle begins at 0, and each takes `period` picoseconds.
+
+  /// Lets every cycle happen that begins before `time`, until one in which a frame ends. True: that frame, and when it
+  /// ended; call again. False: nothing has ended, and what is injected now begins with the first cycle that begins at
+  /// `time` or later.
+  virtual bool run_until(std::uint64_t, std::uint64_t, Ending&) { return false; }
+  /// What each link has carried so far.
+  virtual std::vector<LinkUse> links(std::uint64_t) { return {}; }
 
   // Of models with a pool for the arrivals of each process.
 
@@ -112,6 +135,8 @@ struct ModelKind {
   bool divides = false;
   /// Name of the program that moves it with ULFM_ENGINE=process, begun anew when it dies; nullptr: no such program.
   const char* program = nullptr;
+  /// It has run_until() and links(), and durations (durations.hpp).
+  bool timed = false;
 };
 
 }  // namespace ulfm::fabric

@@ -1,7 +1,10 @@
 #include "fabric/options.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
+
+#include "fabric/durations.hpp"
 
 namespace ulfm::fabric {
 namespace {
@@ -24,35 +27,68 @@ std::int64_t place_of(std::string_view word, std::string_view words) {
   }
 }
 
+template <typename Rows>
+const Options::Row* row_of(std::string_view name, const Rows& rows) {
+  const auto* found = std::find_if(rows.begin(), rows.end(), [&](const Options::Row& row) { return name == row.name; });
+  return found != rows.end() ? &*found : nullptr;
+}
+
+/// Takes the next "name=value" off the front.
+std::string_view take_word(std::string_view& text) {
+  const std::string_view word = text.substr(0, text.find(','));
+  text.remove_prefix(std::min(text.size(), word.size() + 1));
+  return word;
+}
+
+Result<std::int64_t> value_of(std::string_view word, const Options::Row& row) {
+  const std::string shown(word.substr(0, 60));
+  const std::string_view digits = word.substr(std::min(word.size(), std::string_view(row.name).size() + 1));
+  std::int64_t value = 0;
+  if (row.words != nullptr) {
+    value = place_of(digits, row.words);
+    if (value < 0) return fail(Errc::invalid, "option \"" + shown + "\": needs " + row.name + "=" + row.words);
+    return value;
+  }
+  const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const std::string_view unit(end.ptr, static_cast<std::size_t>(digits.data() + digits.size() - end.ptr));
+  const int shift = unit == "K" || unit == "k" ? 10 : unit == "M" || unit == "m" ? 20 : 0;
+  const bool whole = end.ec == std::errc{} && unit.size() == (shift != 0 ? 1 : 0) && value <= INT64_MAX >> shift;
+  if (whole && value > 0) value <<= shift;
+  if (!whole || value < row.least || value > row.most)
+    return fail(Errc::invalid, "option \"" + shown + "\": needs a number (K and M are allowed) from " +
+                                   std::to_string(row.least) + " to " + std::to_string(row.most));
+  return value;
+}
+
 }  // namespace
 
 Result<Options> Options::parse(std::string_view text, std::initializer_list<Row> rows) {
   Options options;
   while (!text.empty()) {
-    const std::string_view word = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    const std::string_view word = take_word(text);
     const std::string shown(word.substr(0, 60));
     const std::string_view name = word.substr(0, word.find('='));
-    const Row* row = nullptr;
-    for (const Row& candidate : rows)
-      if (name == candidate.name) row = &candidate;
-    if (row == nullptr) return fail(Errc::invalid, "no option \"" + shown + "\"; there are: " + known(rows));
-    const std::string_view digits = word.substr(std::min(word.size(), name.size() + 1));
-    std::int64_t value = 0;
-    const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    const std::string_view unit(end.ptr, static_cast<std::size_t>(digits.data() + digits.size() - end.ptr));
-    const int shift = unit == "K" || unit == "k" ? 10 : unit == "M" || unit == "m" ? 20 : 0;
-    const bool whole = end.ec == std::errc{} && unit.size() == (shift != 0 ? 1 : 0) && value <= INT64_MAX >> shift;
-    if (whole && value > 0) value <<= shift;
-    if (row->words != nullptr) {
-      value = place_of(digits, row->words);
-      if (value < 0) return fail(Errc::invalid, "option \"" + shown + "\": needs " + row->name + "=" + row->words);
-    } else if (!whole || value < row->least || value > row->most) {
-      return fail(Errc::invalid, "option \"" + shown + "\": needs a number (K and M are allowed) from " +
-                                     std::to_string(row->least) + " to " + std::to_string(row->most));
-    }
-    if (!options.values_.emplace(name, value).second)
+    const Row* row = row_of(name, rows);
+    if (row == nullptr) row = row_of(name, kDurationRows);
+    if (row == nullptr)
+      return fail(Errc::invalid,
+                  "no option \"" + shown + "\"; there are: " + known(rows) + ", and durations, see ulfm-time(7)");
+    auto value = value_of(word, *row);
+    if (!value) return fail(value.error());
+    if (!options.values_.emplace(name, *value).second)
       return fail(Errc::invalid, "option \"" + shown + "\" is given twice");
+  }
+  return options;
+}
+
+Options Options::durations(std::string_view text) {
+  Options options;
+  while (!text.empty()) {
+    const std::string_view word = take_word(text);
+    const std::string_view name = word.substr(0, word.find('='));
+    const Row* row = row_of(name, kDurationRows);
+    if (row == nullptr) continue;
+    if (auto value = value_of(word, *row)) options.values_.emplace(name, *value);
   }
   return options;
 }

@@ -18,9 +18,11 @@ class Options {
     std::int64_t least, most;
     const char* words = nullptr;  ///< "store|cut-through": one of these in place of a number, counted from 0
   };
-  /// Errc::invalid for a name that is not in `rows`, a number out of its bounds, a word that is none of them,
-  /// or one given twice.
+  /// Errc::invalid for a name that is neither in `rows` nor a duration (durations.hpp), a number out of its bounds, a
+  /// word that is none of them, or one given twice.
   static Result<Options> parse(std::string_view text, std::initializer_list<Row> rows);
+  /// The durations alone, of options that parse() has found well.
+  static Options durations(std::string_view text);
 
   std::int64_t number(const std::string& name, std::int64_t otherwise) const {
     const auto it = values_.find(name);

@@ -5,13 +5,14 @@
 #include <cstdio>
 #include <optional>
 
+#include "base/virtual_time.hpp"
 #include "port/stall.hpp"
 #include "proto/stack.hpp"
 
 namespace ulfm {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using HostClock = std::chrono::steady_clock;
 
 // Frames that the ports have moved either way.
 std::uint64_t frames_of(std::span<PortCore* const> ports) {
@@ -72,6 +73,8 @@ Node::~Node() {
 
 Result<void> Node::barrier() {
   if (!pmi_) return {};
+  if (VirtualTime* time = VirtualTime::of_process(); time != nullptr) [[unlikely]]
+    time->barrier();  // and then the host's, in which nobody's time goes on
   return pmi_->barrier();
 }
 
@@ -155,10 +158,10 @@ Result<void> Node::close(std::uint16_t number) {
   PortCore* port = this->port(number);
   if (port == nullptr) return fail(Errc::stale, "port " + std::to_string(number) + " is not open");
   // Posted messages leave first; a peer that never reads them must not hold us for ever.
-  const auto until = Clock::now() + std::chrono::seconds(10);
+  const auto until = HostClock::now() + std::chrono::seconds(10);
   auto flushed = flush(*port, std::chrono::seconds(10));
-  while (!flushed && flushed.error().code == Errc::peer_failed && Clock::now() < until)
-    flushed = flush(*port, until - Clock::now());
+  while (!flushed && flushed.error().code == Errc::peer_failed && HostClock::now() < until)
+    flushed = flush(*port, until - HostClock::now());
   std::unique_ptr<PortCore> closed;  // its inlet may linger for its last frames: not under the locks
   std::scoped_lock both(table_lock_, interface_lock_);
   port->send_byes();
@@ -254,10 +257,43 @@ void Node::park(std::span<PortCore* const> ports, std::chrono::nanoseconds left)
   for (PortCore* port : ports) port->look_for_dead();
 }
 
+// In virtual time: nobody spins, and what ends a wait is an arrival, room, or a moment.
+Result<std::size_t> Node::wait_timed(VirtualTime& time, std::span<PortCore* const> ports,
+                                     std::chrono::nanoseconds limit, Arrival& arrival) {
+  const std::uint64_t until =
+      limit.count() < 0 ? kNoMoment : time.now() + static_cast<std::uint64_t>(limit.count()) * 1000;
+  for (;;) {
+    for (std::size_t i = 0; i < ports.size(); ++i)
+      if (ports[i]->poll(arrival)) return i;
+    if (sends_pending()) drive();
+    Error error;
+    for (PortCore* port : ports)
+      if (port->take_failure(error)) return fail(std::move(error));
+    if (time.now() >= until) {
+      time.spend_look();
+      return fail(Errc::timed_out, "no message came to port " + std::to_string(ports.front()->number()) + " in " +
+                                       std::to_string(limit.count() / 1000000) + " ms of virtual time");
+    }
+    const bool looks_on = sleep_timed(time, ports, until);
+    for (PortCore* port : ports)
+      if (looks_on) port->look_for_dead();
+  }
+}
+
+// True when processes have ended, and who waits for them must look.
+bool Node::sleep_timed(VirtualTime& time, std::span<PortCore* const> ports, std::uint64_t until) {
+  for (PortCore* port : ports)
+    if (const auto limit = port->inlet().next_deadline(); limit != kForever)
+      until = std::min(until, time.now() + static_cast<std::uint64_t>(std::max<std::int64_t>(limit.count(), 1)) * 1000);
+  return time.wait(until, VirtualTime::Patience::only_arrivals) == VirtualTime::Woken::ended;
+}
+
 Result<std::size_t> Node::wait(std::span<PortCore* const> ports, std::chrono::nanoseconds limit, Arrival& arrival) {
   if (ports.empty()) return fail(Errc::invalid, "waiting for no port would never end");
+  if (VirtualTime* time = VirtualTime::of_process(); time != nullptr) [[unlikely]]
+    return wait_timed(*time, ports, limit, arrival);
   Waiter waiter(policy_);
-  std::optional<Clock::time_point> start;  // read when something does not come at once: short messages cost less
+  std::optional<HostClock::time_point> start;  // read when something does not come at once: short messages cost less
   std::uint64_t frames = 0;
   StallWatch stall(stall_seconds_);
   const bool look_on = ports.size() == 1 && policy_.has_own_core();
@@ -269,14 +305,14 @@ Result<std::size_t> Node::wait(std::span<PortCore* const> ports, std::chrono::na
     const bool patience_out = waiter.step();
     if (waiter.turns() % 64 != 0 && !patience_out) continue;
     if (!start) {
-      start = Clock::now();
+      start = HostClock::now();
       frames = frames_of(ports);
     }
     Error error;
     for (PortCore* port : ports)
       if (port->take_failure(error)) return fail(std::move(error));
-    if (const auto now = Clock::now(); stall.due(*start, now)) report_stall(ports, "waits for a message", now - *start);
-    const auto left = limit.count() >= 0 ? limit - (Clock::now() - *start) : std::chrono::nanoseconds(-1);
+    if (const auto now = HostClock::now(); stall.due(*start, now)) report_stall(ports, "waits for a message", now - *start);
+    const auto left = limit.count() >= 0 ? limit - (HostClock::now() - *start) : std::chrono::nanoseconds(-1);
     if (limit.count() >= 0 && left.count() <= 0)
       return fail(Errc::timed_out, "no message came to port " + std::to_string(ports.front()->number()) + " in " +
                                        std::to_string(limit.count() / 1000000) + " ms");
@@ -291,9 +327,26 @@ Result<std::size_t> Node::wait(std::span<PortCore* const> ports, std::chrono::na
   }
 }
 
+Result<void> Node::flush_timed(VirtualTime& time, PortCore& port, std::chrono::nanoseconds limit) {
+  const std::uint64_t until =
+      limit.count() < 0 ? kNoMoment : time.now() + static_cast<std::uint64_t>(limit.count()) * 1000;
+  for (;;) {
+    drive();
+    port.absorb();
+    if (port.all_sent()) return {};
+    Error error;
+    if (port.take_failure(error)) return fail(std::move(error));
+    if (time.now() >= until)
+      return fail(Errc::timed_out, "port " + std::to_string(port.number()) + ": messages are still on their way");
+    if (PortCore* const self = &port; sleep_timed(time, std::span(&self, 1), until)) port.look_for_dead();
+  }
+}
+
 Result<void> Node::flush(PortCore& port, std::chrono::nanoseconds limit) {
+  if (VirtualTime* time = VirtualTime::of_process(); time != nullptr) [[unlikely]]
+    return flush_timed(*time, port, limit);
   Waiter waiter(policy_);
-  const auto start = Clock::now();
+  const auto start = HostClock::now();
   std::uint64_t frames = port.frames_sent();
   StallWatch stall(stall_seconds_);
   while (!port.all_sent()) {
@@ -305,7 +358,7 @@ Result<void> Node::flush(PortCore& port, std::chrono::nanoseconds limit) {
     }
     Error error;
     if (port.take_failure(error)) return fail(std::move(error));
-    const auto now = Clock::now();
+    const auto now = HostClock::now();
     if (limit.count() >= 0 && now - start > limit)
       return fail(Errc::timed_out, "port " + std::to_string(port.number()) + ": messages are still on their way");
     if (stall.due(start, now)) report_stall(std::array{&port}, "waits until what it posted has gone", now - start);

@@ -18,6 +18,8 @@
 
 namespace ulfm {
 
+class VirtualTime;
+
 class Node {
  public:
   /// In the launched job, or alone when `alone` or when nobody launched this process.
@@ -67,6 +69,10 @@ class Node {
   void serve_port(PortCore& port);
   void serve_stalled();
   void park(std::span<PortCore* const> ports, std::chrono::nanoseconds left);
+  Result<std::size_t> wait_timed(VirtualTime& time, std::span<PortCore* const> ports, std::chrono::nanoseconds limit,
+                                 Arrival& arrival);
+  Result<void> flush_timed(VirtualTime& time, PortCore& port, std::chrono::nanoseconds limit);
+  bool sleep_timed(VirtualTime& time, std::span<PortCore* const> ports, std::uint64_t until);
   void report_statistics();
   void report_stall(std::span<PortCore* const> ports, const char* what, std::chrono::nanoseconds time);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/trace.hpp"
+#include "base/virtual_time.hpp"
 #include "job/liveness.hpp"
 #include "proto/reliable/reliable.hpp"
 #include "transport/control/control.hpp"
@@ -20,6 +21,12 @@ reliable::Settings settings_from(const Config& config) {
   settings.most_bytes = std::max(settings.most_bytes, static_cast<std::size_t>(config.number("FRAME")) * 2 + 1024);
   // Streams of a process that had this port before must not be taken for ours.
   settings.first_stream = static_cast<std::uint32_t>(random_token());
+  if (VirtualTime::of_process() == nullptr) return settings;
+  // Time-outs count the time of the network, in which nobody looks after the ports of a process that computes; and the
+  // order in which things are gone through is the same in each run.
+  settings.clock = &clock_of_job();
+  settings.attend_every = std::chrono::nanoseconds(0);
+  settings.first_stream = 1;
   return settings;
 }
 
@@ -55,7 +62,7 @@ Result<TransportStack> make_stack(const Config& config, const TransportDescripto
   if (!channel) return fail(std::move(channel.error()).within("ULFM_CONTROL"));
   TransportStack stack{std::move(*transport), descriptor.name, descriptor.reliable, descriptor.ordered};
   if (plan->has_rates()) {
-    stack.transport = std::make_unique<FaultTransport>(std::move(stack.transport), *plan, rank);
+    stack.transport = std::make_unique<FaultTransport>(std::move(stack.transport), *plan, rank, clock_of_job());
     stack.name += "+faults";
     stack.reliable = stack.ordered = false;
   }

@@ -5,13 +5,18 @@
 
 #include "calls.hpp"
 #include "checks.hpp"
+#include "timed.hpp"
 
 extern "C" long msginfo[8];
 
 namespace nx2::calls {
 namespace {
 
-std::chrono::nanoseconds since_start() { return std::chrono::steady_clock::now() - Node::instance().started_at; }
+std::chrono::nanoseconds since_start() {
+  const Node& node = Node::instance();
+  if (is_timed()) return std::chrono::nanoseconds(ulfm_time_now());  // since the job began
+  return std::chrono::steady_clock::now() - node.started_at;
+}
 
 }  // namespace
 

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "timed.hpp"
+
 namespace nx2 {
 namespace {
 constexpr std::int64_t kNap = 1'000'000;    // ns: while something waits for room, or a node's program is being loaded
@@ -65,9 +67,9 @@ void NxEngine::wait(const Request& request) {
 }
 
 bool NxEngine::wait_for(const std::function<bool()>& done, int milliseconds) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+  const auto until = job_time() + std::chrono::milliseconds(milliseconds);
   while (!done()) {
-    if (milliseconds >= 0 && std::chrono::steady_clock::now() > until) return false;
+    if (milliseconds >= 0 && job_time() > until) return false;
     step(kNap);
     run_handlers();
   }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "engine.hpp"
+#include "timed.hpp"
 
 namespace nx2 {
 
@@ -149,14 +150,13 @@ Outcome NxEngine::send(const Envelope& to, const void* data, std::size_t size) {
 
 void NxEngine::settle_send(Request& request) {
   const auto patience = patience_for(static_cast<std::size_t>(request.result.count));
-  using Clock = std::chrono::steady_clock;
-  auto since = Clock::now();
+  auto since = job_time();
   while (!request.done()) {
     const std::uint64_t before = moved_;
     step(5'000);
     run_handlers();
-    if (moved_ != before) since = Clock::now();
-    else if (Clock::now() - since > patience && detach_send(request)) break;
+    if (moved_ != before) since = job_time();
+    else if (job_time() - since > patience && detach_send(request)) break;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "calls.hpp"
+#include "timed.hpp"
 
 namespace nx2 {
 

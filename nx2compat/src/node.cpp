@@ -9,6 +9,8 @@
 #include <numeric>
 #include <sstream>
 
+#include "timed.hpp"
+
 extern "C" {
 // What programs read themselves; C's msginfo and Fortran's COMMON /MSGINFO/.
 __attribute__((visibility("default"))) long msginfo[8];
@@ -59,6 +61,7 @@ void Node::open() {
     std::fprintf(stderr, "nx: this process could not start as a node: %s\n", why.c_str());
     std::_Exit(1);
   }
+  timed_job = ulfm_time_is_virtual() != 0;
   engine.emplace(channel, tuning_for(channel.transport()));
   engine->release_ignored = [this](Request& request) { ids.release(request); };
   engine->on_kill = [] { std::exit(0); };

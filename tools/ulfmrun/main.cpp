@@ -21,6 +21,7 @@
 #include "options.hpp"
 #include "program.hpp"
 #include "settings.hpp"
+#include "timed.hpp"
 
 namespace fs = std::filesystem;
 using namespace ulfmrun;
@@ -67,13 +68,16 @@ Variables rank_variables(const CommandLine& line, const ulfm::Config& settings, 
   if (line.survives_deaths) variables.emplace_back("MPIR_CVAR_ENABLE_FT", "1");
   // A program linked with another MPICH's libmpich.so.12 finds ours first.
   variables.emplace_back("LD_LIBRARY_PATH", joined(stage.libraries, environment("LD_LIBRARY_PATH"), ':'));
+  std::string preload;
   for (const auto& program : line.programs) {
     const Inspection found = inspect(program, stage.libraries, line.elsewhere);
     if (found.preload.empty()) continue;
     std::fprintf(stderr, "ulfmrun: %s\n", found.remark.c_str());
-    if (variables.back().first != "LD_PRELOAD")
-      variables.emplace_back("LD_PRELOAD", joined(found.preload, environment("LD_PRELOAD"), ':'));
+    preload = found.preload;
   }
+  // Before the MPI library: its calls are told to the clock.
+  if (line.time) preload = joined(stage.libraries / "libulfm_time.so.0", preload, ':');
+  if (!preload.empty()) variables.emplace_back("LD_PRELOAD", joined(preload, environment("LD_PRELOAD"), ':'));
   return variables;
 }
 
@@ -82,8 +86,8 @@ std::optional<FabricHost> make_fabric(const CommandLine& line, const ulfm::Confi
   const std::string& transport = settings.text("TRANSPORT");
   if (ulfm::fabric::model_of_transport(transport) == nullptr) return std::nullopt;
   if (line.elsewhere) fail(kUsage, transport + ": an emulated interconnect is on one host; name no others");
-  auto host = FabricHost::create(
-      {transport, settings.text("TOPOLOGY"), static_cast<std::uint32_t>(line.processes), settings.text("FAULT")});
+  auto host = FabricHost::create({transport, settings.text("TOPOLOGY"), static_cast<std::uint32_t>(line.processes),
+                                  settings.text("FAULT"), line.time.value_or("")});
   if (!host) {
     // Which of the two settings is wrong stands in the sentence, so the origin of both does.
     std::string origin = origin_prefix(settings, "TRANSPORT");
@@ -94,12 +98,13 @@ std::optional<FabricHost> make_fabric(const CommandLine& line, const ulfm::Confi
 }
 
 /// The interconnect is there before the first process is; mpiexec, which this process becomes, holds it open for them.
-void publish(FabricHost& host, const ulfm::Config& settings, const Stage& stage) {
+FabricHost& publish(FabricHost& host, const ulfm::Config& settings, const Stage& stage) {
   if (auto ok = host.publish(); !ok) fail(kInstallation, ok.error().what);
   if (settings.text("ENGINE") == "process")
     if (auto ok = ulfm::fabric::start_engine_process(host, stage.programs); !ok) fail(kInstallation, ok.error().what);
   // The mapping and the descriptor go on to mpiexec.
-  static const FabricHost kept = std::move(host);
+  static FabricHost kept = std::move(host);
+  return kept;
 }
 
 /// mpiexec's command. Variables go in as -genv, not in mpiexec's own environment: -genvnone and -genvlist
@@ -159,14 +164,16 @@ int run(const std::vector<std::string>& words) {
   if (line.version) return std::printf("ulfmrun (ULFM) %s\n", ulfm_version()) < 0;
   const ulfm::Config settings = resolve_settings(line);
   check_settings(settings);
+  check_time(line, settings);
   const Stage stage = find_stage();
   const Variables variables = rank_variables(line, settings, stage);
   const auto command = mpiexec_command(line, stage, variables);
   std::optional<FabricHost> fabric = make_fabric(line, settings);
   if (line.dry_run) return print(command, variables);
   check_limits(line);
-  if (fabric) publish(*fabric, settings, stage);
+  FabricHost* const host = fabric ? &publish(*fabric, settings, stage) : nullptr;
   make_job_key();
+  if (line.time && host != nullptr) return run_timed(*host, command, line.times.value_or(""));
   become(command);
 }
 

@@ -112,6 +112,9 @@ constexpr OwnOption kOwn[] = {
     {"--share", "node|host", "ULFM_SHARE",
      "MPI's neighbours on an emulated interconnect: of a node, or all of the host"},
     {"--fault", "LIST", "ULFM_FAULT", "faults to inject: drop=1e-3,corrupt=1e-4,...; see ulfm-fault(7)"},
+    {"--time", "virtual[,OPTION=VALUE...]", nullptr,
+     "time of the emulated interconnect in place of the host's; see ulfm-time(7)"},
+    {"--times", "FILE", nullptr, "write where the virtual time went to FILE, as JSON"},
     {"--stats", nullptr, "ULFM_STATS", "print counters on standard error when the job ends"},
     {"--ft", nullptr, nullptr, "a rank that dies does not end the job: MPI's fault tolerance (MPIX_Comm_*)"},
     {"--trace", "FILE", "ULFM_TRACE", "write a trace of control and data to FILE.RANK"},
@@ -233,7 +236,9 @@ class Parser {
     // Ranks may run in another directory than this one.
     if (name == "--config" || name == "--trace") value = absolute_file(value);
     if (name == "--config") line_.config = value;
-    note(option, value);
+    if (name == "--time") line_.time = value;
+    if (name == "--times") line_.times = absolute_file(value);
+    if (option.variable != nullptr) note(option, value);
   }
 
   void note(const OwnOption& option, const std::string& value) {

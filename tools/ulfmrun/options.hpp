@@ -1,6 +1,7 @@
 // The command line: ulfmrun's own options, and enough of mpiexec's grammar to find where each program begins.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,9 @@ struct CommandLine {
   std::vector<ulfm::CommandLineSetting> settings;
   /// ULFM_* variables that -genv and -env give the ranks.
   std::vector<ulfm::CommandLineSetting> passed_on;
-  std::string config;  ///< --config; empty: not given
+  std::string config;                ///< --config; empty: not given
+  std::optional<std::string> time;   ///< as behind --time
+  std::optional<std::string> times;  ///< file for the times
 
   /// Everything that is mpiexec's, in order.
   std::vector<std::string> arguments;

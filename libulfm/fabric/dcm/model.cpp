@@ -150,6 +150,26 @@ class DcmModel final : public Model {
   }
   bool idle() const override { return paced() ? network_.ended() == 0 : network_.idle(); }
 
+  bool run_until(std::uint64_t time, std::uint64_t period, Ending& ending) override {
+    const std::uint64_t until = time == kNothingDue ? kNever : cycle_from(time, period);
+    return network_.run(std::uint64_t{1} << 40, {&ending, 1}, until) != 0;
+  }
+
+  std::vector<LinkUse> links(std::uint64_t period) override {
+    std::vector<LinkUse> all;
+    for (std::uint32_t router = 0; router < 1u << head_.dimension; ++router)
+      for (std::uint32_t way = 0; way < kWays; ++way) {
+        const ChannelCounters c = network_.counters(router, way);
+        if (c.messages == 0) continue;
+        const std::string to = way == kNode      ? "node " + std::to_string(router)
+                               : way == kGateway ? "gateway " + std::to_string(router)
+                                                 : "router " + std::to_string(router ^ 1u << way);
+        all.push_back(
+            {"router " + std::to_string(router), to, c.held_cycles * period, c.blocked_cycles * period, c.words * 2});
+      }
+    return all;
+  }
+
   std::uint64_t due() const override {
     const std::uint64_t fault = next_step() < head_.steps ? step(next_step()).at : kNothingDue;
     const std::uint64_t next = paced() ? network_.next_event() : kNever;
@@ -240,6 +260,6 @@ Result<Parameters> parameters_from(ModelOptions options) {
   return asked->parameters;
 }
 
-const ModelKind model_kind{"dcm", "cube:7", frame_bytes, arena_bytes, create, attach};
+const ModelKind model_kind{"dcm", "cube:7", frame_bytes, arena_bytes, create, attach, false, nullptr, true};
 
 }  // namespace ulfm::fabric::dcm

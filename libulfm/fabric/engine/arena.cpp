@@ -39,7 +39,8 @@ bool is_sane(const ArenaSizes& s) {
          s.all_slots() <= (1u << 20) && s.slot_bytes >= 64 && s.slot_bytes <= (1u << 20) && s.frame_bytes >= 1 &&
          s.pieces() <= 65535 && s.records >= 1 && s.records <= (1u << 20) && std::has_single_bit(s.box_entries) &&
          s.box_entries >= s.all_slots() && s.box_entries <= (1u << 21) && s.processes >= 1 &&
-         s.processes <= kMaxEndpoints && s.nodes >= 1 && s.nodes <= 65536 && s.model_bytes <= (std::uint64_t{1} << 34);
+         s.processes <= kMaxEndpoints && s.nodes >= 1 && s.nodes <= 65536 && s.timed <= 1 &&
+         s.model_bytes <= (std::uint64_t{1} << 34);
 }
 
 FabricArena::Layout::Layout(const ArenaSizes& s) {
@@ -48,7 +49,11 @@ FabricArena::Layout::Layout(const ArenaSizes& s) {
   endpoints = up_to(sizeof(ArenaHeader), kPage);
   queues = up_to(endpoints + std::size_t{s.endpoints} * sizeof(Endpoint), kPage);
   slot_progress = up_to(queues + std::size_t{s.all_slots()} * 4, kPage);
-  model = up_to(slot_progress + std::size_t{s.all_slots()} * sizeof(SlotProgress), kPage);
+  clocks = up_to(slot_progress + std::size_t{s.all_slots()} * sizeof(SlotProgress), kPage);
+  slot_times = up_to(clocks + s.timed * std::size_t{s.endpoints} * sizeof(ProcessClock), kPage);
+  events = up_to(slot_times + s.timed * std::size_t{s.all_slots()} * sizeof(SlotTime), kPage);
+  card_times = up_to(events + s.timed * std::size_t{s.all_slots()} * sizeof(TimedEvent), kPage);
+  model = up_to(card_times + s.timed * std::size_t{s.nodes} * sizeof(CardTimes), kPage);
   records = up_to(model + s.model_bytes, kPage);
   boxes = up_to(records + std::size_t{s.records} * sizeof(Record), kPage);
   slots = boxes + std::size_t{s.endpoints} * kPorts * box_bytes;

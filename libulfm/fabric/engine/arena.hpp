@@ -1,7 +1,7 @@
 // The arena of an emulated interconnect: one shared segment for a job, holding the network interfaces of its nodes and
 // the model between them.
 //
-//   header | endpoints | sending queues | slot progress | model | records | port boxes | slots
+//   header | endpoints | sending queues | slot progress | virtual time | model | records | port boxes | slots
 //
 // The names are those of the paper's card (Zhou et al. 1999, section 3; Li, section 3.3): a *slot* is an entry of the
 // send control table together with its buffer; a *sending queue* holds numbers of slots, pushed by the process, taken
@@ -18,6 +18,7 @@
 
 #include "base/doorbell.hpp"
 #include "base/segment.hpp"
+#include "fabric/engine/time.hpp"
 #include "fabric/model.hpp"
 
 namespace ulfm::fabric {
@@ -41,6 +42,7 @@ struct ArenaSizes {
   std::uint32_t slot_bytes = 0;   ///< header and data of a frame
   std::uint32_t frame_bytes = 0;  ///< most that travels as one frame of the network
   std::uint32_t records = 0;
+  std::uint32_t timed = 0;        ///< 1: in virtual time
   std::uint32_t box_entries = 0;  ///< a power of two, not below all slots together: no box is ever full
   std::uint64_t model_bytes = 0;
 
@@ -91,6 +93,8 @@ struct alignas(64) Record {
 struct PortBox {
   Doorbell bell;
   alignas(64) std::uint64_t delivered;  ///< the engine's: entries put in so far
+  /// In virtual time: when the port was opened and closed last. Its process's, before it changes the generation.
+  std::uint64_t opened_at, closed_at;
   /// put_into_box() to EmulatedInlet::ready(): the slot is filled in.
   alignas(64) std::atomic<std::uint32_t> entries[1];
 };
@@ -133,6 +137,11 @@ struct InHand {
   std::uint64_t delivered;        ///< and its position before
 };
 
+/// Virtual time: when the card of a node is free again, picoseconds.
+struct CardTimes {
+  std::uint64_t sends, receives;
+};
+
 struct ArenaHeader {
   std::uint64_t magic;
   std::uint32_t version;
@@ -172,6 +181,7 @@ struct ArenaHeader {
   /// then looks here, at any_pending(): seq_cst operations on either side, so one sees the other. The exchange in
   /// take_sending_queues() pairs with notify(): the entry is in the queue. Bits the holder sets are for its own look.
   alignas(64) std::atomic<std::uint64_t> pending[kMaxEndpoints / 64];
+  TimeHeader time;
 };
 
 /// How to find an arena: a descriptor of a process that holds it open.
@@ -217,6 +227,12 @@ class FabricArena {
   SlotProgress& slot_progress(std::uint32_t slot) const noexcept {
     return segment_.at<SlotProgress>(at_.slot_progress)[slot];
   }
+  // In virtual time only.
+  ProcessClock& clock(std::uint32_t endpoint) const noexcept { return segment_.at<ProcessClock>(at_.clocks)[endpoint]; }
+  SlotTime& slot_time(std::uint32_t slot) const noexcept { return segment_.at<SlotTime>(at_.slot_times)[slot]; }
+  TimedEvent& event(std::uint32_t place) const noexcept { return segment_.at<TimedEvent>(at_.events)[place]; }
+  CardTimes& card_times(std::uint32_t node) const noexcept { return segment_.at<CardTimes>(at_.card_times)[node]; }
+
   std::byte* model() const noexcept { return segment_.base() + at_.model; }
   Record& record(std::uint32_t i) const noexcept { return segment_.at<Record>(at_.records)[i]; }
   PortBox& box(std::uint32_t endpoint, std::uint32_t port) const noexcept {
@@ -234,6 +250,7 @@ class FabricArena {
     explicit Layout(const ArenaSizes& sizes);
     Layout() = default;
     std::size_t endpoints = 0, queues = 0, slot_progress = 0, model = 0, records = 0, boxes = 0, slots = 0, end = 0;
+    std::size_t clocks = 0, slot_times = 0, events = 0, card_times = 0;
     std::size_t box_bytes = 0, slot_bytes = 0;
   };
 

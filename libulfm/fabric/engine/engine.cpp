@@ -48,7 +48,9 @@ Result<std::unique_ptr<FabricEngine>> FabricEngine::over(Result<FabricArena> are
 Result<std::unique_ptr<FabricEngine>> FabricEngine::join_as(Result<FabricArena> arena, std::uint32_t process) {
   auto engine = over(std::move(arena));
   if (!engine) return engine;
-  if (auto ok = (*engine)->claim_endpoint(process); !ok) return fail(ok.error());
+  FabricEngine& e = **engine;
+  if (auto ok = e.claim_endpoint(process); !ok) return fail(ok.error());
+  if (e.arena_.sizes().timed != 0) e.clock_ = std::make_unique<VirtualClock>(e, e.arena_, *e.model_, e.self_);
   return engine;
 }
 
@@ -61,6 +63,7 @@ Result<std::unique_ptr<FabricEngine>> FabricEngine::join() {
 
 FabricEngine::~FabricEngine() {
   retire();
+  clock_.reset();
   if (self_ != kEngineProcess)
     arena_.endpoint(self_).state.store(EndpointState::left, std::memory_order_release);  // pairs with may_reuse()
 }
@@ -106,9 +109,14 @@ std::uint32_t FabricEngine::reuse_endpoint() {
   return i;
 }
 
-Result<void> FabricEngine::claim_endpoint(std::uint32_t process) {
+// In virtual time a process of the job has the endpoint of its rank, so that ranks break ties.
+Result<std::uint32_t> FabricEngine::find_endpoint(std::uint32_t process) {
   ArenaHeader& h = arena_.header();
   const std::uint32_t all = arena_.sizes().endpoints;
+  EndpointState unused = EndpointState::free;
+  if (arena_.sizes().timed != 0 && process < arena_.sizes().processes &&
+      arena_.endpoint(process).state.compare_exchange_strong(unused, EndpointState::claimed, std::memory_order_acq_rel))
+    return mark_claimed(process), process;
   std::uint32_t i = h.endpoints_used.load(std::memory_order_relaxed);
   while (i < all && !h.endpoints_used.compare_exchange_weak(i, i + 1, std::memory_order_acq_rel)) {
   }
@@ -117,10 +125,18 @@ Result<void> FabricEngine::claim_endpoint(std::uint32_t process) {
   if (i >= all)
     return fail(Errc::full, "the emulated interconnect of this job has room for " + std::to_string(all) +
                                 " processes, and all are in use");
+  return i;
+}
+
+Result<void> FabricEngine::claim_endpoint(std::uint32_t process) {
+  auto found = find_endpoint(process);
+  if (!found) return fail(found.error());
+  const std::uint32_t i = *found;
   Endpoint& endpoint = arena_.endpoint(i);
   if (auto ok = arena_.commit_slots(i); !ok) return ok;
   endpoint.node = arena_.node_of_rank(process);
-  endpoint.token = random_token();
+  // In virtual time the same in each run: what is kept by cards is gone through in their order.
+  endpoint.token = arena_.sizes().timed != 0 ? ((endpoint.token >> 32) + 1) << 32 | i : random_token();
   endpoint.job_id.store(0, std::memory_order_relaxed);
   for (auto& generation : endpoint.generation)
     if (generation.load(std::memory_order_relaxed) % 2 == 1) generation.fetch_add(1, std::memory_order_relaxed);
@@ -138,6 +154,10 @@ bool FabricEngine::is_alive(std::uint32_t i) const {
                           h.engine_started.load(std::memory_order_relaxed));
   if (i >= kObservers) {
     return ulfm::is_alive(static_cast<pid_t>(i - kObservers), 0);
+  }
+  if (clock_ != nullptr && i < arena_.sizes().endpoints) {
+    const ClockState state = arena_.clock(i).state.load(std::memory_order_acquire);
+    if (state == ClockState::ended) return !clock_->has_ended(i);  // in virtual time, whatever the host's process does
   }
   return i < arena_.sizes().endpoints && ulfm::is_alive(arena_.endpoint(i).pid, arena_.endpoint(i).started);
 }
@@ -189,7 +209,7 @@ void FabricEngine::submit(std::uint32_t slot) {
                                                            std::memory_order_release);  // pairs with take_sending_queue
     ++sent_;
   }
-  notify();
+  if (clock_ == nullptr) notify();
 }
 
 /// There is something for whoever holds the engine to look at.
@@ -232,7 +252,7 @@ std::chrono::nanoseconds FabricEngine::next_deadline() const noexcept {
 }
 
 void FabricEngine::progress() noexcept {
-  if (process_ && self_ != kEngineProcess) return;
+  if ((process_ && self_ != kEngineProcess) || clock_ != nullptr) return;
   ArenaHeader& h = arena_.header();
   std::uint32_t poller = h.poller.load(std::memory_order_relaxed);
   const bool mine = poller == self_ + 1;
@@ -257,7 +277,7 @@ void FabricEngine::retire() noexcept {
 }
 
 bool FabricEngine::step() noexcept {
-  if (process_ && self_ != kEngineProcess) return false;
+  if ((process_ && self_ != kEngineProcess) || clock_ != nullptr) return false;
   ArenaHeader& h = arena_.header();
   do {
     std::uint32_t nobody = 0;
@@ -297,6 +317,7 @@ void FabricEngine::replace_observer(std::uint32_t holder) noexcept {
 }
 
 bool FabricEngine::acquire() {
+  if (clock_ != nullptr) return clock_->lock(), true;
   Waiter waiter(wait_);
   std::uint32_t nobody = 0;
   while (!arena_.header().holder.compare_exchange_strong(nobody, self_ + 1, std::memory_order_acquire)) {
@@ -309,6 +330,7 @@ bool FabricEngine::acquire() {
 }
 
 void FabricEngine::release() {
+  if (clock_ != nullptr) return clock_->unlock();
   arena_.header().holder.exchange(0, std::memory_order_seq_cst);
   if (any_pending()) step();
 }
@@ -493,6 +515,15 @@ void FabricEngine::finish(std::uint32_t index, bool delivered) noexcept {
     return give_back(index);
   }
   put_into_box(index, to.endpoint, to.port);
+}
+
+bool FabricEngine::finish_timed(std::uint32_t index, bool delivered) noexcept {
+  ArenaHeader& h = arena_.header();
+  const Destination to = destination_of(arena_.slot(index));
+  if (!delivered || !is_open(to))
+    return (delivered ? h.refused : h.lost).fetch_add(1, std::memory_order_relaxed), false;
+  put_into_box(index, to.endpoint, to.port);
+  return true;
 }
 
 // Read once, for what was checked must be what is used: the slot is its process's, which can write into it at any time.

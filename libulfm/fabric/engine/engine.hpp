@@ -19,6 +19,7 @@
 #include "base/solo_mutex.hpp"
 #include "base/wait.hpp"
 #include "fabric/engine/arena.hpp"
+#include "fabric/engine/clock.hpp"
 
 namespace ulfm::fabric {
 
@@ -50,6 +51,10 @@ class FabricEngine {
   void room_made() noexcept { notify(); }
   /// A slot has been filled: it goes into the sending queue, and on its way if nobody else sees to it.
   void submit(std::uint32_t slot);
+  /// The clock of a job in virtual time; nullptr without.
+  VirtualClock* clock() noexcept { return clock_.get(); }
+  /// For the clock: a frame has come to its end, and goes into its port's box. False when it does not.
+  bool finish_timed(std::uint32_t slot, bool delivered) noexcept;
   /// A turn of somebody who waits and has found nothing.
   void progress() noexcept;
   /// This process looks no more for a while: it computes, or is about to sleep.
@@ -84,6 +89,7 @@ class FabricEngine {
  private:
   FabricEngine(FabricArena arena, std::unique_ptr<Model> model);
   Result<void> claim_endpoint(std::uint32_t process);
+  Result<std::uint32_t> find_endpoint(std::uint32_t process);
   bool may_reuse(std::uint32_t endpoint) const;
   void mark_claimed(std::uint32_t endpoint);
   std::uint32_t reuse_endpoint();
@@ -122,6 +128,7 @@ class FabricEngine {
 
   FabricArena arena_;
   std::unique_ptr<Model> model_;
+  std::unique_ptr<VirtualClock> clock_;
   std::uint32_t self_ = kEngineProcess;
   std::uint32_t sent_ = 0;                   // position in our sending queue
   SoloMutex sending_;                        // threads of this process that send

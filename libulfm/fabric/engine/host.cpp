@@ -30,6 +30,16 @@ ArenaSizes sizes_for(const FabricPlan& plan, const ModelKind& kind, const Topolo
   return sizes;
 }
 
+// All processes run from the first moment, also those that the launcher has not started yet.
+void begin_time(FabricArena& arena, const TimeSettings& settings, const Durations& costs) {
+  TimeHeader& time = arena.header().time;
+  time.settings = settings;
+  time.costs = costs;
+  for (std::uint32_t p = 0; p < arena.sizes().processes; ++p)
+    arena.clock(p).state.store(ClockState::runs, std::memory_order_relaxed);
+  arena.header().endpoints_used.store(arena.sizes().processes, std::memory_order_relaxed);
+}
+
 }  // namespace
 
 std::string_view options_of_transport(std::string_view transport) {
@@ -53,8 +63,24 @@ Result<FabricHost> FabricHost::create(const FabricPlan& plan) {
   if (!frame_bytes) return fail(frame_bytes.error());
   auto faults = parse_fault_plan(plan.faults);
   if (!faults) return fail(faults.error());
+  const bool timed = !plan.time.empty();
+  TimeSettings time;
+  Durations costs;
+  if (timed) {
+    if (!kind->timed)
+      return fail(Errc::invalid, std::string(kind->name) + " has no durations yet: it cannot run in virtual time");
+    if (options.find("pace=") != std::string_view::npos)
+      return fail(Errc::invalid, std::string(kind->name) + ": pace keeps to the host's time; leave it out with --time");
+    auto settings = parse_time(plan.time);
+    if (!settings) return fail(std::move(settings.error()).within("--time"));
+    auto durations = durations_of(kind->name, options);
+    if (!durations) return fail(durations.error());
+    time = *settings;
+    costs = *durations;
+  }
   ArenaSizes sizes = sizes_for(plan, *kind, *topology, *frame_bytes);
   const ModelPlan asked{*topology, options, sizes.all_slots() * sizes.pieces(), faults->events, sizes.endpoints};
+  sizes.timed = timed ? 1 : 0;
   auto model_bytes = kind->arena_bytes(asked);
   if (!model_bytes) return fail(model_bytes.error());
   sizes.model_bytes = *model_bytes;
@@ -63,6 +89,7 @@ Result<FabricHost> FabricHost::create(const FabricPlan& plan) {
   for (std::uint32_t p = 0; p < plan.processes; ++p)
     arena->header().node_of[p] = node_of_process(*topology, p, plan.processes);
   if (auto ok = kind->create(arena->model(), asked); !ok) return fail(ok.error());
+  if (timed) begin_time(*arena, time, costs);
   return FabricHost(std::move(*arena), kind);
 }
 

@@ -12,6 +12,7 @@ struct FabricPlan {
   std::string topology;   ///< as on the command line; empty: the model's own default
   std::uint32_t processes = 2;
   std::string faults = {};  ///< as in ULFM_FAULT; only what is scheduled matters here
+  std::string time = {};    ///< as behind --time; empty: the host's
 };
 
 /// Holds the arena open for the processes of a job; they find it by the environment variable ULFM_FABRIC.

@@ -35,6 +35,7 @@ class SwitchEngine {
   void set_switch(std::uint32_t index, bool alive);
   void settle_all();
   SwitchPortCounters counters(std::uint32_t end);
+  LinkEnd peer(std::uint32_t end) const;
   Balance balance();
 
   const Header& header() const noexcept { return header_; }

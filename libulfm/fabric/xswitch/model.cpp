@@ -178,6 +178,21 @@ class XSwitchModel final : public Model {
   std::size_t run(std::uint64_t budget, std::span<Ending> endings) override { return network_.run(budget, endings); }
   bool idle() const override { return network_.idle(); }
 
+  bool run_until(std::uint64_t time, std::uint64_t period, Ending& ending) override {
+    const std::uint64_t until = time == kNothingDue ? kNever : cycle_from(time, period);
+    return network_.run(kUnlimited, {&ending, 1}, until) != 0;
+  }
+
+  std::vector<LinkUse> links(std::uint64_t period) override {
+    std::vector<LinkUse> all;
+    for (std::uint32_t n = 0; n < head_.nodes; ++n)
+      add_link(all, "node " + std::to_string(n), network_.node_counters(n), network_.peer_of_node(n), period);
+    for (std::uint32_t s = 0; s < head_.switches; ++s)
+      for (std::uint32_t p = 0; p < head_.ports; ++p)
+        add_link(all, name(s) + "." + port_letter(p), network_.counters({s, p}), network_.peer({s, p}), period);
+    return all;
+  }
+
   std::uint64_t due() const override { return next_step() < head_.steps ? step(next_step()).at : kNothingDue; }
 
   void advance(std::uint64_t nanoseconds) override {
@@ -214,6 +229,21 @@ class XSwitchModel final : public Model {
 
  private:
   static unsigned long long value(std::uint64_t n) { return n; }
+  static constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
+
+  // A link that has carried something. Waiting is counted where it leads to: for the output behind it.
+  void add_link(std::vector<LinkUse>& all, const std::string& from, const SwitchPortCounters& c, const LinkEnd& to,
+                std::uint64_t period) {
+    const ChannelCounters& out = c.out;
+    if (out.frames == 0) return;
+    const bool leads_on = to.kind == LinkEnd::Kind::switch_port;
+    const std::uint64_t waited =
+        leads_on ? network_.counters({to.index, to.port}).in.arbitration_cycles : std::uint64_t{0};
+    const std::string there =
+        leads_on ? name(to.index) + "." + port_letter(to.port) : "node " + std::to_string(to.index);
+    const std::uint64_t units = out.data_units + out.routing_units + out.frames;
+    all.push_back({from, there, units * period, waited * period, out.data_units});
+  }
 
   // A line for what something has moved; none for what has moved nothing.
   static std::string counted(const std::string& what, const SwitchPortCounters& c) {
@@ -273,6 +303,6 @@ Result<std::unique_ptr<Model>> attach(std::byte* memory, std::size_t bytes) {
 
 }  // namespace
 
-const ModelKind model_kind{"xswitch", "th8", frame_bytes, arena_bytes, create, attach};
+const ModelKind model_kind{"xswitch", "th8", frame_bytes, arena_bytes, create, attach, false, nullptr, true};
 
 }  // namespace ulfm::fabric::xswitch

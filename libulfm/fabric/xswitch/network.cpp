@@ -101,6 +101,14 @@ SwitchPortCounters SwitchEngine::counters(std::uint32_t end) {
   return sum;
 }
 
+LinkEnd SwitchEngine::peer(std::uint32_t end) const {
+  if (end >= ends_) return {};
+  const std::uint32_t other = arena_.port(end).out.peer;
+  if (other >= ends_) return {};
+  if (is_node(other)) return {LinkEnd::Kind::node, other - switch_ports_, 0};
+  return {LinkEnd::Kind::switch_port, other / ports_, other % ports_};
+}
+
 Balance SwitchEngine::balance() {
   settle_all();
   Balance sum{header_.entered, header_.inserted, header_.left, header_.stripped, header_.lost, 0};
@@ -176,6 +184,15 @@ SwitchPortCounters Network::counters(SwitchPort port) {
 SwitchPortCounters Network::node_counters(std::uint32_t node) {
   const Geometry& g = engine_->geometry();
   return node < g.nodes ? engine_->counters(g.switch_ports + node) : SwitchPortCounters{};
+}
+LinkEnd Network::peer(SwitchPort port) const {
+  const Geometry& g = engine_->geometry();
+  const std::uint64_t index = std::uint64_t{port.at} * g.ports + port.port;
+  return port.port < g.ports && index < g.switch_ports ? engine_->peer(static_cast<std::uint32_t>(index)) : LinkEnd{};
+}
+LinkEnd Network::peer_of_node(std::uint32_t node) const {
+  const Geometry& g = engine_->geometry();
+  return node < g.nodes ? engine_->peer(g.switch_ports + node) : LinkEnd{};
 }
 Balance Network::balance() { return engine_->balance(); }
 void Network::trace(Tracer* tracer) noexcept { engine_->trace(tracer); }

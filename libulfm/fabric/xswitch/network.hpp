@@ -91,6 +91,9 @@ class Network {
 
   SwitchPortCounters counters(SwitchPort port);
   SwitchPortCounters node_counters(std::uint32_t node);
+  /// What is at the other end of the link of a port, or of a node.
+  LinkEnd peer(SwitchPort port) const;
+  LinkEnd peer_of_node(std::uint32_t node) const;
   /// Counted anew over the whole network; Balance::holds() is false only after damage to the arena.
   Balance balance();
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/virtual_time.hpp"
 #include "base/wait.hpp"
 
 namespace ulfm::reliable {
@@ -511,6 +512,14 @@ bool ReliablePort::answers_awaited() const noexcept {
   return std::any_of(incoming_.begin(), incoming_.end(), [](const auto& i) { return i && i->has_stream; });
 }
 
+void ReliablePort::linger(nanoseconds until) {
+  VirtualTime* time = VirtualTime::of_process();
+  if (time == nullptr) return yield_now();
+  const nanoseconds left = until - settings().clock->now();
+  const auto moment = time->now() + static_cast<std::uint64_t>(std::max<std::int64_t>(left.count(), 1)) * 1000;
+  (void)time->wait(until == kForever ? kNoMoment : moment, VirtualTime::Patience::only_arrivals);
+}
+
 void ReliablePort::close() {
   Clock& clock = *settings().clock;
   {
@@ -528,7 +537,7 @@ void ReliablePort::close() {
     const nanoseconds now = clock.now();
     service(now);
     if (all_settled() && (!answers_awaited() || now - heard_at_ >= settings().part_quiet)) break;
-    yield_now();
+    linger(answers_awaited() ? std::min(deadline_, heard_at_ + settings().part_quiet) : deadline_);
   }
   std::lock_guard lock(lock_);
   // Nobody above is left to be told.

@@ -103,6 +103,8 @@ class ReliablePort {
   void hand_out(Frame& frame);
 
   void idle();
+  /// A turn of a wait in which nothing came, until that moment at most.
+  void linger(nanoseconds until);
   void service(nanoseconds now);
   nanoseconds service_senders(nanoseconds now);
   nanoseconds service_incoming(nanoseconds now);

@@ -19,10 +19,15 @@ EmulatedInlet::EmulatedInlet(fabric::FabricEngine& engine, std::uint16_t number)
       wake_source_(box_.bell),
       position_(box_.delivered) {
   box_.bell.cancel();
+  if (fabric::VirtualClock* clock = engine_.clock(); clock != nullptr) box_.opened_at = clock->now();
   arena_.endpoint(engine_.self()).generation[number].fetch_add(1, std::memory_order_release);  // pairs with connect
 }
 
 EmulatedInlet::~EmulatedInlet() {
+  if (fabric::VirtualClock* clock = engine_.clock(); clock != nullptr) {
+    clock->look();  // what has come by now has come to an open port
+    box_.closed_at = clock->now();
+  }
   // Pairs with EmulatedOutlet::port_closed.
   arena_.endpoint(engine_.self()).generation[number_].fetch_add(1, std::memory_order_release);
   engine_.quiesce();  // after this nothing more is put into the box
@@ -48,9 +53,21 @@ bool EmulatedInlet::ready() const {
 }
 
 bool EmulatedInlet::next(Frame& frame) {
+  if (fabric::VirtualClock* clock = engine_.clock(); clock != nullptr) [[unlikely]]
+    return next_timed(*clock, frame);
   if (take(frame)) return true;
   engine_.progress();
   return take(frame);
+}
+
+// What arrives by this process's time, and nothing later, has arrived after a look.
+bool EmulatedInlet::next_timed(fabric::VirtualClock& clock, Frame& frame) {
+  clock.look();
+  if (!take(frame)) return false;
+  const fabric::Durations& d = clock.costs();
+  clock.spend((frame.kind == Kind::more ? 0 : d.receive) + (frame.header_length + frame.length) * d.receive_byte + 1,
+              VirtualTime::Spent::messages);
+  return true;
 }
 
 bool EmulatedInlet::spin(std::uint32_t turns) {
@@ -127,6 +144,8 @@ void EmulatedInlet::release(const Frame& frame) { give_back(static_cast<std::uin
 
 void EmulatedInlet::give_back(std::uint32_t slot) {
   if (slot >= arena_.sizes().all_slots()) return;
+  if (fabric::VirtualClock* clock = engine_.clock(); clock != nullptr) [[unlikely]]
+    return clock->give_back(slot);
   const bool awaited = engine_.has_pools() && engine_.read_out(slot, number_);
   arena_.slot(slot).state.store(SlotState::free, std::memory_order_release);  // pairs with FabricEngine::take_slot
   if (awaited) engine_.room_made();
@@ -159,6 +178,7 @@ void EmulatedInlet::drop_origin(std::uint32_t index) {
 // ---- waiting --------------------------------------------------------------------------------------------------------
 
 bool EmulatedInlet::has_frame() {
+  if (engine_.clock() != nullptr) engine_.clock()->look();
   if (ready()) return true;
   engine_.retire();  // from here on senders see to their frames themselves
   if (engine_.has_work()) engine_.step();

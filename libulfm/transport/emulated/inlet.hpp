@@ -41,6 +41,7 @@ class EmulatedInlet final : public Inlet {
   };
   bool ready() const;
   bool take(Frame& frame);
+  bool next_timed(fabric::VirtualClock& clock, Frame& frame);
   bool describe(std::uint32_t index, Frame& frame);
   bool adopt(const fabric::Slot& slot, Frame& frame);
   void cut_off(std::uint32_t origin);

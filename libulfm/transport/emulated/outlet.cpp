@@ -9,6 +9,30 @@ using fabric::Record;
 using fabric::RecordState;
 using fabric::Slot;
 
+namespace {
+
+// Of a port, by this process's time: another process may have gone on, and opened or closed its port in our future.
+std::uint32_t generation_of(fabric::FabricEngine& engine, std::uint32_t endpoint, std::uint32_t port) {
+  fabric::FabricArena& arena = engine.arena();
+  fabric::VirtualClock* const clock = engine.clock();
+  if (clock != nullptr) [[unlikely]]
+    clock->look();
+  // Pairs with EmulatedInlet's constructor and end.
+  const std::uint32_t generation = arena.endpoint(endpoint).generation[port].load(std::memory_order_acquire);
+  if (clock == nullptr || generation == 0) [[likely]]
+    return generation;
+  const fabric::PortBox& box = arena.box(endpoint, port);
+  return (generation % 2 == 1 ? box.opened_at : box.closed_at) <= clock->now() ? generation : generation - 1;
+}
+
+bool has_ended(fabric::FabricEngine& engine, std::uint32_t endpoint) {
+  const fabric::EndpointState state = engine.arena().endpoint(endpoint).state.load(std::memory_order_acquire);
+  if (engine.clock() != nullptr && state == fabric::EndpointState::left) return engine.clock()->has_ended(endpoint);
+  return state != fabric::EndpointState::ready;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<EmulatedOutlet>> EmulatedOutlet::connect(fabric::FabricEngine& engine, const Card& to,
                                                                 std::uint16_t port, std::uint16_t from_port,
                                                                 std::span<const std::byte> hello,
@@ -21,10 +45,11 @@ Result<std::unique_ptr<EmulatedOutlet>> EmulatedOutlet::connect(fabric::FabricEn
                 "port " + std::to_string(port) + ": there are ports 0 to " + std::to_string(kPortsPerProcess - 1));
   fabric::Endpoint& endpoint = arena.endpoint(to.endpoint);
   const std::string process = "process " + std::to_string(endpoint.pid);
-  if (endpoint.state.load(std::memory_order_acquire) != fabric::EndpointState::ready || endpoint.token != to.token)
+  const std::uint32_t generation = generation_of(engine, to.endpoint, port);
+  if (has_ended(engine, to.endpoint) || endpoint.token != to.token)
     return fail(Errc::peer_failed, process + " has ended");
   std::unique_ptr<EmulatedOutlet> outlet(new EmulatedOutlet(engine, to, port, counters));
-  outlet->generation_ = endpoint.generation[port].load(std::memory_order_acquire);
+  outlet->generation_ = generation;
   outlet->pid_ = endpoint.pid;
   if (outlet->generation_ % 2 == 0)
     return fail(Errc::not_found, "port " + std::to_string(port) + " of " + process + " is not open");
@@ -72,8 +97,14 @@ Result<void> EmulatedOutlet::introduce(std::uint16_t from_port, std::span<const 
 }
 
 bool EmulatedOutlet::push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) {
-  const std::int64_t index = engine_.take_slot(sender_);
+  fabric::VirtualClock* const clock = engine_.clock();
+  std::int64_t index = engine_.take_slot(sender_);
+  if (index < 0 && clock != nullptr) {
+    clock->look();  // what has been given back by now is back then
+    index = engine_.take_slot(sender_);
+  }
   if (index < 0) {
+    if (clock != nullptr) clock->want_room();
     counters_.full.add();
     return false;
   }
@@ -92,13 +123,19 @@ bool EmulatedOutlet::push(Kind kind, std::span<const std::byte> header, Gather& 
   slot.header = static_cast<std::uint8_t>(header.size());
   slot.goes_on = kind == Kind::more ? 1 : 0;
   counters_.open_frames.add();
+  if (clock != nullptr) [[unlikely]]
+    return submit_timed(*clock, static_cast<std::uint32_t>(index), kind, header.size() + length);
   engine_.submit(static_cast<std::uint32_t>(index));
   return true;
 }
 
-bool EmulatedOutlet::port_closed() const {
-  return engine_.arena().endpoint(to_.endpoint).generation[port_].load(std::memory_order_acquire) != generation_ ||
-         cut_off();
+bool EmulatedOutlet::submit_timed(fabric::VirtualClock& clock, std::uint32_t slot, Kind kind, std::size_t bytes) {
+  const fabric::Durations& d = clock.costs();
+  const std::uint64_t cost = (kind == Kind::more ? 0 : d.send) + bytes * d.send_byte + 1;
+  clock.stamp(slot, cost);
+  engine_.submit(slot);
+  clock.sent(cost);
+  return true;
 }
 
 // The receiver has forgotten this connection, which is not over: a record goes back to others when its owner said bye.
@@ -109,8 +146,13 @@ bool EmulatedOutlet::cut_off() const {
                         std::atomic_ref(record.generation).load(std::memory_order_relaxed) != record_generation_);
 }
 
+bool EmulatedOutlet::port_closed() const {
+  return generation_of(engine_, to_.endpoint, port_) != generation_ || cut_off();
+}
+
 // Who has gone is heard to the end: what it sent last may be the answer that is waited for.
 bool EmulatedOutlet::peer_listening() const {
+  if (engine_.clock() != nullptr) engine_.clock()->look();
   return (!port_closed() && engine_.is_alive(to_.endpoint)) || engine_.has_on_the_way(to_.endpoint);
 }
 

@@ -26,6 +26,7 @@ class EmulatedOutlet final : public Outlet {
   EmulatedOutlet(fabric::FabricEngine& engine, const Card& to, std::uint16_t port, PortCounters& counters)
       : engine_(engine), to_(to), port_(port), counters_(counters), sender_(engine.add_sender()) {}
   Result<std::uint32_t> claim_record();
+  bool submit_timed(fabric::VirtualClock& clock, std::uint32_t slot, Kind kind, std::size_t bytes);
   Result<void> introduce(std::uint16_t from_port, std::span<const std::byte> hello);
 
   fabric::FabricEngine& engine_;

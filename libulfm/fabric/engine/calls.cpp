@@ -1,0 +1,178 @@
+// What lies between two calls of a program: its computing, measured or as it was asked for.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+
+#include "base/last_words.hpp"
+#include "fabric/engine/clock.hpp"
+
+namespace ulfm::fabric {
+namespace {
+
+using File = std::unique_ptr<FILE, int (*)(FILE*)>;
+
+std::uint64_t processor_time() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+// What one measurement costs itself, nanoseconds: the least of some.
+std::uint64_t cost_of_measuring() noexcept {
+  static const std::uint64_t cost = [] {
+    std::uint64_t least = ~std::uint64_t{0};
+    for (int i = 0; i < 32; ++i) {
+      const std::uint64_t before = processor_time();
+      least = std::min(least, processor_time() - before);
+    }
+    return least;
+  }();
+  return cost;
+}
+
+// Of each thread that makes calls: calls within calls, and its processor time, nanoseconds, when the program went on by itself.
+thread_local int t_depth = 0;
+thread_local std::uint64_t t_left_at = 0;
+
+std::string name_of_file(const char* stem, std::uint32_t rank) {
+  return std::string(stem) + "." + std::to_string(rank);
+}
+
+}  // namespace
+
+void VirtualClock::begin_gaps() {
+  const TimeSettings& settings = time_.settings;
+  if (settings.compute == ComputeTime::measured) {
+    (void)cost_of_measuring();
+    t_left_at = processor_time();
+  }
+  if (settings.compute != ComputeTime::recorded) return;
+  const std::string name = name_of_file(settings.recorded, self_);
+  const File file(std::fopen(name.c_str(), "r"), std::fclose);
+  unsigned long long gap = 0;
+  while (file && std::fscanf(file.get(), "%llu", &gap) == 1) gaps_.push_back(gap);
+  if (file) return;
+  say_before_the_end("--time compute=recorded: " + name + " cannot be read: " + std::strerror(errno));
+  std::_Exit(1);
+}
+
+void VirtualClock::end_gaps() noexcept {
+  if (time_.settings.record[0] == 0) return;
+  const std::string name = name_of_file(time_.settings.record, self_);
+  const File file(std::fopen(name.c_str(), "w"), std::fclose);
+  for (const std::uint64_t gap : gaps_)
+    if (file) std::fprintf(file.get(), "%llu\n", static_cast<unsigned long long>(gap));
+  if (!file || std::fflush(file.get()) != 0)
+    std::fprintf(stderr, "ulfm: --time record: %s cannot be written: %s\n", name.c_str(), std::strerror(errno));
+}
+
+void VirtualClock::spend_gap() noexcept {
+  const TimeSettings& settings = time_.settings;
+  std::uint64_t gap = 0;  // picoseconds
+  switch (settings.compute) {
+    case ComputeTime::none: return;
+    case ComputeTime::fixed: gap = settings.fixed; break;
+    case ComputeTime::recorded: {
+      std::lock_guard lock(gaps_lock_);
+      gap = next_gap_ < gaps_.size() ? gaps_[next_gap_++] : 0;
+      break;
+    }
+    case ComputeTime::measured: {
+      const std::uint64_t used = processor_time() - t_left_at;
+      const std::uint64_t own = used - std::min(used, cost_of_measuring());
+      gap = static_cast<std::uint64_t>(static_cast<double>(own) * static_cast<double>(settings.factor) * 1e-3);
+    }
+  }
+  if (settings.record[0] != 0) {
+    std::lock_guard lock(gaps_lock_);
+    gaps_.push_back(gap);
+  }
+  spend(gap, Spent::computing);
+}
+
+void VirtualClock::enter(const char* call) noexcept {
+  if (t_depth++ != 0) return;
+  std::snprintf(mine().call, sizeof ProcessClock::call, "%s", call);
+  spend_gap();
+}
+
+void VirtualClock::leave() noexcept {
+  if (t_depth != 0 && --t_depth != 0) return;  // 0: the call in which the clock was made
+  if (time_.settings.compute == ComputeTime::measured) t_left_at = processor_time();
+}
+
+// ---- what --time says -----------------------------------------------------------------------------------------------
+
+namespace {
+
+bool take_number(std::string_view text, double& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() && value >= 0 && value <= 1e12;
+}
+
+// Absolute: ranks may run in another directory.
+Result<void> take_file(std::string_view given, char (&to)[256]) {
+  const std::string text = given.empty() ? "" : std::filesystem::absolute(given).lexically_normal().string();
+  if (text.empty() || text.size() >= sizeof to)
+    return fail(Errc::invalid, "a file's name of 1 to 255 characters is needed; found \"" + std::string(text) + "\"");
+  text.copy(to, text.size());
+  to[text.size()] = 0;
+  return {};
+}
+
+Result<void> take_compute(std::string_view text, TimeSettings& settings) {
+  const std::string_view word = text.substr(0, text.find(':'));
+  const std::string_view rest = text.substr(std::min(text.size(), word.size() + 1));
+  double number = 0;
+  if (text == "none") settings.compute = ComputeTime::none;
+  else if (text == "measured") settings.compute = ComputeTime::measured;
+  else if (word == "fixed" && take_number(rest, number)) {
+    settings.compute = ComputeTime::fixed;
+    settings.fixed = static_cast<std::uint64_t>(number * 1000);
+  } else if (word == "recorded") {
+    settings.compute = ComputeTime::recorded;
+    return take_file(rest, settings.recorded);
+  } else {
+    return fail(Errc::invalid,
+                "compute is measured, none, fixed:NANOSECONDS or recorded:FILE; found \"" + std::string(text) + "\"");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<TimeSettings> parse_time(std::string_view text) {
+  TimeSettings settings;
+  const std::string_view kind = text.substr(0, text.find(','));
+  if (kind != "virtual") return fail(Errc::invalid, "there is \"virtual\" time; found \"" + std::string(kind) + "\"");
+  settings.on = 1;
+  for (text.remove_prefix(kind.size()); !text.empty();) {
+    text.remove_prefix(1);
+    const std::string_view word = text.substr(0, text.find(','));
+    text.remove_prefix(word.size());
+    const std::string_view name = word.substr(0, word.find('='));
+    const std::string_view value = word.substr(std::min(word.size(), name.size() + 1));
+    double factor = 0;
+    Result<void> ok{};
+    if (name == "compute") ok = take_compute(value, settings);
+    else if (name == "record") ok = take_file(value, settings.record);
+    else if (word == "preload") settings.preload = 1;
+    else if (name == "cpu" && take_number(value, factor)) settings.factor = static_cast<std::uint64_t>(factor * 1e6);
+    else
+      ok = fail(Errc::invalid,
+                "there are compute=measured|none|fixed:NS|recorded:FILE, cpu=FACTOR, record=FILE and "
+                "preload; found \"" +
+                    std::string(word) + "\"");
+    if (!ok) return fail(ok.error());
+  }
+  return settings;
+}
+
+}  // namespace ulfm::fabric

@@ -1,0 +1,493 @@
+#include "fabric/engine/clock.hpp"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <utility>
+
+#include "base/last_words.hpp"
+#include "base/wait.hpp"
+#include "fabric/engine/engine.hpp"
+
+namespace ulfm::fabric {
+namespace {
+
+constexpr long kLookForDead = 200'000'000;           // nanoseconds of the host between two looks of who sleeps
+constexpr std::uint64_t kSuspicion = 1'000'000'000;  // picoseconds: when a wait that others may end looks again
+constexpr std::uint32_t kMostSuspicions = 2000;      // such looks in a row before it is a deadlock
+constexpr std::uint32_t kSequenceBits = 44;          // of SlotTime::order
+
+void futex_wait(void* word, std::uint32_t value, long nanoseconds) noexcept {
+  const timespec limit{0, nanoseconds};
+  syscall(SYS_futex, word, FUTEX_WAIT, value, &limit, nullptr, 0);
+}
+void futex_wake(void* word, int how_many) noexcept {
+  syscall(SYS_futex, word, FUTEX_WAKE, how_many, nullptr, nullptr, 0);
+}
+
+bool is_before(const TimedEvent& a, const TimedEvent& b) noexcept {
+  return a.time != b.time ? a.time < b.time : a.order < b.order;
+}
+
+}  // namespace
+
+VirtualClock::VirtualClock(FabricEngine& engine, FabricArena& arena, Model& model, std::uint32_t self)
+    : engine_(engine), arena_(arena), model_(model), time_(arena.header().time), self_(self) {
+  lock();
+  ProcessClock& c = mine();
+  c.tid = static_cast<std::uint32_t>(getpid());
+  if (c.state.load(std::memory_order_relaxed) != ClockState::runs) {
+    // One that the job did not begin with: nobody may have passed the moment at which it begins.
+    // With everybody at a standstill that is the latest of their times.
+    std::uint64_t latest = 0;
+    for (std::uint32_t e = 0; e < used(); ++e)
+      latest = std::max(latest, arena_.clock(e).now.load(std::memory_order_relaxed));
+    c.now.store(std::min(latest, time_.passed.load(std::memory_order_relaxed)), std::memory_order_relaxed);
+    c.state.store(ClockState::runs, std::memory_order_release);
+  }
+  unlock();
+  begin_gaps();
+  of_process_ = this;
+}
+
+VirtualClock::~VirtualClock() {
+  of_process_ = nullptr;
+  end_gaps();
+  lock();
+  mine().state.store(ClockState::ended, std::memory_order_release);
+  ++time_.ended;
+  drive();
+  unlock();
+}
+
+// ---- the lock -------------------------------------------------------------------------------------------------------
+
+void VirtualClock::hold(bool begin) noexcept {
+  lock();
+  if (begin) ++time_.holds;
+  else if (time_.holds != 0) --time_.holds;
+  unlock();
+}
+
+// Drepper's second mutex ("Futexes are tricky"). An observer from outside holds the engine while it copies the model.
+void VirtualClock::lock() noexcept {
+  std::uint32_t found = 0;
+  if (!time_.lock.compare_exchange_strong(found, 1, std::memory_order_acquire)) {
+    if (found != 2) found = time_.lock.exchange(2, std::memory_order_acquire);
+    while (found != 0) {
+      futex_wait(&time_.lock, 2, kLookForDead);
+      end_if_broken();
+      found = time_.lock.exchange(2, std::memory_order_acquire);
+    }
+  }
+  std::uint32_t nobody = 0;
+  while (!arena_.header().holder.compare_exchange_strong(nobody, self_ + 1, std::memory_order_acquire)) {
+    if (nobody != 0) end_if_broken();
+    nobody = 0;
+    yield_now();
+  }
+}
+
+void VirtualClock::unlock() noexcept {
+  const std::vector<std::uint32_t> woken = std::move(to_wake_);
+  to_wake_.clear();
+  arena_.header().holder.store(0, std::memory_order_release);
+  if (time_.lock.exchange(0, std::memory_order_release) == 2) futex_wake(&time_.lock, 1);
+  for (const std::uint32_t endpoint : woken) futex_wake(&arena_.clock(endpoint).state, 1);
+}
+
+void VirtualClock::end_if_broken() noexcept {
+  const std::string why = engine_.why_broken();
+  if (why.empty()) return;
+  say_before_the_end(why);
+  std::_Exit(1);
+}
+
+// ---- this process's time --------------------------------------------------------------------------------------------
+
+// Either whoever moves the network reads the new time, or this reads the moment up to which it came: full barriers on
+// both sides.
+void VirtualClock::spend(std::uint64_t picoseconds, Spent on) noexcept {
+  if (picoseconds == 0) return;
+  ProcessClock& c = mine();
+  const std::uint64_t before = now(), after = before + picoseconds;
+  (on == Spent::computing ? c.computing : on == Spent::messages ? c.messages : c.waiting) += picoseconds;
+  c.now.store(after, std::memory_order_seq_cst);
+  if (before + 1 > time_.passed.load(std::memory_order_seq_cst)) return;  // not for this one have they waited
+  if (after >= time_.alarm.load(std::memory_order_seq_cst)) go_on();
+}
+
+void VirtualClock::go_on() noexcept {
+  lock();
+  drive();
+  unlock();
+}
+
+void VirtualClock::look() noexcept {
+  if (time_.passed.load(std::memory_order_acquire) <= now()) (void)wait_for(now(), nothing);
+}
+
+VirtualTime::Woken VirtualClock::wait(std::uint64_t until, Patience patience) noexcept {
+  std::uint32_t wants = patience == Patience::others_too ? traffic | others : traffic;
+  if (std::exchange(wants_room_, false)) wants |= room;
+  return wait_for(std::max(until, now()), wants);
+}
+
+VirtualTime::Woken VirtualClock::wait_for(std::uint64_t until, std::uint32_t wants) noexcept {
+  ProcessClock& c = mine();
+  const std::uint64_t before = now();
+  lock();
+  c.until = until;
+  c.wants = wants;
+  c.state.store(ClockState::waits, std::memory_order_relaxed);
+  drive();
+  unlock();
+  sleep();
+  c.waiting += now() - before;
+  return static_cast<Woken>(c.woken);
+}
+
+void VirtualClock::sleep() noexcept {
+  ProcessClock& c = mine();
+  while (c.state.load(std::memory_order_acquire) == ClockState::waits) {  // pairs with wake()
+    const timespec limit{0, kLookForDead};
+    const long rc =
+        syscall(SYS_futex, &c.state, FUTEX_WAIT, static_cast<std::uint32_t>(ClockState::waits), &limit, nullptr, 0);
+    if (rc != 0 && c.state.load(std::memory_order_acquire) == ClockState::waits) look_for_dead();
+  }
+}
+
+// The last one wakes the others, at its own time or theirs, whichever is latest. They are all bounds again before anybody
+// goes on.
+void VirtualClock::barrier() noexcept {
+  ProcessClock& c = mine();
+  const std::uint64_t before = now();
+  if (self_ >= arena_.sizes().processes) return;  // not one of those that the job began with
+  lock();
+  c.until = kNoMoment;
+  c.wants = barrier_end;
+  c.state.store(ClockState::waits, std::memory_order_relaxed);
+  time_.barrier_at = std::max(time_.barrier_at, before);
+  if (++time_.in_barrier == arena_.sizes().processes) {
+    for (std::uint32_t e = 0; e < arena_.sizes().processes; ++e)
+      if (const ProcessClock& other = arena_.clock(e);
+          other.state.load(std::memory_order_relaxed) == ClockState::waits && other.wants == barrier_end)
+        wake(e, time_.barrier_at, Woken::arrival);
+    time_.in_barrier = 0;
+    time_.barrier_at = 0;
+  }
+  drive();
+  unlock();
+  sleep();
+  c.waiting += now() - before;
+}
+
+// The host's affair: a process that died is nobody's bound. Its end is found out in host time and changes no time.
+void VirtualClock::look_for_dead() noexcept {
+  end_if_broken();
+  lock();
+  bool died = false;
+  for (std::uint32_t e = 0; e < used(); ++e) {
+    ProcessClock& c = arena_.clock(e);
+    const ClockState state = c.state.load(std::memory_order_relaxed);
+    if (c.tid == 0 || e == self_ || state == ClockState::unused || state == ClockState::ended || engine_.is_alive(e))
+      continue;
+    c.state.store(ClockState::ended, std::memory_order_relaxed);
+    ++time_.ended;
+    died = true;
+  }
+  if (died) drive();
+  unlock();
+}
+
+// ---- the network, under the lock ------------------------------------------------------------------------------------
+
+std::uint32_t VirtualClock::used() const noexcept {
+  return std::min(arena_.header().endpoints_used.load(std::memory_order_acquire), arena_.sizes().endpoints);
+}
+
+// Whatever is still to be sent is stamped with this moment or a later one.
+std::uint64_t VirtualClock::bound() const noexcept {
+  std::uint64_t least = kNoMoment;
+  for (std::uint32_t e = 0; e < used(); ++e) {
+    const ProcessClock& c = arena_.clock(e);
+    switch (c.state.load(std::memory_order_acquire)) {
+      case ClockState::runs: least = std::min(least, c.now.load(std::memory_order_seq_cst) + 1); break;
+      case ClockState::waits:
+        if (c.until != kNoMoment) least = std::min(least, c.until + 1);
+        break;
+      default: break;
+    }
+  }
+  return least;
+}
+
+void VirtualClock::drive() noexcept {
+  for (;;) {
+    const std::uint64_t before = bound();
+    if (step(before)) {
+      time_.idle_rounds = 0;
+      ++time_.handled;
+      continue;
+    }
+    time_.passed.store(before, std::memory_order_seq_cst);
+    const std::uint64_t next = wake_moments(before);
+    time_.alarm.store(std::min(next, next_event()), std::memory_order_seq_cst);
+    if (before == kNoMoment && wake_stuck()) continue;
+    if (bound() <= before) return;  // nobody's time has gone on meanwhile
+  }
+}
+
+// Waits whose moment has passed end. Returns the least moment that somebody still waits for.
+std::uint64_t VirtualClock::wake_moments(std::uint64_t before) noexcept {
+  std::uint64_t next = kNoMoment;
+  for (std::uint32_t e = 0; e < used(); ++e) {
+    const ProcessClock& c = arena_.clock(e);
+    if (c.state.load(std::memory_order_relaxed) != ClockState::waits || c.until == kNoMoment) continue;
+    if (c.until < before) wake(e, c.until, Woken::moment);
+    else next = std::min(next, c.until);
+  }
+  return next;
+}
+
+// Everybody waits for somebody else, and nothing is on its way. True when somebody looks again.
+bool VirtualClock::wake_stuck() noexcept {
+  bool woken = false, waits = false, suspects = false;
+  for (std::uint32_t e = 0; e < used(); ++e) {
+    ProcessClock& c = arena_.clock(e);
+    if (c.state.load(std::memory_order_relaxed) != ClockState::waits) continue;
+    waits = true;
+    suspects = suspects || (c.wants & others) != 0;
+    if (c.ended_seen == time_.ended || (c.wants & traffic) == 0) continue;
+    c.ended_seen = time_.ended;
+    wake(e, c.now.load(std::memory_order_relaxed), Woken::ended);
+    woken = true;
+  }
+  if (woken || !waits || time_.holds != 0) return woken;
+  if (!suspects || ++time_.idle_rounds > kMostSuspicions) end_deadlocked();
+  for (std::uint32_t e = 0; e < used(); ++e) {
+    const ProcessClock& c = arena_.clock(e);
+    if (c.state.load(std::memory_order_relaxed) == ClockState::waits && (c.wants & others) != 0)
+      wake(e, c.now.load(std::memory_order_relaxed) + kSuspicion, Woken::moment);
+  }
+  return true;
+}
+
+void VirtualClock::end_deadlocked() noexcept {
+  char line[160];
+  std::string text = "deadlock in virtual time: every process waits and nothing is on its way\n";
+  for (std::uint32_t e = 0; e < used(); ++e) {
+    const ProcessClock& c = arena_.clock(e);
+    const ClockState state = c.state.load(std::memory_order_relaxed);
+    if (state == ClockState::unused) continue;
+    std::snprintf(line, sizeof line, "ulfm:   rank %u at %.9f s: %s%.31s\n", e,
+                  static_cast<double>(c.now.load(std::memory_order_relaxed)) * 1e-12,
+                  state == ClockState::ended ? "has ended"
+                  : c.wants == barrier_end   ? "in a barrier"
+                                             : "waits in ",
+                  state == ClockState::ended || c.wants == barrier_end ? ""
+                  : c.call[0] != 0                                     ? c.call
+                                                                       : "a call");
+    text += line;
+  }
+  text.pop_back();
+  say_before_the_end(text);
+  unlock();
+  std::_Exit(1);
+}
+
+void VirtualClock::wake(std::uint32_t endpoint, std::uint64_t at, Woken why) noexcept {
+  ProcessClock& c = arena_.clock(endpoint);
+  c.woken = static_cast<std::uint32_t>(why);
+  c.now.store(std::max(at, c.now.load(std::memory_order_relaxed)), std::memory_order_relaxed);
+  c.state.store(ClockState::runs, std::memory_order_release);  // pairs with sleep()
+  if (endpoint != self_) to_wake_.push_back(endpoint);
+}
+
+// ---- events ---------------------------------------------------------------------------------------------------------
+
+// The next frame of a process: its stamp, kNoMoment when there is none.
+std::uint64_t VirtualClock::first_of_queue(std::uint32_t e, std::uint32_t& slot) const noexcept {
+  const std::uint32_t count = arena_.sizes().slots, taken = arena_.endpoint(e).taken;
+  const std::uint32_t entry =
+      arena_.sending_queue(e)[taken & (count - 1)].load(std::memory_order_acquire);  // pairs with submit
+  slot = entry & kSlotMask;
+  if (entry != queue_entry(taken, count, slot) || slot / count != e) return kNoMoment;
+  return arena_.slot_time(slot).stamp;
+}
+
+std::uint64_t VirtualClock::next_event() const noexcept {
+  if (!model_.idle()) return 0;
+  std::uint64_t next = time_.events != 0 ? arena_.event(0).time : kNoMoment;
+  std::uint32_t slot = 0;
+  for (std::uint32_t e = 0; e < used(); ++e) next = std::min(next, first_of_queue(e, slot));
+  return next;
+}
+
+// The first event, if it is before that moment. Of those at one moment: what becomes of the network, what happens to
+// frames, what is sent, each in the order of ranks.
+bool VirtualClock::step(std::uint64_t before) noexcept {
+  const std::uint64_t fault = model_.due() == kNothingDue ? kNoMoment : model_.due() * 1000;
+  const std::uint64_t event = time_.events != 0 ? arena_.event(0).time : kNoMoment;
+  std::uint64_t stamp = kNoMoment;
+  std::uint32_t sender = 0, slot = 0, found = 0;
+  for (std::uint32_t e = 0; e < used(); ++e)
+    if (const std::uint64_t first = first_of_queue(e, found); first < stamp) stamp = first, sender = e, slot = found;
+  const bool on_the_way = !model_.idle();
+  // A fault alone is no reason to go on: without frames nobody would see it.
+  const bool fault_counts =
+      fault < before && (before != kNoMoment || on_the_way || event != kNoMoment || stamp != kNoMoment);
+  const std::uint64_t until = std::min({before, event, stamp, fault_counts ? fault : kNoMoment});
+  Ending ending;
+  if (on_the_way && model_.run_until(until, costs().cycle, ending)) return ended(ending, 0), true;
+  if (until == before) return false;
+  if (until == fault && fault_counts) return model_.advance(fault / 1000), true;
+  if (until == event) return happen(pop()), true;
+  return send(sender, slot), true;
+}
+
+void VirtualClock::happen(const TimedEvent& event) noexcept {
+  switch (event.kind) {
+    case TimedEvent::enter: return enter_network(event.slot, event.time);
+    case TimedEvent::arrive: return arrive(event);
+    case TimedEvent::room: return make_room(event.slot, event.time);
+  }
+}
+
+// The card takes a frame at its stamp; one of the same node goes no further than memory.
+void VirtualClock::send(std::uint32_t endpoint, std::uint32_t index) noexcept {
+  const ArenaSizes& sizes = arena_.sizes();
+  const Durations& d = costs();
+  ++arena_.endpoint(endpoint).taken;
+  const Slot& slot = arena_.slot(index);
+  const std::uint64_t stamp = arena_.slot_time(index).stamp;
+  const std::uint32_t to = slot.to, bytes = std::uint32_t{slot.header} + slot.length;
+  if (to >= sizes.endpoints || slot.port >= kPorts || bytes > sizes.slot_bytes) {
+    arena_.header().refused.fetch_add(1, std::memory_order_relaxed);
+    return push(stamp, TimedEvent::room, index);
+  }
+  SlotProgress& progress = arena_.slot_progress(index);
+  progress = {1, 0, static_cast<std::uint16_t>(to)};
+  const std::uint32_t here = arena_.endpoint(endpoint).node, there = arena_.endpoint(to).node;
+  const bool local = here == there;
+  std::uint64_t& free = local ? arena_.clock(endpoint).local_free : arena_.card_times(here).sends;
+  free = std::max(free, stamp) + (local ? d.local + bytes * d.local_byte : d.card + bytes * d.card_byte);
+  push(free, local ? TimedEvent::arrive : TimedEvent::enter, index);
+}
+
+void VirtualClock::enter_network(std::uint32_t index, std::uint64_t at) noexcept {
+  const ArenaSizes& sizes = arena_.sizes();
+  const Slot& slot = arena_.slot(index);
+  const std::uint32_t bytes = std::uint32_t{slot.header} + slot.length;
+  const std::uint32_t from = index / sizes.slots;
+  const std::uint32_t here = arena_.endpoint(from).node, there = arena_.endpoint(slot.to).node;
+  SlotProgress& progress = arena_.slot_progress(index);
+  if (!model_.reaches(here, there)) {
+    progress.lost = 1;
+    return push(at, TimedEvent::arrive, index);
+  }
+  // The network stands at that moment, which matters when nothing was on its way.
+  Ending none;
+  (void)model_.run_until(at, costs().cycle, none);
+  progress.pieces = static_cast<std::uint16_t>(bytes == 0 ? 1 : (bytes + sizes.frame_bytes - 1) / sizes.frame_bytes);
+  Parties parties{from, slot.to, slot.port, slot.goes_on != 0};
+  const std::uint32_t pieces = progress.pieces;
+  std::uint32_t left = bytes;
+  for (std::uint32_t piece = 0; piece < pieces; ++piece) {
+    const std::uint32_t length = std::min(left, sizes.frame_bytes), frame = index * sizes.pieces() + piece;
+    if (!model_.inject_between(parties, frame, here, there, length)) ended({frame, here}, at);
+    parties.goes_on = true;
+    left -= length;
+  }
+}
+
+void VirtualClock::ended(const Ending& ending, std::uint64_t not_before) noexcept {
+  const std::uint32_t index = ending.frame / arena_.sizes().pieces();
+  if (index >= arena_.sizes().all_slots()) return;
+  SlotProgress& progress = arena_.slot_progress(index);
+  if (!ending.delivered) ++progress.lost;
+  if (progress.pieces > 1) {
+    --progress.pieces;
+    return;
+  }
+  const Slot& slot = arena_.slot(index);
+  const std::uint64_t at = std::max(not_before, ending.cycle * costs().cycle);
+  if (progress.lost != 0 || ending.node >= arena_.sizes().nodes) return push(at, TimedEvent::arrive, index);
+  const std::uint32_t bytes = std::uint32_t{slot.header} + slot.length;
+  std::uint64_t& free = arena_.card_times(ending.node).receives;
+  free = std::max(free, at) + costs().card + bytes * costs().card_byte;
+  push(free, TimedEvent::arrive, index);
+}
+
+void VirtualClock::arrive(const TimedEvent& event) noexcept {
+  SlotProgress& progress = arena_.slot_progress(event.slot);
+  const std::uint32_t to = progress.to;
+  progress.pieces = 0;
+  if (!engine_.finish_timed(event.slot, progress.lost == 0)) return push(event.time, TimedEvent::room, event.slot);
+  const ProcessClock& c = arena_.clock(to);
+  if (c.state.load(std::memory_order_relaxed) == ClockState::waits && (c.wants & traffic) != 0)
+    wake(to, event.time, Woken::arrival);
+}
+
+void VirtualClock::make_room(std::uint32_t index, std::uint64_t at) noexcept {
+  const std::uint32_t owner = index / arena_.sizes().slots;
+  arena_.slot(index).state.store(SlotState::free, std::memory_order_release);  // pairs with FabricEngine::take_slot
+  ProcessClock& c = arena_.clock(owner);
+  if (c.state.load(std::memory_order_relaxed) == ClockState::waits && (c.wants & room) != 0)
+    wake(owner, at, Woken::arrival);
+}
+
+// ---- slots ----------------------------------------------------------------------------------------------------------
+
+void VirtualClock::stamp(std::uint32_t slot, std::uint64_t cost) noexcept {
+  ProcessClock& c = mine();
+  arena_.slot_time(slot) = {now() + cost,
+                            std::uint64_t{self_} << kSequenceBits | (c.sequence++ & ((1ull << kSequenceBits) - 1))};
+}
+
+void VirtualClock::sent(std::uint64_t cost) noexcept {
+  const bool bounds = now() + 1 <= time_.passed.load(std::memory_order_relaxed);
+  spend(cost, Spent::messages);
+  if (bounds) go_on();
+}
+
+void VirtualClock::give_back(std::uint32_t slot) noexcept {
+  lock();
+  push(now() + 1, TimedEvent::room, slot);
+  if (now() + 1 < time_.alarm.load(std::memory_order_relaxed)) time_.alarm.store(now() + 1, std::memory_order_seq_cst);
+  unlock();
+}
+
+// A heap: no slot has two events, so there is room for each.
+void VirtualClock::push(std::uint64_t at, TimedEvent::Kind kind, std::uint32_t slot) noexcept {
+  if (time_.events >= arena_.sizes().all_slots()) return;
+  const TimedEvent event{at, arena_.slot_time(slot).order, slot, kind};
+  std::uint32_t place = time_.events++;
+  while (place != 0 && is_before(event, arena_.event((place - 1) / 2))) {
+    arena_.event(place) = arena_.event((place - 1) / 2);
+    place = (place - 1) / 2;
+  }
+  arena_.event(place) = event;
+}
+
+TimedEvent VirtualClock::pop() noexcept {
+  const TimedEvent first = arena_.event(0);
+  const TimedEvent last = arena_.event(--time_.events);
+  std::uint32_t place = 0;
+  for (std::uint32_t child = 1; child < time_.events; child = 2 * place + 1) {
+    if (child + 1 < time_.events && is_before(arena_.event(child + 1), arena_.event(child))) ++child;
+    if (!is_before(arena_.event(child), last)) break;
+    arena_.event(place) = arena_.event(child);
+    place = child;
+  }
+  arena_.event(place) = last;
+  return first;
+}
+
+}  // namespace ulfm::fabric

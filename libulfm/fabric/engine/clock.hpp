@@ -1,0 +1,106 @@
+// Virtual time for live processes: a conservative parallel discrete-event simulation (Chandy and Misra 1979) whose
+// processes are programs. docs/time.md has the rules and why they hold.
+//
+// One lock for all of it. Whoever has to wait works first: the network goes on to the least moment at which a process
+// could still put something into it, and whoever that wakes is woken. A process that only sends takes no lock.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/virtual_time.hpp"
+#include "fabric/engine/arena.hpp"
+
+namespace ulfm::fabric {
+
+class FabricEngine;
+
+class VirtualClock final : public VirtualTime {
+ public:
+  enum Wants : std::uint32_t { nothing = 0, traffic = 1, barrier_end = 2, others = 4, room = 8 };
+
+  /// For the process that has that endpoint. The engine outlives it.
+  VirtualClock(FabricEngine& engine, FabricArena& arena, Model& model, std::uint32_t self);
+  ~VirtualClock() override;
+
+  std::uint64_t now() const noexcept override { return mine().now.load(std::memory_order_relaxed); }
+  void spend(std::uint64_t picoseconds, Spent on) noexcept override;
+  void look() noexcept override;
+  void spend_look() noexcept override { spend(costs().look, Spent::messages); }
+  Woken wait(std::uint64_t until, Patience patience) noexcept override;
+  void barrier() noexcept override;
+  void enter(const char* call) noexcept override;
+  void leave() noexcept override;
+
+  /// Stamps a slot that has been filled: it is sent when `cost` has been spent. Then it goes into the sending queue.
+  void stamp(std::uint32_t slot, std::uint64_t cost) noexcept;
+  /// It is in the queue: the cost is spent, and the frame begins its way if nobody can precede it.
+  void sent(std::uint64_t cost) noexcept;
+  /// There was no room for a frame: the next wait ends when there may be.
+  void want_room() noexcept { wants_room_ = true; }
+  /// A slot that had arrived has been read: its sender has it back a moment later.
+  void give_back(std::uint32_t slot) noexcept;
+
+  /// That process has ended by this one's time; look() first.
+  bool has_ended(std::uint32_t endpoint) const noexcept {
+    const ProcessClock& c = arena_.clock(endpoint);
+    return c.state.load(std::memory_order_acquire) == ClockState::ended &&
+           c.now.load(std::memory_order_relaxed) <= now();
+  }
+
+  const Durations& costs() const noexcept { return time_.costs; }
+
+  /// While somebody holds, processes may still join: nothing that stands still is a deadlock.
+  void hold(bool begin) noexcept override;
+
+  /// For what only one process may look at or change at a time.
+  void lock() noexcept;
+  void unlock() noexcept;
+
+ private:
+  ProcessClock& mine() const noexcept { return arena_.clock(self_); }
+  std::uint32_t used() const noexcept;
+  std::uint64_t bound() const noexcept;
+  void drive() noexcept;
+  bool step(std::uint64_t before) noexcept;
+  void go_on() noexcept;
+  Woken wait_for(std::uint64_t until, std::uint32_t wants) noexcept;
+  std::uint64_t wake_moments(std::uint64_t before) noexcept;
+  std::uint64_t next_event() const noexcept;
+  void happen(const TimedEvent& event) noexcept;
+  void end_if_broken() noexcept;
+  bool wake_stuck() noexcept;
+  [[noreturn]] void end_deadlocked() noexcept;
+  void wake(std::uint32_t endpoint, std::uint64_t at, Woken why) noexcept;
+  void sleep() noexcept;
+  void look_for_dead() noexcept;
+  std::uint64_t first_of_queue(std::uint32_t endpoint, std::uint32_t& slot) const noexcept;
+  void send(std::uint32_t endpoint, std::uint32_t slot) noexcept;
+  void enter_network(std::uint32_t slot, std::uint64_t at) noexcept;
+  void ended(const Ending& ending, std::uint64_t not_before) noexcept;
+  void arrive(const TimedEvent& event) noexcept;
+  void make_room(std::uint32_t slot, std::uint64_t at) noexcept;
+  void push(std::uint64_t at, TimedEvent::Kind kind, std::uint32_t slot) noexcept;
+  TimedEvent pop() noexcept;
+  void begin_gaps();
+  void end_gaps() noexcept;
+  void spend_gap() noexcept;
+
+  FabricEngine& engine_;
+  FabricArena& arena_;
+  Model& model_;
+  TimeHeader& time_;
+  std::uint32_t self_;
+  std::vector<std::uint32_t> to_wake_;  // under the lock; woken when it is let go
+  bool wants_room_ = false;
+  std::mutex gaps_lock_;
+  std::vector<std::uint64_t> gaps_;  // recorded ones, to read or to write
+  std::size_t next_gap_ = 0;
+};
+
+/// Who used how much time, for people and as JSON; of a job that is over.
+std::string time_report(const FabricArena& arena, double host_seconds);
+std::string time_json(const FabricArena& arena, Model& model, double host_seconds);
+
+}  // namespace ulfm::fabric

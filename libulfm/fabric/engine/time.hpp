@@ -1,0 +1,85 @@
+// What virtual time keeps in the arena, and how it was asked for. See docs/time.md for the rules.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+#include "fabric/durations.hpp"
+
+namespace ulfm::fabric {
+
+enum class ComputeTime : std::uint32_t { none, measured, fixed, recorded };
+
+/// What `--time virtual,...` says.
+struct TimeSettings {
+  std::uint32_t on = 0;  ///< 0: the host's time
+  ComputeTime compute = ComputeTime::measured;
+  std::uint64_t fixed = 0;           ///< picoseconds between two calls
+  std::uint64_t factor = 1'000'000;  ///< millionths: of measured time
+  std::uint32_t preload = 0;         ///< the system's clocks tell virtual time too
+  char recorded[256] = {};           ///< file to read gaps from; ".RANK" is appended
+  char record[256] = {};             ///< file to write gaps to
+};
+/// Errc::invalid with a sentence.
+Result<TimeSettings> parse_time(std::string_view text);
+
+enum class ClockState : std::uint32_t {
+  unused,
+  runs,   ///< will put nothing into the network that is stamped `now` or earlier
+  waits,  ///< until `until`, or for what `wants` says
+  ended
+};
+
+/// The clock of a process.
+struct alignas(128) ProcessClock {
+  /// A futex, too: its process sleeps while it is `waits`. Who wakes it releases what it was woken for.
+  std::atomic<ClockState> state;
+  /// Picoseconds. While it runs its process alone writes it, with a full barrier: see VirtualClock::spend(). The frames that
+  /// are stamped with it or with less are in the sending queue.
+  std::atomic<std::uint64_t> now;
+  std::uint64_t until;                         ///< while it waits; kNoMoment: only `wants` ends it
+  std::uint32_t wants;                         ///< bits of VirtualClock::Wants
+  std::uint32_t woken;                         ///< VirtualTime::Woken
+  std::uint32_t ended_seen;                    ///< how many processes had ended when it was last told
+  std::uint32_t tid;                           ///< process that has this clock; for who finds out that it has died
+  std::uint64_t sequence;                      ///< frames sent so far
+  std::uint64_t local_free;                    ///< its copies to neighbours are done then
+  std::uint64_t computing, messages, waiting;  ///< where its time went
+  char call[32];                               ///< of the program, in which it is; for a table of who waits
+};
+
+/// When a slot was sent, and its place among all frames.
+struct SlotTime {
+  std::uint64_t stamp;
+  std::uint64_t order;  ///< endpoint and its count: unlike for all slots on their way
+};
+
+/// Something that happens to a slot at a moment.
+struct TimedEvent {
+  enum Kind : std::uint32_t { enter, arrive, room };
+  std::uint64_t time;
+  std::uint64_t order;
+  std::uint32_t slot;
+  Kind kind;
+};
+
+struct TimeHeader {
+  TimeSettings settings;
+  Durations costs;
+  alignas(64) std::atomic<std::uint32_t> lock;  ///< a futex: 0 free, 1 held, 2 held and awaited
+  /// Everything before it has happened. Stored with a full barrier: see VirtualClock::spend().
+  alignas(64) std::atomic<std::uint64_t> passed;
+  /// Somebody waits for that moment to pass: who may pass it takes the lock then.
+  std::atomic<std::uint64_t> alarm;
+  // Under the lock.
+  std::uint32_t events;       ///< in the heap
+  std::uint32_t ended;        ///< processes that have ended
+  std::uint32_t idle_rounds;  ///< looks on suspicion since something happened
+  std::uint32_t in_barrier;
+  std::uint32_t holds;  ///< see VirtualClock::hold()
+  std::uint64_t barrier_at;
+  std::uint64_t handled;  ///< events
+};
+
+}  // namespace ulfm::fabric

@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# Jobs in virtual time: the same to the byte whatever the host does, incast as by hand, half the rate takes twice the time,
+# programs that compute alone speed up as they should, a deadlock is told, and what cannot be is refused.
+set -uo pipefail
+# shellcheck source=fabric_common.bash
+. "$(dirname "${BASH_SOURCE[0]}")/fabric_common.bash"
+
+cat >incast.c <<'END'
+#include <mpi.h>
+static char data[4000];
+int main(int argc, char **argv) {
+  int rank, size;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  for (int i = 0; i < 200 * (rank == 0 ? size - 1 : 1); i++)
+    if (rank == 0) MPI_Recv(data, sizeof data, MPI_CHAR, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    else MPI_Send(data, sizeof data, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
+  return MPI_Finalize();
+}
+END
+cat >deadlock.c <<'END'
+#include <mpi.h>
+int main(int argc, char **argv) {
+  int rank, nothing;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Recv(&nothing, 1, MPI_INT, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  return MPI_Finalize();
+}
+END
+cat >alone.c <<'END'
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+  int rank, flag = 0, got = 0, tests = 0;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const double begin = MPI_Wtime();
+  if (rank == 0) {
+    while (MPI_Wtime() < begin + 1e-3) {}
+    MPI_Send(&rank, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);
+  } else if (rank == 1) {
+    MPI_Request request;
+    MPI_Irecv(&got, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, &request);
+    for (; !flag; tests++) MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+    printf("%s\n", tests > 100 && MPI_Wtime() > begin + 1e-3 ? "looked" : "too soon");
+  }
+  return MPI_Finalize();
+}
+END
+cat >calls.c <<'END'
+#include <mpi.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+  int rank, size, all = atoi(argv[1]);
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  for (int i = rank; i < all; i += size) MPI_Initialized(&rank);
+  return MPI_Finalize();
+}
+END
+for program in incast deadlock alone calls; do "$stage/bin/mpicc" -O1 "$program.c" -o "$program" || exit 1; done
+
+# value FILE EXPRESSION: of what was read as `t`.
+value() { python3 -c "import json,sys; t=json.load(open(sys.argv[1])); print($2)" "$1"; }
+check() { if [[ $2 == True ]]; then echo "ok   $1"; else fail "$1" "not so: $2"; fi; }
+
+# same NAME RUNS OPTIONS...: all runs, half of them beside two busy processes, have the same times.
+same() {
+    local name=$1 runs=$2 first='' sum i busy=()
+    shift 2
+    for ((i = 0; i < runs; i++)); do
+        if ((i == runs / 2)); then
+            for _ in 1 2; do (while :; do :; done) & busy+=($!); done
+        fi
+        timeout 250 "$run" --times times.json "$@" </dev/null >out 2>err || fail "$name" "exit code $?"
+        sum=$(sed 's/"host_s":[0-9.]*,//' times.json | cksum)
+        [[ -z $first || $sum == "$first" ]] || fail "$name" "run $i differs"
+        first=$sum
+    done
+    kill "${busy[@]}" && wait "${busy[@]}" 2>/dev/null
+    echo "ok   $name: $runs runs the same"
+}
+
+none=virtual,compute=none
+same 'incast' 6 --transport xswitch --time $none -n 8 ./incast
+python3 -m json.tool times.json >/dev/null || fail 'times' 'no JSON'
+# The output is never idle, and while it carries a frame of one input six others wait.
+check 'incast, waits as by hand' \
+    "$(value times.json 'abs(sum(l["wait_s"] for l in t["links"]) / t["virtual_s"] / 6 - 1) < 0.01')"
+cp times.json full.json
+over 'incast, half the rate' '' --transport xswitch,cycle_ps=16000 --time $none --times times.json -n 8 ./incast
+check 'half the rate takes twice the time' "$(python3 -c '
+import json
+half, full = (json.load(open(f))["virtual_s"] for f in ("times.json", "full.json"))
+print(abs(half / full / 2 - 1) < 0.01)')"
+same 'halo over a mesh, fixed computing' 4 --transport xswitch --topology mesh:2x2 --time virtual,compute=fixed:1000 -n 4 \
+    "$programs/halo"
+same 'trapezoid over a cube' 4 --transport dcm --topology cube:3 --time $none -n 8 "$programs/trapezoid"
+same 'a bad network' 4 --transport xswitch --fault drop=0.01,reorder=0.02,seed=3 --time $none -n 4 "$programs/trapezoid"
+over 'recording' '' --transport xswitch --time "virtual,record=$PWD/gaps" -n 4 "$programs/trapezoid"
+same 'recorded computing' 4 --transport xswitch --time "virtual,compute=recorded:$PWD/gaps" -n 4 "$programs/trapezoid"
+over 'tests and the time' looked --transport xswitch --time $none -n 2 ./alone
+
+over 'alone' '' --transport xswitch --topology mesh:8x8 --time virtual,compute=fixed:1e6 --times one.json -n 1 ./calls 64000
+over 'in company' '' --transport xswitch --topology mesh:8x8 --time virtual,compute=fixed:1e6 --times many.json -n 64 \
+    ./calls 64000
+check 'speed-up without communication' "$(python3 -c '
+import json
+one, many = (json.load(open(f)) for f in ("one.json", "many.json"))
+print(one["virtual_s"] / many["virtual_s"] >= 63)')"
+
+refused 'a deadlock' 'rank 1 at 0.0.* waits in MPI_Recv' --transport xswitch --time $none -n 2 ./deadlock
+refused 'no emulation' "moves messages in the host's time" --transport direct --time virtual -n 2 ./incast
+refused 'no such time' 'there is "virtual" time' --transport xswitch --time real -n 2 ./incast
+refused 'no such computing' 'compute is measured, none' --transport xswitch --time virtual,compute=some -n 2 ./incast
+refused 'times alone' 'add --time virtual' --transport xswitch --times x.json -n 2 ./incast
+exit $((failures != 0))

@@ -51,7 +51,7 @@ struct View {
 
 struct Limits {
   int preemptions = 2;
-  int stale_reads = 2;
+  int stale_reads = 1;
   std::uint64_t runs = 3'000'000;
 };
 

@@ -235,6 +235,27 @@ for rank in range(3):
     assert len(events) == trace["otherData"]["events"] and trace["otherData"]["lost"] == 0
 P
 if said=$(python3 check.py "$scratch/trace" 2>&1); then echo "ok   what traces say"; else fail "what traces say" "$said"; fi
+cat >name.c <<'C'
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    char name[MPI_MAX_PORT_NAME];
+    MPI_Init(&argc, &argv);
+    MPI_Open_port(MPI_INFO_NULL, name);
+    puts(name);
+    MPI_Close_port(name);
+    MPI_Finalize();
+    return 0;
+}
+C
+name=$("$stage/bin/mpicc" name.c -o name && ULFM_CONTROL=tcp timeout 60 "$stage/bin/ulfmrun" -n 1 ./name 2>&1)
+if [[ $name == *direct:* && $name != *+* ]]; then echo "ok   a port name holds no secret"; else fail "a port name" "$name"; fi
+
+: >others && chmod 666 others && ln -s others "$scratch/linked.0"
+refused "a trace over a link" 'making the trace' --trace "$scratch/linked" -n 2 "$programs/trapezoid"
+[[ $(stat -c %a "$scratch"/trace.0) == 600 ]] && echo "ok   a trace is its user's" || fail "a trace's mode" "$(ls -l "$scratch"/trace.0)"
+
 refused "a trace that cannot be written" 'making the trace' --trace /nowhere/at/all -n 2 "$programs/trapezoid"
 
 ((failures == 0)) || exit 1

@@ -222,6 +222,80 @@ TEST_CASE("endpoints are used again when their process has left", "[emulated]") 
   }
 }
 
+TEST_CASE("a death is told also when the endpoint has gone to another process", "[emulated]") {
+  Machine machine(2);
+  const std::uint32_t all = machine.host.arena().sizes().endpoints;
+  test::Child child([&](test::Pipe& pipe) {
+    machine.all.emplace_back();
+    machine.start(2);
+    auto outlet = machine.connect(2, 0);
+    pipe.send(push(*outlet, 5, 0, 50) ? std::to_string(machine.all[2].engine->self()) : "full");
+    pipe.receive();
+  });
+  const auto endpoint = static_cast<std::uint32_t>(std::stoul(child.pipe().receive()));
+  Frame frame;
+  REQUIRE(machine.next(0, frame));
+  CHECK(is_intact(frame, 5, 0, 50));
+  const std::uint32_t origin = frame.origin;
+  machine.all[0].inlet->release(frame);
+  child.kill();
+  // Others come until one has got the dead one's place.
+  std::vector<std::unique_ptr<fabric::FabricEngine>> others;
+  do {
+    auto engine = fabric::FabricEngine::join_as(fabric::FabricArena::attach(machine.host.arena().address()), 1);
+    REQUIRE(engine);
+    others.push_back(std::move(*engine));
+  } while (others.back()->self() != endpoint);
+  CHECK(others.size() == all - 2);
+  std::int64_t dead = -1;
+  for (int i = 0; i < 4 && dead < 0; ++i) dead = machine.all[0].inlet->find_dead();
+  CHECK(dead == origin);
+}
+
+TEST_CASE("the endpoint of one who died while it moved the network is not used again", "[emulated]") {
+  Machine machine(2);
+  const std::uint32_t all = machine.host.arena().sizes().endpoints;
+  test::Child child([&](test::Pipe& pipe) {
+    machine.all.emplace_back();
+    machine.start(2);
+    machine.host.arena().header().holder.store(machine.all[2].engine->self() + 1);
+    pipe.send(std::to_string(machine.all[2].engine->self()));
+    pipe.receive();
+  });
+  const auto endpoint = static_cast<std::uint32_t>(std::stoul(child.pipe().receive()));
+  child.kill();
+  std::vector<std::unique_ptr<fabric::FabricEngine>> others;
+  for (std::uint32_t i = 0; i < all; ++i) {
+    auto engine = fabric::FabricEngine::join_as(fabric::FabricArena::attach(machine.host.arena().address()), 1);
+    if (!engine) break;
+    CHECK((*engine)->self() != endpoint);
+    others.push_back(std::move(*engine));
+  }
+  CHECK(others.size() == all - 3);
+  CHECK_FALSE(machine.all[0].inlet->why_broken().empty());
+  machine.host.arena().header().holder.store(0);
+}
+
+TEST_CASE("a sender whose connection is dropped is told", "[emulated]") {
+  Machine machine(2);
+  auto outlet = machine.connect(0, 1);
+  REQUIRE(push(*outlet, 1, 0, 50));
+  Frame frame;
+  REQUIRE(machine.next(1, frame));
+  machine.all[1].inlet->release(frame);
+  CHECK_FALSE(outlet->cut_off());
+  machine.all[1].inlet->drop_origin(frame.origin);
+  CHECK(outlet->cut_off());
+  CHECK(outlet->port_closed());
+  auto again = machine.connect(0, 1);
+  REQUIRE(push(*outlet, 2, 0, 50));  // nobody's
+  REQUIRE(push(*again, 3, 0, 50));
+  REQUIRE(machine.next(1, frame));
+  CHECK(frame.fresh);
+  CHECK(is_intact(frame, 3, 0, 50));
+  machine.all[1].inlet->release(frame);
+}
+
 TEST_CASE("the cards that processes have shown are found by job and rank", "[emulated]") {
   Machine m(3);
   const Transport& any = *m.all[0].transport;

@@ -75,6 +75,27 @@ struct Pair {
 
 }  // namespace
 
+TEST_CASE("only what begins a message is charged for by a transport at a machine's pace", "[reliable]") {
+  Pair pair;
+  REQUIRE(pair.send(1));
+  const auto bytes = test::pattern_bytes(2, 40);
+  const iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  Gather data(std::span(&piece, 1));
+  REQUIRE(pair.outlet->push(Kind::more, {}, data, bytes.size()));
+  REQUIRE(pair.wire(1).arrived.size() == 2);
+  CHECK(pair.wire(1).arrived[0].kind == Kind::first);
+  CHECK(pair.wire(1).arrived[1].kind == Kind::more);
+  Frame frame;
+  for (int i = 0; i < 2; ++i) {
+    REQUIRE(pair.inlet[1]->next(frame));
+    pair.inlet[1]->release(frame);
+  }
+  (void)pair.inlet[1]->next_deadline();  // acknowledges
+  REQUIRE_FALSE(pair.wire(0).arrived.empty());
+  CHECK(pair.wire(0).arrived[0].kind == Kind::more);
+  pair.poll_sender();
+}
+
 TEST_CASE("a header survives the wire, and no damaged one does", "[reliable]") {
   test::property("header", [](test::Draw& draw) {
     WireHeader h;

@@ -457,7 +457,7 @@ int nm_coll_after(ulfm_nm* nm, std::size_t* longest) {
 
 void nap(ulfm_nm* nm, bool threaded, std::chrono::nanoseconds limit) {
   if (threaded) return yield_now();  // who sleeps here sleeps with MPICH's lock
-  park(nm, limit);
+  park(nm, limit, false);
 }
 
 int nm_coll_open(ulfm_nm* nm, char* ticket, int rank, int size, int threaded, int (*progress)(void*), void* arg,

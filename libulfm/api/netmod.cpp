@@ -445,7 +445,7 @@ constexpr int kFirstCalls = 4;
 // Segments of a process; more communicators than that stay with messages.
 constexpr int kMostSegments = 32;
 // Of a call, in bytes from each rank; beyond it messages are as fast (docs/performance.md).
-constexpr std::size_t kLongest = std::size_t{1} << 20;
+constexpr std::size_t kLongest = 32 * 1024;
 
 int nm_coll_after(ulfm_nm* nm, std::size_t* longest) {
   const std::string& setting = nm->config.text("COLLECTIVES");
@@ -455,16 +455,10 @@ int nm_coll_after(ulfm_nm* nm, std::size_t* longest) {
   return setting == "on" ? 0 : kFirstCalls;
 }
 
-void nap(ulfm_nm* nm, bool threaded, std::chrono::nanoseconds limit) {
-  if (threaded) return yield_now();  // who sleeps here sleeps with MPICH's lock
-  park(nm, limit, false);
-}
-
 int nm_coll_open(ulfm_nm* nm, char* ticket, int rank, int size, int threaded, int (*progress)(void*), void* arg,
                  ulfm_coll** out) {
   if (nm->segments >= kMostSegments) return report({Errc::full, "too many communicators with a segment"});
-  coll::WaitHooks hooks{[progress, arg] { return progress(arg); },
-                        [nm, threaded](std::chrono::nanoseconds limit) { nap(nm, threaded != 0, limit); }};
+  coll::WaitHooks hooks{[progress, arg] { return progress(arg); }, threaded == 0};
   const bool shared_cores = !nm->policy.has_own_core();
   auto made = rank == 0 ? coll::Collective::create(size, shared_cores, nm->policy, std::move(hooks))
                         : coll::Collective::attach(ticket, rank, size, nm->policy, std::move(hooks));
@@ -482,6 +476,8 @@ void nm_coll_close(ulfm_coll* coll) {
   --coll->owner->segments;
   delete coll;
 }
+
+int nm_coll_rooted(ulfm_coll* coll) { return coll->collective->counts() ? 0 : 1; }
 
 int nm_coll_run(ulfm_coll* coll, const ulfm_coll_call* call) {
   coll::Collective& c = *coll->collective;
@@ -508,7 +504,7 @@ constexpr ulfm_nm_api kTable{
     ULFM_NM_ABI,  ULFM_VERSION_STRING, ulfm_last_error, nm_nodes,      nm_open,      nm_close,           nm_card,
     nm_card_of,   nm_eager_limit,      nm_connect,      nm_disconnect, nm_listening, nm_begin,           nm_more,
     nm_next,      nm_release,          nm_origin,       nm_set_cookie, nm_idle,      ulfm_reduce_kernel, nm_coll_after,
-    nm_coll_open, nm_coll_close,       nm_coll_run,     nm_coll_count};
+    nm_coll_open, nm_coll_close,       nm_coll_rooted,  nm_coll_run,   nm_coll_count};
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/doorbell.hpp"
 #include "job/liveness.hpp"
 
 namespace ulfm::coll {
@@ -25,7 +26,7 @@ constexpr std::uint32_t kProgressTurns = 16, kSpinningProgressTurns = 256;
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
 constexpr auto kLookEveryRank = std::chrono::milliseconds(2);  // so that many ranks do not look all the time
 constexpr int kPatience = 50;                                  // looks
-constexpr auto kNap = std::chrono::microseconds(500);
+constexpr auto kNap = std::chrono::milliseconds(1);
 
 constexpr std::size_t rounded(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 }  // namespace
@@ -36,9 +37,10 @@ struct alignas(kLine) Slot {
   std::byte data[kSlot - sizeof(std::uint64_t)];
 };
 
-struct Member {
+struct alignas(kLine) Member {
   std::atomic<std::uint64_t> started;  // 0 until it has attached
   std::atomic<std::int64_t> pid;
+  alignas(kLine) Doorbell bell;
 };
 
 struct Header {
@@ -66,7 +68,8 @@ Collective::Collective(Segment segment, int rank, int size, const WaitPolicy& po
       counting_(header_->counting != 0),
       policy_(policy),
       hooks_(std::move(hooks)) {
-  Member& self = segment_.at<Member>(members_at())[rank];
+  Member& self = member(rank);
+  if (counting_) self.bell.expect_many_sleeps();
   self.pid.store(getpid(), std::memory_order_relaxed);
   self.started.store(start_time(getpid()), std::memory_order_release);
 }
@@ -160,10 +163,12 @@ int Collective::find_dead(std::uint64_t round, int first, int last, int& patienc
   return -1;
 }
 
+Member& Collective::member(int rank) const noexcept { return segment_.at<Member>(members_at())[rank]; }
+
 bool Collective::gone(int rank) const noexcept {
-  const Member& member = segment_.at<Member>(members_at())[rank];
-  const std::uint64_t started = member.started.load(std::memory_order_acquire);
-  return started != 0 && !is_alive(static_cast<pid_t>(member.pid.load(std::memory_order_relaxed)), started);
+  const Member& other = member(rank);
+  const std::uint64_t started = other.started.load(std::memory_order_acquire);
+  return started != 0 && !is_alive(static_cast<pid_t>(other.pid.load(std::memory_order_relaxed)), started);
 }
 
 template <typename Condition>
@@ -187,8 +192,19 @@ int Collective::await(Condition condition, std::uint64_t round, int first, int l
       const int dead = find_dead(round, first, last, patience);
       if (dead >= 0 && !condition()) return abandon(-1 - dead);
     }
-    if (nap) hooks_.nap(kNap);
+    if (nap) sleep(condition);
   }
+}
+
+// Others' progress (one-sided operations of this rank's memory, say) waits for the sleep to end, so it is short.
+template <typename Condition>
+void Collective::sleep(Condition condition) {
+  if (!hooks_.may_sleep) return yield_now();
+  Doorbell& bell = member(rank_).bell;
+  bell.arm();
+  if (condition()) return bell.cancel();
+  wait_counters().count(Rung::park);
+  bell.sleep(kNap);
 }
 
 // Whether all have posted `round`. Looks go on where the last one ended.
@@ -228,12 +244,18 @@ int Collective::begin(std::size_t bytes) {
 template <typename Work>
 void Collective::post(Work work) {
   slot(rank_).posted.store(round_ + 1, std::memory_order_release);
-  if (!counting_) return;
+  if (!counting_) return wake();
   auto& arrived = header_->arrived[(round_ & 1) * (kLine / sizeof(std::uint32_t))];
   if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 != static_cast<std::uint32_t>(size_)) return;
   arrived.store(0, std::memory_order_relaxed);
   work();
   header_->epoch.store(round_ + 1, std::memory_order_release);
+  wake();
+}
+
+void Collective::wake() noexcept {
+  for (int rank = 0; rank < size_; ++rank)
+    if (rank != rank_) member(rank).bell.ring();
 }
 
 void Collective::post() {

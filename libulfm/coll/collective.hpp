@@ -27,12 +27,13 @@ namespace ulfm::coll {
 inline constexpr std::size_t kTicketBytes = 64;
 
 struct Header;
+struct Member;
 struct Slot;
 
 /// What a wait does beside waiting. Called by the thread that waits.
 struct WaitHooks {
-  std::function<int()> progress;                            ///< now and then; not 0 abandons the collective with that
-  std::function<void(std::chrono::nanoseconds limit)> nap;  ///< sleeps, at most so long
+  std::function<int()> progress;  ///< now and then; not 0 abandons the collective with that
+  bool may_sleep;                 ///< else only yields: the caller holds a lock that others want
 };
 
 /// The calls of one communicator, in the same order in every rank. One thread at a time. All sizes are bytes but for
@@ -72,6 +73,8 @@ class Collective {
   int give_up() noexcept;
   /// Some rank's call has failed.
   bool broken() const noexcept;
+  /// Ranks share cores: only calls in which all wait for all gain from the segment.
+  bool counts() const noexcept { return counting_; }
 
  private:
   Collective(Segment segment, int rank, int size, const WaitPolicy& policy, WaitHooks hooks);
@@ -89,6 +92,10 @@ class Collective {
   int await_rank(int rank);
   template <typename Condition>
   int await(Condition condition, std::uint64_t round, int first, int last);
+  template <typename Condition>
+  void sleep(Condition condition);
+  void wake() noexcept;
+  Member& member(int rank) const noexcept;
   int abandon(int why) noexcept;
   int why_broken() const noexcept;
   bool gone(int rank) const noexcept;

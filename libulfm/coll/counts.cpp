@@ -7,8 +7,9 @@ constexpr std::array<const char*, ULFM_COLL_KINDS> kKinds{"barrier",        "bca
                                                           "reduce_scatter", "scan",    "exscan",  "gather",
                                                           "allgather",      "scatter", "alltoall"};
 constexpr std::array<const char*, ULFM_COLL_WAYS> kWays{
-    "through shared memory", "by messages, a communicator's first", "by messages, no shared segment",
-    "by messages, for their operation or type", "by messages, for their size"};
+    "through shared memory",          "by messages, a communicator's first",
+    "by messages, no shared segment", "by messages, for their operation or type",
+    "by messages, for their size",    "by messages, rooted with shared cores"};
 }  // namespace
 
 std::string Counts::text(const std::string& who) const {

@@ -30,7 +30,7 @@ static int coll_comm_created(MPIR_Comm * comm, void *unused)
 static int coll_comm_destroyed(MPIR_Comm * comm, void *unused)
 {
     coll_state_t *state = COLL_STATE(comm);
-    if (state && state->coll)
+    if (state && state->coll && nm)     /* after MPI_Finalize the process takes its segments along */
         ulfm->coll_close(state->coll);
     MPL_free(state);
     comm->dev.ch.netmod_priv = NULL;
@@ -97,6 +97,11 @@ static int coll_open(MPIR_Comm * comm, coll_state_t * state)
     goto fn_exit;
 }
 
+static int coll_has_root(int kind)
+{
+    return kind == ULFM_COLL_BCAST || kind == ULFM_COLL_REDUCE || kind == ULFM_COLL_GATHER || kind == ULFM_COLL_SCATTER;
+}
+
 /* Whether this call goes by the segment, which is made when it is time. `bytes` is what each rank hands over, or
  * receives; calls without any are MPICH's, and some ranks do not even come here then. */
 static ulfm_coll *coll_take(MPIR_Comm * comm, int kind, int defined, MPI_Aint bytes, int *mpi_errno)
@@ -129,6 +134,8 @@ static ulfm_coll *coll_take(MPIR_Comm * comm, int kind, int defined, MPI_Aint by
         way = ULFM_COLL_OPERATION;
     else if (bytes > coll_longest)
         way = ULFM_COLL_LONG;
+    else if (coll_has_root(kind) && !ulfm->coll_rooted(state->coll))
+        way = ULFM_COLL_ROOTED;
     ulfm->coll_count(nm, kind, way);
     return way == ULFM_COLL_SHARED ? state->coll : NULL;
 }
@@ -269,7 +276,7 @@ int MPIDI_nem_ulfm_scatter(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype
     int sends = comm->rank == root, in_place = recvbuf == MPI_IN_PLACE;
 
     call.count = sends ? coll_bytes(sendcount, sendtype) : coll_bytes(recvcount, recvtype);
-    if (!coll_take(comm, call.kind, 1, call.count, mpi_errno))
+    if (!coll_take(comm, call.kind, 1, call.count * comm->local_size, mpi_errno))
         return *mpi_errno != MPI_SUCCESS;
     if (sends)
         call.in = coll_pack(sendbuf, sendcount * comm->local_size, sendtype, 1, &packed_in, mpi_errno);
@@ -292,7 +299,7 @@ int MPIDI_nem_ulfm_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatyp
     MPI_Aint all = recvcount * comm->local_size;
 
     call.count = coll_bytes(recvcount, recvtype);
-    if (!coll_take(comm, call.kind, 1, call.count, mpi_errno))
+    if (!coll_take(comm, call.kind, 1, call.count * comm->local_size, mpi_errno))
         return *mpi_errno != MPI_SUCCESS;
     if (sendbuf == MPI_IN_PLACE)
         call.in = coll_pack(recvbuf, all, recvtype, 1, &packed_in, mpi_errno);

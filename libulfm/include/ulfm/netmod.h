@@ -127,8 +127,17 @@ enum {
 };
 
 /* How a call was made: through the segment, or by MPICH's own algorithms because it was one of the communicator's
- * first, because there is no segment, for its operation or type, or for its size. */
-enum { ULFM_COLL_SHARED, ULFM_COLL_FIRST, ULFM_COLL_NO_SEGMENT, ULFM_COLL_OPERATION, ULFM_COLL_LONG, ULFM_COLL_WAYS };
+ * first, because there is no segment, for its operation or type, for its size, or because it has a root and ranks share
+ * cores: then nobody waits for all others, and messages run ahead. */
+enum {
+  ULFM_COLL_SHARED,
+  ULFM_COLL_FIRST,
+  ULFM_COLL_NO_SEGMENT,
+  ULFM_COLL_OPERATION,
+  ULFM_COLL_LONG,
+  ULFM_COLL_ROOTED,
+  ULFM_COLL_WAYS
+};
 
 typedef struct ulfm_coll_call {
   int kind;
@@ -196,6 +205,8 @@ typedef struct ulfm_nm_api {
   int (*coll_open)(ulfm_nm *nm, char *ticket, int rank, int size, int threaded, int (*progress)(void *), void *arg,
                    ulfm_coll **coll);
   void (*coll_close)(ulfm_coll *coll);
+  /* Whether BCAST, REDUCE, GATHER and SCATTER gain from it. The same in all ranks. */
+  int (*coll_rooted)(ulfm_coll *coll);
   /* Kind ULFM_COLL_KINDS: this rank cannot do its part, and the others' calls fail.
    * 0; what progress returned; -1 - rank of a process that died; less: no memory, or another rank gave up. */
   int (*coll_run)(ulfm_coll *coll, const ulfm_coll_call *call);

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Collectives through shared memory give what MPICH's own algorithms give: random kinds, sizes, types, roots, operations and
+# communicators, with a core for each rank and with fewer. A rank that dies inside one is an error in the others.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/mpi_common.bash"
+cases=${ULFM_COLLECTIVES_CASES:-150}
+
+compile collectives <"$(dirname "${BASH_SOURCE[0]}")/collectives.c"
+
+# sums NAME RANKS SEED SETTING [threads]: the checksum of each rank.
+sums() {
+    ULFM_COLLECTIVES=$4 ULFM_STATS=1 timeout "$patience" "$mpiexec" -n "$2" "$work/collectives" "$3" "$cases" ${5:+"$5"} \
+        >"$work/out" 2>"$work/$1.stats" || fail "collectives of $2 ranks with ULFM_COLLECTIVES=$4: exit status $?"
+    sort -n "$work/out" >"$work/$1"
+}
+
+for ranks in 2 3 5 8; do
+    sums messages "$ranks" "$ranks" off
+    ! grep -q 'through shared memory' "$work/messages.stats" || fail "ULFM_COLLECTIVES=off, and some were shared"
+    for setting in auto on; do
+        sums shared "$ranks" "$ranks" "$setting"
+        cmp "$work/messages" "$work/shared" || fail "$ranks ranks, ULFM_COLLECTIVES=$setting: results differ"
+        grep -q 'collectives through shared memory:.*barrier' "$work/shared.stats" || fail "$setting: none was shared"
+    done
+done
+sums shared 3 3 on threads
+sums messages 3 3 off threads
+cmp "$work/messages" "$work/shared" || fail "MPI_THREAD_MULTIPLE: results differ"
+
+compile dies <<'C'
+#include <mpi.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    int rank, sum, class = 0, i, rc = MPI_SUCCESS;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (i = 0; i < 1000 && rc == MPI_SUCCESS; i++) {
+        if (rank == 1 && i == 50) _exit(0);
+        rc = MPI_Allreduce(&i, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    }
+    MPI_Error_class(rc, &class);
+    printf("rank %d: call %d %s\n", rank, i, class == MPIX_ERR_PROC_FAILED ? "failed" : "went wrong");
+    fflush(stdout);
+    _exit(0);
+}
+C
+timeout "$patience" "$mpiexec" -disable-auto-cleanup -n 3 "$work/dies" >"$work/out" 2>&1 || true
+for rank in 0 2; do
+    grep -q "rank $rank: call 51 failed" "$work/out" || fail "rank $rank was not told that rank 1 had died"
+done
+echo "collectives through shared memory give what messages give; a death is an error in the others"

@@ -390,8 +390,8 @@ int look_around_now_and_then(ulfm_nm* nm) {
   return look_around(nm);
 }
 
-// In virtual time nobody spins and nobody naps: a wait ends with an arrival. What a test costs is for whoever knows that
-// it was one; here it may be a turn of a wait, which costs the least there is.
+// In virtual time nobody spins and nobody naps: a wait ends with an arrival. What a test costs is for whoever knows
+// that it was one; here it may be a turn of a wait, which costs the least there is.
 int idle_timed(ulfm_nm* nm, VirtualTime& time, int how) {
   if (how == ULFM_NM_IDLE_TEST) return time.spend(1, VirtualTime::Spent::messages), 0;
   if (how == ULFM_NM_IDLE_THREADED) {

@@ -1,7 +1,7 @@
 // The clock of a process in a job that runs in virtual time (ulfm-time(7)).
 //
-// The fabric layer makes it, above the interconnect whose time it is; every layer may ask it. Without --time there is none,
-// and who asks pays for one load.
+// The fabric layer makes it, above the interconnect whose time it is; every layer may ask it. Without --time there is
+// none, and who asks pays for one load.
 #pragma once
 
 #include <cstdint>

@@ -3,8 +3,8 @@
  *
  * MPI's profiling interface makes this possible: each MPI_X is a PMPI_X too. All arguments are integers and pointers
  * (MPI_Pcontrol is left alone), which the calling conventions of 64-bit machines pass in registers and in words of the
- * stack; so one body, which passes thirteen words on, serves calls of any number up to that. What a call does not have is
- * passed on as what happens to be there, and looked at by nobody. */
+ * stack; so one body, which passes thirteen words on, serves calls of any number up to that. What a call does not have
+ * is passed on as what happens to be there, and looked at by nobody. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>

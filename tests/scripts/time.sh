@@ -7,6 +7,7 @@ set -uo pipefail
 
 cat >incast.c <<'END'
 #include <mpi.h>
+#include <stdio.h>
 static char data[4000];
 int main(int argc, char **argv) {
   int rank, size;
@@ -16,6 +17,7 @@ int main(int argc, char **argv) {
   for (int i = 0; i < 200 * (rank == 0 ? size - 1 : 1); i++)
     if (rank == 0) MPI_Recv(data, sizeof data, MPI_CHAR, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     else MPI_Send(data, sizeof data, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
+  if (rank == 0) puts("done");
   return MPI_Finalize();
 }
 END
@@ -51,13 +53,15 @@ int main(int argc, char **argv) {
 END
 cat >calls.c <<'END'
 #include <mpi.h>
+#include <stdio.h>
 #include <stdlib.h>
 int main(int argc, char **argv) {
-  int rank, size, all = atoi(argv[1]);
+  int rank, size, flag, all = atoi(argv[1]);
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  for (int i = rank; i < all; i += size) MPI_Initialized(&rank);
+  for (int i = rank; i < all; i += size) MPI_Initialized(&flag);
+  if (rank == 0) puts("done");
   return MPI_Finalize();
 }
 END
@@ -91,7 +95,7 @@ python3 -m json.tool times.json >/dev/null || fail 'times' 'no JSON'
 check 'incast, waits as by hand' \
     "$(value times.json 'abs(sum(l["wait_s"] for l in t["links"]) / t["virtual_s"] / 6 - 1) < 0.01')"
 cp times.json full.json
-over 'incast, half the rate' '' --transport xswitch,cycle_ps=16000 --time $none --times times.json -n 8 ./incast
+over 'incast, half the rate' 'done' --transport xswitch,cycle_ps=16000 --time $none --times times.json -n 8 ./incast
 check 'half the rate takes twice the time' "$(python3 -c '
 import json
 half, full = (json.load(open(f))["virtual_s"] for f in ("times.json", "full.json"))
@@ -100,12 +104,12 @@ same 'halo over a mesh, fixed computing' 4 --transport xswitch --topology mesh:2
     "$programs/halo"
 same 'trapezoid over a cube' 4 --transport dcm --topology cube:3 --time $none -n 8 "$programs/trapezoid"
 same 'a bad network' 4 --transport xswitch --fault drop=0.01,reorder=0.02,seed=3 --time $none -n 4 "$programs/trapezoid"
-over 'recording' '' --transport xswitch --time "virtual,record=$PWD/gaps" -n 4 "$programs/trapezoid"
+over 'recording' "$answer" --transport xswitch --time "virtual,record=$PWD/gaps" -n 4 "$programs/trapezoid"
 same 'recorded computing' 4 --transport xswitch --time "virtual,compute=recorded:$PWD/gaps" -n 4 "$programs/trapezoid"
 over 'tests and the time' looked --transport xswitch --time $none -n 2 ./alone
 
-over 'alone' '' --transport xswitch --topology mesh:8x8 --time virtual,compute=fixed:1e6 --times one.json -n 1 ./calls 64000
-over 'in company' '' --transport xswitch --topology mesh:8x8 --time virtual,compute=fixed:1e6 --times many.json -n 64 \
+over 'alone' 'done' --transport xswitch --topology mesh:8x8 --time virtual,compute=fixed:1e6 --times one.json -n 1 ./calls 64000
+over 'in company' 'done' --transport xswitch --topology mesh:8x8 --time virtual,compute=fixed:1e6 --times many.json -n 64 \
     ./calls 64000
 check 'speed-up without communication' "$(python3 -c '
 import json

@@ -37,7 +37,7 @@ std::uint64_t cost_of_measuring() noexcept {
   return cost;
 }
 
-// Of each thread that makes calls: calls within calls, and its processor time, nanoseconds, when the program went on by itself.
+// Of each thread that makes calls: calls within calls, and its processor time in nanoseconds when its program went on.
 thread_local int t_depth = 0;
 thread_local std::uint64_t t_left_at = 0;
 
@@ -163,12 +163,11 @@ Result<TimeSettings> parse_time(std::string_view text) {
     Result<void> ok{};
     if (name == "compute") ok = take_compute(value, settings);
     else if (name == "record") ok = take_file(value, settings.record);
-    else if (word == "preload") settings.preload = 1;
     else if (name == "cpu" && take_number(value, factor)) settings.factor = static_cast<std::uint64_t>(factor * 1e6);
     else
       ok = fail(Errc::invalid,
-                "there are compute=measured|none|fixed:NS|recorded:FILE, cpu=FACTOR, record=FILE and "
-                "preload; found \"" +
+                "there are compute=measured|none|fixed:NS|recorded:FILE, cpu=FACTOR and record=FILE; "
+                "found \"" +
                     std::string(word) + "\"");
     if (!ok) return fail(ok.error());
   }

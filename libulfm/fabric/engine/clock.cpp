@@ -163,8 +163,8 @@ void VirtualClock::sleep() noexcept {
   }
 }
 
-// The last one wakes the others, at its own time or theirs, whichever is latest. They are all bounds again before anybody
-// goes on.
+// The last one wakes the others, at its own time or theirs, whichever is latest. They are all bounds again before
+// anybody goes on.
 void VirtualClock::barrier() noexcept {
   ProcessClock& c = mine();
   const std::uint64_t before = now();

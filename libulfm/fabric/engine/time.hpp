@@ -17,7 +17,6 @@ struct TimeSettings {
   ComputeTime compute = ComputeTime::measured;
   std::uint64_t fixed = 0;           ///< picoseconds between two calls
   std::uint64_t factor = 1'000'000;  ///< millionths: of measured time
-  std::uint32_t preload = 0;         ///< the system's clocks tell virtual time too
   char recorded[256] = {};           ///< file to read gaps from; ".RANK" is appended
   char record[256] = {};             ///< file to write gaps to
 };
@@ -35,8 +34,8 @@ enum class ClockState : std::uint32_t {
 struct alignas(128) ProcessClock {
   /// A futex, too: its process sleeps while it is `waits`. Who wakes it releases what it was woken for.
   std::atomic<ClockState> state;
-  /// Picoseconds. While it runs its process alone writes it, with a full barrier: see VirtualClock::spend(). The frames that
-  /// are stamped with it or with less are in the sending queue.
+  /// Picoseconds. While it runs its process alone writes it, with a full barrier: see VirtualClock::spend(). The frames
+  /// that are stamped with it or with less are in the sending queue.
   std::atomic<std::uint64_t> now;
   std::uint64_t until;                         ///< while it waits; kNoMoment: only `wants` ends it
   std::uint32_t wants;                         ///< bits of VirtualClock::Wants

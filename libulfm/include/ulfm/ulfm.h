@@ -151,19 +151,19 @@ ULFM_API int ulfm_watch_wait(ulfm_port port, int64_t timeout_ns);
 /** Ends the watch from any thread: the watcher wakes up. */
 ULFM_API int ulfm_watch_end(ulfm_port port);
 
-/* ---- time ---------------------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------------------------- */
 
-/* 1 in a job that runs in virtual time (ulfmrun --time), 0 in one that keeps the host's. */
+/** 1 in a job that runs in virtual time (ulfmrun --time), 0 in one that keeps the host's. */
 ULFM_API int ulfm_time_is_virtual(void);
-/* Nanoseconds: virtual ones since the job began, or those of the host's monotonic clock. In virtual time the question
- * itself takes a moment, so that a loop that waits for a time ends. */
+/** Nanoseconds: virtual ones since the job began, or those of the host's monotonic clock. In virtual time the question
+ *  itself takes a moment, so that a loop that waits for a time ends. */
 ULFM_API int64_t ulfm_time_now(void);
-/* For libraries that carry a program's calls over ULFM: a call begins or ends, and what lies between two calls is the
- * program's computing; a look has found nothing. They do nothing in the host's time. `call` is shown in tables. */
-ULFM_API void ulfm_time_enter(const char *call);
+/** For libraries that carry a program's calls over ULFM: a call begins or ends, and what lies between two calls is the
+ *  program's computing; a look has found nothing. They do nothing in the host's time. `call` is shown in tables. */
+ULFM_API void ulfm_time_enter(const char* call);
 ULFM_API void ulfm_time_leave(void);
 ULFM_API void ulfm_time_look(void);
-/* Between 1 and 0 processes may join the job: that everybody waits is no deadlock then. */
+/** Between 1 and 0 processes may join the job: that everybody waits is no deadlock then. */
 ULFM_API void ulfm_time_hold(int begin);
 
 #ifdef __cplusplus

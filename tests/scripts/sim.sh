@@ -56,7 +56,8 @@ run 0 load "${short[@]}" -t dcm -T cube:3 -r 0.02
 run 0 load "${short[@]}" -t pcie -T boards:4x1 -r 0.2:0.4:0.2 --saturation
 grep -q '^saturation: 0\.[1-9]' out || fail 'no saturation'
 run 0 load "${short[@]}" -T mesh:4x4 -r 0.9
-grep -q 'not settled' out && grep -q 'did not settle' err || fail 'no warning of a point that has not settled'
+grep -q 'not settled' out || fail 'the row does not say that it has not settled'
+grep -q 'did not settle' err || fail 'no warning of a point that has not settled'
 run 3 load "${short[@]}" -T mesh:4x4 -r 0.9 --strict -q
 [[ ! -s err ]] || fail '--quiet is not'
 for of in '-t xswitch -T mesh:4x4' '-t dcm -T cube:4' '-t pcie -T boards:4x1' '-t ideal -T single:4'; do

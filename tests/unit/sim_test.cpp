@@ -1,6 +1,7 @@
 // The simulator: closed forms without load, books that balance, bounds that hold, results that can be had again.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -37,13 +38,21 @@ std::string refusal(const Options& options) {
 }  // namespace
 
 TEST_CASE("without load every pair needs what the closed form says", "[sim]") {
-  const std::pair<const char*, const char*> all[] = {
-      {"xswitch", "mesh:4x4"},    {"xswitch,link=3", "torus:3x3"}, {"xswitch", "tree:2"},
-      {"xswitch", "fattree:2x3"}, {"xswitch", "dragonfly:1x2x1"},  {"xswitch", "hyperx:3x3x2"},
-      {"xswitch", "single:8"},    {"dcm", "cube:4"},               {"dcm,hop=3", "cube:3"},
-      {"dcm", "cube:1"},          {"dcm,pace=ipsc2", "cube:2"},    {"pcie", "boards:5x1"},
-      {"pcie,mode=cut-through", "boards:5x1"}, {"ideal", "single:5"},
-      {"ideal,latency=7,overhead=0,gap=1,byte=3", "single:3"}};
+  const std::pair<const char*, const char*> all[] = {{"xswitch", "mesh:4x4"},
+                                                     {"xswitch,link=3", "torus:3x3"},
+                                                     {"xswitch", "tree:2"},
+                                                     {"xswitch", "fattree:2x3"},
+                                                     {"xswitch", "dragonfly:1x2x1"},
+                                                     {"xswitch", "hyperx:3x3x2"},
+                                                     {"xswitch", "single:8"},
+                                                     {"dcm", "cube:4"},
+                                                     {"dcm,hop=3", "cube:3"},
+                                                     {"dcm", "cube:1"},
+                                                     {"dcm,pace=ipsc2", "cube:2"},
+                                                     {"pcie", "boards:5x1"},
+                                                     {"pcie,mode=cut-through", "boards:5x1"},
+                                                     {"ideal", "single:5"},
+                                                     {"ideal,latency=7,overhead=0,gap=1,byte=3", "single:3"}};
   for (const auto& [transport, topology] : all)
     for (const char* model : {"production", "reference"})
       for (const char* length : {"1", "2", "3"}) {
@@ -60,8 +69,10 @@ TEST_CASE("without load every pair needs what the closed form says", "[sim]") {
 }
 
 TEST_CASE("both models of a network give the same curve", "[sim]") {
-  const Options all[] = {small("xswitch", "mesh:3x3", "0.1:0.5:0.2"), small("xswitch,fifo=24,link=2", "torus:3x3", "0.2"),
-                         small("dcm", "cube:3", "0.02:0.08:0.03"), small("pcie", "boards:6x1", "0.2:0.6:0.2"),
+  const Options all[] = {small("xswitch", "mesh:3x3", "0.1:0.5:0.2"),
+                         small("xswitch,fifo=24,link=2", "torus:3x3", "0.2"),
+                         small("dcm", "cube:3", "0.02:0.08:0.03"),
+                         small("pcie", "boards:6x1", "0.2:0.6:0.2"),
                          small("pcie,mode=cut-through,pool=16384", "boards:4x1", "0.4"),
                          small("ideal", "single:6", "0.2:0.8:0.3")};
   for (Options o : all) {
@@ -99,10 +110,14 @@ TEST_CASE("a channel carries no more than the textbook says, and the network no 
     const char *topology, *pattern;
     double load;  // Dally and Towles 2004, chapters 3 and 8: messages over the busiest channel for each one sent
   };
-  const Known all[] = {{"mesh:4x4", "uniform", 16 * 4 / 4.0 / 15}, {"mesh:4x4", "transpose", 3},
-                       {"mesh:4x4", "complement", 2},              {"mesh:8x8", "uniform", 64 * 8 / 4.0 / 63},
-                       {"mesh:8x8", "transpose", 7},               {"mesh:8x8", "complement", 4},
-                       {"cube:4", "uniform", 1},                   {"cube:4", "complement", 1}};
+  const Known all[] = {{"mesh:4x4", "uniform", 16 * 4 / 4.0 / 15},
+                       {"mesh:4x4", "transpose", 3},
+                       {"mesh:4x4", "complement", 2},
+                       {"mesh:8x8", "uniform", 64 * 8 / 4.0 / 63},
+                       {"mesh:8x8", "transpose", 7},
+                       {"mesh:8x8", "complement", 4},
+                       {"cube:4", "uniform", 1},
+                       {"cube:4", "complement", 1}};
   for (const Known& known : all) {
     INFO(known.topology << ", " << known.pattern);
     Options o = small("xswitch", known.topology, "0.001");
@@ -111,10 +126,14 @@ TEST_CASE("a channel carries no more than the textbook says, and the network no 
     auto curves = make_curves(o).value();
     Curve& c = *curves[0];
     CHECK(c.bound.channel_load == Approx(known.load));
+    // Behind saturation the flows of transpose that do not cross the busiest channels get more than the others, so that
+    // the mean says little there; what is never exceeded is a unit a cycle on each channel.
+    const bool alike = std::string(known.pattern) != "transpose";
     for (const double times : {0.5, 1.0, 1.6}) {
-      const auto row = run_point(c.load, times * c.bound.rate);
+      const auto row = run_point(c.load, times * c.bound.rate, true);
       REQUIRE(row);
-      CHECK(row->accepted < 1.03 * c.bound.rate);
+      CHECK(*std::max_element(row->use.begin(), row->use.end()) <= 1);
+      if (alike) CHECK(row->accepted < 1.03 * c.bound.rate);
       if (times < 1) CHECK(row->settled);
       if (times > 1) CHECK_FALSE(row->settled);
     }
@@ -286,7 +305,7 @@ TEST_CASE("what cannot be simulated is refused with what would be right", "[sim]
   CHECK_THAT(with([](Options& o) { o.setting.transport = "dcm"; }), Catch::Contains("cube:0 to cube:7"));
   CHECK_THAT(with([](Options& o) { o.setting.transport = "pcie"; }), Catch::Contains("write boards:BxP"));
   CHECK_THAT(with([](Options& o) { o.setting.transport = "ideal,latency=0"; }), Catch::Contains("latency"));
-  CHECK_THAT(with([](Options& o) { o.setting.pattern = "unifrom"; }), Catch::Contains("is none of uniform"));
+  CHECK_THAT(with([](Options& o) { o.setting.pattern = "uniformm"; }), Catch::Contains("is none of uniform"));
   CHECK_THAT(with([](Options& o) { o.setting.topology = "mesh:3x4", o.setting.pattern = "transpose"; }),
              Catch::Contains("square number"));
   CHECK_THAT(with([](Options& o) { o.setting.topology = "mesh:3x4", o.setting.pattern = "shuffle"; }),

@@ -27,13 +27,12 @@ struct Shape5 {
 }  // namespace
 
 TEST_CASE("generated shapes have their sizes, and routes that arrive and cannot deadlock", "[topology]") {
-  const Shape5 shapes[] = {{"mesh:3x4x5", 60, 60, 7, 10},       {"mesh:2x2x2x2x2", 32, 32, 11, 6},
-                           {"torus:4x4x4", 64, 64, 7, 7},      {"torus:5x3x2", 30, 30, 7, 0},
-                           {"fullmesh:8x2", 8, 16, 9, 2},       {"fullmesh:1x4", 1, 4, 4, 1},
-                           {"hyperx:4x4x2", 16, 32, 8, 3},      {"hyperx:3x4x2x1", 24, 24, 7, 4},
-                           {"fattree:2x3", 12, 8, 4, 5},        {"fattree:4x3", 48, 64, 8, 5},
-                           {"fattree:3x1", 1, 3, 6, 1},         {"dragonfly:2x4x2", 36, 72, 7, 0},
-                           {"dragonfly:1x2x1", 6, 6, 3, 0}};
+  const Shape5 shapes[] = {
+      {"mesh:3x4x5", 60, 60, 7, 10},  {"mesh:2x2x2x2x2", 32, 32, 11, 6}, {"torus:4x4x4", 64, 64, 7, 7},
+      {"torus:5x3x2", 30, 30, 7, 0},  {"fullmesh:8x2", 8, 16, 9, 2},     {"fullmesh:1x4", 1, 4, 4, 1},
+      {"hyperx:4x4x2", 16, 32, 8, 3}, {"hyperx:3x4x2x1", 24, 24, 7, 4},  {"fattree:2x3", 12, 8, 4, 5},
+      {"fattree:4x3", 48, 64, 8, 5},  {"fattree:3x1", 1, 3, 6, 1},       {"dragonfly:2x4x2", 36, 72, 7, 0},
+      {"dragonfly:1x2x1", 6, 6, 3, 0}};
   for (const Shape5& shape : shapes) {
     INFO(shape.form);
     const auto t = read_topology(shape.form).value();
@@ -44,8 +43,7 @@ TEST_CASE("generated shapes have their sizes, and routes that arrive and cannot 
       const LinkEnd& end = t.ends[i];
       if (end.kind == LinkEnd::Kind::switch_port)
         REQUIRE(t.end({end.index, end.port}) == LinkEnd{LinkEnd::Kind::switch_port, i / t.ports, i % t.ports});
-      if (end.kind == LinkEnd::Kind::node)
-        REQUIRE(t.attachment[end.index] == SwitchPort{i / t.ports, i % t.ports});
+      if (end.kind == LinkEnd::Kind::node) REQUIRE(t.attachment[end.index] == SwitchPort{i / t.ports, i % t.ports});
     }
     const auto routes = compute_routes(t).value();
     std::size_t longest = 0, wrong = 0;

@@ -10,7 +10,8 @@ namespace sim {
 namespace {
 
 constexpr double kWidth = 760, kHeight = 480, kLeft = 76, kRight = 24, kTop = 56, kBottom = 62;
-constexpr const char* kColours[] = {"#27496d", "#cf3f36", "#4f8a3c", "#8d5fb0", "#c98a1b", "#2a9aa0", "#7a4b3a", "#5b6b7c"};
+constexpr const char* kColours[] = {"#27496d", "#cf3f36", "#4f8a3c", "#8d5fb0",
+                                    "#c98a1b", "#2a9aa0", "#7a4b3a", "#5b6b7c"};
 
 std::string escaped(const std::string& text) {
   std::string out;
@@ -47,9 +48,9 @@ class Chart {
         "}}</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fbfcfd\"/>\n",
         kWidth, kHeight);
     const Setting& s = curves_.front()->setting;
-    text_ += fmt::format("<text class=\"title\" x=\"{}\" y=\"30\">{}</text>\n", kLeft,
-                         escaped(curves_.size() > 1 ? "Latency and offered load"
-                                                    : s.transport + ", " + s.topology + ", " + s.pattern));
+    text_ += fmt::format(
+        "<text class=\"title\" x=\"{}\" y=\"30\">{}</text>\n", kLeft,
+        escaped(curves_.size() > 1 ? "Latency and offered load" : s.transport + ", " + s.topology + ", " + s.pattern));
     scales();
     for (std::size_t i = 0; i < curves_.size(); ++i) curve(i);
     return text_ + "</svg>\n";
@@ -73,9 +74,9 @@ class Chart {
           kLeft, y(value), kWidth - kRight, kLeft - 8, y(value) + 4, value);
     text_ += fmt::format("<path class=\"axis\" d=\"M{0} {1} V{2} H{3}\"/>\n", kLeft, kTop, kHeight - kBottom,
                          kWidth - kRight);
-    text_ += fmt::format(
-        "<text x=\"{:.0f}\" y=\"{}\" text-anchor=\"middle\">offered load, {}s a node and cycle</text>\n",
-        (kLeft + kWidth - kRight) / 2, kHeight - 18, curves_.front()->subject->unit());
+    text_ +=
+        fmt::format("<text x=\"{:.0f}\" y=\"{}\" text-anchor=\"middle\">offered load, {}s a node and cycle</text>\n",
+                    (kLeft + kWidth - kRight) / 2, kHeight - 18, curves_.front()->subject->unit());
     text_ += fmt::format(
         "<text transform=\"translate(20 {:.0f}) rotate(-90)\" text-anchor=\"middle\">mean latency, cycles</text>\n",
         (kTop + kHeight - kBottom) / 2);
@@ -91,10 +92,11 @@ class Chart {
       const double at_y = y(std::min(row.latency.mean, most_y_));
       path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : " L", x(row.offered), at_y);
       if (inside)
-        dots += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.2\" fill=\"{}\" stroke=\"{}\"><title>{:.4f}: "
-                            "{:.1f} cycles{}</title></circle>",
-                            x(row.offered), at_y, row.settled ? colour : "#fbfcfd", colour, row.offered,
-                            row.latency.mean, row.settled ? "" : ", not settled");
+        dots += fmt::format(
+            "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.2\" fill=\"{}\" stroke=\"{}\"><title>{:.4f}: "
+            "{:.1f} cycles{}</title></circle>",
+            x(row.offered), at_y, row.settled ? colour : "#fbfcfd", colour, row.offered, row.latency.mean,
+            row.settled ? "" : ", not settled");
       else break;
     }
     text_ += fmt::format("<path class=\"curve\" stroke=\"{}\" d=\"{}\"/>{}\n", colour, path, dots);

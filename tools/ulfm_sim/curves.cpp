@@ -141,17 +141,18 @@ Result<void> fill(Curve& c, const Options& o) {
               take(c.subject, make_subject(s.transport, c.topology), error);
   if (made && s.length.empty()) s.length = std::to_string(c.subject->usual_units());
   made = made && take(c.routing, make_routing(c.subject->routed() ? s.routing : "none", c.topology), error) &&
-                    take(c.pattern, Pattern::make(s.pattern, c.topology), error) &&
-                    take(c.lengths, Lengths::make(s.length, c.subject->most_units()), error) &&
-                    take(c.timing, Timing::make(s.source), error) && take(c.rates, read_rates(o.rate), error);
+         take(c.pattern, Pattern::make(s.pattern, c.topology), error) &&
+         take(c.lengths, Lengths::make(s.length, c.subject->most_units()), error) &&
+         take(c.timing, Timing::make(s.source), error) && take(c.rates, read_rates(o.rate), error);
   if (!made) return fail(std::move(*error));
   for (const double rate : c.rates)
     if (c.timing.while_on(rate / c.lengths.mean()) > 1)
-      return fail(Errc::invalid, fmt::format("rate {}: a source makes at most one message a cycle, and this needs {:.3g} "
-                                             "of {:.4g} units",
-                                             rate, c.timing.while_on(rate / c.lengths.mean()), c.lengths.mean()));
-  c.load = {&c.topology, c.subject.get(), c.routing.get(), &c.pattern, &c.lengths, &c.timing,
-            o.warmup,    o.measure,       o.drain,         s.seed,     s.model == "reference"};
+      return fail(Errc::invalid,
+                  fmt::format("rate {}: a source makes at most one message a cycle, and this needs {:.3g} "
+                              "of {:.4g} units",
+                              rate, c.timing.while_on(rate / c.lengths.mean()), c.lengths.mean()));
+  c.load = {&c.topology, c.subject.get(), c.routing.get(),       &c.pattern, &c.lengths, &c.timing, o.warmup, o.measure,
+            o.drain,     s.seed,          s.model == "reference"};
   c.cycle_ns = o.cycle_ns > 0 ? o.cycle_ns : c.subject->cycle_ns();
   c.bound = bound_of(c.load);
   return {};

@@ -13,8 +13,8 @@ Result<std::string> links_of(const Curve& curve) {
                                              curve.topology.name, curve.topology.switches, kMostSwitches));
   topo::View view;
   view.topology = curve.topology;
-  view.topology.name += fmt::format(", {} traffic, {:.4g} units a node and cycle", curve.setting.pattern,
-                                    curve.rows.back().offered);
+  view.topology.name +=
+      fmt::format(", {} traffic, {:.4g} units a node and cycle", curve.setting.pattern, curve.rows.back().offered);
   view.extent = ulfm::fabric::measure(curve.topology);
   view.ranks.resize(curve.topology.nodes());
   view.use = curve.rows.back().use;

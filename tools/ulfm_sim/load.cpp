@@ -273,7 +273,8 @@ class Run {
   // The three rules of a point that has settled.
   void judge() {
     const double missing = row_.made - row_.accepted;
-    const double noise = 4 * l_.lengths->mean() * std::sqrt(static_cast<double>(std::max<std::uint64_t>(1, to_measure_)));
+    const double noise =
+        4 * l_.lengths->mean() * std::sqrt(static_cast<double>(std::max<std::uint64_t>(1, to_measure_)));
     const double slack = 0.05 * row_.made + noise / l_.pattern->senders() / static_cast<double>(l_.measure);
     if (measured_.size() < to_measure_)
       row_.why = fmt::format("{} of {} measured messages had not arrived {} cycles after the window",
@@ -316,8 +317,9 @@ Result<Row> run_point(const Load& load, double rate, bool with_use) {
   try {
     return Run(load, rate).go(with_use);
   } catch (const std::bad_alloc&) {
-    return fail(Errc::no_memory, "the simulation has no memory; take a smaller topology, fewer --threads or a shorter "
-                                 "--measure");
+    return fail(Errc::no_memory,
+                "the simulation has no memory; take a smaller topology, fewer --threads or a shorter "
+                "--measure");
   }
 }
 

@@ -37,13 +37,13 @@ struct Row {
   double network = 0;   ///< mean from the first unit's leaving the node; 0: the model does not say
   double hops = 0;      ///< mean switches on the ways of measured messages
   bool settled = false;
-  std::string why;  ///< it did not settle
+  std::string why;             ///< it did not settle
   std::uint64_t messages = 0;  ///< measured
   std::uint64_t cycles = 0;    ///< simulated, in all
   std::uint64_t unit_hops = 0;
-  double inside = 0;  ///< messages in the system, mean of samples in the window (L)
-  double little = 0;  ///< messages delivered a cycle times their mean time (lambda W)
-  double seconds = 0;  ///< of a processor
+  double inside = 0;        ///< messages in the system, mean of samples in the window (L)
+  double little = 0;        ///< messages delivered a cycle times their mean time (lambda W)
+  double seconds = 0;       ///< of a processor
   std::vector<double> use;  ///< of each channel in the window, 0 to 1; empty: not asked for
 };
 

@@ -15,9 +15,10 @@ Memory::~Memory() {
 }
 
 tl::unexpected<ulfm::Error> no_memory(std::size_t bytes) {
-  return fail(Errc::no_memory, fmt::format("the network needs {} MiB of memory, and the system does not give them; take "
-                                           "a smaller topology or fewer --threads",
-                                           (bytes >> 20) + 1));
+  return fail(Errc::no_memory,
+              fmt::format("the network needs {} MiB of memory, and the system does not give them; take "
+                          "a smaller topology or fewer --threads",
+                          (bytes >> 20) + 1));
 }
 
 }  // namespace sim

@@ -13,9 +13,7 @@ class Random {
 
   std::uint64_t next() noexcept { return mix(state_ += 0x9e3779b97f4a7c15u); }
   /// 0 to `bound` - 1; `bound` is not 0.
-  std::uint32_t below(std::uint32_t bound) noexcept {
-    return static_cast<std::uint32_t>((next() >> 32) * bound >> 32);
-  }
+  std::uint32_t below(std::uint32_t bound) noexcept { return static_cast<std::uint32_t>((next() >> 32) * bound >> 32); }
   /// 0 < u <= 1.
   double unit() noexcept { return static_cast<double>((next() >> 11) + 1) * 0x1p-53; }
   /// Trials up to the first success, at least 1; each succeeds with probability `p`, 0 < p <= 1.

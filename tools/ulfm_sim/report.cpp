@@ -12,10 +12,18 @@ using Json = nlohmann::ordered_json;
 Json row_of(const Curve& c, const Row& r, bool timing) {
   const auto us = [&](double cycles) { return cycles * c.cycle_ns / 1000; };
   const Latency& l = r.latency;
-  Json row{{"series", c.label},         {"offered", r.offered},     {"made", r.made},
-           {"accepted", r.accepted},    {"latency_mean", l.mean},   {"latency_p50", l.p50},
-           {"latency_p99", l.p99},      {"latency_max", l.max},     {"latency_ci95", l.half_width},
-           {"latency_mean_us", us(l.mean)}, {"latency_p50_us", us(l.p50)}, {"latency_p99_us", us(l.p99)},
+  Json row{{"series", c.label},
+           {"offered", r.offered},
+           {"made", r.made},
+           {"accepted", r.accepted},
+           {"latency_mean", l.mean},
+           {"latency_p50", l.p50},
+           {"latency_p99", l.p99},
+           {"latency_max", l.max},
+           {"latency_ci95", l.half_width},
+           {"latency_mean_us", us(l.mean)},
+           {"latency_p50_us", us(l.p50)},
+           {"latency_p99_us", us(l.p99)},
            {"latency_max_us", us(l.max)}};
   row["network_mean"] = r.network > 0 ? Json(r.network) : Json();
   row["hops_mean"] = r.hops;
@@ -35,10 +43,12 @@ Json row_of(const Curve& c, const Row& r, bool timing) {
 
 Json series_of(const Curve& c) {
   const Setting& s = c.setting;
-  Json series{{"label", c.label},     {"transport", s.transport},       {"topology", s.topology},
-              {"nodes", c.topology.nodes()}, {"pattern", s.pattern},    {"senders", c.pattern.senders()},
-              {"routing", s.routing}, {"length", s.length},             {"source", s.source},
-              {"model", s.model},     {"seed", s.seed},                 {"unit", c.subject->unit()},
+  Json series{{"label", c.label},       {"transport", s.transport},
+              {"topology", s.topology}, {"nodes", c.topology.nodes()},
+              {"pattern", s.pattern},   {"senders", c.pattern.senders()},
+              {"routing", s.routing},   {"length", s.length},
+              {"source", s.source},     {"model", s.model},
+              {"seed", s.seed},         {"unit", c.subject->unit()},
               {"cycle_ns", c.cycle_ns}};
   series["bound"] = c.bound.rate > 0 ? Json(c.bound.rate) : Json();
   series["channel_load"] = c.bound.rate > 0 ? Json(c.bound.channel_load) : Json();
@@ -67,8 +77,8 @@ std::string table_of(const Curves& curves, const Options& options) {
     text += fmt::format("{:>9} {:>9} {:>11} {:>9} {:>8} {:>8} {:>9} {:>11} {:>9}{}\n", "offered", "accepted", "latency",
                         "+-95%", "p50", "p99", "max", "us", "messages", options.timing ? "   unit-hops/s" : "");
     for (const Row& r : c.rows) {
-      text += fmt::format("{:9.4f} {:9.4f} {:11.2f} {:9.2f} {:8.0f} {:8.0f} {:9.0f} {:11.3f} {:9}", r.offered, r.accepted,
-                          r.latency.mean, r.latency.half_width, r.latency.p50, r.latency.p99, r.latency.max,
+      text += fmt::format("{:9.4f} {:9.4f} {:11.2f} {:9.2f} {:8.0f} {:8.0f} {:9.0f} {:11.3f} {:9}", r.offered,
+                          r.accepted, r.latency.mean, r.latency.half_width, r.latency.p50, r.latency.p99, r.latency.max,
                           r.latency.mean * c.cycle_ns / 1000, r.messages);
       if (options.timing) text += fmt::format(" {:13.4g}", static_cast<double>(r.unit_hops) / r.seconds);
       text += r.settled ? "\n" : "  not settled\n";
@@ -81,12 +91,8 @@ std::string table_of(const Curves& curves, const Options& options) {
 }
 
 std::string json_of(const Curves& curves, const Options& options) {
-  Json all{{"tool", "ulfm_sim"},
-           {"version", ulfm_version()},
-           {"warmup", options.warmup},
-           {"measure", options.measure},
-           {"drain", options.drain},
-           {"series", Json::array()},
+  Json all{{"tool", "ulfm_sim"},         {"version", ulfm_version()}, {"warmup", options.warmup},
+           {"measure", options.measure}, {"drain", options.drain},    {"series", Json::array()},
            {"rows", Json::array()}};
   for (const auto& curve : curves) {
     all["series"].push_back(series_of(*curve));

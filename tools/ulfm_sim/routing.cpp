@@ -171,9 +171,10 @@ class UpDown final : public Routing {
 Result<std::unique_ptr<Routing>> up_down(const Topology& t, std::uint32_t extra, bool fixed) {
   constexpr std::size_t kMost = std::size_t{1} << 30;
   if (Distances::bytes(t) > kMost)
-    return fail(Errc::too_large, fmt::format("topology {}: up*/down* over {} switches needs {} MiB for distances; take a "
-                                             "mesh, torus, cube or hyperx with --routing default, or a smaller topology",
-                                             t.name, t.switches, Distances::bytes(t) >> 20));
+    return fail(Errc::too_large,
+                fmt::format("topology {}: up*/down* over {} switches needs {} MiB for distances; take a "
+                            "mesh, torus, cube or hyperx with --routing default, or a smaller topology",
+                            t.name, t.switches, Distances::bytes(t) >> 20));
   return std::make_unique<UpDown>(t, std::make_shared<Distances>(t), extra, fixed);
 }
 
@@ -199,9 +200,10 @@ Result<std::unique_ptr<Routing>> make_routing(std::string_view text, const Topol
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), extra);
   const bool good = text.starts_with(kNonminimal) && error == std::errc{} && end == number.data() + number.size();
   if (good && extra >= 1 && extra <= 64) return up_down(topology, extra, false);
-  return fail(Errc::invalid, fmt::format("routing \"{}\": take default, updown, or nonminimal:N with 1 to 64 links more "
-                                         "than the shortest way",
-                                         text.substr(0, 80)));
+  return fail(Errc::invalid,
+              fmt::format("routing \"{}\": take default, updown, or nonminimal:N with 1 to 64 links more "
+                          "than the shortest way",
+                          text.substr(0, 80)));
 }
 
 }  // namespace sim

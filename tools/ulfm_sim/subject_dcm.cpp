@@ -25,7 +25,8 @@ class Counted : public Network {
   }
   std::uint64_t inside() override { return injected_ - ended_; }
   std::string imbalance() override {
-    if (!model_.balance().holds()) return "words entered are not those that left, were stripped, were lost or are present";
+    if (!model_.balance().holds())
+      return "words entered are not those that left, were stripped, were lost or are present";
     if (inside() == 0 && model_.balance().present != 0) return "words are present that belong to no message";
     return "";
   }
@@ -65,7 +66,9 @@ class Production final : public Counted<dcm::Network> {
     ended_ += endings.size() - before;
   }
   std::uint64_t inside() override { return model_.frames_inside(); }
-  std::string imbalance() override { return model_.damaged() ? "the network's memory is damaged" : Counted::imbalance(); }
+  std::string imbalance() override {
+    return model_.damaged() ? "the network's memory is damaged" : Counted::imbalance();
+  }
 
  private:
   Collector collect_;
@@ -150,9 +153,10 @@ class Routers final : public Subject {
 
 Result<std::unique_ptr<Subject>> make_dcm(std::string_view options, const Topology& topology) {
   if (topology.shape != Shape::cube)
-    return fail(Errc::invalid, "dcm: Direct-Connect routers are linked as a hypercube; the topology must be cube:0 to "
-                               "cube:7, not " +
-                                   topology.name);
+    return fail(Errc::invalid,
+                "dcm: Direct-Connect routers are linked as a hypercube; the topology must be cube:0 to "
+                "cube:7, not " +
+                    topology.name);
   auto parameters = dcm::parameters_from(options);
   if (!parameters) return fail(std::move(parameters.error()));
   return std::make_unique<Routers>(topology, *parameters);

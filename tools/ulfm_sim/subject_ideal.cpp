@@ -19,7 +19,8 @@ class Counted : public Network {
   }
   std::uint64_t inside() override { return model_.inside(); }
   std::string imbalance() override {
-    return model_.taken() == model_.ended() + model_.inside() ? "" : "messages taken are not those that ended or are there";
+    return model_.taken() == model_.ended() + model_.inside() ? ""
+                                                              : "messages taken are not those that ended or are there";
   }
   std::vector<std::uint64_t> busy() override {
     std::vector<std::uint64_t> cycles(channels(t_) - t_.nodes(), 0);

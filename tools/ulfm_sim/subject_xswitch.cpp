@@ -55,7 +55,9 @@ class Production final : public Counted<xswitch::Network> {
     collect_(endings, [&](std::span<Ending> room) { return model_.run(kNoBudget, room, until); });
   }
   std::uint64_t inside() override { return model_.frames_inside(); }
-  std::string imbalance() override { return model_.damaged() ? "the network's memory is damaged" : Counted::imbalance(); }
+  std::string imbalance() override {
+    return model_.damaged() ? "the network's memory is damaged" : Counted::imbalance();
+  }
 
  private:
   Collector collect_;

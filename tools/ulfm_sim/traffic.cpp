@@ -122,8 +122,9 @@ Result<Pattern> Pattern::make(std::string_view text, const Topology& t) {
     const bool good = parts.size() <= (all ? 2 : 3) && (parts.size() < 2 || read(parts[1], made.hot_)) &&
                       (parts.size() < 3 || read(parts[2], made.hot_share_));
     if (!good || made.hot_ >= t.nodes() || !(made.hot_share_ >= 0 && made.hot_share_ <= 1))
-      return refuse(text, fmt::format("write {}, with a node from 0 to {}{}", all ? "incast:NODE" : "hotspot:NODE:SHARE",
-                                      t.nodes() - 1, all ? "" : " and a share from 0 to 1"));
+      return refuse(text,
+                    fmt::format("write {}, with a node from 0 to {}{}", all ? "incast:NODE" : "hotspot:NODE:SHARE",
+                                t.nodes() - 1, all ? "" : " and a share from 0 to 1"));
     if (!all) return made;
     made.to_.assign(t.nodes(), made.hot_);
   } else if (parts[0] == "permutation") {
@@ -203,9 +204,10 @@ Result<Timing> Timing::make(std::string_view text) {
   if (parts.size() == 3 && parts[0] == "burst" && read(parts[1], made.on_) && read(parts[2], made.off_) &&
       made.on_ >= 1 && made.off_ >= 0 && made.on_ <= 1e9 && made.off_ <= 1e9)
     return made;
-  return fail(Errc::invalid, fmt::format("source \"{}\": write bernoulli, periodic, or burst:ON:OFF with mean cycles of "
-                                         "1 to 1e9 for ON and 0 to 1e9 for OFF",
-                                         text.substr(0, 80)));
+  return fail(Errc::invalid,
+              fmt::format("source \"{}\": write bernoulli, periodic, or burst:ON:OFF with mean cycles of "
+                          "1 to 1e9 for ON and 0 to 1e9 for OFF",
+                          text.substr(0, 80)));
 }
 
 Source::Source(const Timing& timing, double rate, std::uint64_t seed, std::uint32_t node)

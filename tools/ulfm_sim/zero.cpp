@@ -23,7 +23,8 @@ Result<std::uint64_t> alone(const Curve& c, std::uint32_t from, std::uint32_t to
   if ((*network)->inject(0, from, to, units, way))
     for (std::uint64_t until = 64; endings.empty() && until <= kPatience; until *= 2) (*network)->run(until, endings);
   if (endings.size() == 1 && endings[0].delivered && endings[0].node == to) return endings[0].cycle;
-  return fail(Errc::protocol, fmt::format("a message alone in the network did not get from node {} to node {}", from, to));
+  return fail(Errc::protocol,
+              fmt::format("a message alone in the network did not get from node {} to node {}", from, to));
 }
 
 struct Found {
@@ -80,9 +81,9 @@ Result<Zero> run_zero(const Options& options) {
   zero.text = fmt::format("{} over {}, {} {}s: {} pairs of nodes, each alone: {} to {} cycles, {:.2f} on average\n",
                           c.setting.transport, c.setting.topology, c.lengths.typical(), c.subject->unit(), found->pairs,
                           found->least, found->most, mean);
-  zero.text += found->differ == 0 ? "all as the closed form says\n"
-                                  : fmt::format("{} differ from the closed form; the first: {}\n", found->differ,
-                                                found->first);
+  zero.text += found->differ == 0
+                   ? "all as the closed form says\n"
+                   : fmt::format("{} differ from the closed form; the first: {}\n", found->differ, found->first);
   return zero;
 }
 

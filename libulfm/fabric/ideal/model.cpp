@@ -28,8 +28,9 @@ Result<std::uint32_t> frame_bytes(ModelOptions options) {
 
 Result<Parameters> make_plan(const ModelPlan& asked) {
   if (!asked.events.empty())
-    return fail(Errc::invalid, "ideal: an ideal network has no links and switches that could fail; take --transport "
-                               "xswitch for scheduled faults");
+    return fail(Errc::invalid,
+                "ideal: an ideal network has no links and switches that could fail; take --transport "
+                "xswitch for scheduled faults");
   return parameters_from(asked.options);
 }
 

@@ -62,11 +62,11 @@ Network::Network(void* memory, std::uint32_t nodes, std::uint32_t frames, const 
   heap_ = reinterpret_cast<std::uint32_t*>(base + heap_at(nodes, frames));
 }
 
-Result<Network> Network::create(void* memory, std::uint32_t nodes, std::uint32_t frames,
-                                const Parameters& parameters) {
+Result<Network> Network::create(void* memory, std::uint32_t nodes, std::uint32_t frames, const Parameters& parameters) {
   if (auto ok = check(parameters); !ok) return fail(std::move(ok.error()));
   if (nodes < 1 || nodes > kMost || frames < 1 || frames > kMost)
-    return fail(Errc::invalid, fmt::format("a network has 1 to {} nodes and frames, not {} and {}", kMost, nodes, frames));
+    return fail(Errc::invalid,
+                fmt::format("a network has 1 to {} nodes and frames, not {} and {}", kMost, nodes, frames));
   Network network(memory, nodes, frames, parameters);
   *network.header_ = {kMagic, nodes, frames, parameters, 1, 0, 0, 0, 0};
   return network;

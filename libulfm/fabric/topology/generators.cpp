@@ -122,8 +122,10 @@ Result<Topology> make_fat_tree(std::string_view description, std::span<const std
   const std::uint64_t width = product(digits, kMaxGenerated);
   if (width * levels > kMaxGenerated) return refuse(description, "a fat tree has " + limit());
   Topology t = bare(description, Shape::fat_tree, 2 * std::uint64_t{arity}, width * levels);
-  std::uint32_t weight = 1;
-  for (std::uint32_t level = 0; level < levels; ++level, weight *= arity)
+  // Of the digit in which the switches of a level differ from those below: the lowest one at the bottom, so that nodes
+  // with numbers near each other have ways that turn round early.
+  auto weight = static_cast<std::uint32_t>(width / arity);
+  for (std::uint32_t level = 0; level < levels; ++level, weight /= arity)
     for (std::uint32_t w = 0; w < width; ++w) {
       const auto s = static_cast<std::uint32_t>(level * width + w);
       t.levels.push_back(level);

@@ -164,7 +164,8 @@ std::size_t SwitchEngine::hand_out(std::span<Ending> endings) {
     --header_.ended;
     --header_.inside;
     slot.used = 0;
-    if (frame < geometry_.frames && node < geometry_.nodes) endings[n++] = {frame, node, slot.end_cycle, delivered, slot.begun};
+    if (frame < geometry_.frames && node < geometry_.nodes)
+      endings[n++] = {frame, node, slot.end_cycle, delivered, slot.begun};
     else header_.damaged = 1;
   }
   return n;

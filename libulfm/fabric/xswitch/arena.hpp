@@ -138,7 +138,7 @@ struct HeapItem {
 struct FrameSlot {
   std::uint64_t end_cycle;
   std::uint64_t begun;  ///< the cycle in which its first unit left the node; 0
-  std::uint32_t next;  ///< behind it in a node's queue or in the list of those that ended
+  std::uint32_t next;   ///< behind it in a node's queue or in the list of those that ended
   std::uint32_t data_units;
   std::uint32_t from, to;  ///< nodes
   std::uint16_t route_length;

@@ -11,7 +11,8 @@ static double flood(char* buffer, int size, int rank, int ranks, int any) {
     for (int i = 0; i < kMessages; ++i) MPI_Send(buffer, size, MPI_BYTE, 0, 1, MPI_COMM_WORLD);
   else
     for (int i = 0; i < kMessages * (ranks - 1); ++i)
-      MPI_Recv(buffer, size, MPI_BYTE, any ? MPI_ANY_SOURCE : 1 + i % (ranks - 1), 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Recv(buffer, size, MPI_BYTE, any ? MPI_ANY_SOURCE : 1 + i % (ranks - 1), 1, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
   return (MPI_Wtime() - start) * 1e3;
 }
 

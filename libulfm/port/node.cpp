@@ -311,7 +311,8 @@ Result<std::size_t> Node::wait(std::span<PortCore* const> ports, std::chrono::na
     Error error;
     for (PortCore* port : ports)
       if (port->take_failure(error)) return fail(std::move(error));
-    if (const auto now = HostClock::now(); stall.due(*start, now)) report_stall(ports, "waits for a message", now - *start);
+    if (const auto now = HostClock::now(); stall.due(*start, now))
+      report_stall(ports, "waits for a message", now - *start);
     const auto left = limit.count() >= 0 ? limit - (HostClock::now() - *start) : std::chrono::nanoseconds(-1);
     if (limit.count() >= 0 && left.count() <= 0)
       return fail(Errc::timed_out, "no message came to port " + std::to_string(ports.front()->number()) + " in " +

@@ -18,8 +18,8 @@ static uint64_t next(void) {
   return x ^ (x >> 31);
 }
 
-static void note(const void *data, size_t bytes) {
-  for (size_t i = 0; i < bytes; ++i) sum = (sum ^ ((const unsigned char *)data)[i]) * 1099511628211u;
+static void note(const void* data, size_t bytes) {
+  for (size_t i = 0; i < bytes; ++i) sum = (sum ^ ((const unsigned char*)data)[i]) * 1099511628211u;
 }
 
 static int draw_count(void) {
@@ -48,15 +48,15 @@ static void make_kinds(void) {
   }
 }
 
-static void fill(char *data, int n, int kind) {
+static void fill(char* data, int n, int kind) {
   for (int i = 0; i < n; ++i) {
     const int v = (int)((unsigned)(rank * 7 + i * 3 + (int)(seed % 1000)) % 5);
     switch (kind) {
-      case 0: ((int *)data)[i] = v; break;
-      case 1: ((double *)data)[i] = v; break;
-      case 2: ((signed char *)data)[i] = (signed char)v; break;
-      case 3: ((int64_t *)data)[i] = v; break;
-      default: ((float *)data)[i] = (float)v;
+      case 0: ((int*)data)[i] = v; break;
+      case 1: ((double*)data)[i] = v; break;
+      case 2: ((signed char*)data)[i] = (signed char)v; break;
+      case 3: ((int64_t*)data)[i] = v; break;
+      default: ((float*)data)[i] = (float)v;
     }
   }
 }
@@ -72,7 +72,7 @@ static void reduction(MPI_Comm comm, int what, int ranks, int self, int in_place
   fill(in, total, kind);
   memset(out, 0, (size_t)total * (size_t)t.bytes);
   if (in_place) memcpy(out, in, (size_t)total * (size_t)t.bytes);
-  const void *from = in_place ? MPI_IN_PLACE : in;
+  const void* from = in_place ? MPI_IN_PLACE : in;
   int counts[128], got = n;
   switch (what) {
     case 1: MPI_Allreduce(from, out, n, t.basic, ops[op], comm); break;
@@ -107,20 +107,14 @@ static void movement(MPI_Comm comm, int what, int ranks, int self, int in_place)
   switch (what) {
     case 7: MPI_Bcast(self == root ? in : out, n, self == root ? from : to, root, comm); break;
     case 8:
-      if (in_place && self == root)
-        MPI_Gather(MPI_IN_PLACE, n, from, out, n, to, root, comm);
-      else
-        MPI_Gather(in, n, from, out, n, to, root, comm);
+      if (in_place && self == root) MPI_Gather(MPI_IN_PLACE, n, from, out, n, to, root, comm);
+      else MPI_Gather(in, n, from, out, n, to, root, comm);
       if (self != root) return;
       break;
-    case 9:
-      MPI_Allgather(in_place ? MPI_IN_PLACE : in, n, from, out, n, to, comm);
-      break;
+    case 9: MPI_Allgather(in_place ? MPI_IN_PLACE : in, n, from, out, n, to, comm); break;
     case 10:
-      if (in_place && self == root)
-        MPI_Scatter(out, n, to, MPI_IN_PLACE, n, to, root, comm);
-      else
-        MPI_Scatter(in, n, from, out, n, to, root, comm);
+      if (in_place && self == root) MPI_Scatter(out, n, to, MPI_IN_PLACE, n, to, root, comm);
+      else MPI_Scatter(in, n, from, out, n, to, root, comm);
       break;
     default: MPI_Alltoall(in_place ? MPI_IN_PLACE : in, n, from, out, n, to, comm);
   }
@@ -132,15 +126,12 @@ static void one(MPI_Comm comm) {
   MPI_Comm_size(comm, &ranks);
   MPI_Comm_rank(comm, &self);
   const int what = (int)(next() % KINDS), in_place = next() % 3 == 0;
-  if (what == 0 || what == 12)
-    MPI_Barrier(comm);
-  else if (what <= 6)
-    reduction(comm, what, ranks, self, in_place);
-  else
-    movement(comm, what, ranks, self, in_place);
+  if (what == 0 || what == 12) MPI_Barrier(comm);
+  else if (what <= 6) reduction(comm, what, ranks, self, in_place);
+  else movement(comm, what, ranks, self, in_place);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   MPI_Comm half, mirror, duplicate, all[4];
   int provided;
   MPI_Init_thread(&argc, &argv, argc > 3 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);

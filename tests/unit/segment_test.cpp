@@ -27,7 +27,7 @@ TEST_CASE("a segment is shared by those who attach to it", "[segment]") {
   *attached->at<int>(8192) = 5;
   CHECK(*made->at<int>(8192) == 5);
 
-  made->decommit(4096, 4096);
+  CHECK(made->decommit(4096, 4096));
   CHECK(*attached->at<int>(4096) == 0);
   CHECK(*attached->at<int>(8192) == 5);
 }

@@ -47,7 +47,7 @@ static uint8_t *acked_bits(ballot_t * b) { return b->ranks + rank_bytes((int) b-
 static int has_bit(const uint8_t * bits, int i) { return bits[i / 8] >> (i % 8) & 1; }
 static void set_bit(uint8_t * bits, int i) { bits[i / 8] |= (uint8_t) (1 << (i % 8)); }
 
-/* ---- members ------------------------------------------------------------------------------------------------------ */
+/* ---- members ----------------------------------------------------------------------------------------------------- */
 
 /* Both groups of an intercommunicator, in the same order for all. */
 static int count_members(const MPIR_Comm * comm)
@@ -105,7 +105,7 @@ static uint64_t group_of(const MPIR_Comm * comm)
     return hash;
 }
 
-/* ---- records ------------------------------------------------------------------------------------------------------ */
+/* ---- records ----------------------------------------------------------------------------------------------------- */
 
 static agreement_t *find_agreement(uint64_t group, int number)
 {
@@ -172,7 +172,7 @@ static void join_ballot(ballot_t * sum, const ballot_t * other)
     }
 }
 
-/* ---- packets ------------------------------------------------------------------------------------------------------ */
+/* ---- packets ----------------------------------------------------------------------------------------------------- */
 
 static int free_ballot(MPIR_Request * sreq)
 {
@@ -241,7 +241,7 @@ static int on_agreement(MPIDI_VC_t * vc, const own_pkt_t * pkt, const ulfm_nm_fr
     return MPI_SUCCESS;
 }
 
-/* ---- an agreement ------------------------------------------------------------------------------------------------- */
+/* ---- an agreement ------------------------------------------------------------------------------------------------ */
 
 static void note_own_failures(MPIR_Comm * comm, uint8_t * failed, uint8_t * acked)
 {
@@ -374,7 +374,7 @@ static ballot_t *make_ballot(MPIR_Comm * comm, uint32_t flag)
     return own;
 }
 
-/* ---- what MPICH calls: see the patches to comm_impl.c ------------------------------------------------------------- */
+/* ---- what MPICH calls: see the patches to comm_impl.c ------------------------------------------------------------ */
 
 int MPIDI_nem_ulfm_agrees(void)
 {

@@ -69,7 +69,8 @@ static int take_answer(MPIDI_VC_t * vc, MPIR_Request * req)
     return wanted;
 }
 
-static int on_clear_to_send(MPIDI_VC_t * vc, MPIDI_CH3_Pkt_t * pkt, void *data, intptr_t * length, MPIR_Request ** req_p)
+static int on_clear_to_send(MPIDI_VC_t * vc, MPIDI_CH3_Pkt_t * pkt, void *data, intptr_t * length,
+                            MPIR_Request ** req_p)
 {
     MPIR_Request *sreq;
     MPIR_Request_get_ptr(pkt->rndv_clr_to_send.sender_req_id, sreq);

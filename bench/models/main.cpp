@@ -1,4 +1,5 @@
-// How fast the models are by themselves: the same frames through reference and production model, no program around them.
+// How fast the models are by themselves: the same frames through reference and production model, no program around
+// them.
 // Lines "model load kind what per_second".
 #include <chrono>
 #include <cstdio>

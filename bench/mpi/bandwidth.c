@@ -1,5 +1,6 @@
 /* bandwidth FIRST LAST: rank 0 has a window of 64 messages on their way to rank 1, which answers each window, as osu_bw
- * does, then both send to each other at once, as osu_bibw does, each through sizes that ascend; the median of batches. Lines
+ * does, then both send to each other at once, as osu_bibw does, each through sizes that ascend; the median of batches.
+ * Lines
  * "one|both size MB/s". */
 #include "bench.h"
 

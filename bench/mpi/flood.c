@@ -1,4 +1,5 @@
-/* flood name|any SIZE...: every rank but 0 sends 50,000 messages of each size with MPI_Send, rank 0 receives them all, by name in
+/* flood name|any SIZE...: every rank but 0 sends 50,000 messages of each size with MPI_Send, rank 0 receives them all,
+ * by name in
  * turn or from whoever comes; the median of floods. Lines "size ms". */
 #include "bench.h"
 

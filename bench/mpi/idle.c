@@ -1,5 +1,7 @@
-/* idle SECONDS: rank 0 waits in MPI_Recv for a message that rank 1 sends that much later. Lines "core_percent", what rank 0
- * used of a core, and "wake_us", what an MPI_Send that wakes it takes beyond one to a receiver that looks: the median of
+/* idle SECONDS: rank 0 waits in MPI_Recv for a message that rank 1 sends that much later. Lines "core_percent", what
+ * rank 0
+ * used of a core, and "wake_us", what an MPI_Send that wakes it takes beyond one to a receiver that looks: the median
+ * of
  * some, after 20 ms each in which the sender computes, so that nothing but the other's sleep makes a difference. */
 #include "bench.h"
 

@@ -1,4 +1,5 @@
-/* rate: messages of 8 bytes per second between ranks 0 and 1, windows of 64, one way and both ways at once (then counted
+/* rate: messages of 8 bytes per second between ranks 0 and 1, windows of 64, one way and both ways at once (then
+ * counted
  * together); the median of batches. Lines "one|both messages_per_s". */
 #include "bench.h"
 

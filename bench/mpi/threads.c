@@ -1,4 +1,5 @@
-/* threads N...: round trips of 8 bytes between ranks 0 and 1 with MPI_THREAD_MULTIPLE, by N threads of each rank at once, each pair on
+/* threads N...: round trips of 8 bytes between ranks 0 and 1 with MPI_THREAD_MULTIPLE, by N threads of each rank at
+ * once, each pair on
  * a communicator of its own; the mean of a thread's round trips, the median of batches. Lines "threads us". */
 #include "bench.h"
 

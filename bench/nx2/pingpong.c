@@ -1,4 +1,5 @@
-/* pingpong PEER SIZE...: csend and crecv between node 0 and node PEER, half a round trip; the median of batches. The other
+/* pingpong PEER SIZE...: csend and crecv between node 0 and node PEER, half a round trip; the median of batches. The
+ * other
  * nodes take no part. Lines "size us". */
 #include <cube.h>
 #include <stdio.h>

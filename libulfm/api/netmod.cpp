@@ -31,7 +31,8 @@ constexpr std::uint16_t kMpiPort = 1;
 // Looks for closed and dead peers cost system calls: at most so often, however long the wait.
 constexpr std::uint32_t kLookTurns = 1024;
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
-// Without a core of one's own: yields with a look behind each before MPICH's progress has its turn, which costs two to three
+// Without a core of one's own: yields with a look behind each before MPICH's progress has its turn, which costs two to
+// three
 // times a yield. A wait that something else may end has that turn sooner.
 constexpr int kYieldsOfBlock = 64, kYieldsOfWait = 4;
 }  // namespace
@@ -150,7 +151,8 @@ void nm_close(ulfm_nm* nm) {
 }
 
 // The first time it goes into the key-value space of the job, which only the job reads. Later it becomes part of a port
-// name (MPI_Open_port), which programs print and hand on: without the endpoint key, which holds a secret. Who connects by
+// name (MPI_Open_port), which programs print and hand on: without the endpoint key, which holds a secret. Who connects
+// by
 // such a name does without a control connection.
 const char* nm_card(ulfm_nm* nm) {
   if (!std::exchange(nm->card_published, true)) return nm->transport->card().c_str();
@@ -198,7 +200,8 @@ int nm_disconnect(ulfm_nm* nm, ulfm_nm_vc* vc, int force) {
 // Who has gone counts as listening until all that it sent has been read: its last word may close the connection well.
 int nm_listening(ulfm_nm_vc* vc) { return vc->outlet->peer_listening() || vc->owner->inlet->has_frame() ? 1 : 0; }
 
-// Something came or went, so the next wait is another one. Without this whoever only sends would climb the ladder of its
+// Something came or went, so the next wait is another one. Without this whoever only sends would climb the ladder of
+// its
 // waits once and sleep in every wait after that.
 void begin_waits_anew(ulfm_nm* nm) {
   if (nm->idle_turns == 0) return;
@@ -422,7 +425,8 @@ int nm_idle(ulfm_nm* nm, int how, int sends_waiting) {
     if (nm->idle_turns % every == 0) yield_now();
     return look;
   }
-  // What is to be told of peers is told although something has come: room may come again and again and be taken by others.
+  // What is to be told of peers is told although something has come: room may come again and again and be taken by
+  // others.
   const int arrived = look != 0 ? look : ULFM_NM_ARRIVED;
   if (nm->policy.has_own_core() && look_on(nm, sends_waiting != 0)) return arrived;
   for (int turns = how == ULFM_NM_IDLE_BLOCK ? kYieldsOfBlock : kYieldsOfWait; !nm->waiter.step();) {

@@ -23,7 +23,8 @@ inline constexpr std::size_t kInline = 48;
 /// States of a cell and frames of the transport's own, beside the kinds of frames that it carries.
 inline constexpr Kind kCellFree{0};     ///< open ring only: may be claimed for the lap in the word
 inline constexpr Kind kCellClaimed{1};  ///< open ring only: a producer is filling it; `length` names who
-/// The origin goes on in the lane named by the first inline word; in a lane: behind that word, which it has said again in
+/// The origin goes on in the lane named by the first inline word; in a lane: behind that word, which it has said again
+/// in
 /// the open ring.
 inline constexpr Kind kCellLane{4};
 inline constexpr Kind kCellSkip{6};  ///< a claim whose owner died; carries nothing

@@ -6,7 +6,8 @@
 
 namespace ulfm {
 
-/// What a frame is. A transport may use the other values for what it says to itself (see base/cell.hpp); such frames are
+/// What a frame is. A transport may use the other values for what it says to itself (see base/cell.hpp); such frames
+/// are
 /// never handed out.
 enum class Kind : std::uint8_t {
   none = 0,

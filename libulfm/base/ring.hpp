@@ -89,7 +89,8 @@ class LaneProducer {
     return true;
   }
 
-  /// The consumer has released something since the last look: another push may find room. Relaxed: that push looks anew.
+  /// The consumer has released something since the last look: another push may find room. Relaxed: that push looks
+  /// anew.
   bool has_news() const noexcept { return memory_.consumed->load(std::memory_order_relaxed) != consumed_; }
   /// After a push that found no room: bytes of the byte ring that would help if they had memory; 0 when none would.
   std::size_t wanted() const noexcept { return wanted_; }

@@ -37,8 +37,10 @@ struct WaitHooks {
 };
 
 /// The calls of one communicator, in the same order in every rank. One thread at a time. All sizes are bytes but for
-/// counts of elements; buffers may not overlap unless said. A call returns 0; -1 - rank when that rank's process has died;
-/// kNoMemory; kAbandoned when another rank gave up; or what progress() returned, which is positive. After anything but 0
+/// counts of elements; buffers may not overlap unless said. A call returns 0; -1 - rank when that rank's process has
+/// died;
+/// kNoMemory; kAbandoned when another rank gave up; or what progress() returned, which is positive. After anything but
+/// 0
 /// the others' calls fail too and the object can only be destroyed.
 class Collective {
  public:

@@ -102,7 +102,8 @@ std::uint64_t start_time(pid_t pid) noexcept {
 }
 
 // The last thread of a process ends it. Its first one may end before (pthread_exit in main) and is a zombie then, as
-// the state of the process says, while the others run. A pidfd would tell the same, and cost a descriptor for each peer.
+// the state of the process says, while the others run. A pidfd would tell the same, and cost a descriptor for each
+// peer.
 bool is_alive(pid_t pid, std::uint64_t started) noexcept {
   if (has_departed(pid, started)) return false;
   Stat stat;

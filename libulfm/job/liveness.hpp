@@ -11,7 +11,8 @@ namespace ulfm {
 /// (it has no descriptor left).
 std::uint64_t start_time(pid_t pid) noexcept;
 
-/// The process that had this pid and start time runs: some thread of it, which need not be its first. A zombie does not,
+/// The process that had this pid and start time runs: some thread of it, which need not be its first. A zombie does
+/// not,
 /// nor one noted as departed. `started` 0 stands for any. Only the kernel's word that it is gone counts as death: when
 /// this process cannot look (no descriptor, no memory, no /proc), the other one is alive.
 bool is_alive(pid_t pid, std::uint64_t started) noexcept;

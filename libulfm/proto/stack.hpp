@@ -18,7 +18,8 @@ struct TransportStack {
 /// transport without links.
 Result<TransportStack> make_stack(const Config& config, const TransportDescriptor& descriptor, int rank);
 
-/// Closes the control channel and says what went over it, as the lines ULFM_STATS=1 prints; "" without one. Only a closed
+/// Closes the control channel and says what went over it, as the lines ULFM_STATS=1 prints; "" without one. Only a
+/// closed
 /// one has counted all: connections may still be made when the last message has been sent.
 std::string close_control(const std::string& who, Transport& transport);
 

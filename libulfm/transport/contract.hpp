@@ -65,7 +65,8 @@ class Inlet {
   virtual bool next(Frame& frame) = 0;
   /// Looks `turns` times at the likeliest places; true as soon as a frame is there. For waits with a core to spare.
   virtual bool spin(std::uint32_t turns) = 0;
-  /// One look wherever a frame may be that needs nobody to be moved: what a wait without a core does between two yields.
+  /// One look wherever a frame may be that needs nobody to be moved: what a wait without a core does between two
+  /// yields.
   virtual bool look() { return spin(1); }
   /// Gives a frame's room back to its sender. Any order.
   virtual void release(const Frame& frame) = 0;
@@ -168,7 +169,8 @@ class Transport {
   /// processes know this one, which is what an OriginInfo has to say there.
   virtual void use_card(std::string_view) {}
 
-  /// Shows this process's card, as process `rank` of `job_id` (the name of a job's key-value space), to the others where
+  /// Shows this process's card, as process `rank` of `job_id` (the name of a job's key-value space), to the others
+  /// where
   /// all can look. Called once, when the ports that they may connect to are open.
   virtual void introduce(std::string_view job_id, std::uint32_t rank, std::string_view card) {
     (void)job_id, (void)rank, (void)card;
@@ -207,7 +209,8 @@ struct TransportDescriptor {
   bool takes_options;       ///< "NAME,option=value" selects it too
   bool links;               ///< has links, switches and nodes, which a fault plan can take away
   bool control;             ///< uses a control channel also when nobody asks for one
-  /// The node of each of `size` ranks, numbered from 0, when the transport has nodes of its own; empty when the hosts are
+  /// The node of each of `size` ranks, numbered from 0, when the transport has nodes of its own; empty when the hosts
+  /// are
   /// the nodes. Asked before there is a Transport.
   std::vector<int> (*nodes)(int size);
   /// "" when it can be used here, else the reason why not.

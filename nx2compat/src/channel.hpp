@@ -64,7 +64,8 @@ class Channel {
   /// Nobody else can come to a place: nodes of a job, not of a cube.
   bool addresses_stay() const noexcept { return !cube_->exists(); }
 
-  /// The next message, which stays until the next poll(), wait() or close(): whoever has what he waited for goes on, and
+  /// The next message, which stays until the next poll(), wait() or close(): whoever has what he waited for goes on,
+  /// and
   /// the buffer goes back when there is time. nullptr when nothing is there.
   const ulfm_message* poll() {
     give_back();

@@ -54,7 +54,7 @@ void write_info(const InfoArray& info, const MessageInfo& of) noexcept {
   else write_numbers(static_cast<long*>(info.place), of);
 }
 
-// ---- beginning -------------------------------------------------------------------------------------------------------
+// ---- beginning --------------------------------------------------------------------------------------------------
 
 void Node::open() {
   if (const std::string why = channel.open(cube); !why.empty()) {
@@ -130,7 +130,8 @@ void Node::load_named_program() {
   loaded_by_name = words.front().substr(words.front().rfind('/') + 1);
 }
 
-// ---- the host looks after its nodes ----------------------------------------------------------------------------------
+// ---- the host looks after its nodes
+// ----------------------------------------------------------------------------------
 
 void Node::look_after_nodes() {
   const std::size_t before = cube.ended.size();
@@ -163,10 +164,12 @@ void Node::kill_nodes(int node, std::int32_t ptype) {
   cube.killing = false;
 }
 
-// ---- the end ---------------------------------------------------------------------------------------------------------
+// ---- the end ----------------------------------------------------------------------------------------------------
 
-// The host has no more messages for them. A node that neither ends nor works waits for one: on the machine it stayed until
-// somebody gave the cube back. Whether a node works is looked at often, because one that waits looks around now and then.
+// The host has no more messages for them. A node that neither ends nor works waits for one: on the machine it stayed
+// until
+// somebody gave the cube back. Whether a node works is looked at often, because one that waits looks around now and
+// then.
 bool Node::await_nodes() {
   constexpr int kStretch = 5000;  // milliseconds
   bool told = false;
@@ -222,7 +225,7 @@ void end_of_job(const char* call, int error) noexcept {
   std::_Exit(1);
 }
 
-// ---- handlers --------------------------------------------------------------------------------------------------------
+// ---- handlers ---------------------------------------------------------------------------------------------------
 
 void call_handler(const Handler& handler, const MessageInfo& info) {
   long kept[8];

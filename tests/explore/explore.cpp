@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <map>
@@ -43,6 +44,8 @@ long explored_syscall([[maybe_unused]] long number, Address at, long what, long 
   if constexpr (!std::is_pointer_v<Address>) {
     (void)at, (void)what, (void)value;
     explorer->barrier();
+  } else if constexpr (!requires { at->fetch_add(0, std::memory_order_relaxed); }) {
+    std::abort();  // futex_waitv: no protocol explored here sleeps on two words
   } else if (what == FUTEX_WAKE) {
     g_asleep.clear();
   } else if (static_cast<long>(at->fetch_add(0, std::memory_order_relaxed)) == value) {  // the kernel reads the newest

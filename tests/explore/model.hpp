@@ -1,14 +1,17 @@
 // A small explorer of interleavings for code that is written with std::atomic, in the manner of CDSChecker (Norris and
-// Demsky 2013) and of Relacy: threads are fibres of one thread, every operation on an atomic is a point where another may
+// Demsky 2013) and of Relacy: threads are fibres of one thread, every operation on an atomic is a point where another
+// may
 // go on, and a load may read any store that the C++ memory model (without reads from the future) still allows:
 //
 //   * each location has its stores in the order of their execution, which is taken for its modification order
 //   * each thread has a view: for each location the oldest store it may still read
-//   * a release store carries its thread's view, which an acquire load joins; a read-modify-write reads the newest store
+//   * a release store carries its thread's view, which an acquire load joins; a read-modify-write reads the newest
+// store
 //     and carries on what that one carried (release sequence)
 //   * seq_cst operations and fences, and the process-wide barrier, exchange views with a global one
 //
-// Plain memory is not simulated but watched: an access that is not ordered behind the last write (or before the next) by
+// Plain memory is not simulated but watched: an access that is not ordered behind the last write (or before the next)
+// by
 // what the atomics carried is a data race, and reported.
 //
 // Exploration is exhaustive up to a number of preemptions for each run and of stale reads for each run (Musuvathi and
@@ -85,7 +88,8 @@ class Explorer {
 
   static Explorer* active;
 
-  // ---- for the atomics -------------------------------------------------------------------------------------------------
+  // ---- for the atomics
+  // -------------------------------------------------------------------------------------------------
   std::uint64_t load(const void* at, std::uint64_t initial, std::memory_order order);
   void store(const void* at, std::uint64_t initial, std::uint64_t value, std::memory_order order);
   /// `change` has the old value and says whether and what to store.
@@ -95,7 +99,7 @@ class Explorer {
   /// membarrier: a full fence in every thread.
   void barrier();
 
-  // ---- plain memory ----------------------------------------------------------------------------------------------------
+  // ---- plain memory ----------------------------------------------------------------------------------------------
   void wrote(const void* at);
   void reads(const void* at);
 
@@ -167,7 +171,8 @@ inline std::string Explorer::choices() const {
   return text;
 }
 
-// ---- choices: depth first, each run from the beginning ------------------------------------------------------------------
+// ---- choices: depth first, each run from the beginning
+// ------------------------------------------------------------------
 
 inline std::size_t Explorer::choose(std::size_t options) {
   if (options <= 1) return 0;
@@ -267,7 +272,7 @@ inline Outcome Explorer::explore(const std::function<void(Explorer&)>& setup,
   return outcome_;
 }
 
-// ---- atomics ----------------------------------------------------------------------------------------------------------
+// ---- atomics ----------------------------------------------------------------------------------------------------
 
 inline Explorer::Location& Explorer::location(const void* at, std::uint64_t initial) {
   const auto [it, added] = locations_.try_emplace(at, Location{locations_.size(), {}});
@@ -344,7 +349,7 @@ inline void Explorer::barrier() {
   }
 }
 
-// ---- plain memory -----------------------------------------------------------------------------------------------------
+// ---- plain memory -----------------------------------------------------------------------------------------------
 
 inline void Explorer::wrote(const void* at) {
   tick();

@@ -1,4 +1,5 @@
-/* A host loads node 1 when node 0 has already sent to it: the messages wait for it. What node 0 sends to node 2, which is
+/* A host loads node 1 when node 0 has already sent to it: the messages wait for it. What node 0 sends to node 2, which
+ * is
  * never loaded, is lost, and nobody waits for it at the end. usage: late PROGRAM, where PROGRAM is this program */
 #include "check.h"
 

@@ -23,56 +23,6 @@ for n in 1 2 3 8 16; do
     ran "ints for longs, $n nodes" 0 ': ok$' "$ulfmrun" -n "$n" ./int_program
 done
 
-# A library with a lock of its own, which the program and its handler use: the handler must wait until the call is over.
-cat >counter.c <<'C'
-#include <stdatomic.h>
-static atomic_flag lock = ATOMIC_FLAG_INIT;
-static long count;
-long counter_next(void)
-{
-    while (atomic_flag_test_and_set(&lock))
-        ;
-    for (volatile int i = 0; i < 20000; i++)
-        ;
-    long next = ++count;
-    atomic_flag_clear(&lock);
-    return next;
-}
-C
-cat >counts.c <<'C'
-#include <nx.h>
-#include <stdio.h>
-extern long counter_next(void);
-static long request, reply;
-static volatile long served;
-static void serve(long type, long count, long node, long ptype)
-{
-    (void)type, (void)count, (void)ptype;
-    reply = counter_next();
-    csend(2, &reply, sizeof reply, node, 0);
-    served++;
-    hrecv(1, &request, sizeof request, serve);
-}
-int main(void)
-{
-    if (mynode() == 0) {
-        hrecv(1, &request, sizeof request, serve);
-        while (served < 200)
-            counter_next();
-        printf("served: ok\n");
-    } else {
-        for (int i = 0; i < 200; i++) {
-            csend(1, &request, sizeof request, 0, 0);
-            crecv(2, &reply, sizeof reply);
-        }
-    }
-    return 0;
-}
-C
-cc -O1 -shared -fPIC counter.c -o libcounter.so &&
-    "$stage/bin/nxcc" -w counts.c -o counts -L. -lcounter -Wl,-rpath,"$PWD" || { echo "counts does not compile" && exit 1; }
-ran 'a handler and a library with a lock' 0 '^served: ok$' timeout 60 "$ulfmrun" -n 2 ./counts
-
 for program in calls handlers crowd; do ran "$program, 64 nodes" 0 ': ok$' "$ulfmrun" -n 64 ./$program; done
 ran 'crowd, 8 nodes, xswitch' 0 ': ok$' "$ulfmrun" --transport xswitch --topology mesh:2x2 -n 8 ./crowd
 ran 'crowd, 8 nodes, dcm' 0 ': ok$' "$ulfmrun" --transport dcm --topology cube:3 -n 8 ./crowd

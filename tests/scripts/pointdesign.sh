@@ -52,5 +52,5 @@ ran 'no such line' 2 'there is no such link' \
     "$ulfmrun" --transport pointdesign --topology gh:2x2x2 --fault 'link 0-3 down at 1s' -n 2 "$mpi/trapezoid"
 ran 'a picture' 0 'cards .*16 in 2 dimensions of 4, with 8 processors each; 2 ports and 7 queues' \
     "$stage/bin/ulfm_topo" show gh:2x4x8 -n 16
-ran 'routes' 0 'c0_0.a1' "$stage/bin/ulfm_topo" routes gh:2x2x1
+ran 'routes' 0 'n0 -> n1  ID-FB ID-FE' "$stage/bin/ulfm_topo" routes gh:2x2x1
 finish

@@ -103,7 +103,6 @@ print(abs(half / full / 2 - 1) < 0.01)')"
 same 'halo over a mesh, fixed computing' 4 --transport xswitch --topology mesh:2x2 --time virtual,compute=fixed:1000 -n 4 \
     "$programs/halo"
 same 'trapezoid over a cube' 4 --transport dcm --topology cube:3 --time $none -n 8 "$programs/trapezoid"
-same 'a bad network' 4 --transport xswitch --fault drop=0.01,reorder=0.02,seed=3 --time $none -n 4 "$programs/trapezoid"
 over 'recording' "$answer" --transport xswitch --time "virtual,record=$PWD/gaps" -n 4 "$programs/trapezoid"
 same 'recorded computing' 4 --transport xswitch --time "virtual,compute=recorded:$PWD/gaps" -n 4 "$programs/trapezoid"
 over 'tests and the time' looked --transport xswitch --time $none -n 2 ./alone

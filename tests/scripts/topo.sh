@@ -139,7 +139,7 @@ PYTHON
 }
 
 test_errors() {
-    refused 'subcommand is required'
+    refused 'a command is needed'
     refused 'TOPOLOGY is required' show
     refused 'did you mean mesh' show mash:4x4
     refused 'no size of 0' svg torus:2x0x2

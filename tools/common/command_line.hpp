@@ -1,4 +1,5 @@
-// What the command lines of the tools have in common: one sentence for a wrong one, with the nearest name that there is.
+// What the command lines of the tools have in common: one sentence for a wrong one, with the nearest name that there
+// is.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -71,7 +72,8 @@ inline std::string sentence(const CLI::App& app, const CLI::ParseError& error, i
   return text;
 }
 
-/// Reads the line. A value when the program is to end with it: 0 after --help and --version, else kUsage with a sentence
+/// Reads the line. A value when the program is to end with it: 0 after --help and --version, else kUsage with a
+/// sentence
 /// on standard error.
 inline std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   try {

@@ -71,7 +71,8 @@ Result<void> apply(Setting& s, const std::string& key, const std::string& value)
     if (error == std::errc{} && end == value.data() + value.size()) return {};
     return fail(Errc::invalid, "seed \"" + value + "\" is no whole number");
   }
-  // The model says what is wrong with an option that it does not have; the same option again takes the place of the old.
+  // The model says what is wrong with an option that it does not have; the same option again takes the place of the
+  // old.
   std::string transport;
   for (const std::string& part : split(s.transport, ','))
     if (part.rfind(key + "=", 0) != 0) transport += (transport.empty() ? "" : ",") + part;

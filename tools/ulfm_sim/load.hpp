@@ -52,7 +52,8 @@ struct Row {
 Result<Row> run_point(const Load& load, double rate, bool with_use = false);
 
 /// Most units a node and cycle for which no channel, in the mean, is asked for more than it can carry, with these
-/// routes; and how many messages cross the busiest channel for each one that a node sends. Rates above it cannot settle.
+/// routes; and how many messages cross the busiest channel for each one that a node sends. Rates above it cannot
+/// settle.
 /// `bound` 0: there are too many pairs of nodes to find out.
 struct Bound {
   double rate = 0, channel_load = 0;

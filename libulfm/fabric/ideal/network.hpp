@@ -31,7 +31,8 @@ class Network {
   /// Puts a message behind those that wait to leave `from`. False, with nothing taken, when its name is unknown or in
   /// use, a node is unknown, both are the same, or it has more than kMostBytes.
   bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes);
-  /// Goes on until `budget` messages have ended, `endings` is full, nothing is on its way, or cycle `until` comes; those
+  /// Goes on until `budget` messages have ended, `endings` is full, nothing is on its way, or cycle `until` comes;
+  /// those
   /// that end in one cycle end in the order of their names. How many ended.
   std::size_t run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until = kNever);
 

@@ -43,7 +43,8 @@ enum {
 ULFM_API const char* ulfm_version(void);
 /** Name of an error number, e.g. "peer_failed". */
 ULFM_API const char* ulfm_error_name(int error);
-/** Sentence of the last failure in this thread, its first 1023 bytes; "" when there was none. Valid until the next call.
+/** Sentence of the last failure in this thread, its first 1023 bytes; "" when there was none. Valid until the next
+ * call.
  *  Also in functions that run at exit(). */
 ULFM_API const char* ulfm_last_error(void);
 

@@ -28,7 +28,8 @@ void Server::add(std::uint64_t id, Fd socket, Kind kind, const Identity& peer, c
     trace::note({"connection", trace::Channel::control, way, kKindNames[static_cast<std::size_t>(kind)], peer.pid,
                  way == trace::Way::sent ? handshake.bytes_out : handshake.bytes_in});
   by_identity.try_emplace(peer.card, id);
-  // Whoever knows our secret may say that it is any process; the kernel, or the secret of its own that it has shown when
+  // Whoever knows our secret may say that it is any process; the kernel, or the secret of its own that it has shown
+  // when
   // we called it, says that it is this one.
   const bool tied =
       kind == Kind::unix_socket ? pid_of_peer(socket) == static_cast<pid_t>(peer.pid) : way == trace::Way::sent;

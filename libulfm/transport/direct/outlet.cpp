@@ -155,7 +155,8 @@ bool DirectOutlet::may_detour() {
   return pinned != 0 && pinned == lane_.position();
 }
 
-// Back into the lane when it has room: announced in the open ring, behind what went there, and marked in the lane, where
+// Back into the lane when it has room: announced in the open ring, behind what went there, and marked in the lane,
+// where
 // the receiver may look first.
 bool DirectOutlet::return_to_lane() {
   if (!lane_.relieved() || !announce(lane_number_)) return false;

@@ -139,11 +139,15 @@ bool EmulatedOutlet::submit_timed(fabric::VirtualClock& clock, std::uint32_t slo
 }
 
 // The receiver has forgotten this connection, which is not over: a record goes back to others when its owner said bye.
-// Nothing is read behind these loads.
+// A
+// port that closes frees its records, too, and shows first that it is closed: whoever sees the record free sees that.
 bool EmulatedOutlet::cut_off() const {
+  if (said_bye_) return false;
   Record& record = engine_.arena().record(record_);
-  return !said_bye_ && (record.state.load(std::memory_order_acquire) != fabric::RecordState::ready ||
-                        std::atomic_ref(record.generation).load(std::memory_order_relaxed) != record_generation_);
+  if (record.state.load(std::memory_order_acquire) == fabric::RecordState::ready &&
+      std::atomic_ref(record.generation).load(std::memory_order_acquire) == record_generation_)
+    return false;
+  return engine_.arena().endpoint(to_.endpoint).generation[port_].load(std::memory_order_acquire) == generation_;
 }
 
 bool EmulatedOutlet::port_closed() const {

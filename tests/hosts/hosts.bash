@@ -22,6 +22,7 @@ if [[ ${ULFM_IN_NAMESPACE:-} != yes ]]; then
 fi
 
 unset ULFM_IN_NAMESPACE
+ip link set lo up
 hosts_folder=$(mktemp -d /tmp/ulfm-hosts.XXXXXX)
 hosts_launcher=$hosts_folder/launch
 trap 'rm -rf "$hosts_folder"' EXIT

@@ -28,6 +28,11 @@ def cores():
     return sorted(os.sched_getaffinity(0))
 
 
+def is_busy(head):
+    """The load average was above one for every two cores: something else ran beside the measurement."""
+    return head["load_before"] > head["cores"] / 2
+
+
 def describe():
     """The head: machine, system, what it was doing, and the version of the source."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "base/wait.hpp"
 #include "coll/collective.hpp"
 #include "coll/counts.hpp"
+#include "job/stall_board.hpp"
 #include "port/node.hpp"
 #include "port/stall.hpp"
 #include "proto/stack.hpp"
@@ -66,6 +68,8 @@ struct ulfm_nm {
   std::chrono::steady_clock::time_point looked{};
   std::int64_t dead = -1;
   StallWatch stall{config.number("STALL_REPORT")};
+  std::optional<StallBoard> board;  // none: this process reports for itself
+  void (*describe)(ulfm_nm_waits*) = nullptr;
   std::chrono::steady_clock::time_point idle_since{};
   int idle_how = 0;
   bool sends_waiting = false;
@@ -99,7 +103,7 @@ int nm_nodes(int size, int* node_of) {
   return nodes.empty() ? 0 : *std::max_element(nodes.begin(), nodes.end()) + 1;
 }
 
-Result<ulfm_nm*> open_nm(const char* job_id, int rank, int local_processes) {
+Result<ulfm_nm*> open_nm(const char* job_id, int rank, int size, int local_processes) {
   auto config = Config::load();
   if (!config) return fail(config.error());
   if (rank == 0)
@@ -113,17 +117,18 @@ Result<ulfm_nm*> open_nm(const char* job_id, int rank, int local_processes) {
   if (!stack) return fail(stack.error());
   auto inlet = stack->transport->open(kMpiPort, InletOptions{});
   if (!inlet) return fail(inlet.error());
-  StallWatch::begin(config->number("STALL_REPORT"));
+  StallWatch::begin();
   const WaitPolicy policy = wait_policy_from(*config, local_processes);
   if (!policy.has_own_core()) (*inlet)->wake_source().expect_many_sleeps();
   stack->transport->introduce(job_id, static_cast<std::uint32_t>(rank), stack->transport->card());
-  return new ulfm_nm(std::move(*config), std::move(*stack), std::move(*inlet), policy, rank);
+  auto* nm = new ulfm_nm(std::move(*config), std::move(*stack), std::move(*inlet), policy, rank);
+  if (auto board = StallBoard::attach(rank, size)) nm->board.emplace(std::move(*board));
+  return nm;
 }
 
 // MPICH's error stack cuts long sentences, and this one tells what to do.
 int nm_open(const char* job_id, int rank, int size, int local_processes, ulfm_nm** out) {
-  (void)size;
-  auto nm = open_nm(job_id, rank, local_processes);
+  auto nm = open_nm(job_id, rank, size, local_processes);
   if (!nm) {
     say_before_the_end("rank " + std::to_string(rank) + ": " + nm.error().what);
     return report(nm.error());
@@ -310,6 +315,10 @@ int nm_origin(ulfm_nm* nm, std::uint32_t index, ulfm_nm_origin* out) {
 
 void nm_set_cookie(ulfm_nm* nm, std::uint32_t index, void* cookie) { cookie_of(nm, index) = cookie; }
 
+void nm_drop_cookie(ulfm_nm* nm, const void* cookie) {
+  std::replace(nm->cookies.begin(), nm->cookies.end(), const_cast<void*>(cookie), static_cast<void*>(nullptr));
+}
+
 void park(ulfm_nm* nm, std::chrono::nanoseconds limit, bool sends_waiting) {
   WakeSource& bell = nm->inlet->wake_source();
   Outlet* full = sends_waiting && nm->full != nullptr ? nm->full->outlet.get() : nullptr;
@@ -340,6 +349,53 @@ void report_stall(ulfm_nm* nm, std::chrono::nanoseconds time) {
     if (const OriginInfo from = nm->inlet->origin(i); from.process)
       text += who + "hears from " + from.process.text() + "\n";
   write_stall_report(text);
+}
+
+// ---- the table of waits
+
+struct Waits : ulfm_nm_waits {
+  StallState* state;
+};
+
+void add_wait(ulfm_nm_waits* waits, const ulfm_nm_wait* wait) {
+  StallState& state = *static_cast<Waits*>(waits)->state;
+  if (state.n == kMostStallWaits) {
+    ++state.more;
+    return;
+  }
+  StallWait& to = state.waits[state.n++];
+  to = {static_cast<StallKind>(wait->kind), wait->rank, wait->tag, 0, wait->bytes, {}};
+  std::string_view(wait->name).copy(to.name, kStallName - 1);
+}
+
+StallState state_of(ulfm_nm* nm, std::chrono::steady_clock::time_point now) {
+  StallState state{};
+  state.pid = getpid();
+  const auto since = nm->idle_since == std::chrono::steady_clock::time_point{} ? now : nm->idle_since;
+  state.since = since.time_since_epoch().count();
+  if (nm->describe == nullptr) return state;
+  Waits waits{};
+  waits.add = add_wait;
+  waits.state = &state;
+  nm->describe(&waits);
+  state.blocked = waits.blocked;
+  state.posted = waits.posted, state.arrived = waits.arrived, state.unsent = waits.unsent;
+  return state;
+}
+
+void nm_on_stall(ulfm_nm* nm, void (*describe)(ulfm_nm_waits*)) { nm->describe = describe; }
+
+// Asks for the table when this wait has lasted long, answers who asks, and prints the table when it is complete.
+void report_stalls(ulfm_nm* nm, std::chrono::steady_clock::time_point now) {
+  const bool due = nm->stall.due(nm->idle_since, now);
+  if (!nm->board) {
+    if (due) report_stall(nm, now - nm->idle_since);
+    return;
+  }
+  const std::int64_t time = now.time_since_epoch().count();
+  if (due) nm->board->ask(time);
+  if (nm->board->asked()) nm->board->answer(state_of(nm, now));
+  if (const std::string text = nm->board->table(time); !text.empty()) write_stall_report(text);
 }
 
 // The receiver of what we sent has stopped to take it. True once for each connection.
@@ -389,7 +445,7 @@ int look_around_now_and_then(ulfm_nm* nm) {
     nm->idle_since = now;
     nm->stall.reset();
   }
-  if (nm->stall.due(nm->idle_since, now)) report_stall(nm, now - nm->idle_since);
+  report_stalls(nm, now);
   return look_around(nm);
 }
 
@@ -502,13 +558,39 @@ int nm_coll_run(ulfm_coll* coll, const ulfm_coll_call* call) {
   }
 }
 
+int nm_coll_missing(ulfm_coll* coll) { return coll->collective->missing(); }
+
 void nm_coll_count(ulfm_nm* nm, int kind, int way) { nm->collectives.count(kind, way); }
 
-constexpr ulfm_nm_api kTable{
-    ULFM_NM_ABI,  ULFM_VERSION_STRING, ulfm_last_error, nm_nodes,      nm_open,      nm_close,           nm_card,
-    nm_card_of,   nm_eager_limit,      nm_connect,      nm_disconnect, nm_listening, nm_begin,           nm_more,
-    nm_next,      nm_release,          nm_origin,       nm_set_cookie, nm_idle,      ulfm_reduce_kernel, nm_coll_after,
-    nm_coll_open, nm_coll_close,       nm_coll_rooted,  nm_coll_run,   nm_coll_count};
+constexpr ulfm_nm_api kTable{ULFM_NM_ABI,
+                             ULFM_VERSION_STRING,
+                             ulfm_last_error,
+                             nm_nodes,
+                             nm_open,
+                             nm_close,
+                             nm_card,
+                             nm_card_of,
+                             nm_eager_limit,
+                             nm_connect,
+                             nm_disconnect,
+                             nm_listening,
+                             nm_begin,
+                             nm_more,
+                             nm_next,
+                             nm_release,
+                             nm_origin,
+                             nm_set_cookie,
+                             nm_drop_cookie,
+                             nm_idle,
+                             ulfm_reduce_kernel,
+                             nm_coll_after,
+                             nm_coll_open,
+                             nm_coll_close,
+                             nm_coll_rooted,
+                             nm_coll_run,
+                             nm_coll_count,
+                             nm_coll_missing,
+                             nm_on_stall};
 
 }  // namespace
 

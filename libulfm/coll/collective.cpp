@@ -233,6 +233,12 @@ int Collective::await_rank(int rank) {
   return await([&] { return posted.load(std::memory_order_acquire) > round_; }, round_, rank, rank);
 }
 
+int Collective::missing() const noexcept {
+  for (int rank = 0; rank < size_; ++rank)
+    if (rank != rank_ && slot(rank).posted.load(std::memory_order_relaxed) <= round_) return rank;
+  return -1;
+}
+
 // ---- rounds -------------------------------------------------------------------------------------------------------
 
 int Collective::begin(std::size_t bytes) {

@@ -77,6 +77,8 @@ class Collective {
   bool broken() const noexcept;
   /// Ranks share cores: only calls in which all wait for all gain from the segment.
   bool counts() const noexcept { return counting_; }
+  /// A rank that has not posted its part of the call that this rank is in; -1 when all have. For reports.
+  int missing() const noexcept;
 
  private:
   Collective(Segment segment, int rank, int size, const WaitPolicy& policy, WaitHooks hooks);

@@ -59,7 +59,9 @@ Result<std::unique_ptr<Node>> Node::create(bool alone) {
     if (auto ok = node->pmi_->barrier(); !ok) return fail(ok.error());
   }
   node->stall_seconds_ = node->config_.number("STALL_REPORT");
-  StallWatch::begin(node->stall_seconds_);
+  StallWatch::begin();
+  if (auto board = StallBoard::attach(node->rank(), node->size()); board && !alone)
+    node->stall_board_.emplace(std::move(*board));
   node->policy_ = wait_policy_from(node->config_, alone ? 2 : node->size());
   return node;
 }
@@ -311,8 +313,7 @@ Result<std::size_t> Node::wait(std::span<PortCore* const> ports, std::chrono::na
     Error error;
     for (PortCore* port : ports)
       if (port->take_failure(error)) return fail(std::move(error));
-    if (const auto now = HostClock::now(); stall.due(*start, now))
-      report_stall(ports, "waits for a message", now - *start);
+    report_stalls(stall, ports, StallKind::any, *start, HostClock::now());
     const auto left = limit.count() >= 0 ? limit - (HostClock::now() - *start) : std::chrono::nanoseconds(-1);
     if (limit.count() >= 0 && left.count() <= 0)
       return fail(Errc::timed_out, "no message came to port " + std::to_string(ports.front()->number()) + " in " +
@@ -362,7 +363,7 @@ Result<void> Node::flush(PortCore& port, std::chrono::nanoseconds limit) {
     const auto now = HostClock::now();
     if (limit.count() >= 0 && now - start > limit)
       return fail(Errc::timed_out, "port " + std::to_string(port.number()) + ": messages are still on their way");
-    if (stall.due(start, now)) report_stall(std::array{&port}, "waits until what it posted has gone", now - start);
+    report_stalls(stall, std::array{&port}, StallKind::room, start, now);
     if (waiter.step()) park(std::array{&port}, std::chrono::milliseconds(1));
   }
   return {};
@@ -402,6 +403,34 @@ void Node::report_stall(std::span<PortCore* const> ports, const char* what, std:
   std::unique_lock lock(interface_lock_, std::try_to_lock);  // whoever has it sends, and is no stall
   for (PortCore* port : ports) text += port->stall_lines(who, lock.owns_lock());
   write_stall_report(text);
+}
+
+// As report_stalls() of the netmod: ask, answer, print.
+void Node::report_stalls(StallWatch& stall, std::span<PortCore* const> ports, StallKind kind,
+                         StallWatch::Clock::time_point start, StallWatch::Clock::time_point now) {
+  const bool due = stall.due(start, now);
+  if (!stall_board_) {
+    if (due)
+      report_stall(ports, kind == StallKind::any ? "waits for a message" : "waits until what it posted has gone",
+                   now - start);
+    return;
+  }
+  const std::int64_t time = now.time_since_epoch().count();
+  if (due) stall_board_->ask(time);
+  if (stall_board_->asked()) {
+    StallState state{};
+    state.pid = getpid();
+    state.blocked = 1;
+    state.since = start.time_since_epoch().count();
+    for (const PortCore* port : ports) {
+      if (kind == StallKind::any) ++state.posted;
+      state.unsent += port->unsent();
+      if (state.n == kMostStallWaits) ++state.more;
+      else state.waits[state.n++] = {kind, -1, -1, port->number(), port->unsent(), {}};
+    }
+    stall_board_->answer(state);
+  }
+  if (const std::string text = stall_board_->table(time); !text.empty()) write_stall_report(text);
 }
 
 void Node::report_statistics() {

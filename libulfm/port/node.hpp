@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -12,8 +13,10 @@
 #include "base/solo_mutex.hpp"
 #include "base/wait.hpp"
 #include "job/pmi.hpp"
+#include "job/stall_board.hpp"
 #include "port/port.hpp"
 #include "port/send_queue.hpp"
+#include "port/stall.hpp"
 #include "transport/registry.hpp"
 
 namespace ulfm {
@@ -75,10 +78,13 @@ class Node {
   bool sleep_timed(VirtualTime& time, std::span<PortCore* const> ports, std::uint64_t until);
   void report_statistics();
   void report_stall(std::span<PortCore* const> ports, const char* what, std::chrono::nanoseconds time);
+  void report_stalls(StallWatch& stall, std::span<PortCore* const> ports, StallKind kind,
+                     StallWatch::Clock::time_point start, StallWatch::Clock::time_point now);
 
   Config config_;
   WaitPolicy policy_;
   std::int64_t stall_seconds_ = 0;
+  std::optional<StallBoard> stall_board_;  // none: this process reports for itself
   const TransportDescriptor* descriptor_ = nullptr;
   std::unique_ptr<Transport> transport_;
   std::string transport_name_;  // with its decorators

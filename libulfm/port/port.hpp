@@ -54,6 +54,8 @@ class PortCore {
   bool poll(Arrival& arrival);
   bool try_release(std::uint64_t handle) noexcept;
   Result<void> release(std::uint64_t handle);
+  /// Messages posted that have not gone. The application's thread.
+  std::uint32_t unsent() const noexcept { return given_ - gone_.load(std::memory_order_acquire); }
   bool all_sent() const noexcept { return gone_.load(std::memory_order_acquire) == given_; }
 
   /// Moves arrivals to the message cache so that their senders can go on; for a process that sends and does not read.

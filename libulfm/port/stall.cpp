@@ -15,9 +15,9 @@ void on_signal(int) { asked.fetch_add(1, std::memory_order_relaxed); }
 
 }  // namespace
 
-void StallWatch::begin(std::int64_t seconds) noexcept {
+void StallWatch::begin() noexcept {
   struct sigaction before {};
-  if (seconds == 0 || sigaction(SIGUSR2, nullptr, &before) != 0 || before.sa_handler != SIG_DFL) return;
+  if (sigaction(SIGUSR2, nullptr, &before) != 0 || before.sa_handler != SIG_DFL) return;
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;

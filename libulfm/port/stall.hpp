@@ -14,8 +14,8 @@ class StallWatch {
   using Clock = std::chrono::steady_clock;
 
   /// From here on SIGUSR2 asks all waits of this process for a report, unless the program has a handler of its own.
-  /// 0 seconds: nothing is changed, and only due() with the time says so. Any thread, any number of times.
-  static void begin(std::int64_t seconds) noexcept;
+  /// Any thread, any number of times.
+  static void begin() noexcept;
 
   /// `seconds` 0: never by itself.
   explicit StallWatch(std::int64_t seconds) noexcept;

@@ -16,6 +16,8 @@ typedef struct coll_state {
 int MPIDI_nem_ulfm_collectives; /* the job may use them at all */
 static int coll_first;          /* calls of a communicator that go by messages */
 static size_t coll_longest;     /* bytes */
+static MPIR_Comm *coll_running; /* whose collective this process is in */
+static int coll_kind;
 
 #define COLL_STATE(comm) ((coll_state_t *) (comm)->dev.ch.netmod_priv)
 
@@ -149,7 +151,10 @@ static void coll_run(MPIR_Comm * comm, ulfm_coll_call * call, int *mpi_errno)
 
     if (failed)
         call->kind = ULFM_COLL_KINDS;
+    coll_running = comm;
+    coll_kind = call->kind;
     rc = ulfm->coll_run(state->coll, call);
+    coll_running = NULL;
 
     if (likely(rc == 0))
         return;

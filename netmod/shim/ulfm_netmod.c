@@ -58,8 +58,7 @@ typedef struct vc_area {
     char *card;                 /* temporary connections: whom to connect to */
     MPIR_Request *asking;       /* requests that an answer of the other side completes */
     uint64_t connector;
-    uint32_t origin;            /* where its frames come from */
-    int8_t waiting, open, has_origin, hello_kind, terminating;
+    int8_t waiting, open, hello_kind, terminating;
 } vc_area_t;
 
 typedef struct req_area {
@@ -87,6 +86,7 @@ static uint64_t next_connector = 1;
 static int in_frame;            /* a frame is being handled: the next one would take its place */
 static int mid_message;         /* the last frame did not end its message */
 static int look_at_all;         /* a peer was given up: see look_at_closing() */
+static int blocking;            /* the last poll was that of a call that waits */
 
 /* Looks of a threaded wait while a message is on its way. The lock is given away after every turn and hard to win
  * back from threads that probe in a loop, so a long message would otherwise move a piece at each stroke of luck. */
@@ -123,6 +123,7 @@ static int load_library(void)
 
 #include "ulfm_reduce.c"
 #include "ulfm_coll.c"
+#include "ulfm_stall.c"
 
 /* The nodes of an emulated interconnect in place of the hosts: collectives and shared windows then see the machine
  * that is emulated. Everything MPICH has derived from the hosts is derived again, as its build_locality() does. */
@@ -214,6 +215,7 @@ static int ulfm_init(MPIDI_PG_t * pg, int pg_rank, char **bc_val_p, int *val_max
     mpi_errno = MPID_nem_lmt_pkthandler_init(handlers, MPIDI_CH3_PKT_END_ALL + 1);
     MPIR_ERR_CHECK(mpi_errno);
     watch_answers();
+    ulfm->on_stall(nm, describe_waits);
     mpi_errno = put_card(bc_val_p, val_max_sz_p);
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = coll_init();
@@ -636,11 +638,8 @@ static int identify(uint32_t origin, MPIDI_VC_t ** vc_p)
         default:
             break;
     }
-    if (vc) {
-        AREA(vc)->origin = origin;
-        AREA(vc)->has_origin = 1;
+    if (vc)
         ulfm->set_cookie(nm, origin, vc);
-    }
     *vc_p = vc;
     if (vc && hello.kind == HELLO_CONNECT) {
         /* May answer "no such port" at once, hence only now that the connection is complete. */
@@ -721,10 +720,8 @@ static int handle_frame(const ulfm_nm_frame * frame)
             mid_message = vc->ch.recv_active != NULL;
             break;
         case ULFM_NM_BYE:
-            AREA(vc)->has_origin = 0;
             break;
         default:
-            AREA(vc)->has_origin = 0;
             mid_message = 0;
             if (vc->state != MPIDI_VC_STATE_INACTIVE)   /* unused or properly closed: its exit is no failure */
                 mpi_errno = fail_vc(vc);
@@ -809,6 +806,7 @@ static int ulfm_poll(int in_blocking_poll)
     int got, news, looks = 0, waited = 0;
     const int count = MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count);
 
+    blocking = in_blocking_poll;
   again:
     got = ulfm->next(nm, &frame);
     if (got) {
@@ -881,9 +879,7 @@ static void forget_vc(MPIDI_VC_t * vc)
 {
     vc_area_t *area = AREA(vc);
     close_out(vc);
-    if (area->has_origin)
-        ulfm->set_cookie(nm, area->origin, NULL);
-    area->has_origin = 0;
+    ulfm->drop_cookie(nm, vc);
 }
 
 static int ulfm_vc_destroy(MPIDI_VC_t * vc)

@@ -6,16 +6,26 @@ set -euo pipefail
 compile hang <<'C'
 #include <mpi.h>
 #include <stdio.h>
-#include <unistd.h>
-/* Each receives from the other before it sends: a deadlock, behind some messages that came. */
+#include <string.h>
+/* Everybody waits for somebody else, behind some messages that came. */
 int main(int argc, char **argv)
 {
-    int rank, x = 0;
+    static char large[3000000];
+    int rank, size, x = 0;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Barrier(MPI_COMM_WORLD);
-    MPI_Recv(&x, 1, MPI_INT, 1 - rank, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Send(&x, 1, MPI_INT, 1 - rank, 9, MPI_COMM_WORLD);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (int i = 0; i < 10; i++) MPI_Barrier(MPI_COMM_WORLD);
+    printf("all wait\n");
+    fflush(stdout);
+    if (strcmp(argv[1], "send") == 0)
+        MPI_Send(large, sizeof large, MPI_CHAR, (rank + 1) % size, 9, MPI_COMM_WORLD);
+    if (strcmp(argv[1], "compute") == 0 && rank == 0)
+        for (volatile int i = 0;; i++) continue;
+    if (strcmp(argv[1], "barrier") == 0 && rank == 1)
+        MPI_Recv(&x, 1, MPI_INT, 0, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (strcmp(argv[1], "wait") != 0 && strcmp(argv[1], "ring") != 0) MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Recv(&x, 1, MPI_INT, (rank + size - 1) % size, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Finalize();
     return 0;
 }
@@ -30,7 +40,8 @@ until_there() {
     done
 }
 
-ULFM_STALL_REPORT=1 "$mpiexec" -n 2 "$work/hang" >"$work/out" 2>&1 &
+# Without ulfmrun there is no table, and each process reports for itself.
+ULFM_STALL_REPORT=1 "$mpiexec" -n 2 "$work/hang" wait >"$work/out" 2>&1 &
 job=$!
 for rank in 0 1; do
     until_there "^ulfm: stall rank $rank \(process [0-9]+\): nothing has come since [0-9.]+ s in an MPI call that waits" 1
@@ -41,6 +52,34 @@ before=$(grep -cE "^ulfm: stall rank 1 .*nothing has come" "$work/out")
 kill -USR2 "$pid"
 until_there "^ulfm: stall rank 1 .*nothing has come" $((before + 1))
 kill -0 "$pid" || fail "SIGUSR2 has ended the process"
+kill "$job"
+wait "$job" || true
+
+# The table of the job, with the cycle. hung WHAT PATTERN...: a line like each has come.
+hung() {
+    local what=$1 pattern
+    shift
+    ULFM_STALL_REPORT=1 "$stage/bin/ulfmrun" -n 3 "$work/hang" "$what" >"$work/out" 2>&1 &
+    job=$!
+    for pattern in "$@"; do until_there "^ulfm: stall: +$pattern" 1; done
+    kill "$job"
+    wait "$job" || true
+}
+in_world='in MPI_COMM_WORLD'
+hung wait '0 +[0-9]+ +waits +[0-9.]+ s +a message from rank 2, tag 9 '"$in_world"' +waits +1 posted, 0 arrived, 0 unsent' \
+    "deadlock: rank 0 waits for a message from rank 2, tag 9 $in_world; rank 2 .*rank 1, tag 9 $in_world; rank 1 .*rank 0"
+hung send "deadlock: rank 0 waits for rank 1 to receive 3000000 bytes, tag 9 $in_world; rank 1 .*; rank 2"
+hung barrier 'deadlock: rank 0 waits for rank 1 to come to MPI_Barrier; rank 1 waits for a message from rank 0'
+hung compute '0 +[0-9]+ +computes +- +it makes no calls' '1 +[0-9]+ +waits .*rank 0 to come to MPI_Barrier +computes'
+
+# It is also made when ulfmrun is asked, and nobody ends of it.
+"$stage/bin/ulfmrun" -n 3 "$work/hang" ring >"$work/out" 2>&1 &
+job=$!
+until_there '^all wait$' 3
+until (($(grep -c '^ulfm: stall: deadlock' "$work/out" || true) >= 1)); do
+    kill -USR2 "$job" || fail "SIGUSR2 has ended the job"
+    sleep 0.2
+done
 kill "$job"
 wait "$job" || true
 echo "two ranks that wait for each other say so"

@@ -18,6 +18,7 @@
 
 #include "fabric/engine/process.hpp"
 #include "failure.hpp"
+#include "job/stall_board.hpp"
 #include "options.hpp"
 #include "program.hpp"
 #include "settings.hpp"
@@ -150,6 +151,14 @@ void make_job_key() {
   setenv("ULFM_JOB_KEY", text.c_str(), 0);
 }
 
+/// The table of waits, which this process holds open for the ranks, also as mpiexec. Without one they report by themselves.
+void make_stall_board(const CommandLine& line) {
+  if (line.processes <= 0) return;
+  auto board = ulfm::StallBoard::create(line.processes);
+  if (board) setenv("ULFM_STALL_BOARD", board->place().c_str(), 1);
+  else unsetenv("ULFM_STALL_BOARD");
+}
+
 [[noreturn]] void become(const std::vector<std::string>& command) {
   std::vector<char*> argv;
   for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
@@ -173,6 +182,7 @@ int run(const std::vector<std::string>& words) {
   check_limits(line);
   FabricHost* const host = fabric ? &publish(*fabric, settings, stage) : nullptr;
   make_job_key();
+  make_stall_board(line);
   if (line.time && host != nullptr) return run_timed(*host, command, line.times.value_or(""));
   become(command);
 }

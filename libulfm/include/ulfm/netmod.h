@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-#define ULFM_NM_ABI 4
+#define ULFM_NM_ABI 5
 #define ULFM_NM_LIBRARY "libulfm.so.0"
 #define ULFM_NM_ENTRY "ulfm_nm_table"
 #define ULFM_NM_HELLO 160 /* most bytes a connection may say about itself */
@@ -150,6 +150,33 @@ typedef struct ulfm_coll_call {
   size_t first, mine; /* REDUCE_SCATTER: the elements this rank wants */
 } ulfm_coll_call;
 
+/* What an MPI wait needs, for reports about waits that do not end. Numbered as StallKind (job/stall_board.hpp). */
+enum {
+  ULFM_WAIT_MESSAGE,   /* that `rank` sends a message with `tag` */
+  ULFM_WAIT_ANY,       /* that anybody does */
+  ULFM_WAIT_LET_IN,    /* that `rank` receives a message of `bytes`, which was announced */
+  ULFM_WAIT_DATA,      /* the bytes of a message that `rank` announced */
+  ULFM_WAIT_TAKEN,     /* that `rank` receives a synchronous send */
+  ULFM_WAIT_ROOM,      /* that `rank` takes what was sent before; `bytes` is how many messages wait */
+  ULFM_WAIT_COLLECTIVE /* that `rank` comes to the collective `name` */
+};
+
+typedef struct ulfm_nm_wait {
+  int kind;
+  int rank; /* in the job; -1: anybody, -2: of another job */
+  int tag;  /* -1: any */
+  uint64_t bytes;
+  const char *name; /* of the communicator, or of the collective */
+} ulfm_nm_wait;
+
+typedef struct ulfm_nm_waits {
+  int blocked;      /* inside an MPI call that waits */
+  unsigned posted;  /* receives that wait for messages */
+  unsigned arrived; /* messages that wait for receives */
+  unsigned unsent;  /* messages that wait for room */
+  void (*add)(struct ulfm_nm_waits *waits, const ulfm_nm_wait *wait);
+} ulfm_nm_waits;
+
 typedef struct ulfm_nm_api {
   uint32_t abi;
   const char *version;
@@ -188,6 +215,8 @@ typedef struct ulfm_nm_api {
   void (*release)(ulfm_nm *nm, const ulfm_nm_frame *frame);
   int (*origin)(ulfm_nm *nm, uint32_t index, ulfm_nm_origin *origin);
   void (*set_cookie)(ulfm_nm *nm, uint32_t index, void *cookie);
+  /* No origin has this cookie any more: a connection may have had several origins. */
+  void (*drop_cookie)(ulfm_nm *nm, const void *cookie);
 
   /* A turn without result. ULFM_NM_LOOK now and then, when it is time to look for closed and dead peers;
    * ULFM_NM_ARRIVED when a frame came meanwhile; ULFM_NM_GIVEN_UP when a peer stopped answering, so that listening()
@@ -212,6 +241,11 @@ typedef struct ulfm_nm_api {
   int (*coll_run)(ulfm_coll *coll, const ulfm_coll_call *call);
   /* For the statistics: a call of this kind went this way. */
   void (*coll_count)(ulfm_nm *nm, int kind, int way);
+  /* A rank that has not come to the call that this rank is in; -1 when all have. */
+  int (*coll_missing)(ulfm_coll *coll);
+
+  /* `describe` is called, during idle(), when somebody asks what this process waits for. */
+  void (*on_stall)(ulfm_nm *nm, void (*describe)(ulfm_nm_waits *waits));
 } ulfm_nm_api;
 
 /* The table; NULL when the library does not have that ABI. */

@@ -2,12 +2,18 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
+
 namespace ulfm::ofi {
 namespace {
 
 constexpr const char* kName = "libfabric.so.1";
 
 Result<FabricLibrary> open_library() {
+  // Providers for hardware that we do not use catch SIGSEGV, SIGABRT and others when they are loaded, and exit: a crash
+  // would look like an exit, without a core.
+  setenv("IPATH_NO_BACKTRACE", "1", 0);
+  setenv("HFI_NO_BACKTRACE", "1", 0);
   // Not to be fooled by a provider that looks for devices at load time: nothing of it is needed here.
   void* library = dlopen(kName, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)

@@ -1,0 +1,100 @@
+/* What this process waits for, for the job's table of waits (ULFM_STALL_REPORT): the receives that are posted, the sends
+ * that wait for an answer or for room, and the collective through shared memory that it is in.
+ *
+ * Included by ulfm_netmod.c. */
+
+extern MPIR_Request **const MPID_Recvq_posted_head_ptr;
+extern MPIR_Request **const MPID_Recvq_unexpected_head_ptr;
+
+static int rank_in_job(const MPIDI_VC_t * vc)
+{
+    return vc->pg == MPIDI_Process.my_pg ? vc->pg_rank : -2;
+}
+
+static int rank_of_member(MPIR_Comm * comm, int rank)
+{
+    MPIDI_VC_t *vc;
+    if (!comm || rank < 0 || rank >= comm->remote_size)
+        return -2;
+    MPIDI_Comm_get_vc(comm, rank, &vc);
+    return rank_in_job(vc);
+}
+
+static void describe_receives(ulfm_nm_waits * waits)
+{
+    MPIR_Request *req;
+
+    for (req = *MPID_Recvq_unexpected_head_ptr; req; req = req->next)
+        waits->arrived++;
+    for (req = *MPID_Recvq_posted_head_ptr; req; req = req->next) {
+        ulfm_nm_wait wait = { ULFM_WAIT_ANY, -1, -1, 0, req->comm ? req->comm->name : "" };
+        waits->posted++;
+        if (req->dev.mask.parts.tag == ~0)
+            wait.tag = req->dev.match.parts.tag;
+        if (req->dev.mask.parts.rank == (MPIDI_Rank_t) ~ 0) {
+            wait.kind = ULFM_WAIT_MESSAGE;
+            wait.rank = rank_of_member(req->comm, req->dev.match.parts.rank);
+        }
+        waits->add(waits, &wait);
+    }
+}
+
+static void describe_asking(ulfm_nm_waits * waits, MPIDI_VC_t * vc, MPIR_Request * req)
+{
+    ulfm_nm_wait wait = { ULFM_WAIT_LET_IN, rank_in_job(vc), req->dev.match.parts.tag, 0, "" };
+    MPI_Aint size = 0;
+
+    if (req->kind == MPIR_REQUEST_KIND__RECV)
+        wait.kind = ULFM_WAIT_DATA;
+    else if (MPIDI_Request_get_type(req) == MPIDI_REQUEST_TYPE_SSEND)
+        wait.kind = ULFM_WAIT_TAKEN;
+    else {
+        MPIR_Datatype_get_size_macro(req->dev.datatype, size);
+        wait.bytes = (uint64_t) (size * req->dev.user_count);
+    }
+    if (req->comm)
+        wait.name = req->comm->name;
+    waits->add(waits, &wait);
+}
+
+static void describe_connections(ulfm_nm_waits * waits)
+{
+    MPIDI_VC_t *vc;
+
+    for (vc = open_head; vc; vc = AREA(vc)->next_open) {
+        ulfm_nm_wait wait = { ULFM_WAIT_ROOM, rank_in_job(vc), -1, 0, "" };
+        MPIR_Request *req;
+        for (req = AREA(vc)->asking; req; req = REQ_AREA(req)->next_asking)
+            if (!REQ_AREA(req)->abandoned)
+                describe_asking(waits, vc, req);
+        for (req = AREA(vc)->queue.head; req; req = req->next)
+            wait.bytes++;
+        waits->unsent += (unsigned) wait.bytes;
+        if (wait.bytes)
+            waits->add(waits, &wait);
+    }
+}
+
+static void describe_collective(ulfm_nm_waits * waits)
+{
+    static const char *const names[] = { "MPI_Barrier", "MPI_Bcast", "MPI_Reduce", "MPI_Allreduce",
+        "MPI_Reduce_scatter", "MPI_Scan", "MPI_Exscan", "MPI_Gather", "MPI_Allgather", "MPI_Scatter", "MPI_Alltoall"
+    };
+    const int missing = ulfm->coll_missing(COLL_STATE(coll_running)->coll);
+    ulfm_nm_wait wait = { ULFM_WAIT_COLLECTIVE, rank_of_member(coll_running, missing), -1, 0, "a collective" };
+
+    if (missing < 0)
+        return;
+    if (coll_kind >= 0 && coll_kind < (int) (sizeof names / sizeof *names))
+        wait.name = names[coll_kind];
+    waits->add(waits, &wait);
+}
+
+static void describe_waits(ulfm_nm_waits * waits)
+{
+    waits->blocked = blocking || coll_running;
+    if (coll_running)
+        describe_collective(waits);
+    describe_connections(waits);
+    describe_receives(waits);
+}

@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""Kills one process of a job at a place that is known, again and again: the job ends in time, leaves no process behind,
+and names the rank, the host and the cause; with --ft the others go on.
+
+Each round is drawn from a seed of its own, round N of the campaign from seed FIRST + N, and is a line in the log, so a
+campaign that was interrupted goes on where it stopped: the same command does it.
+"""
+import argparse
+import collections
+import json
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import chaos  # noqa: E402
+
+COLLECTIVES = ["barrier", "bcast", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan",
+               "gather", "allgather", "scatter", "alltoall"]
+PLACES = ["init", "messages", "finalize", "large"] + COLLECTIVES
+TRANSPORTS = {"direct": None, "xswitch": "mesh:2x2", "dcm": "cube:3", "pcie": "boards:4x4", "pointdesign": "gh:2x2x2",
+              "ideal": None, "ofi": None}
+NAMES = {"mpiexec": ("mpiexec",), "proxy": ("hydra_pmi_proxy",), "engine": ("ulfm-engine", "ulfm_hostd", "ulfm-host")}
+
+
+def draw(seed, only):
+    """A round: what is killed, where, over what."""
+    r = random.Random(seed)
+    one = {"ranks": r.choice([2, 3, 4, 5, 8]), "place": r.choice(PLACES), "delay": r.choice([0, r.random() * 0.005,
+                                                                                         r.random() * 0.1]),
+           "transport": r.choice(["direct", "direct", "xswitch", "dcm", "pcie", "pointdesign", "ideal", "ofi"]),
+           "who": r.choice(["rank", "rank", "rank", "rank", "mpiexec", "proxy", "engine"]),
+           "signal": r.choice(["KILL", "KILL", "SEGV", "ABRT"]), "ft": r.random() < 0.5}
+    one.update(only)
+    one["victim"] = r.randrange(one["ranks"])
+    if one["who"] == "engine" and TRANSPORTS[one["transport"]] is None:
+        one["transport"] = r.choice(["xswitch", "dcm", "pcie", "pointdesign"])
+    if one["who"] != "rank":
+        one["signal"], one["ft"] = "KILL", False
+    return one
+
+
+def find(mark, one):
+    """The process to kill, or None."""
+    for pid, rank in chaos.processes_of(mark):
+        if one["who"] == "rank":
+            if rank == one["victim"]:
+                return pid
+            continue
+        try:
+            with open(f"/proc/{pid}/comm") as f:
+                name = f.read().strip()
+        except OSError:
+            continue
+        if name in NAMES[one["who"]]:
+            return pid
+    return None
+
+
+def command(one, tree, binary, file):
+    run = [os.path.join(tree, "bin", "ulfmrun")] + (["--ft"] if one["ft"] else [])
+    run += ["--transport", one["transport"]]
+    if TRANSPORTS[one["transport"]]:
+        run += ["--topology", TRANSPORTS[one["transport"]]]
+    return run + ["-n", str(one["ranks"]), binary, one["place"], str(one["victim"]), file] + (["ft"] if one["ft"] else [])
+
+
+def wait_for_file(file, started, seconds):
+    end = time.monotonic() + seconds
+    while not os.path.exists(file) and started.poll() is None and time.monotonic() < end:
+        time.sleep(0.0005)
+    return os.path.exists(file)
+
+
+def judge(one, text, status, killed):
+    """None, or the rule that was broken."""
+    if status is None:
+        return "it hung"
+    if not killed:
+        return None if status == 0 else f"nobody was killed, and it ended with status {status}"
+    finished = one["place"] in ("finalize", "init")  # the victim may have been through when the signal came
+    if one["who"] == "engine":  # another takes its place, and the job was ended by us; or it says what is missing
+        return None if status in (0, 15) or "while it moved the" in text else f"it ended with status {status} and did not say why"
+    if one["who"] == "proxy" and not re.search(rf"rank \d+ .*\bon {re.escape(socket.gethostname())}\b.*proxy", text):
+        return None if status == 0 else "its message does not name ranks, host and cause"
+    if one["who"] != "rank":
+        return None
+    named = re.search(rf"rank {one['victim']}\b.*\bon {re.escape(socket.gethostname())}\b.*"
+                      rf"signal {int(getattr(signal, 'SIG' + one['signal']))}\b", text)
+    if status == 0 and not named:
+        return None if finished else "it ended well, without the victim"
+    if not named:
+        return f"its message does not name rank, host and cause (status {status})"
+    living = text.count("went on")
+    if one["ft"] and not finished and living != one["ranks"] - 1:
+        return f"{living} of {one['ranks'] - 1} went on"
+    return None
+
+
+def run(one, tree, binary, patience):
+    mark = f"ULFM_KILLS_MARK_{os.getpid()}_{time.monotonic_ns()}"
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("ULFM_", "PMI_"))}
+    environment["CHAOS_MARK"] = mark
+    if one["who"] == "engine":
+        environment["ULFM_ENGINE"] = "process"
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
+        file = os.path.join(folder, "there")
+        started = subprocess.Popen(command(one, tree, binary, file), stdin=subprocess.DEVNULL, stdout=output,
+                                   stderr=output, env=environment)
+        killed, status = False, None
+        if wait_for_file(file, started, patience):
+            time.sleep(one["delay"])
+            pid = find(mark, one)
+            try:
+                if pid is not None:
+                    os.kill(pid, getattr(signal, "SIG" + one["signal"]))
+                    killed = True
+            except ProcessLookupError:
+                pass
+            if one["who"] == "engine" and killed and one["place"] not in ("init", "finalize"):
+                time.sleep(0.5)  # the job goes on, and is ended
+                started.terminate()
+        try:
+            status = started.wait(patience)
+        except subprocess.TimeoutExpired:
+            pass
+        end = time.monotonic() + 20
+        while status is not None and chaos.processes_of(mark) and time.monotonic() < end:
+            time.sleep(0.02)
+        left = chaos.processes_of(mark)
+        for pid, _ in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        if status is None:
+            started.wait()
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+    broken = judge(one, text, status, killed)
+    if broken is None and left:
+        broken = f"{len(left)} processes were left behind"
+    return killed, (broken + "\n" + text[-2000:]) if broken else None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=500, help="rounds in all (500)")
+    parser.add_argument("--each", type=int, default=0, help="instead: so many in each collective of one turn")
+    parser.add_argument("--first", type=int, default=1, help="seed of the first round (1)")
+    parser.add_argument("--only", default="", help="fix entries of the rounds: who=rank,place=barrier,transport=direct")
+    parser.add_argument("--log", default="kills.log", help="where rounds are noted (kills.log); a run goes on from it")
+    parser.add_argument("--patience", type=float, default=60, help="seconds for a job before it counts as hung (60)")
+    parser.add_argument("--minutes", type=float, default=1e9, help="stop after so many")
+    parser.add_argument("--stage", default=os.environ.get("ULFM_STAGE"), help="the folder where ULFM is installed")
+    arguments = parser.parse_args()
+    if not arguments.stage or not os.access(os.path.join(arguments.stage, "bin", "ulfmrun"), os.X_OK):
+        sys.exit("kills: no ulfmrun in the stage; ./dev setup makes it")
+    only = dict(entry.split("=", 1) for entry in arguments.only.split(",") if entry)
+    for entry in ("ranks",):
+        if entry in only:
+            only[entry] = int(only[entry])
+    rounds = [(seed, only) for seed in range(arguments.first, arguments.first + arguments.kills)]
+    if arguments.each:
+        rounds = [(arguments.first + i * arguments.each + k, {"who": "rank", "place": place, "transport": "direct", **only})
+                  for i, place in enumerate(COLLECTIVES) for k in range(arguments.each)]
+    done = {}
+    if os.path.exists(arguments.log):
+        with open(arguments.log) as f:
+            done = {entry["seed"]: entry for entry in map(json.loads, f)}
+    end = time.monotonic() + arguments.minutes * 60
+    with tempfile.TemporaryDirectory() as work, open(arguments.log, "a") as log:
+        binary = os.path.join(work, "phases")
+        here = os.path.dirname(os.path.abspath(__file__))
+        subprocess.run([os.path.join(arguments.stage, "bin", "mpicc"), "-O1", os.path.join(here, "phases.c"), "-o",
+                        binary], check=True)
+        for seed, fixed in rounds:
+            if seed in done or time.monotonic() > end:
+                continue
+            one = draw(seed, fixed)
+            killed, broken = run(one, arguments.stage, binary, arguments.patience)
+            done[seed] = {"seed": seed, **one, "killed": killed, "broken": broken}
+            print(json.dumps(done[seed]), file=log, flush=True)
+            if broken:
+                print(f"kills: seed {seed} {one}: {broken}", flush=True)
+    mine = [done[seed] for seed, _ in rounds if seed in done]
+    bad = [entry["seed"] for entry in mine if entry["broken"]]
+    count = collections.Counter((entry["who"]) for entry in mine if entry["killed"])
+    print(f"kills: {len(mine)} of {len(rounds)} rounds, " + ", ".join(f"{n} {who}" for who, n in sorted(count.items())) +
+          f" killed; {len(bad)} broke a rule" + (f": seeds {bad}" if bad else ""))
+    sys.exit(bool(bad))
+
+
+if __name__ == "__main__":
+    main()

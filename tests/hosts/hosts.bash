@@ -1,9 +1,11 @@
 # Hosts to test on, on one machine: a host is a set of namespaces (network, mount, pid, uts, ipc), a cable is a veth pair
 # to a bridge. Each host has decoys: a docker0 with the address that all others have too, and a tunnel without a route.
 #
-#   hosts_up N        hosts h1 ... hN with the addresses 10.77.0.1 ... 10.77.0.N; exits with 77 where that is not permitted
+#   hosts_up N        hosts h1 ... hN with the addresses 10.77.0.1 ... 10.77.0.N (and fd77::1 ...); exits with 77 where
+#                     that is not permitted
 #   on_host K CMD...  runs a command on host K
 #   on_hosts N OPTION...  ulfmrun on the hosts h1 to hN, started on h1
+#   beside_host K CMD...  a command that starts others by the launcher, as a user of host K does
 #   $hosts_launcher   for mpiexec -launcher-exec: starts a command on a host, as ssh does
 #   cut_cable K, join_cable K
 # shellcheck shell=bash
@@ -50,7 +52,8 @@ host_up() {
   echo "$pid" >"$hosts_folder/h$k.pid"
   ip link add "cable$k" type veth peer name eth0 netns "$pid" || hosts_fail "no veth devices here"
   ip link set "cable$k" master switch up
-  nsenter -t "$pid" -n sh -ec "ip link set lo up; ip addr add 10.77.0.$k/24 dev eth0; ip link set eth0 up"
+  nsenter -t "$pid" -n sh -ec "ip link set lo up; ip addr add 10.77.0.$k/24 dev eth0; ip link set eth0 up
+    ip addr add fd77::$k/64 dev eth0 nodad 2>/dev/null || true"
   decoys_on "$pid"
 }
 
@@ -88,10 +91,15 @@ join_cable() { ip link set "cable$1" up; }
 # h1,h2,...,hN
 host_list() { seq -s, -f 'h%g' "$1"; }
 
-# mpiexec has the network and the name of h1 and our own processes, because its launcher has to find the other hosts.
+# A command with the network and the name of a host, and our own processes: its launcher has to find the other hosts.
+beside_host() {
+  local k=$1
+  shift
+  timeout "${hosts_limit:-120}" nsenter -t "$(cat "$hosts_folder/h$k.pid")" -n -u -- "$@" </dev/null
+}
+
 on_hosts() {
   local n=$1
   shift
-  timeout "${hosts_limit:-120}" nsenter -t "$(cat "$hosts_folder/h1.pid")" -n -u -- \
-    "$stage/bin/ulfmrun" -hosts "$(host_list "$n")" -launcher ssh -launcher-exec "$hosts_launcher" "$@" </dev/null
+  beside_host 1 "$stage/bin/ulfmrun" -hosts "$(host_list "$n")" -launcher ssh -launcher-exec "$hosts_launcher" "$@"
 }

@@ -144,6 +144,11 @@ each '.' ulfm_perf "latency --size x" "latency --size 9:1" "latency --size -1" "
 each '.' ulfm_stat "--intervall 1" "-i 0" "-i x" "-c 3" "nopid" "-i 1 -c 0"
 wrong 'no job|holds no' ulfm_stat 1
 
+# ---- ulfm_doctor
+wrong 'a host is needed' ulfm_doctor
+each '.' ulfm_doctor "--quite node1" "-f" "--launcher-exec" "-x node1"
+wrong 'cannot be read' ulfm_doctor -f /nosuch/hostfile
+
 # ---- nxhost
 wrong 'a host program is needed' nxhost
 each 'a number of nodes' nxhost "-n 0 ./program" "-n x ./program" "-n" "-n -4 ./program" "-n 99999 ./program" "./program : -n 0 ./program"

@@ -1,14 +1,13 @@
 // Other hosts: cards, which address is tried first, and what two processes show each other.
 #include <catch2/catch.hpp>
 
-#include <arpa/inet.h>
-
 #include "environment.hpp"
 #include "proto/stack.hpp"
 #include "transport/mux/mux.hpp"
 #include "transport/ofi/card.hpp"
 #include "transport/ofi/greeting.hpp"
 #include "transport/ofi/interfaces.hpp"
+#include "transport/ofi/socket_address.hpp"
 #include "transport/registry.hpp"
 
 using namespace ulfm;
@@ -16,18 +15,17 @@ using namespace ulfm::ofi;
 
 namespace {
 
-std::uint32_t ip(const char* text) { return ntohl(inet_addr(text)); }
+Ip ip(const char* text) { return Ip::parse(text).value(); }
 
 Interface interface(const char* name, const char* address, int bits, Link link = Link::physical) {
-  return {name, {ip(address), link}, ~std::uint32_t{0} << (32 - bits), false};
+  return {name, {ip(address), link}, bits, false};
 }
 
 Card card_with(std::vector<Address> addresses) { return {1, 2, 3, 4, std::move(addresses)}; }
 
-std::vector<std::string> order(const std::vector<Interface>& own, const Card& peer, bool same_host = false) {
-  std::vector<Candidate> left_out;
+std::vector<std::string> order(const Surroundings& own, const Card& peer, bool same_host = false) {
   std::vector<std::string> texts;
-  for (const Candidate& one : candidates(own, peer, same_host, left_out)) texts.push_back(text_of(one.ip));
+  for (const Candidate& one : candidates(own, peer, same_host)) texts.push_back(one.ip.text());
   return texts;
 }
 
@@ -47,7 +45,8 @@ std::string refused(std::initializer_list<std::pair<const char*, const char*>> r
 }  // namespace
 
 TEST_CASE("ofi: a card says everything and nothing else is a card", "[ofi]") {
-  Card card = card_with({{ip("10.77.0.1"), Link::veth}, {ip("172.17.0.1"), Link::virtual_link}});
+  Card card = card_with(
+      {{ip("10.77.0.1"), Link::veth}, {ip("fd00::77"), Link::physical}, {ip("172.17.0.1"), Link::virtual_link}});
   card.host = 0x1234567890abcdef;
   card.token = ~std::uint64_t{0};
   card.port = 65535;
@@ -66,12 +65,67 @@ TEST_CASE("ofi: a card says everything and nothing else is a card", "[ofi]") {
   }
   CHECK_FALSE(decode(text + "x"));
   CHECK_FALSE(decode("direct:00"));
-  CHECK_FALSE(decode(encode(card_with({})) + "0a4d000190a4d000290a4d00039"));
+  CHECK_FALSE(decode(text + "ABCD"));
+  CHECK_FALSE(decode("ofi:"));
+  CHECK_FALSE(decode("ofi:" + std::string(1000, 'A')));
+}
+
+TEST_CASE("ofi: a card holds the likeliest addresses, as many as fit", "[ofi]") {
+  std::vector<Address> many;
+  for (int i = 1; i < 20; ++i) many.push_back({ip(("10.1.0." + std::to_string(i)).c_str()), Link::physical});
+  many.insert(many.begin() + 1, {ip("fd00::1"), Link::physical});
+  const auto fitting = those_that_fit(many);
+  CHECK(fitting.size() == 9);  // 17 bytes and 8 times 5
+  CHECK(std::equal(fitting.begin(), fitting.end(), many.begin()));
+  const Card full = card_with(fitting);
+  CHECK(decode(encode(full)).value().addresses == fitting);
+  CHECK(encode(full).size() < kMostCard / 2);
+  CHECK_FALSE(decode(encode(card_with(many))));
+}
+
+TEST_CASE("ofi: addresses of both families are read, compared and written", "[ofi]") {
+  CHECK(ip("10.1.2.3").text() == "10.1.2.3");
+  CHECK(ip("fd00:0:0::1").text() == "fd00::1");
+  CHECK_FALSE(Ip::parse("10.1.2"));
+  CHECK_FALSE(Ip::parse("eth0"));
+  CHECK(ip("10.1.2.3").shares(ip("10.1.2.200"), 24));
+  CHECK_FALSE(ip("10.1.2.3").shares(ip("10.1.3.3"), 24));
+  CHECK(ip("10.1.2.3").shares(ip("10.1.3.3"), 23));
+  CHECK(ip("fd00::1").shares(ip("fd00::ffff"), 64));
+  CHECK_FALSE(ip("fd00::1").shares(ip("fd00:0:0:1::1"), 64));
+  CHECK_FALSE(ip("10.0.0.1").shares(ip("fd00::1"), 0));
+  CHECK(ip("127.0.0.9").is_loopback());
+  CHECK(ip("::1").is_loopback());
+  CHECK(ip("fe80::1").is_link_local());
+  CHECK(SocketAddress(ip("fd00::2"), 5000).text() == "[fd00::2]:5000");
+  CHECK(SocketAddress(ip("10.1.0.2"), 5000).text() == "10.1.0.2:5000");
+}
+
+TEST_CASE("ofi: the tables of the kernel's routes are read, and what is none is skipped", "[ofi]") {
+  const auto routes = read_routes(
+      "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
+      "eth0\t00000000\t0102000A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"
+      "eth1\t0002000A\t00000000\t0001\t0\t0\t20\t00FFFFFF\t0\t0\t0\n"
+      "nonsense\n",
+      "fd000000000000000000000000000000 40 00000000000000000000000000000000 00 00000000000000000000000000000000 "
+      "00000100 "
+      "00000001 00000000 00000001     eth0\n"
+      "00000000000000000000000000000000 00 00000000000000000000000000000000 00 00000000000000000000000000000000 "
+      "ffffffff "
+      "00000001 00000000 00200200       lo\nfd00\n");
+  REQUIRE(routes.size() == 3);
+  CHECK(routes[0].prefix == 0);
+  CHECK(routes[0].metric == 100);
+  CHECK(routes[1].network == ip("10.0.2.0"));
+  CHECK(routes[1].prefix == 24);
+  CHECK(routes[1].interface == "eth1");
+  CHECK(routes[2].network == ip("fd00::"));
+  CHECK(routes[2].prefix == 64);
 }
 
 TEST_CASE("ofi: the same network first, bridges and tunnels last", "[ofi]") {
-  const std::vector<Interface> own{interface("eth0", "10.1.0.1", 24),
-                                   interface("docker0", "172.17.0.1", 16, Link::virtual_link)};
+  const Surroundings own{
+      {interface("eth0", "10.1.0.1", 24), interface("docker0", "172.17.0.1", 16, Link::virtual_link)}, {}};
   SECTION("physical before bridge, whatever the order of the card") {
     CHECK(order(own, card_with({{ip("172.17.0.2"), Link::virtual_link}, {ip("10.1.0.2"), Link::physical}})) ==
           std::vector<std::string>{"10.1.0.2", "172.17.0.2"});
@@ -84,14 +138,14 @@ TEST_CASE("ofi: the same network first, bridges and tunnels last", "[ofi]") {
     CHECK(order(own, card_with({{ip("172.17.0.9"), Link::virtual_link}, {ip("192.0.2.9"), Link::physical}})) ==
           std::vector<std::string>{"192.0.2.9", "172.17.0.9"});
   }
-  SECTION("an address that is ours too leads to ourselves and is left out, with the reason") {
-    std::vector<Candidate> left_out;
-    const auto tried = candidates(
-        own, card_with({{ip("172.17.0.1"), Link::virtual_link}, {ip("10.1.0.2"), Link::physical}}), false, left_out);
-    REQUIRE(tried.size() == 1);
+  SECTION("an address that is ours too leads to ourselves, most likely: it comes last, with the reason") {
+    const auto tried =
+        candidates(own, card_with({{ip("172.17.0.1"), Link::virtual_link}, {ip("10.1.0.2"), Link::physical}}), false);
+    REQUIRE(tried.size() == 2);
     CHECK(tried[0].ip == ip("10.1.0.2"));
-    REQUIRE(left_out.size() == 1);
-    CHECK(left_out[0].ip == ip("172.17.0.1"));
+    CHECK_FALSE(tried[0].is_ours);
+    CHECK(tried[1].ip == ip("172.17.0.1"));
+    CHECK(tried[1].is_ours);
   }
   SECTION("a process of this host by the loopback address") {
     CHECK(order(own, card_with({{ip("10.1.0.1"), Link::physical}}), true) ==
@@ -99,9 +153,22 @@ TEST_CASE("ofi: the same network first, bridges and tunnels last", "[ofi]") {
   }
 }
 
+TEST_CASE("ofi: behind routers, what the kernel would take", "[ofi]") {
+  const Surroundings own{
+      {interface("eth0", "10.1.0.1", 24), interface("eth1", "10.2.0.1", 24),
+       interface("tun0", "10.8.0.1", 32, Link::virtual_link)},
+      {{ip("192.0.2.0"), 24, "eth0", 600}, {ip("198.51.100.0"), 24, "eth1", 100}, {ip("203.0.113.0"), 24, "tun0", 0}}};
+  CHECK(order(own, card_with({{ip("203.0.113.9"), Link::physical},
+                              {ip("192.88.99.9"), Link::physical},
+                              {ip("192.0.2.9"), Link::physical},
+                              {ip("198.51.100.9"), Link::physical},
+                              {ip("10.2.0.9"), Link::physical}})) ==
+        std::vector<std::string>{"10.2.0.9", "198.51.100.9", "192.0.2.9", "203.0.113.9", "192.88.99.9"});
+}
+
 TEST_CASE("ofi: ULFM_INTERFACE takes a name, an address or a network", "[ofi]") {
   std::vector<Interface> all{interface("eth0", "10.1.0.1", 24), interface("eth1", "10.2.0.1", 24)};
-  all.push_back({"lo", {ip("127.0.0.1"), Link::physical}, ip("255.0.0.0"), true});
+  all.push_back({"lo", {ip("127.0.0.1"), Link::physical}, 8, true});
   const auto chosen = [&](const char* wanted) {
     std::string names;
     const std::vector<Interface> some = choose_interfaces(all, wanted).value();
@@ -114,6 +181,9 @@ TEST_CASE("ofi: ULFM_INTERFACE takes a name, an address or a network", "[ofi]") 
   CHECK(chosen("10.2.0.0/16") == "eth1 ");
   CHECK(chosen("10.0.0.0/8") == "eth0 eth1 ");
   CHECK(chosen("lo") == "lo ");
+  const auto nothing = choose_interfaces({}, "");
+  REQUIRE_FALSE(nothing);
+  CHECK(nothing.error().what.find("no network interface that is up") != std::string::npos);
   for (const char* wrong : {"eth9", "10.3.0.1", "10.3.0.0/16", "10.1.0.0/33", "10.1.0.0/x", "/8"}) {
     const auto none = choose_interfaces(all, wrong);
     REQUIRE_FALSE(none);

@@ -1,48 +1,97 @@
 #include "transport/ofi/card.hpp"
 
-#include <cinttypes>
-#include <cstdio>
+#include <sodium.h>
+
+#include <array>
+#include <cstring>
 
 namespace ulfm::ofi {
+namespace {
 
-std::string text_of(std::uint32_t ip) {
-  char text[16];
-  std::snprintf(text, sizeof text, "%u.%u.%u.%u", ip >> 24, ip >> 16 & 255, ip >> 8 & 255, ip & 255);
-  return text;
+constexpr std::string_view kPrefix = "ofi:";
+constexpr std::uint8_t kV6 = 4;  // beside the Link, in the byte before an address
+constexpr std::size_t kFixedBytes = 8 + 8 + 4 + 2;
+constexpr std::size_t kMostBytes = kFixedBytes + kAddressBytes;
+constexpr int kVariant = sodium_base64_VARIANT_URLSAFE_NO_PADDING;
+
+std::size_t bytes_of(const Address& address) { return address.ip.is_v4() ? 5 : 17; }
+
+// Little-endian, as all hosts of a job are.
+template <typename Number>
+void append(std::string& bytes, Number number) {
+  bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+template <typename Number>
+bool take(std::string_view& bytes, Number& number) {
+  if (bytes.size() < sizeof number) return false;
+  std::memcpy(&number, bytes.data(), sizeof number);
+  bytes.remove_prefix(sizeof number);
+  return true;
+}
+
+bool take(std::string_view& bytes, Address& address) {
+  std::uint8_t head = 0;
+  if (!take(bytes, head) || (head & ~kV6) > static_cast<std::uint8_t>(Link::virtual_link)) return false;
+  address.link = static_cast<Link>(head & ~kV6);
+  if ((head & kV6) != 0) return take(bytes, address.ip.bytes) && !address.ip.is_v4();
+  std::uint32_t four = 0;
+  if (!take(bytes, four)) return false;
+  address.ip = Ip::v4(four);
+  return true;
+}
+
+bool read(std::string_view bytes, Card& card) {
+  if (bytes.size() > kMostBytes || !take(bytes, card.host) || !take(bytes, card.token) || !take(bytes, card.pid) ||
+      !take(bytes, card.port) || card.pid <= 0 || card.port == 0)
+    return false;
+  while (!bytes.empty())
+    if (!take(bytes, card.addresses.emplace_back())) return false;
+  return true;
+}
+
+}  // namespace
+
+std::vector<Address> those_that_fit(const std::vector<Address>& addresses) {
+  std::vector<Address> fitting;
+  std::size_t bytes = 0;
+  for (const Address& one : addresses) {
+    if (bytes + bytes_of(one) > kAddressBytes) continue;
+    bytes += bytes_of(one);
+    fitting.push_back(one);
+  }
+  return fitting;
 }
 
 std::string encode(const Card& card) {
-  char text[96];
-  std::snprintf(text, sizeof text, "ofi:%016" PRIx64 "%016" PRIx64 ".%" PRIx32 ".%x;", card.host, card.token,
-                static_cast<std::uint32_t>(card.pid), unsigned{card.port});
-  std::string out = text;
+  std::string bytes;
+  append(bytes, card.host);
+  append(bytes, card.token);
+  append(bytes, card.pid);
+  append(bytes, card.port);
   for (const Address& address : card.addresses) {
-    std::snprintf(text, sizeof text, "%08" PRIx32 "%x", address.ip, static_cast<unsigned>(address.link));
-    out += (&address == card.addresses.data() ? "" : ",") + std::string(text);
+    append(bytes, static_cast<std::uint8_t>(static_cast<std::uint8_t>(address.link) | (address.ip.is_v4() ? 0 : kV6)));
+    if (address.ip.is_v4()) append(bytes, address.ip.as_v4());
+    else append(bytes, address.ip.bytes);
   }
-  return out;
+  std::string text(sodium_base64_encoded_len(bytes.size(), kVariant), '\0');
+  sodium_bin2base64(text.data(), text.size(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+                    kVariant);
+  text.pop_back();  // its zero
+  return std::string(kPrefix) + text;
 }
 
 Result<Card> decode(std::string_view text) {
   Card card;
-  const std::string copy(text.substr(0, 160));  // bounded: the text comes from outside
-  std::uint32_t pid = 0, port = 0;
-  int used = 0;
-  bool good = std::sscanf(copy.c_str(), "ofi:%16" SCNx64 "%16" SCNx64 ".%8" SCNx32 ".%4" SCNx32 ";%n", &card.host,
-                          &card.token, &pid, &port, &used) == 4 &&
-              used > 0 && port != 0;
-  card.pid = static_cast<std::int32_t>(pid);
-  card.port = static_cast<std::uint16_t>(port);
-  for (std::size_t at = static_cast<std::size_t>(used); good && at < copy.size(); at += 10) {
-    Address address;
-    unsigned link = 0;
-    good = std::sscanf(copy.c_str() + at, "%8" SCNx32 "%1x", &address.ip, &link) == 2 && link <= 2 &&
-           card.addresses.size() < kMostAddresses;
-    address.link = static_cast<Link>(link);
-    card.addresses.push_back(address);
-  }
-  if (!good || card.pid <= 0 || encode(card) != text)
-    return fail(Errc::protocol, "\"" + copy.substr(0, 60) + "\" is no address of the ofi transport");
+  std::array<char, kMostBytes> bytes{};  // bounded: the text comes from outside
+  std::size_t length = 0;
+  const char* end = nullptr;
+  const std::string_view digits = text.substr(std::min(text.size(), kPrefix.size()));
+  const bool good = text.starts_with(kPrefix) &&
+                    sodium_base642bin(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size(), digits.data(),
+                                      digits.size(), nullptr, &length, &end, kVariant) == 0 &&
+                    end == digits.data() + digits.size() && read({bytes.data(), length}, card);
+  if (!good || encode(card) != text)
+    return fail(Errc::protocol, "\"" + std::string(text.substr(0, 60)) + "\" is no address of the ofi transport");
   return card;
 }
 

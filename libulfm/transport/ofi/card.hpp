@@ -1,4 +1,4 @@
-// What others need to reach this process over a network: who it is, and all addresses of its host.
+// What others need to reach this process over a network: who it is, and the addresses of its host.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/ip.hpp"
 
 namespace ulfm::ofi {
 
@@ -14,12 +15,15 @@ namespace ulfm::ofi {
 enum class Link : std::uint8_t { physical = 0, veth = 1, virtual_link = 2 };
 
 struct Address {
-  std::uint32_t ip = 0;  ///< IPv4, host order
+  Ip ip;
   Link link = Link::physical;
   friend bool operator==(const Address&, const Address&) = default;
 };
 
-inline constexpr std::size_t kMostAddresses = 4;  // a card has to fit beside others
+/// Of the addresses in a card, each 5 bytes for IPv4 and 17 for IPv6: a card has to fit beside others.
+inline constexpr std::size_t kAddressBytes = 60;
+/// The first ones that fit.
+std::vector<Address> those_that_fit(const std::vector<Address>& addresses);
 
 /// Identity of a process. Whoever wants to connect has to know the token, and so has to have got the card.
 struct Card {
@@ -27,15 +31,12 @@ struct Card {
   std::uint64_t token = 0;
   std::int32_t pid = 0;
   std::uint16_t port = 0;          ///< where it listens
-  std::vector<Address> addresses;  ///< likeliest first, at most kMostAddresses
+  std::vector<Address> addresses;  ///< likeliest first, at most kAddressBytes
 };
 
-/// "ofi:<host><token>.<pid>.<port>;<address><link>,..."
+/// "ofi:" and base64 (RFC 4648, section 5) of host, token, pid, port and the addresses.
 std::string encode(const Card& card);
 /// Errc::protocol for anything that encode() does not write.
 Result<Card> decode(std::string_view text);
-
-/// "10.1.0.2".
-std::string text_of(std::uint32_t ip);
 
 }  // namespace ulfm::ofi

@@ -1,5 +1,4 @@
 // The part of Network that makes, serves and ends connections.
-#include <netinet/in.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,31 +15,17 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// In all, for a process that answers late because its core is busy; the next address is tried beside it much sooner.
-constexpr milliseconds kConnectFor{5000};
-constexpr milliseconds kNextAfter{250};
+// All addresses are being tried after a second at the latest. What no host has answered by then, and some time for lost
+// packets, is given up. A process may answer late because its core is busy: when its host answers, it has GIVE_UP.
+constexpr milliseconds kAllTriedAfter{1000}, kNextAfter{250};
+constexpr milliseconds kConnectFor{4000};
 constexpr std::uint32_t kMostInFlight = 32;  // sends of a connection that are not complete
 // After the end of a connection, what its process sent on another one may still be on the way here.
 constexpr std::chrono::seconds kTrailFor{2};
 
-sockaddr_in socket_address(std::uint32_t ip, std::uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(ip);
-  address.sin_port = htons(port);
-  return address;
-}
-
-// Frees what libfabric allocated, as it does itself.
-void set_address(void*& where, std::size_t& length, const sockaddr_in* address) {
-  std::free(where);
-  where = address == nullptr ? nullptr : std::malloc(sizeof *address);
-  length = where == nullptr ? 0 : sizeof *address;
-  if (where != nullptr) std::memcpy(where, address, sizeof *address);
-}
-
 const char* remedy_for(const std::string& failure) {
   if (failure.find("no answer") != failure.npos) return "a firewall? open ULFM_PORTS there, or name ULFM_INTERFACE";
+  if (failure.find("the process does not") != failure.npos) return "is it stopped? a longer ULFM_GIVE_UP waits for it";
   if (failure.find("refused") != failure.npos) return "it has ended, or another host has this address";
   if (failure.find("nreachable") != failure.npos)
     return "no route: name an interface both hosts have by ULFM_INTERFACE";
@@ -97,7 +82,8 @@ void Network::on_request(const fi_eq_cm_entry& event, std::span<const std::byte>
   if (why == Refusal::none) return;
   // Who does not know the secret learns nothing.
   const Welcome answer = refusal(key_, greeting.nonce, why);
-  fi_reject(listener_.get(), info->handle, &answer, why == Refusal::unknown_secret ? 0 : sizeof answer);
+  fid_pep* listener = v6_listener_ && event.fid == &v6_listener_->fid ? v6_listener_.get() : listener_.get();
+  fi_reject(listener, info->handle, &answer, why == Refusal::unknown_secret ? 0 : sizeof answer);
   ++counts_.refused;
 }
 
@@ -129,12 +115,7 @@ Result<void> Network::accept(fi_info& info, Port& port, const Greeting& greeting
   from.port = &port;
   from.check = static_cast<std::uint32_t>(random_token()) | 1;
   from.process = {.number = greeting.pid};
-  if (info.dest_addr != nullptr && info.dest_addrlen >= sizeof(sockaddr_in)) {
-    sockaddr_in address{};
-    std::memcpy(&address, info.dest_addr, sizeof address);
-    const std::uint32_t ip = ntohl(address.sin_addr.s_addr);
-    if (ip >> 24 != 127) from.process.host = ip;
-  }
+  if (const Ip ip = SocketAddress(info.dest_addr, info.dest_addrlen).ip(); !ip.is_loopback()) from.process.host = ip;
   from.from = greeting.from;
   from.open = true;
   auto ep = make_endpoint(info, port.receive_context.get(), static_cast<Endpoint*>(&from));
@@ -162,10 +143,10 @@ void Network::on_connected(Endpoint& endpoint, std::span<const std::byte> answer
 }
 
 void Network::limit_silence(Endpoint& endpoint) const {
-  sockaddr_in own{}, peer{};
-  std::size_t own_length = sizeof own, peer_length = sizeof peer;
-  if (!endpoint.ep || fi_getname(&endpoint.ep->fid, &own, &own_length) != 0 ||
-      fi_getpeer(endpoint.ep.get(), &peer, &peer_length) != 0)
+  SocketAddress own, peer;
+  std::size_t own_length = SocketAddress::room(), peer_length = SocketAddress::room();
+  if (!endpoint.ep || fi_getname(&endpoint.ep->fid, own.get(), &own_length) != 0 ||
+      fi_getpeer(endpoint.ep.get(), peer.get(), &peer_length) != 0)
     return;
   (void)ofi::limit_silence(own, peer, settings_.give_up);
 }
@@ -185,24 +166,22 @@ void Network::on_shutdown(Endpoint& endpoint) {
 
 // ---- connecting -----------------------------------------------------------------------------------------------------
 
-Result<std::shared_ptr<Outgoing>> Network::begin(const Card& to, std::uint32_t ip, const Greeting& greeting,
+Result<std::shared_ptr<Outgoing>> Network::begin(const Card& to, const Ip& ip, const Greeting& greeting,
                                                  const Key& key) {
   auto out = std::make_shared<Outgoing>();
   out->side = Endpoint::Side::outgoing;
-  out->ip = ip;
+  out->where = {ip, to.port};
   out->key = key;
   out->nonce = greeting.nonce;
   out->peer_token = to.token;
-  const sockaddr_in where = socket_address(ip, to.port);
   Info info(library_->dupinfo(info_.get()));
   if (!info) return fail(Errc::no_memory, "no memory for a connection");
-  set_address(info->src_addr, info->src_addrlen, nullptr);
-  set_address(info->dest_addr, info->dest_addrlen, &where);
+  set_destination(*info, out->where);
   info->handle = nullptr;
   auto ep = make_endpoint(*info, send_only_.get(), static_cast<Endpoint*>(out.get()));
   if (!ep) return fail(ep.error());
   out->ep.reset(*ep);
-  if (const long rc = fi_connect(out->ep.get(), &where, &greeting, sizeof greeting); rc != 0) {
+  if (const long rc = fi_connect(out->ep.get(), out->where.get(), &greeting, sizeof greeting); rc != 0) {
     out->state = Outgoing::State::failed;
     out->failure = error_text(rc);
   }
@@ -211,7 +190,7 @@ Result<std::shared_ptr<Outgoing>> Network::begin(const Card& to, std::uint32_t i
 
 /// The addresses of one process, tried one beside the other.
 struct Network::Attempts {
-  std::vector<Candidate> candidates, left_out;
+  std::vector<Candidate> candidates;
   std::vector<std::shared_ptr<Outgoing>> tries;
 
   /// The first that is up; the others are dropped.
@@ -226,6 +205,20 @@ struct Network::Attempts {
       if (one->refusal != Refusal::none) return one->refusal;
     return Refusal::none;
   }
+  bool is_any_host_answering() const {
+    return std::any_of(tries.begin(), tries.end(), [](const auto& t) {
+      return t->state == Outgoing::State::connecting && is_host_answering(t->where);
+    });
+  }
+  /// The host was reached, and nothing listens at the port of the process.
+  bool is_nobody_there() const {
+    bool seen = false;
+    for (std::size_t i = 0; i < tries.size(); ++i) {
+      if (!tries[i]->nobody_there) return false;
+      seen = seen || !candidates[i].is_ours;
+    }
+    return seen;
+  }
   bool all_failed() const {
     return tries.size() == candidates.size() &&
            std::all_of(tries.begin(), tries.end(), [](const auto& t) { return t->state == Outgoing::State::failed; });
@@ -233,42 +226,52 @@ struct Network::Attempts {
 
   std::string table(std::uint16_t port) const {
     std::string text;
-    const auto row = [&](std::uint32_t ip, const std::string& why, const std::string& result, const std::string& hint) {
-      std::string where = text_of(ip) + ":" + std::to_string(port);
+    const auto row = [&](const Ip& ip, const std::string& why, const std::string& result, const std::string& hint) {
+      std::string where = SocketAddress(ip, port).text();
       where.resize(std::max<std::size_t>(where.size(), 21), ' ');
       text += "\n  " + where + "  " + why + ": " + result + (hint.empty() ? "" : " (" + hint + ")");
     };
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       const bool tried = i < tries.size();
-      const std::string result = !tried ? "not tried"
-                                 : tries[i]->state == Outgoing::State::failed
-                                     ? tries[i]->failure
+      const std::string result = !tried                                       ? "not tried"
+                                 : tries[i]->state == Outgoing::State::failed ? tries[i]->failure
+                                 : is_host_answering(tries[i]->where)
+                                     ? "the host answers, and the process does not"
                                      : "no answer in " + std::to_string(kConnectFor.count() / 1000) + " s";
-      row(candidates[i].ip, candidates[i].why, result, tried ? remedy_for(result) : "");
+      row(candidates[i].ip, candidates[i].why, result,
+          candidates[i].is_ours ? "a bridge or tunnel that both hosts have"
+          : tried               ? remedy_for(result)
+                                : "");
     }
-    for (const Candidate& one : left_out) row(one.ip, "left out", one.why, "a bridge or tunnel that both hosts have");
     return text;
   }
 };
 
 Result<std::shared_ptr<Outgoing>> Network::connect(const Card& to, std::uint16_t port, std::uint16_t from,
                                                    std::span<const std::byte> introduction) {
-  const std::string process = ProcessId{to.pid, to.addresses.empty() ? 0 : to.addresses.front().ip}.text();
+  const std::string process = ProcessId{to.pid, to.addresses.empty() ? Ip{} : to.addresses.front().ip}.text();
   std::unique_lock lock(lock_);
   Attempts attempts;  // ends before the lock does: closing a connection is a call of libfabric
-  attempts.candidates = candidates(all_interfaces_, to, to.host == self_.host, attempts.left_out);
+  attempts.candidates = candidates(surroundings_, to, to.host == self_.host);
   const Key key = key_for(settings_.job_secret, to.token);
   const auto begun = Clock::now();
-  auto next_at = begun;
-  while (!attempts.winner() && attempts.refusal() == Refusal::none && !attempts.all_failed() &&
-         Clock::now() - begun < kConnectFor) {
+  const auto next_after =
+      std::min<Clock::duration>(kNextAfter, kAllTriedAfter / std::max<std::size_t>(1, attempts.candidates.size()));
+  auto next_at = begun, until = begun + kConnectFor;
+  while (!attempts.winner() && attempts.refusal() == Refusal::none && !attempts.all_failed()) {
+    if (Clock::now() >= until) {
+      const auto latest = begun + settings_.give_up;
+      if (until >= latest || !attempts.is_any_host_answering()) break;
+      until = latest;
+    }
     const bool failed = !attempts.tries.empty() && attempts.tries.back()->state == Outgoing::State::failed;
     if (attempts.tries.size() < attempts.candidates.size() && (failed || Clock::now() >= next_at)) {
       const Greeting hello = greeting(key, port, from, self_.pid, random_nonce());
       auto one = begin(to, attempts.candidates[attempts.tries.size()].ip, hello, key);
       if (!one) return fail(std::move(one.error()).within(process));
+      (*one)->why = attempts.candidates[attempts.tries.size()].why;
       attempts.tries.push_back(std::move(*one));
-      next_at = Clock::now() + kNextAfter;
+      next_at = Clock::now() + next_after;
     }
     progress();
     read_events();
@@ -294,8 +297,7 @@ Result<std::shared_ptr<Outgoing>> Network::connect(const Card& to, std::uint16_t
                                   "files (ulimit -n) there");
     default: break;
   }
-  const bool ended = !attempts.tries.empty() && std::all_of(attempts.tries.begin(), attempts.tries.end(),
-                                                            [](const auto& one) { return one->nobody_there; });
+  const bool ended = attempts.is_nobody_there();
   return fail(ended ? Errc::peer_failed : Errc::unavailable,
               process + " cannot be reached. Tried:" + attempts.table(to.port) +
                   "\n  (own addresses and links: ip addr; what this job uses: ulfm-ofi(7))");

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <utility>
 
 namespace ulfm::ofi {
 namespace {
@@ -32,6 +33,19 @@ Result<FabricLibrary> open_library() {
   return f;
 }
 
+// Frees what libfabric allocated, as it does itself.
+void set_address(void*& where, std::size_t& length, const SocketAddress& address) noexcept {
+  std::free(where);
+  where = std::malloc(address.size());
+  length = where == nullptr ? 0 : address.size();
+  if (where != nullptr) std::memcpy(where, address.get(), length);
+}
+
+void drop_address(void*& where, std::size_t& length) noexcept {
+  std::free(std::exchange(where, nullptr));
+  length = 0;
+}
+
 }  // namespace
 
 Result<const FabricLibrary*> fabric_library() {
@@ -42,6 +56,17 @@ Result<const FabricLibrary*> fabric_library() {
 
 void InfoFreer::operator()(fi_info* info) const noexcept {
   if (auto library = fabric_library()) (*library)->freeinfo(info);
+}
+
+void set_source(fi_info& info, const SocketAddress& address) noexcept {
+  info.addr_format = address.is_v6() ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
+  set_address(info.src_addr, info.src_addrlen, address);
+}
+
+void set_destination(fi_info& info, const SocketAddress& address) noexcept {
+  info.addr_format = address.is_v6() ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
+  drop_address(info.src_addr, info.src_addrlen);
+  set_address(info.dest_addr, info.dest_addrlen, address);
 }
 
 std::string error_text(long rc) {

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "transport/ofi/socket_address.hpp"
 
 namespace ulfm::ofi {
 
@@ -43,6 +44,10 @@ struct InfoFreer {
   void operator()(fi_info* info) const noexcept;
 };
 using Info = std::unique_ptr<fi_info, InfoFreer>;
+
+/// Where whoever is made from this listens, and where it connects to. Without memory there is no address in it then.
+void set_source(fi_info& info, const SocketAddress& address) noexcept;
+void set_destination(fi_info& info, const SocketAddress& address) noexcept;
 
 /// "Connection refused" for a negative return value.
 std::string error_text(long rc);

@@ -15,27 +15,44 @@ namespace ulfm::ofi {
 struct Interface {
   std::string name;
   Address address;
-  std::uint32_t mask = 0;
+  int prefix = 0;  ///< bits of the address that its network has
   bool loopback = false;
 };
 
-/// IPv4 addresses of interfaces that are up, likeliest first; loopback is there and comes last.
-Result<std::vector<Interface>> interfaces_of_this_host();
+/// Where the kernel sends what goes to a network.
+struct Route {
+  Ip network;
+  int prefix = 0;
+  std::string interface;
+  std::uint32_t metric = 0;
+};
 
-/// Those that `wanted` names: an interface ("eth1"), an address ("10.1.0.2") or a network ("10.1.0.0/16"); all but
-/// loopback when it is empty. Errc::invalid, with what there is, when none matches.
+/// What this host has: addresses of interfaces that are up, likeliest first, with loopback last; and its routes.
+/// Addresses that are good on one link only (fe80::) are left out.
+struct Surroundings {
+  std::vector<Interface> interfaces;
+  std::vector<Route> routes;
+};
+Result<Surroundings> surroundings_of_this_host();
+
+/// The lines of /proc/net/route and /proc/net/ipv6_route; what is no route in them is skipped.
+std::vector<Route> read_routes(const std::string& v4_table, const std::string& v6_table);
+
+/// Those that `wanted` names: an interface ("eth1"), an address ("10.1.0.2", "fd00::2") or a network ("10.1.0.0/16");
+/// all but loopback when it is empty. Errc::invalid, with what there is, when none matches.
 Result<std::vector<Interface>> choose_interfaces(const std::vector<Interface>& all, const std::string& wanted);
 
 /// An address to try, with what speaks for it.
 struct Candidate {
-  std::uint32_t ip = 0;
+  Ip ip;
   std::string why;
+  bool is_ours = false;  ///< this host has it, too, as all have that of a container bridge
 };
 
 /// Which addresses of `peer` to try from here, in this order: the loopback address for a process of this host; then
-/// by the kind of link (bridges and tunnels last), and the same network before others. An address that is also one of
-/// ours is left out and goes to `left_out`: whoever answers there is on this host.
-std::vector<Candidate> candidates(const std::vector<Interface>& own, const Card& peer, bool same_host,
-                                  std::vector<Candidate>& left_out);
+/// by the kind of link on either side (bridges, tunnels and veth last), the same network before others, and the metric
+/// of the route; what no route leads to; and at last addresses that are also ours, which lead to the process only when
+/// it is in another container of this host.
+std::vector<Candidate> candidates(const Surroundings& own, const Card& peer, bool same_host);
 
 }  // namespace ulfm::ofi

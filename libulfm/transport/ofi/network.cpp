@@ -1,6 +1,5 @@
 #include "transport/ofi/network.hpp"
 
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -22,24 +21,6 @@ constexpr std::uint32_t kReceiveBuffers = 32;
 constexpr std::uint32_t kLooksPerEvent = 64;
 constexpr milliseconds kTick{10};
 constexpr std::chrono::seconds kDrainFor{10};
-sockaddr_in socket_address(std::uint32_t ip, std::uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(ip);
-  address.sin_port = htons(port);
-  return address;
-}
-
-void set_address(void*& where, std::size_t& length, const sockaddr_in* address) {
-  std::free(where);
-  where = nullptr;
-  length = 0;
-  if (address == nullptr) return;
-  where = std::malloc(sizeof *address);
-  if (where == nullptr) return;
-  std::memcpy(where, address, sizeof *address);
-  length = sizeof *address;
-}
 
 Error fabric_error(const std::string& what, long rc) {
   return {rc == -FI_ENOMEM ? Errc::no_memory : Errc::system, what + ": " + error_text(rc)};
@@ -52,15 +33,16 @@ Error fabric_error(const std::string& what, long rc) {
 Result<std::unique_ptr<Network>> Network::create(const Settings& settings) {
   auto library = fabric_library();
   if (!library) return fail(library.error());
-  auto all = interfaces_of_this_host();
-  if (!all) return fail(all.error());
-  auto chosen = choose_interfaces(*all, settings.interface);
+  auto found = surroundings_of_this_host();
+  if (!found) return fail(found.error());
+  auto chosen = choose_interfaces(found->interfaces, settings.interface);
   if (!chosen) return fail(chosen.error());
   std::unique_ptr<Network> network(new Network(settings));
   network->library_ = *library;
-  network->all_interfaces_ = std::move(*all);
+  network->surroundings_ = std::move(*found);
   network->self_ = {host_identity(), random_token(), getpid(), 0, {}};
   for (const Interface& one : *chosen) network->self_.addresses.push_back(one.address);
+  network->self_.addresses = those_that_fit(network->self_.addresses);
   network->key_ = key_for(settings.job_secret, network->self_.token);
   for (auto step : {&Network::open_domain, &Network::listen, &Network::make_poll_set})
     if (auto ok = (network.get()->*step)(); !ok) return fail(ok.error());
@@ -83,8 +65,7 @@ Result<void> Network::open_provider(const std::string& name) {
   hints->domain_attr->threading = FI_THREAD_DOMAIN;  // all under lock_
   hints->domain_attr->data_progress = hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
   hints->fabric_attr->prov_name = strdup(name.c_str());
-  const sockaddr_in any = socket_address(INADDR_ANY, 0);
-  set_address(hints->src_addr, hints->src_addrlen, &any);
+  set_source(*hints, SocketAddress::any(false, 0));
   fi_info* found = nullptr;
   const int rc = library_->getinfo(FI_VERSION(1, 11), nullptr, nullptr, 0, hints.get(), &found);
   if (rc != 0) return fail(fabric_error("libfabric has no provider " + name + " for connections over IPv4", rc));
@@ -134,26 +115,34 @@ Result<void> Network::open_domain() {
   return {};
 }
 
-Result<void> Network::listen_on(std::uint16_t port) {
-  // One interface was asked for: nothing is open at the others.
-  const std::uint32_t ip =
-      settings_.interface.empty() || self_.addresses.size() != 1 ? INADDR_ANY : self_.addresses.front().ip;
-  const sockaddr_in where = socket_address(ip, port);
+Result<void> Network::listen_at(const SocketAddress& where, Fid<fid_pep>& listener) {
   Info info(library_->dupinfo(info_.get()));
   if (!info) return fail(Errc::no_memory, "no memory for libfabric");
-  set_address(info->src_addr, info->src_addrlen, &where);
-  fid_pep* listener = nullptr;
-  long rc = fi_passive_ep(fabric_.get(), info.get(), &listener, nullptr);
+  set_source(*info, where);
+  fid_pep* made = nullptr;
+  long rc = fi_passive_ep(fabric_.get(), info.get(), &made, nullptr);
   if (rc != 0) return fail(fabric_error("making a listener", rc));
-  Fid<fid_pep> owner(listener);
-  rc = fi_pep_bind(listener, &events_->fid, 0);
-  if (rc == 0) rc = fi_listen(listener);
-  sockaddr_in got{};
-  std::size_t length = sizeof got;
-  if (rc == 0) rc = fi_getname(&listener->fid, &got, &length);
-  if (rc != 0) return fail(fabric_error("listening at port " + std::to_string(port), rc));
-  self_.port = ntohs(got.sin_port);
-  listener_ = std::move(owner);
+  Fid<fid_pep> owner(made);
+  rc = fi_pep_bind(made, &events_->fid, 0);
+  if (rc == 0) rc = fi_listen(made);
+  SocketAddress got;
+  std::size_t length = SocketAddress::room();
+  if (rc == 0) rc = fi_getname(&made->fid, got.get(), &length);
+  if (rc != 0) return fail(fabric_error("listening at port " + std::to_string(where.port()), rc));
+  self_.port = got.port();
+  listener = std::move(owner);
+  return {};
+}
+
+Result<void> Network::listen_on(std::uint16_t port) {
+  const auto& own = self_.addresses;
+  // One interface was asked for: nothing is open at the others.
+  if (!settings_.interface.empty() && own.size() == 1) return listen_at({own.front().ip, port}, listener_);
+  if (std::all_of(own.begin(), own.end(), [](const Address& one) { return one.ip.is_v4(); }))
+    return listen_at(SocketAddress::any(false, port), listener_);
+  if (auto ok = listen_at(SocketAddress::any(true, port), v6_listener_); !ok) return ok;
+  // A listener for IPv6 takes IPv4, too, and so has its port, unless the system says otherwise (ipv6(7), bindv6only).
+  (void)listen_at(SocketAddress::any(false, self_.port), listener_);
   return {};
 }
 

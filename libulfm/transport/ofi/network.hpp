@@ -24,6 +24,7 @@
 #include "transport/ofi/fabric_library.hpp"
 #include "transport/ofi/greeting.hpp"
 #include "transport/ofi/interfaces.hpp"
+#include "transport/ofi/socket_address.hpp"
 
 namespace ulfm::ofi {
 
@@ -75,7 +76,8 @@ struct Endpoint {
 struct Outgoing : Endpoint {
   enum class State : std::uint8_t { connecting, up, failed };
   State state = State::connecting;
-  std::uint32_t ip = 0;  ///< tried
+  SocketAddress where;  ///< tried
+  std::string why;      ///< that address
   Key key{};
   Nonce nonce{};
   Welcome welcome{};
@@ -127,6 +129,9 @@ struct Settings {
   std::chrono::milliseconds give_up{10000};  ///< without an answer of the other host
   std::uint32_t peers = 4096;                ///< connections to a port at one time
 };
+
+/// What the rows of ulfm-ofi(7) say; Errc::invalid, with what is needed, for what they cannot say.
+Result<Settings> settings_from(const Config& config);
 
 struct Counts {
   std::uint64_t made = 0, accepted = 0, refused = 0, sent = 0, received = 0, dropped = 0;
@@ -181,6 +186,7 @@ class Network {
   Result<void> open_domain();
   Result<void> listen();
   Result<void> listen_on(std::uint16_t port);
+  Result<void> listen_at(const SocketAddress& where, Fid<fid_pep>& listener);
   Result<void> make_poll_set();
 
   bool progress();
@@ -200,7 +206,7 @@ class Network {
   void reap();
   bool is_ready_to_wait();
 
-  Result<std::shared_ptr<Outgoing>> begin(const Card& to, std::uint32_t ip, const Greeting& greeting, const Key& key);
+  Result<std::shared_ptr<Outgoing>> begin(const Card& to, const Ip& ip, const Greeting& greeting, const Key& key);
   Result<fid_ep*> make_endpoint(fi_info& info, fid_ep* receive_context, void* context);
   bool is_heard_from(std::uint64_t token) const;
   SendBuffer* take_buffer(Outgoing& to);
@@ -210,7 +216,7 @@ class Network {
   Settings settings_;
   const FabricLibrary* library_ = nullptr;
   std::string provider_;
-  std::vector<Interface> all_interfaces_;
+  Surroundings surroundings_;
   Card self_;
   Key key_{};
 
@@ -220,7 +226,7 @@ class Network {
   Fid<fid_eq> events_;
   Fid<fid_domain> domain_;
   Fid<fid_cq> completions_;
-  Fid<fid_pep> listener_;
+  Fid<fid_pep> listener_, v6_listener_;
   Fid<fid_ep> send_only_;  ///< receive context of connections on which nothing comes
   Fd poll_set_, rung_;
   std::array<Port*, kPortsPerProcess> ports_{};

@@ -1,0 +1,193 @@
+#include "agent.hpp"
+
+#include <gnu/libc-version.h>
+#include <netdb.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <ulfm/netmod.h>
+#include <ulfm/ulfm.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/crc32c.hpp"
+#include "job/liveness.hpp"
+#include "socket.hpp"
+#include "transport/ofi/network.hpp"
+
+namespace doctor {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ulfm::ofi::Card;
+using ulfm::ofi::Network;
+
+constexpr std::uint16_t kPort = 0;  // of ours, that others connect to
+
+// 0 when it cannot be read.
+std::uint32_t checksum_of(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::vector<char> block(1 << 20);
+  std::uint32_t sum = 0;
+  while (in.read(block.data(), static_cast<std::streamsize>(block.size())) || in.gcount() > 0)
+    sum = ulfm::crc32c(reinterpret_cast<const std::byte*>(block.data()), static_cast<std::size_t>(in.gcount()), sum);
+  return sum;
+}
+
+json limits() {
+  const auto soft = [](auto what) {
+    rlimit limit{};
+    if (getrlimit(what, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::int64_t{-1};
+    return static_cast<std::int64_t>(limit.rlim_cur);
+  };
+  return {{"nofile", soft(RLIMIT_NOFILE)}, {"nproc", soft(RLIMIT_NPROC)}, {"memlock", soft(RLIMIT_MEMLOCK)}};
+}
+
+std::vector<std::string> addresses_of(const std::string& name, std::string& problem) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  const int rc = getaddrinfo(name.c_str(), nullptr, &hints, &found);
+  if (rc != 0) {
+    problem = gai_strerror(rc);
+    return {};
+  }
+  std::vector<std::string> texts;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next)
+    texts.push_back(SocketAddress(one->ai_addr, one->ai_addrlen).ip().text());
+  freeaddrinfo(found);
+  return texts;
+}
+
+class Agent {
+ public:
+  json answer(const json& question) {
+    const std::string what = question.value("do", "");
+    if (what == "facts") return facts(question.value("name", ""), question.value("folder", ""));
+    if (what == "time") return time();
+    if (what == "connect") return connect(question);
+    if (what == "call") return call(question);
+    return {{"error", "no such question"}};
+  }
+
+ private:
+  json facts(const std::string& name, const std::string& folder) {
+    utsname machine{};
+    (void)uname(&machine);
+    const fs::path libraries = fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "lib";
+    json out = {{"host", machine.nodename},
+                {"machine", machine.machine},
+                {"kernel", machine.release},
+                {"libc", gnu_get_libc_version()},
+                {"version", ulfm_version()},
+                {"abi", ULFM_NM_ABI},
+                {"ulfm", checksum_of(libraries / "libulfm.so.0")},
+                {"mpi", checksum_of(libraries / "libmpi.so.12")},
+                {"identity", ulfm::host_identity()},
+                {"limits", limits()},
+                {"folder", folder.empty() || access(folder.c_str(), R_OK | X_OK) == 0}};
+    std::string problem;
+    out["name"] = addresses_of(name, problem);
+    out["name_problem"] = problem;
+    std::set<std::string> own;
+    if (auto around = ulfm::ofi::surroundings_of_this_host())
+      for (const auto& one : around->interfaces) own.insert(one.address.ip.text());
+    out["addresses"] = own;
+    listen(out);
+    return out;
+  }
+
+  // As a process of a job would, and an echo beside it; the port that mpiexec would have is another affair.
+  void listen(json& out) {
+    auto config = ulfm::Config::load();
+    if (config && config->text("TRANSPORT").substr(0, 3) != "ofi")  // options of another transport are not ours
+      (void)config->set("TRANSPORT", "ofi", ulfm::Origin::command_line, "ulfm_doctor");
+    auto settings = config ? ulfm::ofi::settings_from(*config) : ulfm::fail(config.error());
+    auto network = settings ? Network::create(*settings) : ulfm::fail(settings.error());
+    auto port = network ? (*network)->open(kPort) : ulfm::fail(network.error());
+    if (!port) {
+      out["network_problem"] = port.error().what;
+      return;
+    }
+    network_ = std::move(*network);
+    port_ = std::move(*port);
+    secret_ = network_->self().token;
+    echo_ = std::make_unique<Echo>(settings->first_port, settings->last_port, secret_);
+    unsigned first = 0, last = 0;
+    if (const char* range = std::getenv("MPIEXEC_PORT_RANGE")) (void)std::sscanf(range, "%u:%u", &first, &last);
+    calls_ = std::make_unique<Echo>(static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last), secret_);
+    out["provider"] = network_->provider();
+    out["card"] = encode(network_->self());
+    out["echo"] = echo_->port();
+    out["calls"] = calls_->port();
+    out["secret"] = secret_;
+  }
+
+  static json time() {
+    return {{"now", std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count()}};
+  }
+
+  // As a process of a job connects, and what that way is like then.
+  json connect(const json& question) {
+    auto card = ulfm::ofi::decode(question.value("card", ""));
+    if (!card || !network_) return {{"problem", card ? "no network here" : card.error().what}};
+    const std::string own = encode(network_->self());
+    const auto length = static_cast<std::uint16_t>(own.size());
+    std::vector<std::byte> introduction(sizeof length + length);
+    std::memcpy(introduction.data(), &length, sizeof length);
+    std::memcpy(introduction.data() + sizeof length, own.data(), length);
+    auto connection = network_->connect(*card, kPort, kPort, introduction);
+    if (!connection) return {{"problem", connection.error().what}};
+    const std::string why = (*connection)->why;
+    const ulfm::Ip ip = (*connection)->where.ip();
+    network_->retire(std::move(*connection));
+    return described(SocketAddress(ip, question.value("echo", std::uint16_t{0})),
+                     question.value("secret", std::uint64_t{0}), why);
+  }
+
+  // As Hydra's proxies call mpiexec: by its name.
+  static json call(const json& question) {
+    std::string problem;
+    const auto addresses = addresses_of(question.value("name", ""), problem);
+    if (addresses.empty()) return {{"problem", problem}};
+    const auto ip = ulfm::Ip::parse(addresses.front());
+    return described(SocketAddress(ip.value_or(ulfm::Ip{}), question.value("calls", std::uint16_t{0})),
+                     question.value("secret", std::uint64_t{0}), "");
+  }
+
+  static json described(const SocketAddress& where, std::uint64_t secret, const std::string& why) {
+    if (where.port() == 0) return {{"address", where.ip().text()}, {"why", why}};
+    const Way way = try_way(where, secret);
+    return {{"address", where.ip().text()},    {"why", why},    {"problem", way.problem}, {"interface", way.interface},
+            {"round_trip", way.round_trip_us}, {"mtu", way.mtu}};
+  }
+
+  std::unique_ptr<Network> network_;
+  std::unique_ptr<ulfm::ofi::Port> port_;
+  std::uint64_t secret_ = 0;
+  std::unique_ptr<Echo> echo_, calls_;
+
+ public:
+  ~Agent() {
+    if (port_) network_->close(std::move(port_));
+  }
+};
+
+}  // namespace
+
+int run_agent() {
+  Agent agent;
+  for (std::string line; std::getline(std::cin, line);) {
+    const json question = json::parse(line, nullptr, false);
+    if (!question.is_object()) return 1;
+    std::cout << kMark << agent.answer(question).dump() << std::endl;
+  }
+  return 0;
+}
+
+}  // namespace doctor

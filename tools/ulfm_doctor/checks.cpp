@@ -1,0 +1,123 @@
+#include "checks.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace doctor {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t kFewFiles = 1024, kFewProcesses = 512;
+constexpr double kClocksApart = 1.0;  // second: make and shared folders go by the dates of files
+
+std::string text(const char* format, double number) {
+  char out[64];
+  std::snprintf(out, sizeof out, format, number);
+  return out;
+}
+
+std::string amount(std::int64_t number) { return number < 0 ? "any number of" : std::to_string(number); }
+
+}  // namespace
+
+Finding check_version(const json& here, const json& there) {
+  const std::string version = there["version"];
+  std::string found = "ULFM " + version + ", ABI " + std::to_string(there["abi"].get<int>()) + ", libc " +
+                      there["libc"].get<std::string>() + ", " + there["machine"].get<std::string>();
+  if (there["machine"] != here["machine"])
+    return {State::failed, found + "; here it is " + here["machine"].get<std::string>(),
+            "processes of a job need the same kind of machine"};
+  if (version != here["version"] || there["abi"] != here["abi"])
+    return {State::failed,
+            found + "; here it is " + here["version"].get<std::string>() + ", ABI " +
+                std::to_string(here["abi"].get<int>()),
+            "install the same version on both hosts"};
+  if (there["mpi"] == 0)
+    return {State::warning, found + "; there is no lib/libmpi.so.12 beside it", "./dev setup builds MPI"};
+  if (there["ulfm"] != here["ulfm"] || there["mpi"] != here["mpi"])
+    return {State::warning, found + "; its libraries are not the same files as here",
+            "copy the installation, or build both from the same sources"};
+  if (there["libc"] != here["libc"])
+    return {State::warning, found + "; here libc is " + here["libc"].get<std::string>(),
+            "programs must be built on the host with the older one"};
+  return {State::ok, found, ""};
+}
+
+Finding check_name(const std::string& host, const json& here, const json& there) {
+  const std::string own = here["host"];
+  if (there["identity"] == here["identity"]) return {State::ok, "this host, " + own, ""};
+  const auto addresses = there["name"].get<std::vector<std::string>>();
+  if (addresses.empty())
+    return {State::failed,
+            host + " does not know the name " + own + " (" + there["name_problem"].get<std::string>() + ")",
+            "mpiexec is called by it: add it to /etc/hosts there, or start with ulfmrun -localhost ADDRESS"};
+  const auto ours = here["addresses"].get<std::vector<std::string>>();
+  const std::string found = own + " is " + addresses.front() + " there";
+  if (std::find(ours.begin(), ours.end(), addresses.front()) == ours.end() || addresses.front().starts_with("127."))
+    return {State::failed, found + ", and that is not this host",
+            "correct /etc/hosts there, or start with ulfmrun -localhost ADDRESS"};
+  return {State::ok, found, ""};
+}
+
+Finding check_network(const json& there) {
+  if (there.contains("network_problem")) return {State::failed, there["network_problem"].get<std::string>(), ""};
+  std::string list;
+  for (const auto& one : there["addresses"])
+    if (!one.get<std::string>().starts_with("127.") && one != "::1")
+      list += (list.empty() ? "" : ", ") + one.get<std::string>();
+  return {State::ok, "libfabric with provider " + there["provider"].get<std::string>() + "; addresses " + list, ""};
+}
+
+Finding check_limits(const json& there) {
+  const std::int64_t files = there["limits"]["nofile"], processes = there["limits"]["nproc"],
+                     locked = there["limits"]["memlock"];
+  const std::string found = amount(files) + " open files, " + amount(processes) + " processes, " +
+                            (locked < 0 ? "any" : std::to_string(locked / 1024) + " KB of") + " locked memory";
+  if (files >= 0 && files < kFewFiles)
+    return {State::warning, found,
+            "a process needs two files for each peer elsewhere: raise nofile in /etc/security/limits.conf"};
+  if (processes >= 0 && processes < kFewProcesses)
+    return {State::warning, found, "a process has up to three threads: raise nproc in /etc/security/limits.conf"};
+  return {State::ok, found, ""};
+}
+
+Finding check_folder(const std::string& folder, const json& there) {
+  if (there["folder"].get<bool>()) return {State::ok, folder, ""};
+  return {State::warning, folder + " is not there",
+          "processes start in it: share it (NFS), copy it, or start with -wdir FOLDER"};
+}
+
+Finding check_clock(double difference, double within) {
+  const std::string found = std::abs(difference) <= within
+                                ? "the same, within " + text("%.1f ms", 1e3 * within)
+                                : text("%+.1f ms", 1e3 * difference) + text(" (within %.1f ms)", 1e3 * within);
+  if (std::abs(difference) - within > kClocksApart)
+    return {State::warning, found, "MPI does not mind, dates of files and of logs do: set them by NTP (chrony)"};
+  return {State::ok, found, ""};
+}
+
+Finding check_way(const json& way, int mtu_back) {
+  const std::string problem = way.value("problem", ""), address = way.value("address", ""), why = way.value("why", "");
+  if (address.empty()) return {State::failed, problem, ""};
+  std::string found = address + (why.empty() ? "" : " (" + why + ")");
+  if (!problem.empty()) {
+    const bool refused = problem.find("efused") != problem.npos, silent = problem.find("no answer") != problem.npos;
+    return {State::failed, found + ": " + problem,
+            silent    ? "a firewall? let ULFM_PORTS and MPIEXEC_PORT_RANGE through, both ways"
+            : refused ? "that address leads to another host, or a firewall rejects it"
+                      : "name the network by ULFM_INTERFACE"};
+  }
+  if (!way.contains("mtu")) return {State::ok, found + "; not measured: ULFM_PORTS has one port only", ""};
+  const int mtu = way["mtu"];
+  found += text(": round trip %.0f us", way["round_trip"].get<double>()) + ", MTU " + std::to_string(mtu) + " by " +
+           way.value("interface", "");
+  if (mtu_back != 0 && mtu != mtu_back)
+    return {State::warning, found + ", and " + std::to_string(mtu_back) + " the other way",
+            "set the same MTU on both interfaces and on the switch between them"};
+  return {State::ok, found, ""};
+}
+
+}  // namespace doctor

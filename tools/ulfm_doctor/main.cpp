@@ -1,0 +1,272 @@
+// ulfm_doctor: looks at hosts before a job runs on them.
+#include <netdb.h>
+#include <signal.h>
+#include <ulfm/ulfm.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "../common/command_line.hpp"
+#include "agent.hpp"
+#include "checks.hpp"
+#include "remote.hpp"
+#include "transport/ofi/interfaces.hpp"
+#include "transport/ofi/socket_address.hpp"
+
+namespace {
+
+using namespace doctor;
+using nlohmann::json;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kStart{15000}, kAnswer{15000};
+constexpr std::size_t kManyWays = 30;  // then the good ones of a host are one line
+
+struct Options {
+  std::vector<std::string> hosts, lists;
+  std::string hostfile, launcher, launcher_exec, local_name;
+  bool quiet = false, agent = false;
+};
+
+std::string own_name() {
+  char name[256] = {};
+  (void)gethostname(name, sizeof name - 1);
+  return name;
+}
+
+// Its addresses, or nothing when the name says nothing here.
+std::vector<ulfm::Ip> resolve(const std::string& host) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  std::vector<ulfm::Ip> addresses;
+  if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return addresses;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next)
+    addresses.push_back(ulfm::ofi::SocketAddress(one->ai_addr, one->ai_addrlen).ip());
+  freeaddrinfo(found);
+  return addresses;
+}
+
+bool is_this_host(const std::string& host) {
+  if (host == "localhost" || host == own_name()) return true;
+  const auto around = ulfm::ofi::surroundings_of_this_host();
+  const auto addresses = resolve(host);
+  if (!around || addresses.empty()) return false;
+  for (const auto& one : around->interfaces)
+    if (one.address.ip == addresses.front()) return true;
+  return false;
+}
+
+/// "node1:4,node2" and the lines of a hostfile, each host once; what follows a colon is for mpiexec.
+void add_host(std::vector<std::string>& hosts, std::string one) {
+  const std::size_t begin = one.find_first_not_of(" \t");
+  one = begin == one.npos ? "" : one.substr(begin, one.find_first_of(" \t\r#", begin) - begin);
+  if (one.empty() || one.front() == '#') return;
+  if (std::count(one.begin(), one.end(), ':') == 1) one.resize(one.find(':'));
+  if (std::find(hosts.begin(), hosts.end(), one) == hosts.end()) hosts.push_back(one);
+}
+
+std::optional<std::vector<std::string>> all_hosts(const Options& options) {
+  std::vector<std::string> hosts;
+  for (const auto& words : {options.lists, options.hosts})
+    for (const std::string& word : words)
+      for (std::size_t at = 0; at <= word.size();) {
+        const std::size_t comma = std::min(word.find(',', at), word.size());
+        add_host(hosts, word.substr(at, comma - at));
+        at = comma + 1;
+      }
+  if (options.hostfile.empty()) return hosts;
+  std::ifstream in(options.hostfile);
+  if (!in) return std::nullopt;
+  for (std::string line; std::getline(in, line);) add_host(hosts, line);
+  return hosts;
+}
+
+struct Host {
+  std::unique_ptr<Remote> remote;
+  json facts;
+};
+
+/// Starts the agent and says what came of it.
+bool reach(Host& host, const std::string& caller, const std::string& folder, const Launcher& launcher, Report& report) {
+  const auto begun = std::chrono::steady_clock::now();
+  auto facts = host.remote->ask({{"do", "facts"}, {"name", caller}, {"folder", folder}}, kStart);
+  const std::string by = host.remote->is_local() ? "no launcher needed" : launcher.program;
+  if (facts) {
+    host.facts = std::move(*facts);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+    char text[40];
+    std::snprintf(text, sizeof text, ", %.2f s", seconds);
+    report.add(host.remote->host(), "start", {State::ok, by + text, ""});
+    return true;
+  }
+  const std::string said = facts.error().what.empty() ? "no word why" : facts.error().what;
+  Finding finding{State::failed, by + ": " + said, ""};
+  if (host.remote->status() == 127)
+    finding.remedy = "ULFM is needed at the same path there: a shared folder, or ./dev install the same PREFIX";
+  else if (said.find("resolve") != said.npos || said.find("not known") != said.npos)
+    finding.remedy = "add the name to /etc/hosts here";
+  else if (said.find("denied") != said.npos)
+    finding.remedy = "ssh without a password is needed: ssh-keygen, then ssh-copy-id " + host.remote->host();
+  else if (said.find("key verification") != said.npos)
+    finding.remedy = "log in once by hand, so that ssh knows the host: ssh " + host.remote->host();
+  else if (said.find("refused") != said.npos) finding.remedy = "no ssh server runs there: apt install openssh-server";
+  else finding.remedy = "try by hand: " + launcher.program + " " + host.remote->host() + " true";
+  report.add(host.remote->host(), "start", finding);
+  return false;
+}
+
+void check_clock_of(Host& host, Report& report) {
+  double best = 1e9, difference = 0;
+  for (int i = 0; i < 3; ++i) {
+    const auto now = [] {
+      return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+    };
+    const double before = now();
+    auto answer = host.remote->ask({{"do", "time"}}, kAnswer);
+    const double after = now();
+    if (!answer || after - before >= best) continue;
+    best = after - before;
+    difference = answer->value("now", 0.0) - (before + after) / 2;
+  }
+  report.add(host.remote->host(), "clock", check_clock(difference, best / 2));
+}
+
+json question_about(const Host& to) {
+  return {{"do", "connect"},
+          {"card", to.facts.value("card", "")},
+          {"echo", to.facts.value("echo", 0)},
+          {"secret", to.facts.value("secret", std::uint64_t{0})}};
+}
+
+using Ways = std::vector<std::vector<json>>;
+
+// All hosts at once, each one way after the other.
+Ways try_ways(std::vector<Host>& hosts) {
+  Ways ways(hosts.size(), std::vector<json>(hosts.size()));
+  std::vector<std::thread> threads;
+  for (std::size_t from = 0; from < hosts.size(); ++from)
+    threads.emplace_back([&, from] {
+      for (std::size_t to = 0; to < hosts.size(); ++to) {
+        if (to == from || !hosts[to].facts.contains("card") || !hosts[from].facts.contains("card")) continue;
+        auto way = hosts[from].remote->ask(question_about(hosts[to]), kAnswer);
+        ways[from][to] = way ? std::move(*way) : json{{"problem", way.error().what}};
+      }
+    });
+  for (std::thread& one : threads) one.join();
+  return ways;
+}
+
+void report_ways(const std::vector<Host>& hosts, const Ways& ways, Report& report) {
+  const bool many = hosts.size() * (hosts.size() - 1) > kManyWays;
+  for (std::size_t from = 0; from < hosts.size(); ++from) {
+    std::size_t good = 0;
+    for (std::size_t to = 0; to < hosts.size(); ++to) {
+      if (ways[from][to].is_null()) continue;
+      const json& back = ways[to][from];
+      const int mtu_back = back.is_object() && from < to ? back.value("mtu", 0) : 0;
+      const Finding finding = check_way(ways[from][to], mtu_back);
+      if (many && finding.state == State::ok) ++good;
+      else report.add(hosts[from].remote->host() + " > " + hosts[to].remote->host(), "data", finding);
+    }
+    if (good != 0)
+      report.add(hosts[from].remote->host(), "data", {State::ok, "to " + std::to_string(good) + " hosts", ""});
+  }
+}
+
+int examine(const std::vector<std::string>& names, const Options& options, const Launcher& launcher) {
+  Report report(options.quiet);
+  const std::string folder = std::filesystem::current_path(),
+                    caller = options.local_name.empty() ? own_name() : options.local_name;
+  std::vector<Host> hosts;
+  // mpiexec runs here, so this host takes part whether it was named or not.
+  const auto local = std::find_if(names.begin(), names.end(), is_this_host);
+  hosts.push_back({std::make_unique<Remote>(local == names.end() ? own_name() : *local, true, launcher), {}});
+  for (const std::string& name : names)
+    if (local == names.end() || name != *local)
+      hosts.push_back({std::make_unique<Remote>(name, is_this_host(name), launcher), {}});
+  const std::size_t asked = hosts.size();
+  for (auto host = hosts.begin(); host != hosts.end();) {
+    if (reach(*host, caller, folder, launcher, report)) ++host;
+    else if (host == hosts.begin()) return report.conclude(asked);
+    else host = hosts.erase(host);
+  }
+  const json here = hosts.front().facts;
+  for (Host& host : hosts) {
+    const std::string& name = host.remote->host();
+    report.add(name, "version", check_version(here, host.facts));
+    report.add(name, "network", check_network(host.facts));
+    report.add(name, "limits", check_limits(host.facts));
+    if (host.remote->is_local()) continue;
+    report.add(name, "name", check_name(name, here, host.facts));
+    report.add(name, "folder", check_folder(folder, host.facts));
+    check_clock_of(host, report);
+    const auto called = host.remote->ask({{"do", "call"},
+                                          {"name", caller},
+                                          {"calls", here.value("calls", 0)},
+                                          {"secret", here.value("secret", std::uint64_t{0})}},
+                                         kAnswer);
+    report.add(name, "mpiexec", check_way(called ? *called : json{{"problem", called.error().what}}, 0));
+  }
+  report_ways(hosts, try_ways(hosts), report);
+  return report.conclude(asked);
+}
+
+Launcher launcher_of(const Options& options) {
+  const auto variable = [](const char* name) {
+    return std::string(std::getenv(name) == nullptr ? "" : std::getenv(name));
+  };
+  Launcher launcher;
+  const std::string kind = options.launcher.empty() ? variable("HYDRA_LAUNCHER") : options.launcher;
+  if (!kind.empty()) launcher = {kind, kind == "ssh"};
+  const std::string program = options.launcher_exec.empty() ? variable("HYDRA_LAUNCHER_EXEC") : options.launcher_exec;
+  if (!program.empty()) launcher = {program, std::filesystem::path(program).filename() == "ssh"};
+  return launcher;
+}
+
+// mpiexec's long options have one dash; so they may here.
+std::vector<std::string> with_two_dashes(int argc, char** argv) {
+  std::vector<std::string> words(argv, argv + argc);
+  for (std::string& word : words)
+    for (const char* one : {"-hosts", "-hostfile", "-launcher", "-launcher-exec", "-localhost"})
+      if (word == one || word.starts_with(std::string(one) + "=")) {
+        word.insert(0, "-");
+        break;
+      }
+  return words;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  signal(SIGPIPE, SIG_IGN);  // an agent may end while it is asked
+  Options options;
+  CLI::App app{"Looks at hosts before a job runs on them: a line for each finding, and what may help", "ulfm_doctor"};
+  app.set_version_flag("--version", std::string("ulfm_doctor ") + ulfm_version());
+  app.add_option("HOST", options.hosts, "hosts that a job is to run on, besides this one");
+  app.add_option("--hosts", options.lists, "the same as a list, as for mpiexec: node1,node2");
+  app.add_option("-f,--hostfile", options.hostfile, "the same as lines of a file, as for mpiexec");
+  app.add_option("--launcher", options.launcher,
+                 "what starts processes on other hosts: ssh (default) or rsh, as for mpiexec");
+  app.add_option("--launcher-exec", options.launcher_exec, "its program, as for mpiexec");
+  app.add_option("--localhost", options.local_name, "name or address of this host for the others, as for mpiexec");
+  app.add_flag("-q,--quiet", options.quiet, "only what is not as it should be");
+  app.add_flag("--agent", options.agent)->group("");
+  app.footer(
+      "Example: ulfm_doctor node1 node2\n"
+      "Exit code: 0 when a job can run, 1 when something failed, 2 for a wrong command line.\n"
+      "Manual: ulfm_doctor(1).");
+  std::vector<std::string> words = with_two_dashes(argc, argv);
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  if (const auto code = tools::parse(app, argc, pointers.data())) return *code;
+  if (options.agent) return run_agent();
+  const auto hosts = all_hosts(options);
+  if (!hosts) return tools::complain(app, "the hostfile " + options.hostfile + " cannot be read");
+  if (hosts->empty()) return tools::complain(app, "a host is needed, as in: ulfm_doctor node1 node2");
+  return examine(*hosts, options, launcher_of(options));
+}

@@ -1,6 +1,7 @@
 """The benchmarks by name: what runs, what a row of it means, and what is aimed at."""
 
 import json
+import os
 import re
 import statistics
 import subprocess
@@ -409,6 +410,53 @@ def models(_libraries, rounds):
             for (model, load, kind, what), values in samples.items()]
 
 
+# ---- sim -------------------------------------------------------------------------------------------------------------
+
+SIM_MODELS = [("xswitch", "mesh:4x4", (0.05, 0.1, 0.15, 0.2)), ("xswitch", "mesh:8x8", (0.05, 0.1, 0.15, 0.2)),
+              ("dcm", "cube:6", (0.01,)), ("pcie", "boards:8x1", (0.2,)), ("pointdesign", "gh:2x4x4", (0.2,)),
+              ("ideal", "mesh:8x8", (0.2,))]
+SIM_SIZES = ["mesh:8x8", "torus:8x8x4", "torus:16x8x8", "torus:16x16x16", "torus:24x24x22"]  # 64 to 12,672 nodes
+
+
+def simulated(transport, topology, rate, *more):
+    """Rows of ulfm_sim, seconds that it took, and MiB that it had."""
+    begin = time.monotonic()
+    child = subprocess.Popen([str(STAGE / "bin/ulfm_sim"), "load", "-t", transport, "-T", topology, "-r", str(rate), "-q", "--timing",
+                              "--json", *more], stdout=subprocess.PIPE, text=True)
+    text = child.stdout.read()
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode != 0:
+        raise Failure(f"ulfm_sim {transport} {topology} {rate}: exit code {child.returncode}")
+    return json.loads(text)["rows"], time.monotonic() - begin, usage.ru_maxrss / 1024
+
+
+def sim(_libraries, rounds):
+    """Unit-hops a second of the simulator, by reference and production model; cost by size; what a second core is worth."""
+    brief = ("--warmup", "500", "--measure", "2000", "--drain", "1")
+
+    def run():
+        values = {}
+        for model, topology, rates in SIM_MODELS:
+            for rate in rates:
+                for kind, window in (("production", ()), ("reference", brief)):
+                    rows, _, _ = simulated(model, topology, rate, "-j", "1", "--model", kind, *window)
+                    values[model, topology, str(rate), kind, "unit_hops_per_s"] = rows[0]["unit_hops_per_second"]
+                    values[model, topology, str(rate), kind, "cycles_per_s"] = rows[0]["cycles"] / rows[0]["seconds"]
+        for topology in SIM_SIZES:
+            rows, _, mebibytes = simulated("xswitch", topology, 0.01, "-j", "1", "--warmup", "200", "--measure", "500", "--drain", "1")
+            values["xswitch", topology, "0.01", "production", "ns_per_unit_hop"] = 1e9 / rows[0]["unit_hops_per_second"]
+            values["xswitch", topology, "0.01", "production", "MiB"] = mebibytes
+        seconds = [simulated("xswitch", "mesh:8x8", "0.02:0.18:0.01", "-j", str(threads))[1] for threads in (1, 2)]
+        values["xswitch", "mesh:8x8", "0.02:0.18:0.01", "production", "two_cores_over_one"] = seconds[0] / seconds[1]
+        return values
+
+    samples = measure({"ulfm": run}, rounds, False)
+    return [row({"model": model, "topology": topology, "rate": rate, "kind": kind, "what": what}, values, "value",
+                what.endswith("_per_s"))
+            for (model, topology, rate, kind, what), values in samples.items()]
+
+
 BENCHES = {
     "latency": Bench("One way of a message between two ranks, half a ping-pong", 5,
                      of_pairs("latency", ["0", "64M"], sized, "us"), latency_target),
@@ -438,4 +486,5 @@ BENCHES = {
     "nx2": Bench("NX/2: csend and crecv, one way", 5, nx2),
     "ipsc2": Bench("NX/2 at the pace of the iPSC/2, one way", 1, ipsc2),
     "models": Bench("The models' own speed", 3, models),
+    "sim": Bench("The simulator's speed", 3, sim),
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/fault_plan.hpp"
+#include "fabric/options.hpp"
 #include "fabric/topology/topology.hpp"
 
 namespace ulfm::fabric {
@@ -85,6 +87,10 @@ class Model {
   /// What each link has carried so far.
   virtual std::vector<LinkUse> links(std::uint64_t) { return {}; }
 
+  /// Cycles from the first to the last, both counted, of a message that has the network to itself, by a closed form; 0:
+  /// the model has none here.
+  virtual std::uint64_t alone(std::uint32_t, std::uint32_t, std::uint32_t) const { return 0; }
+
   // Of models with a pool for the arrivals of each process.
 
   virtual bool has_pools() const { return false; }
@@ -110,7 +116,7 @@ class Model {
 /// Settings of one model: what `--transport NAME,option=value` has behind the name.
 using ModelOptions = std::string_view;
 
-/// What a model is made for.
+/// What a model is made for. What it refers to outlives the plan that is made of it.
 struct ModelPlan {
   const Topology& topology;
   ModelOptions options;
@@ -119,24 +125,40 @@ struct ModelPlan {
   std::uint32_t endpoints = 0;  ///< processes there can be
 };
 
-/// What a model is, as data.
+/// A model that has been worked out and not been made yet.
+struct PlannedModel {
+  std::size_t bytes = 0;  ///< of arena it needs
+  /// Makes it in zeroed memory of so many bytes, aligned to pages.
+  std::function<Result<void>(std::byte* memory)> create;
+};
+
+/// What a model is, as data. The transport of its name, its rows of `ulfm_info`, `ulfmrun`'s checks and `ulfm_sim`
+/// follow from it and from its line in models.hpp. Models from shared objects have one too, made at run time.
 struct ModelKind {
   const char* name;
-  const char* default_topology;
-  /// Largest frame of data the network carries; messages are divided.
-  Result<std::uint32_t> (*frame_bytes)(ModelOptions options);
-  /// Bytes of arena it needs. Errors speak of options, of the topology, and of events that it does not have.
-  Result<std::size_t> (*arena_bytes)(const ModelPlan& plan);
-  /// Makes it in zeroed memory of so many bytes.
-  Result<void> (*create)(std::byte* memory, const ModelPlan& plan);
+  const char* summary;           ///< one line, for `ulfm_info`
+  const char* default_topology;  ///< "mesh:4x4"
+  /// All options it has, but for durations (durations.hpp). One is "frame": the largest frame of data that the network
+  /// carries; messages are divided.
+  std::span<const Options::Row> options;
+  std::uint32_t frame;  ///< when the option is not given
+  /// Errors speak of options, of the topology, and of events that the model does not have.
+  std::function<Result<PlannedModel>(const ModelPlan& plan)> plan;
   /// The view of a process that has mapped the arena.
-  Result<std::unique_ptr<Model>> (*attach)(std::byte* memory, std::size_t bytes);
+  std::function<Result<std::unique_ptr<Model>>(std::byte* memory, std::size_t bytes)> attach;
   /// Divides frames itself: each frame of a transport goes in whole.
   bool divides = false;
   /// Name of the program that moves it with ULFM_ENGINE=process, begun anew when it dies; nullptr: no such program.
   const char* program = nullptr;
   /// It has run_until() and links(), and durations (durations.hpp).
   bool timed = false;
+  /// Its jobs have a control channel also when nobody asks for one.
+  bool control = false;
+  /// Path of the shared object it is from; nullptr: it is in the library.
+  const char* object = nullptr;
 };
+
+/// The options of such a model. Errc::invalid, with the model's name, says which one is wrong.
+Result<Options> read_options(const ModelKind& kind, ModelOptions options);
 
 }  // namespace ulfm::fabric

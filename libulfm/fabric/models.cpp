@@ -1,29 +1,33 @@
-// The one list of models.
+#include "fabric/models.hpp"
 
-#include <array>
-
-#include "fabric/dcm/model.hpp"
-#include "fabric/engine/engine.hpp"
-#include "fabric/engine/host.hpp"
-#include "fabric/ideal/model.hpp"
-#include "fabric/pcie/model.hpp"
-#include "fabric/pointdesign/model.hpp"
-#include "fabric/xswitch/model.hpp"
+#include "fabric/shared/object.hpp"
 
 namespace ulfm::fabric {
-namespace {
-constexpr std::array kModels{&xswitch::model_kind, &dcm::model_kind, &pcie::model_kind, &pointdesign::model_kind,
-                             &ideal::model_kind};
+
+bool is_shared_object(std::string_view name) {
+  return name.find('/') != std::string_view::npos || name.ends_with(".so");
 }
 
-const ModelKind* find_model(std::string_view name) {
+std::string_view name_of_transport(std::string_view transport) { return transport.substr(0, transport.find(',')); }
+
+std::string_view options_of_transport(std::string_view transport) {
+  const auto comma = transport.find(',');
+  return comma == std::string_view::npos ? std::string_view{} : transport.substr(comma + 1);
+}
+
+Result<const ModelKind*> find_model(std::string_view name) {
   for (const ModelKind* kind : kModels)
     if (name == kind->name) return kind;
-  return nullptr;
+  if (is_shared_object(name)) return shared::find_model(name);
+  std::string all;
+  for (const ModelKind* kind : kModels) all += (all.empty() ? "" : ", ") + std::string(kind->name);
+  return fail(Errc::not_found, "there is no model \"" + std::string(name.substr(0, 60)) + "\"; take " + all +
+                                   ", or a shared object such as ./mine.so");
 }
 
 const ModelKind* model_of_transport(std::string_view transport) {
-  return find_model(transport.substr(0, transport.find(',')));
+  const auto found = find_model(name_of_transport(transport));
+  return found ? *found : nullptr;
 }
 
 }  // namespace ulfm::fabric

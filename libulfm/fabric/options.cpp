@@ -5,11 +5,12 @@
 #include <cstdint>
 
 #include "fabric/durations.hpp"
+#include "fabric/model.hpp"
 
 namespace ulfm::fabric {
 namespace {
 
-std::string known(std::initializer_list<Options::Row> rows) {
+std::string known(std::span<const Options::Row> rows) {
   std::string all;
   for (const Options::Row& row : rows)
     all += (all.empty() ? "" : ", ") + std::string(row.name) + "=" +
@@ -27,9 +28,8 @@ std::int64_t place_of(std::string_view word, std::string_view words) {
   }
 }
 
-template <typename Rows>
-const Options::Row* row_of(std::string_view name, const Rows& rows) {
-  const auto* found = std::find_if(rows.begin(), rows.end(), [&](const Options::Row& row) { return name == row.name; });
+const Options::Row* row_of(std::string_view name, std::span<const Options::Row> rows) {
+  const auto found = std::find_if(rows.begin(), rows.end(), [&](const Options::Row& row) { return name == row.name; });
   return found != rows.end() ? &*found : nullptr;
 }
 
@@ -62,7 +62,7 @@ Result<std::int64_t> value_of(std::string_view word, const Options::Row& row) {
 
 }  // namespace
 
-Result<Options> Options::parse(std::string_view text, std::initializer_list<Row> rows) {
+Result<Options> Options::parse(std::string_view text, std::span<const Row> rows) {
   Options options;
   while (!text.empty()) {
     const std::string_view word = take_word(text);
@@ -91,6 +91,12 @@ Options Options::durations(std::string_view text) {
     if (auto value = value_of(word, *row)) options.values_.emplace(name, *value);
   }
   return options;
+}
+
+Result<Options> read_options(const ModelKind& kind, ModelOptions options) {
+  auto given = Options::parse(options, kind.options);
+  if (!given) return fail(std::move(given.error()).within(kind.name));
+  return given;
 }
 
 }  // namespace ulfm::fabric

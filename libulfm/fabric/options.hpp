@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -20,13 +20,19 @@ class Options {
   };
   /// Errc::invalid for a name that is neither in `rows` nor a duration (durations.hpp), a number out of its bounds, a
   /// word that is none of them, or one given twice.
-  static Result<Options> parse(std::string_view text, std::initializer_list<Row> rows);
+  static Result<Options> parse(std::string_view text, std::span<const Row> rows);
   /// The durations alone, of options that parse() has found well.
   static Options durations(std::string_view text);
 
   std::int64_t number(const std::string& name, std::int64_t otherwise) const {
     const auto it = values_.find(name);
     return it != values_.end() ? it->second : otherwise;
+  }
+  /// Takes the option's value where it is given, and leaves what is there otherwise.
+  template <typename Value>
+  void set(Value& value, const std::string& name) const {
+    const auto it = values_.find(name);
+    if (it != values_.end()) value = static_cast<Value>(it->second);
   }
 
  private:

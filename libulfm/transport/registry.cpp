@@ -1,26 +1,61 @@
 #include "transport/registry.hpp"
 
 #include <array>
+#include <map>
+#include <mutex>
+#include <utility>
 #include <vector>
 
-#include "transport/dcm/dcm.hpp"
+#include "fabric/models.hpp"
 #include "transport/direct/direct.hpp"
-#include "transport/ideal/ideal.hpp"
+#include "transport/emulated/transport.hpp"
 #include "transport/mux/mux.hpp"
 #include "transport/ofi/ofi.hpp"
-#include "transport/pcie/pcie.hpp"
-#include "transport/pointdesign/pointdesign.hpp"
-#include "transport/xswitch/xswitch.hpp"
 
 namespace ulfm {
 namespace {
 
-constexpr std::array kTransports{&direct_transport, &xswitch_transport,     &dcm_transport,   &pcie_transport,
-                                 &ofi_transport,    &pointdesign_transport, &ideal_transport, &mux_transport};
+template <std::size_t I>
+TransportDescriptor descriptor_of_model() {
+  return emulated::descriptor(*fabric::kModels[I],
+                              [](const Config&) { return emulated::make(fabric::kModels[I]->name); });
+}
+
+template <std::size_t... I>
+auto descriptors_of_models(std::index_sequence<I...>) {
+  return std::array{descriptor_of_model<I>()...};
+}
+
+// The fastest on one host first: auto takes the first that can be used.
+const std::vector<const TransportDescriptor*>& all_transports() {
+  static const auto models = descriptors_of_models(std::make_index_sequence<fabric::kModels.size()>());
+  static const auto all = [] {
+    std::vector<const TransportDescriptor*> list{&direct_transport};
+    for (const TransportDescriptor& model : models) list.push_back(&model);
+    list.insert(list.end(), {&ofi_transport, &mux_transport});
+    return list;
+  }();
+  return all;
+}
+
+/// The transport of a model in a shared object. Made once for each, and there for as long as the process is.
+Result<const TransportDescriptor*> from_shared_object(std::string_view path) {
+  auto kind = fabric::find_model(path);
+  if (!kind) return fail(std::move(kind.error()));
+  static std::mutex mutex;
+  static auto* const made = new std::map<const fabric::ModelKind*, TransportDescriptor>;  // also used at exit
+  std::lock_guard lock(mutex);
+  const auto make = [](const Config& config) -> Result<std::unique_ptr<Transport>> {
+    auto model = fabric::find_model(fabric::name_of_transport(config.text("TRANSPORT")));
+    if (!model) return fail(std::move(model.error()));
+    return emulated::make((*model)->name);
+  };
+  return &made->try_emplace(*kind, emulated::descriptor(**kind, make)).first->second;
+}
 
 std::vector<std::string> names() {
   std::vector<std::string> all{"auto"};
-  for (const TransportDescriptor* t : kTransports) all.emplace_back(t->name);
+  for (const TransportDescriptor* t : all_transports()) all.emplace_back(t->name);
   return all;
 }
 
@@ -32,12 +67,13 @@ std::string listed(const std::vector<std::string>& words) {
 
 }  // namespace
 
-std::span<const TransportDescriptor* const> transports() { return kTransports; }
+std::span<const TransportDescriptor* const> transports() { return all_transports(); }
 
 Result<const TransportDescriptor*> select_transport(std::string_view asked) {
   std::string_view name = asked.substr(0, asked.find(','));
+  if (fabric::is_shared_object(name)) return from_shared_object(name);
   if ((name == "auto" || name.empty()) && spans_hosts()) name = mux_transport.name;
-  for (const TransportDescriptor* t : kTransports) {
+  for (const TransportDescriptor* t : all_transports()) {
     if (name != "auto" && !name.empty() && name != t->name) continue;
     const std::string why = t->unavailable();
     if (why.empty()) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "arena_memory.hpp"
 #include "fabric/dcm/network.hpp"
 #include "fabric/dcm/reference.hpp"
 #include "property.hpp"
@@ -18,21 +19,6 @@ namespace test::dcm {
 
 using namespace ulfm::fabric;
 using namespace ulfm::fabric::dcm;
-
-/// Memory for an arena: zeroed, 64-byte aligned.
-class ArenaMemory {
- public:
-  explicit ArenaMemory(std::size_t bytes)
-      : bytes_((bytes + 63) / 64 * 64), memory_(std::aligned_alloc(64, bytes_), &std::free) {
-    std::memset(memory_.get(), 0, bytes_);
-  }
-  std::byte* get() const { return static_cast<std::byte*>(memory_.get()); }
-  std::size_t size() const { return bytes_; }
-
- private:
-  std::size_t bytes_;
-  std::unique_ptr<void, decltype(&std::free)> memory_;
-};
 
 /// By cycle, and frame by frame within one.
 inline void sort_endings(std::vector<Ending>& endings) {

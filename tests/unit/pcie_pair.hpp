@@ -9,6 +9,7 @@
 #include <memory>
 #include <new>
 
+#include "arena_memory.hpp"
 #include "fabric/pcie/reference.hpp"
 #include "fabric/pcie/relay.hpp"
 #include "property.hpp"
@@ -17,20 +18,6 @@ namespace test::pcie {
 
 using namespace ulfm::fabric;
 using namespace ulfm::fabric::pcie;
-
-/// Memory for an arena: zeroed, 64-byte aligned.
-class Memory {
- public:
-  explicit Memory(std::size_t bytes) : bytes_(bytes), memory_(std::aligned_alloc(64, bytes), &std::free) {
-    std::memset(memory_.get(), 0, bytes_);
-  }
-  std::byte* get() const { return static_cast<std::byte*>(memory_.get()); }
-  std::size_t size() const { return bytes_; }
-
- private:
-  std::size_t bytes_;
-  std::unique_ptr<void, decltype(&std::free)> memory_;
-};
 
 class Pair {
  public:
@@ -104,7 +91,7 @@ class Pair {
   std::size_t unread() const { return unread_.size(); }
   std::uint32_t board_of(std::uint32_t process) const { return process % p_.boards; }
 
-  Memory memory;
+  ArenaMemory memory;
   Relay relay;
   Reference reference;
 

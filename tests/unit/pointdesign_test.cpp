@@ -258,8 +258,9 @@ TEST_CASE("frames of one sender end in the order in which they were sent, though
   property("order", [](Draw& draw) {
     const Topology topology = read_topology("gh:2x3x2").value();
     const ModelPlan plan{topology, draw.one_in(2) ? "switching=wormhole,buffer=0,flits=4" : "", 48, {}, 18};
-    ArenaMemory memory(model_kind.arena_bytes(plan).value());
-    must(model_kind.create(memory.get(), plan).has_value(), "the model is not made");
+    const PlannedModel planned = model_kind.plan(plan).value();
+    ArenaMemory memory(planned.bytes);
+    must(planned.create(memory.get()).has_value(), "the model is not made");
     auto model = model_kind.attach(memory.get(), memory.size()).value();
     std::vector<std::pair<std::uint32_t, std::uint32_t>> way(48);
     std::vector<std::uint32_t> number(48);
@@ -323,8 +324,9 @@ TEST_CASE("faults of a point design are lines, cards and processors", "[pointdes
   const auto plan =
       ulfm::parse_fault_plan("link 0-1 down at 1s for 1s; node 4 dead at 3s; switch 1 dead at 4s").value();
   const ModelPlan asked{topology, "", 8, plan.events, 6};
-  ArenaMemory memory(model_kind.arena_bytes(asked).value());
-  REQUIRE(model_kind.create(memory.get(), asked).has_value());
+  const PlannedModel planned = model_kind.plan(asked).value();
+  ArenaMemory memory(planned.bytes);
+  REQUIRE(planned.create(memory.get()).has_value());
   auto model = model_kind.attach(memory.get(), memory.size()).value();
   CHECK(model->due() == 1'000'000'000);
   model->advance(1'000'000'000);

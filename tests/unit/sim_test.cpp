@@ -51,6 +51,10 @@ TEST_CASE("without load every pair needs what the closed form says", "[sim]") {
                                                      {"dcm,pace=ipsc2", "cube:2"},
                                                      {"pcie", "boards:5x1"},
                                                      {"pcie,mode=cut-through", "boards:5x1"},
+                                                     {"pointdesign", "gh:2x3x2"},
+                                                     {"pointdesign,flits=3,dma=2", "gh:3x2x2"},
+                                                     {"pointdesign,switching=wormhole,flits=4", "gh:3x3x1"},
+                                                     {"pointdesign,queues=2,speed=1", "gh:1x5x2"},
                                                      {"ideal", "single:5"},
                                                      {"ideal,latency=7,overhead=0,gap=1,byte=3", "single:3"}};
   for (const auto& [transport, topology] : all)
@@ -74,6 +78,8 @@ TEST_CASE("both models of a network give the same curve", "[sim]") {
                          small("dcm", "cube:3", "0.02:0.08:0.03"),
                          small("pcie", "boards:6x1", "0.2:0.6:0.2"),
                          small("pcie,mode=cut-through,pool=16384", "boards:4x1", "0.4"),
+                         small("pointdesign,flits=2", "gh:2x3x2", "0.1:0.5:0.2"),
+                         small("pointdesign,switching=wormhole,flits=3,buffer=0", "gh:2x3x2", "0.2"),
                          small("ideal", "single:6", "0.2:0.8:0.3")};
   for (Options o : all) {
     INFO(o.setting.transport << " over " << o.setting.topology);
@@ -332,4 +338,52 @@ TEST_CASE("sweeps make a curve of every combination", "[sim]") {
   CHECK(curves[4]->topology.shape == Shape::torus);
   CHECK_THAT(svg_of(curves), Catch::Contains("fifo=64 length=8"));
   CHECK_THAT(csv_of(curves), Catch::Contains("\"topology=torus:3x3 pattern=neighbour\""));
+}
+
+namespace {
+const std::string kModels = ULFM_TEST_MODELS "/";
+}
+
+TEST_CASE("a model and a routing function from shared objects", "[sim][shared]") {
+  Options o = small(kModels + "ulfm_example_bus.so,width=2", "single:5", "0.05:0.2:0.05");
+  const auto zero = run_zero(o);
+  REQUIRE(zero);
+  CHECK(zero->pairs == 20);
+  CHECK(zero->differ == 0);
+  CHECK_THAT(zero->text, Catch::Contains("10 to 10 cycles"));  // 2 to arbitrate, 16 bytes by 2
+  const auto curves = simulated(o);
+  for (const Row& row : curves[0]->rows) {
+    INFO(row.offered);
+    CHECK(row.settled);
+    CHECK(row.latency.mean >= 10);
+  }
+  o.rate = "0.5";  // 5 nodes share 2 bytes a cycle less arbitration: 16 in 10 cycles, 0.32 to each
+  CHECK_FALSE(simulated(o)[0]->rows[0].settled);
+
+  Options routed = small("xswitch", "mesh:4x4", "0.1");
+  routed.setting.pattern = "hotspot:5:0.2";
+  const auto usual = simulated(routed);
+  routed.setting.routing = kModels + "ulfm_example_routing.so";
+  const auto other = simulated(routed);
+  CHECK(other[0]->rows[0].hops == Approx(usual[0]->rows[0].hops).epsilon(0.01));
+  CHECK(other[0]->bound.rate != usual[0]->bound.rate);
+}
+
+TEST_CASE("shared objects that are wrong are refused with what is wrong", "[sim][shared]") {
+  const auto transport = [](const std::string& text) { return refusal(small(text, "single:5", "0.1")); };
+  CHECK_THAT(transport("./none.so"), Catch::Contains("No such file"));
+  CHECK_THAT(transport(kModels + "ulfm_wrong_nothing.so"), Catch::Contains("has no ulfm_model"));
+  CHECK_THAT(transport(kModels + "ulfm_wrong_version.so"), Catch::Contains("compile it again"));
+  CHECK_THAT(transport(kModels), Catch::Contains("is no file"));
+  CHECK_THAT(transport(kModels + "CTestTestfile.cmake"), Catch::Contains("cannot be loaded"));
+  CHECK_THAT(transport(kModels + "ulfm_example_bus.so,widht=2"), Catch::Contains("width=1..4096"));
+  CHECK_THAT(transport(kModels + "ulfm_example_bus.so,width=0"), Catch::Contains("from 1 to 4096"));
+  CHECK_THAT(refusal(small(kModels + "ulfm_example_bus.so", "single:1", "0.1")), Catch::Contains("bus"));
+  Options o = small("xswitch", "torus:1x5", "0.1");
+  o.setting.routing = kModels + "ulfm_wrong_turning.so";
+  CHECK_THAT(refusal(o), Catch::Contains("can deadlock"));
+  o.setting.topology = "mesh:3x3";
+  CHECK_THAT(refusal(o), Catch::Contains("does not end there"));
+  o.setting.routing = kModels + "ulfm_example_bus.so";
+  CHECK_THAT(refusal(o), Catch::Contains("has no ulfm_routing"));
 }

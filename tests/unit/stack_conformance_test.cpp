@@ -1,11 +1,15 @@
 // What the contract of transports promises, held against every transport and every stack of decorators: the
-// same body for all. Another transport joins by a line in the list.
+// same body for all. Another transport joins by a line in the list; models of interconnects join by themselves, and one
+// from a shared object with them.
 #include "proto/stack.hpp"
 
+#include <cstdlib>
 #include <map>
+#include <optional>
 #include <thread>
 
 #include "environment.hpp"
+#include "fabric/engine/host.hpp"
 #include "pattern.hpp"
 #include "property.hpp"
 #include "transport/registry.hpp"
@@ -16,14 +20,10 @@ using namespace std::chrono_literals;
 namespace {
 
 struct Case {
-  const char* transport;
-  const char* protocol;
-  const char* faults;
-  const char* name;
-  const char* control = "auto";
+  std::string transport, protocol, faults, name, control = "auto";
 };
 
-constexpr Case kCases[] = {
+const Case kCases[] = {
     {"direct", "auto", "", "direct"},
     {"direct", "auto", "", "direct", "tcp"},
     {"direct", "auto", "", "direct", "unix"},
@@ -35,28 +35,58 @@ constexpr Case kCases[] = {
      "direct+faults+protocol"},
 };
 
+/// The list, and every model: alone, and below the protocol with faults.
+std::vector<Case> all_cases() {
+  std::vector<Case> all(std::begin(kCases), std::end(kCases));
+  std::vector<std::string> models{ULFM_TEST_MODELS "/ulfm_example_bus.so"};
+  for (const fabric::ModelKind* kind : fabric::kModels) models.emplace_back(kind->name);
+  for (const std::string& model : models) {
+    all.push_back({model, "auto", "", model});
+    all.push_back({model, "auto", "drop=0.05,duplicate=0.05,reorder=0.05,seed=3", model + "+faults+protocol"});
+  }
+  return all;
+}
+
 Config config_for(const Case& c) {
   test::Environment environment;
   Config config = Config::load().value();
-  for (const auto& [row, value] :
-       {std::pair{"TRANSPORT", c.transport}, {"PROTOCOL", c.protocol}, {"FAULT", c.faults}, {"CONTROL", c.control}})
+  for (const auto& [row, value] : {std::pair<const char*, std::string>{"TRANSPORT", c.transport},
+                                   {"PROTOCOL", c.protocol},
+                                   {"FAULT", c.faults},
+                                   {"CONTROL", c.control}})
     REQUIRE(config.set(row, value, Origin::command_line, "test"));
   return config;
 }
 
 constexpr std::uint16_t kHere = 5, kThere = 6;
 
-/// Two ports of this process.
+/// Two ports: of this process, or, on an emulated interconnect, of two on different nodes, so that frames take its links.
 struct Ends {
   explicit Ends(const Case& c, InletOptions options = {}) {
     const Config config = config_for(c);
+    if (const fabric::ModelKind* kind = fabric::model_of_transport(c.transport); kind != nullptr) set_up(*kind, c);
     stack = make_stack(config, *select_transport(c.transport).value(), 0).value();
-    transport = stack.transport.get();
+    transport = far = stack.transport.get();
+    if (host) {
+      REQUIRE(setenv("ULFM_FABRIC_RANK", "1", 1) == 0);
+      far_stack = make_stack(config, *select_transport(c.transport).value(), 1).value();
+      far = far_stack.transport.get();
+    }
     here = transport->open(kHere, options).value();
-    there = transport->open(kThere, options).value();
+    there = far->open(kThere, options).value();
+  }
+  ~Ends() {
+    if (!host) return;
+    unsetenv("ULFM_FABRIC_RANK");
+    unsetenv("ULFM_FABRIC");
+  }
+  void set_up(const fabric::ModelKind& kind, const Case& c) {
+    host.emplace(std::move(fabric::FabricHost::create({c.transport, kind.default_topology, 2}).value()));
+    REQUIRE(host->publish());
+    REQUIRE(setenv("ULFM_FABRIC_RANK", "0", 1) == 0);
   }
   std::unique_ptr<Outlet> connect(std::string_view hello = "") {
-    return transport->connect(transport->card(), kThere, kHere, std::as_bytes(std::span(hello)), counters).value();
+    return transport->connect(far->card(), kThere, kHere, std::as_bytes(std::span(hello)), counters).value();
   }
   bool push(Outlet& outlet, std::uint32_t seed, std::size_t size, Kind kind = Kind::first) {
     const auto bytes = test::pattern_bytes(seed, size);
@@ -94,8 +124,9 @@ struct Ends {
     return await_number([] {});
   }
 
-  TransportStack stack;
-  Transport* transport = nullptr;
+  std::optional<fabric::FabricHost> host;  // before the stacks: it holds the interconnect
+  TransportStack stack, far_stack;
+  Transport *transport = nullptr, *far = nullptr;
   PortCounters counters;
   std::unique_ptr<Inlet> here, there;
 };
@@ -126,7 +157,7 @@ TEST_CASE("a stack that cannot be is refused in words", "[stack]") {
 }
 
 TEST_CASE("every frame arrives once, in order, intact, whatever its size", "[stack]") {
-  const Case& c = GENERATE(from_range(std::begin(kCases), std::end(kCases)));
+  const Case c = GENERATE(from_range(all_cases()));
   INFO(c.name);
   Ends ends(c);
   auto outlet = ends.connect();
@@ -148,7 +179,7 @@ TEST_CASE("every frame arrives once, in order, intact, whatever its size", "[sta
 }
 
 TEST_CASE("headers of any length, with and without data", "[stack]") {
-  const Case& c = GENERATE(from_range(std::begin(kCases), std::end(kCases)));
+  const Case c = GENERATE(from_range(all_cases()));
   INFO(c.name);
   InletOptions smallest;
   smallest.slot = 1;
@@ -174,7 +205,7 @@ TEST_CASE("headers of any length, with and without data", "[stack]") {
 }
 
 TEST_CASE("origins: who it is, fresh once, hello, goodbye, and the index again", "[stack]") {
-  const Case& c = GENERATE(from_range(std::begin(kCases), std::end(kCases)));
+  const Case c = GENERATE(from_range(all_cases()));
   INFO(c.name);
   Ends ends(c);
   for (int round = 0; round < 20; ++round) {
@@ -207,7 +238,7 @@ TEST_CASE("origins: who it is, fresh once, hello, goodbye, and the index again",
 }
 
 TEST_CASE("several connections to a port are several origins, each in order", "[stack]") {
-  const Case& c = GENERATE(from_range(std::begin(kCases), std::end(kCases)));
+  const Case c = GENERATE(from_range(all_cases()));
   INFO(c.name);
   Ends ends(c);
   constexpr std::size_t kOutlets = 12;
@@ -242,7 +273,7 @@ TEST_CASE("several connections to a port are several origins, each in order", "[
 }
 
 TEST_CASE("held frames stay as they are and hold up nobody", "[stack]") {
-  const Case& c = GENERATE(from_range(std::begin(kCases), std::end(kCases)));
+  const Case c = GENERATE(from_range(all_cases()));
   INFO(c.name);
   Ends ends(c);
   auto outlet = ends.connect();
@@ -269,7 +300,7 @@ TEST_CASE("held frames stay as they are and hold up nobody", "[stack]") {
 }
 
 TEST_CASE("what was sent last arrives although the sender closes at once", "[stack]") {
-  const Case& c = GENERATE(from_range(std::begin(kCases), std::end(kCases)));
+  const Case c = GENERATE(from_range(all_cases()));
   INFO(c.name);
   for (int round = 0; round < 5; ++round) {
     Ends ends(c);
@@ -297,7 +328,7 @@ TEST_CASE("what was sent last arrives although the sender closes at once", "[sta
 }
 
 TEST_CASE("the other end's close is seen by who sends", "[stack]") {
-  const Case& c = GENERATE(from_range(std::begin(kCases), std::end(kCases)));
+  const Case c = GENERATE(from_range(all_cases()));
   INFO(c.name);
   Ends ends(c);
   auto outlet = ends.connect();
@@ -312,5 +343,5 @@ TEST_CASE("the other end's close is seen by who sends", "[stack]") {
   }
   CHECK(outlet->port_closed());
   CHECK_FALSE(outlet->peer_listening());
-  CHECK_FALSE(ends.transport->connect(ends.transport->card(), kThere, kHere, {}, ends.counters).has_value());
+  CHECK_FALSE(ends.transport->connect(ends.far->card(), kThere, kHere, {}, ends.counters).has_value());
 }

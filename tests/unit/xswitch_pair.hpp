@@ -12,6 +12,7 @@
 #include <memory>
 #include <new>
 
+#include "arena_memory.hpp"
 #include "fabric/xswitch/network.hpp"
 #include "fabric/xswitch/reference.hpp"
 #include "property.hpp"
@@ -81,21 +82,6 @@ inline Route up_down_route(const Topology& shape, std::uint32_t from, std::uint3
   }
   return {};
 }
-
-/// Memory for an arena: zeroed, 64-byte aligned.
-class ArenaMemory {
- public:
-  explicit ArenaMemory(std::size_t bytes)
-      : bytes_((bytes + 63) / 64 * 64), memory_(std::aligned_alloc(64, bytes_), &std::free) {
-    std::memset(memory_.get(), 0, bytes_);
-  }
-  void* get() const { return memory_.get(); }
-  std::size_t size() const { return bytes_; }
-
- private:
-  std::size_t bytes_;
-  std::unique_ptr<void, decltype(&std::free)> memory_;
-};
 
 /// Writes runs out, unit by unit.
 class Expander : public Tracer {

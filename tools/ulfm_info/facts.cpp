@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "fabric/models.hpp"
 #include "port/node.hpp"
 
 namespace info {
@@ -34,6 +35,17 @@ bool has_barriers() {
   return commands > 0 && (commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0;
 }
 
+/// Those of the model that the transport is an emulation of; none for others.
+std::vector<std::string> options_of(std::string_view transport) {
+  std::vector<std::string> all;
+  const ulfm::fabric::ModelKind* const kind = ulfm::fabric::model_of_transport(transport);
+  if (kind == nullptr) return all;
+  for (const auto& row : kind->options)
+    all.push_back(std::string(row.name) + "=" +
+                  (row.words != nullptr ? row.words : std::to_string(row.least) + ".." + std::to_string(row.most)));
+  return all;
+}
+
 Waiting gather_waiting(const ulfm::Config& config) {
   const int cores = ulfm::usable_cores();
   return {cores, has_barriers(), ulfm::wait_policy_from(config, cores), ulfm::wait_policy_from(config, cores + 1)};
@@ -55,10 +67,16 @@ ulfm::Result<Facts> gather() {
   facts.version = ulfm_version();
   facts.compiler = compiler();
   facts.optimised = optimised();
-  for (const auto* descriptor : ulfm::transports()) facts.transports.push_back({descriptor, descriptor->unavailable()});
+  for (const auto* descriptor : ulfm::transports())
+    facts.transports.push_back({descriptor, descriptor->unavailable(), options_of(descriptor->name)});
   facts.asked = config->text("TRANSPORT");
-  if (auto found = ulfm::select_transport(facts.asked)) facts.selected = (*found)->name;
-  else facts.problem = found.error().what;
+  if (auto found = ulfm::select_transport(facts.asked)) {
+    facts.selected = (*found)->name;
+    if (const auto name = ulfm::fabric::name_of_transport(facts.asked); ulfm::fabric::is_shared_object(name))
+      facts.transports.push_back({*found, "", options_of(name)});
+  } else {
+    facts.problem = found.error().what;
+  }
   for (const auto& row : ulfm::config_rows())
     facts.settings.push_back(
         {&row, config->text(row.name), config->number(row.name), config->origin(row.name), config->where(row.name)});
@@ -70,7 +88,7 @@ ulfm::Result<Facts> gather() {
 std::vector<const ulfm::ConfigRow*> rows_of(std::string_view transport) {
   std::vector<std::string> wanted;
   for (const auto* descriptor : ulfm::transports())
-    if (transport == descriptor->name) wanted = TransportFacts{descriptor, ""}.settings();
+    if (transport == descriptor->name) wanted = TransportFacts{descriptor, "", {}}.settings();
   std::vector<const ulfm::ConfigRow*> rows;
   for (const auto& row : ulfm::config_rows())
     if (transport.empty() || std::find(wanted.begin(), wanted.end(), std::string("ULFM_") + row.name) != wanted.end())

@@ -27,7 +27,8 @@ struct Setting {
 
 struct TransportFacts {
   const ulfm::TransportDescriptor* descriptor;
-  std::string unavailable;  ///< "" when it can be used
+  std::string unavailable;           ///< "" when it can be used
+  std::vector<std::string> options;  ///< of a model, "width=1..4096"
   std::vector<std::string> settings() const;
 };
 

@@ -48,6 +48,7 @@ Json json_of(const TransportFacts& facts) {
           {"max_frame", t.max_frame},
           {"latency_us", t.latency_us},
           {"bandwidth_MBps", t.bandwidth_MBps},
+          {"options", facts.options},
           {"settings", facts.settings()}};
 }
 

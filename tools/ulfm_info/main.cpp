@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "fabric/models.hpp"
 #include "print.hpp"
 
 namespace {
@@ -89,7 +90,11 @@ int main(int argc, char** argv) {
     const int code = app.exit(error);
     return code == 0 ? 0 : kUsage;
   }
-  if (!app.remaining().empty()) return complain_about(app, app.remaining().front());
+  for (const std::string& word : app.remaining()) {
+    if (!ulfm::fabric::is_shared_object(word)) return complain_about(app, word);
+    setenv("ULFM_TRANSPORT", word.c_str(), 1);
+    options.sections.transports = true;
+  }
   options.man_rows = app.get_option("--man-rows")->count() != 0;
   return run(options);
 }

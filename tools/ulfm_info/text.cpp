@@ -46,6 +46,7 @@ std::string transport_text(const TransportFacts& facts) {
   text += format("    frames     up to %zu bytes; longer messages are divided\n", t.max_frame);
   text += format("    cost       about %g us and %g MB/s; rough, for choosing among transports\n", t.latency_us,
                  t.bandwidth_MBps);
+  if (!facts.options.empty()) text += "    options    " + joined(facts.options, ", ") + "\n";
   text += "    settings   " + joined(facts.settings(), " ") + "\n";
   text += "    usable     " + (facts.unavailable.empty() ? "yes" : "no: " + facts.unavailable) + "\n";
   return text;

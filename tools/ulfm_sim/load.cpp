@@ -343,6 +343,7 @@ Bound bound_of(const Load& load) {
       }
     }
   const double most = *std::max_element(cycles.begin(), cycles.end());
+  if (most == 0) return {};  // the model does not say what it uses
   return {load.lengths->mean() / most, *std::max_element(messages.begin(), messages.end())};
 }
 

@@ -54,7 +54,7 @@ Result<Row> run_point(const Load& load, double rate, bool with_use = false);
 /// Most units a node and cycle for which no channel, in the mean, is asked for more than it can carry, with these
 /// routes; and how many messages cross the busiest channel for each one that a node sends. Rates above it cannot
 /// settle.
-/// `bound` 0: there are too many pairs of nodes to find out.
+/// `rate` 0: there are too many pairs of nodes to find out, or the model does not say which channels it uses.
 struct Bound {
   double rate = 0, channel_load = 0;
 };

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,7 +56,7 @@ class Subject {
   /// For so many messages at a time. `reference`: the model that goes through the cycles one by one.
   virtual Result<std::unique_ptr<Network>> make(std::uint32_t frames, bool reference) const = 0;
   /// Cycles from the first to the last, both counted, of a message that enters an idle network in cycle `start`: the
-  /// closed form.
+  /// closed form; 0: there is none.
   virtual std::uint64_t zero_load(std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route& way,
                                   std::uint64_t start) const = 0;
   /// The channels that a message uses, and for how long at least.
@@ -80,7 +81,10 @@ Result<std::unique_ptr<Subject>> make_subject(std::string_view transport, const 
 Result<std::unique_ptr<Subject>> make_xswitch(std::string_view options, const Topology& topology);
 Result<std::unique_ptr<Subject>> make_dcm(std::string_view options, const Topology& topology);
 Result<std::unique_ptr<Subject>> make_pcie(std::string_view options, const Topology& topology);
+Result<std::unique_ptr<Subject>> make_pointdesign(std::string_view options, const Topology& topology);
 Result<std::unique_ptr<Subject>> make_ideal(std::string_view options, const Topology& topology);
+Result<std::unique_ptr<Subject>> make_any(const ulfm::fabric::ModelKind& kind, std::string_view options,
+                                          const Topology& topology);
 
 /// Zeroed memory, aligned to pages, of which only what is touched takes room.
 class Memory {
@@ -92,6 +96,7 @@ class Memory {
   ~Memory();
   /// nullptr: there was none.
   std::byte* data() const noexcept { return at_; }
+  std::size_t size() const noexcept { return bytes_; }
 
  private:
   std::byte* at_ = nullptr;

@@ -9,7 +9,8 @@ namespace {
 void declare_setting(CLI::App& command, Setting& s) {
   command.add_option("-t,--transport", s.transport, "model and its options, such as xswitch,fifo=128; or FILE.so");
   command.add_option("-T,--topology", s.topology, "shape such as mesh:8x8, or a TOML file: see ulfm-topology(5)");
-  command.add_option("--routing", s.routing, "default, updown, or nonminimal:N (N links more than the shortest)");
+  command.add_option("--routing", s.routing,
+                     "default, updown, nonminimal:N (N links more than the shortest), or FILE.so");
   command.add_option("-l,--length", s.length, "units of a message: 16, 4-64, or 4:0.9,256:0.1");
   command.add_option("--model", s.model, "production, or reference: cycle by cycle, slow")
       ->check(CLI::IsMember({"production", "reference"}));

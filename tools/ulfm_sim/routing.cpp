@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "fabric/models.hpp"
+#include "fabric/shared/object.hpp"
 #include "fabric/topology/router.hpp"
 
 namespace sim {
@@ -178,8 +180,55 @@ Result<std::unique_ptr<Routing>> up_down(const Topology& t, std::uint32_t extra,
   return std::make_unique<UpDown>(t, std::make_shared<Distances>(t), extra, fixed);
 }
 
+constexpr std::uint32_t kMostNodes = 1024;  // whose routes fit into a table
+
+/// The node at which a way ends; nodes() when it ends nowhere, or goes on behind a node.
+std::uint32_t end_of(const Topology& t, std::uint32_t from, const Route& way) {
+  std::uint32_t at = t.attachment[from].at;
+  for (std::size_t hop = 0; hop < way.size(); ++hop) {
+    if (way[hop] >= t.ports) break;
+    const LinkEnd& end = t.end({at, way[hop]});
+    if (end.kind == LinkEnd::Kind::node) return hop + 1 == way.size() ? end.index : t.nodes();
+    if (end.kind != LinkEnd::Kind::switch_port) break;
+    at = end.index;
+  }
+  return t.nodes();
+}
+
+/// The ways of a function in a shared object, all walked and found free of deadlocks.
+Result<std::unique_ptr<Routing>> from_shared_object(std::string_view path, const Topology& t) {
+  constexpr std::uint32_t kLongest = 255;
+  auto routing = ulfm::fabric::shared::find_routing(path);
+  if (!routing) return fail(std::move(routing.error()));
+  const std::string name = std::string("routing \"") + (*routing)->name + "\"";
+  if (t.nodes() > kMostNodes)
+    return fail(Errc::too_large, fmt::format("{}: topology {} has {} nodes; all ways are walked before the simulation "
+                                             "begins, which is done for at most {}",
+                                             name, t.name, t.nodes(), kMostNodes));
+  const ulfm::fabric::shared::NetTables tables(t);
+  Routes routes{t.nodes(), {}};
+  routes.way.resize(std::size_t{t.nodes()} * t.nodes());
+  for (std::uint32_t from = 0; from < t.nodes(); ++from)
+    for (std::uint32_t to = 0; to < t.nodes(); ++to) {
+      if (from == to) continue;
+      Route& way = routes.way[std::size_t{from} * t.nodes() + to];
+      way.resize(kLongest);
+      way.resize(std::min((*routing)->way(tables.net(), from, to, way.data(), kLongest), kLongest));
+      if (way.empty() || end_of(t, from, way) != to)
+        return fail(Errc::invalid,
+                    fmt::format("{}: its way from node {} to node {} of {} has {} ports and does not end "
+                                "there",
+                                name, from, to, t.name, way.size()));
+    }
+  if (const auto cycle = ulfm::fabric::dependency_cycle(t, routes); !cycle.empty())
+    return fail(Errc::invalid,
+                fmt::format("{} can deadlock: each of these channels waits for the next, and the last for "
+                            "the first: {}",
+                            name, ulfm::fabric::cycle_text(t, cycle)));
+  return std::make_unique<Table>(std::make_shared<const Routes>(std::move(routes)));
+}
+
 Result<std::unique_ptr<Routing>> usual(const Topology& t) {
-  constexpr std::uint32_t kMostNodes = 1024;  // whose routes fit into a table
   if (const std::uint32_t longest = ulfm::fabric::longest_ordered_way(t); longest != 0)
     return std::make_unique<Ordered>(t, longest);
   if (t.nodes() > kMostNodes && t.fixed.empty()) return up_down(t, 0, true);
@@ -194,6 +243,7 @@ Result<std::unique_ptr<Routing>> make_routing(std::string_view text, const Topol
   if (text == "none") return std::make_unique<NoRouting>();
   if (text == "default") return usual(topology);
   if (text == "updown") return up_down(topology, 0, false);
+  if (ulfm::fabric::is_shared_object(text)) return from_shared_object(text, topology);
   std::uint32_t extra = 0;
   constexpr std::string_view kNonminimal = "nonminimal:";
   const std::string_view number = text.substr(std::min(text.size(), kNonminimal.size()));
@@ -201,8 +251,8 @@ Result<std::unique_ptr<Routing>> make_routing(std::string_view text, const Topol
   const bool good = text.starts_with(kNonminimal) && error == std::errc{} && end == number.data() + number.size();
   if (good && extra >= 1 && extra <= 64) return up_down(topology, extra, false);
   return fail(Errc::invalid,
-              fmt::format("routing \"{}\": take default, updown, or nonminimal:N with 1 to 64 links more "
-                          "than the shortest way",
+              fmt::format("routing \"{}\": take default, updown, nonminimal:N with 1 to 64 links more than the "
+                          "shortest way, or a shared object such as ./mine.so",
                           text.substr(0, 80)));
 }
 

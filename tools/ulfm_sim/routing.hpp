@@ -25,7 +25,8 @@ class Routing {
 
 /// "default": the routes that live traffic takes. "updown": one of the shortest ways that up*/down* allows, anew for
 /// each message. "nonminimal:N": any way that up*/down* allows with at most N links more than the shortest. Neither can
-/// deadlock: whatever is chosen, no way turns from down to up.
+/// deadlock: whatever is chosen, no way turns from down to up. "./mine.so": the routing function in a shared object
+/// (ulfm-model(7)); errors say which way is wrong, or by which channels it can deadlock.
 Result<std::unique_ptr<Routing>> make_routing(std::string_view text, const Topology& topology);
 
 }  // namespace sim

@@ -1,19 +1,28 @@
-// The models that can be simulated.
-#include <fmt/core.h>
-
+// What can be simulated: every model of the list (fabric/models.hpp), and those of shared objects. One that has a subject
+// of its own is simulated by it, which knows closed forms, channels and the reference model; the others need none.
+#include "fabric/models.hpp"
 #include "network.hpp"
 
 namespace sim {
+namespace {
+
+using Make = Result<std::unique_ptr<Subject>> (*)(std::string_view options, const Topology& topology);
+
+constexpr std::pair<const char*, Make> kOwn[] = {{"xswitch", make_xswitch},
+                                                 {"dcm", make_dcm},
+                                                 {"pcie", make_pcie},
+                                                 {"pointdesign", make_pointdesign},
+                                                 {"ideal", make_ideal}};
+
+}  // namespace
 
 Result<std::unique_ptr<Subject>> make_subject(std::string_view transport, const Topology& topology) {
-  const std::size_t comma = transport.find(',');
-  const std::string_view name = transport.substr(0, comma);
-  const std::string_view options = comma == std::string_view::npos ? "" : transport.substr(comma + 1);
-  if (name == "xswitch") return make_xswitch(options, topology);
-  if (name == "dcm") return make_dcm(options, topology);
-  if (name == "pcie") return make_pcie(options, topology);
-  if (name == "ideal") return make_ideal(options, topology);
-  return fail(Errc::not_found, fmt::format("there is no model \"{}\"; take xswitch, dcm, pcie or ideal", name));
+  auto kind = ulfm::fabric::find_model(ulfm::fabric::name_of_transport(transport));
+  if (!kind) return fail(std::move(kind.error()));
+  const std::string_view options = ulfm::fabric::options_of_transport(transport);
+  for (const auto& [name, make] : kOwn)
+    if ((*kind)->object == nullptr && std::string_view(name) == (*kind)->name) return make(options, topology);
+  return make_any(**kind, options, topology);
 }
 
 }  // namespace sim

@@ -30,6 +30,7 @@ Result<std::uint64_t> alone(const Curve& c, std::uint32_t from, std::uint32_t to
 struct Found {
   std::uint64_t pairs = 0, differ = 0, least = ~std::uint64_t{0}, most = 0, sum = 0;
   std::string first;  ///< difference
+  bool closed_form = true;
 };
 
 Result<Found> all_pairs(const Curve& c) {
@@ -51,7 +52,8 @@ Result<Found> all_pairs(const Curve& c) {
     found.sum += *cycles;
     found.least = std::min(found.least, *cycles);
     found.most = std::max(found.most, *cycles);
-    if (*cycles == expected) continue;
+    if (expected == 0) found.closed_form = false;
+    if (*cycles == expected || expected == 0) continue;
     if (found.differ++ == 0)
       found.first = fmt::format("n{} to n{}: {} cycles, and {} by the closed form", from, to, *cycles, expected);
   }
@@ -74,14 +76,16 @@ Result<Zero> run_zero(const Options& options) {
     const nlohmann::ordered_json json{{"transport", c.setting.transport}, {"topology", c.setting.topology},
                                       {"units", c.lengths.typical()},     {"pairs", found->pairs},
                                       {"latency_min", found->least},      {"latency_mean", mean},
-                                      {"latency_max", found->most},       {"differ", found->differ}};
+                                      {"latency_max", found->most},       {"closed_form", found->closed_form},
+                                      {"differ", found->differ}};
     zero.text = json.dump(2) + "\n";
     return zero;
   }
   zero.text = fmt::format("{} over {}, {} {}s: {} pairs of nodes, each alone: {} to {} cycles, {:.2f} on average\n",
                           c.setting.transport, c.setting.topology, c.lengths.typical(), c.subject->unit(), found->pairs,
                           found->least, found->most, mean);
-  zero.text += found->differ == 0
+  zero.text += !found->closed_form ? "the model has no closed form\n"
+               : found->differ == 0
                    ? "all as the closed form says\n"
                    : fmt::format("{} differ from the closed form; the first: {}\n", found->differ, found->first);
   return zero;

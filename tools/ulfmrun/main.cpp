@@ -65,6 +65,11 @@ Variables rank_variables(const CommandLine& line, const ulfm::Config& settings, 
     std::erase_if(variables, [](const auto& variable) { return variable.first == "ULFM_TRANSPORT"; });
     variables.emplace_back("ULFM_TRANSPORT", "mux");
   }
+  if (const std::string& transport = settings.text("TRANSPORT");
+      ulfm::fabric::is_shared_object(ulfm::fabric::name_of_transport(transport))) {
+    std::erase_if(variables, [](const auto& variable) { return variable.first == "ULFM_TRANSPORT"; });
+    variables.emplace_back("ULFM_TRANSPORT", transport);
+  }
   variables.emplace_back("MPIR_CVAR_NEMESIS_NETMOD", "ulfm");
   if (line.survives_deaths) variables.emplace_back("MPIR_CVAR_ENABLE_FT", "1");
   // A program linked with another MPICH's libmpich.so.12 finds ours first.

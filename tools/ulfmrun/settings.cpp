@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/fault_plan.hpp"
+#include "fabric/models.hpp"
 #include "failure.hpp"
 #include "nearest.hpp"
 #include "transport/registry.hpp"
@@ -44,7 +45,8 @@ const TransportDescriptor& check_transport(const ulfm::Config& settings) {
   const std::string& spec = settings.text("TRANSPORT");
   const std::string origin = origin_of(settings, "TRANSPORT"), name = name_of(spec);
   const std::vector<std::string> names = known();
-  if (std::find(names.begin(), names.end(), name) == names.end()) {
+  const bool object = ulfm::fabric::is_shared_object(name);
+  if (!object && std::find(names.begin(), names.end(), name) == names.end()) {
     const std::string near = nearest(name, names, 3);
     fail(kUsage, origin + ": there is no transport \"" + name + "\"" +
                      (near.empty() ? "" : "; the nearest is " + near) + "; there is: " + transport_list());
@@ -58,7 +60,7 @@ const TransportDescriptor& check_transport(const ulfm::Config& settings) {
     at = end;
   }
   const auto found = ulfm::select_transport(spec);
-  if (!found) fail(kUsage, origin + ": " + found.error().what + "; choose among: " + transport_list());
+  if (!found) fail(kUsage, origin + ": " + found.error().what + (object ? "" : "; choose among: " + transport_list()));
   return **found;
 }
 
@@ -117,6 +119,18 @@ void check_config_file(const std::string& file, const char* origin) {
     fail(kUsage, std::string(origin) + " " + file + ": " + std::strerror(errno) + "; a readable TOML file is needed");
 }
 
+/// The shared object of a model, with its whole path: ranks may have another working folder. One that is not there stays
+/// as it is, for check_transport() to refuse.
+void locate_shared_object(ulfm::Config& settings) {
+  const std::string spec = settings.text("TRANSPORT"), name = name_of(spec);
+  if (!ulfm::fabric::is_shared_object(name)) return;
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::canonical(name, error);
+  if (error) return;
+  (void)settings.set("TRANSPORT", whole.string() + spec.substr(name.size()), settings.origin("TRANSPORT"),
+                     settings.where("TRANSPORT"));
+}
+
 /// Processes and threads that this user has now; 0 when /proc does not tell.
 std::size_t processes_of_user() {
   std::size_t count = 0;
@@ -161,6 +175,7 @@ ulfm::Config resolve_settings(const CommandLine& line) {
   settings.insert(settings.end(), line.passed_on.begin(), line.passed_on.end());
   auto resolved = ulfm::Config::resolve(file, environ, settings);
   if (!resolved) fail(kUsage, resolved.error().what);
+  locate_shared_object(*resolved);
   return std::move(*resolved);
 }
 

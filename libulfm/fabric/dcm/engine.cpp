@@ -3,10 +3,11 @@
 
 #include <algorithm>
 
+#include "fabric/kit/shelf.hpp"
+
 namespace ulfm::fabric::dcm {
 
 Geometry Geometry::of(std::uint32_t dimension, std::uint32_t frames) {
-  const auto up = [](std::size_t n) { return (n + 63) / 64 * 64; };
   Geometry g;
   g.dimension = dimension;
   g.routers = 1u << dimension;
@@ -14,11 +15,13 @@ Geometry Geometry::of(std::uint32_t dimension, std::uint32_t frames) {
   g.sources = g.routers * 2;
   g.frames = frames;
   g.items = frames * kTimers + g.outs + g.sources;
-  g.outs_at = up(sizeof(Header));
-  g.sources_at = up(g.outs_at + std::size_t{g.outs} * sizeof(Out));
-  g.messages_at = up(g.sources_at + std::size_t{g.sources} * sizeof(Source));
-  g.heap_at = up(g.messages_at + std::size_t{g.frames} * sizeof(Message));
-  g.bytes = up(g.heap_at + std::size_t{g.items} * sizeof(HeapItem));
+  Shelf shelf;
+  shelf.put<Header>(1);
+  g.outs_at = shelf.put<Out>(g.outs);
+  g.sources_at = shelf.put<Source>(g.sources);
+  g.messages_at = shelf.put<Message>(g.frames);
+  g.heap_at = shelf.put<HeapItem>(g.items);
+  g.bytes = shelf.end();
   return g;
 }
 

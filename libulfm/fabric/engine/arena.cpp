@@ -9,13 +9,14 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/align.hpp"
+#include "fabric/models.hpp"
 #include "job/liveness.hpp"
 
 namespace ulfm::fabric {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-constexpr std::size_t up_to(std::size_t n, std::size_t unit) { return (n + unit - 1) / unit * unit; }
 
 }  // namespace
 
@@ -68,6 +69,9 @@ Result<FabricArena> FabricArena::create(const ModelKind& kind, const ArenaSizes&
   if (!is_sane(sizes))
     return fail(Errc::too_large, title + ": more processes, frames or nodes than an arena holds (at most " +
                                      std::to_string(kMaxEndpoints) + " processes)");
+  if (kind.object != nullptr && std::strlen(kind.object) >= sizeof ArenaHeader::object)
+    return fail(Errc::too_large, std::string(kind.object) + ": the path of a shared object has at most " +
+                                     std::to_string(sizeof ArenaHeader::object - 1) + " characters");
   FabricArena arena;
   arena.sizes_ = sizes;
   arena.at_ = Layout(sizes);
@@ -81,9 +85,21 @@ Result<FabricArena> FabricArena::create(const ModelKind& kind, const ArenaSizes&
   header.sizes = sizes;
   header.began = monotonic_now();
   std::snprintf(header.model, sizeof header.model, "%s", kind.name);
+  if (kind.object != nullptr) std::snprintf(header.object, sizeof header.object, "%s", kind.object);
   std::snprintf(header.title, sizeof header.title, "%s", title.c_str());
   header.magic = kArenaMagic;
   return arena;
+}
+
+Result<const ModelKind*> FabricArena::kind() const {
+  const ArenaHeader& h = *segment_.at<ArenaHeader>(0);
+  const std::string object(h.object, strnlen(h.object, sizeof h.object));
+  const std::string name(h.model, strnlen(h.model, sizeof h.model));
+  auto found = find_model(object.empty() ? name : object);
+  if (!found) return fail(Errc::unavailable, "the emulated interconnect of this job: " + found.error().what);
+  if (name != (*found)->name)
+    return fail(Errc::unavailable, "shared object " + object + " has another model now than when this job began");
+  return found;
 }
 
 Result<FabricArena> FabricArena::map(std::int32_t pid, std::int32_t fd) {

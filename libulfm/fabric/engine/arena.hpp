@@ -24,7 +24,7 @@
 namespace ulfm::fabric {
 
 inline constexpr std::uint64_t kArenaMagic = 0x3130'616e'6572'6175ull;
-inline constexpr std::uint32_t kArenaVersion = 5;
+inline constexpr std::uint32_t kArenaVersion = 6;
 inline constexpr std::uint32_t kMaxEndpoints = 1024;
 inline constexpr std::uint32_t kPorts = 64;
 inline constexpr std::size_t kSlotInline = 32;  ///< header and data that travel in the slot's own line
@@ -146,6 +146,7 @@ struct ArenaHeader {
   std::uint64_t magic;
   std::uint32_t version;
   char model[16];
+  char object[256];  ///< path of the shared object that the model is from; empty: it is in the library
   std::uint64_t token;
   ArenaSizes sizes;
   char title[128];      ///< for messages: "xswitch mesh:4x4"
@@ -203,6 +204,8 @@ inline constexpr std::uint32_t kSlotMask = (1u << 20) - 1;
 class FabricArena {
  public:
   static Result<FabricArena> create(const ModelKind& kind, const ArenaSizes& sizes, const std::string& title);
+  /// Its model, which may be in a shared object. Errc::unavailable when this version of the library has none of its name.
+  Result<const ModelKind*> kind() const;
   static Result<FabricArena> attach(const ArenaAddress& address);
   /// The one behind a descriptor of that process, whatever its token is: for who looks from outside.
   static Result<FabricArena> look_at(std::int32_t pid, std::int32_t fd);

@@ -35,12 +35,9 @@ FabricEngine::FabricEngine(FabricArena arena, std::unique_ptr<Model> model)
 
 Result<std::unique_ptr<FabricEngine>> FabricEngine::over(Result<FabricArena> arena) {
   if (!arena) return fail(arena.error());
-  const std::string name(arena->header().model, strnlen(arena->header().model, sizeof ArenaHeader::model));
-  const ModelKind* kind = find_model(name);
-  if (kind == nullptr)
-    return fail(Errc::unavailable, "the emulated interconnect of this job is \"" + name +
-                                       "\", which this version of the library does not know");
-  auto model = kind->attach(arena->model(), arena->sizes().model_bytes);
+  auto kind = arena->kind();
+  if (!kind) return fail(std::move(kind.error()));
+  auto model = (*kind)->attach(arena->model(), arena->sizes().model_bytes);
   if (!model) return fail(model.error());
   return std::unique_ptr<FabricEngine>(new FabricEngine(std::move(*arena), std::move(*model)));
 }

@@ -23,9 +23,6 @@
 
 namespace ulfm::fabric {
 
-/// The model of that name, nullptr when there is none.
-const ModelKind* find_model(std::string_view name);
-
 class FabricEngine {
  public:
   /// Joins the interconnect of this job as the process whose rank the environment tells.

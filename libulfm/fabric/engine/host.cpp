@@ -42,14 +42,10 @@ void begin_time(FabricArena& arena, const TimeSettings& settings, const Duration
 
 }  // namespace
 
-std::string_view options_of_transport(std::string_view transport) {
-  const auto comma = transport.find(',');
-  return comma == std::string_view::npos ? std::string_view{} : transport.substr(comma + 1);
-}
-
 Result<FabricHost> FabricHost::create(const FabricPlan& plan) {
-  const ModelKind* kind = model_of_transport(plan.transport);
-  if (kind == nullptr) return fail(Errc::not_found, "\"" + plan.transport + "\" is no emulated interconnect");
+  auto found = find_model(name_of_transport(plan.transport));
+  if (!found) return fail(std::move(found.error()));
+  const ModelKind* const kind = *found;
   if (plan.processes == 0 || plan.processes > kMaxEndpoints)
     return fail(Errc::too_large, std::string(kind->name) + ": " + std::to_string(plan.processes) +
                                      " processes; an emulated interconnect carries 1 to " +
@@ -59,8 +55,9 @@ Result<FabricHost> FabricHost::create(const FabricPlan& plan) {
   auto topology = read_topology(shape);
   if (!topology) return fail(topology.error());
   if (auto ok = check_processes(*topology, plan.processes); !ok) return fail(ok.error());
-  auto frame_bytes = kind->frame_bytes(options);
-  if (!frame_bytes) return fail(frame_bytes.error());
+  auto given = read_options(*kind, options);
+  if (!given) return fail(std::move(given.error()));
+  const auto frame_bytes = static_cast<std::uint32_t>(given->number("frame", kind->frame));
   auto faults = parse_fault_plan(plan.faults);
   if (!faults) return fail(faults.error());
   const bool timed = !plan.time.empty();
@@ -78,17 +75,17 @@ Result<FabricHost> FabricHost::create(const FabricPlan& plan) {
     time = *settings;
     costs = *durations;
   }
-  ArenaSizes sizes = sizes_for(plan, *kind, *topology, *frame_bytes);
+  ArenaSizes sizes = sizes_for(plan, *kind, *topology, frame_bytes);
   const ModelPlan asked{*topology, options, sizes.all_slots() * sizes.pieces(), faults->events, sizes.endpoints};
   sizes.timed = timed ? 1 : 0;
-  auto model_bytes = kind->arena_bytes(asked);
-  if (!model_bytes) return fail(model_bytes.error());
-  sizes.model_bytes = *model_bytes;
+  auto model = kind->plan(asked);
+  if (!model) return fail(std::move(model.error()));
+  sizes.model_bytes = model->bytes;
   auto arena = FabricArena::create(*kind, sizes, std::string(kind->name) + " " + shape);
   if (!arena) return fail(arena.error());
   for (std::uint32_t p = 0; p < plan.processes; ++p)
     arena->header().node_of[p] = node_of_process(*topology, p, plan.processes);
-  if (auto ok = kind->create(arena->model(), asked); !ok) return fail(ok.error());
+  if (auto ok = model->create(arena->model()); !ok) return fail(ok.error());
   if (timed) begin_time(*arena, time, costs);
   return FabricHost(std::move(*arena), kind);
 }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "fabric/engine/arena.hpp"
+#include "fabric/models.hpp"
 
 namespace ulfm::fabric {
 
@@ -33,10 +34,5 @@ class FabricHost {
   FabricArena arena_;
   const ModelKind* kind_;
 };
-
-/// The model that a transport setting names; nullptr for transports that are no emulation.
-const ModelKind* model_of_transport(std::string_view transport);
-/// The part behind the name: "frame=256".
-std::string_view options_of_transport(std::string_view transport);
 
 }  // namespace ulfm::fabric

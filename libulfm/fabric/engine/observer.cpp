@@ -114,11 +114,11 @@ std::string Observer::cards() const {
 
 Result<std::string> Observer::statistics() {
   const ArenaHeader& h = arena_.header();
-  const ModelKind* kind = find_model({h.model, strnlen(h.model, sizeof h.model)});
-  if (kind == nullptr) return fail(Errc::unavailable, "the " + title(h) + " is unknown to this version of the library");
+  auto kind = arena_.kind();
+  if (!kind) return fail(std::move(kind.error()).within("the " + title(h)));
   std::vector<std::uint64_t> copy;
   if (auto copied = copy_model(copy); !copied) return fail(copied.error());
-  auto model = kind->attach(reinterpret_cast<std::byte*>(copy.data()), arena_.sizes().model_bytes);
+  auto model = (*kind)->attach(reinterpret_cast<std::byte*>(copy.data()), arena_.sizes().model_bytes);
   if (!model) return fail(model.error());
   return cards() + (*model)->statistics();
 }

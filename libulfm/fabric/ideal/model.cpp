@@ -3,49 +3,29 @@
 #include <fmt/format.h>
 
 #include "fabric/ideal/network.hpp"
-#include "fabric/options.hpp"
 
 namespace ulfm::fabric::ideal {
 namespace {
 
-constexpr std::uint32_t kDefaultFrame = 8192;
+constexpr Options::Row kOptions[] = {{"frame", 64, 65536},
+                                     {"latency", 1, kMostCycles},
+                                     {"overhead", 0, kMostCycles},
+                                     {"gap", 0, kMostCycles},
+                                     {"byte", 0, kMostCycles}};
 
-Result<Options> read_options(ModelOptions options) {
-  auto given = Options::parse(options, {{"frame", 64, 65536},
-                                        {"latency", 1, kMostCycles},
-                                        {"overhead", 0, kMostCycles},
-                                        {"gap", 0, kMostCycles},
-                                        {"byte", 0, kMostCycles}});
-  if (!given) return fail(std::move(given.error()).within("ideal"));
-  return given;
-}
-
-Result<std::uint32_t> frame_bytes(ModelOptions options) {
-  auto given = read_options(options);
-  if (!given) return fail(std::move(given.error()));
-  return static_cast<std::uint32_t>(given->number("frame", kDefaultFrame));
-}
-
-Result<Parameters> make_plan(const ModelPlan& asked) {
+Result<PlannedModel> make_plan(const ModelPlan& asked) {
   if (!asked.events.empty())
     return fail(Errc::invalid,
                 "ideal: an ideal network has no links and switches that could fail; take --transport "
                 "xswitch for scheduled faults");
-  return parameters_from(asked.options);
-}
-
-Result<std::size_t> arena_bytes(const ModelPlan& asked) {
-  auto plan = make_plan(asked);
-  if (!plan) return fail(std::move(plan.error()));
-  return Network::bytes(asked.topology.nodes(), asked.frames);
-}
-
-Result<void> create(std::byte* memory, const ModelPlan& asked) {
-  auto plan = make_plan(asked);
-  if (!plan) return fail(std::move(plan.error()));
-  auto network = Network::create(memory, asked.topology.nodes(), asked.frames, *plan);
-  if (!network) return fail(std::move(network.error()));
-  return {};
+  auto parameters = parameters_from(asked.options);
+  if (!parameters) return fail(std::move(parameters.error()));
+  const std::uint32_t nodes = asked.topology.nodes(), frames = asked.frames;
+  return PlannedModel{Network::bytes(nodes, frames), [=, p = *parameters](std::byte* memory) -> Result<void> {
+                        auto network = Network::create(memory, nodes, frames, p);
+                        if (!network) return fail(std::move(network.error()));
+                        return {};
+                      }};
 }
 
 class IdealModel final : public Model {
@@ -81,17 +61,23 @@ Result<std::unique_ptr<Model>> attach(std::byte* memory, std::size_t bytes) {
 }  // namespace
 
 Result<Parameters> parameters_from(ModelOptions options) {
-  auto given = read_options(options);
+  auto given = read_options(model_kind, options);
   if (!given) return fail(std::move(given.error()));
   Parameters p;
-  p.latency = static_cast<std::uint32_t>(given->number("latency", p.latency));
-  p.overhead = static_cast<std::uint32_t>(given->number("overhead", p.overhead));
-  p.gap = static_cast<std::uint32_t>(given->number("gap", p.gap));
-  p.byte = static_cast<std::uint32_t>(given->number("byte", p.byte));
+  given->set(p.latency, "latency");
+  given->set(p.overhead, "overhead");
+  given->set(p.gap, "gap");
+  given->set(p.byte, "byte");
   if (auto ok = check(p); !ok) return fail(std::move(ok.error()).within("ideal"));
   return p;
 }
 
-const ModelKind model_kind{"ideal", "single:8", frame_bytes, arena_bytes, create, attach};
+const ModelKind model_kind{.name = "ideal",
+                           .summary = "emulated ideal network: LogGP, no contention",
+                           .default_topology = "single:8",
+                           .options = kOptions,
+                           .frame = 8192,
+                           .plan = make_plan,
+                           .attach = attach};
 
 }  // namespace ulfm::fabric::ideal

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/align.hpp"
+
 namespace ulfm::fabric::ideal {
 
 Result<void> check(const Parameters& p) {
@@ -40,17 +42,16 @@ namespace {
 
 constexpr std::uint64_t kMagic = 0x6c61'6564'692d'5047;
 constexpr std::uint32_t kMost = 1u << 24;
-constexpr std::size_t lines(std::size_t bytes) { return (bytes + 63) & ~std::size_t{63}; }
-constexpr std::size_t kNodesAt = lines(sizeof(Header));
-std::size_t messages_at(std::uint32_t nodes) { return kNodesAt + lines(nodes * sizeof(Node)); }
+constexpr std::size_t kNodesAt = up_to_line(sizeof(Header));
+std::size_t messages_at(std::uint32_t nodes) { return kNodesAt + up_to_line(nodes * sizeof(Node)); }
 std::size_t heap_at(std::uint32_t nodes, std::uint32_t frames) {
-  return messages_at(nodes) + lines(frames * sizeof(Message));
+  return messages_at(nodes) + up_to_line(frames * sizeof(Message));
 }
 
 }  // namespace
 
 std::size_t Network::bytes(std::uint32_t nodes, std::uint32_t frames) {
-  return heap_at(nodes, frames) + lines(frames * sizeof(std::uint32_t));
+  return heap_at(nodes, frames) + up_to_line(frames * sizeof(std::uint32_t));
 }
 
 Network::Network(void* memory, std::uint32_t nodes, std::uint32_t frames, const Parameters& parameters)

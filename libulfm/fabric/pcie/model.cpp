@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "fabric/options.hpp"
+#include "fabric/kit/schedule.hpp"
 #include "fabric/pcie/relay.hpp"
 #include "fabric/topology/timeline.hpp"
 
@@ -15,18 +15,21 @@ constexpr std::uint32_t kDefaultFrame = 16384;
 constexpr std::uint32_t kDefaultFragment = 4096;
 constexpr std::uint64_t kDefaultPool = 512 * 1024;
 constexpr std::uint64_t kDefaultMemory = 16 * 1024 * 1024;
-constexpr std::uint32_t kMostSteps = 256;
 constexpr std::int32_t kHost = -1;
 constexpr std::int32_t kNothing = -2;  // a change without an effect
 constexpr std::uint64_t kMagic = 0x6579'616c'6572'3250;
+
+constexpr Options::Row kOptions[] = {{"frame", 1024, kMostMessage},
+                                     {"fragment", 64, kMostMessage},
+                                     {"pool", 1024, std::int64_t{1} << 30},
+                                     {"memory", 1024, std::int64_t{1} << 34},
+                                     {"mode", 0, 1, "store|cut-through"}};
 
 // In front of the relay's arena: head | scheduled changes.
 struct Head {
   std::uint64_t magic;
   Parameters parameters;
   std::uint32_t steps;
-  /// The first that has not happened wholly. The holder's, and its successor's after a death: see Journal::count.
-  std::atomic<std::uint32_t> next_step;
 };
 /// A board, or the host, that goes away or comes back.
 struct Step {
@@ -35,30 +38,8 @@ struct Step {
   std::uint32_t up;
 };
 
-constexpr std::size_t up_to_line(std::size_t n) { return (n + kLine - 1) / kLine * kLine; }
 constexpr std::size_t kStepsAt = up_to_line(sizeof(Head));
-constexpr std::size_t relay_at(std::uint32_t steps) { return kStepsAt + up_to_line(steps * sizeof(Step)); }
-
-Result<Options> read_options(ModelOptions options) {
-  auto given = Options::parse(options, {{"frame", 1024, kMostMessage},
-                                        {"fragment", 64, kMostMessage},
-                                        {"pool", 1024, std::int64_t{1} << 30},
-                                        {"memory", 1024, std::int64_t{1} << 34},
-                                        {"mode", 0, 1, "store|cut-through"}});
-  if (!given) return fail(std::move(given.error()).within("pcie"));
-  return given;
-}
-
-Result<std::uint32_t> frame_bytes(ModelOptions options) {
-  auto given = read_options(options);
-  if (!given) return fail(given.error());
-  return static_cast<std::uint32_t>(given->number("frame", kDefaultFrame));
-}
-
-struct Plan {
-  Parameters parameters;
-  std::vector<TopologyChange> changes;
-};
+constexpr std::size_t relay_at(std::uint32_t steps) { return kStepsAt + Schedule<Step>::bytes(steps); }
 
 }  // namespace
 
@@ -67,7 +48,7 @@ Result<Parameters> parameters_from(ModelOptions options, const Topology& topolog
   if (topology.shape != Shape::boards)
     return fail(Errc::invalid, "topology " + topology.name +
                                    ": pcie has boards in the slots of a host; write boards:BxP, such as boards:8x16");
-  auto given = read_options(options);
+  auto given = read_options(model_kind, options);
   if (!given) return fail(given.error());
   Parameters p;
   p.boards = topology.nodes();
@@ -84,49 +65,36 @@ Result<Parameters> parameters_from(ModelOptions options, const Topology& topolog
 
 namespace {
 
-Result<Plan> make_plan(const ModelPlan& asked) {
-  Plan plan;
+// The only links there are lead to a board each.
+Step step_of(const TopologyChange& change) {
+  const std::int32_t board = change.dead_switch >= 0 ? kHost
+                             : change.links.empty()  ? kNothing
+                                                     : static_cast<std::int32_t>(change.links[0].port);
+  return {change.at, board, change.up};
+}
+
+Result<PlannedModel> make_plan(const ModelPlan& asked) {
   auto parameters = parameters_from(asked.options, asked.topology, std::max(asked.endpoints, 1u), asked.frames);
   if (!parameters) return fail(parameters.error());
-  plan.parameters = *parameters;
   auto changes = timeline(asked.topology, asked.events);
   if (!changes) return fail(changes.error());
-  plan.changes = std::move(*changes);
-  if (plan.changes.size() > kMostSteps)
-    return fail(Errc::too_large,
-                fmt::format("{} scheduled changes; at most {} can be planned", plan.changes.size(), kMostSteps));
-  return plan;
-}
-
-Result<std::size_t> arena_bytes(const ModelPlan& asked) {
-  auto plan = make_plan(asked);
-  if (!plan) return fail(plan.error());
-  return relay_at(static_cast<std::uint32_t>(plan->changes.size())) + Relay::bytes(plan->parameters);
-}
-
-Result<void> create(std::byte* memory, const ModelPlan& asked) {
-  auto plan = make_plan(asked);
-  if (!plan) return fail(plan.error());
-  auto* head = reinterpret_cast<Head*>(memory);
-  head->magic = kMagic;
-  head->parameters = plan->parameters;
-  head->steps = static_cast<std::uint32_t>(plan->changes.size());
-  auto* step = reinterpret_cast<Step*>(memory + kStepsAt);
-  for (const TopologyChange& change : plan->changes) {
-    // The only links there are lead to a board each.
-    const std::int32_t board = change.dead_switch >= 0 ? kHost
-                               : change.links.empty()  ? kNothing
-                                                       : static_cast<std::int32_t>(change.links[0].port);
-    *step++ = {change.at, board, change.up};
-  }
-  Relay(memory + relay_at(head->steps), plan->parameters).build();
-  return {};
+  if (auto ok = check_steps(changes->size()); !ok) return fail(std::move(ok.error()));
+  std::vector<Step> steps;
+  for (const TopologyChange& change : *changes) steps.push_back(step_of(change));
+  const auto count = static_cast<std::uint32_t>(steps.size());
+  return PlannedModel{relay_at(count) + Relay::bytes(*parameters),
+                      [p = *parameters, steps = std::move(steps), count](std::byte* memory) -> Result<void> {
+                        *reinterpret_cast<Head*>(memory) = {kMagic, p, count};
+                        Schedule<Step>::write(memory + kStepsAt, steps);
+                        Relay(memory + relay_at(count), p).build();
+                        return {};
+                      }};
 }
 
 class PcieModel final : public Model {
  public:
   PcieModel(std::byte* memory, const Parameters& parameters, std::uint32_t steps)
-      : memory_(memory), p_(parameters), steps_(steps), relay_(memory + relay_at(steps), parameters) {}
+      : p_(parameters), schedule_(memory + kStepsAt, steps), relay_(memory + relay_at(steps), parameters) {}
 
   bool reaches(std::uint32_t from, std::uint32_t to) const override { return relay_.reaches(from, to); }
   bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes) override {
@@ -150,27 +118,19 @@ class PcieModel final : public Model {
   void settle(FrameId frame) override { relay_.settle(frame); }
   bool holds(FrameId frame) const override { return relay_.is_used(frame); }
 
-  std::uint64_t due() const override { return next_step() < steps_ ? step(next_step()).at : kNothingDue; }
-  // A change is done again when somebody died in it: each part of it finds nothing to do the second time.
+  std::uint64_t due() const override { return schedule_.due(); }
   void advance(std::uint64_t nanoseconds) override {
-    while (due() <= nanoseconds) {
-      const Step now = step(next_step());
+    schedule_.advance(nanoseconds, [this](const Step& now) {
       if (now.board == kHost) relay_.set_host(now.up != 0);
       else if (now.board != kNothing) relay_.set_board(static_cast<std::uint32_t>(now.board), now.up != 0);
-      head().next_step.store(next_step() + 1, std::memory_order_relaxed);
-    }
+    });
   }
 
   std::string statistics() override;
 
  private:
-  Head& head() const { return *reinterpret_cast<Head*>(memory_); }
-  std::uint32_t next_step() const { return std::min(head().next_step.load(std::memory_order_relaxed), steps_); }
-  const Step& step(std::uint32_t i) const { return reinterpret_cast<const Step*>(memory_ + kStepsAt)[i]; }
-
-  std::byte* memory_;
-  Parameters p_;  // copies: the shared ones could be changed under us
-  std::uint32_t steps_;
+  Parameters p_;  // a copy: the shared one could be changed under us
+  Schedule<Step> schedule_;
   Relay relay_;
 };
 
@@ -221,6 +181,15 @@ Result<std::unique_ptr<Model>> attach(std::byte* memory, std::size_t bytes) {
 
 }  // namespace
 
-const ModelKind model_kind{"pcie", "boards:2x64", frame_bytes, arena_bytes, create, attach, true, "ulfm_hostd"};
+const ModelKind model_kind{.name = "pcie",
+                           .summary = "emulated boards in the slots of a PC, whose host passes messages on",
+                           .default_topology = "boards:2x64",
+                           .options = kOptions,
+                           .frame = kDefaultFrame,
+                           .plan = make_plan,
+                           .attach = attach,
+                           .divides = true,
+                           .program = "ulfm_hostd",
+                           .control = true};  // Fang and Lei 2017, section 3: two channels
 
 }  // namespace ulfm::fabric::pcie

@@ -1,27 +1,8 @@
 #include "fabric/pointdesign/arena.hpp"
 
+#include "fabric/kit/shelf.hpp"
+
 namespace ulfm::fabric::pointdesign {
-namespace {
-
-/// Places of tables, one after the other, each at the beginning of a cache line.
-class Shelf {
- public:
-  template <typename T>
-  std::size_t put(std::size_t count) {
-    return put_bytes(count * sizeof(T));
-  }
-  std::size_t put_bytes(std::size_t bytes) {
-    const std::size_t at = end_;
-    end_ += (bytes + 63) / 64 * 64;
-    return at;
-  }
-  std::size_t end() const { return end_; }
-
- private:
-  std::size_t end_ = 0;
-};
-
-}  // namespace
 
 PointArena::PointArena(std::byte* base, const Parameters& p) : base_(base) {
   const Geometry g = p.geometry();
@@ -37,7 +18,7 @@ PointArena::PointArena(std::byte* base, const Parameters& p) : base_(base) {
   messages_at_ = shelf.put<Message>(frames_);
   copies_at_ = shelf.put<Copy>(copies_);
   heap_at_ = shelf.put<HeapItem>(copies_);
-  set_bytes_ = (LineSet::bytes(lines_) + 63) / 64 * 64;
+  set_bytes_ = up_to_line(LineSet::bytes(lines_));
   sets_at_ = shelf.put_bytes(set_bytes_ * kSets);
   end_ = shelf.end();
 }

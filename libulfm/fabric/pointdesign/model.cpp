@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "fabric/options.hpp"
+#include "fabric/kit/schedule.hpp"
 #include "fabric/pointdesign/network.hpp"
 #include "fabric/pointdesign/order.hpp"
 #include "fabric/topology/timeline.hpp"
@@ -12,8 +12,6 @@
 namespace ulfm::fabric::pointdesign {
 namespace {
 
-constexpr std::uint32_t kDefaultFrame = 16384;
-constexpr std::uint32_t kMostSteps = 256;
 constexpr std::uint32_t kBroadcasts = 16;  // there is room for at one time, besides all frames
 constexpr std::uint64_t kMagic = 0x3164'6f6d'6564'7470;
 
@@ -21,7 +19,6 @@ constexpr std::uint64_t kMagic = 0x3164'6f6d'6564'7470;
 struct Head {
   std::uint64_t magic;
   std::uint32_t steps;
-  std::uint32_t next_step;  ///< the first that has not happened
 };
 enum What : std::uint32_t { kLine, kCard, kProcessor };
 struct Step {
@@ -31,35 +28,19 @@ struct Step {
   std::uint32_t direction;  ///< of a line
 };
 
-constexpr std::size_t up_to_line(std::size_t n) { return (n + 63) / 64 * 64; }
 constexpr std::size_t kStepsAt = up_to_line(sizeof(Head));
-constexpr std::size_t network_at(std::uint32_t steps) { return kStepsAt + up_to_line(steps * sizeof(Step)); }
+constexpr std::size_t network_at(std::uint32_t steps) { return kStepsAt + Schedule<Step>::bytes(steps); }
 
-Result<Options> read_options(ModelOptions options) {
-  auto given = Options::parse(options, {{"frame", 1024, 65536},
-                                        {"switching", 0, 1, "store|wormhole"},
-                                        {"priority", 0, 3, "farthest|longest|history|through"},
-                                        {"timeout", 1, 1 << 30},
-                                        {"flits", 1, kMostFlits},
-                                        {"buffer", 0, 1024},
-                                        {"queues", 0, 4096},
-                                        {"speed", 0, 4096},
-                                        {"dma", 1, 1 << 20},
-                                        {"cycle", 1, 1000000}});
-  if (!given) return fail(std::move(given.error()).within("pointdesign"));
-  return given;
-}
-
-Result<std::uint32_t> frame_bytes(ModelOptions options) {
-  auto given = read_options(options);
-  if (!given) return fail(given.error());
-  return static_cast<std::uint32_t>(given->number("frame", kDefaultFrame));
-}
-
-struct Plan {
-  Parameters parameters;
-  std::vector<Step> steps;
-};
+constexpr Options::Row kOptions[] = {{"frame", 1024, 65536},
+                                     {"switching", 0, 1, "store|wormhole"},
+                                     {"priority", 0, 3, "farthest|longest|history|through"},
+                                     {"timeout", 1, 1 << 30},
+                                     {"flits", 1, kMostFlits},
+                                     {"buffer", 0, 1024},
+                                     {"queues", 0, 4096},
+                                     {"speed", 0, 4096},
+                                     {"dma", 1, 1 << 20},
+                                     {"cycle", 1, 1000000}};
 
 Result<std::vector<Step>> steps_of(const Topology& topology, std::span<const FaultEvent> events) {
   auto changes = timeline(topology, events);
@@ -73,23 +54,8 @@ Result<std::vector<Step>> steps_of(const Topology& topology, std::span<const Fau
       if (link.port < directions) steps.push_back({change.at, kLine, change.up, link.at, link.port});
       else steps.push_back({change.at, kProcessor, change.up, topology.end(link).index, 0});
   }
-  if (steps.size() > kMostSteps)
-    return fail(Errc::too_large,
-                fmt::format("{} scheduled changes; at most {} can be planned", steps.size(), kMostSteps));
+  if (auto ok = check_steps(steps.size()); !ok) return fail(std::move(ok.error()));
   return steps;
-}
-
-Result<Plan> make_plan(const ModelPlan& asked) {
-  auto parameters = parameters_for(asked.topology, asked.options);
-  if (!parameters) return fail(parameters.error());
-  Plan plan{*parameters, {}};
-  plan.parameters.frames = asked.frames;
-  plan.parameters.copies = asked.frames + kBroadcasts * plan.parameters.geometry().cards;
-  if (auto ok = check(plan.parameters); !ok) return fail(std::move(ok.error()).within("pointdesign"));
-  auto steps = steps_of(asked.topology, asked.events);
-  if (!steps) return fail(steps.error());
-  plan.steps = std::move(*steps);
-  return plan;
 }
 
 std::size_t order_at(std::uint32_t steps, const Parameters& p) { return network_at(steps) + Network::bytes(p); }
@@ -97,28 +63,28 @@ std::size_t bytes_of(std::uint32_t steps, const Parameters& p) {
   return order_at(steps, p) + Order::bytes(p.geometry().nodes(), p.frames);
 }
 
-Result<std::size_t> arena_bytes(const ModelPlan& asked) {
-  auto plan = make_plan(asked);
-  if (!plan) return fail(plan.error());
-  return bytes_of(static_cast<std::uint32_t>(plan->steps.size()), plan->parameters);
-}
-
-Result<void> create(std::byte* memory, const ModelPlan& asked) {
-  auto plan = make_plan(asked);
-  if (!plan) return fail(plan.error());
-  auto* head = reinterpret_cast<Head*>(memory);
-  head->magic = kMagic;
-  head->steps = static_cast<std::uint32_t>(plan->steps.size());
-  std::copy(plan->steps.begin(), plan->steps.end(), reinterpret_cast<Step*>(memory + kStepsAt));
-  Network::create(memory + network_at(head->steps), plan->parameters);
-  return {};
+Result<PlannedModel> make_plan(const ModelPlan& asked) {
+  auto parameters = parameters_for(asked.topology, asked.options);
+  if (!parameters) return fail(parameters.error());
+  Parameters p = *parameters;
+  p.frames = asked.frames;
+  p.copies = asked.frames + kBroadcasts * p.geometry().cards;
+  if (auto ok = check(p); !ok) return fail(std::move(ok.error()).within("pointdesign"));
+  auto steps = steps_of(asked.topology, asked.events);
+  if (!steps) return fail(steps.error());
+  const auto count = static_cast<std::uint32_t>(steps->size());
+  return PlannedModel{bytes_of(count, p), [p, count, steps = std::move(*steps)](std::byte* memory) -> Result<void> {
+                        *reinterpret_cast<Head*>(memory) = {kMagic, count};
+                        Schedule<Step>::write(memory + kStepsAt, steps);
+                        Network::create(memory + network_at(count), p);
+                        return {};
+                      }};
 }
 
 class PointModel final : public Model {
  public:
   PointModel(std::byte* memory, std::uint32_t steps, Network network)
-      : memory_(memory),
-        steps_(steps),
+      : schedule_(memory + kStepsAt, steps),
         network_(std::move(network)),
         order_(memory + order_at(steps, network_.parameters()), network_.geometry().nodes(),
                network_.parameters().frames) {}
@@ -138,29 +104,24 @@ class PointModel final : public Model {
   }
   bool idle() const override { return network_.idle() && order_.empty(); }
 
-  std::uint64_t due() const override { return next_step() < steps_ ? step(next_step()).at : kNothingDue; }
+  std::uint64_t due() const override { return schedule_.due(); }
   void advance(std::uint64_t nanoseconds) override {
-    for (; due() <= nanoseconds; ++head().next_step) {
-      const Step now = step(next_step());
+    schedule_.advance(nanoseconds, [this](const Step& now) {
       if (now.what == kCard) network_.set_card(now.number, now.up != 0);
       else if (now.what == kLine) network_.set_line(now.number, now.direction, now.up != 0);
       else network_.set_processor(now.number, now.up != 0);
-    }
+    });
   }
 
   std::string statistics() override;
 
  private:
-  Head& head() const { return *reinterpret_cast<Head*>(memory_); }
-  std::uint32_t next_step() const { return std::min(head().next_step, steps_); }
-  const Step& step(std::uint32_t i) const { return reinterpret_cast<const Step*>(memory_ + kStepsAt)[i]; }
   std::string card_name(std::uint32_t card) const;
   std::string card_lines(std::uint32_t card) const;
   std::string port_lines(std::uint32_t node) const;
   std::string line_lines(std::uint32_t line) const;
 
-  std::byte* memory_;
-  std::uint32_t steps_;
+  Schedule<Step> schedule_;
   mutable Network network_;  // remembers ways it has found
   Order order_;
 };
@@ -250,28 +211,32 @@ Result<Parameters> parameters_for(const Topology& topology, ModelOptions options
                 "topology " + topology.name +
                     ": pointdesign has cards in a generalized hypercube; write gh:NxKxP, such as gh:2x4x8 "
                     "for two dimensions of four cards with eight processors each");
-  auto given = read_options(options);
+  auto given = read_options(model_kind, options);
   if (!given) return fail(given.error());
-  const auto number = [&](const char* name, auto otherwise) {
-    return static_cast<std::uint32_t>(given->number(name, static_cast<std::int64_t>(otherwise)));
-  };
   Parameters p;
   p.dimensions = topology.dimension, p.radix = topology.radix, p.processors = topology.card_processors;
-  p.switching = static_cast<Switching>(number("switching", p.switching));
-  p.policy = static_cast<Policy>(number("priority", p.policy));
-  p.timeout = number("timeout", p.timeout);
-  p.flits = number("flits", p.flits);
-  p.buffer = number("buffer", p.buffer);
-  p.queues = number("queues", p.queues);
-  p.speed = number("speed", p.speed);
-  p.dma = number("dma", p.dma);
-  p.cycle = number("cycle", p.cycle);
+  given->set(p.switching, "switching");
+  given->set(p.policy, "priority");
+  given->set(p.timeout, "timeout");
+  given->set(p.flits, "flits");
+  given->set(p.buffer, "buffer");
+  given->set(p.queues, "queues");
+  given->set(p.speed, "speed");
+  given->set(p.dma, "dma");
+  given->set(p.cycle, "cycle");
   if (p.queues > p.dimensions * p.radix)
     return fail(Errc::invalid, fmt::format("pointdesign: queues={}: there are {} cards to send to, and no more queues",
                                            p.queues, p.dimensions * p.radix));
   return p;
 }
 
-const ModelKind model_kind{"pointdesign", "gh:2x4x8", frame_bytes, arena_bytes, create, attach, true};
+const ModelKind model_kind{.name = "pointdesign",
+                           .summary = "emulated generalized hypercube with multicast (NJIT Point Design)",
+                           .default_topology = "gh:2x4x8",
+                           .options = kOptions,
+                           .frame = 16384,
+                           .plan = make_plan,
+                           .attach = attach,
+                           .divides = true};
 
 }  // namespace ulfm::fabric::pointdesign

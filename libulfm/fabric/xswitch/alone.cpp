@@ -32,7 +32,7 @@ bool SwitchEngine::inject(FrameId frame, std::uint32_t node, std::span<const std
   slot.to = to;
   slot.route_length = static_cast<std::uint16_t>(route.size());
   std::copy(route.begin(), route.end(), slot.route);
-  const bool first = header_.inside++ == 0 && header_.heap_size == 0;
+  const bool first = header_.inside++ == 0 && is_quiet();
   begin_alone();
   if (first) header_.alone = frame;
   else enqueue(frame);
@@ -127,13 +127,14 @@ std::uint64_t SwitchEngine::pass_switch(std::uint32_t x, std::uint32_t y, std::u
 /// and the network stands still for good.
 void SwitchEngine::handle_cycle(std::uint64_t cycle) {
   const std::uint64_t most = header_.events + std::uint64_t{16} * geometry_.feeders;
-  for (std::uint64_t key; header_.heap_size != 0 && (key = arena_.heap(0).key) >> 2 <= cycle; ++header_.events) {
+  for (Due due = next_due(); due.key >> 2 <= cycle; due = next_due(), ++header_.events) {
     if (header_.events >= most) {
       header_.damaged = 1;
       header_.heap_size = 0;
+      std::fill(std::begin(header_.busy), std::end(header_.busy), 0);
       return;
     }
-    handle(arena_.heap(0).port, key);
+    handle(due.port, arena_.wheel(due.port).key);
   }
 }
 
@@ -141,14 +142,14 @@ std::size_t SwitchEngine::run(std::uint64_t budget, std::span<Ending> endings, s
   if (header_.alone != kNone && budget != 0 && until == kNever && pass_alone(header_.alone)) header_.alone = kNone;
   if (until > header_.now) begin_alone();
   const std::uint64_t last = header_.events + budget < budget ? kNever : header_.events + budget;
-  while (header_.heap_size != 0 && header_.damaged == 0 && header_.events < last && header_.ended < endings.size()) {
-    const std::uint64_t cycle = arena_.heap(0).key >> 2;
-    if (cycle >= until) break;
-    header_.now = cycle;
+  while (header_.damaged == 0 && header_.events < last && header_.ended < endings.size()) {
+    const std::uint64_t cycle = next_due().key >> 2;
+    if (cycle >= std::min(until, kNever)) break;
+    header_.now = std::max(header_.now, cycle);
     handle_cycle(cycle);
-    header_.now = cycle + 1;
+    header_.now = std::max(header_.now, cycle + 1);
   }
-  const bool reached = header_.heap_size == 0 || arena_.heap(0).key >> 2 >= until;
+  const bool reached = next_due().key >> 2 >= std::min(until, kNever);
   if (until != kNever && reached) header_.now = std::max(header_.now, until);
   return hand_out(endings);
 }

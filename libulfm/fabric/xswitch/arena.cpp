@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <bit>
 
-namespace ulfm::fabric::xswitch {
+#include "fabric/kit/shelf.hpp"
 
-namespace {
-constexpr std::size_t lines(std::size_t bytes) { return (bytes + 63) & ~std::size_t{63}; }
-}  // namespace
+namespace ulfm::fabric::xswitch {
 
 Geometry Geometry::of(std::uint32_t ports, std::uint32_t switches, std::uint32_t nodes, std::uint32_t frames,
                       const Parameters& parameters) {
@@ -25,22 +23,19 @@ Geometry Geometry::of(std::uint32_t ports, std::uint32_t switches, std::uint32_t
   // cycles on.
   g.flight_capacity = std::bit_ceil(2 * (parameters.link_cycles + 3));
   g.route_capacity = std::clamp(switches, 1u, 255u);
-  g.frame_bytes = static_cast<std::uint32_t>(lines(offsetof(FrameSlot, route) + g.route_capacity));
+  g.frame_bytes = static_cast<std::uint32_t>(up_to_line(offsetof(FrameSlot, route) + g.route_capacity));
   for (std::size_t i = 0; i < kBuckets; ++i) g.bounds[i] = bucket_end(i, parameters.fifo_units);
-  std::size_t at = lines(sizeof(Header));
-  const auto place = [&](std::size_t count, std::size_t size) {
-    const std::size_t here = at;
-    at = lines(at + count * size);
-    return here;
-  };
-  g.ports_at = place(g.feeders, sizeof(Port));
-  g.fifo_tallies_at = place(g.feeders, sizeof(FifoTally));
-  g.channel_tallies_at = place(g.feeders, sizeof(ChannelTally));
-  g.queues_at = place(std::size_t{g.feeders} * g.queue_capacity, sizeof(Entry));
-  g.flights_at = place(std::size_t{g.ends} * g.flight_capacity, sizeof(StateChange));
-  g.heap_at = place(g.feeders, sizeof(HeapItem));
-  g.frames_at = place(frames, g.frame_bytes);
-  g.bytes = at;
+  Shelf shelf;
+  shelf.put<Header>(1);
+  g.ports_at = shelf.put<Port>(g.feeders);
+  g.fifo_tallies_at = shelf.put<FifoTally>(g.feeders);
+  g.channel_tallies_at = shelf.put<ChannelTally>(g.feeders);
+  g.queues_at = shelf.put<Entry>(std::size_t{g.feeders} * g.queue_capacity);
+  g.flights_at = shelf.put<StateChange>(std::size_t{g.ends} * g.flight_capacity);
+  g.wheel_at = shelf.put<WheelItem>(g.feeders + kWheelSlots);
+  g.heap_at = shelf.put<HeapItem>(g.feeders);
+  g.frames_at = shelf.put_bytes(std::size_t{frames} * g.frame_bytes);
+  g.bytes = shelf.end();
   return g;
 }
 
@@ -52,6 +47,7 @@ SwitchArena::SwitchArena(void* memory, const Geometry& geometry) : geometry_(geo
   channel_tallies_ = reinterpret_cast<ChannelTally*>(base + geometry.channel_tallies_at);
   queues_ = reinterpret_cast<Entry*>(base + geometry.queues_at);
   flights_ = reinterpret_cast<StateChange*>(base + geometry.flights_at);
+  wheel_ = reinterpret_cast<WheelItem*>(base + geometry.wheel_at);
   heap_ = reinterpret_cast<HeapItem*>(base + geometry.heap_at);
   frames_ = base + geometry.frames_at;
 }

@@ -1,6 +1,6 @@
 // The memory of the production model: what lies where, and views of it that stay inside whatever it contains.
 //
-//   Header | Port | FifoTally | ChannelTally | queue entries | units on links | heap | frames
+//   Header | Port | FifoTally | ChannelTally | queue entries | units on links | wheel | heap | frames
 //            one of each for every port of a switch, every node, and every node's queue of frames to send
 //
 // Another process of the same user may write anything into it, so sizes are not read from it again after
@@ -29,8 +29,8 @@ struct Geometry {
   std::uint32_t queue_capacity = 0, flight_capacity = 0;  ///< powers of two
   std::uint32_t route_capacity = 0, frame_bytes = 0;
   std::uint32_t bounds[kBuckets] = {};
-  std::size_t ports_at = 0, fifo_tallies_at = 0, channel_tallies_at = 0, queues_at = 0, flights_at = 0, heap_at = 0,
-              frames_at = 0, bytes = 0;
+  std::size_t ports_at = 0, fifo_tallies_at = 0, channel_tallies_at = 0, queues_at = 0, flights_at = 0, wheel_at = 0,
+              heap_at = 0, frames_at = 0, bytes = 0;
 
   static Geometry of(std::uint32_t ports, std::uint32_t switches, std::uint32_t nodes, std::uint32_t frames,
                      const Parameters& parameters);
@@ -46,7 +46,8 @@ struct Header {
   std::uint64_t events;
   std::uint64_t entered, inserted, left, stripped, lost;
   std::uint32_t heap_size;
-  std::uint32_t inside;  ///< frames injected and not handed out
+  std::uint32_t inside;   ///< frames injected and not handed out
+  std::uint64_t busy[3];  ///< by phase: slots of the wheel that have events, a bit each
 
   alignas(64) std::uint32_t ended_first, ended_last, ended;  ///< frames to hand out, a list
   std::uint32_t alone;                                       ///< the only frame inside, not begun; kNone
@@ -129,6 +130,19 @@ struct StateChange {
   Kind kind;
 };
 
+/// Cycles from now() on whose events are in the wheel; later ones are in the heap.
+inline constexpr std::uint32_t kWheelCycles = 64;
+inline constexpr std::uint32_t kWheelSlots = 3 * kWheelCycles;  ///< one for each phase of a cycle
+
+/// The key of a port that nothing is due at.
+inline constexpr std::uint64_t kNoEvent = kNever << 2;
+
+/// A port in the wheel, and behind the ports the slots: rings through a slot and the ports that are due in it.
+struct WheelItem {
+  std::uint64_t key;           ///< cycle * 4 + phase
+  std::uint32_t before, next;  ///< kNone: it is not in the wheel
+};
+
 struct HeapItem {
   std::uint64_t key;  ///< cycle * 4 + phase
   std::uint32_t port;
@@ -167,6 +181,7 @@ class SwitchArena {
     return flights_[std::size_t{i < geometry_.ends ? i : 0} * geometry_.flight_capacity +
                     (place & (geometry_.flight_capacity - 1))];
   }
+  WheelItem& wheel(std::uint32_t i) const noexcept { return wheel_[i < geometry_.feeders + kWheelSlots ? i : 0]; }
   HeapItem& heap(std::uint32_t i) const noexcept { return heap_[i < geometry_.feeders ? i : 0]; }
   /// Geometry::feeders of them.
   HeapItem* heap_items() const noexcept { return heap_; }
@@ -187,6 +202,7 @@ class SwitchArena {
   ChannelTally* channel_tallies_;
   Entry* queues_;
   StateChange* flights_;
+  WheelItem* wheel_;
   HeapItem* heap_;
   std::byte* frames_;
 };

@@ -1,6 +1,7 @@
 #include "fabric/xswitch/engine.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace ulfm::fabric::xswitch {
 
@@ -150,28 +151,72 @@ std::uint64_t SwitchEngine::next_level(std::uint32_t x, const Fifo& fifo) const 
   return fifo.counted_to + std::max(coming, held) + most - p.go_at;
 }
 
-// The heap.
+// The wheel, and the heap behind it.
 
 /// Puts a port where its next event belongs.
 void SwitchEngine::touch(std::uint32_t port) {
   if (port >= geometry_.feeders) return;
   const auto& [fifo, out] = arena_.port(port);
-  HeapItem* const heap = arena_.heap_items();
   std::uint64_t key = std::min(fifo.turn_at, out.grant_at) << 2 | turns;
   key = std::min(key, fifo.level_at << 2 | thresholds);
   if (out.flight_count != 0) key = std::min(key, arena_.change(port, out.flight_first).at << 2 | arrivals);
-  const std::uint32_t size = std::min(header_.heap_size, geometry_.feeders);
-  const std::uint32_t at = heap[port].place;
-  const bool there = at < size && heap[at].port == port;
-  if (there && heap[at].key == key) return;
-  if (key >= kNever << 2) {
-    if (there) unheap(at);
-  } else if (there) {
-    sift(at, key, port);
-  } else if (size < geometry_.feeders) {
-    header_.heap_size = size + 1;
-    sift(size, key, port);
+  key = std::min(key, kNoEvent);
+  WheelItem& item = arena_.wheel(port);
+  if (item.key == key) return;
+  if (item.key != kNoEvent) take_out(port, item);
+  item.key = key;
+  if (key != kNoEvent) put(port, item, key);
+}
+
+void SwitchEngine::put(std::uint32_t port, WheelItem& item, std::uint64_t key) {
+  const std::uint64_t cycle = std::max(key >> 2, header_.now);
+  if (cycle - header_.now < kWheelCycles) {
+    const std::uint32_t place = cycle % kWheelCycles, phase = key & 3;
+    const std::uint32_t slot = geometry_.feeders + phase * kWheelCycles + place;
+    WheelItem& head = arena_.wheel(slot);
+    header_.busy[phase % 3] |= std::uint64_t{1} << place;
+    item.before = slot;
+    item.next = head.next;
+    arena_.wheel(head.next).before = port;
+    head.next = port;
+    return;
   }
+  item.next = kNone;
+  const std::uint32_t size = std::min(header_.heap_size, geometry_.feeders - 1);
+  header_.heap_size = size + 1;
+  sift(size, key, port);
+}
+
+void SwitchEngine::take_out(std::uint32_t port, WheelItem& item) {
+  if (item.next == kNone) {
+    const std::uint32_t at = arena_.heap(port).place;
+    if (at < std::min(header_.heap_size, geometry_.feeders) && arena_.heap(at).port == port) unheap(at);
+    return;
+  }
+  arena_.wheel(item.before).next = item.next;
+  arena_.wheel(item.next).before = item.before;
+  const std::uint32_t slot = item.next - geometry_.feeders;
+  if (item.next == item.before && slot < kWheelSlots)
+    header_.busy[slot / kWheelCycles] &= ~(std::uint64_t{1} << slot % kWheelCycles);
+}
+
+/// All events in the wheel are of the kWheelCycles cycles from now() on.
+SwitchEngine::Due SwitchEngine::next_due() const {
+  const std::uint64_t now = header_.now;
+  Due due{kNoEvent, kNone};
+  std::uint32_t slot = kNone;
+  for (std::uint32_t phase = 0; phase < 3; ++phase) {
+    if (header_.busy[phase] == 0) continue;
+    const std::uint64_t turned = std::rotr(header_.busy[phase], static_cast<int>(now % kWheelCycles));
+    const std::uint64_t cycle = now + static_cast<std::uint32_t>(std::countr_zero(turned));
+    if ((cycle << 2 | phase) >= due.key) continue;
+    due.key = cycle << 2 | phase;
+    slot = geometry_.feeders + phase * kWheelCycles + static_cast<std::uint32_t>(cycle % kWheelCycles);
+  }
+  if (header_.heap_size != 0 && arena_.heap(0).key < due.key) return {arena_.heap(0).key, arena_.heap(0).port};
+  if (slot == kNone) return due;
+  due.port = arena_.wheel(slot).next;
+  return due;
 }
 
 /// The hole at `at`, below the heap's size, takes the item, or moves up or down first.

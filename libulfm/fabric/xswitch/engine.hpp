@@ -1,8 +1,8 @@
 // The machinery of the production model: events, and what is linear in time between them.
 //
 // A queue of units changes evenly between events (see Fifo), so it is brought up to a cycle only when
-// something happens to it. Each port has at most one entry in a heap: its next event. Within a cycle events
-// are handled in three phases, which keep what the order of a cycle in reference.hpp makes visible:
+// something happens to it. Each port is due at most once, at its next event: in a wheel of the next cycles, or in
+// a heap when that is further off. Within a cycle events are handled in three phases, which keep what the order of a cycle in reference.hpp makes visible:
 //
 //   arrivals    a run of units begins, resumes or pauses at the end of a link; ID-STOP and ID-GO take effect
 //   turns       a poll finds a head; an ID-EOF leaves; a queue runs dry
@@ -40,13 +40,18 @@ class SwitchEngine {
 
   const Header& header() const noexcept { return header_; }
   const Geometry& geometry() const noexcept { return geometry_; }
-  bool idle() const noexcept { return header_.heap_size == 0 && header_.alone == kNone && header_.ended == 0; }
+  bool idle() const noexcept { return is_quiet() && header_.alone == kNone && header_.ended == 0; }
   void trace(Tracer* tracer) noexcept { tracer_ = tracer; }
 
  private:
   enum Phase : std::uint64_t { arrivals = 0, turns = 1, thresholds = 2 };
 
-  // engine.cpp: time between events, and the heap.
+  /// No event will come.
+  bool is_quiet() const noexcept {
+    return (header_.busy[0] | header_.busy[1] | header_.busy[2]) == 0 && header_.heap_size == 0;
+  }
+
+  // engine.cpp: time between events, the wheel and the heap.
   bool is_node(std::uint32_t end) const noexcept { return end >= switch_ports_ && end < ends_; }
   bool is_source(std::uint32_t x) const noexcept { return x >= ends_; }
   /// Brings a queue up to the end of `cycle`.
@@ -66,6 +71,14 @@ class SwitchEngine {
   void predict(std::uint32_t x, Fifo& fifo);
   std::uint64_t next_level(std::uint32_t x, const Fifo& fifo) const;
   void touch(std::uint32_t port);
+  void put(std::uint32_t port, WheelItem& item, std::uint64_t key);
+  void take_out(std::uint32_t port, WheelItem& item);
+  struct Due {
+    std::uint64_t key;
+    std::uint32_t port;
+  };
+  /// The next event; its key is kNoEvent when there is none.
+  Due next_due() const;
   void sift(std::uint32_t at, std::uint64_t key, std::uint32_t port);
   void unheap(std::uint32_t at);
 

@@ -4,32 +4,22 @@
 #include <cstdio>
 #include <cstring>
 
-#include "fabric/options.hpp"
-#include "fabric/topology/timeline.hpp"
+#include "fabric/kit/changes.hpp"
 #include "fabric/xswitch/network.hpp"
 
 namespace ulfm::fabric::xswitch {
 namespace {
 
-constexpr std::uint32_t kDefaultFrame = 8192;
-constexpr std::uint32_t kMostEvents = 256;
+constexpr Options::Row kOptions[] = {{"frame", 64, 65536}, {"fifo", 16, kMostFifoUnits}, {"link", 1, kMostLinkCycles}};
 
 // What the model keeps in front of the network: the routes that hold from the start and those that hold after each
 // scheduled fault. All are computed before the job begins, so that whoever moves the network only changes a number.
 //
-//   Head | steps | links that change | names of switches | tables of ways | ports on the ways | the network
+//   Head | scheduled changes | names of switches | tables of ways | ports on the ways | the network
 struct Head {
   std::uint32_t nodes, switches, ports;
-  std::uint32_t steps;      ///< scheduled changes
-  std::uint32_t next_step;  ///< the first that has not happened
-  std::uint32_t spare;
-  std::uint64_t links_at, names_at, ways_at, ports_at, ports_bytes, network_at;
-};
-struct Step {
-  std::uint64_t at;
-  std::int64_t dead_switch;
-  std::uint32_t first_link, links;
-  std::uint32_t up;
+  Changes::Size changes;
+  std::uint64_t names_at, ways_at, ports_at, ports_bytes, network_at;
 };
 struct Way {
   std::uint32_t from;    ///< in the ports
@@ -39,24 +29,17 @@ struct Name {
   char text[24];
 };
 
-constexpr std::size_t up_to_line(std::size_t n) { return (n + 63) / 64 * 64; }
-constexpr std::size_t kStepsAt = up_to_line(sizeof(Head));
-
-Result<Options> read_options(ModelOptions options) {
-  auto given = Options::parse(options, {{"frame", 64, 65536}, {"fifo", 16, 16384}, {"link", 1, 64}});
-  if (!given) return fail(std::move(given.error()).within("xswitch"));
-  return given;
-}
+constexpr std::size_t kChangesAt = up_to_line(sizeof(Head));
 
 }  // namespace
 
 Result<Parameters> parameters_from(ModelOptions options) {
-  auto given = read_options(options);
+  auto given = read_options(model_kind, options);
   if (!given) return fail(given.error());
   Parameters parameters;
-  parameters.link_cycles = static_cast<std::uint32_t>(given->number("link", parameters.link_cycles));
-  const std::int64_t fifo = std::max<std::int64_t>(parameters.fifo_units, 4 * headroom(parameters.link_cycles));
-  parameters.fifo_units = static_cast<std::uint32_t>(given->number("fifo", fifo));
+  given->set(parameters.link_cycles, "link");
+  parameters.fifo_units = std::max(parameters.fifo_units, 4 * headroom(parameters.link_cycles));
+  given->set(parameters.fifo_units, "fifo");
   parameters.stop_at = parameters.fifo_units * 3 / 4;
   parameters.go_at = parameters.fifo_units / 4;
   if (auto ok = check(parameters); !ok) return fail(std::move(ok.error()).within("xswitch"));
@@ -65,12 +48,6 @@ Result<Parameters> parameters_from(ModelOptions options) {
 
 namespace {
 
-Result<std::uint32_t> frame_bytes(ModelOptions options) {
-  auto given = read_options(options);
-  if (!given) return fail(given.error());
-  return static_cast<std::uint32_t>(given->number("frame", kDefaultFrame));
-}
-
 // Everything there is to know before the arena is laid out.
 struct Plan {
   Parameters parameters;
@@ -78,7 +55,7 @@ struct Plan {
   std::vector<Routes> tables;  ///< at the start, and after each change
 };
 
-Result<Plan> make_plan(const ModelPlan& asked) {
+Result<Plan> find_ways(const ModelPlan& asked) {
   Plan plan;
   if (asked.topology.shape == Shape::boards)
     return fail(Errc::invalid, "topology " + asked.topology.name +
@@ -92,9 +69,7 @@ Result<Plan> make_plan(const ModelPlan& asked) {
   auto changes = timeline(asked.topology, asked.events);
   if (!changes) return fail(changes.error());
   plan.changes = std::move(*changes);
-  if (plan.changes.size() > kMostEvents)
-    return fail(Errc::too_large, std::to_string(plan.changes.size()) + " scheduled changes; at most " +
-                                     std::to_string(kMostEvents) + " can be planned");
+  if (auto ok = check_steps(plan.changes.size()); !ok) return fail(std::move(ok.error()));
   DeadPorts dead;
   for (std::size_t i = 0; i <= plan.changes.size(); ++i) {
     auto routes = compute_routes(asked.topology, i == 0 ? dead : plan.changes[i - 1].dead);
@@ -109,28 +84,16 @@ Head layout(const Topology& topology, const Plan& plan) {
   head.nodes = topology.nodes();
   head.switches = topology.switches;
   head.ports = topology.ports;
-  head.steps = static_cast<std::uint32_t>(plan.changes.size());
-  std::size_t links = 0, ports = 0;
-  for (const TopologyChange& change : plan.changes) links += change.links.size();
+  head.changes = Changes::Size::of(plan.changes);
+  std::size_t ports = 0;
   for (const Routes& routes : plan.tables)
     for (const Route& way : routes.way) ports += way.size();
-  head.links_at = kStepsAt + up_to_line(plan.changes.size() * sizeof(Step));
-  head.names_at = head.links_at + up_to_line(links * sizeof(SwitchPort));
+  head.names_at = kChangesAt + head.changes.bytes();
   head.ways_at = head.names_at + up_to_line(head.switches * sizeof(Name));
   head.ports_at = head.ways_at + up_to_line(plan.tables.size() * std::size_t{head.nodes} * head.nodes * sizeof(Way));
   head.ports_bytes = ports;
   head.network_at = head.ports_at + up_to_line(ports);
   return head;
-}
-
-void write_steps(std::byte* memory, const Head& head, const std::vector<TopologyChange>& changes) {
-  auto* steps = reinterpret_cast<Step*>(memory + kStepsAt);
-  auto* links = reinterpret_cast<SwitchPort*>(memory + head.links_at);
-  std::uint32_t link = 0;
-  for (const TopologyChange& change : changes) {
-    *steps++ = {change.at, change.dead_switch, link, static_cast<std::uint32_t>(change.links.size()), change.up};
-    for (const SwitchPort& port : change.links) links[link++] = port;
-  }
 }
 
 void write_ways(std::byte* memory, const Head& head, const std::vector<Routes>& tables) {
@@ -145,31 +108,32 @@ void write_ways(std::byte* memory, const Head& head, const std::vector<Routes>& 
     }
 }
 
-Result<std::size_t> arena_bytes(const ModelPlan& asked) {
-  auto plan = make_plan(asked);
-  if (!plan) return fail(plan.error());
-  return layout(asked.topology, *plan).network_at + Network::bytes(asked.topology, plan->parameters, asked.frames);
-}
-
-Result<void> create(std::byte* memory, const ModelPlan& asked) {
-  auto plan = make_plan(asked);
-  if (!plan) return fail(plan.error());
-  const Head head = layout(asked.topology, *plan);
+Result<void> create(std::byte* memory, const Topology& topology, const Plan& plan, std::uint32_t frames) {
+  const Head head = layout(topology, plan);
   *reinterpret_cast<Head*>(memory) = head;
-  write_steps(memory, head, plan->changes);
-  write_ways(memory, head, plan->tables);
+  Changes::write(memory + kChangesAt, plan.changes);
+  write_ways(memory, head, plan.tables);
   for (std::uint32_t s = 0; s < head.switches; ++s)
     std::snprintf(reinterpret_cast<Name*>(memory + head.names_at)[s].text, sizeof(Name), "%s",
-                  switch_name(asked.topology, s).c_str());
-  auto network = Network::create(memory + head.network_at, asked.topology, plan->parameters, asked.frames);
+                  switch_name(topology, s).c_str());
+  auto network = Network::create(memory + head.network_at, topology, plan.parameters, frames);
   if (!network) return fail(network.error());
   return {};
+}
+
+Result<PlannedModel> make_plan(const ModelPlan& asked) {
+  auto plan = find_ways(asked);
+  if (!plan) return fail(plan.error());
+  const std::size_t bytes =
+      layout(asked.topology, *plan).network_at + Network::bytes(asked.topology, plan->parameters, asked.frames);
+  return PlannedModel{bytes, [&topology = asked.topology, frames = asked.frames, plan = std::move(*plan)](
+                                 std::byte* memory) { return create(memory, topology, plan, frames); }};
 }
 
 class XSwitchModel final : public Model {
  public:
   XSwitchModel(std::byte* memory, const Head& head, Network network)
-      : memory_(memory), head_(head), network_(std::move(network)) {}
+      : memory_(memory), head_(head), changes_(memory + kChangesAt, head.changes), network_(std::move(network)) {}
 
   bool reaches(std::uint32_t from, std::uint32_t to) const override { return !way(from, to).empty(); }
   bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes) override {
@@ -193,19 +157,12 @@ class XSwitchModel final : public Model {
     return all;
   }
 
-  std::uint64_t due() const override { return next_step() < head_.steps ? step(next_step()).at : kNothingDue; }
+  std::uint64_t due() const override { return changes_.due(); }
 
   void advance(std::uint64_t nanoseconds) override {
-    while (due() <= nanoseconds) {
-      const Step now = step(next_step());
-      const bool up = now.up != 0;
-      if (now.dead_switch >= 0) network_.set_switch(static_cast<std::uint32_t>(now.dead_switch), up);
-      const auto* links = reinterpret_cast<const SwitchPort*>(memory_ + head_.links_at);
-      const std::size_t all = (head_.names_at - head_.links_at) / sizeof(SwitchPort);
-      for (std::size_t i = now.first_link; i < std::min<std::size_t>(all, now.first_link + now.links); ++i)
-        network_.set_link(links[i], up);
-      ++shared().next_step;
-    }
+    changes_.advance(
+        nanoseconds, [](std::uint64_t) {}, [this](std::uint32_t at, bool up) { network_.set_switch(at, up); },
+        [this](const SwitchPort& link, bool up) { network_.set_link(link, up); });
   }
 
   std::string statistics() override {
@@ -262,16 +219,13 @@ class XSwitchModel final : public Model {
   }
 
   // What lies in front of the network may be written to by others: what is read stays within the arena.
-  Head& shared() const { return *reinterpret_cast<Head*>(memory_); }
-  std::uint32_t next_step() const { return std::min(shared().next_step, head_.steps); }
-  const Step& step(std::uint32_t i) const { return reinterpret_cast<const Step*>(memory_ + kStepsAt)[i]; }
   std::string name(std::uint32_t s) const {
     const Name& name = reinterpret_cast<const Name*>(memory_ + head_.names_at)[s];
     return {name.text, strnlen(name.text, sizeof name.text)};
   }
   std::span<const std::uint8_t> way(std::uint32_t from, std::uint32_t to) const {
     if (from >= head_.nodes || to >= head_.nodes) return {};
-    const std::size_t index = (std::size_t{next_step()} * head_.nodes + from) * head_.nodes + to;
+    const std::size_t index = (std::size_t{changes_.next()} * head_.nodes + from) * head_.nodes + to;
     const Way way = reinterpret_cast<const Way*>(memory_ + head_.ways_at)[index];
     if (way.from > head_.ports_bytes || way.length > head_.ports_bytes - way.from) return {};
     return {reinterpret_cast<const std::uint8_t*>(memory_ + head_.ports_at) + way.from, way.length};
@@ -279,14 +233,15 @@ class XSwitchModel final : public Model {
 
   std::byte* memory_;
   Head head_;  // a copy: the shared one could be changed under us
+  Changes changes_;
   Network network_;
 };
 
 bool is_sane(const Head& h, std::size_t bytes) {
-  const std::uint64_t ways = (std::uint64_t{h.steps} + 1) * h.nodes * h.nodes * sizeof(Way);
-  return h.nodes >= 1 && h.nodes <= 65536 && h.switches <= 65536 && h.ports <= 8 && h.steps <= kMostEvents &&
-         h.links_at == kStepsAt + up_to_line(h.steps * sizeof(Step)) && h.links_at <= h.names_at &&
-         h.names_at <= bytes && h.ways_at == h.names_at + up_to_line(h.switches * sizeof(Name)) && ways <= bytes &&
+  const std::uint64_t ways = (std::uint64_t{h.changes.steps} + 1) * h.nodes * h.nodes * sizeof(Way);
+  return h.nodes >= 1 && h.nodes <= 65536 && h.switches <= 65536 && h.ports <= 8 && h.changes.is_sane() &&
+         h.names_at == kChangesAt + h.changes.bytes() && h.names_at <= bytes &&
+         h.ways_at == h.names_at + up_to_line(h.switches * sizeof(Name)) && ways <= bytes &&
          h.ways_at <= bytes - ways && h.ports_at == h.ways_at + up_to_line(ways) && h.ports_bytes <= bytes &&
          h.ports_at <= bytes - h.ports_bytes && h.network_at == h.ports_at + up_to_line(h.ports_bytes) &&
          h.network_at <= bytes;
@@ -294,7 +249,7 @@ bool is_sane(const Head& h, std::size_t bytes) {
 
 Result<std::unique_ptr<Model>> attach(std::byte* memory, std::size_t bytes) {
   const Head head = *reinterpret_cast<const Head*>(memory);
-  if (bytes < kStepsAt || !is_sane(head, bytes))
+  if (bytes < kChangesAt || !is_sane(head, bytes))
     return fail(Errc::protocol, "the emulated interconnect of this job holds no network of X-Switches");
   auto network = Network::attach(memory + head.network_at, bytes - head.network_at);
   if (!network) return fail(network.error());
@@ -303,6 +258,13 @@ Result<std::unique_ptr<Model>> attach(std::byte* memory, std::size_t bytes) {
 
 }  // namespace
 
-const ModelKind model_kind{"xswitch", "th8", frame_bytes, arena_bytes, create, attach, false, nullptr, true};
+const ModelKind model_kind{.name = "xswitch",
+                           .summary = "emulated network of X-Switches (THNPC-II, TH-GBNet)",
+                           .default_topology = "th8",
+                           .options = kOptions,
+                           .frame = 8192,
+                           .plan = make_plan,
+                           .attach = attach,
+                           .timed = true};
 
 }  // namespace ulfm::fabric::xswitch

@@ -65,7 +65,10 @@ void SwitchEngine::build(const Topology& topology) {
     port.out.feeder = is_node(i) ? i + geometry_.nodes : kNone;
     port.out.peer = kNone;
     arena_.heap(i).place = kNone;
+    arena_.wheel(i) = {kNoEvent, kNone, kNone};
   }
+  for (std::uint32_t slot = geometry_.feeders; slot < geometry_.feeders + kWheelSlots; ++slot)
+    arena_.wheel(slot) = {kNoEvent, slot, slot};
   for (std::uint32_t i = 0; i < switch_ports_; ++i) {
     const LinkEnd& other = topology.ends[i];
     if (other.kind == LinkEnd::Kind::switch_port) arena_.port(i).out.peer = other.index * ports_ + other.port;

@@ -11,6 +11,7 @@
 
 #include <bit>
 
+#include "base/align.hpp"
 #include "base/ring.hpp"
 #include "transport/contract.hpp"
 
@@ -19,8 +20,6 @@ namespace ulfm::direct {
 inline constexpr std::uint64_t kMagic = 0x3130'7472'6f70'756cull;  // "lupport01", read backwards
 inline constexpr std::uint32_t kVersion = 2;
 inline constexpr std::size_t kPage = 4096;
-
-constexpr std::size_t up_to(std::size_t n, std::size_t unit) { return (n + unit - 1) / unit * unit; }
 
 /// Sizes of a port's receiving side.
 struct PortGeometry {

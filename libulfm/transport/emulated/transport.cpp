@@ -99,6 +99,29 @@ std::vector<int> nodes(int size) {
   return node_of;
 }
 
+TransportDescriptor descriptor(const fabric::ModelKind& kind,
+                               Result<std::unique_ptr<Transport>> (*make)(const Config&)) {
+  return {
+      .name = kind.name,
+      .summary = kind.summary,
+      .reliable = true,
+      .ordered = true,
+      .single_copy = false,
+      .multicast = false,
+      .multi_host = false,
+      .max_frame = kind.frame,
+      .latency_us = 1,
+      .bandwidth_MBps = 5000,
+      .config_rows = "TOPOLOGY",
+      .takes_options = true,
+      .links = true,
+      .control = kind.control,
+      .nodes = nodes,
+      .unavailable = [] { return std::string(); },
+      .make = make,
+  };
+}
+
 Result<std::unique_ptr<Transport>> make(const char* model) {
   auto engine = fabric::FabricEngine::join();
   if (!engine) return fail(engine.error());

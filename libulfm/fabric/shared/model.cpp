@@ -1,0 +1,133 @@
+#include "fabric/shared/model.hpp"
+
+#include <algorithm>
+
+#include "fabric/kit/shelf.hpp"
+#include "fabric/shared/object.hpp"
+
+namespace ulfm::fabric::shared {
+namespace {
+
+constexpr std::uint64_t kMagic = 0x6c65'646f'6d20'6f73;
+constexpr std::uint64_t kForeverCycle = std::uint64_t{1} << 60;
+constexpr std::size_t kMostBytes = std::size_t{1} << 36;
+
+// head | what is known of each message | the model's own memory. Whatever a model says, no message ends that was not
+// sent, and none ends twice.
+struct Head {
+  std::uint64_t magic;
+  std::uint32_t nodes, messages;
+  std::uint64_t sent, ended, bytes;
+};
+struct Flight {
+  std::uint32_t to, bytes;
+  std::uint32_t used;
+};
+struct Places {
+  explicit Places(std::uint32_t messages) {
+    Shelf shelf;
+    shelf.put<Head>(1);
+    flights = shelf.put<Flight>(messages);
+    model = shelf.end();
+  }
+  std::size_t flights = 0, model = 0;
+};
+
+class SharedModel final : public Model {
+ public:
+  SharedModel(const model::Description& description, std::byte* memory, std::unique_ptr<model::Interconnect> model)
+      : name_(description.name),
+        head_(*reinterpret_cast<Head*>(memory)),
+        nodes_(head_.nodes),
+        messages_(head_.messages),
+        flights_(reinterpret_cast<Flight*>(memory + Places(messages_).flights)),
+        model_(std::move(model)) {}
+
+  bool reaches(std::uint32_t from, std::uint32_t to) const override {
+    return from != to && from < nodes_ && to < nodes_;
+  }
+  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes) override {
+    if (frame >= messages_ || !reaches(from, to) || flights_[frame].used != 0) return false;
+    if (!model_->send({frame, from, to, bytes})) return false;
+    flights_[frame] = {to, bytes, 1};
+    ++head_.sent;
+    return true;
+  }
+  std::size_t run(std::uint64_t budget, std::span<Ending> endings) override {
+    std::size_t n = 0;
+    while (n < endings.size() && n < budget && step(kForeverCycle, endings[n])) ++n;
+    return n;
+  }
+  bool idle() const override { return inside() == 0; }
+  std::uint64_t due() const override { return kNothingDue; }
+  void advance(std::uint64_t) override {}
+  bool run_until(std::uint64_t time, std::uint64_t period, Ending& ending) override {
+    return step(time == kNothingDue ? kForeverCycle : cycle_from(time, period), ending);
+  }
+  std::string statistics() override {
+    const std::string own = model_->counters();
+    return "ulfm: stats " + std::string(name_) + ": cycles " + std::to_string(model_->now()) + ", messages sent " +
+           std::to_string(head_.sent) + " arrived " + std::to_string(head_.ended) + " present " +
+           std::to_string(inside()) + ", bytes " + std::to_string(head_.bytes) + (own.empty() ? "" : ", " + own) + "\n";
+  }
+
+  std::uint64_t alone(std::uint32_t from, std::uint32_t to, std::uint32_t bytes) const override {
+    return model_->alone(from, to, bytes);
+  }
+
+ private:
+  std::uint64_t inside() const { return head_.sent - head_.ended; }
+  bool step(std::uint64_t until, Ending& ending) {
+    model::Arrival arrival{};
+    if (inside() == 0 && until == kForeverCycle) return false;
+    if (!model_->run(until, arrival) || arrival.number >= messages_ || flights_[arrival.number].used == 0) return false;
+    Flight& flight = flights_[arrival.number];
+    flight.used = 0;
+    ++head_.ended;
+    head_.bytes += flight.bytes;
+    ending = {arrival.number, std::min(flight.to, nodes_ - 1), arrival.cycle, true, arrival.begun};
+    return true;
+  }
+
+  const char* name_;
+  Head& head_;
+  std::uint32_t nodes_, messages_;  // copies: the shared ones could be changed under us
+  Flight* flights_;
+  std::unique_ptr<model::Interconnect> model_;
+};
+
+}  // namespace
+
+Result<PlannedModel> plan_model(const ModelKind& kind, const model::Description& d, const ModelPlan& asked) {
+  if (!asked.events.empty())
+    return fail(Errc::invalid, std::string(d.name) +
+                                   ": a model from a shared object has no scheduled faults; take "
+                                   "--transport xswitch for them");
+  auto given = read_options(kind, asked.options);
+  if (!given) return fail(std::move(given.error()));
+  auto tables = std::make_shared<const NetTables>(asked.topology);
+  auto values = std::make_shared<const std::vector<std::int64_t>>(values_of(d, *given));
+  const model::Plan plan{tables->net(), asked.frames, values->data()};
+  if (const char* const why = d.refuse != nullptr ? d.refuse(plan) : nullptr; why != nullptr)
+    return fail(Errc::invalid, std::string(d.name) + ": " + why);
+  const std::size_t own = d.bytes(plan);
+  if (own > kMostBytes)
+    return fail(Errc::too_large, std::string(d.name) + ": asks for " + std::to_string(own) + " bytes of memory");
+  return PlannedModel{Places(asked.frames).model + up_to_line(own),
+                      [&d, tables, values, frames = asked.frames](std::byte* memory) -> Result<void> {
+                        *reinterpret_cast<Head*>(memory) = {kMagic, tables->net().nodes, frames, 0, 0, 0};
+                        d.create(memory + Places(frames).model, {tables->net(), frames, values->data()});
+                        return {};
+                      }};
+}
+
+Result<std::unique_ptr<Model>> attach_model(const model::Description& d, std::byte* memory, std::size_t bytes) {
+  const Head head = bytes < sizeof(Head) ? Head{} : *reinterpret_cast<const Head*>(memory);
+  if (head.magic != kMagic || head.nodes == 0 || head.messages == 0 || Places(head.messages).model > bytes)
+    return fail(Errc::protocol, std::string("the emulated interconnect of this job holds no ") + d.name);
+  std::unique_ptr<model::Interconnect> model(d.attach(memory + Places(head.messages).model));
+  if (model == nullptr) return fail(Errc::invalid, std::string(d.name) + ": attach gave no interconnect");
+  return std::make_unique<SharedModel>(d, memory, std::move(model));
+}
+
+}  // namespace ulfm::fabric::shared

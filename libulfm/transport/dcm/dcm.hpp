@@ -1,7 +1,0 @@
-#pragma once
-
-#include "transport/contract.hpp"
-
-namespace ulfm {
-extern const TransportDescriptor dcm_transport;
-}

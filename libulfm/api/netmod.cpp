@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "api/last_error.hpp"
+#include "base/job_record.hpp"
 #include "base/last_words.hpp"
 #include "base/virtual_time.hpp"
 #include "base/wait.hpp"
@@ -149,9 +150,11 @@ void nm_close(ulfm_nm* nm) {
   nm->inlet.reset();  // may send again what was lost of the last frames, which counts too
   text += stack_statistics_text(who, *nm->transport) + close_control(who, *nm->transport) + nm->collectives.text(who) +
           wait_statistics_text(who);
-  if (nm->config.flag("STATS") && nm->rank == 0) text += nm->transport->shared_statistics();
+  const std::string& file = nm->config.text("STATS_FILE");
+  if ((nm->config.flag("STATS") || !file.empty()) && nm->rank == 0) text += nm->transport->shared_statistics();
   // One write: lines of several ranks do not mix.
   if (nm->config.flag("STATS")) (void)!write(STDERR_FILENO, text.data(), text.size());
+  record::leave_counters(file, nm->rank, text);
   delete nm;
 }
 

@@ -43,11 +43,13 @@ constexpr ConfigRow kRows[] = {
     {"PORTS", RowType::text, "", "", 0, 0, "", "TCP ports to listen at between hosts, as 50000-50999; empty: any"},
     {"CONFIG", RowType::text, "", "", 0, 0, "", "TOML file with settings, keys as these names in lower case"},
     {"STATS", RowType::boolean, "", "0", 0, 1, "", "print counters on standard error when the job ends"},
+    {"STATS_FILE", RowType::text, "", "", 0, 0, "",
+     "file for the counters of all ranks in one table, written when the job ends; .json and .csv choose the form"},
     {"STALL_REPORT", RowType::count, "s", "0", 0, 86400, "",
      "seconds after which a wait reports on standard error what it waits for, and again at twice the time and at "
      "SIGUSR2; 0: never"},
     {"TRACE", RowType::text, "", "", 0, 0, "",
-     "file for a trace of control and data, .RANK is appended; for Perfetto or chrome://tracing"},
+     "file for a trace of control, data and waits of all ranks; for Perfetto or chrome://tracing"},
     {"SLOT", RowType::bytes, "bytes", "2048", 384, 1 << 20, "", "size of one slot of an open port, cell included"},
     {"DEPTH", RowType::count, "slots", "32", 1, 32768, "", "buffers of a port each way"},
     {"LANES", RowType::count, "lanes", "64", 0, 4096, "",
@@ -142,9 +144,9 @@ std::string suggestion(std::string_view word) {
 
 // Variables of our tools that are no settings of the library.
 bool is_tool_variable(std::string_view name) {
-  constexpr std::array<std::string_view, 10> known{"STAGE",        "SOURCE",        "BUILD",
-                                                  "MPICH_SOURCE", "MPICH_PROFILE", "NETMOD_LIBRARY",
-                                                  "FABRIC",       "FABRIC_RANK",   "JOB_KEY",      "STALL_BOARD"};
+  constexpr std::array<std::string_view, 11> known{"STAGE",         "SOURCE",         "BUILD",      "MPICH_SOURCE",
+                                                   "MPICH_PROFILE", "NETMOD_LIBRARY", "FABRIC",     "FABRIC_RANK",
+                                                   "JOB_KEY",       "RECORD",         "STALL_BOARD"};
   return std::find(known.begin(), known.end(), name) != known.end();
 }
 

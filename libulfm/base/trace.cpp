@@ -5,24 +5,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+
+#include "base/job_record.hpp"
+#include "base/trace_format.hpp"
 
 namespace ulfm::trace {
 namespace {
 
-struct Noted {
-  std::uint64_t nanoseconds;
-  Event event;
-};
+using record::kMostEvents;
 
 // One to a process. Its memory is never given back: any thread may note something until the very end.
 struct Recorder {
-  Noted* events = nullptr;
+  record::Own job;                  // who collects, if anybody does
+  record::Event* events = nullptr;  // else
   // Places given out, each counted before its event is in it: the count orders no event, and as_json() may find the
   // last ones half written.
   std::atomic<std::uint64_t> count{0};
@@ -33,24 +36,17 @@ struct Recorder {
 Recorder recorder;
 std::atomic<bool> active{false};  // begin() to on() and finish(): the recorder is filled in
 
-std::uint64_t now() {
-  using namespace std::chrono;
-  return static_cast<std::uint64_t>(duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count());
+std::uint64_t nanoseconds_of(std::chrono::steady_clock::time_point at) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch()).count());
 }
 
-void append(std::string& text, const Noted& noted) {
-  static constexpr const char* kChannels[] = {"control", "data"};
-  static constexpr const char* kWays[] = {"sent", "arrived"};
-  const Event& e = noted.event;
-  const auto channel = static_cast<std::size_t>(e.channel);
-  char line[320];
-  std::snprintf(line, sizeof line,
-                ",\n{\"name\":\"%s %s\",\"cat\":\"%s\",\"ph\":\"i\",\"s\":\"t\",\"ts\":%" PRIu64 ".%03" PRIu64
-                ",\"pid\":%d,\"tid\":%zu,\"args\":{\"bytes\":%" PRIu64 ",\"peer\":%" PRIu32
-                ",\"channel\":\"%s\",\"over\":\"%s\"}}",
-                e.name, kWays[static_cast<std::size_t>(e.way)], kChannels[channel], noted.nanoseconds / 1000,
-                noted.nanoseconds % 1000, recorder.rank, channel, e.bytes, e.peer, kChannels[channel], e.carrier);
-  text += line;
+void keep(const record::Event& event) noexcept {
+  if (recorder.job.place != nullptr) {
+    (void)recorder.job.record->note(*recorder.job.place, event);
+    return;
+  }
+  recorder.events[recorder.count.fetch_add(1, std::memory_order_relaxed) % kMostEvents] = event;
 }
 
 bool write_all(int fd, const std::string& text) {
@@ -65,7 +61,7 @@ bool write_all(int fd, const std::string& text) {
 
 // Also for a process that ends without leaving the job: that is when one wants to know. Not for a forked child.
 __attribute__((destructor)) void finish() {
-  if (!active.load(std::memory_order_acquire) || recorder.owner != getpid()) return;
+  if (!active.load(std::memory_order_acquire) || recorder.owner != getpid() || recorder.fd < 0) return;
   if (!write_all(recorder.fd, as_json()))
     std::fprintf(stderr, "ulfm: rank %d: the trace could not be written: %s\n", recorder.rank, std::strerror(errno));
 }
@@ -74,10 +70,32 @@ __attribute__((destructor)) void finish() {
 
 bool on() noexcept { return active.load(std::memory_order_acquire); }  // pairs with begin()
 
+std::uint64_t now() noexcept { return nanoseconds_of(std::chrono::steady_clock::now()); }
+
 void note(const Event& event) noexcept {
   if (!on()) return;
-  const std::uint64_t at = recorder.count.fetch_add(1, std::memory_order_relaxed);
-  recorder.events[at % kMostEvents] = {now(), event};
+  record::Event noted;
+  noted.begin = event.at != 0 ? event.at : now();
+  noted.bytes = event.bytes;
+  noted.number = event.number;
+  noted.peer = event.peer;
+  noted.own_port = event.own_port;
+  noted.peer_port = event.peer_port;
+  noted.kind = event.way == Way::sent ? record::EventKind::sent : record::EventKind::arrived;
+  noted.control = event.channel == Channel::control;
+  std::strncpy(noted.name, event.name, sizeof noted.name - 1);
+  std::strncpy(noted.over, event.carrier, sizeof noted.over - 1);
+  keep(noted);
+}
+
+void note_wait(std::chrono::steady_clock::time_point began) noexcept {
+  if (!on()) return;
+  record::Event noted;
+  noted.begin = nanoseconds_of(began);
+  noted.duration = nanoseconds_of(std::chrono::steady_clock::now()) - noted.begin;
+  noted.kind = record::EventKind::waited;
+  std::strncpy(noted.name, "wait", sizeof noted.name - 1);
+  keep(noted);
 }
 
 // A file of ours and nobody else's, in place of one that we made before. In a folder where others may write, such as
@@ -95,35 +113,37 @@ static int make_file(const std::string& path) {
 
 Result<void> begin(const std::string& file, int rank) {
   if (on()) return {};
+  recorder.rank = rank;
+  recorder.owner = getpid();
+  recorder.job = record::of_process(rank);
+  if (recorder.job.place != nullptr && recorder.job.record->has_events()) {
+    // A forked child is another process and begins anew if it wants to.
+    (void)pthread_atfork(nullptr, nullptr, [] { active.store(false); });
+    active.store(true, std::memory_order_release);  // pairs with on()
+    return {};
+  }
+  recorder.job = {};
   std::string path = file + "." + std::to_string(rank);
   if (std::getenv("PMI_SPAWNED") != nullptr) path += "." + std::to_string(getpid());
   recorder.fd = make_file(path);
   if (recorder.fd < 0) return fail_errno("making the trace " + path);
-  void* memory = mmap(nullptr, kMostEvents * sizeof(Noted), PROT_READ | PROT_WRITE,
+  void* memory = mmap(nullptr, kMostEvents * sizeof(record::Event), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return fail(Errc::no_memory, "no memory for the events of a trace");
-  recorder.events = static_cast<Noted*>(memory);
-  recorder.rank = rank;
-  recorder.owner = getpid();
+  recorder.events = static_cast<record::Event*>(memory);
   active.store(true, std::memory_order_release);  // pairs with on()
   return {};
 }
 
 std::string as_json() {
   const std::uint64_t count = recorder.count.load(std::memory_order_acquire);
-  const std::uint64_t kept = std::min<std::uint64_t>(count, kMostEvents);
-  char head[400];
-  std::snprintf(head, sizeof head,
-                "{\"otherData\":{\"events\":%" PRIu64 ",\"lost\":%" PRIu64
-                "},\"traceEvents\":[\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"rank %d "
-                "(process %d)\"}},\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":0,\"args\":{\"name\":"
-                "\"control\"}},\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":1,\"args\":{\"name\":"
-                "\"data\"}}",
-                count, count - kept, recorder.rank, recorder.rank, static_cast<int>(recorder.owner), recorder.rank,
-                recorder.rank);
-  std::string text = head;
-  for (std::uint64_t i = count - kept; i < count; ++i) append(text, recorder.events[i % kMostEvents]);
-  return text + "\n]}\n";
+  const std::uint64_t kept = std::min(count, kMostEvents);
+  std::string text = trace_head(count, count - kept);
+  text += trace_process({recorder.rank, "rank " + std::to_string(recorder.rank) + " " + program_invocation_short_name,
+                         recorder.owner, recorder.rank});
+  for (std::uint64_t i = count - kept; i < count; ++i)
+    text += trace_event(recorder.rank, recorder.events[i % kMostEvents], {});
+  return text.append(kTraceEnd);
 }
 
 }  // namespace ulfm::trace

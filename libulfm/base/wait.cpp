@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/trace.hpp"
+
 namespace ulfm {
 namespace {
 
@@ -147,6 +149,7 @@ void Waiter::flush() noexcept {
   if (turns_ == 0) return;
   wait_counters().count(Rung::spin, std::min(turns_, spins_));
   if (paused_ != 0) wait_counters().count(Rung::pause, paused_);
+  if (turns_ > spins_) trace::note_wait(pausing_since_);
 }
 
 }  // namespace ulfm

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "base/job_record.hpp"
 #include "base/virtual_time.hpp"
 #include "port/stall.hpp"
 #include "proto/stack.hpp"
@@ -69,7 +70,7 @@ Result<std::unique_ptr<Node>> Node::create(bool alone) {
 Node::~Node() {
   for (std::uint16_t i = 0; i < kPortsPerProcess; ++i)
     if (table_[i]) (void)close(i);
-  if (config_.flag("STATS")) report_statistics();
+  if (counts()) report_statistics();
   if (pmi_) (void)pmi_->finalize();
 }
 
@@ -167,7 +168,7 @@ Result<void> Node::close(std::uint16_t number) {
   std::unique_ptr<PortCore> closed;  // its inlet may linger for its last frames: not under the locks
   std::scoped_lock both(table_lock_, interface_lock_);
   port->send_byes();
-  if (config_.flag("STATS"))
+  if (counts())
     closed_statistics_ += statistics_text("rank " + std::to_string(rank()), transport_name_.c_str(), number,
                                           port->counters(), port->inlet());
   closed = std::move(table_[number]);
@@ -439,7 +440,10 @@ void Node::report_statistics() {
                      wait_statistics_text(who);
   if (rank() == 0) text += transport_->shared_statistics();
   // One write, so that the lines of several processes do not mix.
-  (void)!write(STDERR_FILENO, text.data(), text.size());
+  if (config_.flag("STATS")) (void)!write(STDERR_FILENO, text.data(), text.size());
+  record::leave_counters(config_.text("STATS_FILE"), rank(), text);
 }
+
+bool Node::counts() const { return config_.flag("STATS") || !config_.text("STATS_FILE").empty(); }
 
 }  // namespace ulfm

@@ -77,6 +77,8 @@ class Node {
   Result<void> flush_timed(VirtualTime& time, PortCore& port, std::chrono::nanoseconds limit);
   bool sleep_timed(VirtualTime& time, std::span<PortCore* const> ports, std::uint64_t until);
   void report_statistics();
+  /// Somebody wants to know counters.
+  bool counts() const;
   void report_stall(std::span<PortCore* const> ports, const char* what, std::chrono::nanoseconds time);
   void report_stalls(StallWatch& stall, std::span<PortCore* const> ports, StallKind kind,
                      StallWatch::Clock::time_point start, StallWatch::Clock::time_point now);

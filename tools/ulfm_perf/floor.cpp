@@ -41,7 +41,8 @@ ulfm::Result<Results> measure_floor(const Options& options) {
   (void)side->wait_for_child();
   const double median = percentile(samples, 50);
   return Results{"cache line, one way, us",
-                 {{{{"one_way_us", median}, {"min_us", percentile(samples, 0)}, {"p99_us", percentile(samples, 99)}}}}};
+                 {{{{"one_way_us", median}, {"min_us", percentile(samples, 0)}, {"p99_us", percentile(samples, 99)}}}},
+                 {}};
 }
 
 }  // namespace perf

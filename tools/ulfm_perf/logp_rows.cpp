@@ -19,7 +19,7 @@ namespace perf {
 namespace {
 
 Results rows_of(std::size_t size) {
-  return {"LogGP parameters for messages of " + std::to_string(size) + " bytes, us; G in ns a byte", {}};
+  return {"LogGP parameters for messages of " + std::to_string(size) + " bytes, us; G in ns a byte", {}, {}};
 }
 
 Column column(const char* name, const Spread& spread) {
@@ -83,9 +83,11 @@ ulfm::Result<Results> measure_logp(Side& side, const Options& options) {
   return results;
 }
 
-ulfm::Result<Results> measure_logp_of_all(const Options& options) {
+ulfm::Result<Results> measure_logp_of_all(const Options& options, Watch& watch) {
   Results results = rows_of(options.from);
+  std::size_t done = 0;
   for (const ulfm::TransportDescriptor* transport : ulfm::transports()) {
+    watch.progress(done++, ulfm::transports().size(), transport->name);
     if (const std::string why = why_not(*transport); !why.empty()) {
       std::fprintf(stderr, "ulfm_perf: transport %s is left out: %s\n", transport->name, why.c_str());
       continue;

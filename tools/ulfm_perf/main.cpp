@@ -12,20 +12,21 @@ int complain(const ulfm::Error& error) {
   return 1;
 }
 
-int report(const ulfm::Result<perf::Results>& results, const perf::Options& options) {
+int report(ulfm::Result<perf::Results> results, const perf::Options& options, const perf::Watch& watch) {
   if (!results) return complain(results.error());
+  if (options.test != "soak") results->doubts = watch.doubts();
   perf::print(*results, options);
   return 0;
 }
 
-ulfm::Result<perf::Results> measure(perf::Side& side, const perf::Options& options) {
+ulfm::Result<perf::Results> measure(perf::Side& side, const perf::Options& options, perf::Watch& watch) {
   if (options.test == "soak") return perf::soak(side, options);
   if (options.test == "paths") return perf::measure_paths(side, options);
   if (options.test == "logp") return perf::measure_logp(side, options);
-  return perf::measure_ports(side, options);
+  return perf::measure_ports(side, options, watch);
 }
 
-int run_ports(const perf::Options& options) {
+int run_ports(const perf::Options& options, perf::Watch& watch) {
   auto side = perf::make_pair_of_processes(options);
   if (!side) return complain(side.error());
   if (side->spectator) {
@@ -33,14 +34,14 @@ int run_ports(const perf::Options& options) {
     for (std::size_t i = perf::barriers(options); i != 0; --i) side->barrier();
     return 0;
   }
-  auto results = measure(*side, options);
+  auto results = measure(*side, options, watch);
   if (!results) {
     const int code = complain(results.error());
     // The launcher ends a job whose process leaves like that; the other ranks would wait at the next barrier for ever.
     if (!perf::is_alone()) std::_Exit(code);
     return code;
   }
-  if (side->number == 0) perf::print(*results, options);
+  if (side->number == 0) (void)report(std::move(results), options, watch);
   return side->leave();
 }
 
@@ -54,8 +55,9 @@ std::size_t perf::barriers(const Options& options) {
 int main(int argc, char** argv) {
   perf::Options options;
   if (const auto code = perf::read_command_line(argc, argv, options)) return *code;
-  if (options.test == "floor") return report(perf::measure_floor(options), options);
+  perf::Watch watch(options);
+  if (options.test == "floor") return report(perf::measure_floor(options), options, watch);
   if (options.test == "logp" && perf::is_alone() && !options.transport_chosen)
-    return report(perf::measure_logp_of_all(options), options);
-  return run_ports(options);
+    return report(perf::measure_logp_of_all(options, watch), options, watch);
+  return run_ports(options, watch);
 }

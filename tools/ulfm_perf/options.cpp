@@ -102,6 +102,9 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
   app.add_option("--size", size, "bytes, one size or a range a:b of powers of two; K, M, G");
   app.add_option("--iterations", options.iterations, "per size; fewer for large sizes when not given");
   app.add_option("--warmup", options.warmup, "iterations before measuring; a tenth when not given");
+  app.add_option("--limit", options.limit,
+                 "seconds that latency, bandwidth and rate may take together, when --iterations is not given; 20")
+      ->check(CLI::Range(0.1, 86400.0));
   app.add_option("--seed", options.seed, "which random messages (soak)");
   app.add_option("--window", options.window, "messages on their way (bandwidth, rate)")->check(CLI::Range(1, 65536));
   app.add_option("--depth", options.depth, "buffers of the port each way; 1 is the original machine")

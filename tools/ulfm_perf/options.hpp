@@ -16,6 +16,7 @@ struct Options {
   std::size_t from = 1, to = 1 << 20;
   std::size_t iterations = 0;  ///< 0: by size
   std::size_t warmup = 0;
+  double limit = 20;        ///< seconds for a test whose iterations were not given
   std::uint64_t seed = 1;   ///< soak: which random messages
   std::size_t window = 64;  ///< bandwidth, rate: messages on their way
   std::size_t depth = 0;    ///< buffers of the port; 0: the setting

@@ -9,6 +9,8 @@
 #include <ulfm/ulfm.h>
 #include <nlohmann/json.hpp>
 
+#include "watch.hpp"
+
 namespace perf {
 namespace {
 
@@ -110,6 +112,7 @@ void print_json(const Results& results, const Options& options) {
     }
     out["rows"].push_back(one);
   }
+  if (!results.doubts.empty()) out["warnings"] = results.doubts;
   if (options.test == "floor" && !results.rows.empty())
     out["one_way_us"] = json_value(results.rows.front().columns.front());
   std::cout << out.dump() << "\n";
@@ -135,6 +138,7 @@ void print(const Results& results, const Options& options) {
     case Format::json: print_json(results, options); break;
   }
   std::fflush(stdout);
+  print_doubts(results.doubts);
 }
 
 }  // namespace perf

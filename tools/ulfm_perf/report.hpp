@@ -34,6 +34,7 @@ struct Row {
 struct Results {
   std::string title;
   std::vector<Row> rows;
+  std::vector<std::string> doubts;  ///< why the figures cannot be trusted; none when they can
 };
 
 /// Prints: a two-column table in the manner of the OSU benchmarks (with percentiles behind), CSV or JSON.

@@ -3,6 +3,7 @@
 
 #include "pair.hpp"
 #include "report.hpp"
+#include "watch.hpp"
 
 namespace perf {
 
@@ -10,7 +11,7 @@ namespace perf {
 ulfm::Result<Results> measure_floor(const Options& options);
 
 /// latency, bandwidth or rate, as options.test says. Run by both sides.
-ulfm::Result<Results> measure_ports(Side& side, const Options& options);
+ulfm::Result<Results> measure_ports(Side& side, const Options& options, Watch& watch);
 
 /// The ways of a message through user level and kernel, one row for each size. Run by both sides.
 ulfm::Result<Results> measure_paths(Side& side, const Options& options);
@@ -20,7 +21,7 @@ ulfm::Result<Results> measure_logp(Side& side, const Options& options);
 
 /// The same for every transport there is, one row each; each has two processes of its own. Transports that cannot be
 /// used here are named on standard error.
-ulfm::Result<Results> measure_logp_of_all(const Options& options);
+ulfm::Result<Results> measure_logp_of_all(const Options& options, Watch& watch);
 
 /// Sends and checks options.iterations random messages each way. Run by both sides.
 ulfm::Result<Results> soak(Side& side, const Options& options);

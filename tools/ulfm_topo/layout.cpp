@@ -133,6 +133,23 @@ Layout chain(const Topology& t) {
   return l;
 }
 
+// ---- cube
+// ------------------------------------------------------------------------------------------------
+
+/// Each dimension goes its own way, the same everywhere, so that all links of a dimension are parallel: a square, a cube
+/// seen from above, two cubes side by side, two pairs of them one above the other ...
+Layout cube(const Topology& t) {
+  constexpr double kUnit = 200;
+  constexpr Point kWays[] = {{1, 0}, {0, -1}, {0.47, -0.43}, {2.35, 0.29}, {0.31, 2.29}, {5.1, 0.75}, {0.83, 5.2}};
+  if (t.dimension > std::size(kWays)) return spread_out(t);
+  std::vector<Point> points(t.switches);
+  for (std::uint32_t s = 0; s < t.switches; ++s)
+    for (std::uint32_t d = 0; d < t.dimension; ++d)
+      if ((s >> d & 1) != 0) points[s] = {points[s].x + kUnit * kWays[d].x, points[s].y + kUnit * kWays[d].y};
+  keep_apart(t, points);
+  return place_round(t, std::move(points));
+}
+
 }  // namespace
 
 void choose_bends(const Topology& t, Layout& l, Bend between_switches, Bend to_nodes) {
@@ -148,6 +165,7 @@ Layout lay_out(const Topology& t) {
   if (t.shape == Shape::mesh || t.shape == Shape::torus) return grid(t);
   if (t.shape == Shape::tree && t.switches > 1) return tree(t);
   if (t.shape == Shape::chain && t.switches > 1) return chain(t);
+  if (t.shape == Shape::cube && t.switches > 1) return cube(t);
   return spread_out(t);
 }
 

@@ -26,12 +26,19 @@ struct Layout {
 
 inline constexpr double kNodeWidth = 48, kNodeHeight = 30, kPortRadius = 7.5;
 
-/// Rows and columns for a mesh or torus, levels for a tree, a row for a chain that is not too long;
+/// Rows and columns for a mesh or torus, levels for a tree, a row for a chain that is not too long, cubes in cubes for a
+/// hypercube;
 /// everything else is spread so that distances in the picture are like distances in the network.
 Layout lay_out(const Topology& topology);
 
 /// The layout for everything that has no shape of its own (spread.cpp).
 Layout spread_out(const Topology& topology);
+
+/// Circles at these places, with nodes where they cover nothing (spread.cpp).
+Layout place_round(const Topology& topology, std::vector<Point> switches);
+
+/// Makes the picture larger until no two switches touch and links keep away from the switches that they pass.
+void keep_apart(const Topology& topology, std::vector<Point>& switches);
 
 /// Marks the end that each link is drawn from.
 void choose_bends(const Topology& topology, Layout& layout, Bend between_switches, Bend to_nodes);

@@ -1,6 +1,11 @@
 // ulfm_topo: what a topology of switches looks like, which ways lead through it, and which ranks are where.
-#include <cstdio>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "convert.hpp"
 #include "options.hpp"
 #include "print.hpp"
 
@@ -17,12 +22,31 @@ int finish(bool found) {
   return 1;
 }
 
+/// Pixels and PDF in a terminal would only confuse it.
+ulfm::Result<std::string> converted(const topo::View& view, const topo::Options& options) {
+  if (options.output.empty() && isatty(STDOUT_FILENO) == 1)
+    return ulfm::fail(ulfm::Errc::invalid, options.command + ": standard output is a terminal; add -o FILE");
+  return topo::convert_picture(topo::svg_of(view), options.command);
+}
+
 int run(const topo::View& view, const topo::Options& options) {
+  if (!options.output.empty() && std::freopen(options.output.c_str(), "w", stdout) == nullptr)
+    return complain("-o " + options.output + ": " + std::strerror(errno));
   if (options.command == "routes") return finish(topo::print_routes(view, options));
-  const std::string text = options.command == "dot"   ? topo::dot_of(view)
-                           : options.command == "svg" ? topo::svg_of(view)
-                           : options.json             ? topo::json_of(view)
-                                                      : topo::text_of(view);
+  std::string text;
+  if (options.command == "png" || options.command == "pdf") {
+    auto picture = converted(view, options);
+    if (!picture) {
+      if (!options.output.empty()) std::remove(options.output.c_str());
+      return complain(picture.error().what);
+    }
+    text = std::move(*picture);
+  } else {
+    text = options.command == "dot"   ? topo::dot_of(view)
+           : options.command == "svg" ? topo::svg_of(view)
+           : options.json             ? topo::json_of(view)
+                                      : topo::text_of(view);
+  }
   std::fwrite(text.data(), 1, text.size(), stdout);
   return finish(true);
 }

@@ -29,7 +29,9 @@ void declare(CLI::App& app, Options& options, std::vector<std::string>& ends) {
   auto* routes = app.add_subcommand("routes", "output ports from node to node: all, or between two nodes");
   auto* dot = app.add_subcommand("dot", "a graph for Graphviz, on standard output");
   auto* svg = app.add_subcommand("svg", "a picture for browsers, on standard output");
-  for (auto* command : {show, routes, dot, svg})
+  auto* png = app.add_subcommand("png", "the same as PNG, on standard output or with -o; needs rsvg-convert");
+  auto* pdf = app.add_subcommand("pdf", "the same as PDF");
+  for (auto* command : {show, routes, dot, svg, png, pdf})
     command
         ->add_option("TOPOLOGY", options.topology,
                      "single:N, th8, chain:S, tree:D, mesh:RxC, torus:RxC, cube:N, boards:BxP, or a TOML file")
@@ -37,10 +39,12 @@ void declare(CLI::App& app, Options& options, std::vector<std::string>& ends) {
   routes->add_option("NODES", ends, "from and to")->expected(2);
   app.add_option("-n,--processes", options.processes, "processes to place; one to a node when not given")
       ->check(CLI::Range(1, 1 << 20));
+  app.add_option("-o,--output", options.output, "file to write; standard output when not given");
   app.add_option("--dead", options.dead, "links that are down, by a port at either end: s0.B,s3.C")->delimiter(',');
   for (auto* command : {show, routes}) command->add_flag("--json", options.json, "one JSON object");
   app.footer(
-      "Example: ulfm_topo show mesh:4x4 -n 16\n"
+      "Examples: ulfm_topo show mesh:4x4 -n 16\n"
+      "          ulfm_topo png cube:4 -o cube.png\n"
       "Exit code: 1 when there is no way between the two nodes, 2 for a wrong command line or topology.\n"
       "Manual: ulfm_topo(1), ulfm-topology(5).");
 }

@@ -11,7 +11,8 @@ namespace topo {
 constexpr int kUsage = 2;  // a wrong command line, or a topology that cannot be
 
 struct Options {
-  std::string command;                    ///< show, routes, dot, svg
+  std::string command;                    ///< show, routes, dot, svg, png, pdf
+  std::string output;                     ///< file; empty: standard output
   std::string topology;                   ///< as read_topology() takes it
   std::optional<std::uint32_t> from, to;  ///< routes: two nodes, or all
   std::uint32_t processes = 0;            ///< 0: as many as the topology suggests

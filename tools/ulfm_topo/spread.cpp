@@ -132,6 +132,97 @@ class Spread {
   std::vector<double> wished_;
 };
 
+double distance(Point a, Point b) { return std::hypot(a.x - b.x, a.y - b.y); }
+
+/// From a point to a link between two others.
+double distance_to_link(Point p, Point a, Point b) {
+  const double length = std::max(distance(a, b), 1e-9);
+  const double along =
+      std::clamp(((p.x - a.x) * (b.x - a.x) + (p.y - a.y) * (b.y - a.y)) / (length * length), 0.0, 1.0);
+  return distance(p, {a.x + along * (b.x - a.x), a.y + along * (b.y - a.y)});
+}
+
+template <typename Visit>
+void for_links(const Topology& t, Visit visit) {
+  for (std::uint32_t s = 0; s < t.switches; ++s)
+    for (std::uint32_t p = 0; p < t.ports; ++p)
+      if (const LinkEnd& end = t.end({s, p}); end.kind == LinkEnd::Kind::switch_port && s < end.index)
+        visit(s, end.index);
+}
+
+/// Where nodes stand round their switches: on a place where they cover neither a switch, nor a link, nor another node,
+/// and as near as such a place is.
+class Neighbourhood {
+ public:
+  Neighbourhood(const Topology& t, const std::vector<Point>& switches) : t_(t), switches_(switches), nodes_(t.nodes()) {
+    if (t.switches <= kMany) for_links(t, [&](std::uint32_t a, std::uint32_t b) { links_.push_back({a, b}); });
+  }
+
+  std::vector<Point> nodes() {
+    for (std::uint32_t node = 0; node < t_.nodes(); ++node)
+      nodes_[node] = t_.switches == 1 ? on_ring(node) : place(node);
+    return nodes_;
+  }
+
+ private:
+  static constexpr double kGap = 9;  // to everything else
+
+  Point on_ring(std::uint32_t node) const {
+    const double count = t_.nodes(), angle = 2 * std::numbers::pi * node / count;
+    const double away = std::max(kRadius + 50, count * (kNodeWidth + kGap) / (2 * std::numbers::pi));
+    return {switches_[0].x + away * std::sin(angle), switches_[0].y - away * std::cos(angle)};
+  }
+
+  Point place(std::uint32_t node) const {
+    constexpr int kDirections = 48;
+    const Point at = switches_[t_.attachment[node].at];
+    Point best = at;
+    double least = 1e300;
+    for (double away = kRadius + 42; away < kRadius + 400; away += 24) {
+      for (int i = 0; i < kDirections; ++i) {
+        const double angle = 2 * std::numbers::pi * (i + 0.5) / kDirections - std::numbers::pi / 2;
+        const Point p{at.x + away * std::cos(angle), at.y + away * std::sin(angle)};
+        const double cost = covered(p, node) * 1e6 + crowding(p) + away;
+        if (cost < least) least = cost, best = p;
+      }
+      if (least < 1e6) break;
+    }
+    return best;
+  }
+
+  /// How many things its label, or its own link, would lie on.
+  double covered(Point p, std::uint32_t node) const {
+    const double half = std::hypot(kNodeWidth, kNodeHeight) / 2;
+    const std::uint32_t home = t_.attachment[node].at;
+    int count = 0;
+    for (std::uint32_t s = 0; s < t_.switches; ++s) {
+      count += distance(p, switches_[s]) < kRadius + kPortRadius + half;
+      count += s != home && distance_to_link(switches_[s], p, switches_[home]) < kRadius + kGap;
+    }
+    for (std::uint32_t other = 0; other < node; ++other) {
+      count +=
+          std::abs(p.x - nodes_[other].x) < kNodeWidth + kGap && std::abs(p.y - nodes_[other].y) < kNodeHeight + kGap;
+      count += distance_to_link(nodes_[other], p, switches_[home]) < half + kGap / 2;
+      count += distance_to_link(p, nodes_[other], switches_[t_.attachment[other].at]) < half + kGap / 2;
+    }
+    for (const auto& [a, b] : links_) count += distance_to_link(p, switches_[a], switches_[b]) < half + kGap / 2;
+    return count;
+  }
+
+  /// Small: only to choose among free places, the one that is far from links.
+  double crowding(Point p) const {
+    double sum = 0;
+    for (const auto& [a, b] : links_) sum += 200 / std::max(distance_to_link(p, switches_[a], switches_[b]), 1.0);
+    for (const Point& s : switches_) sum += 400 / std::max(distance(p, s), 1.0);
+    return sum;
+  }
+
+  const Topology& t_;
+  const std::vector<Point>& switches_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> links_;
+  std::vector<Point> nodes_;
+};
+
 /// Ports look towards what they are linked to, as far as they have room beside each other; free ones fill the
 /// gaps.
 class Rim {
@@ -202,26 +293,51 @@ class Rim {
 
 }  // namespace
 
-Layout spread_out(const Topology& t) {
+void keep_apart(const Topology& t, std::vector<Point>& switches) {
+  if (t.switches > kMany || t.switches < 2) return;
+  double nearest = 1e300, grazed = 1e300;
+  for (std::uint32_t a = 0; a < t.switches; ++a)
+    for (std::uint32_t b = 0; b < a; ++b) nearest = std::min(nearest, distance(switches[a], switches[b]));
+  for_links(t, [&](std::uint32_t a, std::uint32_t b) {
+    for (std::uint32_t s = 0; s < t.switches; ++s)
+      if (const double d = distance_to_link(switches[s], switches[a], switches[b]); s != a && s != b && d > 4)
+        grazed = std::min(grazed, d);
+  });
+  // A link that goes right through a switch still would, however large the picture.
+  const double wanted =
+      std::max(4 * kRadius / std::max(nearest, 1.0), std::min((kRadius + 2 * kPortRadius + 12) / grazed, 2.5));
+  if (wanted <= 1) return;
+  for (Point& p : switches) p = {p.x * wanted, p.y * wanted};
+}
+
+Layout place_round(const Topology& t, std::vector<Point> switches) {
   constexpr double kMargin = 60;
   Layout l;
   l.round = true;
   l.switch_width = l.switch_height = 2 * kRadius;
-  std::vector<Point> points = Spread(t).points();
-  Point least = points[0], most = points[0];
-  for (const Point& p : points) {
-    least = {std::min(least.x, p.x), std::min(least.y, p.y)};
-    most = {std::max(most.x, p.x), std::max(most.y, p.y)};
-  }
-  for (Point& p : points) p = {p.x - least.x + kMargin, p.y - least.y + kMargin};
+  l.switches = std::move(switches);
+  l.nodes = Neighbourhood(t, l.switches).nodes();
+  Point least = l.switches[0], most = l.switches[0];
+  for (const auto* points : {&l.switches, &l.nodes})
+    for (const Point& p : *points) {
+      least = {std::min(least.x, p.x), std::min(least.y, p.y)};
+      most = {std::max(most.x, p.x), std::max(most.y, p.y)};
+    }
+  for (auto* points : {&l.switches, &l.nodes})
+    for (Point& p : *points) p = {p.x - least.x + kMargin, p.y - least.y + kMargin};
   l.width = most.x - least.x + 2 * kMargin, l.height = most.y - least.y + 2 * kMargin;
-  l.switches.assign(points.begin(), points.begin() + t.switches);
-  l.nodes.assign(points.begin() + t.switches, points.end());
   l.ports.resize(t.ends.size());
   l.bends.resize(t.ends.size(), Bend::none);
   for (std::uint32_t s = 0; s < t.switches; ++s) Rim(t, l, s).place();
   choose_bends(t, l, Bend::straight, Bend::straight);
   return l;
+}
+
+Layout spread_out(const Topology& t) {
+  std::vector<Point> points = Spread(t).points();
+  points.resize(t.switches);
+  keep_apart(t, points);
+  return place_round(t, std::move(points));
 }
 
 }  // namespace topo

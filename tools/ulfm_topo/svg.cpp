@@ -81,6 +81,9 @@ class Drawing {
     std::string sub = fmt::format("{}, {}, {}", counted(t_.switches, "switch", "switches"),
                                   counted(e.links, "link", "links"), counted(t_.nodes(), "node", "nodes"));
     if (e.longest != 0) sub += fmt::format("; {:.2f} switches on a way, {} at most", e.average, e.longest);
+    if (t_.shape == ulfm::fabric::Shape::boards)
+      sub =
+          fmt::format("a host with {}; from board to board through its memory", counted(t_.nodes(), "board", "boards"));
     const double width = std::max(l_.width, 24 + 6.6 * static_cast<double>(std::max(sub.size(), 2 * t_.name.size())));
     text_ = fmt::format(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"

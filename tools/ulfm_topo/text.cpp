@@ -36,12 +36,14 @@ std::string summary(const View& view) {
   else text += fmt::format("  switches   {} of {} ports{}", t.switches, t.ports, model(t.ports));
   if (t.rows != 0)
     text += fmt::format(", {} by {}", counted(t.rows, "row", "rows"), counted(t.columns, "column", "columns"));
-  text +=
-      fmt::format("\n  links      {} between switches; {}\n", e.links, counted(free, "port is free", "ports are free"));
+  text += t.shape == Shape::boards ? fmt::format("\n  links      {}, each a slot of the host's bus\n", t.nodes())
+                                   : fmt::format("\n  links      {} between switches; {}\n", e.links,
+                                                 counted(free, "port is free", "ports are free"));
   text += fmt::format("  nodes      {}\n", t.nodes());
   text += fmt::format("  processes  {}\n", view.processes);
   text += fmt::format("  routes     {}\n", routing(view));
-  if (e.longest != 0)
+  if (t.shape == Shape::boards) text += "  ways       from board to board through the host's memory\n";
+  else if (e.longest != 0)
     text += fmt::format("  ways       {:.2f} switches on average, {} at most (diameter)\n", e.average, e.longest);
   if (e.bisection != 0) text += fmt::format("  bisection  {}\n", counted(e.bisection, "link", "links"));
   if (!view.dead.empty()) text += fmt::format("  dead       {}\n", dead_text(view));

@@ -1,7 +1,7 @@
 // ulfmrun: runs any MPICH-ABI program over ULFM.
 //
 // It finds the installation it belongs to, checks the command line and the programs, arranges that the ranks
-// load this installation's MPI library, and becomes mpiexec.
+// load this installation's MPI library, and becomes mpiexec, or waits for it when the job leaves something to write.
 #include <sys/random.h>
 #include <ulfm/ulfm.h>
 #include <unistd.h>
@@ -16,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "child.hpp"
+#include "collect.hpp"
 #include "fabric/engine/process.hpp"
 #include "failure.hpp"
 #include "job/stall_board.hpp"
@@ -181,15 +183,20 @@ int run(const std::vector<std::string>& words) {
   check_time(line, settings);
   const Stage stage = find_stage();
   const Variables variables = rank_variables(line, settings, stage);
-  const auto command = mpiexec_command(line, stage, variables);
+  auto command = mpiexec_command(line, stage, variables);
   std::optional<FabricHost> fabric = make_fabric(line, settings);
   if (line.dry_run) return print(command, variables);
   check_limits(line);
   FabricHost* const host = fabric ? &publish(*fabric, settings, stage) : nullptr;
   make_job_key();
   make_stall_board(line);
-  if (line.time && host != nullptr) return run_timed(*host, command, line.times.value_or(""));
-  become(command);
+  const bool timed = line.time && host != nullptr;
+  const auto collector = Collector::for_job(line, settings);
+  if (collector) collector->announce(command);
+  if (!timed && !collector) become(command);
+  const int code = timed ? run_timed(*host, command, line.times.value_or("")) : run_child(command);
+  if (collector) collector->write();
+  return code;
 }
 
 }  // namespace

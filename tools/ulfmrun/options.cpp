@@ -116,8 +116,9 @@ constexpr OwnOption kOwn[] = {
      "time of the emulated interconnect in place of the host's; see ulfm-time(7)"},
     {"--times", "FILE", nullptr, "write where the virtual time went to FILE, as JSON"},
     {"--stats", nullptr, "ULFM_STATS", "print counters on standard error when the job ends"},
+    {"--stats-file", "FILE", "ULFM_STATS_FILE", "write the counters of all ranks to FILE: a table, or .json, or .csv"},
     {"--ft", nullptr, nullptr, "a rank that dies does not end the job: MPI's fault tolerance (MPIX_Comm_*)"},
-    {"--trace", "FILE", "ULFM_TRACE", "write a trace of control and data to FILE.RANK"},
+    {"--trace", "FILE", "ULFM_TRACE", "write a trace of all ranks to FILE, for Perfetto or chrome://tracing"},
     {"--config", "FILE", "ULFM_CONFIG", "TOML file with settings"},
     {"--dry-run", nullptr, nullptr, "print the command and what it adds to the environment, and run nothing"},
     {"--help", nullptr, nullptr, "this text; mpiexec's own options: ulfmrun -help"},
@@ -234,7 +235,7 @@ class Parser {
     std::string value = take_value(option.name);
     if (value.empty()) fail(kUsage, std::string(option.name) + " needs " + option.value + "; found an empty value");
     // Ranks may run in another directory than this one.
-    if (name == "--config" || name == "--trace") value = absolute_file(value);
+    if (name == "--config" || name == "--trace" || name == "--stats-file") value = absolute_file(value);
     if (name == "--config") line_.config = value;
     if (name == "--time") line_.time = value;
     if (name == "--times") line_.times = absolute_file(value);
@@ -334,7 +335,9 @@ std::string help_text() {
   text += "\nTransports: " + transport_list() +
           ".\nEvery option of mpiexec is passed on: -n N, -hosts LIST, -genv NAME VALUE, -wdir DIRECTORY, -l "
           "...\n"
-          "Exit code: mpiexec's; 2 for a wrong command line, 126 for a program that cannot run, 127 for one "
+          "Example: ulfmrun -n 4 ./hello\n"
+          "Exit code: mpiexec's; 1 when something of the installation or a result file is missing, 2 for a wrong "
+          "command line, 126 for a program that cannot run, 127 for one "
           "not found.\n"
           "Manual: ulfmrun(1).\n";
   return text;

@@ -94,17 +94,17 @@ void check_fault(const ulfm::Config& settings, const TransportDescriptor& transp
              emulated_list());
 }
 
-/// FILE.RANK is written when the job ends, which is late to find out that it cannot be.
-void check_trace(const ulfm::Config& settings) {
-  const std::filesystem::path file = settings.text("TRACE");
-  const std::string origin = origin_of(settings, "TRACE") + " " + file.string();
+/// The file is written when the job ends, which is late to find out that it cannot be.
+void check_result_file(const ulfm::Config& settings, const char* row) {
+  const std::filesystem::path file = settings.text(row);
+  const std::string origin = origin_of(settings, row) + " " + file.string();
   std::error_code error;
   const auto status = std::filesystem::status(file, error);
   if (std::filesystem::is_directory(status))
-    fail(kUsage,
-         origin + ": is a folder; the name of a file in a folder is needed, for example " + (file / "trace").string());
+    fail(kUsage, origin + ": is a folder; the name of a file in a folder is needed, for example " +
+                     (file / (std::strcmp(row, "TRACE") == 0 ? "trace.json" : "counters")).string());
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
-    fail(kUsage, origin + ": is no ordinary file; the traces are written to FILE.0, FILE.1 and so on, beside it");
+    fail(kUsage, origin + ": is no ordinary file; name a file that may be written anew");
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
   if (access(folder.c_str(), W_OK | X_OK) != 0)
     fail(kUsage,
@@ -187,7 +187,8 @@ void check_settings(const ulfm::Config& settings) {
         only_emulated(settings, row, transport);
   }
   if (!settings.text("FAULT").empty()) check_fault(settings, transport);
-  if (!settings.text("TRACE").empty()) check_trace(settings);
+  for (const char* row : {"TRACE", "STATS_FILE"})
+    if (!settings.text(row).empty()) check_result_file(settings, row);
 }
 
 void check_limits(const CommandLine& line) {

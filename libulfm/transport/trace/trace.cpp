@@ -14,44 +14,62 @@ const char* name_of(Kind kind) {
   }
 }
 
-void note(Kind kind, trace::Way way, const char* transport, ProcessId peer, std::size_t bytes) {
-  trace::note({name_of(kind), trace::Channel::data, way, transport, static_cast<std::uint32_t>(peer.number), bytes});
+// One direction of a connection between two ports.
+struct Way {
+  ProcessId peer;
+  std::uint16_t own_port = 0, peer_port = 0;
+  std::uint64_t frames = 0;  // so far
+};
+
+void note(Kind kind, trace::Way direction, const char* transport, Way& way, std::size_t bytes, std::uint64_t at = 0) {
+  trace::note({name_of(kind), trace::Channel::data, direction, transport, static_cast<std::uint32_t>(way.peer.number),
+               bytes, way.own_port, way.peer_port, way.frames++, at});
 }
 
 class TracedOutlet final : public ForwardingOutlet {
  public:
-  TracedOutlet(std::unique_ptr<Outlet> under, const char* name) : ForwardingOutlet(std::move(under)), name_(name) {}
+  TracedOutlet(std::unique_ptr<Outlet> under, const char* name, std::uint16_t from, std::uint16_t to)
+      : ForwardingOutlet(std::move(under)), name_(name), way_{under_->peer(), from, to} {}
 
   bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) override {
+    const std::uint64_t began = trace::now();  // it may have arrived when push() returns
     if (!under_->push(kind, header, data, length)) return false;
-    note(kind, trace::Way::sent, name_, under_->peer(), header.size() + length);
+    note(kind, trace::Way::sent, name_, way_, header.size() + length, began);
     return true;
   }
   bool bye() override {
+    const std::uint64_t began = trace::now();
     if (!under_->bye()) return false;
-    note(Kind::bye, trace::Way::sent, name_, under_->peer(), 0);
+    note(Kind::bye, trace::Way::sent, name_, way_, 0, began);
     return true;
   }
 
  private:
   const char* name_;
+  Way way_;
 };
 
 class TracedInlet final : public ForwardingInlet {
  public:
-  TracedInlet(std::unique_ptr<Inlet> under, const char* name) : ForwardingInlet(std::move(under)), name_(name) {}
+  TracedInlet(std::unique_ptr<Inlet> under, const char* name, std::uint16_t number)
+      : ForwardingInlet(std::move(under)), name_(name), number_(number) {}
 
   bool next(Frame& frame) override {
     if (!under_->next(frame)) return false;
-    if (frame.origin >= peers_.size()) peers_.resize(frame.origin + 1);
-    if (frame.fresh || !peers_[frame.origin]) peers_[frame.origin] = under_->origin(frame.origin).process;
-    note(frame.kind, trace::Way::arrived, name_, peers_[frame.origin], frame.header_length + frame.length);
+    if (frame.origin >= ways_.size()) ways_.resize(frame.origin + 1);
+    Way& way = ways_[frame.origin];
+    if (frame.fresh || !way.peer) {
+      const OriginInfo origin = under_->origin(frame.origin);
+      way = {origin.process, number_, origin.port};
+    }
+    note(frame.kind, trace::Way::arrived, name_, way, frame.header_length + frame.length);
     return true;
   }
 
  private:
   const char* name_;
-  std::vector<ProcessId> peers_;  // of origins
+  const std::uint16_t number_;
+  std::vector<Way> ways_;  // by origin
 };
 
 }  // namespace
@@ -59,14 +77,14 @@ class TracedInlet final : public ForwardingInlet {
 Result<std::unique_ptr<Inlet>> TraceTransport::open(std::uint16_t number, const InletOptions& options) {
   auto inlet = under_->open(number, options);
   if (!inlet) return inlet;
-  return std::make_unique<TracedInlet>(std::move(*inlet), name_);
+  return std::make_unique<TracedInlet>(std::move(*inlet), name_, number);
 }
 
 Result<std::unique_ptr<Outlet>> TraceTransport::connect(std::string_view card, std::uint16_t to, std::uint16_t from,
                                                         std::span<const std::byte> hello, PortCounters& counters) {
   auto outlet = under_->connect(card, to, from, hello, counters);
   if (!outlet) return outlet;
-  return std::make_unique<TracedOutlet>(std::move(*outlet), name_);
+  return std::make_unique<TracedOutlet>(std::move(*outlet), name_, from, to);
 }
 
 }  // namespace ulfm

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "fabric/ideal/network.hpp"
 #include "fabric/options.hpp"
 
@@ -43,6 +45,9 @@ Result<std::size_t> arena_bytes(const ModelPlan& asked) {
 Result<void> create(std::byte* memory, const ModelPlan& asked) {
   auto plan = make_plan(asked);
   if (!plan) return fail(std::move(plan.error()));
+  // In virtual time o is the time of the processes themselves (durations.cpp), so the network has no part in it. A node
+  // has several processes then, so it needs a gap.
+  if (asked.period != 0) plan->overhead = 0, plan->gap = std::max(plan->gap, 1u);
   auto network = Network::create(memory, asked.topology.nodes(), asked.frames, *plan);
   if (!network) return fail(std::move(network.error()));
   return {};
@@ -60,6 +65,21 @@ class IdealModel final : public Model {
   }
   std::size_t run(std::uint64_t budget, std::span<Ending> endings) override { return network_.run(budget, endings); }
   bool idle() const override { return network_.idle(); }
+
+  bool run_until(std::uint64_t time, std::uint64_t period, Ending& ending) override {
+    const std::uint64_t until = time == kNothingDue ? kNever : cycle_from(time, period);
+    return network_.run(1, {&ending, 1}, until) != 0;
+  }
+  // There is nothing to wait for in an ideal network but the node's own earlier messages.
+  std::vector<LinkUse> links(std::uint64_t period) override {
+    std::vector<LinkUse> all;
+    for (std::uint32_t n = 0; n < network_.nodes(); ++n)
+      if (network_.busy(n) != 0)
+        all.push_back({"node " + std::to_string(n), "network", network_.busy(n) * period, network_.waited(n) * period,
+                       network_.sent_bytes(n)});
+    return all;
+  }
+
   std::uint64_t due() const override { return kNothingDue; }
   void advance(std::uint64_t) override {}
   std::string statistics() override {
@@ -92,6 +112,6 @@ Result<Parameters> parameters_from(ModelOptions options) {
   return p;
 }
 
-const ModelKind model_kind{"ideal", "single:8", frame_bytes, arena_bytes, create, attach};
+const ModelKind model_kind{"ideal", "single:8", frame_bytes, arena_bytes, create, attach, false, nullptr, true};
 
 }  // namespace ulfm::fabric::ideal

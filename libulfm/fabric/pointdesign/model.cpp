@@ -14,7 +14,9 @@ namespace {
 
 constexpr std::uint32_t kDefaultFrame = 16384;
 constexpr std::uint32_t kMostSteps = 256;
+constexpr std::uint32_t kWireBytes = 16;  // a message on a line: header and data, 64 bits each
 constexpr std::uint32_t kBroadcasts = 16;  // there is room for at one time, besides all frames
+constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 40;  // events
 constexpr std::uint64_t kMagic = 0x3164'6f6d'6564'7470;
 
 // head | scheduled changes | the network's arena | frames in their order.
@@ -138,6 +140,17 @@ class PointModel final : public Model {
   }
   bool idle() const override { return network_.idle() && order_.empty(); }
 
+  bool run_until(std::uint64_t time, std::uint64_t period, Ending& ending) override {
+    const std::uint64_t until = time == kNothingDue ? kNever : cycle_from(time, period) - 1;
+    while (order_.take({&ending, 1}) == 0) {
+      if (network_.run(kUnlimited, {&ending, 1}, until) == 0) return false;
+      order_.ended(ending);
+    }
+    return true;
+  }
+  std::vector<LinkUse> links(std::uint64_t period) override;
+
+
   std::uint64_t due() const override { return next_step() < steps_ ? step(next_step()).at : kNothingDue; }
   void advance(std::uint64_t nanoseconds) override {
     for (; due() <= nanoseconds; ++head().next_step) {
@@ -164,6 +177,21 @@ class PointModel final : public Model {
   mutable Network network_;  // remembers ways it has found
   Order order_;
 };
+
+std::vector<LinkUse> PointModel::links(std::uint64_t period) {
+  const Geometry& g = network_.geometry();
+  const std::uint64_t flits = network_.parameters().flits;
+  std::vector<LinkUse> all;
+  for (std::uint32_t line = 0; line < g.lines(); ++line) {
+    const std::uint64_t messages = network_.line(line).messages;
+    if (messages == 0) continue;
+    std::uint64_t waited = 0;
+    for (std::uint32_t q = 0; q <= g.processors; ++q) waited += network_.queue(line, q).waited;
+    all.push_back({card_name(g.line_source(line)), card_name(g.line_target(line)), messages * flits * period,
+                   waited * period, messages * kWireBytes});
+  }
+  return all;
+}
 
 // ---- counters as text -----------------------------------------------------------------------------------------------
 
@@ -272,6 +300,6 @@ Result<Parameters> parameters_for(const Topology& topology, ModelOptions options
   return p;
 }
 
-const ModelKind model_kind{"pointdesign", "gh:2x4x8", frame_bytes, arena_bytes, create, attach, true};
+const ModelKind model_kind{"pointdesign", "gh:2x4x8", frame_bytes, arena_bytes, create, attach, true, nullptr, true};
 
 }  // namespace ulfm::fabric::pointdesign

@@ -277,6 +277,24 @@ void ulfm_time_hold(int begin) {
   if (VirtualTime* time = VirtualTime::of_process(); time != nullptr) time->hold(begin != 0);
 }
 
+int ulfm_time_outside(void) {
+  const VirtualTime* time = VirtualTime::of_process();
+  return time != nullptr && time->outside() ? 1 : 0;
+}
+
+void ulfm_time_sleep(int64_t nanoseconds) {
+  VirtualTime* time = VirtualTime::of_process();
+  if (time == nullptr || nanoseconds <= 0) return;
+  const TimedCall timed("a sleep");
+  time->spend(static_cast<std::uint64_t>(nanoseconds) * 1000, VirtualTime::Spent::waiting);
+}
+
+void ulfm_time_charge(int what) {
+  VirtualTime::set_charge(what == ULFM_TIME_SYSTEM    ? VirtualTime::Charge::system
+                          : what == ULFM_TIME_GOES_ON ? VirtualTime::Charge::none
+                                                      : VirtualTime::Charge::message);
+}
+
 void ulfm_time_look(void) {
   if (VirtualTime* time = VirtualTime::of_process(); time != nullptr) time->spend_look();
 }

@@ -49,11 +49,26 @@ class VirtualTime {
   virtual void enter(const char* call) noexcept = 0;
   virtual void leave() noexcept = 0;
 
+  /// The calling thread has made calls and is in none.
+  virtual bool outside() const noexcept = 0;
+
+  /// What software the messages that this thread sends cost at either end.
+  enum class Charge : std::uint8_t {
+    message,
+    system,  ///< of a system's own, which programs do not see
+    none     ///< of one that goes on with the one before
+  };
+  static void set_charge(Charge charge) noexcept { charge_ = charge; }
+  static Charge charge() noexcept { return charge_; }
+
   /// nullptr when this process keeps the host's time.
   static VirtualTime* of_process() noexcept { return of_process_; }
 
  protected:
   static inline VirtualTime* of_process_ = nullptr;
+
+ private:
+  static inline thread_local Charge charge_ = Charge::message;
 };
 
 /// A call of a public interface: program code ends here and goes on behind it.

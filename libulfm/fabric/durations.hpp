@@ -21,12 +21,15 @@ struct Durations {
   std::uint64_t card_byte = 0;     ///< and moves it to or from memory, a byte
   std::uint64_t local = 0;         ///< a message to a process of the same node
   std::uint64_t local_byte = 0;
-  std::uint64_t look = 0;  ///< a look that finds nothing, and a question for the time
+  std::uint64_t look = 0;                             ///< a look that finds nothing, and a question for the time
+  std::uint64_t system_send = 0, system_receive = 0;  ///< software of a message that the system itself sends, takes
+  /// Store and forward, on a cube: a node on the way has a frame for so long, and so much longer a byte; 0: never.
+  std::uint64_t forward = 0, forward_byte = 0;
 };
 
 /// Options of every model that say how long something takes; they mean nothing without virtual time.
-inline constexpr std::array<Options::Row, 11> kDurationRows{{
-    {"preset", 0, 0, "thgbnet|ipsc2"},
+inline constexpr std::array<Options::Row, 15> kDurationRows{{
+    {"preset", 0, 0, "thgbnet|thnpc2|ipsc2|pointdesign|loggp|gen2|gen1|gen3|ipsc1"},
     {"cycle_ps", 1, 1'000'000'000},
     {"send_ns", 0, 1'000'000'000},
     {"send_byte_ps", 0, 1'000'000'000},
@@ -37,6 +40,10 @@ inline constexpr std::array<Options::Row, 11> kDurationRows{{
     {"local_ns", 0, 1'000'000'000},
     {"local_byte_ps", 0, 1'000'000'000},
     {"look_ns", 1, 1'000'000'000},
+    {"system_send_ns", 0, 1'000'000'000},
+    {"system_receive_ns", 0, 1'000'000'000},
+    {"forward_ns", 0, 1'000'000'000},
+    {"forward_byte_ps", 0, 1'000'000'000},
 }};
 
 /// Those of a model with these options. Errc::invalid when a preset is another model's.

@@ -123,6 +123,7 @@ struct ModelPlan {
   std::uint32_t frames = 0;  ///< on their way at one time, at most
   std::span<const FaultEvent> events;
   std::uint32_t endpoints = 0;  ///< processes there can be
+  std::uint64_t period = 0;     ///< in virtual time: of a cycle, picoseconds; 0: without
 };
 
 /// A model that has been worked out and not been made yet.

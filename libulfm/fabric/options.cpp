@@ -81,6 +81,17 @@ Result<Options> Options::parse(std::string_view text, std::span<const Row> rows)
   return options;
 }
 
+std::int64_t Options::one(std::string_view text, std::string_view name, std::int64_t otherwise) {
+  const Row any{"", INT64_MIN, INT64_MAX};
+  while (!text.empty()) {
+    const std::string_view word = take_word(text);
+    const std::size_t equals = word.find('=');
+    if (equals == std::string_view::npos || word.substr(0, equals) != name) continue;
+    if (auto value = value_of(word.substr(equals), any)) return *value;
+  }
+  return otherwise;
+}
+
 Options Options::durations(std::string_view text) {
   Options options;
   while (!text.empty()) {

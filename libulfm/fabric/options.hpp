@@ -24,6 +24,9 @@ class Options {
   /// The durations alone, of options that parse() has found well.
   static Options durations(std::string_view text);
 
+  /// The number of one option in such a text; `otherwise` when it is not given.
+  static std::int64_t one(std::string_view text, std::string_view name, std::int64_t otherwise);
+
   std::int64_t number(const std::string& name, std::int64_t otherwise) const {
     const auto it = values_.find(name);
     return it != values_.end() ? it->second : otherwise;

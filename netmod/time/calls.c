@@ -14,6 +14,8 @@
 
 #include <ulfm/ulfm.h>
 
+#include "inside.h"
+
 typedef long word;
 typedef word (*call)(word, word, word, word, word, word, word, word, word, word, word, word, word);
 
@@ -30,12 +32,14 @@ static void* next_of(const char* name) {
   word name(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, word k, word l, word m) { \
     static call next;                                                                                                 \
     if (next == NULL) next = (call)next_of("P" #name);                                                                \
+    ++ulfm_time_inside_mpi;                                                                                           \
     ulfm_time_enter(#name);                                                                                           \
     if (starts(#name)) ulfm_time_hold(1);                                                                             \
     const word result = next(a, b, c, d, e, f, g, h, i, j, k, l, m);                                                  \
     if (starts(#name)) ulfm_time_hold(0);                                                                             \
     if (looks(#name)) ulfm_time_look();                                                                               \
     ulfm_time_leave();                                                                                                \
+    --ulfm_time_inside_mpi;                                                                                           \
     return result;                                                                                                    \
   }
 

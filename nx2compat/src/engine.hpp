@@ -148,7 +148,8 @@ class NxEngine {
   };
 
   // sending (engine_send.cpp)
-  Channel::Sent transmit(std::int32_t node, Header header, const void* data, std::size_t size);
+  /// `goes_on`: with the message of the one before.
+  Channel::Sent transmit(std::int32_t node, Header header, const void* data, std::size_t size, bool goes_on = false);
   Channel::Reach reach(std::int32_t node);
   void send_short(std::int32_t node, Header header, const void* data, std::size_t size);
   void send_free(std::int32_t node, const Header& header, const void* data, std::size_t size);

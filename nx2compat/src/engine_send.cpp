@@ -28,13 +28,15 @@ Channel::Reach NxEngine::reach(std::int32_t node) {
   return reach == Channel::Reach::there && peer.left ? Channel::Reach::absent : reach;
 }
 
-Channel::Sent NxEngine::transmit(std::int32_t node, Header header, const void* data, std::size_t size) {
+Channel::Sent NxEngine::transmit(std::int32_t node, Header header, const void* data, std::size_t size, bool goes_on) {
   Peer& peer = peers_[static_cast<std::size_t>(node)];
   if (const Channel::Reach found = reach(node); found != Channel::Reach::there)
     return found == Channel::Reach::absent ? Channel::Sent::lost : Channel::Sent::no_room;
   header.source = own_number_;
   header.buffers = static_cast<std::uint8_t>(peer.owed);
   peer.address = channel_.address(node);
+  const bool is_own = header.kind == Kind::message || header.kind == Kind::data;
+  const TimedCharge charge(goes_on ? ULFM_TIME_GOES_ON : is_own ? ULFM_TIME_MESSAGE : ULFM_TIME_SYSTEM);
   const Channel::Sent sent = channel_.send(peer.address, header, data, size);
   if (sent != Channel::Sent::gone) return sent;
   peer.owed = 0;
@@ -209,7 +211,7 @@ bool NxEngine::pump(Outgoing& outgoing) {
     if (peer.buffers == 0) return false;
     const std::size_t size = std::min(tuning_.data_piece, outgoing.count - outgoing.sent);
     const Header header{0, Kind::data, 0, static_cast<std::int32_t>(outgoing.receiver_id), 0, 0};
-    const Channel::Sent sent = transmit(outgoing.node, header, outgoing.data + outgoing.sent, size);
+    const Channel::Sent sent = transmit(outgoing.node, header, outgoing.data + outgoing.sent, size, outgoing.sent != 0);
     if (sent == Channel::Sent::no_room) return false;
     if (sent == Channel::Sent::lost) break;
     --peer.buffers;

@@ -33,4 +33,19 @@ class TimedCall {
   TimedCall& operator=(const TimedCall&) = delete;
 };
 
+/// What the messages sent until its end cost in software: the program's own, or the system's.
+class TimedCharge {
+ public:
+  explicit TimedCharge(int what) noexcept {
+    if (is_timed()) [[unlikely]]
+      ulfm_time_charge(what);
+  }
+  ~TimedCharge() {
+    if (is_timed()) [[unlikely]]
+      ulfm_time_charge(ULFM_TIME_MESSAGE);
+  }
+  TimedCharge(const TimedCharge&) = delete;
+  TimedCharge& operator=(const TimedCharge&) = delete;
+};
+
 }  // namespace nx2

@@ -1,8 +1,8 @@
 /* A job whose ranks can be killed at a place that is known: the victim makes a file when it is there and goes on.
  *   phases PLACE VICTIM FILE [ft]
  * PLACE: init, messages, finalize, or one collective. With `ft` the living shrink and say that they went on. */
-#include <mpi.h>
 #include <fcntl.h>
+#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ enum { LARGE = 2000000, SMALL = 8, MOST = 64 };
 static int rank, size, ft;
 static char *in, *out;
 
-static void mark(const char *file, int here) {
+static void mark(const char* file, int here) {
   if (here) close(open(file, O_CREAT | O_WRONLY, 0600));
 }
 
@@ -28,7 +28,7 @@ static int messages(MPI_Comm comm) {
   return MPI_Sendrecv(out, SMALL, MPI_CHAR, to, 2, in, SMALL, MPI_CHAR, from, 2, comm, MPI_STATUS_IGNORE);
 }
 
-static int collective(const char *what, MPI_Comm comm) {
+static int collective(const char* what, MPI_Comm comm) {
   int counts[MOST];
   for (int i = 0; i < MOST; i++) counts[i] = 1;
   if (strcmp(what, "barrier") == 0) return MPI_Barrier(comm);

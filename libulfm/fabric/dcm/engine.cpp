@@ -150,7 +150,8 @@ void CircuitEngine::go_on(std::uint64_t budget, std::size_t endings, std::uint64
     h.now = t + 1;
   }
   const std::uint64_t next = h.heap_size != 0 ? arena_.heap(0).key / 8 : kNever;
-  if (until < kNever && next >= until && h.now < until) h.now = until;
+  // Not behind an ending that is about to be told: what it causes may enter before that cycle.
+  if (until < kNever && next >= until && h.now < until && h.ended < endings) h.now = until;
 }
 
 void CircuitEngine::dispatch(std::uint32_t item, std::uint64_t t) {

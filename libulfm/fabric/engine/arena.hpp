@@ -114,16 +114,20 @@ struct alignas(64) Slot {
   std::uint8_t port;
   std::uint8_t kind;
   std::uint8_t header;   ///< length
-  std::uint8_t goes_on;  ///< 1: with the message of the frame before
+  std::uint8_t goes_on;  ///< 1: with the message of the frame before; 2, 4: see VirtualTime::Charge
   std::byte bytes[kSlotInline];
 };
 static_assert(sizeof(Slot) == 64);
+/// In Slot::goes_on.
+inline constexpr std::uint8_t kGoesOn = 1, kSystemMessage = 2, kNoSoftware = 4;
 
 /// What the engine remembers of a slot on its way.
 struct SlotProgress {
   std::uint16_t pieces;  ///< frames of the network that have not ended
   std::uint16_t lost;
-  std::uint16_t to;  ///< endpoint; the slot's own may have been written over since
+  std::uint16_t to;       ///< endpoint; the slot's own may have been written over since
+  std::uint16_t here;     ///< virtual time: node that has it, or sends it
+  std::uint16_t in_pool;  ///< virtual time: 1: it takes room among what has arrived until it has been read
 };
 
 /// What whoever holds the engine is in the middle of, told to whoever comes after it should it die. Only its end makes
@@ -173,6 +177,8 @@ struct ArenaHeader {
   /// A paced model goes on at that moment of the monotonic clock; 0: by itself never. note_due() and announce() to
   /// next_deadline(): `coming` is as new.
   std::atomic<std::uint64_t> due;
+  // Of a paced model, by whoever has the engine: how often it was looked at late, and by how many nanoseconds at most.
+  std::uint64_t late, most_late;
   alignas(64) std::atomic<std::uint32_t> endpoints_used;  ///< a count; each endpoint's own state publishes it
   std::atomic<std::int32_t> reuser;         ///< process that looks for an endpoint to use again: one at a time
   std::atomic<std::uint32_t> records_used;  // both: see claim_place()

@@ -1,4 +1,5 @@
 // What lies between two calls of a program: its computing, measured or as it was asked for.
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,7 +21,7 @@ using File = std::unique_ptr<FILE, int (*)(FILE*)>;
 
 std::uint64_t processor_time() noexcept {
   timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &now);  // the C library's may be ours, and tell virtual time
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
@@ -40,6 +41,7 @@ std::uint64_t cost_of_measuring() noexcept {
 // Of each thread that makes calls: calls within calls, and its processor time in nanoseconds when its program went on.
 thread_local int t_depth = 0;
 thread_local std::uint64_t t_left_at = 0;
+thread_local bool t_calls = false;  // it has made one
 
 std::string name_of_file(const char* stem, std::uint32_t rank) {
   return std::string(stem) + "." + std::to_string(rank);
@@ -98,6 +100,7 @@ void VirtualClock::spend_gap() noexcept {
 }
 
 void VirtualClock::enter(const char* call) noexcept {
+  t_calls = true;
   if (t_depth++ != 0) return;
   std::snprintf(mine().call, sizeof ProcessClock::call, "%s", call);
   spend_gap();
@@ -107,6 +110,8 @@ void VirtualClock::leave() noexcept {
   if (t_depth != 0 && --t_depth != 0) return;  // 0: the call in which the clock was made
   if (time_.settings.compute == ComputeTime::measured) t_left_at = processor_time();
 }
+
+bool VirtualClock::outside() const noexcept { return t_calls && t_depth == 0; }
 
 // ---- what --time says -----------------------------------------------------------------------------------------------
 

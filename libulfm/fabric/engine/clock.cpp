@@ -5,10 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <tuple>
 #include <utility>
 
 #include "base/last_words.hpp"
@@ -23,16 +26,19 @@ constexpr std::uint64_t kSuspicion = 1'000'000'000;  // picoseconds: when a wait
 constexpr std::uint32_t kMostSuspicions = 2000;      // such looks in a row before it is a deadlock
 constexpr std::uint32_t kSequenceBits = 44;          // of SlotTime::order
 
-void futex_wait(void* word, std::uint32_t value, long nanoseconds) noexcept {
+/// False when the time is up.
+bool futex_wait(void* word, std::uint32_t value, long nanoseconds) noexcept {
   const timespec limit{0, nanoseconds};
-  syscall(SYS_futex, word, FUTEX_WAIT, value, &limit, nullptr, 0);
+  return syscall(SYS_futex, word, FUTEX_WAIT, value, &limit, nullptr, 0) == 0 || errno != ETIMEDOUT;
 }
 void futex_wake(void* word, int how_many) noexcept {
   syscall(SYS_futex, word, FUTEX_WAKE, how_many, nullptr, nullptr, 0);
 }
 
 bool is_before(const TimedEvent& a, const TimedEvent& b) noexcept {
-  return a.time != b.time ? a.time < b.time : a.order < b.order;
+  // At one moment: what happens to frames, then what is sent, each in the order of ranks.
+  const bool a_sends = a.kind == TimedEvent::send, b_sends = b.kind == TimedEvent::send;
+  return std::tie(a.time, a_sends, a.order) < std::tie(b.time, b_sends, b.order);
 }
 
 }  // namespace
@@ -75,19 +81,23 @@ void VirtualClock::hold(bool begin) noexcept {
   unlock();
 }
 
-// Drepper's second mutex ("Futexes are tricky"). An observer from outside holds the engine while it copies the model.
+// Drepper's second mutex ("Futexes are tricky"), with the name of its holder in it, so that the death of one is seen
+// whenever it comes. An observer from outside holds the engine while it copies the model.
 void VirtualClock::lock() noexcept {
+  const std::uint32_t me = self_ + 1;
   std::uint32_t found = 0;
-  if (!time_.lock.compare_exchange_strong(found, 1, std::memory_order_acquire)) {
-    if (found != 2) found = time_.lock.exchange(2, std::memory_order_acquire);
-    while (found != 0) {
-      futex_wait(&time_.lock, 2, kLookForDead);
-      end_if_broken();
-      found = time_.lock.exchange(2, std::memory_order_acquire);
+  // Who has slept for it does not know whether others do.
+  for (std::uint32_t mine = me; !time_.lock.compare_exchange_strong(found, mine, std::memory_order_acquire);) {
+    if (found != 0 && ((found & kAwaited) != 0 ||
+                       time_.lock.compare_exchange_strong(found, found | kAwaited, std::memory_order_relaxed))) {
+      const std::uint32_t holder = found & ~kAwaited;
+      if (!futex_wait(&time_.lock, holder | kAwaited, kLookForDead)) end_if_dead(holder);
+      mine = me | kAwaited;
     }
+    found = 0;
   }
   std::uint32_t nobody = 0;
-  while (!arena_.header().holder.compare_exchange_strong(nobody, self_ + 1, std::memory_order_acquire)) {
+  while (!arena_.header().holder.compare_exchange_strong(nobody, me, std::memory_order_acquire)) {
     if (nobody != 0) end_if_broken();
     nobody = 0;
     yield_now();
@@ -98,8 +108,15 @@ void VirtualClock::unlock() noexcept {
   const std::vector<std::uint32_t> woken = std::move(to_wake_);
   to_wake_.clear();
   arena_.header().holder.store(0, std::memory_order_release);
-  if (time_.lock.exchange(0, std::memory_order_release) == 2) futex_wake(&time_.lock, 1);
+  if ((time_.lock.exchange(0, std::memory_order_release) & kAwaited) != 0) futex_wake(&time_.lock, 1);
   for (const std::uint32_t endpoint : woken) futex_wake(&arena_.clock(endpoint).state, 1);
+}
+
+// Whoever died with the lock may have left anything half done.
+void VirtualClock::end_if_dead(std::uint32_t holder) noexcept {
+  if (holder != 0 && holder != self_ + 1 && !engine_.runs(holder - 1))
+    arena_.header().broken.store(holder, std::memory_order_relaxed);
+  end_if_broken();
 }
 
 void VirtualClock::end_if_broken() noexcept {
@@ -156,10 +173,9 @@ VirtualTime::Woken VirtualClock::wait_for(std::uint64_t until, std::uint32_t wan
 void VirtualClock::sleep() noexcept {
   ProcessClock& c = mine();
   while (c.state.load(std::memory_order_acquire) == ClockState::waits) {  // pairs with wake()
-    const timespec limit{0, kLookForDead};
-    const long rc =
-        syscall(SYS_futex, &c.state, FUTEX_WAIT, static_cast<std::uint32_t>(ClockState::waits), &limit, nullptr, 0);
-    if (rc != 0 && c.state.load(std::memory_order_acquire) == ClockState::waits) look_for_dead();
+    if (!futex_wait(&c.state, static_cast<std::uint32_t>(ClockState::waits), kLookForDead) &&
+        c.state.load(std::memory_order_acquire) == ClockState::waits)
+      look_for_dead();
   }
 }
 
@@ -196,7 +212,7 @@ void VirtualClock::look_for_dead() noexcept {
   for (std::uint32_t e = 0; e < used(); ++e) {
     ProcessClock& c = arena_.clock(e);
     const ClockState state = c.state.load(std::memory_order_relaxed);
-    if (c.tid == 0 || e == self_ || state == ClockState::unused || state == ClockState::ended || engine_.is_alive(e))
+    if (c.tid == 0 || e == self_ || state == ClockState::unused || state == ClockState::ended || engine_.runs(e))
       continue;
     c.state.store(ClockState::ended, std::memory_order_relaxed);
     ++time_.ended;
@@ -230,12 +246,11 @@ std::uint64_t VirtualClock::bound() const noexcept {
 
 void VirtualClock::drive() noexcept {
   for (;;) {
-    const std::uint64_t before = bound();
-    if (step(before)) {
-      time_.idle_rounds = 0;
-      ++time_.handled;
-      continue;
-    }
+    limit_ = bound();
+    take_in();  // behind bound(): whoever's clock was read has shown what it sent before
+    // Clocks of others only go on meanwhile, and who is woken lowers the limit: it need not be computed anew.
+    for (; step(limit_); ++time_.handled) time_.idle_rounds = 0;
+    const std::uint64_t before = limit_;
     time_.passed.store(before, std::memory_order_seq_cst);
     const std::uint64_t next = wake_moments(before);
     time_.alarm.store(std::min(next, next_event()), std::memory_order_seq_cst);
@@ -306,50 +321,54 @@ void VirtualClock::wake(std::uint32_t endpoint, std::uint64_t at, Woken why) noe
   ProcessClock& c = arena_.clock(endpoint);
   c.woken = static_cast<std::uint32_t>(why);
   c.now.store(std::max(at, c.now.load(std::memory_order_relaxed)), std::memory_order_relaxed);
+  limit_ = std::min(limit_, c.now.load(std::memory_order_relaxed) + 1);
   c.state.store(ClockState::runs, std::memory_order_release);  // pairs with sleep()
   if (endpoint != self_) to_wake_.push_back(endpoint);
 }
 
 // ---- events ---------------------------------------------------------------------------------------------------------
 
-// The next frame of a process: its stamp, kNoMoment when there is none.
-std::uint64_t VirtualClock::first_of_queue(std::uint32_t e, std::uint32_t& slot) const noexcept {
-  const std::uint32_t count = arena_.sizes().slots, taken = arena_.endpoint(e).taken;
-  const std::uint32_t entry =
-      arena_.sending_queue(e)[taken & (count - 1)].load(std::memory_order_acquire);  // pairs with submit
-  slot = entry & kSlotMask;
-  if (entry != queue_entry(taken, count, slot) || slot / count != e) return kNoMoment;
-  return arena_.slot_time(slot).stamp;
+// What processes have sent becomes events. FabricEngine::submit() sets the bit when the entry is there, and the clock goes
+// on behind that: whoever has seen the clock sees the entry.
+void VirtualClock::take_in() noexcept {
+  ArenaHeader& h = arena_.header();
+  for (std::uint32_t w = 0; w < (used() + 63) / 64; ++w) {
+    if (h.pending[w].load(std::memory_order_seq_cst) == 0) continue;
+    for (std::uint64_t bits = h.pending[w].exchange(0, std::memory_order_seq_cst); bits != 0; bits &= bits - 1)
+      take_queue(w * 64 + static_cast<std::uint32_t>(std::countr_zero(bits)));
+  }
+}
+
+void VirtualClock::take_queue(std::uint32_t e) noexcept {
+  if (e >= arena_.sizes().endpoints) return;
+  const std::uint32_t count = arena_.sizes().slots;
+  for (Endpoint& endpoint = arena_.endpoint(e);; ++endpoint.taken) {
+    const std::uint32_t entry =
+        arena_.sending_queue(e)[endpoint.taken & (count - 1)].load(std::memory_order_acquire);  // pairs with submit
+    const std::uint32_t slot = entry & kSlotMask;
+    if (entry != queue_entry(endpoint.taken, count, slot)) return;
+    if (slot / count == e) push(arena_.slot_time(slot).stamp, TimedEvent::send, slot);
+  }
 }
 
 std::uint64_t VirtualClock::next_event() const noexcept {
   if (!model_.idle()) return 0;
-  std::uint64_t next = time_.events != 0 ? arena_.event(0).time : kNoMoment;
-  std::uint32_t slot = 0;
-  for (std::uint32_t e = 0; e < used(); ++e) next = std::min(next, first_of_queue(e, slot));
-  return next;
+  return time_.events != 0 ? arena_.event(0).time : kNoMoment;
 }
 
-// The first event, if it is before that moment. Of those at one moment: what becomes of the network, what happens to
-// frames, what is sent, each in the order of ranks.
+// The first event, if it is before that moment; before others of that moment, what becomes of the network.
 bool VirtualClock::step(std::uint64_t before) noexcept {
   const std::uint64_t fault = model_.due() == kNothingDue ? kNoMoment : model_.due() * 1000;
   const std::uint64_t event = time_.events != 0 ? arena_.event(0).time : kNoMoment;
-  std::uint64_t stamp = kNoMoment;
-  std::uint32_t sender = 0, slot = 0, found = 0;
-  for (std::uint32_t e = 0; e < used(); ++e)
-    if (const std::uint64_t first = first_of_queue(e, found); first < stamp) stamp = first, sender = e, slot = found;
   const bool on_the_way = !model_.idle();
   // A fault alone is no reason to go on: without frames nobody would see it.
-  const bool fault_counts =
-      fault < before && (before != kNoMoment || on_the_way || event != kNoMoment || stamp != kNoMoment);
-  const std::uint64_t until = std::min({before, event, stamp, fault_counts ? fault : kNoMoment});
+  const bool fault_counts = fault < before && (before != kNoMoment || on_the_way || event != kNoMoment);
+  const std::uint64_t until = std::min({before, event, fault_counts ? fault : kNoMoment});
   Ending ending;
   if (on_the_way && model_.run_until(until, costs().cycle, ending)) return ended(ending, 0), true;
   if (until == before) return false;
   if (until == fault && fault_counts) return model_.advance(fault / 1000), true;
-  if (until == event) return happen(pop()), true;
-  return send(sender, slot), true;
+  return happen(pop()), true;
 }
 
 void VirtualClock::happen(const TimedEvent& event) noexcept {
@@ -357,6 +376,7 @@ void VirtualClock::happen(const TimedEvent& event) noexcept {
     case TimedEvent::enter: return enter_network(event.slot, event.time);
     case TimedEvent::arrive: return arrive(event);
     case TimedEvent::room: return make_room(event.slot, event.time);
+    case TimedEvent::send: return send(event.slot / arena_.sizes().slots, event.slot);
   }
 }
 
@@ -364,7 +384,6 @@ void VirtualClock::happen(const TimedEvent& event) noexcept {
 void VirtualClock::send(std::uint32_t endpoint, std::uint32_t index) noexcept {
   const ArenaSizes& sizes = arena_.sizes();
   const Durations& d = costs();
-  ++arena_.endpoint(endpoint).taken;
   const Slot& slot = arena_.slot(index);
   const std::uint64_t stamp = arena_.slot_time(index).stamp;
   const std::uint32_t to = slot.to, bytes = std::uint32_t{slot.header} + slot.length;
@@ -373,9 +392,10 @@ void VirtualClock::send(std::uint32_t endpoint, std::uint32_t index) noexcept {
     return push(stamp, TimedEvent::room, index);
   }
   SlotProgress& progress = arena_.slot_progress(index);
-  progress = {1, 0, static_cast<std::uint16_t>(to)};
+  progress = {1, 0, static_cast<std::uint16_t>(to), 0, 0};
   const std::uint32_t here = arena_.endpoint(endpoint).node, there = arena_.endpoint(to).node;
   const bool local = here == there;
+  progress.here = static_cast<std::uint16_t>(here);
   std::uint64_t& free = local ? arena_.clock(endpoint).local_free : arena_.card_times(here).sends;
   free = std::max(free, stamp) + (local ? d.local + bytes * d.local_byte : d.card + bytes * d.card_byte);
   push(free, local ? TimedEvent::arrive : TimedEvent::enter, index);
@@ -386,8 +406,8 @@ void VirtualClock::enter_network(std::uint32_t index, std::uint64_t at) noexcept
   const Slot& slot = arena_.slot(index);
   const std::uint32_t bytes = std::uint32_t{slot.header} + slot.length;
   const std::uint32_t from = index / sizes.slots;
-  const std::uint32_t here = arena_.endpoint(from).node, there = arena_.endpoint(slot.to).node;
   SlotProgress& progress = arena_.slot_progress(index);
+  const std::uint32_t here = progress.here, there = next_stop(here, arena_.endpoint(progress.to).node);
   if (!model_.reaches(here, there)) {
     progress.lost = 1;
     return push(at, TimedEvent::arrive, index);
@@ -396,7 +416,7 @@ void VirtualClock::enter_network(std::uint32_t index, std::uint64_t at) noexcept
   Ending none;
   (void)model_.run_until(at, costs().cycle, none);
   progress.pieces = static_cast<std::uint16_t>(bytes == 0 ? 1 : (bytes + sizes.frame_bytes - 1) / sizes.frame_bytes);
-  Parties parties{from, slot.to, slot.port, slot.goes_on != 0};
+  Parties parties{from, slot.to, slot.port, (slot.goes_on & kGoesOn) != 0};
   const std::uint32_t pieces = progress.pieces;
   std::uint32_t left = bytes;
   for (std::uint32_t piece = 0; piece < pieces; ++piece) {
@@ -405,6 +425,24 @@ void VirtualClock::enter_network(std::uint32_t index, std::uint64_t at) noexcept
     parties.goes_on = true;
     left -= length;
   }
+}
+
+// With store and forward a frame goes to a neighbour on the cube at a time, by rising dimensions.
+std::uint32_t VirtualClock::next_stop(std::uint32_t here, std::uint32_t there) const noexcept {
+  if (costs().forward + costs().forward_byte == 0 || here == there) return there;
+  return here ^ 1u << std::countr_zero(here ^ there);
+}
+
+// A node on the way has got it, and sends it on.
+bool VirtualClock::forward(std::uint32_t index, std::uint32_t node, std::uint64_t at) noexcept {
+  SlotProgress& progress = arena_.slot_progress(index);
+  if (node == arena_.endpoint(progress.to).node) return false;
+  const Slot& slot = arena_.slot(index);
+  progress.here = static_cast<std::uint16_t>(node);
+  std::uint64_t& free = arena_.card_times(node).sends;
+  free = std::max(free, at) + costs().forward + (std::uint32_t{slot.header} + slot.length) * costs().forward_byte;
+  push(free, TimedEvent::enter, index);
+  return true;
 }
 
 void VirtualClock::ended(const Ending& ending, std::uint64_t not_before) noexcept {
@@ -419,7 +457,9 @@ void VirtualClock::ended(const Ending& ending, std::uint64_t not_before) noexcep
   const Slot& slot = arena_.slot(index);
   const std::uint64_t at = std::max(not_before, ending.cycle * costs().cycle);
   if (progress.lost != 0 || ending.node >= arena_.sizes().nodes) return push(at, TimedEvent::arrive, index);
+  if (forward(index, ending.node, at)) return;
   const std::uint32_t bytes = std::uint32_t{slot.header} + slot.length;
+  progress.in_pool = model_.has_pools() ? 1 : 0;
   std::uint64_t& free = arena_.card_times(ending.node).receives;
   free = std::max(free, at) + costs().card + bytes * costs().card_byte;
   push(free, TimedEvent::arrive, index);
@@ -437,10 +477,21 @@ void VirtualClock::arrive(const TimedEvent& event) noexcept {
 
 void VirtualClock::make_room(std::uint32_t index, std::uint64_t at) noexcept {
   const std::uint32_t owner = index / arena_.sizes().slots;
+  if (std::exchange(arena_.slot_progress(index).in_pool, 0) != 0) leave_pool(index, at);
   arena_.slot(index).state.store(SlotState::free, std::memory_order_release);  // pairs with FabricEngine::take_slot
   ProcessClock& c = arena_.clock(owner);
   if (c.state.load(std::memory_order_relaxed) == ClockState::waits && (c.wants & room) != 0)
     wake(owner, at, Woken::arrival);
+}
+
+// Room for others in the pool of its receiver, which the network may wait for.
+void VirtualClock::leave_pool(std::uint32_t index, std::uint64_t at) noexcept {
+  const Slot& slot = arena_.slot(index);
+  const std::uint32_t to = arena_.slot_progress(index).to;
+  if (slot.port >= kPorts || !model_.release(to, slot.port, std::uint32_t{slot.header} + slot.length)) return;
+  Ending none;
+  (void)model_.run_until(at, costs().cycle, none);  // it stands at that moment
+  model_.woken(to);
 }
 
 // ---- slots ----------------------------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ class VirtualClock final : public VirtualTime {
   void barrier() noexcept override;
   void enter(const char* call) noexcept override;
   void leave() noexcept override;
+  bool outside() const noexcept override;
 
   /// Stamps a slot that has been filled: it is sent when `cost` has been spent. Then it goes into the sending queue.
   void stamp(std::uint32_t slot, std::uint64_t cost) noexcept;
@@ -70,17 +71,22 @@ class VirtualClock final : public VirtualTime {
   std::uint64_t next_event() const noexcept;
   void happen(const TimedEvent& event) noexcept;
   void end_if_broken() noexcept;
+  void end_if_dead(std::uint32_t holder) noexcept;
   bool wake_stuck() noexcept;
   [[noreturn]] void end_deadlocked() noexcept;
   void wake(std::uint32_t endpoint, std::uint64_t at, Woken why) noexcept;
   void sleep() noexcept;
   void look_for_dead() noexcept;
-  std::uint64_t first_of_queue(std::uint32_t endpoint, std::uint32_t& slot) const noexcept;
+  void take_in() noexcept;
+  void take_queue(std::uint32_t endpoint) noexcept;
   void send(std::uint32_t endpoint, std::uint32_t slot) noexcept;
   void enter_network(std::uint32_t slot, std::uint64_t at) noexcept;
+  std::uint32_t next_stop(std::uint32_t here, std::uint32_t there) const noexcept;
+  bool forward(std::uint32_t slot, std::uint32_t node, std::uint64_t at) noexcept;
   void ended(const Ending& ending, std::uint64_t not_before) noexcept;
   void arrive(const TimedEvent& event) noexcept;
   void make_room(std::uint32_t slot, std::uint64_t at) noexcept;
+  void leave_pool(std::uint32_t slot, std::uint64_t at) noexcept;
   void push(std::uint64_t at, TimedEvent::Kind kind, std::uint32_t slot) noexcept;
   TimedEvent pop() noexcept;
   void begin_gaps();
@@ -93,6 +99,7 @@ class VirtualClock final : public VirtualTime {
   TimeHeader& time_;
   std::uint32_t self_;
   std::vector<std::uint32_t> to_wake_;  // under the lock; woken when it is let go
+  std::uint64_t limit_ = 0;             // under the lock: what is sent from now on is stamped with this or more
   bool wants_room_ = false;
   std::mutex gaps_lock_;
   std::vector<std::uint64_t> gaps_;  // recorded ones, to read or to write

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <bit>
+#include <cstdio>
 #include <cstdlib>
 
 #include "base/wait.hpp"
@@ -20,6 +21,26 @@ constexpr std::uint32_t kNobody = 0xffffffff;
 // A sleep ends late by the system's timer slack and the time to wake; a paced model is to be on time, so the last of a
 // wait is awake.
 constexpr std::uint64_t kWakeEarly = 100'000;  // nanoseconds
+constexpr std::uint64_t kLate = 100'000;       // nanoseconds that a paced model may be late without a word
+
+std::string title_of(const FabricArena& arena) {
+  const ArenaHeader& h = arena.header();
+  return {h.title, strnlen(h.title, sizeof h.title)};
+}
+
+// A thread that makes progress by itself looks as often as the host lets it, and its looks would take the process's time.
+Result<void> check_alone(const FabricArena& arena) {
+  if (arena.sizes().timed == 0) return {};
+  for (const char* name : {"MPIR_CVAR_ASYNC_PROGRESS", "MPICH_ASYNC_PROGRESS"}) {
+    const char* value = std::getenv(name);
+    if (value != nullptr &&
+        std::string_view("1 yes Yes YES true True TRUE on On ON").find(value) != std::string::npos && *value != 0)
+      return fail(Errc::invalid, std::string(name) + "=" + value +
+                                     ": threads that make progress by themselves work by the host's time; leave it "
+                                     "out with --time virtual");
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -46,6 +67,7 @@ Result<std::unique_ptr<FabricEngine>> FabricEngine::join_as(Result<FabricArena> 
   auto engine = over(std::move(arena));
   if (!engine) return engine;
   FabricEngine& e = **engine;
+  if (auto ok = check_alone(e.arena_); !ok) return fail(ok.error());
   if (auto ok = e.claim_endpoint(process); !ok) return fail(ok.error());
   if (e.arena_.sizes().timed != 0) e.clock_ = std::make_unique<VirtualClock>(e, e.arena_, *e.model_, e.self_);
   return engine;
@@ -61,6 +83,8 @@ Result<std::unique_ptr<FabricEngine>> FabricEngine::join() {
 FabricEngine::~FabricEngine() {
   retire();
   clock_.reset();
+  const std::string late = self_ == 0 ? how_late() : "";
+  if (!late.empty()) std::fprintf(stderr, "ulfm: the %s %s\n", title_of(arena_).c_str(), late.c_str());
   if (self_ != kEngineProcess)
     arena_.endpoint(self_).state.store(EndpointState::left, std::memory_order_release);  // pairs with may_reuse()
 }
@@ -145,16 +169,19 @@ Result<void> FabricEngine::claim_endpoint(std::uint32_t process) {
 }
 
 bool FabricEngine::is_alive(std::uint32_t i) const {
+  if (clock_ != nullptr && i < arena_.sizes().endpoints &&
+      arena_.clock(i).state.load(std::memory_order_acquire) == ClockState::ended)
+    return !clock_->has_ended(i);  // in virtual time, whatever the host's process does
+  return runs(i);
+}
+
+bool FabricEngine::runs(std::uint32_t i) const {
   const ArenaHeader& h = arena_.header();
   if (i == kEngineProcess)
     return ulfm::is_alive(h.engine_pid.load(std::memory_order_relaxed),
                           h.engine_started.load(std::memory_order_relaxed));
   if (i >= kObservers) {
     return ulfm::is_alive(static_cast<pid_t>(i - kObservers), 0);
-  }
-  if (clock_ != nullptr && i < arena_.sizes().endpoints) {
-    const ClockState state = arena_.clock(i).state.load(std::memory_order_acquire);
-    if (state == ClockState::ended) return !clock_->has_ended(i);  // in virtual time, whatever the host's process does
   }
   return i < arena_.sizes().endpoints && ulfm::is_alive(arena_.endpoint(i).pid, arena_.endpoint(i).started);
 }
@@ -206,7 +233,9 @@ void FabricEngine::submit(std::uint32_t slot) {
                                                            std::memory_order_release);  // pairs with take_sending_queue
     ++sent_;
   }
-  if (clock_ == nullptr) notify();
+  if (clock_ == nullptr) return notify();
+  arena_.header().pending[self_ / 64].fetch_or(std::uint64_t{1} << self_ % 64,
+                                               std::memory_order_seq_cst);  // see take_in()
 }
 
 /// There is something for whoever holds the engine to look at.
@@ -338,7 +367,8 @@ bool FabricEngine::has_on_the_way(std::uint32_t from) {
   const Endpoint& endpoint = arena_.endpoint(from);
   const std::uint32_t entry =
       arena_.sending_queue(from)[endpoint.taken & (count - 1)].load(std::memory_order_acquire);  // pairs with submit
-  bool found = entry == queue_entry(endpoint.taken, count, entry & kSlotMask);
+  // In virtual time what is still in its queue lies in our future: what was sent by now has been taken.
+  bool found = clock_ == nullptr && entry == queue_entry(endpoint.taken, count, entry & kSlotMask);
   // Its process may have ended before it said so. For our own look, in release().
   if (found) arena_.header().pending[from / 64].fetch_or(std::uint64_t{1} << from % 64, std::memory_order_seq_cst);
   for (std::uint32_t s = from * count; !found && s < (from + 1) * count; ++s)
@@ -354,8 +384,8 @@ void FabricEngine::quiesce() {
 std::string FabricEngine::statistics() {
   if (!acquire()) return "";
   const ArenaHeader& h = arena_.header();
-  std::string text = "ulfm: stats " + std::string(h.title, strnlen(h.title, sizeof h.title)) + ": frames refused " +
-                     std::to_string(h.refused.load()) + " lost " + std::to_string(h.lost.load()) +
+  std::string text = "ulfm: stats " + title_of(arena_) + ": frames refused " + std::to_string(h.refused.load()) +
+                     " lost " + std::to_string(h.lost.load()) +
                      (recovers_ ? " recoveries " + std::to_string(h.recoveries.load()) : "") + "\n" +
                      model_->statistics();
   release();
@@ -368,7 +398,7 @@ std::string FabricEngine::why_broken() {
   const std::uint32_t holder = h.holder.load(std::memory_order_acquire);
   const bool kept = is_kept();
   const bool died =
-      holder != 0 && holder != self_ + 1 && !is_alive(holder - 1) && h.holder.load(std::memory_order_acquire) == holder;
+      holder != 0 && holder != self_ + 1 && !runs(holder - 1) && h.holder.load(std::memory_order_acquire) == holder;
   if (died && holder > kObservers) replace_observer(holder);
   else if (died && !(kept && holder == kEngineProcess + 1) && !take_over(holder))
     h.broken.store(holder, std::memory_order_relaxed);
@@ -378,8 +408,8 @@ std::string FabricEngine::why_broken() {
   if (broken == 0) return "";
   const std::int32_t pid = broken - 1 < arena_.sizes().endpoints ? arena_.endpoint(broken - 1).pid
                                                                  : h.engine_pid.load(std::memory_order_relaxed);
-  return "process " + std::to_string(pid) + " died while it moved the " +
-         std::string(h.title, strnlen(h.title, sizeof h.title)) + "; what was on its way is lost";
+  return "process " + std::to_string(pid) + " died while it moved the " + title_of(arena_) +
+         "; what was on its way is lost";
 }
 
 // ---- the work, for whoever holds the engine -------------------------------------------------------------------------
@@ -403,7 +433,22 @@ bool FabricEngine::work() noexcept {
   return false;
 }
 
-void FabricEngine::catch_up() noexcept { model_->advance(monotonic_now() - arena_.header().began); }
+void FabricEngine::catch_up() noexcept {
+  ArenaHeader& h = arena_.header();
+  const std::uint64_t now = monotonic_now() - h.began;
+  if (const std::uint64_t due = paced_ ? model_->due() : kNothingDue; due < now && now - due > kLate) {
+    ++h.late;
+    h.most_late = std::max(h.most_late, now - due);
+  }
+  model_->advance(now);
+}
+
+std::string FabricEngine::how_late() const {
+  const ArenaHeader& h = arena_.header();
+  if (!paced_ || h.late == 0) return "";
+  return "fell behind its pace " + std::to_string(h.late) + " times, by " + std::to_string(h.most_late / 1000) +
+         " us at most: frames came that much later than the machine's; --time virtual does not depend on this host";
+}
 
 // For those who wait: when somebody must look again.
 void FabricEngine::note_due() noexcept {
@@ -473,7 +518,7 @@ void FabricEngine::send(std::uint32_t index) noexcept {
     count_coming(to, 1);
     catch_up();  // it begins now, and not when the model was last looked at
   }
-  Parties parties{index / sizes.slots, to, destination.port, slot.goes_on != 0};
+  Parties parties{index / sizes.slots, to, destination.port, (slot.goes_on & kGoesOn) != 0};
   std::uint32_t left = bytes;
   for (std::uint32_t piece = 0; piece < progress.pieces; ++piece) {
     const std::uint32_t length = std::min(left, sizes.frame_bytes);

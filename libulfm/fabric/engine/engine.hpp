@@ -83,6 +83,8 @@ class FabricEngine {
   Model& model() noexcept { return *model_; }
   /// The process of that endpoint (or the engine process) still runs.
   bool is_alive(std::uint32_t endpoint) const;
+  /// The host's own word for that, whatever the time is.
+  bool runs(std::uint32_t endpoint) const;
 
  private:
   FabricEngine(FabricArena arena, std::unique_ptr<Model> model);
@@ -94,6 +96,7 @@ class FabricEngine {
   bool any_pending() const noexcept;
   bool is_due() const noexcept;
   void catch_up() noexcept;
+  std::string how_late() const;
   void note_due() noexcept;
   /// Where a slot's frame goes.
   struct Destination {

@@ -76,7 +76,8 @@ Result<FabricHost> FabricHost::create(const FabricPlan& plan) {
     costs = *durations;
   }
   ArenaSizes sizes = sizes_for(plan, *kind, *topology, frame_bytes);
-  const ModelPlan asked{*topology, options, sizes.all_slots() * sizes.pieces(), faults->events, sizes.endpoints};
+  const ModelPlan asked{*topology,      options,         sizes.all_slots() * sizes.pieces(),
+                        faults->events, sizes.endpoints, timed ? costs.cycle : 0};
   sizes.timed = timed ? 1 : 0;
   auto model = kind->plan(asked);
   if (!model) return fail(std::move(model.error()));

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/virtual_time.hpp"
 #include "base/wait.hpp"
 #include "fabric/engine/engine.hpp"
 #include "job/liveness.hpp"
@@ -112,6 +113,21 @@ std::string Observer::cards() const {
   return text;
 }
 
+// What the counters mean.
+std::string Observer::what_time_it_is() const {
+  const ArenaHeader& h = arena_.header();
+  if (arena_.sizes().timed == 0)
+    return "ulfm: stats time: the host's; cycles have no duration, and frames enter when this host runs their sender "
+           "(ulfm-time(7) has counters that do not depend on it)\n";
+  std::uint64_t least = kNoMoment;  // the network has come to the time of its slowest process
+  for (std::uint32_t e = 0; e < arena_.sizes().processes; ++e)
+    if (const ProcessClock& c = arena_.clock(e); c.state.load(std::memory_order_relaxed) != ClockState::ended)
+      least = std::min(least, c.now.load(std::memory_order_relaxed));
+  const std::uint64_t passed = std::min(least, h.time.passed.load(std::memory_order_relaxed));
+  return "ulfm: stats time: virtual; " + (passed == kNoMoment ? "all" : std::to_string(passed / 1000) + " ns") +
+         " have passed for every process\n";
+}
+
 Result<std::string> Observer::statistics() {
   const ArenaHeader& h = arena_.header();
   auto kind = arena_.kind();
@@ -120,7 +136,7 @@ Result<std::string> Observer::statistics() {
   if (auto copied = copy_model(copy); !copied) return fail(copied.error());
   auto model = (*kind)->attach(reinterpret_cast<std::byte*>(copy.data()), arena_.sizes().model_bytes);
   if (!model) return fail(model.error());
-  return cards() + (*model)->statistics();
+  return what_time_it_is() + cards() + (*model)->statistics();
 }
 
 bool Observer::is_running() const {

@@ -41,6 +41,7 @@ class Observer {
   explicit Observer(FabricArena arena) : arena_(std::move(arena)) {}
   Result<void> copy_model(std::vector<std::uint64_t>& copy);
   std::string cards() const;
+  std::string what_time_it_is() const;
 
   FabricArena arena_;
 };

@@ -56,17 +56,22 @@ struct SlotTime {
 
 /// Something that happens to a slot at a moment.
 struct TimedEvent {
-  enum Kind : std::uint32_t { enter, arrive, room };
+  enum Kind : std::uint32_t { enter, arrive, room, send };
   std::uint64_t time;
   std::uint64_t order;
   std::uint32_t slot;
   Kind kind;
 };
 
+/// In TimeHeader::lock.
+inline constexpr std::uint32_t kAwaited = 1u << 31;
+
 struct TimeHeader {
   TimeSettings settings;
   Durations costs;
-  alignas(64) std::atomic<std::uint32_t> lock;  ///< a futex: 0 free, 1 held, 2 held and awaited
+  /// A futex: 0 free, otherwise endpoint + 1 of who holds it, and kAwaited when somebody sleeps for it. The acquire of
+  /// who takes it pairs with the exchange of who lets go.
+  alignas(64) std::atomic<std::uint32_t> lock;
   /// Everything before it has happened. Stored with a full barrier: see VirtualClock::spend().
   alignas(64) std::atomic<std::uint64_t> passed;
   /// Somebody waits for that moment to pass: who may pass it takes the lock then.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "fabric/ideal/network.hpp"
 
 namespace ulfm::fabric::ideal {
@@ -20,6 +22,9 @@ Result<PlannedModel> make_plan(const ModelPlan& asked) {
                 "xswitch for scheduled faults");
   auto parameters = parameters_from(asked.options);
   if (!parameters) return fail(std::move(parameters.error()));
+  // In virtual time o is the time of the processes themselves (durations.cpp), so the network has no part in it. A node
+  // has several processes then, so it needs a gap.
+  if (asked.period != 0) parameters->overhead = 0, parameters->gap = std::max(parameters->gap, 1u);
   const std::uint32_t nodes = asked.topology.nodes(), frames = asked.frames;
   return PlannedModel{Network::bytes(nodes, frames), [=, p = *parameters](std::byte* memory) -> Result<void> {
                         auto network = Network::create(memory, nodes, frames, p);
@@ -40,6 +45,21 @@ class IdealModel final : public Model {
   }
   std::size_t run(std::uint64_t budget, std::span<Ending> endings) override { return network_.run(budget, endings); }
   bool idle() const override { return network_.idle(); }
+
+  bool run_until(std::uint64_t time, std::uint64_t period, Ending& ending) override {
+    const std::uint64_t until = time == kNothingDue ? kNever : cycle_from(time, period);
+    return network_.run(1, {&ending, 1}, until) != 0;
+  }
+  // There is nothing to wait for in an ideal network but the node's own earlier messages.
+  std::vector<LinkUse> links(std::uint64_t period) override {
+    std::vector<LinkUse> all;
+    for (std::uint32_t n = 0; n < network_.nodes(); ++n)
+      if (network_.busy(n) != 0)
+        all.push_back({"node " + std::to_string(n), "network", network_.busy(n) * period, network_.waited(n) * period,
+                       network_.sent_bytes(n)});
+    return all;
+  }
+
   std::uint64_t due() const override { return kNothingDue; }
   void advance(std::uint64_t) override {}
   std::string statistics() override {
@@ -78,6 +98,7 @@ const ModelKind model_kind{.name = "ideal",
                            .options = kOptions,
                            .frame = 8192,
                            .plan = make_plan,
-                           .attach = attach};
+                           .attach = attach,
+                           .timed = true};
 
 }  // namespace ulfm::fabric::ideal

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 #include "base/align.hpp"
 
@@ -30,17 +31,17 @@ struct Header {
 };
 struct Node {
   std::uint64_t free_at;  ///< may begin with its next message
-  std::uint64_t busy;
+  std::uint64_t busy, waited, bytes;
 };
 struct Message {
   std::uint64_t begun, end;
-  std::uint32_t to, bytes;
+  std::uint32_t from, to, bytes;
   std::uint32_t used;
 };
 
 namespace {
 
-constexpr std::uint64_t kMagic = 0x6c61'6564'692d'5047;
+constexpr std::uint64_t kMagic = 0x6c61'6564'692d'5048;
 constexpr std::uint32_t kMost = 1u << 24;
 constexpr std::size_t kNodesAt = up_to_line(sizeof(Header));
 std::size_t messages_at(std::uint32_t nodes) { return kNodesAt + up_to_line(nodes * sizeof(Node)); }
@@ -90,9 +91,11 @@ bool Network::inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::u
     return false;
   Node& node = node_[from];
   const std::uint64_t begun = std::max(header_->now, node.free_at);
-  message_[frame] = {begun, begun + transit(p_, bytes) - 1, to, bytes, 1};
+  message_[frame] = {begun, begun + transit(p_, bytes) - 1, from, to, bytes, 1};
   node.free_at = begun + spacing(p_, bytes);
   node.busy += spacing(p_, bytes);
+  node.waited += begun - header_->now;
+  node.bytes += bytes;
   ++header_->taken;
   push(frame);
   return true;
@@ -112,7 +115,8 @@ std::size_t Network::run(std::uint64_t budget, std::span<Ending> endings, std::u
     endings[n++] = {frame, message.to < nodes_ ? message.to : 0, message.end, true, message.begun};
   }
   const bool reached = header_->inside == 0 || message_[heap_[0] < frames_ ? heap_[0] : 0].end >= until;
-  if (until != kNever && reached) header_->now = std::max(header_->now, until);
+  // Not behind an ending that is about to be told: what it causes may enter before that cycle.
+  if (until != kNever && reached && n < endings.size()) header_->now = std::max(header_->now, until);
   return n;
 }
 
@@ -122,12 +126,15 @@ std::uint64_t Network::ended() const noexcept { return header_->ended; }
 std::uint64_t Network::ended_bytes() const noexcept { return header_->ended_bytes; }
 std::uint64_t Network::taken() const noexcept { return header_->taken; }
 std::uint64_t Network::busy(std::uint32_t node) const noexcept { return node < nodes_ ? node_[node].busy : 0; }
+std::uint64_t Network::waited(std::uint32_t node) const noexcept { return node < nodes_ ? node_[node].waited : 0; }
+std::uint64_t Network::sent_bytes(std::uint32_t node) const noexcept { return node < nodes_ ? node_[node].bytes : 0; }
 
 // The heap. What others may have written into it leads to no message that is not there.
 
 bool Network::earlier(std::uint32_t a, std::uint32_t b) const noexcept {
-  const std::uint64_t end_a = message_[a < frames_ ? a : 0].end, end_b = message_[b < frames_ ? b : 0].end;
-  return end_a != end_b ? end_a < end_b : a < b;
+  // Not by their names: in virtual time these are free slots, and which those are is the host's affair.
+  const Message &one = message_[a < frames_ ? a : 0], &other = message_[b < frames_ ? b : 0];
+  return std::tie(one.end, one.from, one.begun, a) < std::tie(other.end, other.from, other.begun, b);
 }
 
 void Network::push(std::uint32_t frame) noexcept {

@@ -33,7 +33,7 @@ class Network {
   bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes);
   /// Goes on until `budget` messages have ended, `endings` is full, nothing is on its way, or cycle `until` comes;
   /// those
-  /// that end in one cycle end in the order of their names. How many ended.
+  /// that end in one cycle end in the order of their nodes, and of one node in the order in which they began. How many ended.
   std::size_t run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until = kNever);
 
   std::uint32_t inside() const noexcept;
@@ -47,6 +47,10 @@ class Network {
   std::uint64_t taken() const noexcept;
   /// Cycles that a node has spent on sending or waiting between messages.
   std::uint64_t busy(std::uint32_t node) const noexcept;
+  /// Cycles that messages of a node have waited for earlier ones of it, all together.
+  std::uint64_t waited(std::uint32_t node) const noexcept;
+  /// Bytes of the messages that a node was given to send.
+  std::uint64_t sent_bytes(std::uint32_t node) const noexcept;
   const Parameters& parameters() const noexcept { return p_; }
   std::uint32_t nodes() const noexcept { return nodes_; }
 

@@ -1,13 +1,15 @@
 #include "fabric/ideal/reference.hpp"
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 namespace ulfm::fabric::ideal {
 
 bool Reference::inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes) {
   if (from >= nodes_.size() || to >= nodes_.size() || from == to || bytes > kMostBytes) return false;
   const std::uint64_t behind = bytes == 0 ? 0 : bytes - 1;
-  nodes_[from].waiting.push_back({frame, to, bytes, 0, p_.overhead, behind * p_.byte, p_.latency, p_.overhead});
+  nodes_[from].waiting.push_back({frame, from, to, bytes, 0, p_.overhead, behind * p_.byte, p_.latency, p_.overhead});
   ++inside_;
   ++taken_;
   return true;
@@ -37,16 +39,18 @@ void Reference::step() {
     if (node.processor != 0) --node.processor;
     if (node.gap != 0) --node.gap;
   }
-  const auto before = static_cast<std::ptrdiff_t>(endings_.size());
+  std::vector<std::pair<std::uint32_t, Ending>> ended;  // with the nodes that sent them
   std::erase_if(moving_, [&](Moving& m) {
     if (!passes(m)) return false;
-    endings_.push_back({m.frame, m.to, now_, true, m.begun});
+    ended.push_back({m.from, {m.frame, m.to, now_, true, m.begun}});
     ended_bytes_ += m.bytes;
     --inside_;
     return true;
   });
-  std::sort(endings_.begin() + before, endings_.end(),
-            [](const Ending& a, const Ending& b) { return a.frame < b.frame; });
+  std::sort(ended.begin(), ended.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.first, a.second.begun) < std::tie(b.first, b.second.begun);
+  });
+  for (const auto& [from, ending] : ended) endings_.push_back(ending);
   ++now_;
 }
 

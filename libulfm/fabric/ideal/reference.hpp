@@ -29,13 +29,13 @@ class Reference {
   std::uint64_t ended() const noexcept { return endings_.size(); }
   std::uint64_t ended_bytes() const noexcept { return ended_bytes_; }
   std::uint64_t busy(std::uint32_t node) const noexcept { return nodes_[node].busy; }
-  /// All there have been, by cycle and name.
+  /// All there have been, by cycle and then as Network::run() tells them.
   const std::vector<Ending>& endings() const noexcept { return endings_; }
 
  private:
   struct Moving {
     FrameId frame = 0;
-    std::uint32_t to = 0, bytes = 0;
+    std::uint32_t from = 0, to = 0, bytes = 0;
     std::uint64_t begun = 0;
     std::uint64_t work = 0, leaving = 0, flight = 0, taking = 0;  ///< cycles left of each phase
   };

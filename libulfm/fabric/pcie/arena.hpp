@@ -101,8 +101,24 @@ struct alignas(kLine) Message {
   std::uint8_t is_ready, delivered, spare;
   std::uint32_t pool;
   std::uint64_t announced, ended_at;
+  std::uint64_t since;  ///< in virtual time: its sender knows of the permission, then: its data wait in the host
 };
 static_assert(sizeof(Message) == kLine);
+
+/// In virtual time: a link in one direction, with the packets that are on it. Not in the journal: a job in virtual time
+/// does not go on behind the death of a process that moved the network.
+struct alignas(kLine) Wire {
+  static constexpr std::uint32_t kRoom = 16;  ///< packets; the next one waits for an arrival
+  struct Packet {
+    std::uint64_t at;  ///< cycle in which it is there
+    std::uint32_t sequence, length;
+    std::uint32_t control, last;
+  };
+  std::uint64_t free_at;  ///< the next packet may begin
+  std::uint64_t busy, waited, bytes;
+  std::uint32_t first, count;
+  Packet packets[kRoom];
+};
 
 class BoardArena {
  public:
@@ -112,7 +128,8 @@ class BoardArena {
     at_processes_ = at_boards_ + (p.boards + std::size_t{1}) * sizeof(Board);
     at_pools_ = at_processes_ + (p.processes + std::size_t{1}) * sizeof(Process);
     at_messages_ = at_pools_ + (pools() + std::size_t{1}) * sizeof(Pool);
-    bytes_ = at_messages_ + (p.frames + std::size_t{1}) * sizeof(Message);
+    at_wires_ = at_messages_ + (p.frames + std::size_t{1}) * sizeof(Message);
+    bytes_ = at_wires_ + (p.lanes != 0 ? (2 * p.boards + std::size_t{1}) * sizeof(Wire) : 0);
   }
   std::size_t bytes() const noexcept { return bytes_; }
   std::uint32_t pools() const noexcept { return p_.processes * kPortsPerProcess; }
@@ -129,6 +146,9 @@ class BoardArena {
   const Message& message(std::uint32_t i) const noexcept {
     return at<Message>(at_messages_)[i < p_.frames ? i : p_.frames];
   }
+  /// Up from that board, and down to it. Only in virtual time.
+  Wire& up(std::uint32_t board) const noexcept { return wires()[board < p_.boards ? 2 * board : 2 * p_.boards]; }
+  Wire& down(std::uint32_t board) const noexcept { return wires()[board < p_.boards ? 2 * board + 1 : 2 * p_.boards]; }
   /// The reader's line.
   Pool& reader(std::uint32_t i) const noexcept { return const_cast<Pool&>(pool(i)); }
 
@@ -167,6 +187,7 @@ class BoardArena {
   bool roll_back() const noexcept;
 
  private:
+  Wire* wires() const noexcept { return at<Wire>(at_wires_); }
   template <typename T>
   T* at(std::size_t offset) const noexcept {
     return reinterpret_cast<T*>(memory_ + offset);
@@ -188,7 +209,8 @@ class BoardArena {
 
   std::byte* memory_;
   Parameters p_;
-  std::size_t at_clock_ = 0, at_boards_ = 0, at_processes_ = 0, at_pools_ = 0, at_messages_ = 0, bytes_ = 0;
+  std::size_t at_clock_ = 0, at_boards_ = 0, at_processes_ = 0, at_pools_ = 0, at_messages_ = 0, at_wires_ = 0;
+  std::size_t bytes_ = 0;
 };
 
 }  // namespace ulfm::fabric::pcie

@@ -15,15 +15,19 @@ constexpr std::uint32_t kDefaultFrame = 16384;
 constexpr std::uint32_t kDefaultFragment = 4096;
 constexpr std::uint64_t kDefaultPool = 512 * 1024;
 constexpr std::uint64_t kDefaultMemory = 16 * 1024 * 1024;
+constexpr std::uint32_t kDefaultLanes = 4;     // in virtual time
+constexpr std::uint32_t kDefaultLatency = 50;  // cycles
 constexpr std::int32_t kHost = -1;
 constexpr std::int32_t kNothing = -2;  // a change without an effect
-constexpr std::uint64_t kMagic = 0x6579'616c'6572'3250;
+constexpr std::uint64_t kMagic = 0x6579'616c'6572'3350;
 
 constexpr Options::Row kOptions[] = {{"frame", 1024, kMostMessage},
                                      {"fragment", 64, kMostMessage},
                                      {"pool", 1024, std::int64_t{1} << 30},
                                      {"memory", 1024, std::int64_t{1} << 34},
-                                     {"mode", 0, 1, "store|cut-through"}};
+                                     {"mode", 0, 1, "store|cut-through"},
+                                     {"lanes", 1, kMostLanes},
+                                     {"latency", 0, 1 << 20}};
 
 // In front of the relay's arena: head | scheduled changes.
 struct Head {
@@ -76,6 +80,12 @@ Step step_of(const TopologyChange& change) {
 Result<PlannedModel> make_plan(const ModelPlan& asked) {
   auto parameters = parameters_from(asked.options, asked.topology, std::max(asked.endpoints, 1u), asked.frames);
   if (!parameters) return fail(parameters.error());
+  if (asked.period != 0) {
+    auto given = read_options(model_kind, asked.options);
+    if (!given) return fail(given.error());
+    parameters->lanes = static_cast<std::uint32_t>(given->number("lanes", kDefaultLanes));
+    parameters->latency = static_cast<std::uint32_t>(given->number("latency", kDefaultLatency));
+  }
   auto changes = timeline(asked.topology, asked.events);
   if (!changes) return fail(changes.error());
   if (auto ok = check_steps(changes->size()); !ok) return fail(std::move(ok.error()));
@@ -107,6 +117,11 @@ class PcieModel final : public Model {
   std::size_t run(std::uint64_t budget, std::span<Ending> endings) override { return relay_.run(budget, endings); }
   bool idle() const override { return relay_.idle(); }
 
+  bool run_until(std::uint64_t time, std::uint64_t period, Ending& ending) override {
+    return relay_.run_timed(time == kNothingDue ? Relay::kNever : cycle_from(time, period) - 1, ending);
+  }
+  std::vector<LinkUse> links(std::uint64_t period) override;
+
   bool has_pools() const override { return true; }
   bool release(std::uint32_t process, std::uint32_t port, std::uint32_t bytes) override {
     return relay_.release(process, port, bytes);
@@ -133,6 +148,18 @@ class PcieModel final : public Model {
   Schedule<Step> schedule_;
   Relay relay_;
 };
+
+std::vector<LinkUse> PcieModel::links(std::uint64_t period) {
+  std::vector<LinkUse> all;
+  for (std::uint32_t b = 0; b < p_.boards && p_.lanes != 0; ++b)
+    for (const bool up : {true, false}) {
+      const Wire& wire = relay_.wire(b, up);
+      const std::string board = "board " + std::to_string(b);
+      if (wire.bytes != 0)
+        all.push_back({up ? board : "host", up ? "host" : board, wire.busy * period, wire.waited * period, wire.bytes});
+    }
+  return all;
+}
 
 std::string board_line(std::uint32_t board, const BoardCounters& c) {
   return fmt::format(
@@ -190,6 +217,7 @@ const ModelKind model_kind{.name = "pcie",
                            .attach = attach,
                            .divides = true,
                            .program = "ulfm_hostd",
+                           .timed = true,
                            .control = true};  // Fang and Lei 2017, section 3: two channels
 
 }  // namespace ulfm::fabric::pcie

@@ -22,7 +22,20 @@ struct Parameters {
   std::uint64_t pool = 0;       ///< of a port of a process on its board
   std::uint64_t memory = 0;     ///< of the host, for data
   bool cut_through = false;     ///< fragments go on as they come; otherwise when all have come
+  // In virtual time (time.cpp); a cycle is the time of a byte on a lane.
+  std::uint32_t lanes = 0;    ///< of a link; 0: time is turns
+  std::uint32_t latency = 0;  ///< cycles: of a byte's way over a link
 };
+
+inline constexpr std::uint32_t kMostLanes = 32;
+inline constexpr std::uint32_t kPayload = 256;  ///< bytes of a packet of the link itself; ours are divided into these
+inline constexpr std::uint32_t kFraming = 24;   ///< what each costs beside: framing, sequence, header and CRC
+
+/// Cycles that a packet of so many bytes, header included, keeps a link busy.
+constexpr std::uint64_t link_cycles(std::uint64_t bytes, std::uint32_t lanes) noexcept {
+  const std::uint64_t all = bytes + (bytes + kPayload - 1) / kPayload * kFraming;
+  return (all + lanes - 1) / lanes;
+}
 
 /// Errc::invalid when a message could never get through.
 Result<void> check(const Parameters& parameters);

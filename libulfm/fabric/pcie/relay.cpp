@@ -63,7 +63,7 @@ bool Relay::idle() const {
   const Clock& clock = arena_.clock();
   const Memory& memory = arena_.memory();
   return (clock.up | clock.down) == 0 && clock.part == Part::between && memory.granting.first == kNone &&
-         memory.ended.first == kNone;
+         memory.ended.first == kNone && (p_.lanes == 0 || !anything_on_wires());
 }
 
 HostCounters Relay::host() const {
@@ -141,12 +141,13 @@ void Relay::step() {
 
 void Relay::up(std::uint32_t b, Clock& clock) {
   const Board& board = arena_.board(b);
-  if (board.control.first != kNone) send_control(b, clock);
-  else if (board.sending.first != kNone) send_data(b, clock);
+  if (board.control.first != kNone) announce(take_control(b), clock);
+  else if (board.sending.first != kNone) gather(take_data(b), clock);
   if (board.control.first == kNone && board.sending.first == kNone) clock.up &= ~bit(b);
 }
 
-void Relay::send_control(std::uint32_t b, Clock& clock) {
+// What goes over the link is what was encoded.
+ControlPacket Relay::take_control(std::uint32_t b) {
   Board& board = arena_.edit_queues(arena_.board(b));
   const Message& message = arena_.message(board.control.first);
   const auto wire =
@@ -155,7 +156,8 @@ void Relay::send_control(std::uint32_t b, Clock& clock) {
   pop(board.control, message.next);
   ++arena_.edit_counters(board).control_packets;
   ControlPacket packet;
-  if (decode(wire, packet)) announce(packet, clock);
+  (void)decode(wire, packet);
+  return packet;
 }
 
 // The host finds the message by its sequence number alone.
@@ -171,7 +173,7 @@ void Relay::announce(const ControlPacket& packet, const Clock& clock) {
   push_message(pool.waiting, frame, message);
 }
 
-void Relay::send_data(std::uint32_t b, Clock& clock) {
+DataHeader Relay::take_data(std::uint32_t b) {
   Board& board = arena_.edit_queues(arena_.board(b));
   const std::uint32_t id = board.sending.first;
   Process& process = arena_.edit(arena_.process(id));
@@ -186,7 +188,8 @@ void Relay::send_data(std::uint32_t b, Clock& clock) {
   ++counters.data_packets;
   counters.bytes_up += length;
   DataHeader header;
-  if (decode(wire, header)) gather(header, clock);
+  (void)decode(wire, header);
+  return header;
 }
 
 void Relay::gather(const DataHeader& header, Clock& clock) {
@@ -204,6 +207,7 @@ void Relay::gather(const DataHeader& header, Clock& clock) {
   ++message.gathered;
   if ((!p_.cut_through && message.gathered < message.fragments) || message.is_ready != 0) return;
   message.is_ready = 1;
+  message.since = clock.now;
   Pool& pool = arena_.edit(arena_.pool(message.pool));
   if (pool.ready.first == kNone) push_down(arena_.edit_queues(to).down, message.pool, pool);
   push_ready(pool.ready, frame, message);
@@ -217,6 +221,14 @@ void Relay::down(std::uint32_t b, Clock& clock) {
     clock.down &= ~bit(b);
     return;
   }
+  const Taken taken = take_down(b, clock);
+  if (!taken.last) return;
+  Message& message = arena_.edit(arena_.message(taken.frame));
+  count_arrival(message, clock.now);
+  end(message, taken.frame, true, clock.now, arena_.edit(arena_.memory()), clock);
+}
+
+Relay::Taken Relay::take_down(std::uint32_t b, Clock& clock) {
   Board& board = arena_.edit_queues(arena_.board(b));
   const std::uint32_t id = board.down.first;
   Pool& pool = arena_.edit(arena_.pool(id));
@@ -237,9 +249,7 @@ void Relay::down(std::uint32_t b, Clock& clock) {
   }
   if (pool.ready.first != kNone) push_down(board.down, id, pool);
   if (board.down.first == kNone) clock.down &= ~bit(b);
-  if (message.forwarded < message.fragments) return;
-  count_arrival(message, clock.now);
-  end(message, frame, true, clock.now, memory, clock);
+  return {frame, length, message.forwarded == message.fragments};
 }
 
 void Relay::count_arrival(const Message& message, std::uint64_t cycle) {
@@ -304,11 +314,13 @@ void Relay::permit(std::uint32_t id, Pool& pool, Memory& memory, Clock& clock) {
   pop(pool.waiting, message.next);
   if (pool.waiting.first != kNone) push_granting(memory.granting, id, pool);
   message.phase = Phase::permitted;
+  message.since = clock.now + p_.latency;
   pool.promised += message.bytes;
   PoolCounters& counters = arena_.edit_counters(pool);
   const std::uint64_t read = pool.read.load(std::memory_order_relaxed);
   if (pool.promised > read) counters.most_used = std::max(counters.most_used, pool.promised - read);
   counters.waited += clock.now - message.announced;
+  if (p_.lanes != 0) arena_.up(message.from_board).waited += clock.now - message.announced;
   memory.reserved += message.bytes;
   memory.most_reserved = std::max(memory.most_reserved, memory.reserved);
   Process& process = arena_.edit(arena_.process(message.from_process));

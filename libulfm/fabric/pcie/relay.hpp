@@ -38,6 +38,11 @@ class Relay {
   std::size_t run(std::uint64_t budget, std::span<Ending> endings) { return run_until(kNever, budget, endings); }
   /// The same, but not beyond turn `until`; when nothing moves before, that turn is over all the same.
   std::size_t run_until(std::uint64_t until, std::uint64_t budget, std::span<Ending> endings);
+  /// In virtual time: lets everything happen before that cycle, until a message ends. True: that one, and its number is
+  /// free. Nothing else moves it then.
+  bool run_timed(std::uint64_t until, Ending& ending);
+  /// Of a board's link: up, or down.
+  const Wire& wire(std::uint32_t board, bool up) const { return up ? arena_.up(board) : arena_.down(board); }
   /// The first message that has ended has been dealt with, and its number is free.
   void settle(FrameId frame);
   bool is_used(FrameId frame) const { return frame < p_.frames && arena_.message(frame).phase != Phase::unused; }
@@ -75,11 +80,16 @@ class Relay {
   // relay.cpp
   void step();
   void up(std::uint32_t board, Clock& clock);
-  void send_control(std::uint32_t board, Clock& clock);
-  void send_data(std::uint32_t board, Clock& clock);
+  ControlPacket take_control(std::uint32_t board);
+  DataHeader take_data(std::uint32_t board);
   void announce(const ControlPacket& packet, const Clock& clock);
   void gather(const DataHeader& header, Clock& clock);
   void down(std::uint32_t board, Clock& clock);
+  struct Taken {
+    std::uint32_t frame, length;
+    bool last;
+  };
+  Taken take_down(std::uint32_t board, Clock& clock);
   bool grant(Clock& clock);
   bool has_room(const Pool& pool, std::uint32_t bytes) const;
   void block(std::uint32_t id, Pool& pool, Memory& memory);
@@ -90,6 +100,18 @@ class Relay {
   void skip_to(std::uint64_t turn);
   bool is_alone() const;
   void pass_alone();
+
+  // time.cpp
+  std::uint64_t next_up(std::uint32_t board) const;
+  std::uint64_t next_down(std::uint32_t board) const;
+  std::uint64_t next_moment() const;
+  void begin_up(std::uint32_t board);
+  void begin_down(std::uint32_t board);
+  void put_on(Wire& wire, std::uint64_t bytes, Wire::Packet packet);
+  void end_up(std::uint32_t board);
+  void end_down(std::uint32_t board);
+  void happen_at(std::uint64_t cycle);
+  bool anything_on_wires() const;
 
   // The four kinds of queues.
   auto messages() const {

@@ -12,7 +12,9 @@
 namespace ulfm::fabric::pointdesign {
 namespace {
 
-constexpr std::uint32_t kBroadcasts = 16;  // there is room for at one time, besides all frames
+constexpr std::uint32_t kWireBytes = 16;                      // a message on a line: header and data, 64 bits each
+constexpr std::uint32_t kBroadcasts = 16;                     // there is room for at one time, besides all frames
+constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 40;  // events
 constexpr std::uint64_t kMagic = 0x3164'6f6d'6564'7470;
 
 // head | scheduled changes | the network's arena | frames in their order.
@@ -104,6 +106,16 @@ class PointModel final : public Model {
   }
   bool idle() const override { return network_.idle() && order_.empty(); }
 
+  bool run_until(std::uint64_t time, std::uint64_t period, Ending& ending) override {
+    const std::uint64_t until = time == kNothingDue ? kNever : cycle_from(time, period) - 1;
+    while (order_.take({&ending, 1}) == 0) {
+      if (network_.run(kUnlimited, {&ending, 1}, until) == 0) return false;
+      order_.ended(ending);
+    }
+    return true;
+  }
+  std::vector<LinkUse> links(std::uint64_t period) override;
+
   std::uint64_t due() const override { return schedule_.due(); }
   void advance(std::uint64_t nanoseconds) override {
     schedule_.advance(nanoseconds, [this](const Step& now) {
@@ -125,6 +137,21 @@ class PointModel final : public Model {
   mutable Network network_;  // remembers ways it has found
   Order order_;
 };
+
+std::vector<LinkUse> PointModel::links(std::uint64_t period) {
+  const Geometry& g = network_.geometry();
+  const std::uint64_t flits = network_.parameters().flits;
+  std::vector<LinkUse> all;
+  for (std::uint32_t line = 0; line < g.lines(); ++line) {
+    const std::uint64_t messages = network_.line(line).messages;
+    if (messages == 0) continue;
+    std::uint64_t waited = 0;
+    for (std::uint32_t q = 0; q <= g.processors; ++q) waited += network_.queue(line, q).waited;
+    all.push_back({card_name(g.line_source(line)), card_name(g.line_target(line)), messages * flits * period,
+                   waited * period, messages * kWireBytes});
+  }
+  return all;
+}
 
 // ---- counters as text -----------------------------------------------------------------------------------------------
 
@@ -237,6 +264,7 @@ const ModelKind model_kind{.name = "pointdesign",
                            .frame = 16384,
                            .plan = make_plan,
                            .attach = attach,
-                           .divides = true};
+                           .divides = true,
+                           .timed = true};
 
 }  // namespace ulfm::fabric::pointdesign

@@ -48,6 +48,7 @@ class Order {
       }
       (before == 0 ? sender.first : flight(before - 1).next) = next;
       if (sender.last == i) sender.last = before;
+      one.ending.cycle = std::max(one.ending.cycle, ending.cycle);  // so long it was kept back
       tell(i);
       i = next;
     }

@@ -150,7 +150,8 @@ std::size_t SwitchEngine::run(std::uint64_t budget, std::span<Ending> endings, s
     header_.now = std::max(header_.now, cycle + 1);
   }
   const bool reached = next_due().key >> 2 >= std::min(until, kNever);
-  if (until != kNever && reached) header_.now = std::max(header_.now, until);
+  // Not behind an ending that is about to be told: what it causes may enter before that cycle.
+  if (until != kNever && reached && header_.ended < endings.size()) header_.now = std::max(header_.now, until);
   return hand_out(endings);
 }
 

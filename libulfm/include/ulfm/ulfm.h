@@ -164,6 +164,14 @@ ULFM_API int64_t ulfm_time_now(void);
 ULFM_API void ulfm_time_enter(const char* call);
 ULFM_API void ulfm_time_leave(void);
 ULFM_API void ulfm_time_look(void);
+/** 1 while this thread, which has made calls, is in the program's own code of a job in virtual time. */
+ULFM_API int ulfm_time_outside(void);
+/** The program does nothing for so long, which takes no time of the host's; nothing without virtual time. */
+ULFM_API void ulfm_time_sleep(int64_t nanoseconds);
+/** For libraries that carry messages over ULFM: what software the messages that this thread sends from now on cost in
+ *  virtual time: a message's; those of the library itself; none, for what goes on with the message before. */
+enum { ULFM_TIME_MESSAGE = 0, ULFM_TIME_SYSTEM = 1, ULFM_TIME_GOES_ON = 2 };
+ULFM_API void ulfm_time_charge(int what);
 /** Between 1 and 0 processes may join the job: that everybody waits is no deadlock then. */
 ULFM_API void ulfm_time_hold(int begin);
 

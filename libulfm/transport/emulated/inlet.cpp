@@ -65,8 +65,11 @@ bool EmulatedInlet::next_timed(fabric::VirtualClock& clock, Frame& frame) {
   clock.look();
   if (!take(frame)) return false;
   const fabric::Durations& d = clock.costs();
-  clock.spend((frame.kind == Kind::more ? 0 : d.receive) + (frame.header_length + frame.length) * d.receive_byte + 1,
-              VirtualTime::Spent::messages);
+  const std::uint8_t noted = arena_.slot(static_cast<std::uint32_t>(frame.position)).goes_on;
+  const std::uint64_t software = (noted & fabric::kNoSoftware) != 0      ? 0
+                                 : (noted & fabric::kSystemMessage) != 0 ? d.system_receive
+                                                                         : d.receive;
+  clock.spend(software + (frame.header_length + frame.length) * d.receive_byte + 1, VirtualTime::Spent::messages);
   return true;
 }
 

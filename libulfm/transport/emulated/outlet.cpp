@@ -131,7 +131,14 @@ bool EmulatedOutlet::push(Kind kind, std::span<const std::byte> header, Gather& 
 
 bool EmulatedOutlet::submit_timed(fabric::VirtualClock& clock, std::uint32_t slot, Kind kind, std::size_t bytes) {
   const fabric::Durations& d = clock.costs();
-  const std::uint64_t cost = (kind == Kind::more ? 0 : d.send) + bytes * d.send_byte + 1;
+  const VirtualTime::Charge charge = VirtualTime::charge();
+  std::uint8_t& noted = engine_.arena().slot(slot).goes_on;
+  if (kind == Kind::more || charge == VirtualTime::Charge::none) noted |= fabric::kNoSoftware;
+  else if (charge == VirtualTime::Charge::system) noted |= fabric::kSystemMessage;
+  const std::uint64_t software = (noted & fabric::kNoSoftware) != 0      ? 0
+                                 : (noted & fabric::kSystemMessage) != 0 ? d.system_send
+                                                                         : d.send;
+  const std::uint64_t cost = software + bytes * d.send_byte + 1;
   clock.stamp(slot, cost);
   engine_.submit(slot);
   clock.sent(cost);

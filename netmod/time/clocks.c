@@ -1,0 +1,154 @@
+/* The C library's clocks and sleeps in virtual time, for programs that time themselves. They stand before the C library's
+ * because ulfmrun preloads this library.
+ *
+ * Only the program's own code gets virtual time: what a call of MPI, of NX/2 or of the ports asks, and threads that have
+ * made no such call, see the host's. Before MPI_Init and behind MPI_Finalize a process has no clock; there its time hardly
+ * goes on, and sleeps are the host's.
+ *
+ * All clocks of a process tell the same time: the day begins on 2000-01-01 whenever the job is started, so that a program
+ * that seeds its random numbers with the time repeats. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/select.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/times.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <ulfm/ulfm.h>
+
+#include "inside.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum { kBillion = 1000000000 };
+static const int64_t kDay = 946684800; /* 2000-01-01 00:00 UTC */
+static const int64_t kStep = 100;      /* nanoseconds: of a question without a clock, so that loops end */
+
+__thread int ulfm_time_inside_mpi = 0;
+
+static int64_t last; /* nanoseconds told; a process's clock may come and go */
+
+static int is_mpi_program(void) {
+  static int known = -1;
+  if (known < 0) known = dlsym(RTLD_DEFAULT, "PMPI_Init") != NULL;
+  return known;
+}
+
+/* Virtual nanoseconds since the job began; -1: this question is for the host. */
+static int64_t virtual_now(void) {
+  if (ulfm_time_inside_mpi != 0) return -1;
+  if (ulfm_time_is_virtual()) {
+    if (!ulfm_time_outside()) return -1;
+    return last = ulfm_time_now();
+  }
+  return is_mpi_program() ? (last += kStep) : -1;
+}
+
+/* 1: the program sleeps in virtual time. */
+static int virtual_sleep(int64_t nanoseconds) {
+  if (ulfm_time_inside_mpi != 0 || !ulfm_time_is_virtual() || !ulfm_time_outside()) return 0;
+  if (nanoseconds > 0) ulfm_time_sleep(nanoseconds);
+  return 1;
+}
+
+static int64_t in_nanoseconds(const struct timespec* t) { return (int64_t)t->tv_sec * kBillion + t->tv_nsec; }
+static int is_day(clockid_t clock) {
+  return clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE || clock == CLOCK_TAI || clock == CLOCK_REALTIME_ALARM;
+}
+
+EXPORT int clock_gettime(clockid_t clock, struct timespec* t) {
+  /* Of other processes and devices: the kernel's affair. */
+  const int64_t now = clock >= 0 ? virtual_now() : -1;
+  if (now < 0) return (int)syscall(SYS_clock_gettime, clock, t);
+  t->tv_sec = (time_t)(now / kBillion + (is_day(clock) ? kDay : 0));
+  t->tv_nsec = (long)(now % kBillion);
+  return 0;
+}
+
+EXPORT int gettimeofday(struct timeval* restrict t, void* restrict zone) {
+  const int64_t now = virtual_now();
+  if (now < 0) return (int)syscall(SYS_gettimeofday, t, zone);
+  t->tv_sec = (time_t)(now / kBillion + kDay);
+  t->tv_usec = (suseconds_t)(now % kBillion / 1000);
+  return 0;
+}
+
+EXPORT time_t time(time_t* to) {
+  struct timespec t;
+  (void)clock_gettime(CLOCK_REALTIME, &t);
+  if (to != NULL) *to = t.tv_sec;
+  return t.tv_sec;
+}
+
+EXPORT int timespec_get(struct timespec* t, int base) {
+  return base == TIME_UTC && clock_gettime(CLOCK_REALTIME, t) == 0 ? base : 0;
+}
+
+EXPORT clock_t clock(void) {
+  struct timespec t;
+  if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) != 0) return (clock_t)-1;
+  return (clock_t)(in_nanoseconds(&t) / (kBillion / CLOCKS_PER_SEC));
+}
+
+EXPORT clock_t times(struct tms* t) {
+  const int64_t now = virtual_now();
+  if (now < 0) return (clock_t)syscall(SYS_times, t);
+  const clock_t ticks = (clock_t)(now / (kBillion / sysconf(_SC_CLK_TCK)));
+  if (t != NULL) *t = (struct tms){.tms_utime = ticks};
+  return ticks;
+}
+
+/* ---- sleeps ------------------------------------------------------------------------------------------------------ */
+
+EXPORT int clock_nanosleep(clockid_t clock, int flags, const struct timespec* t, struct timespec* left) {
+  if (t->tv_nsec < 0 || t->tv_nsec >= kBillion || t->tv_sec < 0) return EINVAL;
+  int64_t how_long = in_nanoseconds(t);
+  if ((flags & TIMER_ABSTIME) != 0) {
+    const int64_t now = virtual_now();
+    if (now >= 0) how_long -= now + (is_day(clock) ? kDay * kBillion : 0);
+  }
+  if (virtual_sleep(how_long)) return 0;
+  return syscall(SYS_clock_nanosleep, clock, flags, t, left) == 0 ? 0 : errno;
+}
+
+EXPORT int nanosleep(const struct timespec* t, struct timespec* left) {
+  const int error = clock_nanosleep(CLOCK_MONOTONIC, 0, t, left);
+  if (error == 0) return 0;
+  errno = error;
+  return -1;
+}
+
+EXPORT int usleep(useconds_t microseconds) {
+  const struct timespec t = {microseconds / 1000000, (long)(microseconds % 1000000) * 1000};
+  return nanosleep(&t, NULL);
+}
+
+EXPORT unsigned int sleep(unsigned int seconds) {
+  const struct timespec t = {seconds, 0};
+  struct timespec left = {0, 0};
+  return nanosleep(&t, &left) == 0 ? 0 : (unsigned int)left.tv_sec + (left.tv_nsec != 0);
+}
+
+/* Waiting for no file at all is an old way to sleep. */
+
+EXPORT int select(int count, fd_set* restrict in, fd_set* restrict out, fd_set* restrict other,
+                  struct timeval* restrict limit) {
+  if (count == 0 && limit != NULL && virtual_sleep((int64_t)limit->tv_sec * kBillion + limit->tv_usec * 1000)) return 0;
+  struct timespec t;
+  if (limit != NULL) t = (struct timespec){limit->tv_sec + limit->tv_usec / 1000000, limit->tv_usec % 1000000 * 1000};
+  const int ready = (int)syscall(SYS_pselect6, count, in, out, other, limit != NULL ? &t : NULL, NULL);
+  if (limit != NULL) *limit = (struct timeval){t.tv_sec, t.tv_nsec / 1000};  /* the kernel tells what is left */
+  return ready;
+}
+
+EXPORT int poll(struct pollfd* files, nfds_t count, int limit) {
+  if (count == 0 && limit >= 0 && virtual_sleep((int64_t)limit * 1000000)) return 0;
+  const struct timespec t = {limit / 1000, (long)(limit % 1000) * 1000000};
+  return (int)syscall(SYS_ppoll, files, count, limit >= 0 ? &t : NULL, NULL, (size_t)0);
+}

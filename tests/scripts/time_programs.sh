@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# Virtual time over every emulated interconnect, for MPI, NX/2 and port programs, for programs that time themselves by the C
+# library's clocks, over networks that lose frames, and when a process dies.
+set -uo pipefail
+# shellcheck source=fabric_common.bash
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
+examples=$here/../../examples/ports
+. "$here/fabric_common.bash"
+
+cat >clocks.c <<'END'
+#include <mpi.h>
+#include <stdio.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+static double day(void) {
+  struct timeval t;
+  gettimeofday(&t, NULL);
+  return (double)t.tv_sec + (double)t.tv_usec * 1e-6;
+}
+static double steady(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+int main(int argc, char **argv) {
+  const struct timespec while_ = {2, 500000000};
+  struct timespec until;
+  MPI_Init(&argc, &argv);
+  const double wall = MPI_Wtime(), began = day(), stood = steady();
+  const time_t whole = time(NULL);
+  sleep(100);
+  usleep(500000);
+  nanosleep(&while_, NULL);
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += 7;
+  clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &until, NULL);
+  while (day() < began + 111) continue; /* its questions take time */
+  printf("%.2f %.2f %.2f %ld\n", MPI_Wtime() - wall, day() - began, steady() - stood, (long)(time(NULL) - whole));
+  return MPI_Finalize();
+}
+END
+cat >die.c <<'END'
+#include <mpi.h>
+#include <signal.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+  int rank, ranks, nothing = 0;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  for (int i = 0;; i++) {
+    if (rank == 1 && i == atoi(argv[1])) raise(SIGKILL);
+    MPI_Sendrecv_replace(&nothing, 1, MPI_INT, (rank + 1) % ranks, 0, (rank + ranks - 1) % ranks, 0, MPI_COMM_WORLD,
+                         MPI_STATUS_IGNORE);
+  }
+}
+END
+cat >turns.c <<'END'
+#include <cube.h>
+#include <stdio.h>
+int main(void) {
+  long ball = 0, node = mynode(), other = 1 - node;
+  const double began = dclock();
+  for (int i = 0; i < 100; i++) {
+    if (i % 2 == node) csend(1, &ball, sizeof ball, other, 0);
+    else crecv(1, &ball, sizeof ball);
+    ball++;
+  }
+  if (node == 0) printf("%.9f %ld\n", dclock() - began, mclock() >= 0 ? ball : -1);
+  return 0;
+}
+END
+for program in clocks die; do "$stage/bin/mpicc" -O1 "$program.c" -o "$program" || exit 1; done
+"$stage/bin/nxcc" -O1 turns.c -o turns || exit 1
+"$stage/bin/mpicc" -O1 -I"$stage/include" "$examples/pingpong.c" -o pingpong -L"$stage/lib" -lulfm -Wl,-rpath,"$stage/lib" || exit 1
+
+# same NAME RUNS OPTIONS...: all runs have the same times and print the same.
+same() {
+    local name=$1 runs=$2 first='' sum i
+    shift 2
+    for ((i = 0; i < runs; i++)); do
+        timeout 250 "$run" --times times.json "$@" </dev/null >out 2>err || fail "$name" "exit code $?"
+        sum=$(sed 's/"host_s":[0-9.]*,//' times.json | cksum)
+        [[ -z $first || $sum == "$first" ]] || fail "$name" "run $i differs"
+        first=$sum
+    done
+    echo "ok   $name: $runs runs the same"
+}
+
+none=virtual,compute=none
+for where in 'pcie boards:2x2' 'pointdesign gh:2x2x2' 'ideal single:4' 'xswitch th8' 'dcm cube:2'; do
+    read -r model shape <<<"$where"
+    same "$model, trapezoid" 3 --transport "$model" --topology "$shape" --time virtual,compute=fixed:500 -n 4 "$programs/trapezoid"
+    same "$model, NX/2" 3 --transport "$model" --topology "$shape" --time $none -n 2 ./turns
+    cp out turns.out
+    grep -q ' 100$' turns.out || fail "$model, NX/2" "printed $(cat turns.out)"
+    over "$model, ports" 'every one as sent' --transport "$model" --topology "$shape" --time $none -n 2 ./pingpong
+done
+# 100 trips of 350 us, as Pierce has them.
+over 'NX/2 at its speed' '^0\.03[45]' --transport dcm --topology cube:1 --time $none -n 2 ./turns
+
+over "the C library's clocks" '^111.00 111.00 111.00 111$' --transport xswitch --time $none -n 2 ./clocks
+same 'lost frames' 4 --transport xswitch --topology mesh:2x2 --fault "$bad_network" --time $none -n 4 "$programs/lu"
+cp out lost.out
+same 'the protocol' 4 --transport xswitch --time $none -n 4 env ULFM_PROTOCOL=always "$programs/lu"
+for where in 'xswitch th8' 'pcie boards:2x2'; do
+    read -r model shape <<<"$where"
+    for at in 0 500; do
+        refused "$model, a rank dies" . --transport "$model" --topology "$shape" --time $none -n 3 ./die $at
+    done
+done
+MPIR_CVAR_ASYNC_PROGRESS=1 refused 'threads that make progress by themselves' 'leave it out with --time virtual' \
+    --transport xswitch --time $none -n 2 "$programs/trapezoid"
+exit $((failures != 0))

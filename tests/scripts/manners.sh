@@ -149,6 +149,11 @@ wrong 'a host is needed' ulfm_doctor
 each '.' ulfm_doctor "--quite node1" "-f" "--launcher-exec" "-x node1"
 wrong 'cannot be read' ulfm_doctor -f /nosuch/hostfile
 
+# ---- ulfm_pmi
+wrong 'a program is needed' ulfm_pmi
+wrong 'no launcher that speaks PMI' ulfm_pmi ./program
+PMI_FD=3 wrong 'No such file' ulfm_pmi ./absent
+
 # ---- nxhost
 wrong 'a host program is needed' nxhost
 each 'a number of nodes' nxhost "-n 0 ./program" "-n x ./program" "-n" "-n -4 ./program" "-n 99999 ./program" "./program : -n 0 ./program"

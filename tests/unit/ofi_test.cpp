@@ -272,4 +272,11 @@ TEST_CASE("mux: the launcher's numbers say whether a job is on several hosts", "
   environment.set("MPI_LOCALNRANKS", "2");
   CHECK(spans_hosts());
   CHECK(std::string(select_transport("auto").value()->name) == "mux");
+  environment.unset("MPI_LOCALNRANKS");
+  environment.set("SLURM_STEP_NUM_NODES", "1");
+  CHECK_FALSE(spans_hosts());
+  environment.set("SLURM_STEP_NUM_NODES", "2");
+  CHECK(spans_hosts());
+  environment.set("MPI_LOCALNRANKS", "4");  // of mpiexec in an allocation of Slurm
+  CHECK_FALSE(spans_hosts());
 }

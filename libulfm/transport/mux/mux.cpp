@@ -235,7 +235,8 @@ Result<std::unique_ptr<Transport>> make_mux(std::unique_ptr<Transport> near, std
 
 bool spans_hosts() {
   const int here = mux::number_of("MPI_LOCALNRANKS"), all = mux::number_of("PMI_SIZE");
-  return here > 0 && all > here;
+  if (here > 0) return all > here;
+  return all > 1 && mux::number_of("SLURM_STEP_NUM_NODES") > 1;  // srun --mpi=pmi2
 }
 
 const TransportDescriptor mux_transport{

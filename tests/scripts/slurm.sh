@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Jobs that Slurm starts on two hosts (tests/hosts/slurm.bash), by PMI-2 and by PMIx: results, nodes, a rank that fails.
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=../hosts/hosts.bash
+. "$here/../hosts/hosts.bash"
+# shellcheck source=../hosts/slurm.bash
+. "$here/../hosts/slurm.bash"
+# shellcheck source=fabric_common.bash
+. "$here/fabric_common.bash"
+trap 'rm -rf "$scratch" "$hosts_folder"' EXIT
+[[ -x $stage/bin/mpicc ]] || exit 77
+
+cat >nodes.c <<'C'
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+/* nodes: says how many nodes MPI sees, after a sum over all. nodes fail: the last rank ends with 3. */
+int main(int argc, char **argv)
+{
+    int rank, size, leader, nodes, sum;
+    MPI_Comm node;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
+    MPI_Comm_rank(node, &leader);
+    leader = leader == 0;
+    MPI_Allreduce(&leader, &nodes, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (argc > 1 && rank == size - 1)
+        exit(3);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("ranks %d nodes %d sum %d\n", size, nodes, sum);
+    MPI_Finalize();
+    return 0;
+}
+C
+"$stage/bin/mpicc" -O1 nodes.c -o nodes || exit 1
+
+# slurm NAME WANTED PATTERN COMMAND...: a command on h1 with that status (or "bad": any but 0) and a line that matches.
+slurm() {
+    local name=$1 want=$2 pattern=$3 code=0
+    shift 3
+    on_slurm "$@" >out 2>err || code=$?
+    if [[ $want == bad ]] && ((code != 0 && code != 124)); then want=$code; fi
+    if ((code != want)); then
+        fail "$name" "exit code $code"
+    elif ! grep -q -e "$pattern" out err; then
+        fail "$name" "no line like '$pattern'"
+    else
+        echo "ok   $name"
+    fi
+}
+
+hosts_up 2
+slurm_up 2
+slurm "PMI-2, a program as it is" 0 "ranks 4 nodes 2 sum 6" srun --mpi=pmi2 -N 2 -n 4 ./nodes
+slurm "PMI-2, one host" 0 "ranks 2 nodes 1 sum 1" srun --mpi=pmi2 -N 1 -n 2 "$stage/bin/ulfm_pmi" ./nodes
+slurm "a rank that fails" bad "" srun --mpi=pmi2 -K -N 2 -n 4 ./nodes fail
+slurm "no PMI" bad "no launcher that speaks PMI" srun --mpi=none -N 2 -n 2 "$stage/bin/ulfm_pmi" ./nodes
+slurm "mpiexec in an allocation" 0 "ranks 4 nodes 2 sum 6" salloc -N 2 -n 4 "$stage/bin/ulfmrun" -n 4 -ppn 2 ./nodes
+if on_slurm srun --mpi=list 2>&1 | grep -q pmix && on_slurm srun --mpi=pmix -N 2 -n 2 true 2>err; then
+    slurm "PMIx" 0 "ranks 4 nodes 2 sum 6" srun --mpi=pmix -N 2 -n 4 "$stage/bin/ulfm_pmi" ./nodes
+    slurm "PMIx, ranks in turn" 0 "ranks 6 nodes 2 sum 15" srun --mpi=pmix -m cyclic -N 2 -n 6 "$stage/bin/ulfm_pmi" ./nodes
+    slurm "PMIx, a rank that fails" bad "" srun --mpi=pmix -N 2 -n 4 "$stage/bin/ulfm_pmi" ./nodes fail
+else
+    echo "skipped: srun --mpi=pmix does not work here: $(tail -n 1 err)"
+fi
+exit $((failures != 0))

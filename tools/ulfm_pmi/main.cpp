@@ -1,0 +1,115 @@
+// ulfm_pmi: started by a launcher other than Hydra, a rank each; it gives the program what Hydra would.
+//
+// Slurm's pmi2 speaks PMI-1 too: then this becomes the program. With PMIx it stays and translates.
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <ulfm/ulfm.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "../common/command_line.hpp"
+#include "launcher.hpp"
+#include "server.hpp"
+
+namespace {
+
+constexpr int kCannotRun = 126;
+pid_t child = -1;
+
+int complain(const std::string& text, int code) {
+  std::fprintf(stderr, "ulfm_pmi: %s\n", text.c_str());
+  return code;
+}
+
+void put_in_front(const char* variable, const std::string& folder) {
+  const char* before = std::getenv(variable);
+  setenv(variable, (before == nullptr || *before == '\0' ? folder : folder + ":" + before).c_str(), 1);
+}
+
+// As ulfmrun does: this installation's MPI library, and its netmod.
+void prepare() {
+  const auto prefix = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
+  put_in_front("LD_LIBRARY_PATH", prefix / "lib");
+  setenv("MPIR_CVAR_NEMESIS_NETMOD", "ulfm", 1);
+}
+
+int run(char** command) {
+  execvp(command[0], command);
+  const int error = errno;
+  return complain(std::string(command[0]) + ": " + std::strerror(error), error == ENOENT ? 127 : kCannotRun);
+}
+
+void hand_on(int signal) {
+  if (child > 0) kill(child, signal);
+}
+
+int serve(char** command) {
+  auto launcher = pmi::join_pmix();
+  if (!launcher) return complain(launcher.error().what, kCannotRun);
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return complain(std::strerror(errno), kCannotRun);
+  const pid_t self = getpid();
+  child = fork();
+  if (child < 0) return complain(std::string("starting the program: ") + std::strerror(errno), kCannotRun);
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != self) return kCannotRun;
+    const int fd = dup(ends[1]);  // not closed by exec
+    for (const auto& [name, number] :
+         {std::pair("PMI_FD", fd), std::pair("PMI_RANK", (*launcher)->rank()),
+          std::pair("PMI_SIZE", (*launcher)->size()), std::pair("MPI_LOCALNRANKS", (*launcher)->local_size())})
+      setenv(name, std::to_string(number).c_str(), 1);
+    _exit(run(command));
+  }
+  close(ends[1]);
+  for (const int one : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT}) signal(one, hand_on);
+  pmi::Server server(ends[0], **launcher);
+  server.serve();
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  // Others would wait for it.
+  if (code != 0 && !server.is_program_done())
+    (*launcher)->abort(code, "rank " + std::to_string((*launcher)->rank()) + " ended without leaving the job");
+  (*launcher)->leave();
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Runs a rank of a job that srun or another launcher starts", "ulfm_pmi"};
+  std::vector<std::string> program;
+  app.set_version_flag("--version", std::string("ulfm_pmi ") + ulfm_version());
+  app.add_option("PROGRAM", program, "the program and its arguments")->required();
+  app.prefix_command();
+  app.footer(
+      "Example: srun --mpi=pmix -n 4 ulfm_pmi ./program\n"
+      "Exit code: the program's; 2 for a wrong command line, 126 for a program that cannot run, 127 for one not "
+      "found.\n"
+      "Manual: ulfm_pmi(1).");
+  // What follows the program is the program's, also when it looks like an option.
+  const bool has_program = argc > 1 && argv[1][0] != '-';
+  if (!has_program) {
+    if (const auto code = tools::parse(app, argc, argv)) return *code;
+    return tools::complain(app, "a program is needed, as in: srun --mpi=pmix -n 4 ulfm_pmi ./program");
+  }
+  prepare();
+  if (std::getenv("PMI_FD") != nullptr || std::getenv("PMI_PORT") != nullptr) return run(argv + 1);
+  if (std::getenv("PMIX_NAMESPACE") != nullptr) return serve(argv + 1);
+  return complain(
+      "no launcher that speaks PMI started this: srun needs --mpi=pmi2 or --mpi=pmix (srun --mpi=list shows what it "
+      "has); "
+      "without a launcher take ulfmrun",
+      tools::kUsage);
+}

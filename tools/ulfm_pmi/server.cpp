@@ -1,0 +1,107 @@
+#include "server.hpp"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+
+#include "job/pmi.hpp"
+
+namespace pmi {
+namespace {
+
+using Pairs = std::map<std::string, std::string>;
+
+constexpr std::size_t kLongestLine = 64 * 1024;
+
+std::string value_of(const Pairs& pairs, const char* key) {
+  const auto found = pairs.find(key);
+  return found == pairs.end() ? "" : found->second;
+}
+
+}  // namespace
+
+void Server::say(const std::string& line) {
+  std::lock_guard lock(writing_);  // the end of a barrier comes from another thread
+  const std::string text = line + "\n";
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t put = send(fd_, text.data() + done, text.size() - done, MSG_NOSIGNAL);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return;  // the program has gone; serve() sees it
+    done += static_cast<std::size_t>(put);
+  }
+}
+
+void Server::serve() {
+  std::string buffer, spawn;
+  char chunk[4096];
+  for (;;) {
+    const ssize_t got = read(fd_, chunk, sizeof chunk);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0 || buffer.size() > kLongestLine) return;
+    buffer.append(chunk, static_cast<std::size_t>(got));
+    for (std::size_t end; (end = buffer.find('\n')) != buffer.npos;) {
+      const std::string line = buffer.substr(0, end);
+      buffer.erase(0, end + 1);
+      // A spawn is many lines, the last of which is "endcmd".
+      if (line.starts_with("mcmd=") || !spawn.empty()) {
+        spawn = line == "endcmd" ? "" : "open";
+        if (spawn.empty()) say("cmd=spawn_result rc=-1 msg=this_launcher_starts_no_further_processes;_use_ulfmrun");
+        continue;
+      }
+      auto asked = ulfm::parse_pmi_line(line);
+      const std::string answered = asked ? answer(*asked) : "cmd=unknown rc=-1 msg=no_command";
+      if (!answered.empty()) say(answered);
+    }
+  }
+}
+
+std::string Server::get(const std::string& key) {
+  if (const auto own = own_.find(key); own != own_.end()) return "cmd=get_result rc=0 msg=success value=" + own->second;
+  if (key == "PMI_process_mapping" && !launcher_.mapping().empty())
+    return "cmd=get_result rc=0 msg=success value=" + launcher_.mapping();
+  const auto value = launcher_.get(key);
+  return value ? "cmd=get_result rc=0 msg=success value=" + *value
+               : "cmd=get_result rc=-1 msg=key_not_found value=unknown";
+}
+
+std::string Server::answer(const Pairs& asked) {
+  const std::string command = value_of(asked, "cmd");
+  if (command == "init") {
+    joined_ = true;
+    return "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0";
+  }
+  if (command == "get_maxes") return "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024";
+  if (command == "get_appnum") return "cmd=appnum appnum=0";
+  if (command == "get_my_kvsname") return "cmd=my_kvsname kvsname=" + launcher_.job_name();
+  if (command == "get_universe_size") return "cmd=universe_size size=" + std::to_string(launcher_.size());
+  if (command == "get") return get(value_of(asked, "key"));
+  if (command == "put") {
+    const std::string key = value_of(asked, "key"), value = value_of(asked, "value");
+    if (auto ok = launcher_.put(key, value); !ok) return "cmd=put_result rc=-1 msg=" + ok.error().what;
+    own_[key] = value;
+    return "cmd=put_result rc=0 msg=success";
+  }
+  if (command == "barrier_in") {
+    launcher_.fence(
+        [this](bool good) { say(good ? "cmd=barrier_out rc=0" : "cmd=barrier_out rc=-1 msg=fence_failed"); });
+    return "";
+  }
+  if (command == "finalize") {
+    finalized_ = true;
+    return "cmd=finalize_ack rc=0";
+  }
+  if (command == "abort") {
+    int code = 1;
+    const std::string text = value_of(asked, "exitcode");
+    std::from_chars(text.data(), text.data() + text.size(), code);
+    launcher_.abort(code, "rank " + std::to_string(launcher_.rank()) + " called MPI_Abort");
+    return "";
+  }
+  for (const char* name : {"publish", "lookup", "unpublish"})
+    if (command.starts_with(name)) return std::string("cmd=") + name + "_result rc=-1 msg=this_launcher_has_no_names";
+  return "cmd=unknown rc=-1 msg=no_such_command";
+}
+
+}  // namespace pmi

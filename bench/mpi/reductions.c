@@ -1,5 +1,5 @@
 /* reductions SIZE: MPI_Reduce_local of so many bytes, for each operation and type below: how many GB of operand it takes
- * in a second, the median of batches. Lines "operation type GB/s". One rank. */
+ * in a second, the median of batches. Lines "operation type GB/s". Rank 0 tells. */
 #include "bench.h"
 
 enum { kBatches = 7 };
@@ -22,8 +22,10 @@ static double speed(const void* in, void* inout, size_t bytes, int count, MPI_Da
 }
 
 int main(int argc, char** argv) {
+  int rank;
   bench_pin();
   MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const Type types[] = {{"char", MPI_SIGNED_CHAR},
                         {"short", MPI_SHORT},
                         {"int", MPI_INT},
@@ -46,7 +48,7 @@ int main(int argc, char** argv) {
       const int count = (int)(bytes / (size_t)size);
       speed(in, inout, bytes, count, types[t].type, ops[o].op);
       for (int i = 0; i < kBatches; ++i) batch[i] = speed(in, inout, bytes, count, types[t].type, ops[o].op);
-      printf("%s %s %.4f\n", ops[o].name, types[t].name, bench_median(batch, kBatches));
+      if (rank == 0) printf("%s %s %.4f\n", ops[o].name, types[t].name, bench_median(batch, kBatches));
     }
   MPI_Finalize();
   return 0;

@@ -396,8 +396,8 @@ int MPIDI_nem_ulfm_reduce_scatter_block(const void *sendbuf, void *recvbuf, MPI_
 
 /* ---- blocks of different sizes ----------------------------------------------------------------------------------- */
 
-/* What a rank has for each, or gets from each: as bytes where they are when the type is a basic one, else one behind the
- * other in memory of its own. */
+/* What a rank has for each, or gets from each: as bytes where they are when the type is a basic one, else one behind
+ * the other in memory of its own. */
 typedef struct coll_blocks {
     size_t *bytes, *at;         /* one piece of memory */
     char *data;
@@ -431,8 +431,8 @@ static int coll_copy_blocks(const coll_blocks_t * blocks, void *buffer, int out)
     return mpi_errno;
 }
 
-static int coll_make_blocks(coll_blocks_t * blocks, const void *buffer, const MPI_Aint * counts, const MPI_Aint * displs,
-                            MPI_Datatype type, int ranks, int filled)
+static int coll_make_blocks(coll_blocks_t * blocks, const void *buffer, const MPI_Aint * counts,
+                            const MPI_Aint * displs, MPI_Datatype type, int ranks, int filled)
 {
     int mpi_errno = MPI_SUCCESS;
     int i, in_place = HANDLE_IS_BUILTIN(type);
@@ -476,7 +476,8 @@ int MPIDI_nem_ulfm_allgatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datat
         return *mpi_errno != MPI_SUCCESS;
     *mpi_errno = coll_make_blocks(&out, recvbuf, recvcounts, displs, recvtype, comm->local_size, in_place);
     if (*mpi_errno == MPI_SUCCESS)
-        call.in = in_place ? out.data + out.at[comm->rank] : coll_pack(sendbuf, sendcount, sendtype, 1, &packed, mpi_errno);
+        call.in = in_place ? out.data + out.at[comm->rank]
+            : coll_pack(sendbuf, sendcount, sendtype, 1, &packed, mpi_errno);
     call.out = out.data;
     call.out_bytes = out.bytes;
     call.out_at = out.at;

@@ -103,8 +103,9 @@ def flood(libraries, rounds):
 
 # ---- many ranks ------------------------------------------------------------------------------------------------------
 
-EVERY_COLLECTIVE = ["barrier", "bcast:8", "bcast:64K", "reduce:8", "allreduce:8", "allreduce:64K", "allgather:64", "alltoall:64",
-                    "alltoall:16K"]
+EVERY_COLLECTIVE = ["barrier", "bcast:8", "bcast:64K", "bcast:1M", "reduce:8", "reduce:256K", "reduce:1M", "allreduce:8",
+                    "allreduce:64K", "allreduce:256K", "allreduce:1M", "allgather:64", "allgather:64K", "alltoall:64",
+                    "alltoall:16K", "alltoall:64K"]
 
 
 def timed_collectives(library, ranks, calls, pin=None):
@@ -463,6 +464,12 @@ BENCHES = {
     "bandwidth": Bench("A stream of messages, 64 on their way, one way and both ways", 5,
                        of_pairs("bandwidth", ["1", "4M"], directed, "MB_s", True, columns=2), bandwidth_target),
     "flood": Bench("50,000 blocking sends of each sender to one receiver", 5, flood, lambda row: Aim(0.9)),
+    "accumulate": Bench("MPI_Accumulate into a window of the host, each with its share of a flush", 7,
+                        of_pairs("accumulate", [8, "4K", "64K", "4M"], lambda words: {"size": int(words[0])}, "us"),
+                        lambda row: Aim(1.0)),
+    "reductions": Bench("MPI_Reduce_local of 64 KB: operand taken", 5,
+                        of_pairs("reductions", ["64K"], lambda words: {"operation": words[0], "type": words[1]}, "GB_s",
+                                 more_is_better=True, columns=2), lambda row: Aim(1.0, ">=")),
     "threads": Bench("Round trips of 8 bytes with MPI_THREAD_MULTIPLE", 5,
                      of_pairs("threads", [1, 2, 4], lambda words: {"threads": int(words[0])}, "us"), lambda row: Aim(1.0)),
     "rate": Bench("Messages of 8 bytes a second between two ranks", 5,

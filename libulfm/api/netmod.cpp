@@ -507,14 +507,17 @@ int nm_idle(ulfm_nm* nm, int how, int sends_waiting) {
 constexpr int kFirstCalls = 4;
 // Segments of a process; more communicators than that stay with messages.
 constexpr int kMostSegments = 32;
-// Of a call, in bytes from each rank; beyond it messages are as fast (docs/performance.md).
+// Of a call, in bytes from each rank, where ranks share cores; beyond it messages are as fast (docs/performance.md).
 constexpr std::size_t kLongest = 32 * 1024;
+// A scan costs the last rank as much as there are ranks; messages need a logarithm of that.
+constexpr int kLongScan = 4;
+// Of a call whose blocks have different sizes.
+constexpr std::size_t kMostRounds = 4;
 
-int nm_coll_after(ulfm_nm* nm, std::size_t* longest) {
+int nm_coll_after(ulfm_nm* nm) {
   const std::string& setting = nm->config.text("COLLECTIVES");
   // Over an emulated interconnect, or one with faults, the messages themselves are what is asked for.
   if (setting == "off" || nm->transport_name != "direct") return -1;
-  *longest = setting == "on" ? std::numeric_limits<std::size_t>::max() : kLongest;
   return setting == "on" ? 0 : kFirstCalls;
 }
 
@@ -540,7 +543,22 @@ void nm_coll_close(ulfm_coll* coll) {
   delete coll;
 }
 
-int nm_coll_rooted(ulfm_coll* coll) { return coll->collective->counts() ? 0 : 1; }
+bool always(const ulfm_nm* nm) { return nm->config.text("COLLECTIVES") == "on"; }
+
+int nm_coll_way(ulfm_coll* coll, int kind, std::size_t bytes) {
+  coll::Collective& c = *coll->collective;
+  if (c.counts() && coll::has_root(kind)) return ULFM_COLL_ROOTED;
+  if (bytes <= kLongest) return ULFM_COLL_SHARED;
+  if (c.counts() || c.broken()) return always(coll->owner) ? ULFM_COLL_SHARED : ULFM_COLL_LONG;
+  bool gains = always(coll->owner) || kind == ULFM_COLL_REDUCE;
+  if (kind == ULFM_COLL_SCAN || kind == ULFM_COLL_EXSCAN) gains = gains || c.size() <= kLongScan;
+  if (coll::has_one_copy(kind)) gains = c.reads_others() || gains;
+  return gains ? ULFM_COLL_SHARED : ULFM_COLL_LONG;
+}
+
+std::size_t most_rounds(const ulfm_nm* nm) {
+  return always(nm) ? std::numeric_limits<std::size_t>::max() : kMostRounds;
+}
 
 int nm_coll_run(ulfm_coll* coll, const ulfm_coll_call* call) {
   coll::Collective& c = *coll->collective;
@@ -557,6 +575,13 @@ int nm_coll_run(ulfm_coll* coll, const ulfm_coll_call* call) {
     case ULFM_COLL_ALLGATHER: return c.allgather(x.in, x.out, x.count);
     case ULFM_COLL_SCATTER: return c.scatter(x.in, x.out, x.count, x.root);
     case ULFM_COLL_ALLTOALL: return c.alltoall(x.in, x.out, x.count);
+    case ULFM_COLL_GATHERV:
+      return c.gather_blocks(x.in, x.count, x.out, {x.out_bytes, x.out_at}, x.root, most_rounds(coll->owner));
+    case ULFM_COLL_ALLGATHERV: return c.allgather_blocks(x.in, x.out, {x.out_bytes, x.out_at});
+    case ULFM_COLL_SCATTERV:
+      return c.scatter_blocks(x.in, {x.in_bytes, x.in_at}, x.out, x.count, x.root, most_rounds(coll->owner));
+    case ULFM_COLL_ALLTOALLV:
+      return c.alltoall_blocks(x.in, {x.in_bytes, x.in_at}, x.out, {x.out_bytes, x.out_at}, most_rounds(coll->owner));
     default: return c.give_up();
   }
 }
@@ -589,7 +614,7 @@ constexpr ulfm_nm_api kTable{ULFM_NM_ABI,
                              nm_coll_after,
                              nm_coll_open,
                              nm_coll_close,
-                             nm_coll_rooted,
+                             nm_coll_way,
                              nm_coll_run,
                              nm_coll_count,
                              nm_coll_missing,

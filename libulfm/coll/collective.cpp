@@ -28,6 +28,12 @@ constexpr auto kLookEveryRank = std::chrono::milliseconds(2);  // so that many r
 constexpr int kPatience = 50;                                  // looks
 constexpr auto kNap = std::chrono::milliseconds(1);
 
+// In front of a part of a call whose blocks have different sizes.
+struct BlockHeader {
+  std::uint64_t rounds;  // this rank needs
+  std::uint64_t stride;  // from block to block
+};
+
 constexpr std::size_t rounded(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 }  // namespace
 
@@ -67,7 +73,8 @@ Collective::Collective(Segment segment, int rank, int size, const WaitPolicy& po
       size_(size),
       counting_(header_->counting != 0),
       policy_(policy),
-      hooks_(std::move(hooks)) {
+      hooks_(std::move(hooks)),
+      token_(header_->token) {
   Member& self = member(rank);
   if (counting_) self.bell.expect_many_sleeps();
   self.pid.store(getpid(), std::memory_order_relaxed);
@@ -281,6 +288,7 @@ int Collective::barrier() {
 
 int Collective::bcast(void* data, std::size_t bytes, int root) {
   auto* at = static_cast<std::byte*>(data);
+  if (is_long(bytes)) return bcast_long(at, bytes, root);
   for (std::size_t n; bytes > 0; bytes -= n, at += n) {
     n = std::min(bytes, kPart);
     if (const int why = begin(n)) return why;
@@ -297,11 +305,13 @@ int Collective::bcast(void* data, std::size_t bytes, int root) {
 
 // ---- reductions ---------------------------------------------------------------------------------------------------
 
-// into = elements [from, from + count) of the parts of ranks [first, last], in this order.
+// into = elements [from, from + count) of the parts of ranks [first, last], in this order. `own`: where this rank's are
+// when they are not in its slot.
 void Collective::combine(std::byte* into, int first, int last, std::size_t from, std::size_t count, std::size_t extent,
-                         ulfm_kernel kernel) const noexcept {
-  std::memcpy(into, part(first) + from * extent, count * extent);
-  for (int rank = first + 1; rank <= last; ++rank) kernel(into, part(rank) + from * extent, count);
+                         ulfm_kernel kernel, const std::byte* own) const noexcept {
+  const auto of = [&](int rank) { return (rank == rank_ && own != nullptr ? own : part(rank)) + from * extent; };
+  if (into != of(first)) std::memcpy(into, of(first), count * extent);
+  for (int rank = first + 1; rank <= last; ++rank) kernel(into, of(rank), count);
 }
 
 // With every rank's part in its slot: leads to `*from` holding the result, for whoever wants it (`all`, or rank_ is the
@@ -326,23 +336,32 @@ int Collective::combined(std::size_t count, std::size_t extent, ulfm_kernel kern
   return await_all(round_);
 }
 
+int Collective::reduce_piece(const std::byte* in, std::byte* out, std::size_t n, std::size_t extent, ulfm_kernel kernel,
+                             int root) {
+  if (const int why = begin(n * extent)) return why;
+  // What a rank reads of its own it may read where it is, unless the result would overwrite it too early.
+  const bool stays = !counting_ && (in != out || rank_ == 0);
+  if (!stays || rank_ != root) std::memcpy(part(rank_), in, n * extent);
+  if (root >= 0 && rank_ != root) {
+    post([&] { combine(result(), 0, size_ - 1, 0, n, extent, kernel); });
+  } else {
+    const std::byte* sum = nullptr;
+    if (const int why = combined(n, extent, kernel, root < 0, &sum)) return why;
+    if (sum == nullptr) combine(out, 0, size_ - 1, 0, n, extent, kernel, stays ? in : nullptr);
+    else std::memcpy(out, sum, n * extent);
+  }
+  end();
+  return 0;
+}
+
 int Collective::reduce(const void* in, void* out, std::size_t count, std::size_t extent, ulfm_kernel kernel, int root) {
   const auto* from = static_cast<const std::byte*>(in);
   auto* to = static_cast<std::byte*>(out);
   const bool wanted = root < 0 || rank_ == root;
+  if (root < 0 && is_long(count * extent, kLongSum)) return allreduce_long(from, to, count, extent, kernel);
   for (std::size_t n; count > 0; count -= n, from += n * extent, to += wanted ? n * extent : 0) {
     n = std::min(count, kPart / extent);
-    if (const int why = begin(n * extent)) return why;
-    std::memcpy(part(rank_), from, n * extent);
-    if (!wanted) {
-      post([&] { combine(result(), 0, size_ - 1, 0, n, extent, kernel); });
-    } else {
-      const std::byte* sum = nullptr;
-      if (const int why = combined(n, extent, kernel, root < 0, &sum)) return why;
-      if (sum == nullptr) combine(to, 0, size_ - 1, 0, n, extent, kernel);
-      else std::memcpy(to, sum, n * extent);
-    }
-    end();
+    if (const int why = reduce_piece(from, to, n, extent, kernel, root)) return why;
   }
   return 0;
 }
@@ -351,6 +370,7 @@ int Collective::reduce_part(const void* in, void* out, std::size_t count, std::s
                             std::size_t first, std::size_t mine) {
   const auto* from = static_cast<const std::byte*>(in);
   auto* to = static_cast<std::byte*>(out);
+  if (is_long(count * extent, kLongSum)) return reduce_part_long(from, to, extent, kernel, first, mine);
   for (std::size_t at = 0, n; at < count; at += n) {
     n = std::min(count - at, kPart / extent);
     if (const int why = begin(n * extent)) return why;
@@ -368,8 +388,23 @@ int Collective::reduce_part(const void* in, void* out, std::size_t count, std::s
   return 0;
 }
 
+// With a core for each rank: everyone reads the parts of those before it, and waits for nobody else.
 int Collective::scan_piece(const std::byte* in, std::byte* out, std::size_t n, std::size_t extent, ulfm_kernel kernel,
                            bool exclusive) {
+  if (const int why = begin(n * extent)) return why;
+  const bool stays = in != out || rank_ == 0;
+  if (rank_ != size_ - 1 || !stays) std::memcpy(part(rank_), in, n * extent);
+  post();
+  for (int rank = 0; rank < rank_; ++rank)
+    if (const int why = await_rank(rank)) return why;
+  const int last = exclusive ? rank_ - 1 : rank_;
+  if (last >= 0) combine(out, 0, last, 0, n, extent, kernel, stays ? in : nullptr);
+  end();
+  return 0;
+}
+
+int Collective::scan_in_one_turn(const std::byte* in, std::byte* out, std::size_t n, std::size_t extent,
+                                 ulfm_kernel kernel, bool exclusive) {
   const std::size_t bytes = n * extent;
   if (const int why = begin(bytes)) return why;
   std::memcpy(part(rank_), in, bytes);
@@ -390,11 +425,7 @@ int Collective::scan_piece(const std::byte* in, std::byte* out, std::size_t n, s
     }
   });
   if (const int why = await_all(round_)) return why;
-  const int last = exclusive ? rank_ - 1 : rank_;
-  if (last >= 0) {
-    if (counting_) std::memcpy(out, part(rank_), bytes);
-    else combine(out, 0, last, 0, n, extent, kernel);
-  }
+  if (!exclusive || rank_ > 0) std::memcpy(out, part(rank_), bytes);
   end();
   return 0;
 }
@@ -405,7 +436,8 @@ int Collective::scan(const void* in, void* out, std::size_t count, std::size_t e
   auto* to = static_cast<std::byte*>(out);
   for (std::size_t n; count > 0; count -= n, from += n * extent, to += n * extent) {
     n = std::min(count, kPart / extent);
-    if (const int why = scan_piece(from, to, n, extent, kernel, exclusive)) return why;
+    const auto piece = counting_ ? &Collective::scan_in_one_turn : &Collective::scan_piece;
+    if (const int why = (this->*piece)(from, to, n, extent, kernel, exclusive)) return why;
   }
   return 0;
 }
@@ -414,6 +446,7 @@ int Collective::scan(const void* in, void* out, std::size_t count, std::size_t e
 
 int Collective::gather(const void* in, void* out, std::size_t bytes, int root) {
   const bool wanted = root < 0 || rank_ == root;
+  if (is_long(bytes)) return gather_long(static_cast<const std::byte*>(in), static_cast<std::byte*>(out), bytes, root);
   for (std::size_t at = 0, n; at < bytes; at += n) {
     n = std::min(bytes - at, kPart);
     if (const int why = begin(n)) return why;
@@ -434,6 +467,8 @@ int Collective::allgather(const void* in, void* out, std::size_t bytes) { return
 
 int Collective::scatter(const void* in, void* out, std::size_t bytes, int root) {
   const std::size_t block = kPart / static_cast<std::size_t>(size_);
+  if (is_long(bytes, kLongBlock))
+    return scatter_long(static_cast<const std::byte*>(in), static_cast<std::byte*>(out), bytes, root);
   for (std::size_t at = 0, n; at < bytes; at += n) {
     n = std::min(bytes - at, block);
     if (const int why = begin(n * static_cast<std::size_t>(size_))) return why;
@@ -453,6 +488,8 @@ int Collective::scatter(const void* in, void* out, std::size_t bytes, int root) 
 int Collective::alltoall(const void* in, void* out, std::size_t bytes) {
   const auto size = static_cast<std::size_t>(size_);
   const std::size_t block = kPart / size;
+  if (is_long(bytes, kLongBlock))
+    return alltoall_long(static_cast<const std::byte*>(in), static_cast<std::byte*>(out), bytes);
   for (std::size_t at = 0, n; at < bytes; at += n) {
     n = std::min(bytes - at, block);
     if (const int why = begin(n * static_cast<std::size_t>(size_))) return why;
@@ -464,6 +501,125 @@ int Collective::alltoall(const void* in, void* out, std::size_t bytes) {
     for (int rank = 0; rank < size_; ++rank, to += bytes)
       std::memcpy(to, part(rank) + static_cast<std::size_t>(rank_) * n, n);
     end();
+  }
+  return 0;
+}
+
+// ---- blocks of different sizes ------------------------------------------------------------------------------------
+
+namespace {
+constexpr std::size_t pieces(std::size_t bytes, std::size_t of) {
+  return std::max<std::size_t>(1, (bytes + of - 1) / of);
+}
+constexpr std::size_t lined_up(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
+std::size_t longest_of(const Blocks& blocks, int size) { return *std::max_element(blocks.bytes, blocks.bytes + size); }
+BlockHeader& header_of(std::byte* part) { return *reinterpret_cast<BlockHeader*>(part); }
+std::byte* blocks_of(std::byte* part) { return part + sizeof(BlockHeader); }
+// What is left of a block behind its first `at` bytes, at most `n`.
+std::size_t rest(std::size_t bytes, std::size_t at, std::size_t n) { return bytes > at ? std::min(bytes - at, n) : 0; }
+}  // namespace
+
+// Of one rank in a part that has one for each.
+std::size_t Collective::block() const noexcept {
+  return (kPart - sizeof(BlockHeader)) / static_cast<std::size_t>(size_) / 8 * 8;
+}
+
+int Collective::allgather_blocks(const void* in, void* out, const Blocks& blocks) {
+  const auto* from = static_cast<const std::byte*>(in);
+  auto* to = static_cast<std::byte*>(out);
+  const std::size_t longest = longest_of(blocks, size_);
+  for (std::size_t at = 0; at < longest; at += kPart) {
+    const std::size_t mine = rest(blocks.bytes[rank_], at, kPart);
+    if (const int why = begin(mine)) return why;
+    if (mine != 0) std::memcpy(part(rank_), from + at, mine);
+    post();
+    if (const int why = await_all(round_)) return why;
+    for (int rank = 0; rank < size_; ++rank) {
+      std::byte* place = to + blocks.at[rank] + at;
+      const std::size_t n = rest(blocks.bytes[rank], at, kPart);
+      // Not by the address alone: an empty block of its own begins where the next one does.
+      if (n != 0 && (rank != rank_ || place != from + at)) std::memcpy(place, part(rank), n);
+    }
+    end();
+  }
+  return 0;
+}
+
+int Collective::gather_blocks(const void* in, std::size_t bytes, void* out, const Blocks& blocks, int root,
+                              std::size_t most) {
+  constexpr std::size_t kBlock = kPart - sizeof(BlockHeader);
+  std::size_t rounds = 1;
+  for (std::size_t k = 0, at = 0; k < rounds; ++k, at += kBlock) {
+    const std::size_t mine = rank_ == root ? 0 : rest(bytes, at, kBlock);  // the root's own do not travel
+    if (const int why = begin(sizeof(BlockHeader) + mine)) return why;
+    header_of(part(rank_)) = {pieces(rank_ == root ? 0 : bytes, kBlock), 0};
+    if (mine != 0) std::memcpy(blocks_of(part(rank_)), static_cast<const std::byte*>(in) + at, mine);
+    post();
+    if (rank_ == root || k == 0)
+      if (const int why = await_all(round_)) return why;
+    for (int rank = 0; k == 0 && rank < size_; ++rank)
+      rounds = std::max<std::size_t>(rounds, header_of(part(rank)).rounds);
+    for (int rank = 0; rank_ == root && rounds <= most && rank < size_; ++rank)
+      if (const std::size_t n = rank == root ? 0 : rest(blocks.bytes[rank], at, kBlock); n != 0)
+        std::memcpy(static_cast<std::byte*>(out) + blocks.at[rank] + at, blocks_of(part(rank)), n);
+    end();
+    if (rounds > most) return kTooLong;
+  }
+  if (rank_ == root && bytes != 0 && static_cast<std::byte*>(out) + blocks.at[root] != in)
+    std::memcpy(static_cast<std::byte*>(out) + blocks.at[root], in, bytes);
+  return 0;
+}
+
+int Collective::scatter_blocks(const void* in, const Blocks& blocks, void* out, std::size_t bytes, int root,
+                               std::size_t most) {
+  std::size_t rounds = 1, stride = 0;
+  if (rank_ == root) {
+    rounds = pieces(longest_of(blocks, size_), block());
+    stride = std::min(lined_up(longest_of(blocks, size_)), block());
+  }
+  for (std::size_t k = 0, at = 0; k < rounds; ++k, at += block()) {
+    if (const int why = begin(sizeof(BlockHeader) + stride * static_cast<std::size_t>(size_))) return why;
+    if (rank_ == root) header_of(part(root)) = {rounds, stride};
+    for (int rank = 0; rank_ == root && rounds <= most && rank < size_; ++rank)
+      if (const std::size_t n = rank == root ? 0 : rest(blocks.bytes[rank], at, block()); n != 0)
+        std::memcpy(blocks_of(part(root)) + static_cast<std::size_t>(rank) * stride,
+                    static_cast<const std::byte*>(in) + blocks.at[rank] + at, n);
+    post();
+    if (const int why = await_rank(root)) return why;
+    const BlockHeader header = header_of(part(root));
+    rounds = header.rounds;
+    if (const std::size_t n = rank_ == root || rounds > most ? 0 : rest(bytes, at, block()); n != 0)
+      std::memcpy(static_cast<std::byte*>(out) + at,
+                  blocks_of(part(root)) + static_cast<std::size_t>(rank_) * header.stride, n);
+    end();
+    if (rounds > most) return kTooLong;
+  }
+  if (rank_ == root && bytes != 0 && static_cast<const std::byte*>(in) + blocks.at[root] != out)
+    std::memcpy(out, static_cast<const std::byte*>(in) + blocks.at[root], bytes);
+  return 0;
+}
+
+int Collective::alltoall_blocks(const void* in, const Blocks& from, void* out, const Blocks& to, std::size_t most) {
+  const std::size_t longest = longest_of(from, size_), mine = pieces(longest, block());
+  const std::size_t stride = std::min(lined_up(longest), block());
+  std::size_t rounds = 1;
+  for (std::size_t k = 0, at = 0; k < rounds; ++k, at += block()) {
+    if (const int why = begin(sizeof(BlockHeader) + stride * static_cast<std::size_t>(size_))) return why;
+    header_of(part(rank_)) = {mine, stride};
+    for (int rank = 0; rank < size_; ++rank)
+      if (const std::size_t n = rest(from.bytes[rank], at, block()); n != 0)
+        std::memcpy(blocks_of(part(rank_)) + static_cast<std::size_t>(rank) * stride,
+                    static_cast<const std::byte*>(in) + from.at[rank] + at, n);
+    post();
+    if (const int why = await_all(round_)) return why;
+    for (int rank = 0; k == 0 && rank < size_; ++rank)
+      rounds = std::max<std::size_t>(rounds, header_of(part(rank)).rounds);
+    for (int rank = 0; rounds <= most && rank < size_; ++rank)
+      if (const std::size_t n = rest(to.bytes[rank], at, block()); n != 0)
+        std::memcpy(static_cast<std::byte*>(out) + to.at[rank] + at,
+                    blocks_of(part(rank)) + static_cast<std::size_t>(rank_) * header_of(part(rank)).stride, n);
+    end();
+    if (rounds > most) return kTooLong;
   }
   return 0;
 }

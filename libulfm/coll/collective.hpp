@@ -7,6 +7,7 @@
 // round k - 2 any more: two slots suffice, and a rank that need not wait for others (a broadcast's root) does not.
 #pragma once
 
+#include <sys/types.h>
 #include <ulfm/netmod.h>
 
 #include <atomic>
@@ -16,6 +17,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/segment.hpp"
@@ -25,6 +27,10 @@ namespace ulfm::coll {
 
 /// Longest ticket, with its ending zero.
 inline constexpr std::size_t kTicketBytes = 64;
+
+/// From so many bytes on, in one piece, in a block for each rank, or reduced, calls are long: with one copy, where ranks
+/// may read each other's memory (decision 0019).
+inline constexpr std::size_t kLong = 32 * 1024, kLongBlock = 16 * 1024, kLongSum = 128 * 1024;
 
 struct Header;
 struct Member;
@@ -36,15 +42,34 @@ struct WaitHooks {
   bool may_sleep;                 ///< else only yields: the caller holds a lock that others want
 };
 
+/// One rank gives to all, or gets from all.
+constexpr bool has_root(int kind) noexcept {
+  return kind == ULFM_COLL_BCAST || kind == ULFM_COLL_REDUCE || kind == ULFM_COLL_GATHER || kind == ULFM_COLL_SCATTER ||
+         kind == ULFM_COLL_GATHERV || kind == ULFM_COLL_SCATTERV;
+}
+
+/// Long ones may be made with one copy.
+constexpr bool has_one_copy(int kind) noexcept {
+  return kind == ULFM_COLL_BCAST || kind == ULFM_COLL_ALLREDUCE || kind == ULFM_COLL_REDUCE_SCATTER ||
+         kind == ULFM_COLL_GATHER || kind == ULFM_COLL_ALLGATHER || kind == ULFM_COLL_SCATTER ||
+         kind == ULFM_COLL_ALLTOALL;
+}
+
+/// Where a buffer has the bytes for each rank, or from it.
+struct Blocks {
+  const std::size_t* bytes;
+  const std::size_t* at;
+};
+
 /// The calls of one communicator, in the same order in every rank. One thread at a time. All sizes are bytes but for
 /// counts of elements; buffers may not overlap unless said. A call returns 0; -1 - rank when that rank's process has
-/// died;
-/// kNoMemory; kAbandoned when another rank gave up; or what progress() returned, which is positive. After anything but
-/// 0
-/// the others' calls fail too and the object can only be destroyed.
+/// died; kNoMemory; kAbandoned when another rank gave up; kTooLong, in all ranks, with nothing done; or what progress()
+/// returned, which is positive. After anything else but 0 the others' calls fail too and the object can only be
+/// destroyed.
 class Collective {
  public:
-  static constexpr int kNoMemory = std::numeric_limits<int>::min(), kAbandoned = kNoMemory + 1;
+  static constexpr int kNoMemory = std::numeric_limits<int>::min(), kAbandoned = kNoMemory + 1,
+                       kTooLong = ULFM_COLL_TOO_LONG;
 
   /// Made by rank 0; `shared_cores` when there are fewer cores than processes.
   static Result<std::unique_ptr<Collective>> create(int size, bool shared_cores, const WaitPolicy& policy,
@@ -71,6 +96,20 @@ class Collective {
   /// `in` may be `out`.
   int alltoall(const void* in, void* out, std::size_t bytes);
 
+  // The same with blocks of different sizes. Where a rank does not know the sizes of others, all learn in the first
+  // round how many rounds there are; more than `most` are too long.
+  /// `in` may be this rank's place in `out`; all know all sizes.
+  int allgather_blocks(const void* in, void* out, const Blocks& blocks);
+  /// `bytes` of this rank; `blocks` is the root's, as `out`.
+  int gather_blocks(const void* in, std::size_t bytes, void* out, const Blocks& blocks, int root, std::size_t most);
+  /// `bytes` is for this rank; `blocks` is the root's, as `in`.
+  int scatter_blocks(const void* in, const Blocks& blocks, void* out, std::size_t bytes, int root, std::size_t most);
+  /// `in` may be `out` when the blocks are the same.
+  int alltoall_blocks(const void* in, const Blocks& from, void* out, const Blocks& to, std::size_t most);
+
+  /// Long calls are made with one copy, out of the other ranks' own memory; asked by all ranks at the same time.
+  bool reads_others();
+
   /// Makes the others' calls fail: this rank cannot do its part.
   int give_up() noexcept;
   /// Some rank's call has failed.
@@ -79,12 +118,32 @@ class Collective {
   bool counts() const noexcept { return counting_; }
   /// A rank that has not posted its part of the call that this rank is in; -1 when all have. For reports.
   int missing() const noexcept;
+  int size() const noexcept { return size_; }
 
  private:
   Collective(Segment segment, int rank, int size, const WaitPolicy& policy, WaitHooks hooks);
   Slot& slot(int rank) const noexcept;
   std::byte* part(int rank) const noexcept;
   std::byte* result() const noexcept;
+  // With one copy: see one_copy.cpp.
+  bool is_long(std::size_t bytes, std::size_t from = kLong) const noexcept {
+    return bytes >= from && reads_others_ == Reads::yes;
+  }
+  int show(const void* data);
+  int all_have_read();
+  std::uint64_t shown(int rank) const noexcept;
+  bool may_read(int rank) const noexcept;
+  int read(int rank, void* into, std::uint64_t from, std::size_t bytes);
+  int combine_others(std::byte* into, const std::byte* own, std::size_t from, std::size_t bytes, std::size_t extent,
+                     ulfm_kernel kernel);
+  int bcast_long(std::byte* data, std::size_t bytes, int root);
+  int allreduce_long(const std::byte* in, std::byte* out, std::size_t count, std::size_t extent, ulfm_kernel kernel);
+  int reduce_part_long(const std::byte* in, std::byte* out, std::size_t extent, ulfm_kernel kernel, std::size_t first,
+                       std::size_t mine);
+  int gather_long(const std::byte* in, std::byte* out, std::size_t bytes, int root);
+  int scatter_long(const std::byte* in, std::byte* out, std::size_t bytes, int root);
+  int alltoall_long(const std::byte* in, std::byte* out, std::size_t bytes);
+
   int begin(std::size_t bytes);
   Result<void> commit(std::size_t bytes);
   template <typename Work>
@@ -105,10 +164,15 @@ class Collective {
   bool gone(int rank) const noexcept;
   int find_dead(std::uint64_t round, int first, int last, int& patience) const noexcept;
   void combine(std::byte* into, int first, int last, std::size_t from, std::size_t count, std::size_t extent,
-               ulfm_kernel kernel) const noexcept;
+               ulfm_kernel kernel, const std::byte* own = nullptr) const noexcept;
   int combined(std::size_t count, std::size_t extent, ulfm_kernel kernel, bool all, const std::byte** from);
+  int reduce_piece(const std::byte* in, std::byte* out, std::size_t n, std::size_t extent, ulfm_kernel kernel,
+                   int root);
   int scan_piece(const std::byte* in, std::byte* out, std::size_t n, std::size_t extent, ulfm_kernel kernel,
                  bool exclusive);
+  int scan_in_one_turn(const std::byte* in, std::byte* out, std::size_t n, std::size_t extent, ulfm_kernel kernel,
+                       bool exclusive);
+  std::size_t block() const noexcept;
 
   Segment segment_;
   Header* header_;
@@ -120,6 +184,11 @@ class Collective {
   std::uint64_t complete_ = 0;  // rounds that all have posted, as far as this rank has looked
   std::size_t committed_ = 0;   // of each of this rank's slots and of each result
   int looked_ = 0;              // ranks that have posted round complete_
+  enum class Reads { unknown, yes, no };
+  Reads reads_others_ = Reads::unknown;
+  std::uint64_t token_;  // what others look for in this process's memory, to see whether they may
+  std::vector<pid_t> processes_;
+  std::unique_ptr<std::byte[]> scratch_;  // of long reductions
 };
 
 }  // namespace ulfm::coll

@@ -15,7 +15,6 @@ typedef struct coll_state {
 
 int MPIDI_nem_ulfm_collectives; /* the job may use them at all */
 static int coll_first;          /* calls of a communicator that go by messages */
-static size_t coll_longest;     /* bytes */
 static MPIR_Comm *coll_running; /* whose collective this process is in */
 static int coll_kind;
 
@@ -42,7 +41,7 @@ static int coll_comm_destroyed(MPIR_Comm * comm, void *unused)
 static int coll_init(void)
 {
     int mpi_errno = MPI_SUCCESS;
-    coll_first = ulfm->coll_after(nm, &coll_longest);
+    coll_first = ulfm->coll_after(nm);
     if (coll_first < 0)
         goto fn_exit;
     mpi_errno = MPIDI_CH3U_Comm_register_create_hook(coll_comm_created, NULL);
@@ -54,6 +53,20 @@ static int coll_init(void)
     return mpi_errno;
   fn_fail:
     goto fn_exit;
+}
+
+/* What must be the same in all processes of a job: processes tell each other with their first message. */
+static int coll_setting(void)
+{
+    return coll_first;
+}
+
+static void coll_settings_differ(int rank)
+{
+    char why[200];
+    snprintf(why, sizeof why, "ranks %d and %d have different values of ULFM_COLLECTIVES and would wait for each other "
+             "in vain: give all the same", MPIR_Process.rank, rank);
+    MPID_Abort(MPIR_Process.comm_world, MPI_SUCCESS, 1, why);
 }
 
 /* Called while a collective waits: other messages go on, and other threads. */
@@ -99,11 +112,6 @@ static int coll_open(MPIR_Comm * comm, coll_state_t * state)
     goto fn_exit;
 }
 
-static int coll_has_root(int kind)
-{
-    return kind == ULFM_COLL_BCAST || kind == ULFM_COLL_REDUCE || kind == ULFM_COLL_GATHER || kind == ULFM_COLL_SCATTER;
-}
-
 /* Whether this call goes by the segment, which is made when it is time. `bytes` is what each rank hands over, or
  * receives; calls without any are MPICH's, and some ranks do not even come here then. */
 static ulfm_coll *coll_take(MPIR_Comm * comm, int kind, int defined, MPI_Aint bytes, int *mpi_errno)
@@ -134,16 +142,15 @@ static ulfm_coll *coll_take(MPIR_Comm * comm, int kind, int defined, MPI_Aint by
         way = ULFM_COLL_NO_SEGMENT;
     else if (!defined)
         way = ULFM_COLL_OPERATION;
-    else if (bytes > coll_longest)
-        way = ULFM_COLL_LONG;
-    else if (coll_has_root(kind) && !ulfm->coll_rooted(state->coll))
-        way = ULFM_COLL_ROOTED;
+    else
+        way = ulfm->coll_way(state->coll, kind, bytes);
     ulfm->coll_count(nm, kind, way);
     return way == ULFM_COLL_SHARED ? state->coll : NULL;
 }
 
-/* The segment cannot be used any more after a failure; the others find out too, at the latest in their next call. */
-static void coll_run(MPIR_Comm * comm, ulfm_coll_call * call, int *mpi_errno)
+/* The segment cannot be used any more after a failure; the others find out too, at the latest in their next call.
+ * 0: the call is MPICH's after all. */
+static int coll_run(MPIR_Comm * comm, ulfm_coll_call * call, int *mpi_errno)
 {
     coll_state_t *state = COLL_STATE(comm);
     int failed = *mpi_errno;    /* to pack the data */
@@ -157,11 +164,13 @@ static void coll_run(MPIR_Comm * comm, ulfm_coll_call * call, int *mpi_errno)
     coll_running = NULL;
 
     if (likely(rc == 0))
-        return;
+        return 1;
+    if (rc == ULFM_COLL_TOO_LONG)
+        return 0;
     ulfm->coll_close(state->coll);
     state->coll = NULL;
     if (failed)
-        return;
+        return 1;
     if (rc > 0)
         *mpi_errno = state->error;
     else if (rc >= -comm->local_size)
@@ -169,6 +178,7 @@ static void coll_run(MPIR_Comm * comm, ulfm_coll_call * call, int *mpi_errno)
     else
         MPIR_ERR_SET1(*mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s",
                       "another rank of the communicator gave this collective up, or there is no memory for it");
+    return 1;
 }
 
 /* ---- buffers --------------------------------------------------------------------------------------------------- */
@@ -387,4 +397,181 @@ int MPIDI_nem_ulfm_reduce_scatter_block(const void *sendbuf, void *recvbuf, MPI_
 {
     ulfm_coll_call call = {.kind = ULFM_COLL_REDUCE_SCATTER,.first = comm->rank * recvcount,.mine = recvcount };
     return coll_reduce(&call, sendbuf, recvbuf, recvcount * comm->local_size, datatype, op, comm, mpi_errno);
+}
+
+/* ---- blocks of different sizes ----------------------------------------------------------------------------------- */
+
+/* What a rank has for each, or gets from each: as bytes where they are when the type is a basic one, else one behind
+ * the other in memory of its own. */
+typedef struct coll_blocks {
+    size_t *bytes, *at;         /* one piece of memory */
+    char *data;
+    void *packed;
+    const MPI_Aint *counts, *displs;
+    MPI_Datatype type;
+    int ranks;
+} coll_blocks_t;
+
+static void coll_free_blocks(coll_blocks_t * blocks)
+{
+    MPL_free(blocks->bytes);
+    MPL_free(blocks->packed);
+}
+
+/* Copies between the buffer and the packed memory. */
+static int coll_copy_blocks(const coll_blocks_t * blocks, void *buffer, int out)
+{
+    int mpi_errno = MPI_SUCCESS;
+    int i;
+    for (i = 0; i < blocks->ranks && mpi_errno == MPI_SUCCESS; i++) {
+        char *mine = coll_at(buffer, blocks->displs[i], blocks->type);
+        char *packed = blocks->data + blocks->at[i];
+        if (blocks->counts[i] == 0)
+            continue;
+        if (out)
+            mpi_errno = MPIR_Localcopy(packed, blocks->bytes[i], MPI_BYTE, mine, blocks->counts[i], blocks->type);
+        else
+            mpi_errno = MPIR_Localcopy(mine, blocks->counts[i], blocks->type, packed, blocks->bytes[i], MPI_BYTE);
+    }
+    return mpi_errno;
+}
+
+static int coll_make_blocks(coll_blocks_t * blocks, const void *buffer, const MPI_Aint * counts,
+                            const MPI_Aint * displs, MPI_Datatype type, int ranks, int filled)
+{
+    int mpi_errno = MPI_SUCCESS;
+    int i, in_place = HANDLE_IS_BUILTIN(type);
+    size_t total = 0;
+
+    *blocks = (coll_blocks_t) {.counts = counts,.displs = displs,.type = type,.ranks = ranks };
+    blocks->bytes = MPL_malloc(2 * ranks * sizeof *blocks->bytes, MPL_MEM_BUFFER);
+    MPIR_ERR_CHKANDJUMP(!blocks->bytes, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    blocks->at = blocks->bytes + ranks;
+    for (i = 0; i < ranks; i++) {
+        blocks->bytes[i] = coll_bytes(counts[i], type);
+        blocks->at[i] = in_place ? (size_t) coll_bytes(displs[i], type) : total;
+        total += blocks->bytes[i];
+    }
+    blocks->data = (char *) buffer;
+    if (in_place)
+        goto fn_exit;
+    blocks->data = blocks->packed = MPL_malloc(total ? total : 1, MPL_MEM_BUFFER);
+    MPIR_ERR_CHKANDJUMP(!blocks->packed, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    if (filled)
+        mpi_errno = coll_copy_blocks(blocks, (void *) buffer, 0);
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+int MPIDI_nem_ulfm_allgatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf,
+                              const MPI_Aint * recvcounts, const MPI_Aint * displs, MPI_Datatype recvtype,
+                              MPIR_Comm * comm, int *mpi_errno)
+{
+    ulfm_coll_call call = {.kind = ULFM_COLL_ALLGATHERV };
+    coll_blocks_t out = { 0 };
+    void *packed = NULL;
+    MPI_Aint longest = 0;
+    int i, in_place = sendbuf == MPI_IN_PLACE;
+
+    for (i = 0; i < comm->local_size; i++)
+        longest = recvcounts[i] > longest ? recvcounts[i] : longest;
+    if (!coll_take(comm, call.kind, 1, coll_bytes(longest, recvtype), mpi_errno))
+        return *mpi_errno != MPI_SUCCESS;
+    *mpi_errno = coll_make_blocks(&out, recvbuf, recvcounts, displs, recvtype, comm->local_size, in_place);
+    if (*mpi_errno == MPI_SUCCESS)
+        call.in = in_place ? out.data + out.at[comm->rank]
+            : coll_pack(sendbuf, sendcount, sendtype, 1, &packed, mpi_errno);
+    call.out = out.data;
+    call.out_bytes = out.bytes;
+    call.out_at = out.at;
+    coll_run(comm, &call, mpi_errno);
+    if (*mpi_errno == MPI_SUCCESS && out.packed)
+        *mpi_errno = coll_copy_blocks(&out, recvbuf, 1);
+    coll_free_blocks(&out);
+    MPL_free(packed);
+    return 1;
+}
+
+/* Nobody but the root knows all sizes: whether they are too long turns out on the way. */
+int MPIDI_nem_ulfm_gatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf,
+                           const MPI_Aint * recvcounts, const MPI_Aint * displs, MPI_Datatype recvtype, int root,
+                           MPIR_Comm * comm, int *mpi_errno)
+{
+    ulfm_coll_call call = {.kind = ULFM_COLL_GATHERV,.root = root };
+    coll_blocks_t out = { 0 };
+    void *packed = NULL;
+    int taken, receives = comm->rank == root, in_place = sendbuf == MPI_IN_PLACE;
+
+    if (!coll_take(comm, call.kind, 1, 1, mpi_errno))
+        return *mpi_errno != MPI_SUCCESS;
+    if (receives)
+        *mpi_errno = coll_make_blocks(&out, recvbuf, recvcounts, displs, recvtype, comm->local_size, in_place);
+    if (!in_place && *mpi_errno == MPI_SUCCESS) {
+        call.count = coll_bytes(sendcount, sendtype);
+        call.in = coll_pack(sendbuf, sendcount, sendtype, 1, &packed, mpi_errno);
+    }
+    call.out = out.data;
+    call.out_bytes = out.bytes;
+    call.out_at = out.at;
+    taken = coll_run(comm, &call, mpi_errno);
+    if (taken && *mpi_errno == MPI_SUCCESS && out.packed)
+        *mpi_errno = coll_copy_blocks(&out, recvbuf, 1);
+    coll_free_blocks(&out);
+    MPL_free(packed);
+    return taken;
+}
+
+int MPIDI_nem_ulfm_scatterv(const void *sendbuf, const MPI_Aint * sendcounts, const MPI_Aint * displs,
+                            MPI_Datatype sendtype, void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype, int root,
+                            MPIR_Comm * comm, int *mpi_errno)
+{
+    ulfm_coll_call call = {.kind = ULFM_COLL_SCATTERV,.root = root };
+    coll_blocks_t in = { 0 };
+    void *packed = NULL;
+    int taken, in_place = recvbuf == MPI_IN_PLACE;
+
+    if (!coll_take(comm, call.kind, 1, 1, mpi_errno))
+        return *mpi_errno != MPI_SUCCESS;
+    if (comm->rank == root)
+        *mpi_errno = coll_make_blocks(&in, sendbuf, sendcounts, displs, sendtype, comm->local_size, 1);
+    if (!in_place && *mpi_errno == MPI_SUCCESS) {
+        call.count = coll_bytes(recvcount, recvtype);
+        call.out = coll_pack(recvbuf, recvcount, recvtype, 0, &packed, mpi_errno);
+    }
+    call.in = in.data;
+    call.in_bytes = in.bytes;
+    call.in_at = in.at;
+    taken = coll_run(comm, &call, mpi_errno);
+    coll_unpack(recvbuf, recvcount, recvtype, packed, taken, mpi_errno);
+    coll_free_blocks(&in);
+    return taken;
+}
+
+int MPIDI_nem_ulfm_alltoallv(const void *sendbuf, const MPI_Aint * sendcounts, const MPI_Aint * sdispls,
+                             MPI_Datatype sendtype, void *recvbuf, const MPI_Aint * recvcounts,
+                             const MPI_Aint * rdispls, MPI_Datatype recvtype, MPIR_Comm * comm, int *mpi_errno)
+{
+    ulfm_coll_call call = {.kind = ULFM_COLL_ALLTOALLV };
+    coll_blocks_t in = { 0 }, out = { 0 };
+    int taken, in_place = sendbuf == MPI_IN_PLACE;
+
+    if (!coll_take(comm, call.kind, 1, 1, mpi_errno))
+        return *mpi_errno != MPI_SUCCESS;
+    *mpi_errno = coll_make_blocks(&out, recvbuf, recvcounts, rdispls, recvtype, comm->local_size, in_place);
+    if (!in_place && *mpi_errno == MPI_SUCCESS)
+        *mpi_errno = coll_make_blocks(&in, sendbuf, sendcounts, sdispls, sendtype, comm->local_size, 1);
+    call.in = in_place ? out.data : in.data;
+    call.in_bytes = in_place ? out.bytes : in.bytes;
+    call.in_at = in_place ? out.at : in.at;
+    call.out = out.data;
+    call.out_bytes = out.bytes;
+    call.out_at = out.at;
+    taken = coll_run(comm, &call, mpi_errno);
+    if (taken && *mpi_errno == MPI_SUCCESS && out.packed)
+        *mpi_errno = coll_copy_blocks(&out, recvbuf, 1);
+    coll_free_blocks(&in);
+    coll_free_blocks(&out);
+    return taken;
 }

@@ -27,7 +27,7 @@ typedef struct hello {
     int32_t kind;
     int32_t rank;               /* RANK: of the sender in its process group */
     int32_t tag;                /* CONNECT: of the port name */
-    int32_t reserved;
+    int32_t collectives;        /* RANK: its ULFM_COLLECTIVES, see coll_setting() */
     uint64_t connector;         /* CONNECT: names the connecting side's VC; ACCEPT: the same, back */
     char pg_id[ULFM_NM_HELLO - 24];
 } hello_t;
@@ -323,6 +323,7 @@ static void say_hello(MPIDI_VC_t * vc, hello_t * hello)
     hello->kind = AREA(vc)->hello_kind;
     hello->rank = MPIDI_Process.my_pg_rank;
     hello->tag = vc->port_name_tag;
+    hello->collectives = coll_setting();
     hello->connector = AREA(vc)->connector;
     MPL_strncpy(hello->pg_id, MPIDI_Process.my_pg->id, sizeof hello->pg_id);
 }
@@ -627,6 +628,8 @@ static int identify(uint32_t origin, MPIDI_VC_t ** vc_p)
             MPIR_ERR_CHECK(mpi_errno);
             if (pg && hello.rank >= 0 && hello.rank < MPIDI_PG_Get_size(pg))
                 MPIDI_PG_Get_vc(pg, hello.rank, &vc);
+            if (vc && pg == MPIDI_Process.my_pg && hello.collectives != coll_setting())
+                coll_settings_differ(hello.rank);
             break;
         case HELLO_CONNECT:
             mpi_errno = accept_connection(&who, &hello, &vc);

@@ -78,7 +78,8 @@ static void describe_connections(ulfm_nm_waits * waits)
 static void describe_collective(ulfm_nm_waits * waits)
 {
     static const char *const names[] = { "MPI_Barrier", "MPI_Bcast", "MPI_Reduce", "MPI_Allreduce",
-        "MPI_Reduce_scatter", "MPI_Scan", "MPI_Exscan", "MPI_Gather", "MPI_Allgather", "MPI_Scatter", "MPI_Alltoall"
+        "MPI_Reduce_scatter", "MPI_Scan", "MPI_Exscan", "MPI_Gather", "MPI_Allgather", "MPI_Scatter", "MPI_Alltoall",
+        "MPI_Gatherv", "MPI_Allgatherv", "MPI_Scatterv", "MPI_Alltoallv"
     };
     const int missing = ulfm->coll_missing(COLL_STATE(coll_running)->coll);
     ulfm_nm_wait wait = { ULFM_WAIT_COLLECTIVE, rank_of_member(coll_running, missing), -1, 0, "a collective" };

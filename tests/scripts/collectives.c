@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KINDS = 13, MOST = 20000 };
+enum { KINDS = 17, MOST = 20000 };
 static uint64_t seed, sum = 1469598103934665603u;
 static int rank, size;
 
@@ -121,6 +121,50 @@ static void movement(MPI_Comm comm, int what, int ranks, int self, int in_place)
   note(out, what == 7 || what == 10 ? step * (gaps_out ? 2 : 1) : room);
 }
 
+/* How many elements rank `from` has for rank `to`. */
+static int block(int n, int from, int to) {
+  return (from * 5 + to * 11 + n) % 7 == 0 ? 0 : n * (1 + (from + 2 * to) % 3) / 2;
+}
+
+/* Blocks of different sizes, with room between them. */
+static void blocks(MPI_Comm comm, int what, int ranks, int self, int in_place) {
+  const int gaps = (int)(next() & 1), kind = (int)(next() % 5), root = (int)(next() % (unsigned)ranks),
+            n = draw_count();
+  const int gaps_in = (int)(next() >> (8 + self % 16) & 1), gaps_out = (int)(next() >> (8 + self % 16) & 1);
+  const kind_t t = kinds[kind];
+  /* MPICH's pipelined ring of MPI_Allgatherv counts its pieces by the extent, and waits for ever when ranks differ. */
+  const int spread = what == 15 ? gaps : gaps_out;
+  const MPI_Datatype from = gaps_in ? t.gaps : t.basic, to = spread ? t.gaps : t.basic;
+  int in_counts[128], in_at[128], out_counts[128], out_at[128], in_end = 0, out_end = 0;
+  for (int i = 0; i < ranks; ++i) {
+    /* In place, a rank gets as much as it gives; and where all have the same block it is the one for rank 0. */
+    in_counts[i] = what == 14 ? block(n, root, i) : block(n, self, i);
+    out_counts[i] =
+        what == 16 ? in_place ? block(n, self < i ? self : i, self < i ? i : self) : block(n, i, self) : block(n, i, 0);
+    in_at[i] = in_end + 1, in_end = in_at[i] + in_counts[i];
+    out_at[i] = out_end + 2, out_end = out_at[i] + out_counts[i];
+  }
+  if (what == 14) out_end = in_counts[self];
+  const size_t room = (size_t)(out_end + 2) * (size_t)t.bytes * 2;
+  fill(in, 2 * (in_end + 2), kind);
+  memset(out, 0, room);
+  if (in_place) fill(out, 2 * (out_end + 2), kind);
+  const void* const given = in_place ? MPI_IN_PLACE : in;
+  switch (what) {
+    case 13:
+      MPI_Gatherv(self == root ? given : in, out_counts[self], from, out, out_counts, out_at, to, root, comm);
+      if (self != root) return;
+      break;
+    case 14:
+      MPI_Scatterv(in, in_counts, in_at, from, in_place && self == root ? MPI_IN_PLACE : out, in_counts[self], to, root,
+                   comm);
+      break;
+    case 15: MPI_Allgatherv(given, out_counts[self], from, out, out_counts, out_at, to, comm); break;
+    default: MPI_Alltoallv(given, in_counts, in_at, from, out, out_counts, out_at, to, comm);
+  }
+  note(out, what == 14 ? (size_t)in_counts[self] * (size_t)t.bytes * (spread ? 2 : 1) : room);
+}
+
 static void one(MPI_Comm comm) {
   int ranks, self;
   MPI_Comm_size(comm, &ranks);
@@ -128,7 +172,8 @@ static void one(MPI_Comm comm) {
   const int what = (int)(next() % KINDS), in_place = next() % 3 == 0;
   if (what == 0 || what == 12) MPI_Barrier(comm);
   else if (what <= 6) reduction(comm, what, ranks, self, in_place);
-  else movement(comm, what, ranks, self, in_place);
+  else if (what <= 11) movement(comm, what, ranks, self, in_place);
+  else blocks(comm, what, ranks, self, in_place);
 }
 
 int main(int argc, char** argv) {

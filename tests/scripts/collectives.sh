@@ -27,6 +27,11 @@ sums shared 3 3 on threads
 sums messages 3 3 off threads
 cmp "$work/messages" "$work/shared" || fail "MPI_THREAD_MULTIPLE: results differ"
 
+# Processes that would take different ways are told.
+! ULFM_COLLECTIVES='' timeout "$patience" "$mpiexec" -n 1 -env ULFM_COLLECTIVES off "$work/collectives" 1 "$cases" : \
+    -n 1 -env ULFM_COLLECTIVES on "$work/collectives" 1 "$cases" >"$work/out" 2>&1 || fail "different settings went unnoticed"
+grep -q 'different values of ULFM_COLLECTIVES' "$work/out" || fail "different values of ULFM_COLLECTIVES without that sentence"
+
 compile dies <<'C'
 #include <mpi.h>
 #include <stdio.h>

@@ -6,6 +6,7 @@
 #ifndef ULFM_NETMOD_H
 #define ULFM_NETMOD_H
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
@@ -123,6 +124,10 @@ enum {
   ULFM_COLL_ALLGATHER,
   ULFM_COLL_SCATTER,
   ULFM_COLL_ALLTOALL,
+  ULFM_COLL_GATHERV,
+  ULFM_COLL_ALLGATHERV,
+  ULFM_COLL_SCATTERV,
+  ULFM_COLL_ALLTOALLV,
   ULFM_COLL_KINDS
 };
 
@@ -144,11 +149,16 @@ typedef struct ulfm_coll_call {
   int root;
   const void *in; /* what these may be to each other: coll/collective.hpp */
   void *out;      /* BCAST: the data */
-  size_t count;   /* elements of a reduction; else bytes for each rank */
+  size_t count;   /* elements of a reduction; else bytes for each rank; of a V kind, what this rank has or gets */
   size_t extent;  /* of a reduction */
   ulfm_kernel kernel;
   size_t first, mine; /* REDUCE_SCATTER: the elements this rank wants */
+  /* The V kinds: bytes for each rank, or from it, and where they are; of GATHERV and SCATTERV at the root only. */
+  const size_t *in_bytes, *in_at, *out_bytes, *out_at;
 } ulfm_coll_call;
+
+/* What coll_run returns when a V kind has more to move than messages do as well: nothing has been done, in any rank. */
+#define ULFM_COLL_TOO_LONG (INT_MIN + 2)
 
 /* What an MPI wait needs, for reports about waits that do not end. Numbered as StallKind (job/stall_board.hpp). */
 enum {
@@ -227,17 +237,19 @@ typedef struct ulfm_nm_api {
   ulfm_kernel (*kernel)(int op, int type);
 
   /* Whether this job's collectives may go through shared segments: how many calls of a communicator go by messages
-   * first, or -1 when none may. *longest: the most bytes a rank may hand over. The same in all processes of a job. */
-  int (*coll_after)(ulfm_nm *nm, size_t *longest);
+   * first, or -1 when none may. The same in all processes of a job. */
+  int (*coll_after)(ulfm_nm *nm);
   /* Rank 0 makes the segment and writes the ticket; the others then attach with it. `progress` is called while waiting
    * and gives up with a positive number; `threaded`: others want the lock, so there are no sleeps. 0 or ULFM_ERR_*. */
   int (*coll_open)(ulfm_nm *nm, char *ticket, int rank, int size, int threaded, int (*progress)(void *), void *arg,
                    ulfm_coll **coll);
   void (*coll_close)(ulfm_coll *coll);
-  /* Whether BCAST, REDUCE, GATHER and SCATTER gain from it. The same in all ranks. */
-  int (*coll_rooted)(ulfm_coll *coll);
+  /* The way for a call of that kind, of which a rank hands over or gets so many bytes (V kinds: the most, where all
+   * know it): ULFM_COLL_SHARED, _LONG or _ROOTED. The same in all ranks. */
+  int (*coll_way)(ulfm_coll *coll, int kind, size_t bytes);
   /* Kind ULFM_COLL_KINDS: this rank cannot do its part, and the others' calls fail.
-   * 0; what progress returned; -1 - rank of a process that died; less: no memory, or another rank gave up. */
+   * 0; what progress returned; -1 - rank of a process that died; ULFM_COLL_TOO_LONG; less: no memory, or another rank
+   * gave up. */
   int (*coll_run)(ulfm_coll *coll, const ulfm_coll_call *call);
   /* For the statistics: a call of this kind went this way. */
   void (*coll_count)(ulfm_nm *nm, int kind, int way);

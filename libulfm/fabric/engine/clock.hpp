@@ -41,6 +41,9 @@ class VirtualClock final : public VirtualTime {
   void want_room() noexcept { wants_room_ = true; }
   /// A slot that had arrived has been read: its sender has it back a moment later.
   void give_back(std::uint32_t slot) noexcept;
+  /// The same for a receiver of a frame for several; and for whoever has the lock.
+  void give_back_share(std::uint32_t slot, Receiver& receiver) noexcept;
+  void give_back_locked(std::uint32_t slot) noexcept { push(now() + 1, TimedEvent::room, slot); }
 
   /// That process has ended by this one's time; look() first.
   bool has_ended(std::uint32_t endpoint) const noexcept {
@@ -78,7 +81,10 @@ class VirtualClock final : public VirtualTime {
   std::uint64_t first_of_queue(std::uint32_t endpoint, std::uint32_t& slot) const noexcept;
   void send(std::uint32_t endpoint, std::uint32_t slot) noexcept;
   void enter_network(std::uint32_t slot, std::uint64_t at) noexcept;
+  void enter_for_many(std::uint32_t slot, std::uint64_t at) noexcept;
   void ended(const Ending& ending, std::uint64_t not_before) noexcept;
+  void ended_for_many(std::uint32_t slot, const Ending& ending) noexcept;
+  void arrive_at_many(const TimedEvent& event) noexcept;
   void arrive(const TimedEvent& event) noexcept;
   void make_room(std::uint32_t slot, std::uint64_t at) noexcept;
   void push(std::uint64_t at, TimedEvent::Kind kind, std::uint32_t slot) noexcept;

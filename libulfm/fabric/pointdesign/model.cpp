@@ -22,6 +22,7 @@ struct Head {
   std::uint64_t magic;
   std::uint32_t steps;
   std::uint32_t next_step;  ///< the first that has not happened
+  std::uint32_t flights;    ///< of frames for several: see Order
 };
 enum What : std::uint32_t { kLine, kCard, kProcessor };
 struct Step {
@@ -93,14 +94,18 @@ Result<Plan> make_plan(const ModelPlan& asked) {
 }
 
 std::size_t order_at(std::uint32_t steps, const Parameters& p) { return network_at(steps) + Network::bytes(p); }
-std::size_t bytes_of(std::uint32_t steps, const Parameters& p) {
-  return order_at(steps, p) + Order::bytes(p.geometry().nodes(), p.frames);
+std::size_t bytes_of(std::uint32_t steps, const Parameters& p, std::uint32_t flights) {
+  return order_at(steps, p) + Order::bytes(p.geometry().nodes(), p.frames, flights);
+}
+std::uint32_t flights_of(const ModelPlan& asked, const Parameters& p) {
+  return kBroadcasts * std::min(asked.endpoints, p.geometry().nodes());
 }
 
 Result<std::size_t> arena_bytes(const ModelPlan& asked) {
   auto plan = make_plan(asked);
   if (!plan) return fail(plan.error());
-  return bytes_of(static_cast<std::uint32_t>(plan->steps.size()), plan->parameters);
+  return bytes_of(static_cast<std::uint32_t>(plan->steps.size()), plan->parameters,
+                  flights_of(asked, plan->parameters));
 }
 
 Result<void> create(std::byte* memory, const ModelPlan& asked) {
@@ -109,6 +114,7 @@ Result<void> create(std::byte* memory, const ModelPlan& asked) {
   auto* head = reinterpret_cast<Head*>(memory);
   head->magic = kMagic;
   head->steps = static_cast<std::uint32_t>(plan->steps.size());
+  head->flights = flights_of(asked, plan->parameters);
   std::copy(plan->steps.begin(), plan->steps.end(), reinterpret_cast<Step*>(memory + kStepsAt));
   Network::create(memory + network_at(head->steps), plan->parameters);
   return {};
@@ -116,12 +122,12 @@ Result<void> create(std::byte* memory, const ModelPlan& asked) {
 
 class PointModel final : public Model {
  public:
-  PointModel(std::byte* memory, std::uint32_t steps, Network network)
+  PointModel(std::byte* memory, std::uint32_t steps, std::uint32_t flights, Network network)
       : memory_(memory),
         steps_(steps),
         network_(std::move(network)),
         order_(memory + order_at(steps, network_.parameters()), network_.geometry().nodes(),
-               network_.parameters().frames) {}
+               network_.parameters().frames, flights) {}
 
   bool reaches(std::uint32_t from, std::uint32_t to) const override { return network_.reaches(from, to); }
   bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes) override {
@@ -129,6 +135,9 @@ class PointModel final : public Model {
     order_.add(frame, from, to);
     return true;
   }
+  bool has_multicast() const override { return true; }
+  bool inject_multicast(FrameId frame, std::uint32_t from, std::span<const std::uint32_t> to,
+                        std::uint32_t bytes) override;
   std::size_t run(std::uint64_t budget, std::span<Ending> endings) override {
     if (order_.empty()) {
       const std::size_t ended = network_.run(budget, endings);
@@ -164,6 +173,23 @@ class PointModel final : public Model {
   mutable Network network_;  // remembers ways it has found
   Order order_;
 };
+
+// To one only it is a unicast. Whom there is no way to does not get it, and all others do.
+bool PointModel::inject_multicast(FrameId frame, std::uint32_t from, std::span<const std::uint32_t> to,
+                                  std::uint32_t bytes) {
+  if (!order_.add_many(frame, from, to)) return false;
+  std::vector<std::uint32_t> reached;
+  std::copy_if(to.begin(), to.end(), std::back_inserter(reached),
+               [&](std::uint32_t node) { return network_.reaches(from, node); });
+  if (!reached.empty() && !network_.inject_multicast(frame, from, reached, bytes, true)) {
+    order_.undo_many(frame);
+    return false;
+  }
+  if (reached.size() != to.size())
+    for (const std::uint32_t node : to)
+      if (std::find(reached.begin(), reached.end(), node) == reached.end()) order_.lost(frame, node, network_.now());
+  return true;
+}
 
 // ---- counters as text -----------------------------------------------------------------------------------------------
 
@@ -238,8 +264,8 @@ Result<std::unique_ptr<Model>> attach(std::byte* memory, std::size_t bytes) {
   const std::uint32_t steps = head->steps;
   auto network = Network::attach(memory + network_at(steps), bytes - network_at(steps));
   if (!network) return fail(network.error());
-  if (bytes_of(steps, network->parameters()) > bytes) return wrong();
-  return std::make_unique<PointModel>(memory, steps, std::move(*network));
+  if (head->flights > 1u << 20 || bytes_of(steps, network->parameters(), head->flights) > bytes) return wrong();
+  return std::make_unique<PointModel>(memory, steps, head->flights, std::move(*network));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "transport/emulated/card.hpp"
 #include "transport/emulated/inlet.hpp"
+#include "transport/emulated/multicast.hpp"
 #include "transport/emulated/outlet.hpp"
 
 namespace ulfm::emulated {
@@ -47,6 +48,10 @@ class EmulatedTransport final : public Transport {
     auto outlet = EmulatedOutlet::connect(*engine_, *peer, to, from, hello, counters);
     if (!outlet) return fail(outlet.error());
     return std::unique_ptr<Outlet>(std::move(*outlet));
+  }
+
+  std::unique_ptr<Multicast> group(std::span<Outlet* const> outlets) override {
+    return EmulatedMulticast::make(*engine_, outlets);
   }
 
   void introduce(std::string_view job_id, std::uint32_t rank, std::string_view card) override {

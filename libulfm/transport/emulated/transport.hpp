@@ -18,14 +18,14 @@ std::vector<int> nodes(int size);
 /// What such a transport says of itself. Latency and bandwidth are rough ones of all of them on one host.
 constexpr TransportDescriptor descriptor(const char* name, const char* summary, std::size_t max_frame,
                                          Result<std::unique_ptr<Transport>> (*make)(const Config&),
-                                         bool control = false) {
+                                         bool control = false, bool multicast = false) {
   return {
       .name = name,
       .summary = summary,
       .reliable = true,
       .ordered = true,
       .single_copy = false,
-      .multicast = false,
+      .multicast = multicast,
       .multi_host = false,
       .max_frame = max_frame,
       .latency_us = 1,

@@ -170,6 +170,31 @@ int ulfm_discard(ulfm_port port) {
   return open.core != nullptr ? finish(open.core->discard()) : say_stale();
 }
 
+int ulfm_group_open(ulfm_port port, const ulfm_address* members, int count, ulfm_group* group) {
+  const TimedCall timed("ulfm_group_open");
+  const OpenPort open = port_of(port);
+  if (open.core == nullptr) return say_stale();
+  if (count < 1 || members == nullptr)
+    return report({Errc::invalid, "a group of " + std::to_string(count) + " ports: 1 or more are needed"});
+  std::vector<PortAddress> all;
+  for (int i = 0; i < count; ++i) all.push_back({members[i].process, members[i].port});
+  auto made = open.core->open_group(all);
+  if (!made) return report(made.error());
+  *group = *made;
+  return ULFM_OK;
+}
+
+int ulfm_group_close(ulfm_port port, ulfm_group group) {
+  const OpenPort open = port_of(port);
+  return open.core != nullptr ? finish(open.core->close_group(group)) : say_stale();
+}
+
+int ulfm_post_group(ulfm_port port, ulfm_group group) {
+  const TimedCall timed("ulfm_post_group");
+  const OpenPort open = port_of(port);
+  return open.core != nullptr ? finish(open.core->post_group(group)) : say_stale();
+}
+
 int ulfm_poll(ulfm_port port, ulfm_message* message) {
   const TimedCall timed("ulfm_poll");
   const OpenPort open = port_of(port);

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "api/handles.hpp"
@@ -59,16 +60,42 @@ Result<void> Port::post(Outgoing&& message, Address to) {
   return posted;
 }
 
-Result<void> Port::send(std::span<const std::byte> bytes, Address to, std::chrono::nanoseconds limit) {
+Result<Outgoing> Port::copy_of(std::span<const std::byte> bytes, std::chrono::nanoseconds limit) {
   auto out = compose(bytes.size());
   if (!out && out.error().code == Errc::full) {
     // One buffer is enough, but all of them leave in order, so this waits for no more than it must.
-    if (auto flushed = flush(limit); !flushed) return flushed;
+    if (auto flushed = flush(limit); !flushed) return fail(flushed.error());
     out = compose(bytes.size());
   }
-  if (!out) return fail(out.error());
-  if (!bytes.empty()) std::memcpy(out->bytes().data(), bytes.data(), bytes.size());
-  return post(std::move(*out), to);
+  if (out && !bytes.empty()) std::memcpy(out->bytes().data(), bytes.data(), bytes.size());
+  return out;
+}
+
+Result<void> Port::send(std::span<const std::byte> bytes, Address to, std::chrono::nanoseconds limit) {
+  auto out = copy_of(bytes, limit);
+  return out ? post(std::move(*out), to) : fail(out.error());
+}
+
+Result<Group> Port::group(std::span<const Address> members) {
+  ulfm_group group = 0;
+  if (members.size() > std::numeric_limits<int>::max()) return fail(Errc::too_large, "a group of too many ports");
+  if (const int rc = ulfm_group_open(handle_, members.data(), static_cast<int>(members.size()), &group); rc < 0)
+    return failure(rc);
+  return Group(handle_, group);
+}
+
+Result<void> Port::post(Outgoing&& message, const Group& to) {
+  if (message.port_ != handle_) return fail(Errc::invalid, "the message was composed in another port");
+  if (to.port_ != handle_) return fail(Errc::invalid, "the group belongs to another port");
+  const int rc = ulfm_post_group(handle_, to.handle_);
+  if (rc < 0) return failure(rc);
+  message.port_ = 0;
+  return {};
+}
+
+Result<void> Port::send(std::span<const std::byte> bytes, const Group& to, std::chrono::nanoseconds limit) {
+  auto out = copy_of(bytes, limit);
+  return out ? post(std::move(*out), to) : fail(out.error());
 }
 
 Result<std::optional<Incoming>> Port::poll() {

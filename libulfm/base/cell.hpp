@@ -27,6 +27,10 @@ inline constexpr Kind kCellClaimed{1};  ///< open ring only: a producer is filli
 /// in
 /// the open ring.
 inline constexpr Kind kCellLane{4};
+/// Lanes only: the data lie elsewhere, and the cell has a reference to them (transport/direct/pool.hpp).
+inline constexpr Kind kCellShared{7};
+/// Where such data will lie.
+inline constexpr Kind kCellPool{8};
 inline constexpr Kind kCellSkip{6};  ///< a claim whose owner died; carries nothing
 
 struct Word {

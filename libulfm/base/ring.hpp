@@ -264,7 +264,8 @@ class LaneConsumer {
   }
 
   static constexpr bool is_carried(Kind kind) noexcept {
-    return kind == Kind::first || kind == Kind::more || kind == Kind::bye || kind == kCellLane;
+    return kind == Kind::first || kind == Kind::more || kind == Kind::bye || kind == kCellLane || kind == kCellShared ||
+           kind == kCellPool;
   }
 
   [[gnu::noinline]] void release_out_of_order(std::uint64_t position) noexcept {

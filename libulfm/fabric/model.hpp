@@ -66,6 +66,12 @@ class Model {
                               std::uint32_t bytes) {
     return inject(frame, from, to, bytes);
   }
+  /// The network copies frames for several receivers.
+  virtual bool has_multicast() const { return false; }
+  /// Puts one frame behind those that wait to leave `from`, for several other nodes, each of them once. It ends once for
+  /// each of them: the ending's node is that one, also when it was not delivered there. False, with nothing taken, when
+  /// there is no room now; an idle model has room.
+  virtual bool inject_multicast(FrameId, std::uint32_t, std::span<const std::uint32_t>, std::uint32_t) { return false; }
   /// It keeps to real time: nothing happens before advance() has said that its time has come.
   virtual bool paced() const { return false; }
   /// Goes on for about `budget` events, until `endings` is full, or until nothing moves. How many frames ended.
@@ -151,6 +157,8 @@ struct ModelKind {
   bool divides = false;
   /// Name of the program that moves it with ULFM_ENGINE=process, begun anew when it dies; nullptr: no such program.
   const char* program = nullptr;
+  /// It has inject_multicast().
+  bool multicast = false;
   /// It has run_until() and links(), and durations (durations.hpp).
   bool timed = false;
   /// Its jobs have a control channel also when nobody asks for one.

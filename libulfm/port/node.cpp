@@ -180,6 +180,11 @@ Result<void> Node::connect(PortCore& port, PortAddress to) {
   return port.connect(to);
 }
 
+Result<void> Node::connect(PortCore& port, std::span<const PortAddress> all) {
+  std::lock_guard lock(interface_lock_);
+  return port.connect(all);
+}
+
 // ---- the interface --------------------------------------------------------------------------------------------------
 
 void Node::serve_port(PortCore& port) {
@@ -387,7 +392,13 @@ std::string statistics_text(const std::string& who, const char* transport, std::
       static_cast<unsigned long long>(inlet.lanes_granted()), static_cast<unsigned long long>(c.full.get()),
       static_cast<unsigned long long>(c.cache_in.get()), static_cast<unsigned long long>(c.cache_hits.get()),
       static_cast<unsigned long long>(c.cache_bytes_peak.get()));
-  return text;
+  std::string all = text;
+  if (c.group_messages.get() + c.group_frames.get() != 0)
+    all += "ulfm: stats " + who + " port " + std::to_string(port) + " multicast: messages " +
+           std::to_string(c.group_messages.get()) + ", frames " + std::to_string(c.group_frames.get()) +
+           " at once to " + std::to_string(c.group_copies.get()) + " receivers, " +
+           std::to_string(c.group_singles.get()) + " one by one\n";
+  return all;
 }
 
 std::string wait_statistics_text(const std::string& who) {

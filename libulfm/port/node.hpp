@@ -54,6 +54,13 @@ class Node {
   /// serving now.
   void serve(PortCore& port);
   Result<void> connect(PortCore& port, PortAddress to);
+  Result<void> connect(PortCore& port, std::span<const PortAddress> all);
+  /// Lets go of something that the interface may be using.
+  template <typename What>
+  void dispose(What what) {
+    std::lock_guard lock(interface_lock_);
+    what();
+  }
   bool sends_pending() const noexcept { return stalled_.load(std::memory_order_relaxed) || !send_queue_.empty(); }
 
   /// Waits for a message at one of the ports. A negative limit is for ever.

@@ -1,5 +1,7 @@
 #include "port/port.hpp"
 
+#include <algorithm>
+
 #include "base/copy.hpp"
 
 #include "port/node.hpp"
@@ -69,6 +71,10 @@ void PortCore::give(PortAddress to) noexcept {
   counters_.sent_bytes.add(buffer.size);
   if (buffer.size <= kLeastFrame && node_.send_at_once(*this, to, {buffer.bytes.get(), buffer.size})) return;
   buffer.to = to;
+  hand_over(buffer);
+}
+
+void PortCore::hand_over(SendBuffer& buffer) noexcept {
   buffer.tag.set();
   ++given_;
   compose_at_ = compose_at_ + 1 == depth_ ? 0 : compose_at_ + 1;
@@ -78,6 +84,53 @@ void PortCore::give(PortAddress to) noexcept {
 Result<void> PortCore::discard() {
   if (!composing_) return fail(Errc::invalid, "port " + std::to_string(number_) + ": nothing is being composed");
   composing_ = false;
+  return {};
+}
+
+// ---- application: groups --------------------------------------------------------------------------------------------
+
+Result<std::uint64_t> PortCore::open_group(std::span<const PortAddress> members) {
+  if (members.empty()) return fail(Errc::invalid, "port " + std::to_string(number_) + ": a group has no members");
+  auto group = std::make_shared<Group>();
+  for (const PortAddress& one : members) {
+    const auto is_same = [&](const PortAddress& other) { return other.key() == one.key(); };
+    if (std::none_of(group->members.begin(), group->members.end(), is_same)) group->members.push_back(one);
+  }
+  if (auto ok = node_.connect(*this, group->members); !ok) return fail(ok.error());
+  std::size_t place = 0;
+  while (place < groups_.size() && groups_[place].group) ++place;
+  if (place == groups_.size()) groups_.emplace_back();
+  groups_[place].group = std::move(group);
+  return std::uint64_t{++groups_[place].uses} << 32 | place;
+}
+
+Result<PortCore::GroupPlace*> PortCore::place_of(std::uint64_t group) {
+  const std::size_t place = group & 0xffffffff;
+  if (place >= groups_.size() || !groups_[place].group || groups_[place].uses != group >> 32)
+    return fail(Errc::stale,
+                "port " + std::to_string(number_) + ": this group is not of the port, or it has been closed");
+  return &groups_[place];
+}
+
+Result<void> PortCore::close_group(std::uint64_t group) {
+  auto place = place_of(group);
+  if (!place) return fail(place.error());
+  node_.dispose([&] { (*place)->group.reset(); });
+  return {};
+}
+
+Result<void> PortCore::post_group(std::uint64_t group) {
+  if (!composing_)
+    return fail(Errc::invalid, "port " + std::to_string(number_) + ": nothing has been composed to post");
+  auto place = place_of(group);
+  if (!place) return fail(place.error());
+  SendBuffer& buffer = send_[compose_at_];
+  composing_ = false;
+  counters_.sent_messages.add();
+  counters_.sent_bytes.add(buffer.size);
+  counters_.group_messages.add();
+  buffer.group = (*place)->group;
+  hand_over(buffer);
   return {};
 }
 
@@ -91,6 +144,12 @@ Result<void> PortCore::connect(PortAddress to) {
   auto outlet = node_.transport().connect(card, to.port, number_, {}, counters_);
   if (!outlet) return fail(outlet.error());
   outlets_.emplace(to.key(), std::move(*outlet));
+  return {};
+}
+
+Result<void> PortCore::connect(std::span<const PortAddress> all) {
+  for (const PortAddress& one : all)
+    if (auto ok = connect(one); !ok) return ok;
   return {};
 }
 
@@ -124,11 +183,10 @@ Outlet* PortCore::outlet_for(PortAddress to) {
   return last_outlet_;
 }
 
-void PortCore::undeliverable(const SendBuffer& buffer, const std::string& why) {
+void PortCore::undeliverable(const SendBuffer& buffer, PortAddress to, const std::string& why) {
   note_failure(Errc::peer_failed, why + "; a message of " + std::to_string(buffer.size) + " bytes from port " +
-                                      std::to_string(number_) + " to its port " + std::to_string(buffer.to.port) +
-                                      " is lost");
-  outlets_.erase(buffer.to.key());
+                                      std::to_string(number_) + " to its port " + std::to_string(to.port) + " is lost");
+  outlets_.erase(to.key());
   last_key_ = ~std::uint64_t{0};
 }
 
@@ -147,29 +205,82 @@ bool PortCore::transmit() {
 }
 
 [[gnu::noinline]] bool PortCore::transmit_any(SendBuffer& buffer) {
-  if (!sending_) {
-    sender_ = FrameSender(buffer.bytes.get(), buffer.size);
-    sending_ = true;
-    stalled_since_ = {};
-    if (outlet_for(buffer.to) == nullptr) {
-      undeliverable(buffer, "the destination has closed its port or ended");
-    }
-  }
-  if (last_key_ == buffer.to.key() && !sender_.advance(*last_outlet_)) {
-    const auto now = std::chrono::steady_clock::now();
-    if (stalled_since_ == std::chrono::steady_clock::time_point{}) stalled_since_ = now;
-    if (now - stalled_since_ < kLookAfter) return false;
-    stalled_since_ = now;
-    if (last_outlet_->peer_listening()) return false;
-    undeliverable(buffer, last_outlet_->peer().text() + " died or closed its port");
-  }
+  if (!(buffer.group ? transmit_group(buffer) : transmit_one(buffer))) return false;
   sending_ = false;
+  buffer.group.reset();
   if (buffer.capacity > (std::size_t{1} << 20)) buffer.bytes.reset();  // no hoarding of what one large message took
   if (!buffer.bytes) buffer.capacity = 0;
   return true;
 }
 
+bool PortCore::transmit_one(SendBuffer& buffer) {
+  if (!sending_) {
+    sender_ = FrameSender(buffer.bytes.get(), buffer.size);
+    sending_ = true;
+    stalled_since_ = {};
+    if (outlet_for(buffer.to) == nullptr)
+      undeliverable(buffer, buffer.to, "the destination has closed its port or ended");
+  }
+  if (last_key_ == buffer.to.key() && !sender_.advance(*last_outlet_)) {
+    if (!time_to_look() || last_outlet_->peer_listening()) return false;
+    undeliverable(buffer, buffer.to, last_outlet_->peer().text() + " died or closed its port");
+  }
+  return true;
+}
+
+// There has been no room for a while, and the destinations have not been looked at meanwhile.
+bool PortCore::time_to_look() {
+  const auto now = std::chrono::steady_clock::now();
+  if (stalled_since_ == std::chrono::steady_clock::time_point{}) stalled_since_ = now;
+  if (now - stalled_since_ < kLookAfter) return false;
+  stalled_since_ = now;
+  return true;
+}
+
+// Members are connected anew when their port was closed since. One that cannot be is left out of the group.
+void PortCore::begin_group(SendBuffer& buffer) {
+  Group& group = *buffer.group;
+  sending_ = true;
+  stalled_since_ = {};
+  std::vector<std::shared_ptr<Outlet>> outlets;
+  std::erase_if(group.members, [&](PortAddress one) {
+    const bool found = outlet_for(one) != nullptr;
+    if (found) outlets.push_back(outlets_.at(one.key()));
+    else undeliverable(buffer, one, "a member of the group has closed its port or ended and is left out from now on");
+    return !found;
+  });
+  if (!group.sender || outlets != group.outlets) {
+    group.sender.reset();
+    group.outlets = std::move(outlets);
+    std::vector<Outlet*> all;
+    for (const auto& outlet : group.outlets) all.push_back(outlet.get());
+    group.sender = std::make_unique<GroupSender>(all, all.size() > 1 ? node_.transport().group(all) : nullptr);
+  }
+  group.sender->begin(buffer.bytes.get(), buffer.size);
+}
+
+bool PortCore::transmit_group(SendBuffer& buffer) {
+  if (!sending_) begin_group(buffer);
+  GroupSender& sender = *buffer.group->sender;
+  if (sender.advance(counters_)) return true;
+  if (!time_to_look()) return false;
+  sender.look_for_dead();
+  for (std::size_t i = 0; i < sender.size(); ++i) {
+    if (!sender.is_behind(i) || sender.outlet(i)->peer_listening()) continue;
+    const std::string why = sender.outlet(i)->peer().text() + ", of a group, died or closed its port";
+    std::erase_if(buffer.group->members, [&](PortAddress one) {
+      const auto it = outlets_.find(one.key());
+      const bool lost = it != outlets_.end() && it->second.get() == sender.outlet(i);
+      if (lost) undeliverable(buffer, one, why);
+      return lost;
+    });
+    sender.drop(i);
+  }
+  return sender.advance(counters_);
+}
+
 void PortCore::send_byes() {
+  groups_.clear();
   for (auto& [key, outlet] : outlets_)
     if (!outlet->bye() && outlet->peer_listening()) {
       // Full: the receiver frees a slot when it reads on, without a bell; if it never does, our exit tells it.
@@ -377,11 +488,14 @@ std::string PortCore::stall_lines(const std::string& who, bool sends) {
     const SendBuffer& oldest = send_[transmit_at_];
     const auto it = outlets_.find(oldest.to.key());
     text += who + port + ": " + std::to_string(posted) + " messages wait to be sent, first one of " +
-            std::to_string(oldest.size) + " bytes to port " + std::to_string(oldest.to.port) +
-            (it == outlets_.end() ? ", which is closed"
-                                  : " of " + it->second->peer().text() +
-                                        (it->second->peer_listening() ? ", which runs and does not read"
-                                                                      : ", which has ended or closed it")) +
+            std::to_string(oldest.size) + " bytes to " +
+            (oldest.group ? "a group of " + std::to_string(oldest.group->members.size()) + " ports"
+                          : "port " + std::to_string(oldest.to.port)) +
+            (oldest.group           ? ""
+             : it == outlets_.end() ? ", which is closed"
+                                    : " of " + it->second->peer().text() +
+                                          (it->second->peer_listening() ? ", which runs and does not read"
+                                                                        : ", which has ended or closed it")) +
             "\n";
   }
   for (std::uint32_t i = 0; i < origins_.size(); ++i) {

@@ -22,6 +22,7 @@
 #include "port/message_cache.hpp"
 #include "port/tag.hpp"
 #include "proto/framing.hpp"
+#include "proto/multicast.hpp"
 #include "transport/contract.hpp"
 
 namespace ulfm {
@@ -51,6 +52,12 @@ class PortCore {
   bool try_post(PortAddress to) noexcept;
   Result<void> post(PortAddress to);
   Result<void> discard();
+  /// Connects to the addresses, doubles once, as one destination. The number stands for it until close_group(), and is
+  /// not given out again.
+  Result<std::uint64_t> open_group(std::span<const PortAddress> members);
+  /// What has been posted to it is still sent.
+  Result<void> close_group(std::uint64_t group);
+  Result<void> post_group(std::uint64_t group);
   bool poll(Arrival& arrival);
   bool try_release(std::uint64_t handle) noexcept;
   Result<void> release(std::uint64_t handle);
@@ -78,6 +85,7 @@ class PortCore {
   // Interface side, under the node's lock.
   /// Connects to an address; errors go back to whoever posts.
   Result<void> connect(PortAddress to);
+  Result<void> connect(std::span<const PortAddress> all);
   /// Sends the oldest posted message as far as there is room; true when it has gone (or failed).
   bool transmit();
   /// Sends what most messages are, one frame to where the last one went with nothing waiting before it, at once or
@@ -88,12 +96,22 @@ class PortCore {
   std::uint32_t posted = 0;  ///< numbers taken from the send queue whose messages have not gone
 
  private:
+  struct Group {
+    std::vector<PortAddress> members;
+    std::vector<std::shared_ptr<Outlet>> outlets;  ///< of the message that is being sent, or was last
+    std::unique_ptr<GroupSender> sender;
+  };
+  struct GroupPlace {
+    std::uint32_t uses = 0;  ///< the upper half of a group's number
+    std::shared_ptr<Group> group;
+  };
   struct SendBuffer {
     Tag tag;
     HeapBytes bytes;
     std::size_t capacity = 0;
     std::size_t size = 0;
     PortAddress to;
+    std::shared_ptr<Group> group;  ///< instead of `to`
   };
   struct ReceiveBuffer {
     Tag tag;
@@ -113,6 +131,8 @@ class PortCore {
   static constexpr std::size_t kFirstSweep = 16;
 
   void give(PortAddress to) noexcept;
+  void hand_over(SendBuffer& buffer) noexcept;
+  Result<GroupPlace*> place_of(std::uint64_t group);
   bool poll_cache(Arrival& arrival);
   bool poll_on(Arrival& arrival, ReceiveBuffer& buffer);
   Taken take_message(Frame& frame, CachedMessage& whole);
@@ -132,7 +152,11 @@ class PortCore {
   Outlet* outlet_for(PortAddress to);
   void drop_closed_outlets();
   bool transmit_any(SendBuffer& buffer);
-  void undeliverable(const SendBuffer& buffer, const std::string& why);
+  bool transmit_one(SendBuffer& buffer);
+  bool transmit_group(SendBuffer& buffer);
+  void begin_group(SendBuffer& buffer);
+  bool time_to_look();
+  void undeliverable(const SendBuffer& buffer, PortAddress to, const std::string& why);
 
   Node& node_;
   std::uint16_t number_;
@@ -148,12 +172,14 @@ class PortCore {
   std::atomic<std::uint32_t> gone_{0};  // interface: messages that have left, or were given up and noted
   FrameSender sender_;
   bool sending_ = false;
-  std::unordered_map<std::uint64_t, std::unique_ptr<Outlet>> outlets_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<Outlet>> outlets_;
   std::size_t sweep_at_ = kFirstSweep;  // outlets there are when those to closed ports are next looked for
   std::uint64_t last_key_ = ~std::uint64_t{0};
   Outlet* last_outlet_ = nullptr;
   std::uint64_t posted_key_ = ~std::uint64_t{0};  // application's copy: known to be connected
   std::chrono::steady_clock::time_point stalled_since_{};
+
+  std::vector<GroupPlace> groups_;  // application
 
   std::vector<ReceiveBuffer> receive_;
   std::uint32_t held_ = 0;

@@ -138,6 +138,33 @@ class Outlet {
   virtual bool bye() = 0;
 };
 
+/// The headers of one frame for each of several connections, equally long. With `stride` 0 they have one in common.
+struct Headers {
+  const std::byte* bytes = nullptr;
+  std::size_t length = 0;
+  std::size_t stride = 0;
+  std::span<const std::byte> of(std::size_t member) const noexcept { return {bytes + member * stride, length}; }
+};
+
+/// Several outlets of one port, which a transport sends the same data at once. Each connection has the frame as its
+/// next one, so the order among multicasts and what its outlet sends is kept. Used by the thread that uses the outlets,
+/// which live longer.
+class Multicast {
+ public:
+  virtual ~Multicast() = default;
+
+  /// Sends one frame to the members `who`, numbered as the outlets were. False, with nothing taken, when there is no
+  /// room now. True: those whom it went to have been taken out of `who`; the others get it by their own outlets, because
+  /// that is as good, or because one of them has no room. `data` is gone past.
+  virtual bool push(Kind kind, const Headers& headers, Gather& data, std::size_t length,
+                    std::vector<std::uint32_t>& who) = 0;
+  /// Most data bytes of a frame with headers of that length; at least kLeastFrame.
+  virtual std::size_t max_frame(std::size_t header) const = 0;
+  /// Does what a sender that finds no room for long must do: room that dead receivers hold comes back. Costs system
+  /// calls.
+  virtual void look_for_dead() {}
+};
+
 /// Something a transport counts, for statistics.
 struct NamedCount {
   const char* name;  ///< of static duration
@@ -159,6 +186,12 @@ class Transport {
   /// Errc::not_found when that port is not open (yet), peer_failed when the process is gone.
   virtual Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
                                                   std::span<const std::byte> hello, PortCounters& counters) = 0;
+
+  /// Outlets of this transport, all of one port, as one. nullptr when it has no better way than each outlet by itself.
+  virtual std::unique_ptr<Multicast> group(std::span<Outlet* const> outlets) {
+    (void)outlets;
+    return nullptr;
+  }
 
   /// The process with that card can be reached by this transport, as far as the card tells.
   virtual bool reachable(std::string_view card) const {
@@ -201,7 +234,9 @@ class Transport {
 struct TransportDescriptor {
   const char* name;
   const char* summary;
-  bool reliable, ordered, single_copy, multicast, multi_host;
+  bool reliable, ordered, single_copy;
+  bool multicast;  ///< the network itself copies a frame for several receivers
+  bool multi_host;
   std::size_t max_frame;    ///< largest frame with default settings
   double latency_us;        ///< rough one-way cost of a small frame, for selection
   double bandwidth_MBps;    ///< rough asymptotic bandwidth, for selection

@@ -48,10 +48,34 @@ class ForwardingOutlet : public Outlet {
   bool cut_off() const override { return under_->cut_off(); }
   ProcessId peer() const override { return under_->peer(); }
   bool bye() override { return under_->bye(); }
+  Outlet& under() const noexcept { return *under_; }
 
  protected:
   const std::unique_ptr<Outlet> under_;
 };
+
+class ForwardingMulticast : public Multicast {
+ public:
+  explicit ForwardingMulticast(std::unique_ptr<Multicast> under) : under_(std::move(under)) {}
+
+  bool push(Kind kind, const Headers& headers, Gather& data, std::size_t length,
+            std::vector<std::uint32_t>& who) override {
+    return under_->push(kind, headers, data, length, who);
+  }
+  std::size_t max_frame(std::size_t header) const override { return under_->max_frame(header); }
+  void look_for_dead() override { under_->look_for_dead(); }
+
+ protected:
+  const std::unique_ptr<Multicast> under_;
+};
+
+/// What is below the outlets that a decorator has made.
+template <typename Decorated>
+std::vector<Outlet*> outlets_below(std::span<Outlet* const> outlets) {
+  std::vector<Outlet*> below;
+  for (Outlet* outlet : outlets) below.push_back(&static_cast<Decorated*>(outlet)->under());
+  return below;
+}
 
 class ForwardingTransport : public Transport {
  public:
@@ -65,6 +89,7 @@ class ForwardingTransport : public Transport {
                                           std::span<const std::byte> hello, PortCounters& counters) override {
     return under_->connect(card, to, from, hello, counters);
   }
+  std::unique_ptr<Multicast> group(std::span<Outlet* const> outlets) override { return under_->group(outlets); }
   bool reachable(std::string_view card) const override { return under_->reachable(card); }
   void use_card(std::string_view card) override { under_->use_card(card); }
   void introduce(std::string_view job_id, std::uint32_t rank, std::string_view card) override {

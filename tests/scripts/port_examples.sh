@@ -28,4 +28,10 @@ for program in producer_consumer producer_consumer_c; do
     # Small lanes and one slot: everything waits for everything.
     ULFM_LANE_BYTES=8K ULFM_LANE_CELLS=8 ULFM_LANE_AFTER=0 run 'in order' 3 $program
 done
+for transport in direct pointdesign xswitch ofi; do
+    export ULFM_TRANSPORT=$transport
+    run '600 messages from 3 senders, all whole and in order at each receiver' 4 multicast
+    run '500 messages to each of 3 receivers, 3 of them have all as sent' 4 multicast_c
+done
+unset ULFM_TRANSPORT
 echo "the port examples build, run and check what they receive"

@@ -12,8 +12,10 @@
 // by whoever holds the engine. Whatever is read and used as an index is checked first.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "base/doorbell.hpp"
@@ -115,20 +117,46 @@ struct alignas(64) Slot {
   std::uint8_t kind;
   std::uint8_t header;   ///< length
   std::uint8_t goes_on;  ///< 1: with the message of the frame before; 2, 4: see VirtualTime::Charge
-  std::byte bytes[kSlotInline];
+  /// Of a frame for several ports, 0 of others. Then `bytes` are a SlotShare, and the body has the data, at an even
+  /// place behind them the receivers, and behind those their headers.
+  std::uint16_t receivers;
+  alignas(8) std::byte bytes[kSlotInline];
 };
 static_assert(sizeof(Slot) == 64);
 /// In Slot::goes_on.
 inline constexpr std::uint8_t kGoesOn = 1, kSystemMessage = 2, kNoSoftware = 4;
 
+enum class ReceiverState : std::uint32_t { waits, released };
+
+/// One of several that a frame is for.
+struct Receiver {
+  /// Released by whoever has read it, or by the sender when that process is gone; see release_receiver().
+  std::atomic<ReceiverState> state;
+  std::uint32_t record;
+  std::uint32_t record_generation;
+  std::uint32_t port_generation;
+  std::uint16_t to;  ///< endpoint
+  std::uint8_t port;
+};
+
+/// What the receivers of a slot have in common.
+struct SlotShare {
+  std::atomic<std::uint32_t> left;  ///< receivers that have not released it
+  std::uint32_t stride;             ///< from one header to the next; 0: they have one
+  std::uint32_t entered;            ///< the engine's: it has taken the slot from the sending queue
+  std::uint64_t released_at;        ///< virtual time: the latest moment at which one was released; under its lock
+};
+static_assert(sizeof(SlotShare) <= kSlotInline);
+
 /// What the engine remembers of a slot on its way.
 struct SlotProgress {
   std::uint16_t pieces;  ///< frames of the network that have not ended
   std::uint16_t lost;
-  std::uint16_t to;       ///< endpoint; the slot's own may have been written over since
+  std::uint16_t to;       ///< endpoint, or kMany; the slot's own may have been written over since
   std::uint16_t here;     ///< virtual time: node that has it, or sends it
   std::uint16_t in_pool;  ///< virtual time: 1: it takes room among what has arrived until it has been read
 };
+inline constexpr std::uint16_t kMany = 0xffff;  ///< the frame is for several
 
 /// What whoever holds the engine is in the middle of, told to whoever comes after it should it die. Only its end makes
 /// somebody look, and all its stores have been made then: order in the program is enough, and signal fences keep it.
@@ -251,6 +279,21 @@ class FabricArena {
   Slot& slot(std::uint32_t i) const noexcept { return *segment_.at<Slot>(at_.slots + std::size_t{i} * at_.slot_bytes); }
   std::byte* body(Slot& slot) const noexcept { return reinterpret_cast<std::byte*>(&slot) + sizeof(Slot); }
 
+  SlotShare& share(Slot& slot) const noexcept { return *reinterpret_cast<SlotShare*>(slot.bytes); }
+  static constexpr std::size_t receivers_at(std::size_t length) noexcept { return (length + 7) / 8 * 8; }
+  /// Those of a frame for several; none when the slot makes no sense.
+  std::span<Receiver> receivers(Slot& slot) const noexcept {
+    const std::size_t count = slot.receivers, at = receivers_at(slot.length);
+    if (at + count * sizeof(Receiver) > sizes_.slot_bytes) return {};
+    return {reinterpret_cast<Receiver*>(body(slot) + at), count};
+  }
+  /// The header for receiver `i`; nullptr when the slot makes no sense.
+  const std::byte* header_for(Slot& slot, std::size_t i) const noexcept {
+    const std::size_t at = receivers_at(slot.length) + slot.receivers * sizeof(Receiver) +
+                           i * std::size_t{std::min<std::uint32_t>(share(slot).stride, 256)};
+    return at + slot.header <= sizes_.slot_bytes ? body(slot) + at : nullptr;
+  }
+
   Result<void> commit_slots(std::uint32_t endpoint);
   Result<void> commit_box(std::uint32_t endpoint, std::uint32_t port);
   Result<void> commit_record(std::uint32_t i);
@@ -270,6 +313,14 @@ class FabricArena {
   ArenaSizes sizes_;
   Layout at_;
 };
+
+/// The receiver needs the slot no more. True when nobody does: then it is to be given back, by whoever has called this.
+inline bool release_receiver(SlotShare& share, Receiver& receiver) noexcept {
+  // Of the receiver and a sender that takes it for dead one comes first. Each hands on that it has read the slot.
+  if (receiver.state.exchange(ReceiverState::released, std::memory_order_acq_rel) == ReceiverState::released)
+    return false;
+  return share.left.fetch_sub(1, std::memory_order_acq_rel) == 1;
+}
 
 /// Nanoseconds of the clock that all processes of a host share.
 std::uint64_t monotonic_now() noexcept;

@@ -386,22 +386,67 @@ void VirtualClock::send(std::uint32_t endpoint, std::uint32_t index) noexcept {
   const Durations& d = costs();
   const Slot& slot = arena_.slot(index);
   const std::uint64_t stamp = arena_.slot_time(index).stamp;
-  const std::uint32_t to = slot.to, bytes = std::uint32_t{slot.header} + slot.length;
+  const std::uint32_t to = slot.receivers != 0 ? endpoint : slot.to;
+  const std::uint32_t bytes = std::uint32_t{slot.header} + slot.length;
+  const bool far = slot.receivers != 0 && !engine_.nodes_of(index).empty();
   if (to >= sizes.endpoints || slot.port >= kPorts || bytes > sizes.slot_bytes) {
     arena_.header().refused.fetch_add(1, std::memory_order_relaxed);
     return push(stamp, TimedEvent::room, index);
   }
   SlotProgress& progress = arena_.slot_progress(index);
-  progress = {1, 0, static_cast<std::uint16_t>(to), 0, 0};
+  progress = {1, 0, slot.receivers != 0 ? kMany : static_cast<std::uint16_t>(to), 0, 0};
   const std::uint32_t here = arena_.endpoint(endpoint).node, there = arena_.endpoint(to).node;
-  const bool local = here == there;
+  const bool local = here == there && !far;
   progress.here = static_cast<std::uint16_t>(here);
   std::uint64_t& free = local ? arena_.clock(endpoint).local_free : arena_.card_times(here).sends;
   free = std::max(free, stamp) + (local ? d.local + bytes * d.local_byte : d.card + bytes * d.card_byte);
   push(free, local ? TimedEvent::arrive : TimedEvent::enter, index);
 }
 
+// One frame goes in, and the network copies it. All of its receivers have it when the last one does.
+void VirtualClock::enter_for_many(std::uint32_t index, std::uint64_t at) noexcept {
+  const ArenaSizes& sizes = arena_.sizes();
+  Slot& slot = arena_.slot(index);
+  Ending none;
+  (void)model_.run_until(at, costs().cycle, none);
+  const std::vector<std::uint32_t> nodes = engine_.nodes_of(index);
+  const std::uint32_t here = arena_.endpoint(index / sizes.slots).node;
+  if (!model_.inject_multicast(index * sizes.pieces(), here, nodes, std::uint32_t{slot.header} + slot.length)) {
+    if (!model_.idle()) return push(at + costs().cycle, TimedEvent::enter, index);  // it has no room now
+    for (const std::uint32_t node : nodes) engine_.lose_for(index, node);
+    return push(at, TimedEvent::arrive, index);
+  }
+  arena_.slot_progress(index).pieces = static_cast<std::uint16_t>(nodes.size());
+  arena_.slot_time(index).stamp = at;
+}
+
+void VirtualClock::ended_for_many(std::uint32_t index, const Ending& ending) noexcept {
+  const Slot& slot = arena_.slot(index);
+  std::uint64_t at = ending.cycle * costs().cycle;
+  if (ending.delivered && ending.node < arena_.sizes().nodes) {
+    std::uint64_t& free = arena_.card_times(ending.node).receives;
+    at = free = std::max(free, at) + costs().card + (std::uint32_t{slot.header} + slot.length) * costs().card_byte;
+  } else {
+    engine_.lose_for(index, ending.node);
+  }
+  std::uint64_t& last = arena_.slot_time(index).stamp;
+  last = std::max(last, at);
+  if (--arena_.slot_progress(index).pieces == 0) push(last, TimedEvent::arrive, index);
+}
+
+void VirtualClock::arrive_at_many(const TimedEvent& event) noexcept {
+  arena_.slot_progress(event.slot).pieces = 0;
+  std::vector<std::uint32_t> arrived;
+  engine_.finish_many_timed(event.slot, arrived);
+  for (const std::uint32_t to : arrived) {
+    const ProcessClock& c = arena_.clock(to);
+    if (c.state.load(std::memory_order_relaxed) == ClockState::waits && (c.wants & traffic) != 0)
+      wake(to, event.time, Woken::arrival);
+  }
+}
+
 void VirtualClock::enter_network(std::uint32_t index, std::uint64_t at) noexcept {
+  if (arena_.slot_progress(index).to == kMany) return enter_for_many(index, at);
   const ArenaSizes& sizes = arena_.sizes();
   const Slot& slot = arena_.slot(index);
   const std::uint32_t bytes = std::uint32_t{slot.header} + slot.length;
@@ -449,6 +494,7 @@ void VirtualClock::ended(const Ending& ending, std::uint64_t not_before) noexcep
   const std::uint32_t index = ending.frame / arena_.sizes().pieces();
   if (index >= arena_.sizes().all_slots()) return;
   SlotProgress& progress = arena_.slot_progress(index);
+  if (progress.to == kMany) return ended_for_many(index, ending);
   if (!ending.delivered) ++progress.lost;
   if (progress.pieces > 1) {
     --progress.pieces;
@@ -467,6 +513,7 @@ void VirtualClock::ended(const Ending& ending, std::uint64_t not_before) noexcep
 
 void VirtualClock::arrive(const TimedEvent& event) noexcept {
   SlotProgress& progress = arena_.slot_progress(event.slot);
+  if (progress.to == kMany) return arrive_at_many(event);
   const std::uint32_t to = progress.to;
   progress.pieces = 0;
   if (!engine_.finish_timed(event.slot, progress.lost == 0)) return push(event.time, TimedEvent::room, event.slot);
@@ -512,6 +559,19 @@ void VirtualClock::give_back(std::uint32_t slot) noexcept {
   lock();
   push(now() + 1, TimedEvent::room, slot);
   if (now() + 1 < time_.alarm.load(std::memory_order_relaxed)) time_.alarm.store(now() + 1, std::memory_order_seq_cst);
+  unlock();
+}
+
+// Whoever is the last in this host's time gives the slot back; by virtual time the latest one does.
+void VirtualClock::give_back_share(std::uint32_t slot, Receiver& receiver) noexcept {
+  lock();
+  SlotShare& share = arena_.share(arena_.slot(slot));
+  share.released_at = std::max(share.released_at, now() + 1);
+  const std::uint64_t at = share.released_at;
+  if (release_receiver(share, receiver)) {
+    push(at, TimedEvent::room, slot);
+    if (at < time_.alarm.load(std::memory_order_relaxed)) time_.alarm.store(at, std::memory_order_seq_cst);
+  }
   unlock();
 }
 

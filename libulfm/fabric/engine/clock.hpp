@@ -42,6 +42,9 @@ class VirtualClock final : public VirtualTime {
   void want_room() noexcept { wants_room_ = true; }
   /// A slot that had arrived has been read: its sender has it back a moment later.
   void give_back(std::uint32_t slot) noexcept;
+  /// The same for a receiver of a frame for several; and for whoever has the lock.
+  void give_back_share(std::uint32_t slot, Receiver& receiver) noexcept;
+  void give_back_locked(std::uint32_t slot) noexcept { push(now() + 1, TimedEvent::room, slot); }
 
   /// That process has ended by this one's time; look() first.
   bool has_ended(std::uint32_t endpoint) const noexcept {
@@ -83,7 +86,10 @@ class VirtualClock final : public VirtualTime {
   void enter_network(std::uint32_t slot, std::uint64_t at) noexcept;
   std::uint32_t next_stop(std::uint32_t here, std::uint32_t there) const noexcept;
   bool forward(std::uint32_t slot, std::uint32_t node, std::uint64_t at) noexcept;
+  void enter_for_many(std::uint32_t slot, std::uint64_t at) noexcept;
   void ended(const Ending& ending, std::uint64_t not_before) noexcept;
+  void ended_for_many(std::uint32_t slot, const Ending& ending) noexcept;
+  void arrive_at_many(const TimedEvent& event) noexcept;
   void arrive(const TimedEvent& event) noexcept;
   void make_room(std::uint32_t slot, std::uint64_t at) noexcept;
   void leave_pool(std::uint32_t slot, std::uint64_t at) noexcept;

@@ -372,7 +372,8 @@ bool FabricEngine::has_on_the_way(std::uint32_t from) {
   // Its process may have ended before it said so. For our own look, in release().
   if (found) arena_.header().pending[from / 64].fetch_or(std::uint64_t{1} << from % 64, std::memory_order_seq_cst);
   for (std::uint32_t s = from * count; !found && s < (from + 1) * count; ++s)
-    found = arena_.slot_progress(s).pieces != 0 && arena_.slot_progress(s).to == self_;
+    found = arena_.slot_progress(s).pieces != 0 &&
+            (arena_.slot_progress(s).to == self_ || arena_.slot_progress(s).to == kMany);
   release();
   return found;
 }
@@ -492,24 +493,29 @@ void FabricEngine::take_sending_queue(std::uint32_t i) noexcept {
     if (recovers_) note_taking(i, slot);
     ++endpoint.taken;
     // A process can send its own slots only.
-    if (slot / count == i) send(slot);
+    if (slot / count == i && !send(slot)) {
+      --endpoint.taken;
+      arena_.header().pending[i / 64].fetch_or(std::uint64_t{1} << i % 64, std::memory_order_seq_cst);
+      return;
+    }
     if (recovers_) note_nothing();
   }
 }
 
-// From the sending queue into the network: the card divides what is longer than a frame.
-void FabricEngine::send(std::uint32_t index) noexcept {
+// From the sending queue into the network: the card divides what is longer than a frame. False when it has to wait.
+bool FabricEngine::send(std::uint32_t index) noexcept {
   const ArenaSizes& sizes = arena_.sizes();
   Slot& slot = arena_.slot(index);
+  if (slot.receivers != 0) return send_to_many(index);
   const Destination destination = destination_of(slot);
   const std::uint32_t to = destination.endpoint, bytes = slot.header + slot.length;
   if (to >= sizes.endpoints || destination.port >= kPorts || bytes > sizes.slot_bytes) {
     arena_.header().refused.fetch_add(1, std::memory_order_relaxed);
-    return give_back(index);
+    return give_back(index), true;
   }
   const std::uint32_t here = arena_.endpoint(index / sizes.slots).node, there = arena_.endpoint(to).node;
-  if (here == there) return finish(index, true);  // the card of a node gives its own processes what is theirs
-  if (!model_->reaches(here, there)) return finish(index, false);
+  if (here == there) return finish(index, true), true;  // the card of a node gives its own processes what is theirs
+  if (!model_->reaches(here, there)) return finish(index, false), true;
   SlotProgress& progress = arena_.slot_progress(index);
   progress.lost = 0;
   progress.pieces = static_cast<std::uint16_t>(bytes == 0 ? 1 : (bytes + sizes.frame_bytes - 1) / sizes.frame_bytes);
@@ -528,6 +534,7 @@ void FabricEngine::send(std::uint32_t index) noexcept {
     left -= length;
   }
   if (paced_) announce(destination);
+  return true;
 }
 
 void FabricEngine::end(const Ending& ending) noexcept {
@@ -535,6 +542,7 @@ void FabricEngine::end(const Ending& ending) noexcept {
   const std::uint32_t index = ending.frame / arena_.sizes().pieces();
   if (index >= arena_.sizes().all_slots()) return;
   SlotProgress& progress = arena_.slot_progress(index);
+  if (progress.to == kMany) return end_of_many(index, ending);
   if (!ending.delivered) ++progress.lost;
   if (--progress.pieces != 0) return;
   if (paced_) count_coming(progress.to, -1);

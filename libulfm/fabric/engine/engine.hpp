@@ -46,12 +46,20 @@ class FabricEngine {
   /// A slot that had arrived at a port of ours has been read; it is still ours. True: call room_made() once it is free.
   bool read_out(std::uint32_t slot, std::uint32_t port) noexcept;
   void room_made() noexcept { notify(); }
+  /// Slots of ours that wait only for receivers which have died come back. Costs system calls.
+  void reclaim();
   /// A slot has been filled: it goes into the sending queue, and on its way if nobody else sees to it.
   void submit(std::uint32_t slot);
   /// The clock of a job in virtual time; nullptr without.
   VirtualClock* clock() noexcept { return clock_.get(); }
   /// For the clock: a frame has come to its end, and goes into its port's box. False when it does not.
   bool finish_timed(std::uint32_t slot, bool delivered) noexcept;
+  /// The same for a frame for several: for those it has not been lost for. `arrived` gets their endpoints.
+  void finish_many_timed(std::uint32_t slot, std::vector<std::uint32_t>& arrived) noexcept;
+  /// It was lost on its way to that node.
+  void lose_for(std::uint32_t slot, std::uint32_t node) noexcept;
+  /// The nodes, each once, that a frame for several goes to through the network.
+  std::vector<std::uint32_t> nodes_of(std::uint32_t slot);
   /// A turn of somebody who waits and has found nothing.
   void progress() noexcept;
   /// This process looks no more for a while: it computes, or is about to sleep.
@@ -115,7 +123,12 @@ class FabricEngine {
   bool work() noexcept;
   void take_sending_queues() noexcept;
   void take_sending_queue(std::uint32_t endpoint) noexcept;
-  void send(std::uint32_t slot) noexcept;
+  bool send(std::uint32_t slot) noexcept;
+  bool send_to_many(std::uint32_t slot) noexcept;
+  void end_of_many(std::uint32_t slot, const Ending& ending) noexcept;
+  template <typename Which>
+  void finish_for(std::uint32_t slot, bool delivered, Which which) noexcept;
+  std::uint32_t node_of(const Receiver& receiver) const noexcept;
   void end(const Ending& ending) noexcept;
   void end_whole(const Ending& ending) noexcept;
   void finish(std::uint32_t index, bool delivered) noexcept;

@@ -28,6 +28,8 @@ struct Header {
   std::uint32_t copies_used;  ///< of the pool, ever
   std::uint32_t heap_size;
   std::uint32_t ended_first, ended_last, ended;  ///< messages to hand out, a list
+  std::uint32_t there_first, there_last;         ///< copies whose arrival is to be told, a list
+  std::uint32_t there;                           ///< processors that they are at
   std::uint32_t on_lines;                        ///< messages on a line
   std::uint32_t waiting;                         ///< in queues
   Totals totals;
@@ -77,6 +79,7 @@ struct Message {
   std::uint32_t reserved;
   std::uint32_t next;  ///< in the list of those that ended
   std::uint8_t used, lost, ended;
+  std::uint8_t each;  ///< it ends for each receiver by itself, and then as a whole
   std::uint64_t cycle;
 };
 

@@ -23,7 +23,7 @@ struct Rank {
 std::size_t Network::run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until) {
   Header& h = header();
   const std::uint64_t limit = h.events + std::max<std::uint64_t>(budget, 1);
-  while (h.ended < endings.size() && h.now < until && h.events < limit && h.inside > h.ended) {
+  while (h.ended + h.there < endings.size() && h.now < until && h.events < limit && h.inside > h.ended) {
     if (h.waiting == 0 && h.on_lines == 0 && h.heap_size != 0)
       h.now = std::max(h.now, std::min(arena_.heap(0).cycle, until) - 1);
     step();
@@ -35,7 +35,7 @@ std::size_t Network::run(std::uint64_t budget, std::span<Ending> endings, std::u
 
 std::size_t Network::hand_out(std::span<Ending> endings) {
   Header& h = header();
-  std::size_t count = 0;
+  std::size_t count = hand_out_arrivals(endings);
   for (; count < endings.size() && h.ended != 0; ++count) {
     const std::uint32_t frame = h.ended_first;
     Message& m = arena_.message(frame);
@@ -43,7 +43,28 @@ std::size_t Network::hand_out(std::span<Ending> endings) {
     if (--h.ended == 0) h.ended_first = h.ended_last = kNone;
     endings[count] = {frame, m.lost != 0 ? m.source : m.node, m.cycle, m.lost == 0};
     m.used = 0;
+    if (m.each != 0) h.reserved -= m.reserved;
     --h.inside;
+  }
+  return count;
+}
+
+/// A message ends as a whole behind all of these, so it keeps its copies until then.
+std::size_t Network::hand_out_arrivals(std::span<Ending> endings) {
+  Header& h = header();
+  std::size_t count = 0;
+  for (; count < endings.size() && h.there_first != kNone; ++count) {
+    const std::uint32_t i = h.there_first;
+    Copy& c = arena_.copy(i);
+    const auto q = static_cast<std::uint32_t>(std::countr_zero(std::uint32_t{c.who}));
+    endings[count] = {c.frame, c.target * p_.processors + q, c.ready, true};
+    --h.there;
+    c.who = static_cast<std::uint8_t>(c.who & (c.who - 1));
+    if (c.who != 0) continue;
+    h.there_first = c.next;
+    if (h.there_first == kNone) h.there_last = kNone;
+    c.next = h.free_copy;
+    h.free_copy = i;
   }
   return count;
 }
@@ -276,8 +297,21 @@ void Network::finish(std::uint32_t copy, bool delivered, std::uint32_t card) {
   ++header().events;
   if (delivered) counters.delivered += static_cast<std::uint32_t>(std::popcount(c.who));
   else ++counters.lost, m.lost = 1;
-  release(copy);
+  if (delivered && m.each != 0) tell_arrival(copy);
+  else release(copy);
   if (m.outstanding == 0) end(frame);
+}
+
+void Network::tell_arrival(std::uint32_t copy) {
+  Header& h = header();
+  Copy& c = arena_.copy(copy);
+  --arena_.message(c.frame).outstanding;
+  c.ready = h.now;
+  c.next = kNone;
+  h.there += static_cast<std::uint32_t>(std::popcount(c.who));
+  if (h.there_first == kNone) h.there_first = copy;
+  else arena_.copy(h.there_last).next = copy;
+  h.there_last = copy;
 }
 
 void Network::end(FrameId frame) {
@@ -287,7 +321,7 @@ void Network::end(FrameId frame) {
   m.ended = 1;
   m.next = kNone;
   ++(m.lost != 0 ? h.totals.lost : h.totals.left);
-  h.reserved -= m.reserved;
+  if (m.each == 0) h.reserved -= m.reserved;
   if (h.ended++ == 0) h.ended_first = frame;
   else arena_.message(h.ended_last).next = frame;
   h.ended_last = frame;

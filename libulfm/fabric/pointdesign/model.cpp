@@ -21,6 +21,7 @@ constexpr std::uint64_t kMagic = 0x3164'6f6d'6564'7470;
 struct Head {
   std::uint64_t magic;
   std::uint32_t steps;
+  std::uint32_t flights;  ///< of frames for several: see Order
 };
 enum What : std::uint32_t { kLine, kCard, kProcessor };
 struct Step {
@@ -61,8 +62,11 @@ Result<std::vector<Step>> steps_of(const Topology& topology, std::span<const Fau
 }
 
 std::size_t order_at(std::uint32_t steps, const Parameters& p) { return network_at(steps) + Network::bytes(p); }
-std::size_t bytes_of(std::uint32_t steps, const Parameters& p) {
-  return order_at(steps, p) + Order::bytes(p.geometry().nodes(), p.frames);
+std::size_t bytes_of(std::uint32_t steps, const Parameters& p, std::uint32_t flights) {
+  return order_at(steps, p) + Order::bytes(p.geometry().nodes(), p.frames, flights);
+}
+std::uint32_t flights_of(const ModelPlan& asked, const Parameters& p) {
+  return kBroadcasts * std::min(asked.endpoints, p.geometry().nodes());
 }
 
 Result<PlannedModel> make_plan(const ModelPlan& asked) {
@@ -75,8 +79,10 @@ Result<PlannedModel> make_plan(const ModelPlan& asked) {
   auto steps = steps_of(asked.topology, asked.events);
   if (!steps) return fail(steps.error());
   const auto count = static_cast<std::uint32_t>(steps->size());
-  return PlannedModel{bytes_of(count, p), [p, count, steps = std::move(*steps)](std::byte* memory) -> Result<void> {
-                        *reinterpret_cast<Head*>(memory) = {kMagic, count};
+  const std::uint32_t flights = flights_of(asked, p);
+  return PlannedModel{bytes_of(count, p, flights),
+                      [p, count, flights, steps = std::move(*steps)](std::byte* memory) -> Result<void> {
+                        *reinterpret_cast<Head*>(memory) = {kMagic, count, flights};
                         Schedule<Step>::write(memory + kStepsAt, steps);
                         Network::create(memory + network_at(count), p);
                         return {};
@@ -85,11 +91,11 @@ Result<PlannedModel> make_plan(const ModelPlan& asked) {
 
 class PointModel final : public Model {
  public:
-  PointModel(std::byte* memory, std::uint32_t steps, Network network)
+  PointModel(std::byte* memory, std::uint32_t steps, std::uint32_t flights, Network network)
       : schedule_(memory + kStepsAt, steps),
         network_(std::move(network)),
         order_(memory + order_at(steps, network_.parameters()), network_.geometry().nodes(),
-               network_.parameters().frames) {}
+               network_.parameters().frames, flights) {}
 
   bool reaches(std::uint32_t from, std::uint32_t to) const override { return network_.reaches(from, to); }
   bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes) override {
@@ -97,6 +103,9 @@ class PointModel final : public Model {
     order_.add(frame, from, to);
     return true;
   }
+  bool has_multicast() const override { return true; }
+  bool inject_multicast(FrameId frame, std::uint32_t from, std::span<const std::uint32_t> to,
+                        std::uint32_t bytes) override;
   std::size_t run(std::uint64_t budget, std::span<Ending> endings) override {
     if (order_.empty()) {
       const std::size_t ended = network_.run(budget, endings);
@@ -151,6 +160,23 @@ std::vector<LinkUse> PointModel::links(std::uint64_t period) {
                    waited * period, messages * kWireBytes});
   }
   return all;
+}
+
+// To one only it is a unicast. Whom there is no way to does not get it, and all others do.
+bool PointModel::inject_multicast(FrameId frame, std::uint32_t from, std::span<const std::uint32_t> to,
+                                  std::uint32_t bytes) {
+  if (!order_.add_many(frame, from, to)) return false;
+  std::vector<std::uint32_t> reached;
+  std::copy_if(to.begin(), to.end(), std::back_inserter(reached),
+               [&](std::uint32_t node) { return network_.reaches(from, node); });
+  if (!reached.empty() && !network_.inject_multicast(frame, from, reached, bytes, true)) {
+    order_.undo_many(frame);
+    return false;
+  }
+  if (reached.size() != to.size())
+    for (const std::uint32_t node : to)
+      if (std::find(reached.begin(), reached.end(), node) == reached.end()) order_.lost(frame, node, network_.now());
+  return true;
 }
 
 // ---- counters as text -----------------------------------------------------------------------------------------------
@@ -226,8 +252,8 @@ Result<std::unique_ptr<Model>> attach(std::byte* memory, std::size_t bytes) {
   const std::uint32_t steps = head->steps;
   auto network = Network::attach(memory + network_at(steps), bytes - network_at(steps));
   if (!network) return fail(network.error());
-  if (bytes_of(steps, network->parameters()) > bytes) return wrong();
-  return std::make_unique<PointModel>(memory, steps, std::move(*network));
+  if (head->flights > 1u << 20 || bytes_of(steps, network->parameters(), head->flights) > bytes) return wrong();
+  return std::make_unique<PointModel>(memory, steps, head->flights, std::move(*network));
 }
 
 }  // namespace
@@ -265,6 +291,7 @@ const ModelKind model_kind{.name = "pointdesign",
                            .plan = make_plan,
                            .attach = attach,
                            .divides = true,
+                           .multicast = true,
                            .timed = true};
 
 }  // namespace ulfm::fabric::pointdesign

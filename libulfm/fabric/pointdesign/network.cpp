@@ -7,14 +7,15 @@
 namespace ulfm::fabric::pointdesign {
 namespace {
 constexpr std::uint64_t kMagic = 0x6e67'6973'6564'7470;
-}
+constexpr std::size_t kPlansKept = 64;
+}  // namespace
 
 void Network::create(std::byte* memory, const Parameters& p) {
   const PointArena arena(memory, p);
   Header& h = arena.header();
   h.magic = kMagic;
   h.parameters = p;
-  h.free_copy = h.ended_first = h.ended_last = kNone;
+  h.free_copy = h.ended_first = h.ended_last = h.there_first = h.there_last = kNone;
   const Geometry g = p.geometry();
   for (std::uint32_t i = 0; i < g.lines(); ++i) arena.line(i).current = arena.line(i).claimed = kNone;
   for (std::uint32_t i = 0; i < g.lines() * (p.processors + 1); ++i) arena.mini(i).first = arena.mini(i).last = kNone;
@@ -86,12 +87,21 @@ bool Network::inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::u
   return true;
 }
 
+// The search for the fewest messages takes much longer than sending them.
+const std::vector<Outgoing>& Network::plan_for(std::uint32_t from, std::span<const std::uint32_t> to) {
+  std::vector<std::uint32_t> key{from};
+  key.insert(key.end(), to.begin(), to.end());
+  if (const auto known = plans_.find(key); known != plans_.end()) return known->second;
+  if (plans_.size() >= kPlansKept) plans_.clear();
+  return plans_.emplace(std::move(key), plan(g_, from, to)).first->second;
+}
+
 bool Network::inject_multicast(FrameId frame, std::uint32_t from, std::span<const std::uint32_t> to,
-                               std::uint32_t bytes) {
+                               std::uint32_t bytes, bool each) {
   if (from >= g_.nodes() || to.empty()) return false;
   for (const std::uint32_t node : to)
     if (node >= g_.nodes()) return false;
-  const std::vector<Outgoing> messages = plan(g_, from, to);
+  const std::vector<Outgoing>& messages = plan_for(from, to);
   if (messages.empty()) return false;
   std::uint32_t copies = 0, items = 0;
   for (const Outgoing& m : messages) {
@@ -103,6 +113,7 @@ bool Network::inject_multicast(FrameId frame, std::uint32_t from, std::span<cons
   if (!is_free(frame, from, copies)) return false;
   const std::uint32_t commands = bytes > kMessageBytes || items <= 2 ? 1 : 2 + (items - 2 + 5) / 6;
   const std::uint64_t ready = begin(frame, from, from, bytes, copies, commands);
+  arena_.message(frame).each = each ? 1 : 0;
   for (const Outgoing& m : messages)
     if (m.reach == Reach::broadcast) send_broadcast(frame, processors_of(m.who, p_.processors), ready);
     else send(frame, m, ready);

@@ -3,6 +3,7 @@
 // there.
 #pragma once
 
+#include <map>
 #include <span>
 
 #include "fabric/model.hpp"
@@ -27,7 +28,9 @@ class Network final : private Health {
   /// To one processor. False, with nothing taken, when there is no way, or no room, or the frame is in use.
   bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes);
   /// To several with the fewest messages; copies for cards that cannot be reached are lost, and the ending says so.
-  bool inject_multicast(FrameId frame, std::uint32_t from, std::span<const std::uint32_t> to, std::uint32_t bytes);
+  /// With `each` there is an ending for each processor that has it besides, before the one of the whole.
+  bool inject_multicast(FrameId frame, std::uint32_t from, std::span<const std::uint32_t> to, std::uint32_t bytes,
+                        bool each = false);
   /// To all processors but the sender, with one message.
   bool inject_broadcast(FrameId frame, std::uint32_t from, std::uint32_t bytes);
 
@@ -98,6 +101,7 @@ class Network final : private Health {
   void deliver(std::uint32_t copy, std::uint32_t card);
   void happen(std::uint32_t copy);
   void finish(std::uint32_t copy, bool delivered, std::uint32_t card);
+  void tell_arrival(std::uint32_t copy);
   void end(FrameId frame);
   void lose(std::uint32_t copy, std::uint32_t card) { finish(copy, false, card); }
   std::uint64_t value(std::uint32_t line, std::uint32_t q, const Copy& head) const;
@@ -106,6 +110,8 @@ class Network final : private Health {
   void schedule(std::uint64_t cycle, std::uint32_t copy);
   HeapItem unschedule();
   std::size_t hand_out(std::span<Ending> endings);
+  std::size_t hand_out_arrivals(std::span<Ending> endings);
+  const std::vector<Outgoing>& plan_for(std::uint32_t from, std::span<const std::uint32_t> to);
 
   // faults
   void change(bool up);
@@ -116,6 +122,8 @@ class Network final : private Health {
   Geometry g_;
   PointArena arena_;
   Ways ways_{g_, *this};
+  /// Plans that this process has made, by sender and receivers: programs send to the same ones again and again.
+  std::map<std::vector<std::uint32_t>, std::vector<Outgoing>> plans_;
 };
 
 }  // namespace ulfm::fabric::pointdesign

@@ -118,6 +118,24 @@ ULFM_API int ulfm_post(ulfm_port port, ulfm_address to);
 /** Gives the composed buffer back unsent. */
 ULFM_API int ulfm_discard(ulfm_port port);
 
+/* ---- groups ----------------------------------------------------------------------------------------------------- */
+
+/* A group is several ports as one destination of one port's messages. The message is composed once. Where the network
+ * copies messages itself (transport pointdesign) it leaves the sender once; on one host (direct) it is written once, and
+ * all receivers read the same bytes; elsewhere it is sent to each. Each member gets every message whole, once, and in
+ * order with what else the port sends to it. */
+
+typedef uint64_t ulfm_group;
+
+/** Connects to `count` ports (1 or more) as a group; an address given twice counts once. ULFM_ERR_NOT_FOUND when one of
+ *  them is not open, ULFM_ERR_PEER_FAILED when its process has ended. The group belongs to the port. */
+ULFM_API int ulfm_group_open(ulfm_port port, const ulfm_address* members, int count, ulfm_group* group);
+/** What was posted to it before is still sent. ULFM_ERR_STALE when it was closed before. */
+ULFM_API int ulfm_group_close(ulfm_port port, ulfm_group group);
+/** Posts what was composed to all members. Never blocks. A member that has died or closed its port is left out of the
+ *  group from then on; the port's next wait or flush says so, with ULFM_ERR_PEER_FAILED, once. */
+ULFM_API int ulfm_post_group(ulfm_port port, ulfm_group group);
+
 /** A message in place. Stays valid until released; at most `depth` may be held. */
 typedef struct ulfm_message {
   const void* bytes;

@@ -87,6 +87,28 @@ class ULFM_API Incoming {
   ulfm_message message_{};
 };
 
+/// Several ports as one destination of one port's messages. Closed when it dies; what was posted to it is still sent.
+class ULFM_API Group {
+ public:
+  Group(Group&& other) noexcept { *this = std::move(other); }
+  Group& operator=(Group&& other) noexcept {
+    std::swap(port_, other.port_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Group() {
+    if (port_ != 0) ulfm_group_close(port_, handle_);
+  }
+  /// The same group for the C interface; valid as long as this object holds it.
+  ulfm_group handle() const noexcept { return handle_; }
+
+ private:
+  friend class Port;
+  Group(ulfm_port port, ulfm_group handle) : port_(port), handle_(handle) {}
+  ulfm_port port_ = 0;
+  ulfm_group handle_ = 0;
+};
+
 /// A uport of this process. Closed when it dies.
 class ULFM_API Port {
  public:
@@ -101,6 +123,13 @@ class ULFM_API Port {
   Result<void> post(Outgoing&& message, Address to);
   /// compose, copy and post in one; waits for a send buffer for up to `limit`.
   Result<void> send(std::span<const std::byte> bytes, Address to, std::chrono::nanoseconds limit = forever);
+
+  /// Connects to these ports as one destination: see ulfm_group_open.
+  Result<Group> group(std::span<const Address> members);
+  /// Posts one message to all members. It is composed once; see ulfm_post_group for who gets it how.
+  Result<void> post(Outgoing&& message, const Group& to);
+  /// compose, copy and post in one; waits for a send buffer for up to `limit`.
+  Result<void> send(std::span<const std::byte> bytes, const Group& to, std::chrono::nanoseconds limit = forever);
 
   /// The next message, if there is one.
   Result<std::optional<Incoming>> poll();
@@ -118,6 +147,7 @@ class ULFM_API Port {
  private:
   friend class Job;
   explicit Port(ulfm_port handle) : handle_(handle) {}
+  Result<Outgoing> copy_of(std::span<const std::byte> bytes, std::chrono::nanoseconds limit);
   ulfm_port handle_ = 0;
 };
 

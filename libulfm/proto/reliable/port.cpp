@@ -480,6 +480,56 @@ bool ReliablePort::push(Sender& sender, Payload payload, std::span<const std::by
   return sender.push(payload, header, data, length);
 }
 
+// Each keeps the frame under a number of its own, so that one that loses it gets it again and nobody else does.
+bool ReliablePort::stage_all(std::span<Sender* const> senders, Payload payload, const Headers& headers, Gather& data,
+                             std::size_t length, std::span<const std::uint32_t> who) {
+  const Gather untouched = data;
+  for (std::size_t i = 0; i < who.size(); ++i) {
+    Gather again = untouched;
+    if (senders[who[i]]->stage(payload, headers.of(who[i]), again, length)) continue;
+    while (i != 0) senders[who[--i]]->unstage();
+    return false;
+  }
+  return true;
+}
+
+bool ReliablePort::push_many(std::span<Sender* const> senders, Multicast& under, Payload payload,
+                             const Headers& headers, Gather& data, std::size_t length, std::vector<std::uint32_t>& who,
+                             bool patient) {
+  std::lock_guard lock(lock_);
+  unsettled_ = true;
+  const auto has_none = [&](std::uint32_t member) { return !senders[member]->has_room(); };
+  if (std::any_of(who.begin(), who.end(), has_none)) {
+    if (inlet_) absorb();  // room comes from acknowledgements
+    if (patient && std::any_of(who.begin(), who.end(), has_none)) return false;
+  }
+  std::vector<std::uint32_t> ready, late;
+  for (const std::uint32_t member : who) (has_none(member) ? late : ready).push_back(member);
+  if (ready.empty() || !stage_all(senders, payload, headers, data, length, ready)) return false;
+  const std::size_t stride = kWireLeast + headers.length;
+  std::vector<std::byte> wires(senders.size() * stride);
+  for (const std::uint32_t member : ready) senders[member]->write_header(wires.data() + member * stride);
+  std::vector<std::uint32_t> singles = ready;
+  // For a transport at a machine's pace, as in Sender::emit().
+  const Kind kind = payload == Payload::first ? Kind::first : Kind::more;
+  if (!under.push(kind, {wires.data(), stride, stride}, data, length, singles)) {
+    for (const std::uint32_t member : ready) senders[member]->unstage();
+    return false;
+  }
+  for (const std::uint32_t member : ready) {
+    Sender& sender = *senders[member];
+    const bool single = std::find(singles.begin(), singles.end(), member) != singles.end();
+    if (!single || sender.transmit_staged()) {
+      sender.commit();
+      continue;
+    }
+    sender.unstage();
+    late.push_back(member);
+  }
+  who = std::move(late);
+  return true;
+}
+
 bool ReliablePort::bye(Sender& sender) {
   if (sender.said_bye) return true;
   Gather none;

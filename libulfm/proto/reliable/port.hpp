@@ -69,6 +69,10 @@ class ReliablePort {
   Result<Sender*> connect(std::string_view card, std::uint16_t to, std::span<const std::byte> hello,
                           PortCounters& counters);
   bool push(Sender& sender, Payload payload, std::span<const std::byte> header, Gather& data, std::size_t length);
+  /// The same frame by several, which the transport sends at once. As Multicast::push; `patient`: nothing goes as long as
+  /// one has no room.
+  bool push_many(std::span<Sender* const> senders, Multicast& under, Payload payload, const Headers& headers,
+                 Gather& data, std::size_t length, std::vector<std::uint32_t>& who, bool patient);
   bool bye(Sender& sender);
   /// The outlet above is gone. What it sent goes on until it is acknowledged.
   void leave(Sender& sender);
@@ -92,6 +96,8 @@ class ReliablePort {
   Settings const& settings() const noexcept { return common_->settings; }
   Counters& counters() noexcept { return common_->counters; }
 
+  bool stage_all(std::span<Sender* const> senders, Payload payload, const Headers& headers, Gather& data,
+                 std::size_t length, std::span<const std::uint32_t> who);
   void absorb();
   bool take_frame();
   void take_in(const Frame& frame);

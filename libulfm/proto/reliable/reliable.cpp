@@ -2,6 +2,8 @@
 
 #include <signal.h>
 
+#include <algorithm>
+
 namespace ulfm::reliable {
 namespace {
 
@@ -62,9 +64,49 @@ class ReliableOutlet final : public Outlet {
   }
   bool bye() override { return port_->bye(sender_); }
 
+  const std::shared_ptr<ReliablePort>& port() const noexcept { return port_; }
+  Sender& sender() const noexcept { return sender_; }
+
  private:
   std::shared_ptr<ReliablePort> port_;
   Sender& sender_;
+};
+
+/// Connections that keep a frame each, and a multicast below that sends it.
+class ReliableMulticast final : public Multicast {
+ public:
+  /// A member without room for so long gets the frame later, by itself.
+  static constexpr std::chrono::milliseconds kPatience{1};
+
+  ReliableMulticast(std::shared_ptr<ReliablePort> port, std::vector<Sender*> senders, std::unique_ptr<Multicast> under,
+                    std::size_t most_bytes)
+      : port_(std::move(port)), senders_(std::move(senders)), under_(std::move(under)), most_bytes_(most_bytes) {}
+
+  bool push(Kind kind, const Headers& headers, Gather& data, std::size_t length,
+            std::vector<std::uint32_t>& who) override {
+    if (kWireMost + headers.length > kHeaderLimit) {
+      data.skip(length);
+      return true;
+    }
+    const auto now = std::chrono::steady_clock::now();
+    const bool patient = since_ == std::chrono::steady_clock::time_point{} || now - since_ < kPatience;
+    const Payload payload = kind == Kind::first ? Payload::first : Payload::more;
+    const bool sent = port_->push_many(senders_, *under_, payload, headers, data, length, who, patient);
+    if (sent) since_ = {};
+    else if (since_ == std::chrono::steady_clock::time_point{}) since_ = now;
+    return sent;
+  }
+  std::size_t max_frame(std::size_t header) const override {
+    return std::min(under_->max_frame(kWireMost + header), most_bytes_ / 2 - kHeaderLimit);
+  }
+  void look_for_dead() override { under_->look_for_dead(); }
+
+ private:
+  std::shared_ptr<ReliablePort> port_;
+  std::vector<Sender*> senders_;
+  std::unique_ptr<Multicast> under_;
+  std::size_t most_bytes_;
+  std::chrono::steady_clock::time_point since_{};  // of a frame that has found no room
 };
 
 }  // namespace
@@ -116,6 +158,19 @@ Result<std::unique_ptr<Outlet>> ReliableTransport::connect(std::string_view card
   auto sender = port->connect(card, to, hello, counters);
   if (!sender) return fail(sender.error());
   return std::unique_ptr<Outlet>(new ReliableOutlet(std::move(port), **sender));
+}
+
+std::unique_ptr<Multicast> ReliableTransport::group(std::span<Outlet* const> outlets) {
+  std::vector<Sender*> senders;
+  std::vector<Outlet*> below;
+  for (Outlet* outlet : outlets) {
+    senders.push_back(&static_cast<ReliableOutlet*>(outlet)->sender());
+    below.push_back(&senders.back()->under());
+  }
+  auto under = under_->group(below);
+  if (!under) return nullptr;
+  return std::make_unique<ReliableMulticast>(static_cast<ReliableOutlet*>(outlets.front())->port(), std::move(senders),
+                                             std::move(under), common_->settings.most_bytes);
 }
 
 void ReliableTransport::closing(std::uint16_t number) {

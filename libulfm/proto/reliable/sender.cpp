@@ -42,6 +42,18 @@ std::size_t Sender::max_frame(std::size_t header) const {
 bool Sender::has_room() const noexcept { return next_ - oldest_ < settings_.window && before(next_, allowed_); }
 
 bool Sender::push(Payload payload, std::span<const std::byte> header, Gather& data, std::size_t length) {
+  const Gather untouched = data;
+  if (!stage(payload, header, data, length)) return false;
+  if (!transmit_staged()) {
+    unstage();
+    data = untouched;
+    return false;
+  }
+  commit();
+  return true;
+}
+
+bool Sender::stage(Payload payload, std::span<const std::byte> header, Gather& data, std::size_t length) {
   if (state_ != State::open) return false;
   if (!has_room()) {
     blocked_ = true;
@@ -50,23 +62,21 @@ bool Sender::push(Payload payload, std::span<const std::byte> header, Gather& da
   if (length > kLeastFrame && length > max_frame(header.size())) return false;  // cut for more room than there is now
   std::byte* bytes = ring_.take(header.size() + length);
   if (bytes == nullptr) return false;
-  const Gather untouched = data;
   copy_bytes(bytes, header.data(), header.size());
   if (length != 0) data.copy(bytes + header.size(), length);
-  Record& fresh = record(next_);
-  fresh = {bytes, static_cast<std::uint32_t>(length), crc32c(bytes, header.size() + length),
-           static_cast<std::uint8_t>(header.size()), payload};
-  if (!transmit(fresh, next_)) {
-    ring_.undo(bytes);
-    data = untouched;
-    return false;
-  }
-  ++next_;
-  count(counters_.sent);
+  record(next_) = {bytes, static_cast<std::uint32_t>(length), crc32c(bytes, header.size() + length),
+                   static_cast<std::uint8_t>(header.size()), payload};
   return true;
 }
 
-bool Sender::transmit(const Record& r, std::uint32_t number) {
+void Sender::commit() noexcept {
+  ++next_;
+  count(counters_.sent);
+}
+
+void Sender::unstage() noexcept { ring_.undo(record(next_).bytes); }
+
+WireHeader Sender::header_of(const Record& r, std::uint32_t number) const noexcept {
   WireHeader wire;
   wire.payload = r.payload;
   wire.stream = stream_;
@@ -74,6 +84,18 @@ bool Sender::transmit(const Record& r, std::uint32_t number) {
   wire.header = r.header;
   wire.header_in_data = !fits_beside(r.header);
   wire.probe = number - oldest_ + 1 >= settings_.window;  // nothing can follow before an answer
+  return wire;
+}
+
+void Sender::write_header(std::byte* to) const noexcept {
+  const Record& r = records_[next_ % kMostWindow];
+  const WireHeader wire = header_of(r, next_);
+  encode(wire, r.body, to);
+  copy_bytes(to + wire.size(), r.bytes, r.header);
+}
+
+bool Sender::transmit(const Record& r, std::uint32_t number) {
+  WireHeader wire = header_of(r, number);
   return emit(wire, r.body, {r.bytes, std::size_t{r.header} + r.length});
 }
 

@@ -44,6 +44,17 @@ class Sender {
   /// Sends a frame; false, with nothing taken, when window, credit, memory or the transport has no room.
   bool push(Payload payload, std::span<const std::byte> header, Gather& data, std::size_t length);
   std::size_t max_frame(std::size_t header) const;
+
+  // A frame that several connections send at once: kept, sent by somebody else, and then counted as sent or not.
+  bool has_room() const noexcept;
+  /// push() without the sending. False, with nothing kept, when there is no room.
+  bool stage(Payload payload, std::span<const std::byte> header, Gather& data, std::size_t length);
+  /// What goes in front of the frame's data: kWireLeast bytes and its own header. That one fits beside.
+  void write_header(std::byte* to) const noexcept;
+  bool transmit_staged() { return transmit(records_[next_ % kMostWindow], next_); }
+  void commit() noexcept;
+  void unstage() noexcept;
+
   /// An acknowledgement for this stream. True when it brought news.
   bool take(const Ack& ack);
   /// Looks at the time; sends again what has to be. When to call again at the latest; kForever: not needed.
@@ -79,7 +90,7 @@ class Sender {
     bool again = false;  ///< sent more than once since the last time-out
   };
   Record& record(std::uint32_t number) noexcept { return records_[number % kMostWindow]; }
-  bool has_room() const noexcept;
+  WireHeader header_of(const Record& record, std::uint32_t number) const noexcept;
   bool transmit(const Record& record, std::uint32_t number);
   bool transmit_parts(const Record& record, std::uint32_t number);
   bool emit(WireHeader& wire, std::uint32_t body, std::span<const std::byte> bytes);

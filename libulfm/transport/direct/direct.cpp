@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <map>
 #include <mutex>
 
 #include "base/segment.hpp"
@@ -49,6 +50,7 @@ class DirectTransport final : public Transport {
       entry.generation.fetch_add(1, std::memory_order_release);
     });
     if (!inlet) return fail(inlet.error());
+    (*inlet)->use_opener(Opener(control_));
     entry.fd = (*inlet)->segment_fd();
     entry.generation.fetch_add(1, std::memory_order_release);  // pairs with look_up()
     return std::unique_ptr<Inlet>(std::move(*inlet));
@@ -65,6 +67,20 @@ class DirectTransport final : public Transport {
     return std::unique_ptr<Outlet>(std::move(*outlet));
   }
 
+  std::unique_ptr<Multicast> group(std::span<Outlet* const> outlets) override {
+    const std::uint32_t what = kFirstPool + pools_made_.fetch_add(1, std::memory_order_relaxed);
+    return DirectMulticast::make(
+        outlets, what,
+        [this, what](int fd) {
+          std::lock_guard lock(mutex_);
+          pools_[what] = fd;
+        },
+        [this, what] {
+          std::lock_guard closing(mutex_);  // nobody duplicates the descriptor meanwhile
+          pools_.erase(what);
+        });
+  }
+
   bool reachable(std::string_view card) const override {
     auto peer = decode(control::identity_of(card));
     return peer && peer->host == self_.host;
@@ -75,7 +91,10 @@ class DirectTransport final : public Transport {
   control::Fd descriptor(std::uint32_t what) override {
     std::lock_guard lock(mutex_);
     if (what == kDirectory) return control::Fd(fcntl(segment_.fd(), F_DUPFD_CLOEXEC, 0));
-    if (what > port_segment(kPortsPerProcess - 1)) return {};
+    if (what >= kFirstPool) {
+      const auto pool = pools_.find(what);
+      return pool == pools_.end() ? control::Fd() : control::Fd(fcntl(pool->second, F_DUPFD_CLOEXEC, 0));
+    }
     const DirectoryEntry& entry = directory().entry[what - port_segment(0)];
     if (entry.generation.load(std::memory_order_relaxed) % 2 == 0) return {};
     return control::Fd(fcntl(entry.fd, F_DUPFD_CLOEXEC, 0));
@@ -90,6 +109,8 @@ class DirectTransport final : public Transport {
   Card self_;
   std::string card_;
   std::mutex mutex_;
+  std::map<std::uint32_t, int> pools_;  // of groups: descriptors by number
+  std::atomic<std::uint32_t> pools_made_{0};
   control::Control* control_ = nullptr;
 };
 

@@ -34,6 +34,8 @@ Result<std::unique_ptr<DirectInlet>> DirectInlet::create(std::uint16_t number, c
 
 DirectInlet::~DirectInlet() {
   if (segment_) header().closed.store(1, std::memory_order_release);
+  for (const auto& one : pools_)
+    for (std::uint32_t buffer = 0; buffer < kPoolBuffers; ++buffer) one->pool.release(buffer, one->member);
   if (on_close_) on_close_();
 }
 
@@ -68,13 +70,73 @@ bool DirectInlet::next_in_lane(std::uint32_t index, Frame& frame) {
     if (lane.held != 0) pin(lane);
     return false;
   }
-  if (peek != Peek::frame || frame.origin != lane.origin || frame.kind == kCellLane) {
+  const bool own = peek == Peek::frame && frame.origin == lane.origin;
+  if (own && frame.kind == kCellPool) {
+    adopt_pool(frame);
+    lane.consumer.release(frame);
+    return next_in_lane(index, frame);
+  }
+  const bool nowhere = own && frame.kind == kCellShared && !locate_shared(frame);
+  if (!own || nowhere || frame.kind == kCellLane) {
     frame.source = slot;
-    return no_message(index, peek, frame);
+    return no_message(index, nowhere ? Peek::broken : peek, frame);
   }
   if (frame.kind == Kind::bye) origins_[frame.origin].said_bye = true;
   hand_out(slot, frame);
   return true;
+}
+
+// ---- pools of groups ------------------------------------------------------------------------------------------------
+
+// A sender has a pool. Whether it can be read here is its to know before it puts anything of ours into it.
+void DirectInlet::adopt_pool(const Frame& frame) {
+  PoolNotice notice;
+  if (frame.length != sizeof notice) return;
+  std::memcpy(&notice, frame.data, sizeof notice);
+  drop_pools(frame.origin);
+  auto pool = opener_.open_pool(record(frame.origin).card, notice);
+  if (!pool) return;
+  pools_.push_back(std::make_unique<ReadPool>(ReadPool{std::move(*pool), notice.token, frame.origin, notice.member}));
+  const Pool& read = pools_.back()->pool;
+  read.attached(notice.member).store(1, std::memory_order_relaxed);
+}
+
+// A reference becomes the frame that it refers to. False when there is no such thing.
+bool DirectInlet::locate_shared(Frame& frame) {
+  PoolReference reference;
+  if (frame.length != sizeof reference) return false;
+  std::memcpy(&reference, frame.data, sizeof reference);
+  const auto it = std::find_if(pools_.begin(), pools_.end(), [&](const auto& one) {
+    return one->token == reference.token && one->origin == frame.origin;
+  });
+  const auto kind = static_cast<Kind>(reference.kind);
+  if (it == pools_.end() || reference.buffer >= kPoolBuffers || reference.length > kPoolBuffer ||
+      (kind != Kind::first && kind != Kind::more))
+    return false;
+  frame.data = (*it)->pool.buffer(reference.buffer);
+  frame.length = reference.length;
+  frame.kind = kind;
+  ++(*it)->held;
+  return true;
+}
+
+void DirectInlet::release_shared(const Frame& frame) {
+  for (const auto& one : pools_) {
+    const std::int64_t buffer = one->pool.buffer_at(frame.data);
+    if (buffer < 0) continue;
+    one->pool.release(static_cast<std::uint32_t>(buffer), one->member);
+    --one->held;
+    return;
+  }
+}
+
+// Those that are over and not held, when nothing in a lane can refer to them: everything older from `origin` has been
+// taken.
+void DirectInlet::drop_pools(std::uint32_t origin) {
+  std::erase_if(pools_, [&](const auto& one) {
+    const bool over = one->pool.header().closed.load(std::memory_order_relaxed) != 0;
+    return one->held == 0 && over && (one->origin == origin || !origins_[one->origin].connected);
+  });
 }
 
 [[gnu::noinline]] bool DirectInlet::next_any(Frame& frame) {
@@ -232,6 +294,8 @@ void DirectInlet::release(const Frame& frame) {
   }
   Lane& lane = *lanes_[frame.source];
   lane.consumer.release(frame);
+  if (!pools_.empty()) [[unlikely]]
+    release_shared(frame);
   if (lane.away || lane.ahead)
     lane.consumer.publish();  // nobody polls it now, and the sender waits for this to come back
   if (--lane.held == 0 && lane.leaving) drop_lane(frame.source);
@@ -283,6 +347,7 @@ void DirectInlet::discard_lane(std::uint32_t index) {
     peek = lane.consumer.next(frame);
     if (peek != Peek::frame) break;
     if (frame.kind == Kind::bye) origin.said_bye = true;
+    if (frame.kind == kCellShared && locate_shared(frame)) release_shared(frame);
     lane.consumer.release(frame);
   }
   origin.unreadable = peek == Peek::broken;

@@ -6,6 +6,7 @@
 
 #include "base/segment.hpp"
 #include "transport/direct/layout.hpp"
+#include "transport/direct/pool.hpp"
 
 namespace ulfm::direct {
 
@@ -29,6 +30,8 @@ class DirectInlet final : public Inlet {
   std::size_t max_frame() const override { return geometry_.max_frame; }
   std::uint64_t lanes_granted() const override { return lanes_granted_; }
 
+  /// Opens the pools of groups. Before the first frame.
+  void use_opener(const Opener& opener) { opener_ = opener; }
   int segment_fd() const { return segment_.fd(); }
 
  private:
@@ -59,6 +62,10 @@ class DirectInlet final : public Inlet {
   bool next_in_lane(std::uint32_t index, Frame& frame);
   bool next_any(Frame& frame);
   void hand_out(std::uint32_t slot, Frame& frame);
+  void adopt_pool(const Frame& frame);
+  bool locate_shared(Frame& frame);
+  void release_shared(const Frame& frame);
+  void drop_pools(std::uint32_t origin);
   bool no_message(std::uint32_t index, Peek peek, Frame& frame);
   void pin(const Lane& lane);
   bool next_in_open_ring(Frame& frame);
@@ -88,6 +95,8 @@ class DirectInlet final : public Inlet {
   std::vector<std::unique_ptr<Lane>> lanes_;  // by slot; null where a lane was dropped
   std::vector<std::uint32_t> active_;         // slots of lanes_ that hold one
   std::vector<Origin> origins_;
+  std::vector<std::unique_ptr<ReadPool>> pools_;
+  Opener opener_;
   std::uint32_t hot_ = 0;    // position in active_ of the lane that spoke last
   std::uint32_t sweep_ = 0;  // where the rotating look goes on
   int burst_ = 0;

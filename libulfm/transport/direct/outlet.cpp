@@ -172,6 +172,17 @@ bool DirectOutlet::announce(std::uint32_t lane) {
   return open_.push(kCellLane, origin_, nullptr, 0, data, sizeof lane);
 }
 
+bool DirectOutlet::push_in_lane(Kind kind, std::span<const std::byte> header, const void* bytes, std::size_t length) {
+  if (!has_lane_ && may_claim_) claim_lane();
+  if (!has_lane_ || detour_) return false;
+  const iovec piece{const_cast<void*>(bytes), length};
+  Gather data(std::span(&piece, 1));
+  if (!lane_.push(kind, origin_, header.data(), header.size(), data, length)) return false;
+  counters_.lane_frames.add();
+  this->header().doorbell.ring();
+  return true;
+}
+
 bool DirectOutlet::push_open(Kind kind, std::span<const std::byte> head, Gather& data, std::size_t length) {
   if (!has_lane_ && open_frames_ >= geometry_.lane_after && may_claim_) {
     claim_lane();

@@ -9,6 +9,12 @@ namespace ulfm::direct {
 inline constexpr std::uint32_t kDirectory = 0;
 constexpr std::uint32_t port_segment(std::uint16_t port) { return 1u + port; }
 
+/// From here on the pools of groups.
+inline constexpr std::uint32_t kFirstPool = port_segment(kPortsPerProcess);
+
+class Pool;
+struct PoolNotice;
+
 /// Opens segments of other processes: by a descriptor that the process passes when there is a control channel that can
 /// do that, through /proc otherwise.
 class Opener {
@@ -18,6 +24,8 @@ class Opener {
   /// `fd` is the segment's descriptor over there, `what` its number on the control channel.
   /// At most its first `most` bytes are mapped.
   Result<Segment> open(const Card& of, int fd, std::uint32_t what, std::size_t most = Segment::kWhole) const;
+  /// The pool of a group.
+  Result<Pool> open_pool(const Card& of, const PoolNotice& notice) const;
 
  private:
   control::Control* control_ = nullptr;
@@ -43,6 +51,8 @@ class DirectOutlet final : public Outlet {
   bool cut_off() const override;
   ProcessId peer() const override { return {.number = peer_.pid}; }
   bool bye() override;
+  /// A frame that fits into a cell, by the lane, which is claimed for it. False when that cannot be now.
+  bool push_in_lane(Kind kind, std::span<const std::byte> header, const void* bytes, std::size_t length);
 
  private:
   DirectOutlet(Segment segment, const PortGeometry& geometry, const Card& peer, PortCounters& counters)

@@ -100,7 +100,14 @@ bool EmulatedInlet::describe(std::uint32_t index, Frame& frame) {
   frame.kind = static_cast<Kind>(slot.kind);
   frame.header_length = slot.header;
   frame.length = slot.length;
-  if (!adopt(slot, frame)) return false;
+  if (!(slot.receivers != 0 ? locate_share(slot, frame) : locate(slot, frame))) return false;
+  frame.fresh = std::exchange(origins_[frame.origin].fresh, false);
+  frame.shared_room = engine_.has_pools();
+  return true;
+}
+
+bool EmulatedInlet::locate(Slot& slot, Frame& frame) {
+  if (!adopt(slot.record, slot.record_generation, frame)) return false;
   const bool is_known = frame.kind == Kind::first || frame.kind == Kind::more || frame.kind == Kind::bye;
   if (!is_known || frame.length > arena_.sizes().slot_bytes ||
       frame.header_length + frame.length > arena_.sizes().slot_bytes) {
@@ -110,20 +117,37 @@ bool EmulatedInlet::describe(std::uint32_t index, Frame& frame) {
   const bool in_line = frame.header_length + frame.length <= fabric::kSlotInline;
   frame.header = in_line ? slot.bytes : arena_.body(slot);
   frame.data = frame.header + frame.header_length;
-  frame.fresh = std::exchange(origins_[frame.origin].fresh, false);
-  frame.shared_room = engine_.has_pools();
   return true;
 }
 
+// Data that several have, with the header for this port.
+bool EmulatedInlet::locate_share(Slot& slot, Frame& frame) {
+  const std::int64_t mine = place_in(slot);
+  if (mine < 0) return false;
+  const fabric::Receiver& self = arena_.receivers(slot)[static_cast<std::size_t>(mine)];
+  if (!adopt(self.record, self.record_generation, frame)) return false;
+  frame.header = arena_.header_for(slot, static_cast<std::size_t>(mine));
+  frame.data = arena_.body(slot);
+  if ((frame.kind == Kind::first || frame.kind == Kind::more) && frame.header != nullptr) return true;
+  cut_off(frame.origin);
+  return false;
+}
+
+// This port among the receivers of a frame; -1 when it is none of them.
+std::int64_t EmulatedInlet::place_in(Slot& slot) const {
+  const auto all = arena_.receivers(slot);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i].to == engine_.self() && all[i].port == number_) return static_cast<std::int64_t>(i);
+  return -1;
+}
+
 // Whose frame it is. The first one of a connection makes its origin known.
-bool EmulatedInlet::adopt(const Slot& slot, Frame& frame) {
-  const std::uint32_t record = slot.record;
+bool EmulatedInlet::adopt(std::uint32_t record, std::uint32_t generation, Frame& frame) {
   if (record >= arena_.sizes().records) return false;
   if (record >= by_record_.size()) by_record_.resize(record + 1, 0);
   if (by_record_[record] == 0) {
     const Record& sender = arena_.record(record);
-    if (sender.state.load(std::memory_order_acquire) != RecordState::ready ||
-        sender.generation != slot.record_generation)
+    if (sender.state.load(std::memory_order_acquire) != RecordState::ready || sender.generation != generation)
       return false;
     if (unused_.empty()) {
       unused_.push_back(static_cast<std::uint32_t>(origins_.size()));
@@ -135,7 +159,7 @@ bool EmulatedInlet::adopt(const Slot& slot, Frame& frame) {
   }
   frame.origin = by_record_[record] - 1;
   const Origin& origin = origins_[frame.origin];
-  return origin.generation == slot.record_generation && !origin.cut_off;
+  return origin.generation == generation && !origin.cut_off;
 }
 
 void EmulatedInlet::cut_off(std::uint32_t origin) {
@@ -147,11 +171,23 @@ void EmulatedInlet::release(const Frame& frame) { give_back(static_cast<std::uin
 
 void EmulatedInlet::give_back(std::uint32_t slot) {
   if (slot >= arena_.sizes().all_slots()) return;
+  if (arena_.slot(slot).receivers != 0) return give_back_share(slot);
   if (fabric::VirtualClock* clock = engine_.clock(); clock != nullptr) [[unlikely]]
     return clock->give_back(slot);
   const bool awaited = engine_.has_pools() && engine_.read_out(slot, number_);
   arena_.slot(slot).state.store(SlotState::free, std::memory_order_release);  // pairs with FabricEngine::take_slot
   if (awaited) engine_.room_made();
+}
+
+// The last of its receivers gives the slot to its sender.
+void EmulatedInlet::give_back_share(std::uint32_t index) {
+  Slot& slot = arena_.slot(index);
+  const std::int64_t mine = place_in(slot);
+  if (mine < 0) return;
+  fabric::Receiver& self = arena_.receivers(slot)[static_cast<std::size_t>(mine)];
+  if (fabric::VirtualClock* clock = engine_.clock(); clock != nullptr) return clock->give_back_share(index, self);
+  if (release_receiver(arena_.share(slot), self))
+    slot.state.store(SlotState::free, std::memory_order_release);  // pairs with FabricEngine::take_slot
 }
 
 // ---- origins --------------------------------------------------------------------------------------------------------

@@ -43,9 +43,13 @@ class EmulatedInlet final : public Inlet {
   bool take(Frame& frame);
   bool next_timed(fabric::VirtualClock& clock, Frame& frame);
   bool describe(std::uint32_t index, Frame& frame);
-  bool adopt(const fabric::Slot& slot, Frame& frame);
+  bool adopt(std::uint32_t record, std::uint32_t generation, Frame& frame);
+  bool locate(fabric::Slot& slot, Frame& frame);
+  bool locate_share(fabric::Slot& slot, Frame& frame);
+  std::int64_t place_in(fabric::Slot& slot) const;
   void cut_off(std::uint32_t origin);
   void give_back(std::uint32_t slot);
+  void give_back_share(std::uint32_t slot);
   void drain();
   bool has_frame_of(std::uint32_t from) const;
 

@@ -122,27 +122,28 @@ bool EmulatedOutlet::push(Kind kind, std::span<const std::byte> header, Gather& 
   slot.kind = static_cast<std::uint8_t>(kind);
   slot.header = static_cast<std::uint8_t>(header.size());
   slot.goes_on = kind == Kind::more ? 1 : 0;
+  slot.receivers = 0;
   counters_.open_frames.add();
-  if (clock != nullptr) [[unlikely]]
-    return submit_timed(*clock, static_cast<std::uint32_t>(index), kind, header.size() + length);
-  engine_.submit(static_cast<std::uint32_t>(index));
+  submit(engine_, static_cast<std::uint32_t>(index), kind, header.size() + length);
   return true;
 }
 
-bool EmulatedOutlet::submit_timed(fabric::VirtualClock& clock, std::uint32_t slot, Kind kind, std::size_t bytes) {
-  const fabric::Durations& d = clock.costs();
+void EmulatedOutlet::submit(fabric::FabricEngine& engine, std::uint32_t slot, Kind kind, std::size_t bytes) {
+  fabric::VirtualClock* const clock = engine.clock();
+  if (clock == nullptr) [[likely]]
+    return engine.submit(slot);
+  const fabric::Durations& d = clock->costs();
   const VirtualTime::Charge charge = VirtualTime::charge();
-  std::uint8_t& noted = engine_.arena().slot(slot).goes_on;
+  std::uint8_t& noted = engine.arena().slot(slot).goes_on;
   if (kind == Kind::more || charge == VirtualTime::Charge::none) noted |= fabric::kNoSoftware;
   else if (charge == VirtualTime::Charge::system) noted |= fabric::kSystemMessage;
   const std::uint64_t software = (noted & fabric::kNoSoftware) != 0      ? 0
                                  : (noted & fabric::kSystemMessage) != 0 ? d.system_send
                                                                          : d.send;
   const std::uint64_t cost = software + bytes * d.send_byte + 1;
-  clock.stamp(slot, cost);
-  engine_.submit(slot);
-  clock.sent(cost);
-  return true;
+  clock->stamp(slot, cost);
+  engine.submit(slot);
+  clock->sent(cost);
 }
 
 // The receiver has forgotten this connection, which is not over: a record goes back to others when its owner said bye.

@@ -22,11 +22,21 @@ class EmulatedOutlet final : public Outlet {
   ProcessId peer() const override { return {.number = pid_}; }
   bool bye() override;
 
+  // For frames to several.
+  /// This connection as one of a frame's receivers.
+  void describe(fabric::Receiver& receiver) const noexcept {
+    receiver.record = record_, receiver.record_generation = record_generation_;
+    receiver.port_generation = generation_;
+    receiver.to = static_cast<std::uint16_t>(to_.endpoint), receiver.port = static_cast<std::uint8_t>(port_);
+  }
+  PortCounters& counters() const noexcept { return counters_; }
+  /// Puts a slot that has been filled on its way; in virtual time that costs its sender some.
+  static void submit(fabric::FabricEngine& engine, std::uint32_t slot, Kind kind, std::size_t bytes);
+
  private:
   EmulatedOutlet(fabric::FabricEngine& engine, const Card& to, std::uint16_t port, PortCounters& counters)
       : engine_(engine), to_(to), port_(port), counters_(counters), sender_(engine.add_sender()) {}
   Result<std::uint32_t> claim_record();
-  bool submit_timed(fabric::VirtualClock& clock, std::uint32_t slot, Kind kind, std::size_t bytes);
   Result<void> introduce(std::uint16_t from_port, std::span<const std::byte> hello);
 
   fabric::FabricEngine& engine_;

@@ -7,6 +7,7 @@
 
 #include "transport/emulated/card.hpp"
 #include "transport/emulated/inlet.hpp"
+#include "transport/emulated/multicast.hpp"
 #include "transport/emulated/outlet.hpp"
 
 namespace ulfm::emulated {
@@ -47,6 +48,10 @@ class EmulatedTransport final : public Transport {
     auto outlet = EmulatedOutlet::connect(*engine_, *peer, to, from, hello, counters);
     if (!outlet) return fail(outlet.error());
     return std::unique_ptr<Outlet>(std::move(*outlet));
+  }
+
+  std::unique_ptr<Multicast> group(std::span<Outlet* const> outlets) override {
+    return EmulatedMulticast::make(*engine_, outlets);
   }
 
   void introduce(std::string_view job_id, std::uint32_t rank, std::string_view card) override {
@@ -107,7 +112,7 @@ TransportDescriptor descriptor(const fabric::ModelKind& kind,
       .reliable = true,
       .ordered = true,
       .single_copy = false,
-      .multicast = false,
+      .multicast = kind.multicast,
       .multi_host = false,
       .max_frame = kind.frame,
       .latency_us = 1,

@@ -68,6 +68,12 @@ Result<std::unique_ptr<Outlet>> FaultTransport::connect(std::string_view card, s
                                                         shared_->port(from)));
 }
 
+std::unique_ptr<Multicast> FaultTransport::group(std::span<Outlet* const> outlets) {
+  auto under = under_->group(outlets_below<fault::FaultOutlet>(outlets));
+  if (!under) return nullptr;
+  return std::make_unique<fault::FaultMulticast>(std::move(under), outlets);
+}
+
 std::vector<NamedCount> FaultTransport::counts() const {
   const FaultCounters& c = shared_->counters;
   std::vector<NamedCount> all = under_->counts();

@@ -71,6 +71,42 @@ bool FaultOutlet::push(Kind kind, std::span<const std::byte> header, Gather& dat
   return true;
 }
 
+bool FaultOutlet::is_spared() {
+  if (!held_.empty()) send_due(port_->clock().now());
+  if (!fate_) fate_ = fates_.draw();
+  return !fate_->drop && !fate_->corrupt && !fate_->duplicate && !fate_->reorder && !fate_->delay;
+}
+
+void FaultOutlet::went() {
+  fate_.reset();
+  count(counters_->frames);
+  count(counters_->forwarded);
+  let_one_pass();
+}
+
+FaultMulticast::FaultMulticast(std::unique_ptr<Multicast> under, std::span<Outlet* const> outlets)
+    : ForwardingMulticast(std::move(under)) {
+  for (Outlet* outlet : outlets) outlets_.push_back(static_cast<FaultOutlet*>(outlet));
+}
+
+bool FaultMulticast::push(Kind kind, const Headers& headers, Gather& data, std::size_t length,
+                          std::vector<std::uint32_t>& who) {
+  std::lock_guard lock(outlets_.front()->lock());
+  std::vector<std::uint32_t> spared, others;
+  for (const std::uint32_t member : who) (outlets_[member]->is_spared() ? spared : others).push_back(member);
+  if (spared.empty()) {
+    data.skip(length);
+    return true;
+  }
+  std::vector<std::uint32_t> left = spared;
+  if (!under_->push(kind, headers, data, length, left)) return false;
+  for (const std::uint32_t member : spared)
+    if (std::find(left.begin(), left.end(), member) == left.end()) outlets_[member]->went();
+    else others.push_back(member);
+  who = std::move(others);
+  return true;
+}
+
 // Does to a frame what its fate says; false, with nothing done, when it should leave now and there is no room.
 bool FaultOutlet::treat(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) {
   const Fate& fate = *fate_;

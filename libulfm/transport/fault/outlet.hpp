@@ -46,6 +46,13 @@ class FaultOutlet final : public ForwardingOutlet {
   bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) override;
   bool bye() override;
 
+  // For a frame to several, under the port's lock.
+  /// Nothing is to happen to the next frame: it may go with those of others. Else it goes by push(), to its fate.
+  bool is_spared();
+  /// It has gone.
+  void went();
+  SoloMutex& lock() noexcept { return port_->lock(); }
+
   // For PortOutlets, under its lock.
   void send_due(std::chrono::nanoseconds now);
   std::chrono::nanoseconds earliest() const noexcept;
@@ -76,6 +83,17 @@ class FaultOutlet final : public ForwardingOutlet {
   std::shared_ptr<FaultCounters> counters_;
   std::shared_ptr<PortOutlets> port_;
   std::deque<Held> held_;
+};
+
+/// A frame to several meets a fate at each of them. Those that are spared get it at once.
+class FaultMulticast final : public ForwardingMulticast {
+ public:
+  FaultMulticast(std::unique_ptr<Multicast> under, std::span<Outlet* const> outlets);
+  bool push(Kind kind, const Headers& headers, Gather& data, std::size_t length,
+            std::vector<std::uint32_t>& who) override;
+
+ private:
+  std::vector<FaultOutlet*> outlets_;
 };
 
 }  // namespace ulfm::fault

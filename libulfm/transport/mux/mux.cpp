@@ -187,6 +187,9 @@ class MuxTransport final : public Transport {
     return one.connect(&one == near_.get() ? cards->near : cards->far, to, from, hello, counters);
   }
 
+  // The near one leaves those of the far one to themselves.
+  std::unique_ptr<Multicast> group(std::span<Outlet* const> outlets) override { return near_->group(outlets); }
+
   void use_control(control::Control& control) override { near_->use_control(control); }
   control::Fd descriptor(std::uint32_t what) override { return near_->descriptor(what); }
   std::vector<NamedCount> counts() const override {

@@ -1,5 +1,7 @@
 #include "transport/trace/trace.hpp"
 
+#include <algorithm>
+
 #include "base/trace.hpp"
 
 namespace ulfm {
@@ -49,6 +51,27 @@ class TracedOutlet final : public ForwardingOutlet {
   Way way_;
 };
 
+class TracedMulticast final : public ForwardingMulticast {
+ public:
+  TracedMulticast(std::unique_ptr<Multicast> under, std::vector<Outlet*> outlets, const char* name)
+      : ForwardingMulticast(std::move(under)), outlets_(std::move(outlets)), name_(name) {}
+
+  bool push(Kind kind, const Headers& headers, Gather& data, std::size_t length,
+            std::vector<std::uint32_t>& who) override {
+    before_ = who;
+    if (!under_->push(kind, headers, data, length, who)) return false;
+    for (const std::uint32_t member : before_)
+      if (std::find(who.begin(), who.end(), member) == who.end())
+        note(kind, trace::Way::sent, name_, outlets_[member]->peer(), headers.length + length);
+    return true;
+  }
+
+ private:
+  std::vector<Outlet*> outlets_;
+  const char* name_;
+  std::vector<std::uint32_t> before_;
+};
+
 class TracedInlet final : public ForwardingInlet {
  public:
   TracedInlet(std::unique_ptr<Inlet> under, const char* name, std::uint16_t number)
@@ -85,6 +108,13 @@ Result<std::unique_ptr<Outlet>> TraceTransport::connect(std::string_view card, s
   auto outlet = under_->connect(card, to, from, hello, counters);
   if (!outlet) return outlet;
   return std::make_unique<TracedOutlet>(std::move(*outlet), name_, from, to);
+}
+
+std::unique_ptr<Multicast> TraceTransport::group(std::span<Outlet* const> outlets) {
+  auto below = outlets_below<TracedOutlet>(outlets);
+  auto under = under_->group(below);
+  if (!under) return nullptr;
+  return std::make_unique<TracedMulticast>(std::move(under), std::move(below), name_);
 }
 
 }  // namespace ulfm

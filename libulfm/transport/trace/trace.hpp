@@ -15,6 +15,7 @@ class TraceTransport final : public ForwardingTransport {
   Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const InletOptions& options) override;
   Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
                                           std::span<const std::byte> hello, PortCounters& counters) override;
+  std::unique_ptr<Multicast> group(std::span<Outlet* const> outlets) override;
 
  private:
   const char* name_;

@@ -1,0 +1,85 @@
+#include "transport/emulated/multicast.hpp"
+
+#include "base/copy.hpp"
+#include "transport/emulated/outlet.hpp"
+
+namespace ulfm::emulated {
+
+using fabric::Receiver;
+using fabric::ReceiverState;
+using fabric::Slot;
+using fabric::SlotShare;
+
+namespace {
+constexpr std::size_t kUsualHeader = 64;  // of the protocol and of a message
+
+const EmulatedOutlet& at(const std::vector<Outlet*>& outlets, std::uint32_t i) {
+  return *static_cast<const EmulatedOutlet*>(outlets[i]);
+}
+}  // namespace
+
+EmulatedMulticast::EmulatedMulticast(fabric::FabricEngine& engine, std::span<Outlet* const> outlets)
+    : engine_(engine), outlets_(outlets.begin(), outlets.end()), sender_(engine.add_sender()) {}
+
+EmulatedMulticast::~EmulatedMulticast() { engine_.remove_sender(sender_); }
+
+std::unique_ptr<Multicast> EmulatedMulticast::make(fabric::FabricEngine& engine, std::span<Outlet* const> outlets) {
+  const std::size_t all = engine.arena().sizes().slot_bytes;
+  if (!engine.model().has_multicast() || outlets.size() * (sizeof(Receiver) + kUsualHeader) > all / 2) return nullptr;
+  return std::unique_ptr<Multicast>(new EmulatedMulticast(engine, outlets));
+}
+
+std::size_t EmulatedMulticast::max_frame(std::size_t header) const {
+  const std::size_t beside = outlets_.size() * (sizeof(Receiver) + header) + alignof(Receiver);
+  const std::size_t all = engine_.arena().sizes().slot_bytes;
+  return std::max(kLeastFrame, all - std::min(all, beside));
+}
+
+std::int64_t EmulatedMulticast::take_slot() {
+  const std::int64_t index = engine_.take_slot(sender_);
+  if (index >= 0 || engine_.clock() == nullptr) return index;
+  engine_.clock()->look();  // what has been given back by now is back then
+  return engine_.take_slot(sender_);
+}
+
+// All or nothing: the slots are this process's own, whoever the receivers are.
+bool EmulatedMulticast::push(Kind kind, const Headers& headers, Gather& data, std::size_t length,
+                             std::vector<std::uint32_t>& who) {
+  fabric::FabricArena& arena = engine_.arena();
+  PortCounters& counters = at(outlets_, who.front()).counters();
+  const std::size_t stride = headers.stride == 0 ? 0 : headers.length;
+  const std::size_t lists = who.size() * sizeof(Receiver) + (stride == 0 ? headers.length : who.size() * stride);
+  if (fabric::FabricArena::receivers_at(length) + lists > arena.sizes().slot_bytes) {
+    data.skip(length);
+    return true;  // headers as nobody has them: each by itself
+  }
+  const std::int64_t index = take_slot();
+  if (index < 0) {
+    if (engine_.clock() != nullptr) engine_.clock()->want_room();
+    counters.full.add();
+    return false;
+  }
+  Slot& slot = arena.slot(static_cast<std::uint32_t>(index));
+  if (length != 0) data.copy(arena.body(slot), length);
+  slot.length = static_cast<std::uint32_t>(length);
+  slot.to = slot.port = 0;
+  slot.kind = static_cast<std::uint8_t>(kind);
+  slot.header = static_cast<std::uint8_t>(headers.length);
+  slot.goes_on = kind == Kind::more ? 1 : 0;
+  slot.receivers = static_cast<std::uint16_t>(who.size());
+  auto* share = new (slot.bytes) SlotShare{};
+  share->left.store(slot.receivers, std::memory_order_relaxed);
+  share->stride = static_cast<std::uint32_t>(stride);
+  auto* list = reinterpret_cast<Receiver*>(arena.body(slot) + fabric::FabricArena::receivers_at(length));
+  auto* header = reinterpret_cast<std::byte*>(list + who.size());
+  for (std::size_t i = 0; i < who.size(); ++i) {
+    at(outlets_, who[i]).describe(*new (list + i) Receiver{});
+    if (i == 0 || stride != 0) copy_bytes(header + i * stride, headers.of(who[i]).data(), headers.length);
+  }
+  counters.open_frames.add();
+  EmulatedOutlet::submit(engine_, static_cast<std::uint32_t>(index), kind, headers.length + length);
+  who.clear();
+  return true;
+}
+
+}  // namespace ulfm::emulated

@@ -61,7 +61,8 @@ configure_options() {
 
 shim_files() { compgen -G "$top/netmod/shim/*.[ch]" || true; }
 public_header() { printf '%s\n' "$top/libulfm/include/ulfm/netmod.h"; }
-patch_files() { ((stock)) || compgen -G "$here/patches/*.patch"; }
+# In the order of their numbers: compgen lists a folder as it lies on the disk.
+patch_files() { ((stock)) || compgen -G "$here/patches/*.patch" | LC_ALL=C sort; }
 
 # GCC's profiles; other compilers have others.
 with_profile() { [[ ${ULFM_MPICH_PROFILE:-on} != off ]] && "${CC:-gcc}" --version | grep 'Free Software' >/dev/null; }

@@ -59,9 +59,9 @@ configure_options() {
     )
 }
 
-shim_files() { compgen -G "$top/netmod/shim/*.[ch]" || true; }
+# In order: compgen lists a folder as it lies on the disk, and patches build on each other.
+shim_files() { compgen -G "$top/netmod/shim/*.[ch]" | LC_ALL=C sort; }
 public_header() { printf '%s\n' "$top/libulfm/include/ulfm/netmod.h"; }
-# In the order of their numbers: compgen lists a folder as it lies on the disk.
 patch_files() { ((stock)) || compgen -G "$here/patches/*.patch" | LC_ALL=C sort; }
 
 # GCC's profiles; other compilers have others.

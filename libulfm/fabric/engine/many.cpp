@@ -33,7 +33,7 @@ bool FabricEngine::send_to_many(std::uint32_t index) noexcept {
   const std::uint32_t frame = index * arena_.sizes().pieces();
   const bool lost = !nodes.empty() && !model_->inject_multicast(frame, here, nodes, slot.header + slot.length);
   if (lost && !idle) return false;
-  progress = {static_cast<std::uint16_t>(lost ? 0 : nodes.size()), 0, kMany};
+  progress = {static_cast<std::uint16_t>(lost ? 0 : nodes.size()), 0, kMany, 0, 0};
   arena_.share(slot).entered = 1;
   const auto is_nowhere = [&](const Receiver& one) {
     const std::uint32_t node = node_of(one);

@@ -46,6 +46,11 @@ class TracedOutlet final : public ForwardingOutlet {
     return true;
   }
 
+  /// A frame of a group that goes this way.
+  void note_copy(Kind kind, std::size_t bytes, std::uint64_t began) {
+    note(kind, trace::Way::sent, name_, way_, bytes, began);
+  }
+
  private:
   const char* name_;
   Way way_;
@@ -53,22 +58,22 @@ class TracedOutlet final : public ForwardingOutlet {
 
 class TracedMulticast final : public ForwardingMulticast {
  public:
-  TracedMulticast(std::unique_ptr<Multicast> under, std::vector<Outlet*> outlets, const char* name)
-      : ForwardingMulticast(std::move(under)), outlets_(std::move(outlets)), name_(name) {}
+  TracedMulticast(std::unique_ptr<Multicast> under, std::vector<TracedOutlet*> outlets)
+      : ForwardingMulticast(std::move(under)), outlets_(std::move(outlets)) {}
 
   bool push(Kind kind, const Headers& headers, Gather& data, std::size_t length,
             std::vector<std::uint32_t>& who) override {
     before_ = who;
+    const std::uint64_t began = trace::now();
     if (!under_->push(kind, headers, data, length, who)) return false;
     for (const std::uint32_t member : before_)
       if (std::find(who.begin(), who.end(), member) == who.end())
-        note(kind, trace::Way::sent, name_, outlets_[member]->peer(), headers.length + length);
+        outlets_[member]->note_copy(kind, headers.length + length, began);
     return true;
   }
 
  private:
-  std::vector<Outlet*> outlets_;
-  const char* name_;
+  std::vector<TracedOutlet*> outlets_;
   std::vector<std::uint32_t> before_;
 };
 
@@ -111,10 +116,11 @@ Result<std::unique_ptr<Outlet>> TraceTransport::connect(std::string_view card, s
 }
 
 std::unique_ptr<Multicast> TraceTransport::group(std::span<Outlet* const> outlets) {
-  auto below = outlets_below<TracedOutlet>(outlets);
-  auto under = under_->group(below);
+  auto under = under_->group(outlets_below<TracedOutlet>(outlets));
   if (!under) return nullptr;
-  return std::make_unique<TracedMulticast>(std::move(under), std::move(below), name_);
+  std::vector<TracedOutlet*> traced;
+  for (Outlet* outlet : outlets) traced.push_back(static_cast<TracedOutlet*>(outlet));
+  return std::make_unique<TracedMulticast>(std::move(under), std::move(traced));
 }
 
 }  // namespace ulfm

@@ -74,7 +74,7 @@ void run_both(Draw& draw, bool faults) {
 /// Puts a copy of the arena, as a process would leave it that dies before its step is done, back to what it was.
 class Deaths final : public StepObserver {
  public:
-  Deaths(const test::pcie::Memory& memory, const Parameters& p) : memory_(memory), copy_(memory.size()), p_(p) {}
+  Deaths(const ArenaMemory& memory, const Parameters& p) : memory_(memory), copy_(memory.size()), p_(p) {}
   void before_step() override { before_.assign(memory_.get(), memory_.get() + memory_.size()); }
   void before_commit() override {
     std::memcpy(copy_.get(), memory_.get(), memory_.size());
@@ -94,8 +94,8 @@ class Deaths final : public StepObserver {
   std::ptrdiff_t offset(const BoardArena& arena, std::uint32_t pool) const {
     return reinterpret_cast<const std::byte*>(&arena.pool(pool)) - copy_.get();
   }
-  const test::pcie::Memory& memory_;
-  test::pcie::Memory copy_;
+  const ArenaMemory& memory_;
+  ArenaMemory copy_;
   Parameters p_;
   std::vector<std::byte> before_;
 };

@@ -311,7 +311,7 @@ TEST_CASE("a network whose memory others write into stays within it", "[xswitch]
     const Parameters p{.fifo_units = 11, .stop_at = 8, .go_at = 2};
     ArenaMemory memory(Network::bytes(shape, p, 8));
     Network network = Network::create(memory.get(), shape, p, 8).value();
-    auto* bytes = static_cast<unsigned char*>(memory.get());
+    std::byte* const bytes = memory.get();
     while (draw.more()) {
       for (std::uint32_t n = draw.below(12); n != 0; --n) {
         const std::uint32_t at = draw.any();

@@ -127,7 +127,7 @@ std::uint64_t SwitchEngine::pass_switch(std::uint32_t x, std::uint32_t y, std::u
 /// and the network stands still for good.
 void SwitchEngine::handle_cycle(std::uint64_t cycle) {
   const std::uint64_t most = header_.events + std::uint64_t{16} * geometry_.feeders;
-  for (Due due = next_due(); due.key >> 2 <= cycle; due = next_due(), ++header_.events) {
+  for (Due due = due_in(cycle); due.key >> 2 <= cycle; due = due_in(cycle), ++header_.events) {
     if (header_.events >= most) {
       header_.damaged = 1;
       header_.heap_size = 0;

@@ -63,8 +63,11 @@ void SwitchEngine::settle_source(std::uint32_t x, Fifo& fifo, std::uint64_t cycl
 /// The first unit goes in `cycle`, in another way than to be sent.
 void SwitchEngine::take_first(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   settle(x, fifo, cycle - 1);
-  add(fifo.occupied, -1, 1);
-  settle(x, fifo, cycle);
+  const bool comes = fifo.arriving != 0 && fifo.coming != 0;
+  if (comes && --fifo.coming == 0) fifo.arriving = 0;
+  if (!comes) add(fifo.occupied, -1, 1);
+  if (fifo.occupied > 0) tally(x, fifo.occupied, 0, 1);
+  fifo.counted_to = cycle;
 }
 
 /// `units` of the first frame left, one a cycle from `cycle` on.
@@ -92,6 +95,10 @@ void SwitchEngine::trace_run(std::uint32_t x, const Fifo& fifo, std::uint64_t cy
 void SwitchEngine::tally(std::uint32_t x, std::int64_t from, int slope, std::uint64_t cycles) {
   std::uint64_t* buckets = arena_.fifo_tally(x).occupancy;
   const auto run = static_cast<std::int64_t>(cycles);
+  if (slope == 0 && from > 0 && from <= geometry_.bounds[1]) {
+    buckets[0] += cycles;
+    return;
+  }
   const std::int64_t low = std::max<std::int64_t>(1, slope > 0 ? from + 1 : slope < 0 ? from - run : from);
   const std::int64_t high = slope > 0 ? from + run : slope < 0 ? from - 1 : from;
   for (std::size_t i = 1; i < kBuckets; ++i) {
@@ -114,6 +121,11 @@ void SwitchEngine::settle_command(std::uint32_t end, Output& out, std::uint64_t 
 
 /// What comes next for a queue by itself, as things stand.
 void SwitchEngine::predict(std::uint32_t x, Fifo& fifo) {
+  look_ahead(x, fifo);
+  touch(x);
+}
+
+void SwitchEngine::look_ahead(std::uint32_t x, Fifo& fifo) {
   fifo.turn_at = fifo.level_at = kNever;
   if (fifo.count != 0) {
     if (fifo.going != 0) {
@@ -126,7 +138,6 @@ void SwitchEngine::predict(std::uint32_t x, Fifo& fifo) {
     }
   }
   if (!is_source(x)) fifo.level_at = next_level(x, fifo);
-  touch(x);
 }
 
 /// The end of which cycle finds the occupancy at the threshold that counts now. Never later than that; when
@@ -171,10 +182,9 @@ void SwitchEngine::touch(std::uint32_t port) {
 void SwitchEngine::put(std::uint32_t port, WheelItem& item, std::uint64_t key) {
   const std::uint64_t cycle = std::max(key >> 2, header_.now);
   if (cycle - header_.now < kWheelCycles) {
-    const std::uint32_t place = cycle % kWheelCycles, phase = key & 3;
-    const std::uint32_t slot = geometry_.feeders + phase * kWheelCycles + place;
+    const std::uint32_t slot = slot_of(cycle, key & 3);
     WheelItem& head = arena_.wheel(slot);
-    header_.busy[phase % 3] |= std::uint64_t{1} << place;
+    header_.busy[key & 3] |= std::uint64_t{1} << cycle % kWheelCycles;
     item.before = slot;
     item.next = head.next;
     arena_.wheel(head.next).before = port;
@@ -211,11 +221,23 @@ SwitchEngine::Due SwitchEngine::next_due() const {
     const std::uint64_t cycle = now + static_cast<std::uint32_t>(std::countr_zero(turned));
     if ((cycle << 2 | phase) >= due.key) continue;
     due.key = cycle << 2 | phase;
-    slot = geometry_.feeders + phase * kWheelCycles + static_cast<std::uint32_t>(cycle % kWheelCycles);
+    slot = slot_of(cycle, phase);
   }
   if (header_.heap_size != 0 && arena_.heap(0).key < due.key) return {arena_.heap(0).key, arena_.heap(0).port};
   if (slot == kNone) return due;
   due.port = arena_.wheel(slot).next;
+  return due;
+}
+
+SwitchEngine::Due SwitchEngine::due_in(std::uint64_t cycle) const {
+  const std::uint64_t bit = std::uint64_t{1} << cycle % kWheelCycles;
+  Due due{kNoEvent, kNone};
+  for (std::uint32_t phase = 0; phase < 3; ++phase)
+    if ((header_.busy[phase] & bit) != 0) {
+      due = {cycle << 2 | phase, arena_.wheel(slot_of(cycle, phase)).next};
+      break;
+    }
+  if (header_.heap_size != 0 && arena_.heap(0).key < due.key) return {arena_.heap(0).key, arena_.heap(0).port};
   return due;
 }
 

@@ -69,8 +69,12 @@ class SwitchEngine {
   void trace_run(std::uint32_t x, const Fifo& fifo, std::uint64_t cycle, std::uint32_t units);
   void settle_command(std::uint32_t end, Output& out, std::uint64_t cycle);
   void predict(std::uint32_t x, Fifo& fifo);
+  void look_ahead(std::uint32_t x, Fifo& fifo);
   std::uint64_t next_level(std::uint32_t x, const Fifo& fifo) const;
   void touch(std::uint32_t port);
+  std::uint32_t slot_of(std::uint64_t cycle, std::uint32_t phase) const noexcept {
+    return geometry_.feeders + phase * kWheelCycles + static_cast<std::uint32_t>(cycle % kWheelCycles);
+  }
   void put(std::uint32_t port, WheelItem& item, std::uint64_t key);
   void take_out(std::uint32_t port, WheelItem& item);
   struct Due {
@@ -79,6 +83,8 @@ class SwitchEngine {
   };
   /// The next event; its key is kNoEvent when there is none.
   Due next_due() const;
+  /// An event of that cycle, which is now(), or of one before.
+  Due due_in(std::uint64_t cycle) const;
   void sift(std::uint32_t at, std::uint64_t key, std::uint32_t port);
   void unheap(std::uint32_t at);
 

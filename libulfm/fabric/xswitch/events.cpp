@@ -46,7 +46,7 @@ void SwitchEngine::run_arrives(std::uint32_t d, const StateChange& change, std::
     }
   }
   if (fifo.arriving != 0 && !is_node(d)) start(d, fifo, std::max(cycle, fifo.goes_from));
-  predict(d, fifo);
+  look_ahead(d, fifo);  // arrive() touches it
 }
 
 void SwitchEngine::stop_arrives(std::uint32_t end, std::uint64_t cycle) {

@@ -88,29 +88,30 @@ class Interconnect {
 /// A model, as data.
 struct Description {
   std::uint32_t version = kVersion;
-  const char* name;      ///< a word of at most 15 letters, digits and _, and none of ULFM's own models
-  const char* summary;   ///< one line, for `ulfm_info`
-  const char* topology;  ///< when --topology is not given
-  double cycle_ns;       ///< nanoseconds of a cycle
-  const Option* options;
-  std::uint32_t option_count;
+  const char* name = nullptr;      ///< a word of at most 15 letters, digits and _, and none of ULFM's own models
+  const char* summary = nullptr;   ///< one line, for `ulfm_info`
+  const char* topology = nullptr;  ///< when --topology is not given
+  double cycle_ns = 0;             ///< nanoseconds of a cycle
+  const Option* options = nullptr;
+  std::uint32_t option_count = 0;
   /// What is wrong with the plan, as a sentence; nullptr: nothing.
-  const char* (*refuse)(const Plan& plan);
+  const char* (*refuse)(const Plan& plan) = nullptr;
   /// Bytes of memory for the state.
-  std::size_t (*bytes)(const Plan& plan);
+  std::size_t (*bytes)(const Plan& plan) = nullptr;
   /// Makes it in zeroed memory of so many bytes, aligned to 64.
-  void (*create)(void* memory, const Plan& plan);
+  void (*create)(void* memory, const Plan& plan) = nullptr;
   /// The view of one process.
-  Interconnect* (*attach)(void* memory);
+  Interconnect* (*attach)(void* memory) = nullptr;
 };
 
 /// A routing function, as data. ulfm_sim walks every way and looks for deadlocks before it begins.
 struct RoutingDescription {
   std::uint32_t version = kVersion;
-  const char* name;
+  const char* name = nullptr;
   /// Writes the port by which the message leaves each switch, the last of which leads to the node; how many. 0: there is
   /// no way. At most `room`. `from` and `to` are different nodes. Called in any order.
-  std::uint32_t (*way)(const Net& net, std::uint32_t from, std::uint32_t to, std::uint8_t* ports, std::uint32_t room);
+  std::uint32_t (*way)(const Net& net, std::uint32_t from, std::uint32_t to, std::uint8_t* ports,
+                       std::uint32_t room) = nullptr;
 };
 
 }  // namespace ulfm::model

@@ -1,5 +1,5 @@
-// A message to several ports: frames that the transport sends to all of them at once where it can, and to each by itself
-// where it cannot.
+// A message to several ports: frames that the transport sends to all of them at once where it can, and to each by
+// itself where it cannot.
 //
 // Members are at the same frame as a rule. One that had no room, or that the transport left to its own outlet, catches
 // up by frames of its own, and the next frame for all waits for it. When that takes long the others go on without it.

@@ -1,5 +1,5 @@
-// One buffer that all receivers read: the sender of a group keeps a pool of them, and what it puts into the lane of each
-// receiver is a reference.
+// One buffer that all receivers read: the sender of a group keeps a pool of them, and what it puts into the lane of
+// each receiver is a reference.
 //
 //   PoolHeader | attached, a word to each member | holders, bits to each buffer | buffers ...
 //

@@ -22,12 +22,12 @@ bool limit_silence(const SocketAddress& own, const SocketAddress& peer, std::chr
 /// The kernel of the other host has accepted a connection to `peer`: it is the process there that has not answered yet.
 bool is_host_answering(const SocketAddress& peer) noexcept;
 
-/// Connections that came to a port of this process and have not become one of ours: whoever connects and says nothing, or
-/// half a word, would keep a descriptor for ever.
+/// Connections that came to a port of this process and have not become one of ours: whoever connects and says nothing,
+/// or half a word, would keep a descriptor for ever.
 class Strangers {
  public:
   using Clock = std::chrono::steady_clock;
-  /// Ends those that are not among `known` and have been there for a while, and the oldest when there are many. Returns
+  /// Ends those that are not among `known` and have been there for a while, a shorter one when there are many. Returns
   /// how many. Not while another thread may close sockets of libfabric.
   std::size_t end_some(std::uint16_t port, const std::set<std::string>& known, Clock::time_point now) noexcept;
   /// When to look again.

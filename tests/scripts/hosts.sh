@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Jobs on several hosts, which are namespaces of this machine (tests/hosts/hosts.bash): MPI programs, the
-# nodes that MPI sees, decoy interfaces, a wrong interface, a rank that is killed, a cable that is cut and joined again.
+# Jobs on several hosts, which are namespaces of this machine (tests/hosts/hosts.bash): MPI programs, the nodes that MPI
+# sees, decoy interfaces, a wrong interface, a rank that is killed, spawned processes, jobs that connect, windows, files,
+# demo programs, NX/2, strangers at the ports, a cable that is cut and joined again.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=../hosts/hosts.bash
@@ -123,6 +124,32 @@ refuses "only a bridge that all hosts have" "172.17.0.1" -genv ULFM_INTERFACE do
 refuses "an interface that is not there" "names no interface" -genv ULFM_INTERFACE eth9 -n 2 ./hosts
 refuses "direct does not reach other hosts" "processes of this host" --transport direct -n 2 ./hosts
 refuses "a rank that is killed on another host" "BAD TERMINATION" -n 2 ./hosts die
+
+"$stage/bin/mpicc" -O1 "$here/mixed.c" -o mixed || exit 1
+on 2 "node-aware collectives" "nodes wrong 0" -n 4 -ppn 2 ./mixed nodes
+on 2 "windows, shared within a host and between hosts" "window wrong 0" -n 4 -ppn 2 ./mixed window
+on 2 "files in a shared folder" "io wrong 0" -n 4 -ppn 2 ./mixed io shared.dat
+on 2 "processes that are spawned" "spawn wrong 0" -n 2 -ppn 1 ./mixed spawn
+on_hosts 2 -n 2 ./mixed accept port.txt >accepted 2>&1 &
+accepting=$!
+code=0
+beside_host 2 "$run" -hosts h2,h1 -launcher ssh -launcher-exec "$hosts_launcher" -n 2 ./mixed connect port.txt >out 2>err || code=$?
+if wait "$accepting" && ((code == 0)) && grep -q "connect wrong 0" out && grep -q "accept wrong 0" accepted; then
+    echo "ok   two jobs that connect"
+else
+    fail "two jobs that connect" "exit code $code"
+fi
+for program in pi mm lu halo trapezoid; do
+    on 2 "$program" "check: ok" -n 4 -ppn 2 "$programs/$program" --check
+done
+"$stage/bin/nxcc" -std=gnu89 -w "$here/../../examples/nx2/ring.c" -o ring || exit 1
+on 2 "NX/2" "ring: 4 nodes.*ok" -n 4 -ppn 2 ./ring
+
+(sleep 1; nsenter -t "$(cat "$hosts_folder/h2.pid")" -n -- python3 "$here/strangers.py" 300 7 >strangers) &
+strangers=$!
+on 2 "strangers at the ports" "wrong 0" --stats -n 2 ./hosts ring 12
+wait "$strangers" || fail "strangers at the ports" "$(cat strangers)"
+grep -q 'network: .*refused [1-9]' err || fail "strangers at the ports" "they are not counted"
 
 (sleep 1; cut_cable 2; sleep 3; join_cable 2) &
 cable=$!

@@ -2,11 +2,9 @@
 //
 // It finds the installation it belongs to, checks the command line and the programs, arranges that the ranks
 // load this installation's MPI library, and becomes mpiexec, or waits for it when the job leaves something to write.
-#include <sys/random.h>
 #include <ulfm/ulfm.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -21,6 +19,7 @@
 #include "fabric/engine/process.hpp"
 #include "failure.hpp"
 #include "job/stall_board.hpp"
+#include "job_key.hpp"
 #include "options.hpp"
 #include "program.hpp"
 #include "settings.hpp"
@@ -145,18 +144,9 @@ int print(const std::vector<std::string>& command, const Variables& variables) {
 }
 
 /// What processes of this job show each other before they talk between hosts. It goes by the environment, which Hydra
-/// hands on to its proxies, and not on a command line, which everybody can read. One that is there stays: jobs that
-/// connect to each other need the same.
-void make_job_key() {
-  std::array<unsigned char, 16> bytes;
-  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return;
-  std::string text;
-  for (const unsigned char byte : bytes) {
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  setenv("ULFM_JOB_KEY", text.c_str(), 0);
-}
+/// hands on to its proxies, and not on a command line, which everybody can read. Jobs that connect to each other need
+/// the same: that is the one of the user.
+void make_job_key() { setenv("ULFM_JOB_KEY", key_of_user().c_str(), 0); }
 
 /// The table of waits, which this process holds open for the ranks, also as mpiexec. Without one they report by themselves.
 void make_stall_board(const CommandLine& line) {

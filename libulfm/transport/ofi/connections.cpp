@@ -148,7 +148,19 @@ void Network::limit_silence(Endpoint& endpoint) const {
   if (!endpoint.ep || fi_getname(&endpoint.ep->fid, own.get(), &own_length) != 0 ||
       fi_getpeer(endpoint.ep.get(), peer.get(), &peer_length) != 0)
     return;
+  endpoint.peer = peer.text();
   (void)ofi::limit_silence(own, peer, settings_.give_up);
+}
+
+void Network::end_strangers() {
+  if (Clock::now() < strangers_.next_look()) return;
+  std::set<std::string> known;
+  for (const Port* port : ports_) {
+    if (port == nullptr) continue;
+    for (const auto& one : port->incoming)
+      if (one->ep) known.insert(one->peer);
+  }
+  counts_.refused += strangers_.end_some(self_.port, known, Clock::now());
 }
 
 void Network::on_shutdown(Endpoint& endpoint) {

@@ -9,6 +9,11 @@
 namespace ulfm::ofi {
 namespace {
 
+using namespace std::chrono_literals;
+
+constexpr std::size_t kManyStrangers = 64;
+constexpr auto kPatience = 5000ms, kShortPatience = 100ms, kLookEvery = 1000ms;
+
 using Ask = int (*)(int, sockaddr*, socklen_t*);
 
 bool is_at(Ask ask, int fd, const SocketAddress& wanted) noexcept {
@@ -48,6 +53,34 @@ bool limit_silence(const SocketAddress& own, const SocketAddress& peer, std::chr
     set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(std::min<std::int64_t>(give_up.count(), 1 << 30)));
     return true;
   });
+}
+
+std::size_t Strangers::end_some(std::uint16_t port, const std::set<std::string>& known,
+                                Clock::time_point now) noexcept {
+  std::map<std::string, Clock::time_point> here;
+  std::size_t ended = 0;
+  (void)any_descriptor([&](int fd) {
+    SocketAddress own, peer;
+    socklen_t own_length = SocketAddress::room(), peer_length = SocketAddress::room();
+    if (getsockname(fd, own.get(), &own_length) != 0 || !own.ip() || own.port() != port ||
+        getpeername(fd, peer.get(), &peer_length) != 0)
+      return false;
+    const std::string name = peer.text();
+    if (known.count(name) != 0) return false;
+    const auto seen = first_seen_.find(name);
+    const auto since = seen == first_seen_.end() ? now : seen->second;
+    const auto patience = first_seen_.size() > kManyStrangers ? kShortPatience : kPatience;
+    if (now - since >= patience) {
+      (void)shutdown(fd, SHUT_RDWR);  // libfabric takes it for a peer that has gone
+      ++ended;
+    } else {
+      here.emplace(name, since);
+    }
+    return false;
+  });
+  first_seen_ = std::move(here);
+  next_look_ = now + (first_seen_.size() > kManyStrangers ? kShortPatience : kLookEvery);
+  return ended;
 }
 
 bool is_host_answering(const SocketAddress& peer) noexcept {

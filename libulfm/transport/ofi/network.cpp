@@ -382,6 +382,7 @@ void Network::drop_origin(Port& port, std::uint32_t index) {
 // The place is free for another; frames with the old check are dropped.
 void Network::end(Incoming& incoming) {
   incoming.ep.reset();
+  incoming.peer.clear();
   incoming.open = incoming.greeted = incoming.fresh = incoming.ended = incoming.cut_off = false;
   incoming.check = 0;
   incoming.card.clear();
@@ -455,12 +456,17 @@ void Network::serve() {
   std::uint64_t seen = 0;
   while (!stop_changed_.wait_for(stopping, kTick, [this] { return stop_; })) {
     const std::uint64_t polls = polls_.load(std::memory_order_relaxed);
-    if (polls - std::exchange(seen, polls) >= kLooksPerEvent) continue;
+    const bool busy = polls - std::exchange(seen, polls) >= kLooksPerEvent;
     std::unique_lock lock(lock_, std::try_to_lock);
     if (!lock) continue;
+    if (busy) {
+      end_strangers();
+      continue;
+    }
     progress();
     read_events();
     reap();
+    end_strangers();
   }
 }
 

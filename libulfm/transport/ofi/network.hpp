@@ -24,6 +24,7 @@
 #include "transport/ofi/fabric_library.hpp"
 #include "transport/ofi/greeting.hpp"
 #include "transport/ofi/interfaces.hpp"
+#include "transport/ofi/lifeline.hpp"
 #include "transport/ofi/socket_address.hpp"
 
 namespace ulfm::ofi {
@@ -69,6 +70,7 @@ struct SendBuffer : Operation {
 /// What events name: one or the other end of a connection.
 struct Endpoint {
   enum class Side : std::uint8_t { incoming, outgoing } side;
+  std::string peer;  ///< address of the other end, once it is connected
   Fid<fid_ep> ep;
 };
 
@@ -201,6 +203,7 @@ class Network {
   Result<void> accept(fi_info& info, Port& port, const Greeting& greeting);
   void on_connected(Endpoint& endpoint, std::span<const std::byte> answer);
   void limit_silence(Endpoint& endpoint) const;
+  void end_strangers();
   void on_shutdown(Endpoint& endpoint);
   void end(Incoming& incoming);
   void reap();
@@ -235,6 +238,7 @@ class Network {
   std::vector<SendBuffer*> free_buffers_;
   std::size_t buffer_bytes_ = 0, inject_limit_ = 0;
   std::uint32_t looks_ = 0;
+  Strangers strangers_;
   Counts counts_;
 
   std::atomic<std::uint64_t> polls_{0};  // by the program, so that the thread sees whether it computes

@@ -42,6 +42,9 @@ struct alignas(128) ProcessClock {
   std::uint32_t woken;                         ///< VirtualTime::Woken
   std::uint32_t ended_seen;                    ///< how many processes had ended when it was last told
   std::uint32_t tid;                           ///< process that has this clock; for who finds out that it has died
+  /// Frames that have come to its ports, and slots that have come back to it. Counted under the lock; its process reads
+  /// them there, or behind a look, when nothing more can come by its time.
+  std::atomic<std::uint64_t> arrived, returned;
   std::uint64_t sequence;                      ///< frames sent so far
   std::uint64_t local_free;                    ///< its copies to neighbours are done then
   std::uint64_t computing, messages, waiting;  ///< where its time went

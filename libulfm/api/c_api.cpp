@@ -290,9 +290,9 @@ void ulfm_time_sleep(int64_t nanoseconds) {
 }
 
 void ulfm_time_charge(int what) {
-  VirtualTime::set_charge(what == ULFM_TIME_SYSTEM     ? VirtualTime::Charge::system
+  VirtualTime::set_charge(what == ULFM_TIME_SYSTEM    ? VirtualTime::Charge::system
                           : what == ULFM_TIME_GOES_ON ? VirtualTime::Charge::none
-                                                       : VirtualTime::Charge::message);
+                                                      : VirtualTime::Charge::message);
 }
 
 void ulfm_time_look(void) {

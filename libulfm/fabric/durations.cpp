@@ -18,8 +18,13 @@ struct Preset {
 constexpr Durations times(std::uint64_t cycle, std::uint64_t send, std::uint64_t receive, std::uint64_t card,
                           std::uint64_t card_byte, std::uint64_t local, std::uint64_t local_byte, std::uint64_t look,
                           std::uint64_t system, std::uint64_t forward = 0) {
-  Durations d{cycle,           send * kNanosecond,  0,          receive * kNanosecond, 0, card * kNanosecond,
-              card_byte,       local * kNanosecond, local_byte, look * kNanosecond,    0, 0, 0, 0};
+  Durations d{cycle,      send * kNanosecond,
+              0,          receive * kNanosecond,
+              0,          card * kNanosecond,
+              card_byte,  local * kNanosecond,
+              local_byte, look * kNanosecond,
+              0,          0,
+              0,          0};
   d.system_send = system != 0 ? system * kNanosecond : d.send;
   d.system_receive = system != 0 ? system * kNanosecond : d.receive;
   d.forward = forward * kNanosecond;
@@ -96,8 +101,9 @@ Result<Durations> durations_of(std::string_view model, std::string_view options)
   take("forward_ns", d.forward, kNanosecond);
   take("forward_byte_ps", d.forward_byte, 1);
   if (d.forward + d.forward_byte != 0 && model != "dcm")
-    return fail(Errc::invalid, std::string(model) + ": only the nodes of dcm's cube store and forward; leave forward_ns and "
-                                                    "forward_byte_ps out");
+    return fail(Errc::invalid, std::string(model) +
+                                   ": only the nodes of dcm's cube store and forward; leave forward_ns and "
+                                   "forward_byte_ps out");
   return d;
 }
 

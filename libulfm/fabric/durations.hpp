@@ -21,7 +21,7 @@ struct Durations {
   std::uint64_t card_byte = 0;     ///< and moves it to or from memory, a byte
   std::uint64_t local = 0;         ///< a message to a process of the same node
   std::uint64_t local_byte = 0;
-  std::uint64_t look = 0;  ///< a look that finds nothing, and a question for the time
+  std::uint64_t look = 0;                             ///< a look that finds nothing, and a question for the time
   std::uint64_t system_send = 0, system_receive = 0;  ///< software of a message that the system itself sends, takes
   /// Store and forward, on a cube: a node on the way has a frame for so long, and so much longer a byte; 0: never.
   std::uint64_t forward = 0, forward_byte = 0;

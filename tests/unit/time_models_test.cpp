@@ -113,7 +113,8 @@ TEST_CASE("zero load: xswitch is a cycle a unit, and a poll a switch", "[time]")
   Timed line("xswitch", "chain:4");
   const std::uint32_t far = line.topology.nodes() - 1;
   for (std::uint64_t now = 1; const std::uint32_t bytes : kSizes) {
-    const std::uint64_t near = line.alone(now += 1'000'000, 0, 1, bytes), end = line.alone(now += 1'000'000, 0, far, bytes);
+    const std::uint64_t near = line.alone(now += 1'000'000, 0, 1, bytes),
+                        end = line.alone(now += 1'000'000, 0, far, bytes);
     CHECK(near >= bytes + 7);
     CHECK(near <= bytes + 7 + 8);
     CHECK(end >= near);
@@ -122,8 +123,11 @@ TEST_CASE("zero load: xswitch is a cycle a unit, and a poll a switch", "[time]")
 }
 
 TEST_CASE("what an ending causes enters in its moment, although nobody bounds the network", "[time]") {
-  for (const auto& [transport, shape] : std::map<std::string, std::string>{
-           {"ideal", "single:4"}, {"pcie", "boards:2x4"}, {"pointdesign", "gh:2x4x2"}, {"dcm", "cube:2"}, {"xswitch", "th8"}}) {
+  for (const auto& [transport, shape] : std::map<std::string, std::string>{{"ideal", "single:4"},
+                                                                           {"pcie", "boards:2x4"},
+                                                                           {"pointdesign", "gh:2x4x2"},
+                                                                           {"dcm", "cube:2"},
+                                                                           {"xswitch", "th8"}}) {
     INFO(transport);
     Timed timed(transport, shape);
     const std::uint64_t once = timed.alone(1, 0, 1, 100);

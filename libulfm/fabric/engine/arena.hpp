@@ -125,7 +125,7 @@ inline constexpr std::uint8_t kGoesOn = 1, kSystemMessage = 2, kNoSoftware = 4;
 struct SlotProgress {
   std::uint16_t pieces;  ///< frames of the network that have not ended
   std::uint16_t lost;
-  std::uint16_t to;  ///< endpoint; the slot's own may have been written over since
+  std::uint16_t to;       ///< endpoint; the slot's own may have been written over since
   std::uint16_t here;     ///< virtual time: node that has it, or sends it
   std::uint16_t in_pool;  ///< virtual time: 1: it takes room among what has arrived until it has been read
 };

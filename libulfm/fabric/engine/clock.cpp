@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <bit>
 #include <ctime>
 #include <tuple>
 #include <utility>
@@ -377,8 +377,7 @@ bool VirtualClock::step(std::uint64_t before) noexcept {
   const std::uint64_t event = time_.events != 0 ? arena_.event(0).time : kNoMoment;
   const bool on_the_way = !model_.idle();
   // A fault alone is no reason to go on: without frames nobody would see it.
-  const bool fault_counts =
-      fault < before && (before != kNoMoment || on_the_way || event != kNoMoment);
+  const bool fault_counts = fault < before && (before != kNoMoment || on_the_way || event != kNoMoment);
   const std::uint64_t until = std::min({before, event, fault_counts ? fault : kNoMoment});
   Ending ending;
   if (on_the_way && model_.run_until(until, costs().cycle, ending)) return ended(ending, 0), true;

@@ -49,7 +49,8 @@ class VirtualClock final : public VirtualTime {
   /// its port ends the next wait, although it may have come before that begins.
   void opened(std::uint32_t port, std::uint64_t delivered) noexcept { delivered_[port % kPorts] = delivered; }
   void looked_at(std::uint32_t port, std::uint64_t delivered) noexcept {
-    arrivals_seen_.fetch_add(delivered - std::exchange(delivered_[port % kPorts], delivered), std::memory_order_relaxed);
+    arrivals_seen_.fetch_add(delivered - std::exchange(delivered_[port % kPorts], delivered),
+                             std::memory_order_relaxed);
   }
   /// A slot that had arrived has been read: its sender has it back a moment later.
   void give_back(std::uint32_t slot) noexcept;

@@ -33,8 +33,8 @@ Result<void> check_alone(const FabricArena& arena) {
   if (arena.sizes().timed == 0) return {};
   for (const char* name : {"MPIR_CVAR_ASYNC_PROGRESS", "MPICH_ASYNC_PROGRESS"}) {
     const char* value = std::getenv(name);
-    if (value != nullptr && std::string_view("1 yes Yes YES true True TRUE on On ON").find(value) != std::string::npos &&
-        *value != 0)
+    if (value != nullptr &&
+        std::string_view("1 yes Yes YES true True TRUE on On ON").find(value) != std::string::npos && *value != 0)
       return fail(Errc::invalid, std::string(name) + "=" + value +
                                      ": threads that make progress by themselves work by the host's time; leave it "
                                      "out with --time virtual");
@@ -237,7 +237,8 @@ void FabricEngine::submit(std::uint32_t slot) {
     ++sent_;
   }
   if (clock_ == nullptr) return notify();
-  arena_.header().pending[self_ / 64].fetch_or(std::uint64_t{1} << self_ % 64, std::memory_order_seq_cst);  // see take_in()
+  arena_.header().pending[self_ / 64].fetch_or(std::uint64_t{1} << self_ % 64,
+                                               std::memory_order_seq_cst);  // see take_in()
 }
 
 /// There is something for whoever holds the engine to look at.
@@ -386,8 +387,8 @@ void FabricEngine::quiesce() {
 std::string FabricEngine::statistics() {
   if (!acquire()) return "";
   const ArenaHeader& h = arena_.header();
-  std::string text = "ulfm: stats " + title_of(arena_) + ": frames refused " +
-                     std::to_string(h.refused.load()) + " lost " + std::to_string(h.lost.load()) +
+  std::string text = "ulfm: stats " + title_of(arena_) + ": frames refused " + std::to_string(h.refused.load()) +
+                     " lost " + std::to_string(h.lost.load()) +
                      (recovers_ ? " recoveries " + std::to_string(h.recoveries.load()) : "") + "\n" +
                      model_->statistics();
   release();
@@ -410,8 +411,8 @@ std::string FabricEngine::why_broken() {
   if (broken == 0) return "";
   const std::int32_t pid = broken - 1 < arena_.sizes().endpoints ? arena_.endpoint(broken - 1).pid
                                                                  : h.engine_pid.load(std::memory_order_relaxed);
-  return "process " + std::to_string(pid) + " died while it moved the " +
-         title_of(arena_) + "; what was on its way is lost";
+  return "process " + std::to_string(pid) + " died while it moved the " + title_of(arena_) +
+         "; what was on its way is lost";
 }
 
 // ---- the work, for whoever holds the engine -------------------------------------------------------------------------

@@ -79,8 +79,8 @@ Result<FabricHost> FabricHost::create(const FabricPlan& plan) {
     costs = *durations;
   }
   ArenaSizes sizes = sizes_for(plan, *kind, *topology, *frame_bytes);
-  const ModelPlan asked{*topology, options, sizes.all_slots() * sizes.pieces(), faults->events, sizes.endpoints,
-                        timed ? costs.cycle : 0};
+  const ModelPlan asked{*topology,      options,         sizes.all_slots() * sizes.pieces(),
+                        faults->events, sizes.endpoints, timed ? costs.cycle : 0};
   sizes.timed = timed ? 1 : 0;
   auto model_bytes = kind->arena_bytes(asked);
   if (!model_bytes) return fail(model_bytes.error());

@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::uint32_t kDefaultFrame = 16384;
 constexpr std::uint32_t kMostSteps = 256;
-constexpr std::uint32_t kWireBytes = 16;  // a message on a line: header and data, 64 bits each
-constexpr std::uint32_t kBroadcasts = 16;  // there is room for at one time, besides all frames
+constexpr std::uint32_t kWireBytes = 16;                      // a message on a line: header and data, 64 bits each
+constexpr std::uint32_t kBroadcasts = 16;                     // there is room for at one time, besides all frames
 constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 40;  // events
 constexpr std::uint64_t kMagic = 0x3164'6f6d'6564'7470;
 
@@ -149,7 +149,6 @@ class PointModel final : public Model {
     return true;
   }
   std::vector<LinkUse> links(std::uint64_t period) override;
-
 
   std::uint64_t due() const override { return next_step() < steps_ ? step(next_step()).at : kNothingDue; }
   void advance(std::uint64_t nanoseconds) override {

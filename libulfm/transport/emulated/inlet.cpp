@@ -74,8 +74,7 @@ bool EmulatedInlet::next_timed(fabric::VirtualClock& clock, Frame& frame) {
   const std::uint64_t software = (noted & fabric::kNoSoftware) != 0      ? 0
                                  : (noted & fabric::kSystemMessage) != 0 ? d.system_receive
                                                                          : d.receive;
-  clock.spend(software + (frame.header_length + frame.length) * d.receive_byte + 1,
-              VirtualTime::Spent::messages);
+  clock.spend(software + (frame.header_length + frame.length) * d.receive_byte + 1, VirtualTime::Spent::messages);
   return true;
 }
 

@@ -20,7 +20,7 @@ constexpr std::uint32_t kDefaultLatency = 50;  // cycles
 constexpr std::uint32_t kMostSteps = 256;
 constexpr std::int32_t kHost = -1;
 constexpr std::int32_t kNothing = -2;  // a change without an effect
-constexpr std::uint64_t kMagic = 0x6579'616c'6572'3350;
+constexpr std::uint64_t kMagic = 0x6579'616c'6572'3250;
 
 // In front of the relay's arena: head | scheduled changes.
 struct Head {

@@ -156,8 +156,8 @@ def fairness():
         stops.append([link["from"], link["to"], f"{link['busy_s'] * 1e6:.0f}", f"{link['wait_s'] * 1e6:.0f}"])
     return ("## A0 B0 C0 (THNPC-II, section 2)\n\nThree nodes send 100 messages of 4,000 bytes to a fourth, in frames of 256. When the last one of "
             "each was there:\n\n" + markdown(["sender", "us"], rows) +
-            "\nThe text says that small frames of several inputs take turns at an output; it has no figures. When the reader takes 500 us for each "
-            "message, ID-STOP holds the senders:\n\n" + markdown(["from", "to", "busy us", "waited us"], stops))
+            "\nThe text says that small frames of several inputs take turns at an output; it has no figures. With 500 us of reading for each "
+            "message the network carries the same, because the card takes what comes; ID-STOP comes from full outputs. Links then:\n\n" + markdown(["from", "to", "busy us", "waited us"], stops))
 
 
 def write(usetime):

@@ -34,7 +34,9 @@ reliable::Settings settings_from(const Config& config) {
 Result<std::unique_ptr<control::Control>> make_control(const Config& config, const TransportDescriptor& descriptor,
                                                        Transport& transport, int rank) {
   const std::int64_t asked = config.number("CONTROL");  // of auto|tcp|unix
-  if (asked == 0 && !descriptor.control) return std::unique_ptr<control::Control>{};
+  // A control channel works by the host's time; in virtual time nobody has one (ulfmrun refuses what asks for it).
+  if (VirtualTime::of_process() != nullptr || (asked == 0 && !descriptor.control))
+    return std::unique_ptr<control::Control>{};
   control::Settings settings;
   settings.kind = asked == 2 ? control::Kind::unix_socket : control::Kind::tcp;
   settings.rank = rank;

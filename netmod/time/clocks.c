@@ -59,7 +59,8 @@ static int virtual_sleep(int64_t nanoseconds) {
 
 static int64_t in_nanoseconds(const struct timespec* t) { return (int64_t)t->tv_sec * kBillion + t->tv_nsec; }
 static int is_day(clockid_t clock) {
-  return clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE || clock == CLOCK_TAI || clock == CLOCK_REALTIME_ALARM;
+  return clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE || clock == CLOCK_TAI ||
+         clock == CLOCK_REALTIME_ALARM;
 }
 
 EXPORT int clock_gettime(clockid_t clock, struct timespec* t) {
@@ -143,7 +144,7 @@ EXPORT int select(int count, fd_set* restrict in, fd_set* restrict out, fd_set* 
   struct timespec t;
   if (limit != NULL) t = (struct timespec){limit->tv_sec + limit->tv_usec / 1000000, limit->tv_usec % 1000000 * 1000};
   const int ready = (int)syscall(SYS_pselect6, count, in, out, other, limit != NULL ? &t : NULL, NULL);
-  if (limit != NULL) *limit = (struct timeval){t.tv_sec, t.tv_nsec / 1000};  /* the kernel tells what is left */
+  if (limit != NULL) *limit = (struct timeval){t.tv_sec, t.tv_nsec / 1000}; /* the kernel tells what is left */
   return ready;
 }
 

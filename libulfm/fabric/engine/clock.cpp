@@ -57,6 +57,7 @@ VirtualClock::VirtualClock(FabricEngine& engine, FabricArena& arena, Model& mode
     c.now.store(std::min(latest, time_.passed.load(std::memory_order_relaxed)), std::memory_order_relaxed);
     c.state.store(ClockState::runs, std::memory_order_release);
   }
+  arrivals_seen_ = arrivals_told_ = c.arrived.load(std::memory_order_relaxed);
   unlock();
   begin_gaps();
   of_process_ = this;
@@ -160,6 +161,7 @@ VirtualTime::Woken VirtualClock::wait_for(std::uint64_t until, std::uint32_t wan
   ProcessClock& c = mine();
   const std::uint64_t before = now();
   lock();
+  if (has_come(wants)) return unlock(), Woken::arrival;
   c.until = until;
   c.wants = wants;
   c.state.store(ClockState::waits, std::memory_order_relaxed);
@@ -167,7 +169,20 @@ VirtualTime::Woken VirtualClock::wait_for(std::uint64_t until, std::uint32_t wan
   unlock();
   sleep();
   c.waiting += now() - before;
+  arrivals_told_ = std::max(arrivals_told_, c.arrived.load(std::memory_order_relaxed));
   return static_cast<Woken>(c.woken);
+}
+
+// What is waited for has come behind the last look and before this wait: the process's time went on in between. Whether the
+// network has done it already or would do it now is the host's affair, and must make no difference.
+bool VirtualClock::has_come(std::uint32_t wants) noexcept {
+  const ProcessClock& c = mine();
+  if ((wants & room) != 0 && c.returned.load(std::memory_order_relaxed) != returned_seen_) return true;
+  const std::uint64_t arrived = c.arrived.load(std::memory_order_relaxed);
+  if ((wants & traffic) == 0 || arrived == arrivals_told_ || arrived == arrivals_seen_.load(std::memory_order_relaxed))
+    return false;
+  arrivals_told_ = arrived;
+  return true;
 }
 
 void VirtualClock::sleep() noexcept {
@@ -517,7 +532,8 @@ void VirtualClock::arrive(const TimedEvent& event) noexcept {
   const std::uint32_t to = progress.to;
   progress.pieces = 0;
   if (!engine_.finish_timed(event.slot, progress.lost == 0)) return push(event.time, TimedEvent::room, event.slot);
-  const ProcessClock& c = arena_.clock(to);
+  ProcessClock& c = arena_.clock(to);
+  c.arrived.store(c.arrived.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (c.state.load(std::memory_order_relaxed) == ClockState::waits && (c.wants & traffic) != 0)
     wake(to, event.time, Woken::arrival);
 }
@@ -527,6 +543,7 @@ void VirtualClock::make_room(std::uint32_t index, std::uint64_t at) noexcept {
   if (std::exchange(arena_.slot_progress(index).in_pool, 0) != 0) leave_pool(index, at);
   arena_.slot(index).state.store(SlotState::free, std::memory_order_release);  // pairs with FabricEngine::take_slot
   ProcessClock& c = arena_.clock(owner);
+  c.returned.store(c.returned.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (c.state.load(std::memory_order_relaxed) == ClockState::waits && (c.wants & room) != 0)
     wake(owner, at, Woken::arrival);
 }

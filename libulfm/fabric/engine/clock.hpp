@@ -5,8 +5,10 @@
 // could still put something into it, and whoever that wakes is woken. A process that only sends takes no lock.
 #pragma once
 
+#include <array>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/virtual_time.hpp"
@@ -38,8 +40,18 @@ class VirtualClock final : public VirtualTime {
   void stamp(std::uint32_t slot, std::uint64_t cost) noexcept;
   /// It is in the queue: the cost is spent, and the frame begins its way if nobody can precede it.
   void sent(std::uint64_t cost) noexcept;
-  /// There was no room for a frame: the next wait ends when there may be.
-  void want_room() noexcept { wants_room_ = true; }
+  /// There was no room for a frame by this time: the next wait ends when there may be.
+  void want_room() noexcept {
+    wants_room_ = true;
+    returned_seen_ = mine().returned.load(std::memory_order_relaxed);
+  }
+  /// A port was opened, or looked at, when so many frames had ever been put into its box. What comes behind the last look at
+  /// its port ends the next wait, although it may have come before that begins.
+  void opened(std::uint32_t port, std::uint64_t delivered) noexcept { delivered_[port % kPorts] = delivered; }
+  void looked_at(std::uint32_t port, std::uint64_t delivered) noexcept {
+    arrivals_seen_.fetch_add(delivered - std::exchange(delivered_[port % kPorts], delivered),
+                             std::memory_order_relaxed);
+  }
   /// A slot that had arrived has been read: its sender has it back a moment later.
   void give_back(std::uint32_t slot) noexcept;
   /// The same for a receiver of a frame for several; and for whoever has the lock.
@@ -74,6 +86,7 @@ class VirtualClock final : public VirtualTime {
   std::uint64_t next_event() const noexcept;
   void happen(const TimedEvent& event) noexcept;
   void end_if_broken() noexcept;
+  bool has_come(std::uint32_t wants) noexcept;
   void end_if_dead(std::uint32_t holder) noexcept;
   bool wake_stuck() noexcept;
   [[noreturn]] void end_deadlocked() noexcept;
@@ -107,6 +120,10 @@ class VirtualClock final : public VirtualTime {
   std::vector<std::uint32_t> to_wake_;  // under the lock; woken when it is let go
   std::uint64_t limit_ = 0;             // under the lock: what is sent from now on is stamped with this or more
   bool wants_room_ = false;
+  std::uint64_t returned_seen_ = 0;
+  std::array<std::uint64_t, kPorts> delivered_{};
+  std::atomic<std::uint64_t> arrivals_seen_{0};  // of ProcessClock::arrived; threads have ports of their own
+  std::uint64_t arrivals_told_ = 0;              // under the lock: a wait has ended because of them, read or not
   std::mutex gaps_lock_;
   std::vector<std::uint64_t> gaps_;  // recorded ones, to read or to write
   std::size_t next_gap_ = 0;

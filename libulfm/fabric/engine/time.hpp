@@ -37,11 +37,14 @@ struct alignas(128) ProcessClock {
   /// Picoseconds. While it runs its process alone writes it, with a full barrier: see VirtualClock::spend(). The frames
   /// that are stamped with it or with less are in the sending queue.
   std::atomic<std::uint64_t> now;
-  std::uint64_t until;                         ///< while it waits; kNoMoment: only `wants` ends it
-  std::uint32_t wants;                         ///< bits of VirtualClock::Wants
-  std::uint32_t woken;                         ///< VirtualTime::Woken
-  std::uint32_t ended_seen;                    ///< how many processes had ended when it was last told
-  std::uint32_t tid;                           ///< process that has this clock; for who finds out that it has died
+  std::uint64_t until;       ///< while it waits; kNoMoment: only `wants` ends it
+  std::uint32_t wants;       ///< bits of VirtualClock::Wants
+  std::uint32_t woken;       ///< VirtualTime::Woken
+  std::uint32_t ended_seen;  ///< how many processes had ended when it was last told
+  std::uint32_t tid;         ///< process that has this clock; for who finds out that it has died
+  /// Frames that have come to its ports, and slots that have come back to it. Counted under the lock; its process reads
+  /// them there, or behind a look, when nothing more can come by its time.
+  std::atomic<std::uint64_t> arrived, returned;
   std::uint64_t sequence;                      ///< frames sent so far
   std::uint64_t local_free;                    ///< its copies to neighbours are done then
   std::uint64_t computing, messages, waiting;  ///< where its time went

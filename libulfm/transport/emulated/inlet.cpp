@@ -19,13 +19,17 @@ EmulatedInlet::EmulatedInlet(fabric::FabricEngine& engine, std::uint16_t number)
       wake_source_(box_.bell),
       position_(box_.delivered) {
   box_.bell.cancel();
-  if (fabric::VirtualClock* clock = engine_.clock(); clock != nullptr) box_.opened_at = clock->now();
+  if (fabric::VirtualClock* clock = engine_.clock(); clock != nullptr) {
+    box_.opened_at = clock->now();
+    clock->opened(number, box_.delivered);
+  }
   arena_.endpoint(engine_.self()).generation[number].fetch_add(1, std::memory_order_release);  // pairs with connect
 }
 
 EmulatedInlet::~EmulatedInlet() {
   if (fabric::VirtualClock* clock = engine_.clock(); clock != nullptr) {
     clock->look();  // what has come by now has come to an open port
+    clock->looked_at(number_, box_.delivered);
     box_.closed_at = clock->now();
   }
   // Pairs with EmulatedOutlet::port_closed.
@@ -63,6 +67,7 @@ bool EmulatedInlet::next(Frame& frame) {
 // What arrives by this process's time, and nothing later, has arrived after a look.
 bool EmulatedInlet::next_timed(fabric::VirtualClock& clock, Frame& frame) {
   clock.look();
+  clock.looked_at(number_, box_.delivered);
   if (!take(frame)) return false;
   const fabric::Durations& d = clock.costs();
   const std::uint8_t noted = arena_.slot(static_cast<std::uint32_t>(frame.position)).goes_on;

@@ -16,7 +16,7 @@
 typedef struct ballot {
     uint32_t flag;
     uint32_t members;
-    uint32_t contexts[MPIR_MAX_CONTEXT_MASK];
+    uint32_t contexts[MPIR_CONTEXT_WINDOW];
     uint8_t ranks[];            /* bits of the failed ones, then of the acknowledged ones */
 } ballot_t;
 
@@ -164,7 +164,7 @@ static void join_ballot(ballot_t * sum, const ballot_t * other)
     size_t i;
 
     sum->flag &= other->flag;
-    for (i = 0; i < MPIR_MAX_CONTEXT_MASK; i++)
+    for (i = 0; i < MPIR_CONTEXT_WINDOW; i++)
         sum->contexts[i] &= other->contexts[i];
     for (i = 0; i < n; i++) {
         sum->ranks[i] |= other->ranks[i];

@@ -5,9 +5,9 @@
 // sides, the program and the signal, both on the program's thread; `depth_` says that the program is inside,
 // and the signal then leaves the work to it. What the helper thread does is to sleep and to send signals.
 //
-// A handler must be free to call what the program calls, malloc() and printf() included, so the signal does
-// nothing when it finds the program inside the C or Fortran library, except in a system call that only waits.
-// The helper tries again, every 20 us at first.
+// A handler must be free to call what the program calls, malloc() and printf() included, so it does not begin while
+// the program is inside a library that does not call us (program_code.hpp). It begins when the program comes back from
+// there; the helper tries again as well, every 20 us at first.
 #pragma once
 
 #include <ulfm/ulfm.h>
@@ -44,6 +44,7 @@ class Interrupt {
 
  private:
   static void on_signal(int, siginfo_t*, void* context);
+  static void work_outside();
   bool work_if_asked() noexcept;
   void help();
   void ask();

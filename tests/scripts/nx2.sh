@@ -11,6 +11,9 @@ build() {
     for p in calls errors handlers crowd soak host host_node late paragon ending; do
         "$stage/bin/nxcc" -std=gnu11 -O1 -Wall -Wextra -Werror "$programs/$p.c" -o "$p" || return 1
     done
+    cc -O1 -shared -fPIC "$programs/counter.c" -o libcounter.so || return 1
+    "$stage/bin/nxcc" -std=gnu11 -O1 -Wall -Wextra -Werror "$programs/counts.c" -o counts -L. -lcounter \
+        -Wl,-rpath,"$PWD" || return 1
     "$stage/bin/nxcc" -DNX_LONG_IS_INT -w "$programs/int_program.c" -o int_program
 }
 build || { echo "the programs do not compile" && exit 1; }
@@ -23,6 +26,7 @@ for n in 1 2 3 8 16; do
     ran "ints for longs, $n nodes" 0 ': ok$' "$ulfmrun" -n "$n" ./int_program
 done
 
+for n in 2 4; do ran "handlers and a library with a lock, $n nodes" 0 ': ok$' timeout 100 "$ulfmrun" -n $n ./counts; done
 for program in calls handlers crowd; do ran "$program, 64 nodes" 0 ': ok$' "$ulfmrun" -n 64 ./$program; done
 ran 'crowd, 8 nodes, xswitch' 0 ': ok$' "$ulfmrun" --transport xswitch --topology mesh:2x2 -n 8 ./crowd
 ran 'crowd, 8 nodes, dcm' 0 ': ok$' "$ulfmrun" --transport dcm --topology cube:3 -n 8 ./crowd

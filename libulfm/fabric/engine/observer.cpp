@@ -112,7 +112,7 @@ std::string Observer::cards() const {
   return text;
 }
 
-Result<std::string> Observer::statistics() {
+Result<FabricReading> Observer::read() {
   const ArenaHeader& h = arena_.header();
   const ModelKind* kind = find_model({h.model, strnlen(h.model, sizeof h.model)});
   if (kind == nullptr) return fail(Errc::unavailable, "the " + title(h) + " is unknown to this version of the library");
@@ -120,7 +120,7 @@ Result<std::string> Observer::statistics() {
   if (auto copied = copy_model(copy); !copied) return fail(copied.error());
   auto model = kind->attach(reinterpret_cast<std::byte*>(copy.data()), arena_.sizes().model_bytes);
   if (!model) return fail(model.error());
-  return cards() + (*model)->statistics();
+  return FabricReading{cards() + (*model)->statistics(), (*model)->links(1)};
 }
 
 bool Observer::is_running() const {

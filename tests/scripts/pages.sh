@@ -97,5 +97,5 @@ if left:
     failures += 1
     print("FAIL left behind in the home:", left)
 print(f"{commands} commands of the pages, {failures} failures")
-sys.exit(1 if failures or commands < 40 else 0)
+sys.exit(1 if failures or commands < 30 else 0)
 P

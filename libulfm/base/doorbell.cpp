@@ -30,7 +30,8 @@ void barrier() noexcept {
   if (g_barriers) syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
-// What `watched` says when a thread is to be interrupted: its number, which is above that of the first process. Set before
+// What `watched` says when a thread is to be interrupted: its number, which is above that of the first process. Set
+// before
 // a watch begins, by the same process.
 std::atomic<std::uint32_t> interrupted_thread{0};
 constexpr std::uint32_t kSleeps = 1;
@@ -39,7 +40,8 @@ constexpr std::uint32_t kSleeps = 1;
 void wake_one(std::atomic<std::uint32_t>& sleeper) noexcept {
   const std::uint32_t who = sleeper.exchange(0, std::memory_order_release);
   if (who == 0) return;
-  // A thread that has ended is nobody's any more, and what is read here may be another user's number: the kernel checks.
+  // A thread that has ended is nobody's any more, and what is read here may be another user's number: the kernel
+  // checks.
   if (who == kSleeps || syscall(SYS_tkill, who, SIGURG) != 0)
     syscall(SYS_futex, &sleeper, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }

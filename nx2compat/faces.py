@@ -108,7 +108,9 @@ def prototype(result, name, arguments):
     declared = ", ".join(f"{kinds[kind]} {argument}" for argument, kind in arguments) or "void"
     types = {"void": "void", "long": "nx_long", "ulong": "unsigned nx_long", "double": "double"}
     underscored = types[result] if result in ("ulong", "double") else "nx_long"
-    return f"{types[result]} {name}({declared});\n{underscored} _{name}({declared});\n"
+    # A compiler that finds a program's own "extern int mynode()" in conflict shows this line.
+    advice = "  /* declared as int by the program? -DNX_LONG_IS_INT */" if result == "long" else ""
+    return f"{types[result]} {name}({declared});{advice}\n{underscored} _{name}({declared});\n"
 
 
 def header(calls):

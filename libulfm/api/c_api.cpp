@@ -1,5 +1,6 @@
 // The C interface over nodes and ports.
 
+#include <ulfm/interrupt.h>
 #include <ulfm/ulfm.h>
 
 #include <array>
@@ -8,6 +9,7 @@
 
 #include "api/handles.hpp"
 #include "api/last_error.hpp"
+#include "base/interrupted.hpp"
 #include "base/virtual_time.hpp"
 #include "transport/registry.hpp"
 
@@ -277,6 +279,16 @@ int ulfm_watch_end(ulfm_port port) {
   const OpenPort open = port_of(port);
   if (open.core == nullptr) return say_stale();
   open.core->inlet().wake_source().end_watch();
+  return ULFM_OK;
+}
+
+int ulfm_watch_interrupts(ulfm_port port, int thread) {
+  const OpenPort open = port_of(port);
+  if (open.core == nullptr) return say_stale();
+  if (thread < 0) return report({Errc::invalid, "thread " + std::to_string(thread) + ": 0 or a number of gettid()"});
+  // A watch begins with each call of the library then, and a barrier with each would interrupt every core.
+  if (thread != 0) open.core->inlet().wake_source().expect_many_sleeps();
+  set_interrupted_thread(thread);
   return ULFM_OK;
 }
 

@@ -7,11 +7,14 @@
 
 #include <cerrno>
 #include <climits>
+#include <csignal>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <ctime>
+
+#include "base/interrupted.hpp"
 
 namespace ulfm {
 namespace {
@@ -27,9 +30,19 @@ void barrier() noexcept {
   if (g_barriers) syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
+// What `watched` says when a thread is to be interrupted: its number, which is above that of the first process. Set
+// before
+// a watch begins, by the same process.
+std::atomic<std::uint32_t> interrupted_thread{0};
+constexpr std::uint32_t kSleeps = 1;
+
 // The exchange makes exactly one of several producers pay for the system call.
 void wake_one(std::atomic<std::uint32_t>& sleeper) noexcept {
-  if (sleeper.exchange(0, std::memory_order_release) != 0)
+  const std::uint32_t who = sleeper.exchange(0, std::memory_order_release);
+  if (who == 0) return;
+  // A thread that has ended is nobody's any more, and what is read here may be another user's number: the kernel
+  // checks.
+  if (who == kSleeps || syscall(SYS_tkill, who, SIGURG) != 0)
     syscall(SYS_futex, &sleeper, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
@@ -56,6 +69,10 @@ bool sleep_on_both(std::atomic<std::uint32_t>& one, std::atomic<std::uint32_t>& 
 
 }  // namespace
 
+void set_interrupted_thread(pid_t thread) noexcept {
+  interrupted_thread.store(static_cast<std::uint32_t>(thread), std::memory_order_release);
+}
+
 // Who has found no fence asked for may have published and not yet be seen; the barrier ends that.
 void Doorbell::expect_many_sleeps() noexcept {
   fenced.store(1, std::memory_order_relaxed);
@@ -63,7 +80,8 @@ void Doorbell::expect_many_sleeps() noexcept {
 }
 
 void Doorbell::announce(std::atomic<std::uint32_t>& sleeper) noexcept {
-  sleeper.store(1, std::memory_order_relaxed);
+  const std::uint32_t thread = &sleeper == &watched ? interrupted_thread.load(std::memory_order_acquire) : 0;
+  sleeper.store(thread != 0 ? thread : kSleeps, std::memory_order_relaxed);
   // Pairs with the fence of ring(), or stands for it in every registered process.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (fenced.load(std::memory_order_relaxed) == 0) barrier();
@@ -76,7 +94,10 @@ bool Doorbell::sleep_on(std::atomic<std::uint32_t>& sleeper, std::chrono::nanose
   timespec ts{};
   ts.tv_sec = static_cast<time_t>(limit.count() / 1'000'000'000);
   ts.tv_nsec = static_cast<long>(limit.count() % 1'000'000'000);
-  syscall(SYS_futex, &sleeper, FUTEX_WAIT, 1, &ts, nullptr, 0);
+  // Whom arrivals interrupt is not woken by them: it sleeps whatever has come.
+  const bool interrupts = &sleeper == &watched && interrupted_thread.load(std::memory_order_acquire) != 0;
+  const std::uint32_t now = interrupts ? sleeper.load(std::memory_order_relaxed) : kSleeps;
+  syscall(SYS_futex, &sleeper, FUTEX_WAIT, now, &ts, nullptr, 0);
   return sleeper.exchange(0, std::memory_order_acquire) == 0;
 }
 
@@ -85,7 +106,10 @@ bool Doorbell::sleep(std::chrono::nanoseconds limit) noexcept { return sleep_on(
 
 void Doorbell::watch() noexcept { announce(watched); }
 bool Doorbell::watch_sleep(std::chrono::nanoseconds limit) noexcept { return sleep_on(watched, limit); }
-void Doorbell::end_watch() noexcept { wake_one(watched); }
+void Doorbell::end_watch() noexcept {
+  watched.store(0, std::memory_order_release);
+  syscall(SYS_futex, &watched, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
 
 void RoomBell::arm() noexcept {
   awaited.store(1, std::memory_order_relaxed);

@@ -1,4 +1,5 @@
-// A trace of what goes over the control channel and over the transport, and of waits. Off, it costs one branch where control
+// A trace of what goes over the control channel and over the transport, and of waits. Off, it costs one branch where
+// control
 // packets pass or a wait ends, and nothing where data do.
 //
 // In a job of ulfmrun the events are noted in its memory, and it writes one file for the job (base/job_record.hpp).
@@ -39,7 +40,8 @@ void note(const Event& event) noexcept;
 /// Notes a wait that has just ended. The same.
 void note_wait(std::chrono::steady_clock::time_point began) noexcept;
 
-/// From now on events are kept, record::kMostEvents at most: for ulfmrun, or else written to "FILE.RANK" when the process
+/// From now on events are kept, record::kMostEvents at most: for ulfmrun, or else written to "FILE.RANK" when the
+/// process
 /// ends by exit(); by a process that another one spawned to "FILE.RANK.PID", because its job counts ranks anew. Again:
 /// does nothing.
 /// Errors: Errc::system when the file cannot be made, Errc::no_memory.

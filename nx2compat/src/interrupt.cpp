@@ -3,6 +3,8 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <time.h>
+#include <ulfm/interrupt.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -29,10 +31,16 @@ Interrupt* Interrupt::installed_ = nullptr;
 // ---- the program's thread
 // -------------------------------------------------------------------------------------------
 
+// Who rings does so once after each beginning. The look comes behind it, so nothing is missed.
+void Interrupt::watch_again() noexcept {
+  if (rung_.exchange(false, std::memory_order_relaxed)) (void)ulfm_watch_begin(port_);
+}
+
 // True when there was something to do. The program is outside of the library.
 bool Interrupt::work_if_asked() noexcept {
   if (!asked_.exchange(false, std::memory_order_seq_cst)) return false;
   depth_.store(1, std::memory_order_relaxed);
+  watch_again();
   work_(true);
   // Pairs with ask(): either that sees the 0, or the next look here sees that it asked.
   depth_.store(0, std::memory_order_seq_cst);
@@ -43,19 +51,31 @@ void Interrupt::leave_slowly() noexcept {
   const int depth = depth_.load(std::memory_order_relaxed);
   if (depth > 1) return leave();
   program_code::returned();  // a library that the program called has called us
-  work_(asked_.exchange(false, std::memory_order_seq_cst));
+  const bool asked = asked_.exchange(false, std::memory_order_seq_cst);
+  if (asked) watch_again();
+  work_(asked);
   depth_.store(0, std::memory_order_seq_cst);  // pairs with ask()
   while (work_if_asked()) {
   }
 }
 
-void Interrupt::on_signal(int, siginfo_t*, void* context) {
+// From the helper, or from the sender of a message itself: that one has noted nothing here.
+void Interrupt::on_signal(int, siginfo_t* from, void* context) {
   Interrupt* self = installed_;
   if (self == nullptr || !pthread_equal(pthread_self(), self->program_)) return;
+  const bool rung = from->si_pid != getpid();
+  if (rung) {
+    self->rung_.store(true, std::memory_order_relaxed);
+    self->asked_.store(true, std::memory_order_seq_cst);
+  }
   if (self->depth_.load(std::memory_order_relaxed) != 0) return;
   const int error = errno;
-  if (program_code::may_interrupt(context)) work_outside();
-  else if (self->asked_.load(std::memory_order_relaxed)) program_code::watch_return(context);
+  if (program_code::may_interrupt(context)) {
+    work_outside();
+  } else if (self->asked_.load(std::memory_order_relaxed)) {
+    program_code::watch_return(context);
+    if (rung) (void)ulfm_watch_end(self->port_);  // the helper tries again, should that not be enough
+  }
   errno = error;
 }
 
@@ -79,6 +99,7 @@ void Interrupt::start(ulfm_port port, std::function<void(bool)> work) {
   sigaction(kSignal, &action, nullptr);
   active_ = true;
   stopping_ = false;
+  (void)ulfm_watch_interrupts(port_, gettid());
   // The helper takes no signals: they are for the program.
   sigset_t all, before;
   sigfillset(&all);
@@ -92,6 +113,7 @@ void Interrupt::stop() {
   stopping_.store(true, std::memory_order_seq_cst);
   wanted_.fetch_add(1, std::memory_order_seq_cst);
   wanted_.notify_all();
+  (void)ulfm_watch_interrupts(port_, 0);
   (void)ulfm_watch_end(port_);
   helper_.join();
   program_code::release();

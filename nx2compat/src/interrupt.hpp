@@ -46,6 +46,7 @@ class Interrupt {
   static void on_signal(int, siginfo_t*, void* context);
   static void work_outside();
   bool work_if_asked() noexcept;
+  void watch_again() noexcept;
   void help();
   void ask();
 
@@ -56,6 +57,8 @@ class Interrupt {
   /// Something may have arrived that nobody has looked at. ask() to the exchange of who looks: the look comes after
   /// the watch has begun.
   std::atomic<bool> asked_{false};
+  /// A sender has interrupted the program, which ends the watch; written by the program's thread only.
+  std::atomic<bool> rung_{false};
   std::atomic<bool> stopping_{false};     ///< stop() to the helper; set before `wanted_`, so that who wakes sees it
   std::atomic<std::uint32_t> wanted_{0};  ///< written by the program's thread; wakes help(), publishes no more
   std::function<void(bool)> work_;

@@ -30,12 +30,21 @@ soak() {
 grep -q '^ulfm_stat: ' err || fail "no sentence about process 1"
 
 soak 1000000000
-"$stat" $job -i 0.2 -c 2 >out || fail "exit code $?"
+"$stat" $job --lines -i 0.2 -c 2 >out || fail "exit code $?"
 [[ $(grep -c '^card [01]: node [03] process [0-9]* sent [0-9]' out) == 4 ]] || fail "no two readings of both cards"
 [[ $(grep -c '^xswitch: cycles [1-9].* present [0-9]*$' out) == 2 ]] || fail "no two readings that balance"
 mapfile -t cycles < <(sed -n 's/^xswitch: cycles \([0-9]*\).*/\1/p' out)
 ((cycles[1] > cycles[0])) || fail "nothing moved between two readings"
 grep -q '^xswitch port s[0-3]\.[A-E]: out frames [1-9]' out || fail "no line for a port"
+"$stat" $job -i 0.2 -c 2 --sort 'busy %' >out || fail "tables: exit code $?"
+grep -qE '^ +from +to +bytes +busy|^ +from +to .*%' out || fail "no table of links: $(cat out)"
+grep -qE '^ +(node|s)[ 0-9.A-E]+ +(node|s)[ 0-9.A-E]+ +[0-9]+ +[0-9.]+ +[0-9.]+' out || fail "no link with both its ends"
+grep -q 'sent/s' out || fail "no rates: $(cat out)"
+"$stat" $job --json >out && python3 -c 'import json; r = json.load(open("out")); assert {t["table"] for t in r["tables"]} >= {"card", "links", "xswitch"}; l = [t for t in r["tables"] if t["table"] == "links"][0]["rows"]; assert all({"from", "to", "bytes", "busy %"} <= row.keys() for row in l)' ||
+    fail "no JSON: $(cat out)"
+"$stat" $job --csv | grep -q '^table,seconds,from,to,bytes,busy %' || fail "no CSV"
+"$stat" $job --sort nonsense >out 2>err
+[[ $? == 2 ]] && grep -q 'no column is called "nonsense"; there is: .*busy %' err || fail "a column that is not there: $(cat err)"
 kill $job && wait $job 2>/dev/null
 
 soak 200000

@@ -11,7 +11,9 @@
 #include <CLI/CLI.hpp>
 
 #include "../common/command_line.hpp"
+#include "../common/statistics.hpp"
 #include "fabric/engine/observer.hpp"
+#include "reading.hpp"
 
 namespace {
 
@@ -23,6 +25,11 @@ struct Options {
   double interval = 0;
   std::uint32_t count = 0;
   bool list = false;
+  bool lines = false;   ///< as ULFM_STATS=1 has them
+  bool totals = false;  ///< beside rates
+  std::string sort;
+  std::uint32_t top = 0;
+  tools::Form form = tools::Form::text;
 };
 
 int complain(const std::string& text) {
@@ -51,7 +58,7 @@ std::optional<RunningFabric> choose(const std::vector<RunningFabric>& all, const
 }
 
 // Without the mark that a program's own output needs to be told from them.
-void print(const std::string& statistics) {
+void print_lines(const std::string& statistics) {
   static const std::string mark = "ulfm: stats ";
   for (std::size_t at = 0; at < statistics.size();) {
     const std::size_t end = statistics.find('\n', at);
@@ -60,21 +67,71 @@ void print(const std::string& statistics) {
     std::puts(line.c_str());
     at = end == std::string::npos ? statistics.size() : end + 1;
   }
-  std::fflush(stdout);
+}
+
+std::string fixed(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f", value);
+  return text;
+}
+
+void print_tables(std::vector<tools::Table> tables, const RunningFabric& fabric, double seconds, tools::Form form) {
+  if (form == tools::Form::csv)
+    for (tools::Table& table : tables) {
+      table.columns.insert(table.columns.begin(), {"seconds", true});
+      for (auto& row : table.rows) row.insert(row.begin(), fixed(seconds));
+    }
+  std::string text = tools::render(tables, form);
+  if (form == tools::Form::json) {
+    text.pop_back();
+    std::printf("{\"interconnect\":\"%s\",\"pid\":%d,\"processes\":%u,\"seconds\":%s,\"tables\":", fabric.title.c_str(),
+                fabric.pid, fabric.processes, fixed(seconds).c_str());
+    text += "}\n";
+  }
+  if (form == tools::Form::text)
+    std::printf("%s, process %d, %u processes; %s s of looking\n\n", fabric.title.c_str(), fabric.pid, fabric.processes,
+                fixed(seconds).c_str());
+  std::fputs(text.c_str(), stdout);
+}
+
+stat_tool::Shape shape_of(const Options& options) {
+  stat_tool::Shape shape;
+  shape.rates = true;
+  // A person sees what happens now, a program can choose.
+  shape.totals = options.totals || options.form != tools::Form::text;
+  shape.sort = options.sort;
+  shape.top = options.top;
+  return shape;
 }
 
 int watch(Observer& observer, const RunningFabric& fabric, const Options& options) {
   const std::uint32_t rounds = options.interval == 0 ? 1 : options.count;
+  const stat_tool::Shape shape = shape_of(options);
+  std::optional<stat_tool::Reading> first, before;
   for (std::uint32_t i = 0; rounds == 0 || i < rounds; ++i) {
     if (i > 0) {
       std::this_thread::sleep_for(std::chrono::duration<double>(options.interval));
       if (!observer.is_running()) return 0;
-      std::puts("");
+      if (options.form == tools::Form::text) std::puts("");
     }
-    auto statistics = observer.statistics();
-    if (!statistics) return complain(statistics.error().what);
-    std::printf("%s, process %d\n", fabric.title.c_str(), fabric.pid);
-    print(*statistics);
+    const auto read = observer.read();
+    if (!read) return complain(read.error().what);
+    stat_tool::Reading now = stat_tool::reading_of(*read);
+    if (!first) first = now;
+    if (options.lines) {
+      std::printf("%s, process %d\n", fabric.title.c_str(), fabric.pid);
+      print_lines(read->text);
+    } else {
+      auto tables = stat_tool::tables_of(now, before ? &*before : nullptr, shape);
+      // A column of rates is there from the second reading on.
+      if (!options.sort.empty() && !stat_tool::has_column(tables, options.sort) && !options.sort.ends_with("/s"))
+        return complain("--sort: no column is called \"" + options.sort +
+                        "\"; there is: " + stat_tool::column_names(tables)),
+               2;
+      print_tables(std::move(tables), fabric, std::chrono::duration<double>(now.at - first->at).count(), options.form);
+    }
+    std::fflush(stdout);
+    before = std::move(now);
   }
   return 0;
 }
@@ -93,11 +150,22 @@ int main(int argc, char** argv) {
   app.add_option("-c,--count", options.count, "readings; until the job ends when not given")
       ->needs(interval)
       ->check(CLI::PositiveNumber);
+  app.add_option("-s,--sort", options.sort, "rows by this column, largest first, such as \"busy %\"");
+  app.add_option("-t,--top", options.top, "so many rows of each table")->check(CLI::PositiveNumber);
+  app.add_flag("--totals", options.totals, "with -i: totals since the job began beside what came in a second");
+  bool json = false, csv = false;
+  auto* json_flag = app.add_flag("--json", json, "a JSON object for each reading");
+  auto* csv_flag = app.add_flag("--csv", csv, "comma-separated values")->excludes(json_flag);
+  app.add_flag("--lines", options.lines, "the lines of ULFM_STATS=1 as they are")
+      ->excludes(json_flag)
+      ->excludes(csv_flag);
   app.footer(
-      "Example: ulfm_stat -i 1 -c 10\n"
+      "Examples: ulfm_stat\n"
+      "          ulfm_stat -i 1 --sort 'busy %' --top 5\n"
       "Exit code: 1 when there is no job to look at, 2 for a wrong command line.\n"
       "Manual: ulfm_stat(1).");
   if (const auto code = tools::parse(app, argc, argv)) return *code;
+  options.form = json ? tools::Form::json : csv ? tools::Form::csv : tools::Form::text;
   const auto all = ulfm::fabric::running_fabrics();
   if (options.list) {
     std::fputs(listed(all).c_str(), stdout);

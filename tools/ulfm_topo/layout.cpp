@@ -136,7 +136,8 @@ Layout chain(const Topology& t) {
 // ---- cube
 // ------------------------------------------------------------------------------------------------
 
-/// Each dimension goes its own way, the same everywhere, so that all links of a dimension are parallel: a square, a cube
+/// Each dimension goes its own way, the same everywhere, so that all links of a dimension are parallel: a square, a
+/// cube
 /// seen from above, two cubes side by side, two pairs of them one above the other ...
 Layout cube(const Topology& t) {
   constexpr double kUnit = 200;

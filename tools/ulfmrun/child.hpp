@@ -6,7 +6,8 @@
 
 namespace ulfmrun {
 
-/// Runs mpiexec and hands on to it the signals that end or stop a job. Returns its exit code, 128 and the signal's number
+/// Runs mpiexec and hands on to it the signals that end or stop a job. Returns its exit code, 128 and the signal's
+/// number
 /// when one ended it.
 int run_child(const std::vector<std::string>& command);
 

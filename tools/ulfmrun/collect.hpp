@@ -13,7 +13,8 @@ namespace ulfmrun {
 
 class Collector {
  public:
-  /// Nothing when the job leaves nothing, or when its ranks are on other hosts too, where they cannot reach this process.
+  /// Nothing when the job leaves nothing, or when its ranks are on other hosts too, where they cannot reach this
+  /// process.
   static std::optional<Collector> for_job(const CommandLine& line, const ulfm::Config& settings);
 
   /// Adds to mpiexec's command what the ranks need.

@@ -128,7 +128,7 @@ std::string Observer::what_time_it_is() const {
          " have passed for every process\n";
 }
 
-Result<std::string> Observer::statistics() {
+Result<FabricReading> Observer::read() {
   const ArenaHeader& h = arena_.header();
   auto kind = arena_.kind();
   if (!kind) return fail(std::move(kind.error()).within("the " + title(h)));
@@ -136,7 +136,7 @@ Result<std::string> Observer::statistics() {
   if (auto copied = copy_model(copy); !copied) return fail(copied.error());
   auto model = (*kind)->attach(reinterpret_cast<std::byte*>(copy.data()), arena_.sizes().model_bytes);
   if (!model) return fail(model.error());
-  return what_time_it_is() + cards() + (*model)->statistics();
+  return FabricReading{what_time_it_is() + cards() + (*model)->statistics(), (*model)->links(1)};
 }
 
 bool Observer::is_running() const {

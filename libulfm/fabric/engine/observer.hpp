@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fabric/engine/arena.hpp"
+#include "fabric/model.hpp"
 
 namespace ulfm::fabric {
 
@@ -24,6 +25,12 @@ struct RunningFabric {
 /// Those that this user may look at, in the order of their process numbers. One that ends meanwhile is left out.
 std::vector<RunningFabric> running_fabrics();
 
+/// What a job's interconnect counted up to one moment.
+struct FabricReading {
+  std::string text;            ///< lines, each beginning with "ulfm: stats"
+  std::vector<LinkUse> links;  ///< of models that know cycles; times are cycles. Empty otherwise.
+};
+
 class Observer {
  public:
   /// Errc::unavailable when the process may not be looked at, Errc::protocol when it holds no such thing.
@@ -32,7 +39,7 @@ class Observer {
   /// Counters of the model and of the card of each process, as they were at one moment: lines of text, each beginning
   /// with "ulfm: stats". Errc::unavailable when who moves the model does not let go of it for ten seconds.
   /// Any number of observers, each used by one thread at a time.
-  Result<std::string> statistics();
+  Result<FabricReading> read();
 
   /// A process of the job still runs.
   bool is_running() const;

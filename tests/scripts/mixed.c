@@ -90,7 +90,7 @@ static int window(void) {
   return wrong;
 }
 
-static int io(const char *name) {
+static int io(const char* name) {
   MPI_File file;
   int block[1000], wrong = 0;
   const int next = (rank + 1) % size;
@@ -106,20 +106,20 @@ static int io(const char *name) {
   return wrong;
 }
 
-static int spawn(char *program) {
+static int spawn(char* program) {
   MPI_Comm children;
   MPI_Comm_spawn(program, MPI_ARGV_NULL, 4, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE);
   return talk(children);
 }
 
 /* The name of the port goes by a file, which appears when it is whole. */
-static int accept_job(const char *file) {
+static int accept_job(const char* file) {
   char port[MPI_MAX_PORT_NAME] = "", draft[4096];
   MPI_Comm other;
   if (rank == 0) {
     MPI_Open_port(MPI_INFO_NULL, port);
     snprintf(draft, sizeof draft, "%s.draft", file);
-    FILE *out = fopen(draft, "w");
+    FILE* out = fopen(draft, "w");
     fputs(port, out);
     fclose(out);
     rename(draft, file);
@@ -128,11 +128,11 @@ static int accept_job(const char *file) {
   return talk(other);
 }
 
-static int connect_job(const char *file) {
+static int connect_job(const char* file) {
   char port[MPI_MAX_PORT_NAME] = "";
   MPI_Comm other;
   if (rank == 0) {
-    FILE *in = NULL;
+    FILE* in = NULL;
     while ((in = fopen(file, "r")) == NULL) usleep(1000);
     if (fgets(port, sizeof port, in) == NULL) return 1;
     fclose(in);
@@ -141,15 +141,15 @@ static int connect_job(const char *file) {
   return talk(other);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   MPI_Comm parent;
   int wrong = 1;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Comm_get_parent(&parent);
-  const char *what = parent != MPI_COMM_NULL ? "child" : argc > 1 ? argv[1] : "nodes";
-  const char *file = argc > 2 ? argv[2] : "";
+  const char* what = parent != MPI_COMM_NULL ? "child" : argc > 1 ? argv[1] : "nodes";
+  const char* file = argc > 2 ? argv[2] : "";
   if (parent != MPI_COMM_NULL) wrong = talk(parent);
   else if (strcmp(what, "nodes") == 0) wrong = nodes();
   else if (strcmp(what, "window") == 0) wrong = window();

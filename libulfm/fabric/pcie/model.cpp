@@ -96,7 +96,7 @@ Result<Plan> make_plan(const ModelPlan& asked) {
   if (asked.period != 0) {
     auto given = read_options(asked.options);
     if (!given) return fail(given.error());
-    plan.parameters.lanes = static_cast<std::uint32_t>(given->number("lanes", kDefaultLanes));
+    plan.parameters.lanes = static_cast<std::uint8_t>(given->number("lanes", kDefaultLanes));
     plan.parameters.latency = static_cast<std::uint32_t>(given->number("latency", kDefaultLatency));
   }
   auto changes = timeline(asked.topology, asked.events);

@@ -83,7 +83,7 @@ Result<PlannedModel> make_plan(const ModelPlan& asked) {
   if (asked.period != 0) {
     auto given = read_options(model_kind, asked.options);
     if (!given) return fail(given.error());
-    parameters->lanes = static_cast<std::uint32_t>(given->number("lanes", kDefaultLanes));
+    parameters->lanes = static_cast<std::uint8_t>(given->number("lanes", kDefaultLanes));
     parameters->latency = static_cast<std::uint32_t>(given->number("latency", kDefaultLatency));
   }
   auto changes = timeline(asked.topology, asked.events);

@@ -23,7 +23,7 @@ struct Parameters {
   std::uint64_t memory = 0;     ///< of the host, for data
   bool cut_through = false;     ///< fragments go on as they come; otherwise when all have come
   // In virtual time (time.cpp); a cycle is the time of a byte on a lane.
-  std::uint32_t lanes = 0;    ///< of a link; 0: time is turns
+  std::uint8_t lanes = 0;     ///< of a link; 0: time is turns
   std::uint32_t latency = 0;  ///< cycles: of a byte's way over a link
 };
 

@@ -774,6 +774,29 @@ static int look_at_closing(void)
     goto fn_exit;
 }
 
+/* Receives from processes of other worlds, of whose deaths the launcher does not tell: a connection does, and nobody may
+ * have had a reason to make one. */
+static int connect_awaited(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIR_Request *req;
+
+    for (req = *MPID_Recvq_posted_head_ptr; req; req = req->next) {
+        MPIDI_VC_t *vc;
+        if (!req->comm || req->dev.mask.parts.rank != (MPIDI_Rank_t) ~ 0 || req->dev.match.parts.rank < 0 ||
+            req->dev.match.parts.rank >= req->comm->remote_size)
+            continue;
+        MPIDI_Comm_get_vc(req->comm, req->dev.match.parts.rank, &vc);
+        if (vc->pg == MPIDI_Process.my_pg || AREA(vc)->magic != VC_MAGIC || AREA(vc)->out ||
+            vc->state == MPIDI_VC_STATE_MORIBUND || vc->state == MPIDI_VC_STATE_INACTIVE_CLOSED)
+            continue;
+        mpi_errno = connect_vc(vc);
+        if (mpi_errno)
+            break;              /* the list may have changed */
+    }
+    return MPIR_ERR_GET_CLASS(mpi_errno) == MPIX_ERR_PROC_FAILED ? MPI_SUCCESS : mpi_errno;
+}
+
 /* What was lost on the way to a peer that was given up may be what others wait for, and nobody but this process knows
  * that it is lost: unless the program has said that it copes with errors, the job ends here and does not hang. */
 static void end_unless_coped_with(void)
@@ -846,6 +869,9 @@ static int ulfm_poll(int in_blocking_poll)
             look_at_all = 1;
         if (unlikely(news == ULFM_NM_LOOK || news == ULFM_NM_GIVEN_UP))
             mpi_errno = look_at_closing();
+        MPIR_ERR_CHECK(mpi_errno);
+        if (unlikely(news == ULFM_NM_LOOK && MPIR_CVAR_ENABLE_FT && blocking))
+            mpi_errno = connect_awaited();
         MPIR_ERR_CHECK(mpi_errno);
         if (unlikely(news == ULFM_NM_GIVEN_UP))
             end_unless_coped_with();

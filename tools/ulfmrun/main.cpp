@@ -105,9 +105,11 @@ std::optional<FabricHost> make_fabric(const CommandLine& line, const ulfm::Confi
 }
 
 /// The interconnect is there before the first process is; mpiexec, which this process becomes, holds it open for them.
-FabricHost& publish(FabricHost& host, const ulfm::Config& settings, const Stage& stage) {
+/// A rank that dies while it moves the interconnect takes along what is on its way for everybody, so where deaths are
+/// survived no rank moves it.
+FabricHost& publish(FabricHost& host, const ulfm::Config& settings, const CommandLine& line, const Stage& stage) {
   if (auto ok = host.publish(); !ok) fail(kInstallation, ok.error().what);
-  if (settings.text("ENGINE") == "process")
+  if (settings.text("ENGINE") == "process" || (line.survives_deaths && !line.time))
     if (auto ok = ulfm::fabric::start_engine_process(host, stage.programs); !ok) fail(kInstallation, ok.error().what);
   // The mapping and the descriptor go on to mpiexec.
   static FabricHost kept = std::move(host);
@@ -177,7 +179,7 @@ int run(const std::vector<std::string>& words) {
   std::optional<FabricHost> fabric = make_fabric(line, settings);
   if (line.dry_run) return print(command, variables);
   check_limits(line);
-  FabricHost* const host = fabric ? &publish(*fabric, settings, stage) : nullptr;
+  FabricHost* const host = fabric ? &publish(*fabric, settings, line, stage) : nullptr;
   make_job_key();
   make_stall_board(line);
   const bool timed = line.time && host != nullptr;

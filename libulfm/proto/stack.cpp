@@ -25,7 +25,7 @@ reliable::Settings settings_from(const Config& config) {
   // Time-outs count the time of the network, in which nobody looks after the ports of a process that computes; and the
   // order in which things are gone through is the same in each run.
   settings.clock = &clock_of_job();
-  settings.attend_every = std::chrono::nanoseconds(0);
+  settings.keepalive_every = std::chrono::nanoseconds(0);
   settings.first_stream = 1;
   return settings;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Jobs on several hosts, which are namespaces of this machine (tests/hosts/hosts.bash): MPI programs, the nodes that MPI
 # sees, decoy interfaces, a wrong interface, a rank that is killed, spawned processes, jobs that connect, windows, files,
-# demo programs, NX/2, strangers at the ports, a cable that is cut and joined again.
+# demo programs, NX/2, unauthenticated connections, a cable that is cut and joined again.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=../hosts/hosts.bash
@@ -145,11 +145,11 @@ done
 "$stage/bin/nxcc" -std=gnu89 -w "$here/../../examples/nx2/ring.c" -o ring || exit 1
 on 2 "NX/2" "ring: 4 nodes.*ok" -n 4 -ppn 2 ./ring
 
-(sleep 1; nsenter -t "$(cat "$hosts_folder/h2.pid")" -n -- python3 "$here/strangers.py" 300 7 >strangers) &
-strangers=$!
-on 2 "strangers at the ports" "wrong 0" --stats -n 2 ./hosts ring 12
-wait "$strangers" || fail "strangers at the ports" "$(cat strangers)"
-grep -q 'network: .*refused [1-9]' err || fail "strangers at the ports" "they are not counted"
+(sleep 1; nsenter -t "$(cat "$hosts_folder/h2.pid")" -n -- python3 "$here/unauthenticated_hosts.py" 300 7 >unauthenticated) &
+unauthenticated=$!
+on 2 "unauthenticated connections" "wrong 0" --stats -n 2 ./hosts ring 12
+wait "$unauthenticated" || fail "unauthenticated connections" "$(cat unauthenticated)"
+grep -q 'network: .*refused [1-9]' err || fail "unauthenticated connections" "they are not counted"
 
 (sleep 1; cut_cable 2; sleep 3; join_cable 2) &
 cable=$!

@@ -22,7 +22,7 @@ struct Side {
         std::make_unique<FaultTransport>(std::make_unique<test::FakeTransport>(network, number), plan, number, clock);
     fault_counters = &faults->counters();
     settings.clock = &clock;
-    settings.attend_every = 0ms;
+    settings.keepalive_every = 0ms;
     settings.first_stream = 0xfffffff0u + static_cast<std::uint32_t>(number) * 100;
     transport = std::make_unique<ReliableTransport>(std::move(faults), settings);
     inlet = transport->open(kPort, InletOptions{}).value();

@@ -16,7 +16,7 @@ constexpr std::uint16_t kPort = 1;
 Settings settings_for(test::FakeClock& clock) {
   Settings settings;
   settings.clock = &clock;
-  settings.attend_every = 0ms;
+  settings.keepalive_every = 0ms;
   return settings;
 }
 
@@ -25,7 +25,7 @@ struct Pair {
   explicit Pair(const Settings& wanted = {}) {
     Settings settings = wanted;
     settings.clock = &clock;
-    settings.attend_every = 0ms;
+    settings.keepalive_every = 0ms;
     for (int i = 0; i < 2; ++i) {
       transport[i] = std::make_unique<ReliableTransport>(std::make_unique<test::FakeTransport>(network, i), settings);
       inlet[i] = transport[i]->open(kPort, InletOptions{}).value();

@@ -409,7 +409,7 @@ nanoseconds ReliablePort::service_senders(nanoseconds now) {
 // A settled connection that nobody uses any more: says what is left to say. True when that is done.
 bool ReliablePort::finish(Sender& sender) {
   if (sender.state() != Sender::State::open) return true;
-  if (sender.owes_bye && !sender.said_bye) {
+  if (sender.bye_pending && !sender.said_bye) {
     Gather none;
     sender.said_bye = sender.push(Payload::bye, {}, none, 0);
     unsettled_ |= sender.said_bye;
@@ -535,8 +535,8 @@ bool ReliablePort::bye(Sender& sender) {
   Gather none;
   if (!push(sender, Payload::bye, {}, none, 0)) {
     std::lock_guard lock(lock_);
-    sender.owes_bye = sender.state() == Sender::State::open;
-    return !sender.owes_bye;
+    sender.bye_pending = sender.state() == Sender::State::open;
+    return !sender.bye_pending;
   }
   std::lock_guard lock(lock_);
   sender.said_bye = true;
@@ -553,8 +553,9 @@ void ReliablePort::leave(Sender& sender) {
 // ---- closing --------------------------------------------------------------------------------------------------------
 
 bool ReliablePort::all_settled() const noexcept {
-  return std::all_of(senders_.begin(), senders_.end(),
-                     [](const auto& s) { return s.second->settled() && (!s.second->owes_bye || s.second->said_bye); });
+  return std::all_of(senders_.begin(), senders_.end(), [](const auto& s) {
+    return s.second->settled() && (!s.second->bye_pending || s.second->said_bye);
+  });
 }
 
 // Somebody who has sent to us may still wait for our last answer: all whose transport has not said goodbye.
@@ -562,7 +563,7 @@ bool ReliablePort::answers_awaited() const noexcept {
   return std::any_of(incoming_.begin(), incoming_.end(), [](const auto& i) { return i && i->has_stream; });
 }
 
-void ReliablePort::linger(nanoseconds until) {
+void ReliablePort::rest(nanoseconds until) {
   VirtualTime* time = VirtualTime::of_process();
   if (time == nullptr) return yield_now();
   const nanoseconds left = until - settings().clock->now();
@@ -587,7 +588,7 @@ void ReliablePort::close() {
     const nanoseconds now = clock.now();
     service(now);
     if (all_settled() && (!answers_awaited() || now - heard_at_ >= settings().part_quiet)) break;
-    linger(answers_awaited() ? std::min(deadline_, heard_at_ + settings().part_quiet) : deadline_);
+    rest(answers_awaited() ? std::min(deadline_, heard_at_ + settings().part_quiet) : deadline_);
   }
   std::lock_guard lock(lock_);
   // Nobody above is left to be told.

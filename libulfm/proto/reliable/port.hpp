@@ -110,7 +110,7 @@ class ReliablePort {
 
   void idle();
   /// A turn of a wait in which nothing came, until that moment at most.
-  void linger(nanoseconds until);
+  void rest(nanoseconds until);
   void service(nanoseconds now);
   nanoseconds service_senders(nanoseconds now);
   nanoseconds service_incoming(nanoseconds now);
@@ -150,8 +150,8 @@ class ReliablePort {
   std::uint32_t since_idle_ = 0;     // frames taken in since
   bool closing_ = false;
   nanoseconds heard_at_{0};              // while closing: the last frame
-  std::atomic<std::uint32_t> polls_{0};  // written under the lock; the attendant only sees that it has changed
-  std::uint32_t polls_seen_ = 0;         // the attendant's
+  std::atomic<std::uint32_t> polls_{0};  // written under the lock; the keepalive thread only sees that it changes
+  std::uint32_t polls_seen_ = 0;         // the keepalive thread's
 };
 
 }  // namespace ulfm::reliable

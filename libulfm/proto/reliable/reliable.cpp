@@ -116,7 +116,7 @@ ReliableTransport::ReliableTransport(std::unique_ptr<Transport> under, const Set
   common_->under = under_;
   common_->settings = settings;
   common_->next_stream = settings.first_stream;
-  if (settings.attend_every.count() == 0) return;
+  if (settings.keepalive_every.count() == 0) return;
   // Signals are for the program's own threads.
   sigset_t all, before;
   sigfillset(&all);
@@ -181,7 +181,7 @@ void ReliableTransport::closing(std::uint16_t number) {
 // Programs compute for long times between two looks at their ports, and peers must not take that for a dead network.
 void ReliableTransport::keepalive() {
   std::unique_lock lock(ports_lock_);
-  while (!stop_changed_.wait_for(lock, common_->settings.attend_every, [this] { return stop_; }))
+  while (!stop_changed_.wait_for(lock, common_->settings.keepalive_every, [this] { return stop_; }))
     for (const auto& port : ports_)
       if (port) port->keepalive();
 }

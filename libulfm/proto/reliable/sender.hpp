@@ -75,9 +75,9 @@ class Sender {
   std::string take_sentence();
 
   // What the port notes about it.
-  bool orphan = false;    ///< the outlet above is gone
-  bool said_bye = false;  ///< the goodbye has a number and is on its way, or was acknowledged
-  bool owes_bye = false;  ///< asked for when there was no room
+  bool orphan = false;       ///< the outlet above is gone
+  bool said_bye = false;     ///< the goodbye has a number and is on its way, or was acknowledged
+  bool bye_pending = false;  ///< asked for when there was no room
 
  private:
   struct Record {

@@ -152,7 +152,7 @@ void Network::limit_silence(Endpoint& endpoint) const {
   (void)ofi::limit_silence(own, peer, settings_.give_up);
 }
 
-void Network::end_strangers() {
+void Network::end_unauthenticated() {
   if (Clock::now() < strangers_.next_look()) return;
   std::set<std::string> known;
   for (const Port* port : ports_) {

@@ -460,13 +460,13 @@ void Network::serve() {
     std::unique_lock lock(lock_, std::try_to_lock);
     if (!lock) continue;
     if (busy) {
-      end_strangers();
+      end_unauthenticated();
       continue;
     }
     progress();
     read_events();
     reap();
-    end_strangers();
+    end_unauthenticated();
   }
 }
 

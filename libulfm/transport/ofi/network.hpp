@@ -203,7 +203,7 @@ class Network {
   Result<void> accept(fi_info& info, Port& port, const Greeting& greeting);
   void on_connected(Endpoint& endpoint, std::span<const std::byte> answer);
   void limit_silence(Endpoint& endpoint) const;
-  void end_strangers();
+  void end_unauthenticated();
   void on_shutdown(Endpoint& endpoint);
   void end(Incoming& incoming);
   void reap();

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""strangers.py COUNT SEED: connects COUNT times to every TCP port that is listened at in this network namespace, as nobody should.
+"""unauthenticated_hosts.py COUNT SEED: connects COUNT times to every TCP port that is listened at in this network namespace, as nobody should.
 
 In turn: not a word, half a word, random bytes, and the head of libfabric's connection request with nonsense behind it. Keeps
 up to 500 connections open at a time, and at the end waits until the other side has closed all of them; 1 when it does not."""
@@ -62,7 +62,7 @@ def main():
     until = time.monotonic() + 60
     while alive and time.monotonic() < until:
         take_closed(alive, 1)
-    print(f"{count} strangers at each of {len(ports)} ports, {len(alive)} left")
+    print(f"{count} unauthenticated connections to each of {len(ports)} ports, {len(alive)} left")
     return 1 if alive or not ports else 0
 
 

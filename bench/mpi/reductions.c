@@ -1,4 +1,5 @@
-/* reductions SIZE: MPI_Reduce_local of so many bytes, for each operation and type below: how many GB of operand it takes
+/* reductions SIZE: MPI_Reduce_local of so many bytes, for each operation and type below: how many GB of operand it
+ * takes
  * in a second, the median of batches. Lines "operation type GB/s". Rank 0 tells. */
 #include "bench.h"
 

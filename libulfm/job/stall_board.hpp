@@ -90,7 +90,8 @@ struct StallLine {
   StallState state;
 };
 
-/// The table as text. Ranks whose waits only they themselves could end are named as deadlocked; other cycles as possible
+/// The table as text. Ranks whose waits only they themselves could end are named as deadlocked; other cycles as
+/// possible
 /// ones.
 std::string stall_table(const std::vector<StallLine>& lines, std::int64_t now);
 

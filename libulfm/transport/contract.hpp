@@ -154,7 +154,8 @@ class Multicast {
   virtual ~Multicast() = default;
 
   /// Sends one frame to the members `who`, numbered as the outlets were. False, with nothing taken, when there is no
-  /// room now. True: those whom it went to have been taken out of `who`; the others get it by their own outlets, because
+  /// room now. True: those whom it went to have been taken out of `who`; the others get it by their own outlets,
+  /// because
   /// that is as good, or because one of them has no room. `data` is gone past.
   virtual bool push(Kind kind, const Headers& headers, Gather& data, std::size_t length,
                     std::vector<std::uint32_t>& who) = 0;

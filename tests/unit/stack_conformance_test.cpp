@@ -60,7 +60,8 @@ Config config_for(const Case& c) {
 
 constexpr std::uint16_t kHere = 5, kThere = 6;
 
-/// Two ports: of this process, or, on an emulated interconnect, of two on different nodes, so that frames take its links.
+/// Two ports: of this process, or, on an emulated interconnect, of two on different nodes, so that frames take its
+/// links.
 struct Ends {
   explicit Ends(const Case& c, InletOptions options = {}) {
     const Config config = config_for(c);

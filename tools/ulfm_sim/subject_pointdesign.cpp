@@ -107,7 +107,8 @@ class Cards final : public Subject {
     return std::make_unique<Production>(t_, p, std::move(memory));
   }
 
-  // A message is on its first line in the cycle of its command. With store and forward each line takes all of its flits;
+  // A message is on its first line in the cycle of its command. With store and forward each line takes all of its
+  // flits;
   // a wormhole goes on behind the first. To a processor of the same card it takes its flits through the card. What the
   // message has no room for is fetched when it is there.
   std::uint64_t zero_load(std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route&,

@@ -150,7 +150,8 @@ int print(const std::vector<std::string>& command, const Variables& variables) {
 /// the same: that is the one of the user.
 void make_job_key() { setenv("ULFM_JOB_KEY", key_of_user().c_str(), 0); }
 
-/// The table of waits, which this process holds open for the ranks, also as mpiexec. Without one they report by themselves.
+/// The table of waits, which this process holds open for the ranks, also as mpiexec. Without one they report by
+/// themselves.
 void make_stall_board(const CommandLine& line) {
   if (line.processes <= 0) return;
   auto board = ulfm::StallBoard::create(line.processes);

@@ -119,7 +119,8 @@ void check_config_file(const std::string& file, const char* origin) {
     fail(kUsage, std::string(origin) + " " + file + ": " + std::strerror(errno) + "; a readable TOML file is needed");
 }
 
-/// The shared object of a model, with its whole path: ranks may have another working folder. One that is not there stays
+/// The shared object of a model, with its whole path: ranks may have another working folder. One that is not there
+/// stays
 /// as it is, for check_transport() to refuse.
 void locate_shared_object(ulfm::Config& settings) {
   const std::string spec = settings.text("TRANSPORT"), name = name_of(spec);

@@ -238,7 +238,8 @@ inline constexpr std::uint32_t kSlotMask = (1u << 20) - 1;
 class FabricArena {
  public:
   static Result<FabricArena> create(const ModelKind& kind, const ArenaSizes& sizes, const std::string& title);
-  /// Its model, which may be in a shared object. Errc::unavailable when this version of the library has none of its name.
+  /// Its model, which may be in a shared object. Errc::unavailable when this version of the library has none of its
+  /// name.
   Result<const ModelKind*> kind() const;
   static Result<FabricArena> attach(const ArenaAddress& address);
   /// The one behind a descriptor of that process, whatever its token is: for who looks from outside.

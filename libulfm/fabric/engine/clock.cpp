@@ -173,7 +173,8 @@ VirtualTime::Woken VirtualClock::wait_for(std::uint64_t until, std::uint32_t wan
   return static_cast<Woken>(c.woken);
 }
 
-// What is waited for has come behind the last look and before this wait: the process's time went on in between. Whether the
+// What is waited for has come behind the last look and before this wait: the process's time went on in between.
+// Whether the
 // network has done it already or would do it now is the host's affair, and must make no difference.
 bool VirtualClock::has_come(std::uint32_t wants) noexcept {
   const ProcessClock& c = mine();
@@ -343,7 +344,8 @@ void VirtualClock::wake(std::uint32_t endpoint, std::uint64_t at, Woken why) noe
 
 // ---- events ---------------------------------------------------------------------------------------------------------
 
-// What processes have sent becomes events. FabricEngine::submit() sets the bit when the entry is there, and the clock goes
+// What processes have sent becomes events. FabricEngine::submit() sets the bit when the entry is there, and the clock
+// goes
 // on behind that: whoever has seen the clock sees the entry.
 void VirtualClock::take_in() noexcept {
   ArenaHeader& h = arena_.header();

@@ -28,7 +28,8 @@ std::string title_of(const FabricArena& arena) {
   return {h.title, strnlen(h.title, sizeof h.title)};
 }
 
-// A thread that makes progress by itself looks as often as the host lets it, and its looks would take the process's time.
+// A thread that makes progress by itself looks as often as the host lets it, and its looks would take the process's
+// time.
 Result<void> check_alone(const FabricArena& arena) {
   if (arena.sizes().timed == 0) return {};
   for (const char* name : {"MPIR_CVAR_ASYNC_PROGRESS", "MPICH_ASYNC_PROGRESS"}) {

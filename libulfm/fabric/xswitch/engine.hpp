@@ -2,7 +2,8 @@
 //
 // A queue of units changes evenly between events (see Fifo), so it is brought up to a cycle only when
 // something happens to it. Each port is due at most once, at its next event: in a wheel of the next cycles, or in
-// a heap when that is further off. Within a cycle events are handled in three phases, which keep what the order of a cycle in reference.hpp makes visible:
+// a heap when that is further off. Within a cycle events are handled in three phases, which keep what the order of a
+// cycle in reference.hpp makes visible:
 //
 //   arrivals    a run of units begins, resumes or pauses at the end of a link; ID-STOP and ID-GO take effect
 //   turns       a poll finds a head; an ID-EOF leaves; a queue runs dry

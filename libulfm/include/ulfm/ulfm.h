@@ -121,7 +121,8 @@ ULFM_API int ulfm_discard(ulfm_port port);
 /* ---- groups ----------------------------------------------------------------------------------------------------- */
 
 /* A group is several ports as one destination of one port's messages. The message is composed once. Where the network
- * copies messages itself (transport pointdesign) it leaves the sender once; on one host (direct) it is written once, and
+ * copies messages itself (transport pointdesign) it leaves the sender once; on one host (direct) it is written once,
+ * and
  * all receivers read the same bytes; elsewhere it is sent to each. Each member gets every message whole, once, and in
  * order with what else the port sends to it. */
 

@@ -147,7 +147,7 @@ TEST_CASE("an arena whose journal makes no sense is not gone on with", "[pcie][r
   Machine m;
   m.hold();
   const std::uint32_t nonsense = 0xffffffff;
-  std::memcpy(m.host.arena().model() + 64, &nonsense, sizeof nonsense);  // it begins in the model's second line
+  std::memcpy(m.host.arena().model() + 128, &nonsense, sizeof nonsense);  // it begins in the model's third line
   CHECK_FALSE(m.resume());
   CHECK(m.header().broken == kEngineProcess + 1);
 }

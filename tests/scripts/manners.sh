@@ -122,7 +122,7 @@ ULFM_DEPTH=x wrong 'DEPTH' ulfm_info -e
 
 # ---- ulfm_topo
 wrong 'a command is needed' ulfm_topo
-each 'there is no command' ulfm_topo "sho mesh:2x2" "rotes mesh:2x2" "mesh:2x2" "png mesh:2x2"
+each 'there is no command' ulfm_topo "sho mesh:2x2" "rotes mesh:2x2" "mesh:2x2" "pgn mesh:2x2"
 each 'required|missing' ulfm_topo "show" "routes" "svg"
 each 'topology' ulfm_topo "show mish:2x2" "show mesh:0x0" "show mesh:2" "show cube" "show ./absent.toml" "show boards:0x1" \
     "show tree:" "show single:x" "dot torus:1" "svg chain:0"
@@ -150,7 +150,7 @@ each '.' ulfm_doctor "--quite node1" "-f" "--launcher-exec" "-x node1"
 wrong 'cannot be read' ulfm_doctor -f /nosuch/hostfile
 
 # ---- ulfm_pmi
-wrong 'a program is needed' ulfm_pmi
+wrong 'PROGRAM is required' ulfm_pmi
 wrong 'no launcher that speaks PMI' ulfm_pmi ./program
 PMI_FD=3 wrong 'No such file' ulfm_pmi ./absent
 

@@ -59,7 +59,8 @@ def run(command, may_fail=False, background=None):
     if before:
         os.killpg(before.pid, signal.SIGTERM)
         before.wait()
-    if code != 0 and not may_fail:
+    # Other jobs of this machine are none of ours.
+    if code != 0 and not may_fail and b"several jobs run" not in output:
         failures += 1
         print(f"FAIL {command}\n     " + output.decode(errors="replace")[-600:].replace("\n", "\n     "))
 
@@ -79,7 +80,7 @@ for where, language, body in re.findall(r"(<!-- elsewhere: [^>]* -->\n+)?^```(\w
         line = re.sub(r"\s+#.*", "", line).strip()
         if line.startswith("PATH="):
             continue  # every command is run with it
-        if line:
+        if line and "node1" not in line:  # hosts that nobody has
             run(line, background=JOB + " & sleep 4" if line.startswith("ulfm_stat") else None)
 run(name)  # the program of the page, as its comment says
 assert os.path.exists("greet") and os.path.exists("t.json"), "the page's own files are not there"
@@ -90,9 +91,10 @@ for page in ("README.md", "docs/troubleshooting.md"):
     for span in re.findall(r"`([^`\n]+(?:\n[^`\n]+)?)`", text):
         span = re.sub(r"\s+", " ", span)
         if re.fullmatch(r"(?:\w+=\S+ )*ulfm_?\w+(?: .*)", span) and "..." not in span and "ADDRESS" not in span \
-                and (" ./" in span or not span.split("=")[-1].count("ulfmrun")) and "ulfm_stat" not in span:
+                and (" ./" in span or not span.split("=")[-1].count("ulfmrun")) and "ulfm_stat" not in span and "node1" not in span:
             run(span)
-left = [name for name in os.listdir(os.environ["HOME"])]
+left = [os.path.join(where, name) for where, _, files in os.walk(os.environ["HOME"]) for name in files
+        if not where.endswith("/.cache/ulfm")]
 if left:
     failures += 1
     print("FAIL left behind in the home:", left)

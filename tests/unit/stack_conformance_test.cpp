@@ -279,6 +279,8 @@ TEST_CASE("held frames stay as they are and hold up nobody", "[stack]") {
   Ends ends(c);
   auto outlet = ends.connect();
   std::vector<Frame> held;
+  // On an emulated interconnect a slot is a credit, and a sender may have half of its own at one destination.
+  const std::size_t most = ends.host ? 12 : 1000;
   std::uint32_t sent = 0;
   for (std::uint32_t i = 0; i < 1000; ++i) {
     Frame frame;
@@ -288,7 +290,7 @@ TEST_CASE("held frames stay as they are and hold up nobody", "[stack]") {
     std::uint32_t seed = 0;
     std::memcpy(&seed, frame.header, sizeof seed);
     REQUIRE(seed == i);
-    if (i % 10 == 5 && !frame.shared_room) held.push_back(frame);
+    if (i % 10 == 5 && !frame.shared_room && held.size() < most) held.push_back(frame);
     else ends.there->release(frame);
   }
   CHECK(held.size() > 10);

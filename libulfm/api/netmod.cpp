@@ -388,17 +388,10 @@ StallState state_of(ulfm_nm* nm, std::chrono::steady_clock::time_point now) {
 
 void nm_on_stall(ulfm_nm* nm, void (*describe)(ulfm_nm_waits*)) { nm->describe = describe; }
 
-// Asks for the table when this wait has lasted long, answers who asks, and prints the table when it is complete.
 void report_stalls(ulfm_nm* nm, std::chrono::steady_clock::time_point now) {
   const bool due = nm->stall.due(nm->idle_since, now);
-  if (!nm->board) {
-    if (due) report_stall(nm, now - nm->idle_since);
-    return;
-  }
-  const std::int64_t time = now.time_since_epoch().count();
-  if (due) nm->board->ask(time);
-  if (nm->board->asked()) nm->board->answer(state_of(nm, now));
-  if (const std::string text = nm->board->table(time); !text.empty()) write_stall_report(text);
+  if (nm->board) take_part(*nm->board, due, now, [&] { return state_of(nm, now); });
+  else if (due) report_stall(nm, now - nm->idle_since);
 }
 
 // The receiver of what we sent has stopped to take it. True once for each connection.

@@ -11,6 +11,8 @@
 #include <fstream>
 #include <utility>
 
+#include "base/align.hpp"
+
 namespace ulfm {
 namespace {
 
@@ -57,7 +59,7 @@ std::string human_bytes(std::size_t bytes) {
 }
 
 Result<Segment> Segment::create(const std::string& label, std::size_t reserve) {
-  reserve = (reserve + kPage - 1) / kPage * kPage;
+  reserve = up_to(reserve, kPage);
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < reserve)
     return fail(out_of_memory(reserve, EFBIG));  // ftruncate would raise SIGXFSZ instead of failing
@@ -128,7 +130,7 @@ Result<void> Segment::commit(std::size_t offset, std::size_t bytes) {
     return fail(Errc::too_large, "segment piece [" + std::to_string(offset) + ", +" + std::to_string(bytes) +
                                      ") lies outside its " + human_bytes(size_));
   const std::size_t from = offset / kPage * kPage;
-  const std::size_t length = (offset + bytes + kPage - 1) / kPage * kPage - from;
+  const std::size_t length = up_to(offset + bytes, kPage) - from;
   int result = 0;
   do {
     result = fd_ >= 0 ? fallocate(fd_, 0, static_cast<off_t>(from), static_cast<off_t>(length))

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/align.hpp"
 #include "base/doorbell.hpp"
 #include "job/liveness.hpp"
 
@@ -34,7 +35,7 @@ struct BlockHeader {
   std::uint64_t stride;  // from block to block
 };
 
-constexpr std::size_t rounded(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+constexpr std::size_t rounded(std::size_t bytes) { return up_to(bytes, kPage); }
 }  // namespace
 
 /// Where a rank says who it is and how far it has come; its data lie in the same line when they are few.
@@ -511,7 +512,7 @@ namespace {
 constexpr std::size_t pieces(std::size_t bytes, std::size_t of) {
   return std::max<std::size_t>(1, (bytes + of - 1) / of);
 }
-constexpr std::size_t lined_up(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
+constexpr std::size_t lined_up(std::size_t bytes) { return up_to(bytes, 8); }
 std::size_t longest_of(const Blocks& blocks, int size) { return *std::max_element(blocks.bytes, blocks.bytes + size); }
 BlockHeader& header_of(std::byte* part) { return *reinterpret_cast<BlockHeader*>(part); }
 std::byte* blocks_of(std::byte* part) { return part + sizeof(BlockHeader); }

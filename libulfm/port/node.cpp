@@ -417,7 +417,6 @@ void Node::report_stall(std::span<PortCore* const> ports, const char* what, std:
   write_stall_report(text);
 }
 
-// As report_stalls() of the netmod: ask, answer, print.
 void Node::report_stalls(StallWatch& stall, std::span<PortCore* const> ports, StallKind kind,
                          StallWatch::Clock::time_point start, StallWatch::Clock::time_point now) {
   const bool due = stall.due(start, now);
@@ -427,9 +426,7 @@ void Node::report_stalls(StallWatch& stall, std::span<PortCore* const> ports, St
                    now - start);
     return;
   }
-  const std::int64_t time = now.time_since_epoch().count();
-  if (due) stall_board_->ask(time);
-  if (stall_board_->asked()) {
+  take_part(*stall_board_, due, now, [&] {
     StallState state{};
     state.pid = getpid();
     state.blocked = 1;
@@ -440,9 +437,8 @@ void Node::report_stalls(StallWatch& stall, std::span<PortCore* const> ports, St
       if (state.n == kMostStallWaits) ++state.more;
       else state.waits[state.n++] = {kind, -1, -1, port->number(), port->unsent(), {}};
     }
-    stall_board_->answer(state);
-  }
-  if (const std::string text = stall_board_->table(time); !text.empty()) write_stall_report(text);
+    return state;
+  });
 }
 
 void Node::report_statistics() {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "job/stall_board.hpp"
+
 namespace ulfm {
 
 /// Says when a wait is to report itself: after so many seconds and then each time it has lasted twice as long, and when
@@ -35,5 +37,15 @@ std::string stall_time(StallWatch::Clock::duration time);
 
 /// Writes a report, its lines in one piece, to standard error. `text` holds whole lines.
 void write_stall_report(const std::string& text) noexcept;
+
+/// This rank's part in the job's table of waits, once in a while during a wait: asks for the table when a report is due,
+/// answers a question with what `state` returns, and prints the table when it is complete.
+template <typename State>
+void take_part(StallBoard& board, bool due, StallWatch::Clock::time_point now, State state) {
+  const std::int64_t time = now.time_since_epoch().count();
+  if (due) board.ask(time);
+  if (board.asked()) board.answer(state());
+  if (const std::string text = board.table(time); !text.empty()) write_stall_report(text);
+}
 
 }  // namespace ulfm

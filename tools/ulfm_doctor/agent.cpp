@@ -1,7 +1,6 @@
 #include "agent.hpp"
 
 #include <gnu/libc-version.h>
-#include <netdb.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <ulfm/netmod.h>
@@ -49,21 +48,6 @@ json limits() {
   return {{"nofile", soft(RLIMIT_NOFILE)}, {"nproc", soft(RLIMIT_NPROC)}, {"memlock", soft(RLIMIT_MEMLOCK)}};
 }
 
-std::vector<std::string> addresses_of(const std::string& name, std::string& problem) {
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  const int rc = getaddrinfo(name.c_str(), nullptr, &hints, &found);
-  if (rc != 0) {
-    problem = gai_strerror(rc);
-    return {};
-  }
-  std::vector<std::string> texts;
-  for (const addrinfo* one = found; one != nullptr; one = one->ai_next)
-    texts.push_back(SocketAddress(one->ai_addr, one->ai_addrlen).ip().text());
-  freeaddrinfo(found);
-  return texts;
-}
-
 class Agent {
  public:
   json answer(const json& question) {
@@ -92,7 +76,8 @@ class Agent {
                 {"limits", limits()},
                 {"folder", folder.empty() || access(folder.c_str(), R_OK | X_OK) == 0}};
     std::string problem;
-    out["name"] = addresses_of(name, problem);
+    out["name"] = json::array();
+    for (const ulfm::Ip& ip : resolve(name, problem)) out["name"].push_back(ip.text());
     out["name_problem"] = problem;
     std::set<std::string> own;
     if (auto around = ulfm::ofi::surroundings_of_this_host())
@@ -153,10 +138,9 @@ class Agent {
   // As Hydra's proxies call mpiexec: by its name.
   static json call(const json& question) {
     std::string problem;
-    const auto addresses = addresses_of(question.value("name", ""), problem);
+    const auto addresses = resolve(question.value("name", ""), problem);
     if (addresses.empty()) return {{"problem", problem}};
-    const auto ip = ulfm::Ip::parse(addresses.front());
-    return described(SocketAddress(ip.value_or(ulfm::Ip{}), question.value("calls", std::uint16_t{0})),
+    return described(SocketAddress(addresses.front(), question.value("calls", std::uint16_t{0})),
                      question.value("secret", std::uint64_t{0}), "");
   }
 

@@ -1,5 +1,4 @@
 // ulfm_doctor: looks at hosts before a job runs on them.
-#include <netdb.h>
 #include <signal.h>
 #include <ulfm/ulfm.h>
 #include <unistd.h>
@@ -15,8 +14,8 @@
 #include "agent.hpp"
 #include "checks.hpp"
 #include "remote.hpp"
+#include "socket.hpp"
 #include "transport/ofi/interfaces.hpp"
-#include "transport/ofi/socket_address.hpp"
 
 namespace {
 
@@ -39,22 +38,11 @@ std::string own_name() {
   return name;
 }
 
-// Its addresses, or nothing when the name says nothing here.
-std::vector<ulfm::Ip> resolve(const std::string& host) {
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  std::vector<ulfm::Ip> addresses;
-  if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return addresses;
-  for (const addrinfo* one = found; one != nullptr; one = one->ai_next)
-    addresses.push_back(ulfm::ofi::SocketAddress(one->ai_addr, one->ai_addrlen).ip());
-  freeaddrinfo(found);
-  return addresses;
-}
-
 bool is_this_host(const std::string& host) {
   if (host == "localhost" || host == own_name()) return true;
   const auto around = ulfm::ofi::surroundings_of_this_host();
-  const auto addresses = resolve(host);
+  std::string unknown;
+  const auto addresses = resolve(host, unknown);
   if (!around || addresses.empty()) return false;
   for (const auto& one : around->interfaces)
     if (one.address.ip == addresses.front()) return true;

@@ -2,6 +2,7 @@
 
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -103,6 +104,20 @@ void serve_one(int fd, std::uint64_t secret) {
 }
 
 }  // namespace
+
+std::vector<ulfm::Ip> resolve(const std::string& name, std::string& problem) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  std::vector<ulfm::Ip> addresses;
+  if (const int rc = getaddrinfo(name.c_str(), nullptr, &hints, &found); rc != 0) {
+    problem = gai_strerror(rc);
+    return addresses;
+  }
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next)
+    addresses.push_back(SocketAddress(one->ai_addr, one->ai_addrlen).ip());
+  freeaddrinfo(found);
+  return addresses;
+}
 
 Echo::Echo(std::uint16_t first, std::uint16_t last, std::uint64_t secret)
     : stop_(eventfd(0, EFD_CLOEXEC)), secret_(secret) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "job/control/socket.hpp"
 #include "transport/ofi/socket_address.hpp"
@@ -15,6 +16,9 @@ namespace doctor {
 using Clock = std::chrono::steady_clock;
 using ulfm::control::Fd;
 using ulfm::ofi::SocketAddress;
+
+/// The addresses of a name; none, with the resolver's words in `problem`, when it has none.
+std::vector<ulfm::Ip> resolve(const std::string& name, std::string& problem);
 
 /// Listens at any address and gives back what comes from whoever knows the secret. Ends with the object.
 class Echo {

@@ -20,8 +20,7 @@ std::uint32_t port_to(const Net& net, std::uint32_t at, std::uint32_t to) {
 }
 
 // Switches of a mesh are numbered row by row, so the last of the first row is the one before the switch that hangs
-// below
-// the first.
+// below the first.
 std::uint32_t columns_of(const Net& net) {
   std::uint32_t columns = 1;
   while (columns < net.switches && port_to(net, columns - 1, columns) != net.ports) ++columns;

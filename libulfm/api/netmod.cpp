@@ -35,8 +35,7 @@ constexpr std::uint16_t kMpiPort = 1;
 constexpr std::uint32_t kLookTurns = 1024;
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
 // Without a core of one's own: yields with a look behind each before MPICH's progress has its turn, which costs two to
-// three
-// times a yield. A wait that something else may end has that turn sooner.
+// three times a yield. A wait that something else may end has that turn sooner.
 constexpr int kYieldsOfBlock = 64, kYieldsOfWait = 4;
 }  // namespace
 
@@ -160,8 +159,7 @@ void nm_close(ulfm_nm* nm) {
 
 // The first time it goes into the key-value space of the job, which only the job reads. Later it becomes part of a port
 // name (MPI_Open_port), which programs print and hand on: without the endpoint key, which holds a secret. Who connects
-// by
-// such a name does without a control connection.
+// by such a name does without a control connection.
 const char* nm_card(ulfm_nm* nm) {
   if (!std::exchange(nm->card_published, true)) return nm->transport->card().c_str();
   nm->name = control::identity_of(nm->transport->card());
@@ -209,8 +207,7 @@ int nm_disconnect(ulfm_nm* nm, ulfm_nm_vc* vc, int force) {
 int nm_listening(ulfm_nm_vc* vc) { return vc->outlet->peer_listening() || vc->owner->inlet->has_frame() ? 1 : 0; }
 
 // Something came or went, so the next wait is another one. Without this whoever only sends would climb the ladder of
-// its
-// waits once and sleep in every wait after that.
+// its waits once and sleep in every wait after that.
 void begin_waits_anew(ulfm_nm* nm) {
   if (nm->idle_turns == 0) return;
   nm->idle_turns = 0;

@@ -24,8 +24,7 @@ inline constexpr std::size_t kInline = 48;
 inline constexpr Kind kCellFree{0};     ///< open ring only: may be claimed for the lap in the word
 inline constexpr Kind kCellClaimed{1};  ///< open ring only: a producer is filling it; `length` names who
 /// The origin goes on in the lane named by the first inline word; in a lane: behind that word, which it has said again
-/// in
-/// the open ring.
+/// in the open ring.
 inline constexpr Kind kCellLane{4};
 /// Lanes only: the data lie elsewhere, and the cell has a reference to them (transport/direct/pool.hpp).
 inline constexpr Kind kCellShared{7};

@@ -31,8 +31,7 @@ void barrier() noexcept {
 }
 
 // What `watched` says when a thread is to be interrupted: its number, which is above that of the first process. Set
-// before
-// a watch begins, by the same process.
+// before a watch begins, by the same process.
 std::atomic<std::uint32_t> interrupted_thread{0};
 constexpr std::uint32_t kSleeps = 1;
 

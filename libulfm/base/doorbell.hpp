@@ -6,8 +6,7 @@
 // Where the kernel has no such barrier every sleep is bounded to a millisecond instead.
 //
 // That is for processes with a core each, which seldom sleep. Those that share cores sleep in every wait, and the
-// barrier
-// interrupts every core: there the producers fence (decision 0014).
+// barrier interrupts every core: there the producers fence (decision 0014).
 #pragma once
 
 #include <atomic>
@@ -17,9 +16,8 @@
 namespace ulfm {
 
 /// The other direction: who waits for room sleeps here, and is rung by who makes it. Lies with the ring that is full,
-/// in
-/// memory of its consumer, so it needs nothing but the mapping that the sender has; several may sleep. Sleeps are rare
-/// (a consumer that reads is awaited awake), so the barrier is always the sleeper's affair.
+/// in memory of its consumer, so it needs nothing but the mapping that the sender has; several may sleep. Sleeps are
+/// rare (a consumer that reads is awaited awake), so the barrier is always the sleeper's affair.
 struct RoomBell {
   std::atomic<std::uint32_t> awaited{0};  ///< wake()'s release pairs with the acquire in Doorbell::sleep
 

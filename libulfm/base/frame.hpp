@@ -7,8 +7,7 @@
 namespace ulfm {
 
 /// What a frame is. A transport may use the other values for what it says to itself (see base/cell.hpp); such frames
-/// are
-/// never handed out.
+/// are never handed out.
 enum class Kind : std::uint8_t {
   none = 0,
   first = 2,  ///< begins a message: header, then the first bytes of data

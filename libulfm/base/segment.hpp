@@ -41,8 +41,7 @@ class Segment {
   /// Make [offset, offset + bytes) usable. Idempotent; any process that maps the segment may call it.
   Result<void> commit(std::size_t offset, std::size_t bytes);
   /// Gives the memory of that piece back; it reads as zero afterwards. False when the kernel would not: then it is as
-  /// it
-  /// was. Page-aligned.
+  /// it was. Page-aligned.
   [[nodiscard]] bool decommit(std::size_t offset, std::size_t bytes) noexcept;
 
   std::byte* base() const noexcept { return base_; }

@@ -1,6 +1,5 @@
 // A trace of what goes over the control channel and over the transport, and of waits. Off, it costs one branch where
-// control
-// packets pass or a wait ends, and nothing where data do.
+// control packets pass or a wait ends, and nothing where data do.
 //
 // In a job of ulfmrun the events are noted in its memory, and it writes one file for the job (base/job_record.hpp).
 // Elsewhere they are kept by the process and written when it ends.
@@ -41,10 +40,8 @@ void note(const Event& event) noexcept;
 void note_wait(std::chrono::steady_clock::time_point began) noexcept;
 
 /// From now on events are kept, record::kMostEvents at most: for ulfmrun, or else written to "FILE.RANK" when the
-/// process
-/// ends by exit(); by a process that another one spawned to "FILE.RANK.PID", because its job counts ranks anew. Again:
-/// does nothing.
-/// Errors: Errc::system when the file cannot be made, Errc::no_memory.
+/// process ends by exit(); by a process that another one spawned to "FILE.RANK.PID", because its job counts ranks anew.
+/// Again: does nothing. Errors: Errc::system when the file cannot be made, Errc::no_memory.
 Result<void> begin(const std::string& file, int rank);
 
 /// The events so far in the Trace Event Format (JSON), which Perfetto and chrome://tracing open. Times are microseconds

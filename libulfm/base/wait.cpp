@@ -29,8 +29,7 @@ std::atomic<std::int64_t> dear_until{0};
 std::atomic<int> dear_score{0};
 
 // A yield that takes this long has run somebody else. A few of those with hardly a short one between: somebody shares
-// the
-// core, although there may be a core for each process. What a wait is for then comes during a yield or not at all.
+// the core, although there may be a core for each process. What a wait is for then comes during a yield or not at all.
 constexpr std::chrono::microseconds kSwitched{3};
 constexpr int kSharedWeight = 4, kShared = 2 * kSharedWeight, kSharedMost = 4 * kSharedWeight;
 constexpr std::uint32_t kSpinsWhereShared = 2;

@@ -5,8 +5,7 @@
 // start and from how many processes share the cores: with a core for each a wait spins long, without it yields from the
 // first turns on.
 // Where yields go to somebody who computes they are dear: for a while waits then sleep instead (decision 0011). Where
-// they
-// go to somebody else at all the core is shared, and waits yield from their first turns on (decision 0016).
+// they go to somebody else at all the core is shared, and waits yield from their first turns on (decision 0016).
 #pragma once
 
 #include <array>

@@ -29,8 +29,7 @@ namespace ulfm::coll {
 inline constexpr std::size_t kTicketBytes = 64;
 
 /// From so many bytes on, in one piece, in a block for each rank, or reduced, calls are long: with one copy, where
-/// ranks
-/// may read each other's memory (decision 0019).
+/// ranks may read each other's memory (decision 0019).
 inline constexpr std::size_t kLong = 32 * 1024, kLongBlock = 16 * 1024, kLongSum = 128 * 1024;
 
 struct Header;

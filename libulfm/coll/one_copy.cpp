@@ -1,7 +1,6 @@
 // Long collectives with one copy: each rank shows where its data are and the others read them there
 // (process_vm_readv(2)), where the kernel allows that. It is tried once for each communicator, by all at once; where
-// one
-// of them may not, all copy through the segment. Decision 0019 has the measurements.
+// one of them may not, all copy through the segment. Decision 0019 has the measurements.
 #include <sys/uio.h>
 #include <unistd.h>
 

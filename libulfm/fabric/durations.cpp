@@ -14,8 +14,7 @@ struct Preset {
 };
 
 // A row of times as ulfm-time(7) has them: a cycle in picoseconds; then nanoseconds of a message and picoseconds of a
-// byte
-// for send, receive, card and neighbours; then a look, and the system's own messages.
+// byte for send, receive, card and neighbours; then a look, and the system's own messages.
 constexpr Durations times(std::uint64_t cycle, std::uint64_t send, std::uint64_t receive, std::uint64_t card,
                           std::uint64_t card_byte, std::uint64_t local, std::uint64_t local_byte, std::uint64_t look,
                           std::uint64_t system, std::uint64_t forward = 0) {
@@ -38,8 +37,7 @@ constexpr Preset kPresets[] = {
     // user through one switch. How the time is shared between software, cards and link is ours.
     {"thgbnet", "xswitch", times(8000, 1500, 1442, 1200, 7040, 500, 1000, 100, 0)},
     // The same two figures, with cards that have a PCI bus of 32 bits at 33 MHz to themselves; the link has the rest.
-    // The
-    // paper of THNPC-II has no figures in its text.
+    // The paper of THNPC-II has no figures in its text.
     {"thnpc2", "xswitch", times(6928, 1500, 1476, 1200, 7576, 500, 1000, 100, 0)},
     // Pierce: about 350 us for a message without data, 95 % of it software, and less for the system's own messages; how
     // much less the text does not have. The channels are the model's own.
@@ -54,8 +52,7 @@ constexpr Preset kPresets[] = {
     {"gen1", "pcie", times(4000, 1000, 1000, 0, 0, 500, 250, 50, 0)},
     {"gen3", "pcie", times(1016, 1000, 1000, 0, 0, 500, 250, 50, 0)},
     // Store and forward by the nodes on the way, five times the latency of ipsc2 (Nugent: it has "less than one-fifth"
-    // of
-    // its predecessor's). Channels of 10 Mbit/s, and what a node on the way takes, are ours.
+    // of its predecessor's). Channels of 10 Mbit/s, and what a node on the way takes, are ours.
     {"ipsc1", "dcm", times(320000, 860000, 860000, 0, 0, 100000, 100000, 10000, 400000, 860000)},
 };
 

@@ -69,9 +69,8 @@ class Model {
   /// The network copies frames for several receivers.
   virtual bool has_multicast() const { return false; }
   /// Puts one frame behind those that wait to leave `from`, for several other nodes, each of them once. It ends once
-  /// for
-  /// each of them: the ending's node is that one, also when it was not delivered there. False, with nothing taken, when
-  /// there is no room now; an idle model has room.
+  /// for each of them: the ending's node is that one, also when it was not delivered there. False, with nothing taken,
+  /// when there is no room now; an idle model has room.
   virtual bool inject_multicast(FrameId, std::uint32_t, std::span<const std::uint32_t>, std::uint32_t) { return false; }
   /// It keeps to real time: nothing happens before advance() has said that its time has come.
   virtual bool paced() const { return false; }

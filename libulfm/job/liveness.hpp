@@ -12,9 +12,8 @@ namespace ulfm {
 std::uint64_t start_time(pid_t pid) noexcept;
 
 /// The process that had this pid and start time runs: some thread of it, which need not be its first. A zombie does
-/// not,
-/// nor one noted as departed. `started` 0 stands for any. Only the kernel's word that it is gone counts as death: when
-/// this process cannot look (no descriptor, no memory, no /proc), the other one is alive.
+/// not, nor one noted as departed. `started` 0 stands for any. Only the kernel's word that it is gone counts as death:
+/// when this process cannot look (no descriptor, no memory, no /proc), the other one is alive.
 bool is_alive(pid_t pid, std::uint64_t started) noexcept;
 
 /// The kernel has closed the descriptors of that process of this host: it runs no more, whatever /proc shows. Any

@@ -91,8 +91,7 @@ struct StallLine {
 };
 
 /// The table as text. Ranks whose waits only they themselves could end are named as deadlocked; other cycles as
-/// possible
-/// ones.
+/// possible ones.
 std::string stall_table(const std::vector<StallLine>& lines, std::int64_t now);
 
 }  // namespace ulfm

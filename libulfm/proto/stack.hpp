@@ -19,8 +19,7 @@ struct TransportStack {
 Result<TransportStack> make_stack(const Config& config, const TransportDescriptor& descriptor, int rank);
 
 /// Closes the control channel and says what went over it, as the lines ULFM_STATS=1 prints; "" without one. Only a
-/// closed
-/// one has counted all: connections may still be made when the last message has been sent.
+/// closed one has counted all: connections may still be made when the last message has been sent.
 std::string close_control(const std::string& who, Transport& transport);
 
 /// The counts of a stack as the line ULFM_STATS=1 prints; "" when it counts nothing.

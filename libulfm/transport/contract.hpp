@@ -155,8 +155,7 @@ class Multicast {
 
   /// Sends one frame to the members `who`, numbered as the outlets were. False, with nothing taken, when there is no
   /// room now. True: those whom it went to have been taken out of `who`; the others get it by their own outlets,
-  /// because
-  /// that is as good, or because one of them has no room. `data` is gone past.
+  /// because that is as good, or because one of them has no room. `data` is gone past.
   virtual bool push(Kind kind, const Headers& headers, Gather& data, std::size_t length,
                     std::vector<std::uint32_t>& who) = 0;
   /// Most data bytes of a frame with headers of that length; at least kLeastFrame.
@@ -204,8 +203,7 @@ class Transport {
   virtual void use_card(std::string_view) {}
 
   /// Shows this process's card, as process `rank` of `job_id` (the name of a job's key-value space), to the others
-  /// where
-  /// all can look. Called once, when the ports that they may connect to are open.
+  /// where all can look. Called once, when the ports that they may connect to are open.
   virtual void introduce(std::string_view job_id, std::uint32_t rank, std::string_view card) {
     (void)job_id, (void)rank, (void)card;
   }
@@ -246,8 +244,7 @@ struct TransportDescriptor {
   bool links;               ///< has links, switches and nodes, which a fault plan can take away
   bool control;             ///< uses a control channel also when nobody asks for one
   /// The node of each of `size` ranks, numbered from 0, when the transport has nodes of its own; empty when the hosts
-  /// are
-  /// the nodes. Asked before there is a Transport.
+  /// are the nodes. Asked before there is a Transport.
   std::vector<int> (*nodes)(int size);
   /// "" when it can be used here, else the reason why not.
   std::string (*unavailable)();

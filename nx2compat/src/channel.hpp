@@ -65,8 +65,7 @@ class Channel {
   bool addresses_stay() const noexcept { return !cube_->exists(); }
 
   /// The next message, which stays until the next poll(), wait() or close(): whoever has what he waited for goes on,
-  /// and
-  /// the buffer goes back when there is time. nullptr when nothing is there.
+  /// and the buffer goes back when there is time. nullptr when nothing is there.
   const ulfm_message* poll() {
     give_back();
     holds_ = ulfm_poll(port_, &last_) == 1;

@@ -167,9 +167,8 @@ void Node::kill_nodes(int node, std::int32_t ptype) {
 // ---- the end ----------------------------------------------------------------------------------------------------
 
 // The host has no more messages for them. A node that neither ends nor works waits for one: on the machine it stayed
-// until
-// somebody gave the cube back. Whether a node works is looked at often, because one that waits looks around now and
-// then.
+// until somebody gave the cube back. Whether a node works is looked at often, because one that waits looks around now
+// and then.
 bool Node::await_nodes() {
   constexpr int kStretch = 5000;  // milliseconds
   bool told = false;

@@ -1,7 +1,6 @@
 // A small explorer of interleavings for code that is written with std::atomic, in the manner of CDSChecker (Norris and
 // Demsky 2013) and of Relacy: threads are fibres of one thread, every operation on an atomic is a point where another
-// may
-// go on, and a load may read any store that the C++ memory model (without reads from the future) still allows:
+// may go on, and a load may read any store that the C++ memory model (without reads from the future) still allows:
 //
 //   * each location has its stores in the order of their execution, which is taken for its modification order
 //   * each thread has a view: for each location the oldest store it may still read
@@ -11,8 +10,7 @@
 //   * seq_cst operations and fences, and the process-wide barrier, exchange views with a global one
 //
 // Plain memory is not simulated but watched: an access that is not ordered behind the last write (or before the next)
-// by
-// what the atomics carried is a data race, and reported.
+// by what the atomics carried is a data race, and reported.
 //
 // Exploration is exhaustive up to a number of preemptions for each run and of stale reads for each run (Musuvathi and
 // Qadeer 2007: few preemptions find most errors); both bounds are printed with what was explored.

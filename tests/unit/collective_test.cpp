@@ -1,6 +1,5 @@
 // Collectives of forked processes through a segment: random calls, each result compared with what this process works
-// out
-// for itself, since it knows what every rank gives.
+// out for itself, since it knows what every rank gives.
 #include <catch2/catch.hpp>
 
 #include <algorithm>

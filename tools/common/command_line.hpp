@@ -73,8 +73,7 @@ inline std::string sentence(const CLI::App& app, const CLI::ParseError& error, i
 }
 
 /// Reads the line. A value when the program is to end with it: 0 after --help and --version, else kUsage with a
-/// sentence
-/// on standard error.
+/// sentence on standard error.
 inline std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);

@@ -1,6 +1,5 @@
 // PMIx, of Slurm (srun --mpi=pmix) and PRRTE (prterun). libpmix is opened when it is needed, so that the tool runs
-// where
-// there is none.
+// where there is none.
 #include <cstring>
 #include <map>
 

@@ -1,6 +1,6 @@
 // What can be simulated: every model of the list (fabric/models.hpp), and those of shared objects. One that has a
-// subject
-// of its own is simulated by it, which knows closed forms, channels and the reference model; the others need none.
+// subject of its own is simulated by it, which knows closed forms, channels and the reference model; the others need
+// none.
 #include "fabric/models.hpp"
 #include "network.hpp"
 

@@ -137,8 +137,7 @@ Layout chain(const Topology& t) {
 // ------------------------------------------------------------------------------------------------
 
 /// Each dimension goes its own way, the same everywhere, so that all links of a dimension are parallel: a square, a
-/// cube
-/// seen from above, two cubes side by side, two pairs of them one above the other ...
+/// cube seen from above, two cubes side by side, two pairs of them one above the other ...
 Layout cube(const Topology& t) {
   constexpr double kUnit = 200;
   constexpr Point kWays[] = {{1, 0}, {0, -1}, {0.47, -0.43}, {2.35, 0.29}, {0.31, 2.29}, {5.1, 0.75}, {0.83, 5.2}};

@@ -26,10 +26,8 @@ struct Layout {
 
 inline constexpr double kNodeWidth = 48, kNodeHeight = 30, kPortRadius = 7.5;
 
-/// Rows and columns for a mesh or torus, levels for a tree, a row for a chain that is not too long, cubes in cubes
-/// for a
-/// hypercube;
-/// everything else is spread so that distances in the picture are like distances in the network.
+/// Rows and columns for a mesh or torus, levels for a tree, a row for a chain that is not too long, cubes in cubes for
+/// a hypercube; everything else is spread so that distances in the picture are like distances in the network.
 Layout lay_out(const Topology& topology);
 
 /// The layout for everything that has no shape of its own (spread.cpp).

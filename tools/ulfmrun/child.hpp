@@ -7,8 +7,7 @@
 namespace ulfmrun {
 
 /// Runs mpiexec and hands on to it the signals that end or stop a job. Returns its exit code, 128 and the signal's
-/// number
-/// when one ended it.
+/// number when one ended it.
 int run_child(const std::vector<std::string>& command);
 
 }  // namespace ulfmrun

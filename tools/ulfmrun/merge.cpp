@@ -1,6 +1,5 @@
-// The traces of a job's processes as one: ranks instead of process numbers, and an arrow from each frame's sending
-// to its
-// arrival.
+// The traces of a job's processes as one: ranks instead of process numbers, and an arrow from each frame's sending to
+// its arrival.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>

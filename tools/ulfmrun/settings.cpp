@@ -120,8 +120,7 @@ void check_config_file(const std::string& file, const char* origin) {
 }
 
 /// The shared object of a model, with its whole path: ranks may have another working folder. One that is not there
-/// stays
-/// as it is, for check_transport() to refuse.
+/// stays as it is, for check_transport() to refuse.
 void locate_shared_object(ulfm::Config& settings) {
   const std::string spec = settings.text("TRANSPORT"), name = name_of(spec);
   if (!ulfm::fabric::is_shared_object(name)) return;

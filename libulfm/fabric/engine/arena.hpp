@@ -213,9 +213,9 @@ struct ArenaHeader {
   std::atomic<std::uint32_t> records_freed;
   alignas(64) Doorbell engine_bell;  ///< of the engine process
   /// Endpoints with something in their queue. notify() sets a bit and then looks for a holder; who lets go of the
-  /// holder
-  /// then looks here, at any_pending(): seq_cst operations on either side, so one sees the other. The exchange in
-  /// take_sending_queues() pairs with notify(): the entry is in the queue. Bits the holder sets are for its own look.
+  /// holder then looks here, at any_pending(): seq_cst operations on either side, so one sees the other. The exchange
+  /// in take_sending_queues() pairs with notify(): the entry is in the queue. Bits the holder sets are for its own
+  /// look.
   alignas(64) std::atomic<std::uint64_t> pending[kMaxEndpoints / 64];
   TimeHeader time;
 };

@@ -173,9 +173,8 @@ VirtualTime::Woken VirtualClock::wait_for(std::uint64_t until, std::uint32_t wan
   return static_cast<Woken>(c.woken);
 }
 
-// What is waited for has come behind the last look and before this wait: the process's time went on in between.
-// Whether the
-// network has done it already or would do it now is the host's affair, and must make no difference.
+// What is waited for has come behind the last look and before this wait: the process's time went on in between. Whether
+// the network has done it already or would do it now is the host's affair, and must make no difference.
 bool VirtualClock::has_come(std::uint32_t wants) noexcept {
   const ProcessClock& c = mine();
   if ((wants & room) != 0 && c.returned.load(std::memory_order_relaxed) != returned_seen_) return true;
@@ -345,8 +344,7 @@ void VirtualClock::wake(std::uint32_t endpoint, std::uint64_t at, Woken why) noe
 // ---- events ---------------------------------------------------------------------------------------------------------
 
 // What processes have sent becomes events. FabricEngine::submit() sets the bit when the entry is there, and the clock
-// goes
-// on behind that: whoever has seen the clock sees the entry.
+// goes on behind that: whoever has seen the clock sees the entry.
 void VirtualClock::take_in() noexcept {
   ArenaHeader& h = arena_.header();
   for (std::uint32_t w = 0; w < (used() + 63) / 64; ++w) {

@@ -46,8 +46,7 @@ class VirtualClock final : public VirtualTime {
     returned_seen_ = mine().returned.load(std::memory_order_relaxed);
   }
   /// A port was opened, or looked at, when so many frames had ever been put into its box. What comes behind the last
-  /// look at
-  /// its port ends the next wait, although it may have come before that begins.
+  /// look at its port ends the next wait, although it may have come before that begins.
   void opened(std::uint32_t port, std::uint64_t delivered) noexcept { delivered_[port % kPorts] = delivered; }
   void looked_at(std::uint32_t port, std::uint64_t delivered) noexcept {
     arrivals_seen_.fetch_add(delivered - std::exchange(delivered_[port % kPorts], delivered),

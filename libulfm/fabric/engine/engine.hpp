@@ -67,8 +67,7 @@ class FabricEngine {
   /// Something to do, for whoever has the time.
   bool has_work() const noexcept;
   /// How long a sleep may be: until shortly before a paced model brings this process something. The largest there is
-  /// when
-  /// nothing is on its way here; others look after what concerns them.
+  /// when nothing is on its way here; others look after what concerns them.
   std::chrono::nanoseconds next_deadline() const noexcept;
   /// Moves what there is to move, if the engine is free. False when another has it.
   bool step() noexcept;

@@ -1,8 +1,7 @@
 // Reads the counters of an emulated interconnect while it runs, from outside the job.
 //
 // The observer takes the engine for as long as it takes to copy the model, changes nothing, and works on the copy. If
-// it
-// dies meanwhile nothing is lost: whoever waits for the engine finds that out and takes it
+// it dies meanwhile nothing is lost: whoever waits for the engine finds that out and takes it
 // (FabricEngine::why_broken()).
 #pragma once
 

@@ -32,9 +32,8 @@ class Network {
   /// use, a node is unknown, both are the same, or it has more than kMostBytes.
   bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes);
   /// Goes on until `budget` messages have ended, `endings` is full, nothing is on its way, or cycle `until` comes;
-  /// those
-  /// that end in one cycle end in the order of their nodes, and of one node in the order in which they began. How many
-  /// ended.
+  /// those that end in one cycle end in the order of their nodes, and of one node in the order in which they began. How
+  /// many ended.
   std::size_t run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until = kNever);
 
   std::uint32_t inside() const noexcept;

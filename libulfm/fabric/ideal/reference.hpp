@@ -1,9 +1,8 @@
 // The reference model of an ideal network: one cycle at a time, for tests and the simulator.
 //
 // A cycle, for all nodes: a node that may begin takes the first of its messages. A message goes through its phases,
-// each
-// for so many cycles: the sender's processor works on it (o); its bytes leave, one every G cycles; the last of them is
-// on its way (L); the receiver's processor works on it (o). Receivers work on any number of messages at a time.
+// each for so many cycles: the sender's processor works on it (o); its bytes leave, one every G cycles; the last of
+// them is on its way (L); the receiver's processor works on it (o). Receivers work on any number of messages at a time.
 #pragma once
 
 #include <cstdint>

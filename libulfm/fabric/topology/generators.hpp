@@ -16,8 +16,7 @@ Result<Topology> make_hyperx(std::string_view description, std::span<const std::
 /// M-ary n-tree (Petrini and Vanneschi 1997): M^n nodes, n levels of M^(n-1) switches, the root level first.
 Result<Topology> make_fat_tree(std::string_view description, std::span<const std::uint32_t> sizes);
 /// Dragonfly (Kim et al. 2008) of P nodes a switch, A switches a group, H links of a switch to other groups, and as
-/// many
-/// groups as these links reach: A H + 1.
+/// many groups as these links reach: A H + 1.
 Result<Topology> make_dragonfly(std::string_view description, std::span<const std::uint32_t> sizes);
 
 /// The way between two nodes of a grid or hyperX in dimension order, the first dimension first: no turn leads back to a

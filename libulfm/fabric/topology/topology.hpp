@@ -166,8 +166,7 @@ Extent measure(const Topology& topology, const DeadPorts& dead = {});
 
 /// "single:5", "chain:4", "tree:3", "mesh:4x4", "torus:4x4", "cube:3", "th8", "boards:8x16", "gh:2x4x8", "mesh:4x4x4",
 /// "torus:4x4x4", "fullmesh:8x2", "hyperx:4x4x2", "fattree:4x3", "dragonfly:2x4x2", or the path of a TOML file (it has
-/// a
-/// '/' or ends in ".toml"); see ulfm-topology(5). Errors of a file name line and column.
+/// a '/' or ends in ".toml"); see ulfm-topology(5). Errors of a file name line and column.
 Result<Topology> read_topology(std::string_view description);
 
 /// The topology that the text of such a file describes; `path` is for messages.

@@ -9,8 +9,7 @@
 // no global variables. One process at a time moves it, whichever waits, so it needs no lock.
 //
 // The shared object is compiled against this header alone (C++20, the compiler that ULFM was built with) and exports
-// one
-// description, or both. examples/model has a shared bus, with its lines for Make and CMake. ulfm-model(7) is the
+// one description, or both. examples/model has a shared bus, with its lines for Make and CMake. ulfm-model(7) is the
 // manual.
 #pragma once
 
@@ -77,15 +76,13 @@ class Interconnect {
   /// arrive in the order in which they were sent. False, with nothing taken: there is no way for it.
   virtual bool send(const Message& message) = 0;
   /// Lets everything happen before cycle `until`, but stops at the next arrival. True: `arrival` is it, of a cycle
-  /// before
-  /// `until`. False: there is none, and now() is `until`. While nothing is on its way `until` is a cycle that is near;
-  /// otherwise it may be one that never comes.
+  /// before `until`. False: there is none, and now() is `until`. While nothing is on its way `until` is a cycle that is
+  /// near; otherwise it may be one that never comes.
   virtual bool run(std::uint64_t until, Arrival& arrival) = 0;
   /// Counters, one "name value" after the other, for `ulfm_stat` and the statistics at the end of a job.
   virtual std::string counters() const { return {}; }
   /// Cycles from the first to the last, both counted, of a message that has the network to itself; 0: there is no
-  /// closed
-  /// form. For `ulfm_sim zero`.
+  /// closed form. For `ulfm_sim zero`.
   virtual std::uint64_t alone(std::uint32_t /*from*/, std::uint32_t /*to*/, std::uint32_t /*bytes*/) const { return 0; }
 };
 
@@ -113,8 +110,7 @@ struct RoutingDescription {
   std::uint32_t version = kVersion;
   const char* name = nullptr;
   /// Writes the port by which the message leaves each switch, the last of which leads to the node; how many. 0: there
-  /// is
-  /// no way. At most `room`. `from` and `to` are different nodes. Called in any order.
+  /// is no way. At most `room`. `from` and `to` are different nodes. Called in any order.
   std::uint32_t (*way)(const Net& net, std::uint32_t from, std::uint32_t to, std::uint8_t* ports,
                        std::uint32_t room) = nullptr;
 };

@@ -29,8 +29,7 @@ void Server::add(std::uint64_t id, Fd socket, Kind kind, const Identity& peer, c
                  way == trace::Way::sent ? handshake.bytes_out : handshake.bytes_in});
   by_identity.try_emplace(peer.card, id);
   // Whoever knows our secret may say that it is any process; the kernel, or the secret of its own that it has shown
-  // when
-  // we called it, says that it is this one.
+  // when we called it, says that it is this one.
   const bool tied =
       kind == Kind::unix_socket ? pid_of_peer(socket) == static_cast<pid_t>(peer.pid) : way == trace::Way::sent;
   connections.emplace(id, std::make_unique<Connection>(std::move(socket), kind, peer, t)).first->second->tied = tied;

@@ -70,8 +70,7 @@ class ReliablePort {
                           PortCounters& counters);
   bool push(Sender& sender, Payload payload, std::span<const std::byte> header, Gather& data, std::size_t length);
   /// The same frame by several, which the transport sends at once. As Multicast::push; `patient`: nothing goes as long
-  /// as
-  /// one has no room.
+  /// as one has no room.
   bool push_many(std::span<Sender* const> senders, Multicast& under, Payload payload, const Headers& headers,
                  Gather& data, std::size_t length, std::vector<std::uint32_t>& who, bool patient);
   bool bye(Sender& sender);

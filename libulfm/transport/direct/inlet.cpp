@@ -193,8 +193,7 @@ bool DirectInlet::no_message(std::uint32_t index, Peek peek, Frame& frame) {
 }
 
 // The sender has been away and come back. What is behind the mark was sent after what went by the open ring, and may
-// have
-// been seen before it: then it has to wait. False when it does.
+// have been seen before it: then it has to wait. False when it does.
 bool DirectInlet::pass_mark(std::uint32_t slot, const Frame& frame) {
   Lane& lane = *lanes_[slot];
   ++lane.marks;

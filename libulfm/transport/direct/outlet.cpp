@@ -156,8 +156,7 @@ bool DirectOutlet::may_detour() {
 }
 
 // Back into the lane when it has room: announced in the open ring, behind what went there, and marked in the lane,
-// where
-// the receiver may look first.
+// where the receiver may look first.
 bool DirectOutlet::return_to_lane() {
   if (!lane_.relieved() || !announce(lane_number_)) return false;
   Gather none;

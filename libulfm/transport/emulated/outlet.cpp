@@ -147,8 +147,7 @@ void EmulatedOutlet::submit(fabric::FabricEngine& engine, std::uint32_t slot, Ki
 }
 
 // The receiver has forgotten this connection, which is not over: a record goes back to others when its owner said bye.
-// A
-// port that closes frees its records, too, and shows first that it is closed: whoever sees the record free sees that.
+// A port that closes frees its records, too, and shows first that it is closed: whoever sees the record free sees that.
 bool EmulatedOutlet::cut_off() const {
   if (said_bye_) return false;
   Record& record = engine_.arena().record(record_);

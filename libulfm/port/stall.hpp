@@ -38,8 +38,8 @@ std::string stall_time(StallWatch::Clock::duration time);
 /// Writes a report, its lines in one piece, to standard error. `text` holds whole lines.
 void write_stall_report(const std::string& text) noexcept;
 
-/// This rank's part in the job's table of waits, once in a while during a wait: asks for the table when a report is due,
-/// answers a question with what `state` returns, and prints the table when it is complete.
+/// This rank's part in the job's table of waits, once in a while during a wait: asks for the table when a report is
+/// due, answers a question with what `state` returns, and prints the table when it is complete.
 template <typename State>
 void take_part(StallBoard& board, bool due, StallWatch::Clock::time_point now, State state) {
   const std::int64_t time = now.time_since_epoch().count();

@@ -5,14 +5,17 @@ import os
 import re
 import statistics
 import subprocess
+import sys
+import tempfile
 import time
 from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Callable
 
 from . import plot
-from .libraries import BUILT, Failure
+from .libraries import BUILT, Failure, TooSlow
 from .machine import STAGE, TOP, cores, output_of
 from .rounds import measure, pinned, rounded, row, spread, ulfm_perf
 
@@ -101,6 +104,29 @@ def flood(libraries, rounds):
     return [row({"ranks": ranks, "source": source, "size": size}, values, "ms") for (ranks, source, size), values in samples.items()]
 
 
+def threads(libraries, rounds):
+    """Each number of threads in a job of its own. Where a peer does not end in a minute, 30,000 round trips of each thread,
+    its column is empty and it is not asked again."""
+    given_up = set()
+
+    def run(library):
+        times = {}
+        for count in (1, 2, 4):
+            if (library.name, count) in given_up:
+                continue
+            try:
+                times.update(table(library.run(2, "threads", count, pin=pinned(), longest=60)))
+            except TooSlow as slow:
+                if library.name == "ulfm":
+                    raise
+                given_up.add((library.name, count))
+                print(f"bench: {count} threads: {slow}", file=sys.stderr)
+        return times
+
+    samples = measure({library.name: lambda library=library: run(library) for library in libraries}, rounds)
+    return [row({"threads": int(count)}, values, "us") for (count,), values in samples.items()]
+
+
 # ---- many ranks ------------------------------------------------------------------------------------------------------
 
 EVERY_COLLECTIVE = ["barrier", "bcast:8", "bcast:64K", "bcast:1M", "reduce:8", "reduce:256K", "reduce:1M", "allreduce:8",
@@ -175,6 +201,29 @@ def startup(libraries, rounds):
         library.program("empty")
     samples = measure({library.name: lambda library=library: run(library) for library in libraries}, rounds, False)
     return [beside_openmpi(row({"ranks": ranks}, values, "s"), "s") for (ranks,), values in samples.items()]
+
+
+def setup(_libraries, rounds):
+    """What somebody waits who clones the project and types ./dev demo, on a machine with the packages but with nothing
+    compiled before: until the demo's first line, and until its end."""
+    def run():
+        with tempfile.TemporaryDirectory(prefix="ulfm-setup-") as folder:
+            clone = Path(folder) / "ulfm"
+            subprocess.run(["git", "clone", "-q", str(TOP), str(clone)], check=True)
+            environment = {k: v for k, v in os.environ.items() if not k.startswith(("ULFM_", "CCACHE_", "CMAKE_"))}
+            environment.update(XDG_CACHE_HOME=str(Path(folder) / "cache"), CCACHE_DISABLE="1")
+            start = time.monotonic()
+            with subprocess.Popen([str(clone / "dev"), "demo"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                  env=environment) as child:
+                child.stdout.readline()
+                first = time.monotonic() - start
+                child.stdout.read()
+            if child.returncode != 0:
+                raise Failure(f"./dev demo in a fresh clone ended with {child.returncode}")
+            return {("first line",): first, ("end",): time.monotonic() - start}
+
+    samples = measure({"ulfm": run}, rounds, False)
+    return [row({"what": what}, values, "s") for (what,), values in samples.items()]
 
 
 def memory(libraries, rounds):
@@ -471,7 +520,7 @@ BENCHES = {
                         of_pairs("reductions", ["64K"], lambda words: {"operation": words[0], "type": words[1]}, "GB_s",
                                  more_is_better=True, columns=2), lambda row: Aim(1.0, ">=")),
     "threads": Bench("Round trips of 8 bytes with MPI_THREAD_MULTIPLE", 5,
-                     of_pairs("threads", [1, 2, 4], lambda words: {"threads": int(words[0])}, "us"), lambda row: Aim(1.0)),
+                     threads, lambda row: Aim(1.0)),
     "rate": Bench("Messages of 8 bytes a second between two ranks", 5,
                   of_pairs("rate", [], lambda words: {"direction": words[0]}, "per_s", True), lambda row: Aim(1.5, ">=")),
     "collectives": Bench("Collectives with a core for each rank", 5, collectives),
@@ -479,6 +528,8 @@ BENCHES = {
                             lambda row: Aim(1.0 if row["busy"] else 0.25, key="ratio_openmpi")),
     "startup": Bench("Start to end of an empty program", 3, startup,
                      lambda row: Aim(0.25, key="ratio_openmpi") if row["ranks"] == 128 else None),
+    "setup": Bench("From a clone with nothing compiled to the demo", 1, setup,
+                   lambda row: Aim(360, key="ulfm_s") if row["what"] == "first line" else None),
     "memory": Bench("Shared memory of a job after an alltoall", 1, memory,
                     lambda row: Aim(2 if row["ranks"] == 16 else 48, key="ulfm_MB")),
     "idle": Bench("A rank that waits five seconds for a message", 3, idle, idle_target),

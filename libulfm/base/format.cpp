@@ -1,6 +1,6 @@
 // The functions of {fmt}, compiled once: every other unit only declares them. With FMT_HEADER_ONLY each unit compiled
-// them again, half of the time that the whole project took. They are compiled in, as the shared library would have to be
-// found and relocated in every process of a job.
+// them again, which took half of the project's compile time. They are compiled in because a shared library would have
+// to be found and relocated in every process of a job.
 #include <fmt/format-inl.h>
 
 #include <locale>

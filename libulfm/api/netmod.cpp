@@ -497,10 +497,6 @@ int nm_idle(ulfm_nm* nm, int how, int sends_waiting) {
 constexpr int kFirstCalls = 4;
 // Segments of a process; more communicators than that stay with messages.
 constexpr int kMostSegments = 32;
-// Of a call, in bytes from each rank, where ranks share cores; beyond it messages are as fast (docs/performance.md).
-constexpr std::size_t kLongest = 32 * 1024;
-// A scan costs the last rank as much as there are ranks; messages need a logarithm of that.
-constexpr int kLongScan = 4;
 // Of a call whose blocks have different sizes.
 constexpr std::size_t kMostRounds = 4;
 
@@ -536,14 +532,7 @@ void nm_coll_close(ulfm_coll* coll) {
 bool always(const ulfm_nm* nm) { return nm->config.text("COLLECTIVES") == "on"; }
 
 int nm_coll_way(ulfm_coll* coll, int kind, std::size_t bytes) {
-  coll::Collective& c = *coll->collective;
-  if (c.counts() && coll::has_root(kind)) return ULFM_COLL_ROOTED;
-  if (bytes <= kLongest) return ULFM_COLL_SHARED;
-  if (c.counts() || c.broken()) return always(coll->owner) ? ULFM_COLL_SHARED : ULFM_COLL_LONG;
-  bool gains = always(coll->owner) || kind == ULFM_COLL_REDUCE;
-  if (kind == ULFM_COLL_SCAN || kind == ULFM_COLL_EXSCAN) gains = gains || c.size() <= kLongScan;
-  if (coll::has_one_copy(kind)) gains = c.reads_others() || gains;
-  return gains ? ULFM_COLL_SHARED : ULFM_COLL_LONG;
+  return coll->collective->way(kind, bytes, always(coll->owner));
 }
 
 std::size_t most_rounds(const ulfm_nm* nm) {

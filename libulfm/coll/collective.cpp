@@ -139,6 +139,21 @@ Slot& Collective::slot(int rank) const noexcept {
 std::byte* Collective::part(int rank) const noexcept { return slot(rank).data; }
 std::byte* Collective::result() const noexcept { return slot(size_).data; }
 
+// Of a call, in bytes from each rank, where ranks share cores; beyond it messages are as fast (docs/performance.md).
+constexpr std::size_t kLongest = 32 * 1024;
+// A scan costs the last rank as much as there are ranks; messages need a logarithm of that.
+constexpr int kLongScan = 4;
+
+int Collective::way(int kind, std::size_t bytes, bool always) {
+  if (counting_ && has_root(kind)) return ULFM_COLL_ROOTED;
+  if (bytes <= kLongest) return ULFM_COLL_SHARED;
+  if (counting_ || broken()) return always ? ULFM_COLL_SHARED : ULFM_COLL_LONG;
+  bool gains = always || kind == ULFM_COLL_REDUCE;
+  if (kind == ULFM_COLL_SCAN || kind == ULFM_COLL_EXSCAN) gains = gains || size_ <= kLongScan;
+  if (has_one_copy(kind)) gains = reads_others() || gains;
+  return gains ? ULFM_COLL_SHARED : ULFM_COLL_LONG;
+}
+
 bool Collective::broken() const noexcept { return why_broken() != 0; }
 
 // ---- waiting ------------------------------------------------------------------------------------------------------

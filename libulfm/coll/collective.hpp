@@ -107,6 +107,10 @@ class Collective {
   /// `in` may be `out` when the blocks are the same.
   int alltoall_blocks(const void* in, const Blocks& from, void* out, const Blocks& to, std::size_t most);
 
+  /// The way for a call of that kind, of which a rank hands over or gets so many bytes: ULFM_COLL_SHARED, _LONG or
+  /// _ROOTED. `always`: whatever its size. The same in all ranks, which ask at the same place.
+  int way(int kind, std::size_t bytes, bool always);
+
   /// Long calls are made with one copy, out of the other ranks' own memory; asked by all ranks at the same time.
   bool reads_others();
 

@@ -444,7 +444,7 @@ void Node::report_stalls(StallWatch& stall, std::span<PortCore* const> ports, St
 void Node::report_statistics() {
   const std::string who = "rank " + std::to_string(rank());
   std::string text = closed_statistics_ + stack_statistics_text(who, *transport_) + close_control(who, *transport_) +
-                     wait_statistics_text(who);
+                     collectives_.text(who) + wait_statistics_text(who);
   if (rank() == 0) text += transport_->shared_statistics();
   // One write, so that the lines of several processes do not mix.
   if (config_.flag("STATS")) (void)!write(STDERR_FILENO, text.data(), text.size());

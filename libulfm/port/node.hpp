@@ -12,6 +12,7 @@
 #include "base/config.hpp"
 #include "base/solo_mutex.hpp"
 #include "base/wait.hpp"
+#include "coll/counts.hpp"
 #include "job/pmi.hpp"
 #include "job/stall_board.hpp"
 #include "port/port.hpp"
@@ -72,6 +73,10 @@ class Node {
   const Config& config() const noexcept { return config_; }
   const WaitPolicy& wait_policy() const noexcept { return policy_; }
   const TransportDescriptor& transport_descriptor() const noexcept { return *descriptor_; }
+  /// With its decorators.
+  const std::string& transport_name() const noexcept { return transport_name_; }
+  /// For the statistics: a collective call of that kind went that way (ULFM_COLL_). One thread at a time.
+  void count_collective(int kind, int way) noexcept { collectives_.count(kind, way); }
 
  private:
   explicit Node(Config config) : config_(std::move(config)), send_queue_(1u << 16) {}
@@ -100,6 +105,7 @@ class Node {
   std::unique_ptr<Pmi> pmi_;
 
   std::string closed_statistics_;
+  coll::Counts collectives_;
   std::mutex table_lock_;
   std::array<std::unique_ptr<PortCore>, kPortsPerProcess> table_;
   SoloMutex interface_lock_;

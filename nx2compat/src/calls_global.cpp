@@ -106,6 +106,8 @@ Outcome reduce(T* x, Number n, T* work, int operation) {
   Group group(call, kReduce);
   const auto count = static_cast<std::size_t>(n);
   const ulfm_kernel kernel = ulfm_reduce_kernel(operation, type_of<T>());
+  if (Team* team = Team::of(call.node(), group); team != nullptr && team->reduce(x, count, sizeof(T), kernel))
+    return {};
   combine_all(group, x, work, count * sizeof(T), [&](void* into, const void* from) { kernel(into, from, count); });
   return {};
 }
@@ -163,6 +165,26 @@ std::size_t index_of(const Group& group, int node) {
   return static_cast<std::size_t>((node - group.self() + group.size()) % group.size());
 }
 
+/// What each node has, in the order of the nodes.
+struct Collected {
+  std::vector<std::size_t> lengths;
+  std::vector<std::byte> bytes;
+};
+
+Collected collect_in_order(Call& call, Group& group, const void* x, std::size_t size) {
+  Collected all;
+  all.lengths.resize(static_cast<std::size_t>(group.size()));
+  if (Team* team = Team::of(call.node(), group); team != nullptr && team->gather(x, size, all.lengths, all.bytes))
+    return all;
+  const Parts parts = collect(group, x, size);
+  for (int node = 0; node < group.size(); ++node) {
+    const std::size_t i = index_of(group, node);
+    all.lengths[static_cast<std::size_t>(node)] = parts.length(i);
+    all.bytes.insert(all.bytes.end(), parts.bytes(i), parts.bytes(i) + parts.length(i));
+  }
+  return all;
+}
+
 template <typename Element>
 Outcome collect_into(const void* x, Number xlen, void* y, Number ylen, Element* ncnt) {
   Call call;
@@ -170,16 +192,10 @@ Outcome collect_into(const void* x, Number xlen, void* y, Number ylen, Element* 
   if (const int error = check_buffer(x, xlen)) return error_of(error);
   if (const int error = check_buffer(y, ylen)) return error_of(error);
   Group group(call, kCollect);
-  const Parts parts = collect(group, x, static_cast<std::size_t>(xlen));
-  std::size_t total = 0;
-  for (int node = 0; node < group.size(); ++node) total += parts.length(index_of(group, node));
-  if (ncnt != nullptr) *ncnt = static_cast<Element>(total);
-  if (total > static_cast<std::size_t>(ylen)) return failed(EQMSGLONG);
-  auto* to = static_cast<std::byte*>(y);
-  for (int node = 0; node < group.size(); ++node) {
-    const std::size_t i = index_of(group, node);
-    to = std::copy_n(parts.bytes(i), parts.length(i), to);
-  }
+  const Collected all = collect_in_order(call, group, x, static_cast<std::size_t>(xlen));
+  if (ncnt != nullptr) *ncnt = static_cast<Element>(all.bytes.size());
+  if (all.bytes.size() > static_cast<std::size_t>(ylen)) return failed(EQMSGLONG);
+  std::copy(all.bytes.begin(), all.bytes.end(), static_cast<std::byte*>(y));
   return {};
 }
 
@@ -191,14 +207,11 @@ Outcome collect_known(const void* x, const Element* xlens, void* y) {
   Group group(call, kCollect);
   const auto own = static_cast<Number>(xlens[group.self()]);
   if (const int error = check_buffer(x, own)) return error_of(error);
-  const Parts parts = collect(group, x, static_cast<std::size_t>(own));
-  auto* to = static_cast<std::byte*>(y);
-  for (int node = 0; node < group.size(); ++node) {
-    const std::size_t i = index_of(group, node);
-    if (parts.length(i) != static_cast<std::uint64_t>(xlens[node])) return failed(EQLEN);
-    if (y == nullptr && parts.length(i) != 0) return failed(EQPBUF);
-    to = std::copy_n(parts.bytes(i), parts.length(i), to);
-  }
+  const Collected all = collect_in_order(call, group, x, static_cast<std::size_t>(own));
+  for (int node = 0; node < group.size(); ++node)
+    if (all.lengths[static_cast<std::size_t>(node)] != static_cast<std::size_t>(xlens[node])) return failed(EQLEN);
+  if (y == nullptr && !all.bytes.empty()) return failed(EQPBUF);
+  std::copy(all.bytes.begin(), all.bytes.end(), static_cast<std::byte*>(y));
   return {};
 }
 
@@ -254,6 +267,10 @@ Outcome gsync() {
   Call call;
   if (const int error = check_operation(call.node())) return error_of(error);
   Group group(call, kBarrier);
+  if (Team* team = Team::of(call.node(), group); team != nullptr) {
+    team->barrier();
+    return {};
+  }
   const int nodes = group.size();
   for (int distance = 1; distance < nodes; distance *= 2)
     group.exchange((group.self() + distance) % nodes, nullptr, 0, (group.self() - distance + nodes) % nodes, nullptr,

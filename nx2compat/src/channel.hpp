@@ -78,6 +78,7 @@ class Channel {
     return holds_ ? &last_ : nullptr;
   }
   ulfm_port port() const noexcept { return port_; }
+  ulfm_job job() const noexcept { return job_; }
 
  private:
   struct Peer {

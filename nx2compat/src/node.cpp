@@ -146,6 +146,8 @@ void Node::look_after_nodes() {
 void Node::become_node(std::int32_t ptype) {
   interrupt.forget();
   engine.reset();
+  (void)team.release();  // the parent's
+  asked_for_team = false;
   channel.forget();
   open();
   engine->ptype = ptype;
@@ -198,6 +200,7 @@ void Node::finish() {
                  cube.running_text().c_str());
   if (is_host()) cube.release();
   engine->finish();
+  team.reset();
   channel.close();
   if (!left) return;
   std::fflush(nullptr);

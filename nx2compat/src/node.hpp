@@ -9,6 +9,7 @@
 #include "engine.hpp"
 #include "interrupt.hpp"
 #include "message_ids.hpp"
+#include "team.hpp"
 
 namespace nx2 {
 
@@ -48,6 +49,8 @@ class Node {
   Channel channel;
   MessageIds ids;  // before the engine, whose lists hold its requests
   std::optional<NxEngine> engine;
+  std::unique_ptr<Team> team;  ///< before the channel is closed
+  bool asked_for_team = false;
   Interrupt interrupt;
   std::string loaded_by_name;  ///< the program that nxhost was given for the nodes
   const std::chrono::steady_clock::time_point started_at = std::chrono::steady_clock::now();

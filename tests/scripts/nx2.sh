@@ -8,7 +8,7 @@ ulfmrun=$stage/bin/ulfmrun nxhost=$stage/bin/nxhost
 
 build() {
     local p
-    for p in calls errors handlers crowd soak host host_node late paragon ending; do
+    for p in calls errors handlers crowd soak host host_node late paragon ending globals; do
         "$stage/bin/nxcc" -std=gnu11 -O1 -Wall -Wextra -Werror "$programs/$p.c" -o "$p" || return 1
     done
     cc -O1 -shared -fPIC "$programs/counter.c" -o libcounter.so || return 1
@@ -42,6 +42,17 @@ ran 'soak, 4 nodes, no memory' 0 ': ok$' env NX2_MEMORY=0 NX2_BUFFERS=8 "$ulfmru
 ran 'soak, 4 nodes, small lanes' 0 ': ok$' \
     env ULFM_LANE_BYTES=8K ULFM_LANE_CELLS=8 ULFM_LANE_AFTER=0 ULFM_DEPTH=4 "$ulfmrun" -n 4 ./soak 400 4
 for seed in 5 6; do ran "soak, 8 nodes, seed $seed" 0 ': ok$' "$ulfmrun" -n 8 ./soak 300 $seed; done
+
+# Global operations through shared memory give what messages give, with a core for each node and with fewer.
+for n in 2 3 8; do
+    ULFM_COLLECTIVES=off "$ulfmrun" -n "$n" ./globals "$n" 400 | sort -u >by_messages
+    ULFM_STATS=1 "$ulfmrun" -n "$n" ./globals "$n" 400 2>stats | sort -u >by_memory
+    if [[ $(wc -l <by_memory) != 1 ]] || ! cmp by_messages by_memory || ! grep -q 'through shared memory: barrier' stats; then
+        echo "FAIL global operations, $n nodes: by memory $(tr '\n' ' ' <by_memory), by messages $(tr '\n' ' ' <by_messages)"
+        failures=$((failures + 1))
+    fi
+done
+ran 'a node dies in a global operation' 9 'rank 1 .*killed by signal 9' timeout 100 "$ulfmrun" -n 4 ./globals 1 1000000 300
 
 # A plain form prints the phrase and ends the job.
 phrases=('' 'Received message too long for buffer' 'Invalid node' 'Invalid message id' 'Invalid type')

@@ -127,14 +127,17 @@ std::uint64_t SwitchEngine::pass_switch(std::uint32_t x, std::uint32_t y, std::u
 /// and the network stands still for good.
 void SwitchEngine::handle_cycle(std::uint64_t cycle) {
   const std::uint64_t most = header_.events + std::uint64_t{16} * geometry_.feeders;
-  for (Due due = due_in(cycle); due.key >> 2 <= cycle; due = due_in(cycle), ++header_.events) {
+  for (std::uint32_t event = due_in(cycle); event != kNone; event = due_in(cycle), ++header_.events) {
     if (header_.events >= most) {
       header_.damaged = 1;
       header_.heap_size = 0;
       std::fill(std::begin(header_.busy), std::end(header_.busy), 0);
       return;
     }
-    handle(due.port, arena_.wheel(due.port).key);
+    WheelItem& item = arena_.wheel(event);
+    take_out(event, item);
+    item.key = kNoEvent;
+    handle(event, cycle);
   }
 }
 
@@ -143,13 +146,13 @@ std::size_t SwitchEngine::run(std::uint64_t budget, std::span<Ending> endings, s
   if (until > header_.now) begin_alone();
   const std::uint64_t last = header_.events + budget < budget ? kNever : header_.events + budget;
   while (header_.damaged == 0 && header_.events < last && header_.ended < endings.size()) {
-    const std::uint64_t cycle = next_due().key >> 2;
+    const std::uint64_t cycle = next_cycle();
     if (cycle >= std::min(until, kNever)) break;
     header_.now = std::max(header_.now, cycle);
     handle_cycle(cycle);
     header_.now = std::max(header_.now, cycle + 1);
   }
-  const bool reached = next_due().key >> 2 >= std::min(until, kNever);
+  const bool reached = next_cycle() >= std::min(until, kNever);
   // Not behind an ending that is about to be told: what it causes may enter before that cycle.
   if (until != kNever && reached && header_.ended < endings.size()) header_.now = std::max(header_.now, until);
   return hand_out(endings);

@@ -17,6 +17,7 @@ Geometry Geometry::of(std::uint32_t ports, std::uint32_t switches, std::uint32_t
   g.parameters = parameters;
   g.ends = g.switch_ports + nodes;
   g.feeders = g.ends + nodes;
+  g.events = g.feeders * kEventKinds;
   // A frame in a FIFO has a unit there, and one more may be on its way out.
   g.queue_capacity = std::bit_ceil(parameters.fifo_units + 2);
   // In a cycle a channel gets one change of its run and one command; the last to be known are those of two
@@ -32,8 +33,8 @@ Geometry Geometry::of(std::uint32_t ports, std::uint32_t switches, std::uint32_t
   g.channel_tallies_at = shelf.put<ChannelTally>(g.feeders);
   g.queues_at = shelf.put<Entry>(std::size_t{g.feeders} * g.queue_capacity);
   g.flights_at = shelf.put<StateChange>(std::size_t{g.ends} * g.flight_capacity);
-  g.wheel_at = shelf.put<WheelItem>(g.feeders + kWheelSlots);
-  g.heap_at = shelf.put<HeapItem>(g.feeders);
+  g.wheel_at = shelf.put<WheelItem>(std::size_t{g.events} + kWheelSlots);
+  g.heap_at = shelf.put<HeapItem>(g.events);
   g.frames_at = shelf.put_bytes(std::size_t{frames} * g.frame_bytes);
   g.bytes = shelf.end();
   return g;

@@ -16,6 +16,15 @@ namespace ulfm::fabric::xswitch {
 
 inline constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
+/// What a port can have an event of, each at most once, in the order of a cycle; see engine.hpp.
+enum EventKind : std::uint32_t {
+  kArrival = 0,    ///< the first change on its way to the port
+  kGrant = 1,      ///< a poll of its output finds a head
+  kTurn = 2,       ///< of its queue an ID-EOF leaves, nothing is left to send, or a headless rest is thrown away
+  kThreshold = 3,  ///< its queue's occupancy reaches the threshold that counts now
+};
+inline constexpr std::uint32_t kEventKinds = 4;
+
 /// Sizes that follow from the topology, the parameters and the number of frames.
 struct Geometry {
   std::uint32_t ports = 0;         ///< of a switch
@@ -26,6 +35,7 @@ struct Geometry {
 
   std::uint32_t ends = 0;                                 ///< switch ports, then nodes
   std::uint32_t feeders = 0;                              ///< ends, then the queues of the nodes
+  std::uint32_t events = 0;                               ///< kEventKinds of each feeder
   std::uint32_t queue_capacity = 0, flight_capacity = 0;  ///< powers of two
   std::uint32_t route_capacity = 0, frame_bytes = 0;
   std::uint32_t bounds[kBuckets] = {};
@@ -47,7 +57,7 @@ struct Header {
   std::uint64_t entered, inserted, left, stripped, lost;
   std::uint32_t heap_size;
   std::uint32_t inside;   ///< frames injected and not handed out
-  std::uint64_t busy[3];  ///< by phase: slots of the wheel that have events, a bit each
+  std::uint64_t busy[kEventKinds];  ///< slots of the wheel that have events, a bit each
 
   alignas(64) std::uint32_t ended_first, ended_last, ended;  ///< frames to hand out, a list
   std::uint32_t alone;                                       ///< the only frame inside, not begun; kNone
@@ -61,8 +71,6 @@ struct Header {
 struct alignas(64) Fifo {
   std::uint64_t counted_to;
   std::uint64_t goes_from;     ///< served: the first cycle in which it may send; waiting: when its head was first there
-  std::uint64_t turn_at;       ///< an ID-EOF leaves, nothing is left to send, or a headless rest is thrown away; kNever
-  std::uint64_t level_at;      ///< the occupancy reaches the threshold that counts now; kNever
   std::int32_t occupied;       ///< -1 for a moment: a head that is stripped in the cycle in which it arrives
   std::uint32_t coming;        ///< units of the last frame that have not arrived
   std::uint32_t leaving;       ///< units of the first frame that have not left
@@ -132,21 +140,21 @@ struct StateChange {
 
 /// Cycles from now() on whose events are in the wheel; later ones are in the heap.
 inline constexpr std::uint32_t kWheelCycles = 64;
-inline constexpr std::uint32_t kWheelSlots = 3 * kWheelCycles;  ///< one for each phase of a cycle
+inline constexpr std::uint32_t kWheelSlots = kEventKinds * kWheelCycles;  ///< one for each kind in a cycle
 
-/// The key of a port that nothing is due at.
-inline constexpr std::uint64_t kNoEvent = kNever << 2;
+/// The key of an event that nobody waits for.
+inline constexpr std::uint64_t kNoEvent = kNever * kEventKinds;
 
-/// A port in the wheel, and behind the ports the slots: rings through a slot and the ports that are due in it.
+/// An event, by port * kEventKinds + kind, and behind all of them the slots: rings through a slot and what is due in it.
 struct WheelItem {
-  std::uint64_t key;           ///< cycle * 4 + phase
+  std::uint64_t key;           ///< cycle * kEventKinds + kind
   std::uint32_t before, next;  ///< kNone: it is not in the wheel
 };
 
 struct HeapItem {
-  std::uint64_t key;  ///< cycle * 4 + phase
-  std::uint32_t port;
-  std::uint32_t place;  ///< in the heap, of the port that has this item's index; kNone
+  std::uint64_t key;  ///< cycle * kEventKinds + kind
+  std::uint32_t event;
+  std::uint32_t place;  ///< in the heap, of the event that has this item's index; kNone
 };
 
 struct FrameSlot {
@@ -181,9 +189,11 @@ class SwitchArena {
     return flights_[std::size_t{i < geometry_.ends ? i : 0} * geometry_.flight_capacity +
                     (place & (geometry_.flight_capacity - 1))];
   }
-  WheelItem& wheel(std::uint32_t i) const noexcept { return wheel_[i < geometry_.feeders + kWheelSlots ? i : 0]; }
-  HeapItem& heap(std::uint32_t i) const noexcept { return heap_[i < geometry_.feeders ? i : 0]; }
-  /// Geometry::feeders of them.
+  WheelItem& wheel(std::uint32_t i) const noexcept { return wheel_[i < geometry_.events + kWheelSlots ? i : 0]; }
+  /// Geometry::events and kWheelSlots of them.
+  WheelItem* wheel_items() const noexcept { return wheel_; }
+  HeapItem& heap(std::uint32_t i) const noexcept { return heap_[i < geometry_.events ? i : 0]; }
+  /// Geometry::events of them.
   HeapItem* heap_items() const noexcept { return heap_; }
   FrameSlot& frame(std::uint32_t i) const noexcept {
     return *reinterpret_cast<FrameSlot*>(frames_ + std::size_t{i < geometry_.frames ? i : 0} * geometry_.frame_bytes);

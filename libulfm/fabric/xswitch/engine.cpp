@@ -26,28 +26,46 @@ void add(std::int32_t& value, int slope, std::uint32_t units) {
 
 // Time between events.
 
-/// There is no event of the queue before the end of `cycle`, so a few even pieces are all.
+/// There is no event of the queue before the end of `cycle`, so a few even pieces are all: units only come, then come
+/// and leave, then only leave.
 void SwitchEngine::settle_fifo(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
-  for (int piece = 0; piece < 8 && fifo.counted_to < cycle; ++piece) {
-    std::uint64_t n = cycle - fifo.counted_to;
-    const bool comes = fifo.arriving != 0 && fifo.coming != 0;
-    bool leaves = fifo.going != 0 && fifo.leaving != 0 && (comes || fifo.occupied > 0);
-    if (leaves && fifo.goes_from > fifo.counted_to + 1) {
-      n = std::min(n, fifo.goes_from - 1 - fifo.counted_to);
-      leaves = false;
+  std::uint64_t rest = cycle - fifo.counted_to;
+  std::uint32_t coming = fifo.arriving != 0 ? fifo.coming : 0, sent = 0;
+  const std::uint32_t came = coming, leaving = fifo.going != 0 ? fifo.leaving : 0;
+  std::int32_t occupied = fifo.occupied;
+  const auto only_come = [&](std::uint64_t cycles) {
+    const auto units = static_cast<std::uint32_t>(std::min<std::uint64_t>(cycles, coming));
+    if (units != 0) tally(x, occupied, 1, units);
+    add(occupied, 1, units);
+    coming -= units;
+    if (cycles != units && occupied > 0) tally(x, occupied, 0, cycles - units);
+    rest -= cycles;
+  };
+  if (leaving == 0) only_come(rest);
+  else if (fifo.goes_from > fifo.counted_to + 1) only_come(std::min(rest, fifo.goes_from - 1 - fifo.counted_to));
+  if (rest != 0) {
+    const std::uint64_t from = cycle - rest + 1;
+    sent = static_cast<std::uint32_t>(std::min<std::uint64_t>(rest, std::min(coming, leaving)));
+    if (sent != 0 && occupied > 0) tally(x, occupied, 0, sent);
+    coming -= sent;
+    rest -= sent;
+    if (rest != 0 && coming == 0 && occupied > 0 && sent != leaving) {
+      const std::uint64_t most = std::min(static_cast<std::uint32_t>(occupied), leaving - sent);
+      const auto units = static_cast<std::uint32_t>(std::min(rest, most));
+      tally(x, occupied, -1, units);
+      add(occupied, -1, units);
+      sent += units;
+      rest -= units;
     }
-    if (comes) n = std::min<std::uint64_t>(n, fifo.coming);
-    else if (leaves) n = std::min<std::uint64_t>(n, static_cast<std::uint32_t>(fifo.occupied));
-    if (leaves) n = std::min<std::uint64_t>(n, fifo.leaving);
-    const int slope = int{comes} - int{leaves};
-    if (fifo.occupied > 0 || slope > 0) tally(x, fifo.occupied, slope, n);
-    const auto units = static_cast<std::uint32_t>(n);
-    if (leaves) left(x, fifo, fifo.counted_to + 1, units);
-    if (comes && (fifo.coming -= units) == 0) fifo.arriving = 0;
-    add(fifo.occupied, slope, units);
-    fifo.counted_to += n;
+    if (sent != 0) left(x, fifo, from, sent);
+    if (rest != 0) only_come(rest);
   }
-  fifo.counted_to = std::max(fifo.counted_to, cycle);
+  if (came != 0) {
+    fifo.coming -= came - coming;
+    if (fifo.coming == 0) fifo.arriving = 0;
+  }
+  fifo.occupied = occupied;
+  fifo.counted_to = cycle;
 }
 
 /// The frames that a node has to send: always there, and not counted as a FIFO.
@@ -95,12 +113,12 @@ void SwitchEngine::trace_run(std::uint32_t x, const Fifo& fifo, std::uint64_t cy
 void SwitchEngine::tally(std::uint32_t x, std::int64_t from, int slope, std::uint64_t cycles) {
   std::uint64_t* buckets = arena_.fifo_tally(x).occupancy;
   const auto run = static_cast<std::int64_t>(cycles);
-  if (slope == 0 && from > 0 && from <= geometry_.bounds[1]) {
-    buckets[0] += cycles;
-    return;
-  }
   const std::int64_t low = std::max<std::int64_t>(1, slope > 0 ? from + 1 : slope < 0 ? from - run : from);
   const std::int64_t high = slope > 0 ? from + run : slope < 0 ? from - 1 : from;
+  if (high <= geometry_.bounds[1]) {
+    if (high >= low) buckets[0] += slope == 0 ? cycles : static_cast<std::uint64_t>(high - low + 1);
+    return;
+  }
   for (std::size_t i = 1; i < kBuckets; ++i) {
     const std::int64_t below = geometry_.bounds[i - 1], end = geometry_.bounds[i];
     if (low > end) continue;
@@ -121,23 +139,18 @@ void SwitchEngine::settle_command(std::uint32_t end, Output& out, std::uint64_t 
 
 /// What comes next for a queue by itself, as things stand.
 void SwitchEngine::predict(std::uint32_t x, Fifo& fifo) {
-  look_ahead(x, fifo);
-  touch(x);
+  expect(x, kTurn, next_turn(x, fifo));
+  if (!is_source(x)) expect(x, kThreshold, next_level(x, fifo));
 }
 
-void SwitchEngine::look_ahead(std::uint32_t x, Fifo& fifo) {
-  fifo.turn_at = fifo.level_at = kNever;
-  if (fifo.count != 0) {
-    if (fifo.going != 0) {
-      const std::uint64_t before = std::max(fifo.counted_to, fifo.goes_from - 1);
-      const bool to_its_end = fifo.arriving != 0 || fifo.coming == 0 || fifo.count > 1 || is_source(x);
-      if (to_its_end) fifo.turn_at = before + fifo.leaving;
-      else if (fifo.sending != 0) fifo.turn_at = before + static_cast<std::uint32_t>(fifo.occupied) + 1;
-    } else if (fifo.server == kNone && fifo.leaving == 1) {
-      fifo.turn_at = std::max(fifo.goes_from, header_.now);
-    }
-  }
-  if (!is_source(x)) fifo.level_at = next_level(x, fifo);
+std::uint64_t SwitchEngine::next_turn(std::uint32_t x, const Fifo& fifo) const {
+  if (fifo.count == 0) return kNever;
+  if (fifo.going == 0)
+    return fifo.server == kNone && fifo.leaving == 1 ? std::max(fifo.goes_from, header_.now) : kNever;
+  const std::uint64_t before = std::max(fifo.counted_to, fifo.goes_from - 1);
+  const bool to_its_end = fifo.arriving != 0 || fifo.coming == 0 || fifo.count > 1 || is_source(x);
+  if (to_its_end) return before + fifo.leaving;
+  return fifo.sending != 0 ? before + static_cast<std::uint32_t>(fifo.occupied) + 1 : kNever;
 }
 
 /// The end of which cycle finds the occupancy at the threshold that counts now. Never later than that; when
@@ -164,114 +177,108 @@ std::uint64_t SwitchEngine::next_level(std::uint32_t x, const Fifo& fifo) const 
 
 // The wheel, and the heap behind it.
 
-/// Puts a port where its next event belongs.
-void SwitchEngine::touch(std::uint32_t port) {
+/// The port has that event in `cycle`, and no other of its kind. kNever: it has none.
+void SwitchEngine::expect(std::uint32_t port, EventKind kind, std::uint64_t cycle) {
   if (port >= geometry_.feeders) return;
-  const auto& [fifo, out] = arena_.port(port);
-  std::uint64_t key = std::min(fifo.turn_at, out.grant_at) << 2 | turns;
-  key = std::min(key, fifo.level_at << 2 | thresholds);
-  if (out.flight_count != 0) key = std::min(key, arena_.change(port, out.flight_first).at << 2 | arrivals);
-  key = std::min(key, kNoEvent);
-  WheelItem& item = arena_.wheel(port);
+  const std::uint32_t event = port * kEventKinds + kind;
+  const std::uint64_t key = cycle >= kNever ? kNoEvent : cycle * kEventKinds + kind;
+  WheelItem& item = arena_.wheel(event);
   if (item.key == key) return;
-  if (item.key != kNoEvent) take_out(port, item);
+  if (item.key != kNoEvent) take_out(event, item);
   item.key = key;
-  if (key != kNoEvent) put(port, item, key);
+  if (key != kNoEvent) put(event, item, key);
 }
 
-void SwitchEngine::put(std::uint32_t port, WheelItem& item, std::uint64_t key) {
-  const std::uint64_t cycle = std::max(key >> 2, header_.now);
-  if (cycle - header_.now < kWheelCycles) {
-    const std::uint32_t slot = slot_of(cycle, key & 3);
-    WheelItem& head = arena_.wheel(slot);
-    header_.busy[key & 3] |= std::uint64_t{1} << cycle % kWheelCycles;
+void SwitchEngine::poll_at(std::uint32_t y, Output& out, std::uint64_t cycle) {
+  out.grant_at = cycle;
+  expect(y, kGrant, cycle);
+}
+
+void SwitchEngine::put(std::uint32_t event, WheelItem& item, std::uint64_t key) {
+  const std::uint64_t now = header_.now, cycle = std::max(key / kEventKinds, now);
+  if (cycle - now < kWheelCycles) {
+    const auto kind = static_cast<std::uint32_t>(key % kEventKinds);
+    const std::uint32_t slot = slot_of(cycle, kind);
+    WheelItem& head = arena_.wheel_items()[slot];
+    const std::uint32_t next = head.next;
+    head.next = event;
     item.before = slot;
-    item.next = head.next;
-    arena_.wheel(head.next).before = port;
-    head.next = port;
+    item.next = next;
+    arena_.wheel(next).before = event;
+    header_.busy[kind] |= std::uint64_t{1} << cycle % kWheelCycles;
     return;
   }
   item.next = kNone;
-  const std::uint32_t size = std::min(header_.heap_size, geometry_.feeders - 1);
+  const std::uint32_t size = std::min(header_.heap_size, geometry_.events - 1);
   header_.heap_size = size + 1;
-  sift(size, key, port);
+  sift(size, key, event);
 }
 
-void SwitchEngine::take_out(std::uint32_t port, WheelItem& item) {
-  if (item.next == kNone) {
-    const std::uint32_t at = arena_.heap(port).place;
-    if (at < std::min(header_.heap_size, geometry_.feeders) && arena_.heap(at).port == port) unheap(at);
+void SwitchEngine::take_out(std::uint32_t event, WheelItem& item) {
+  const std::uint32_t before = item.before, next = item.next;
+  if (next == kNone) {
+    const std::uint32_t at = arena_.heap(event).place;
+    if (at < std::min(header_.heap_size, geometry_.events) && arena_.heap(at).event == event) unheap(at);
     return;
   }
-  arena_.wheel(item.before).next = item.next;
-  arena_.wheel(item.next).before = item.before;
-  const std::uint32_t slot = item.next - geometry_.feeders;
-  if (item.next == item.before && slot < kWheelSlots)
+  arena_.wheel(before).next = next;
+  arena_.wheel(next).before = before;
+  const std::uint32_t slot = next - geometry_.events;
+  if (next == before && slot < kWheelSlots)
     header_.busy[slot / kWheelCycles] &= ~(std::uint64_t{1} << slot % kWheelCycles);
 }
 
 /// All events in the wheel are of the kWheelCycles cycles from now() on.
-SwitchEngine::Due SwitchEngine::next_due() const {
-  const std::uint64_t now = header_.now;
-  Due due{kNoEvent, kNone};
-  std::uint32_t slot = kNone;
-  for (std::uint32_t phase = 0; phase < 3; ++phase) {
-    if (header_.busy[phase] == 0) continue;
-    const std::uint64_t turned = std::rotr(header_.busy[phase], static_cast<int>(now % kWheelCycles));
-    const std::uint64_t cycle = now + static_cast<std::uint32_t>(std::countr_zero(turned));
-    if ((cycle << 2 | phase) >= due.key) continue;
-    due.key = cycle << 2 | phase;
-    slot = slot_of(cycle, phase);
-  }
-  if (header_.heap_size != 0 && arena_.heap(0).key < due.key) return {arena_.heap(0).key, arena_.heap(0).port};
-  if (slot == kNone) return due;
-  due.port = arena_.wheel(slot).next;
-  return due;
+std::uint64_t SwitchEngine::next_cycle() const {
+  const std::uint64_t now = header_.now, heap = header_.heap_size != 0 ? arena_.heap(0).key / kEventKinds : kNever;
+  const std::uint64_t busy =
+      header_.busy[kArrival] | header_.busy[kGrant] | header_.busy[kTurn] | header_.busy[kThreshold];
+  if (busy == 0) return heap;
+  const std::uint64_t turned = std::rotr(busy, static_cast<int>(now % kWheelCycles));
+  return std::min(heap, now + static_cast<std::uint32_t>(std::countr_zero(turned)));
 }
 
-SwitchEngine::Due SwitchEngine::due_in(std::uint64_t cycle) const {
+std::uint32_t SwitchEngine::due_in(std::uint64_t cycle) const {
   const std::uint64_t bit = std::uint64_t{1} << cycle % kWheelCycles;
-  Due due{kNoEvent, kNone};
-  for (std::uint32_t phase = 0; phase < 3; ++phase)
-    if ((header_.busy[phase] & bit) != 0) {
-      due = {cycle << 2 | phase, arena_.wheel(slot_of(cycle, phase)).next};
-      break;
-    }
-  if (header_.heap_size != 0 && arena_.heap(0).key < due.key) return {arena_.heap(0).key, arena_.heap(0).port};
-  return due;
+  std::uint32_t kind = 0, event = kNone;
+  while (kind < kEventKinds && (header_.busy[kind] & bit) == 0) ++kind;
+  if (header_.heap_size != 0 && arena_.heap(0).key < cycle * kEventKinds + kind) event = arena_.heap(0).event;
+  else if (kind < kEventKinds) event = arena_.wheel_items()[slot_of(cycle, kind)].next;
+  else return kNone;
+  return event < geometry_.events ? event : 0;
 }
 
 /// The hole at `at`, below the heap's size, takes the item, or moves up or down first.
-void SwitchEngine::sift(std::uint32_t at, std::uint64_t key, std::uint32_t port) {
+void SwitchEngine::sift(std::uint32_t at, std::uint64_t key, std::uint32_t event) {
   HeapItem* const heap = arena_.heap_items();
-  const std::uint32_t size = std::min(header_.heap_size, geometry_.feeders);
+  const std::uint32_t size = std::min(header_.heap_size, geometry_.events);
   const auto move_to = [&](std::uint32_t to, std::uint64_t moved_key, std::uint32_t moved) {
     heap[to].key = moved_key;
-    heap[to].port = moved;
-    if (moved < geometry_.feeders) heap[moved].place = to;
+    heap[to].event = moved;
+    if (moved < geometry_.events) heap[moved].place = to;
   };
   while (at != 0) {
     const HeapItem& parent = heap[(at - 1) / 2];
     if (parent.key <= key) break;
-    move_to(at, parent.key, parent.port);
+    move_to(at, parent.key, parent.event);
     at = (at - 1) / 2;
   }
   for (std::uint32_t child = 2 * at + 1; child < size; child = 2 * at + 1) {
     if (child + 1 < size && heap[child + 1].key < heap[child].key) ++child;
     if (heap[child].key >= key) break;
-    move_to(at, heap[child].key, heap[child].port);
+    move_to(at, heap[child].key, heap[child].event);
     at = child;
   }
-  move_to(at, key, port);
+  move_to(at, key, event);
 }
 
 /// Takes the item at `at`, below the heap's size, out.
 void SwitchEngine::unheap(std::uint32_t at) {
-  const std::uint32_t last = std::min(header_.heap_size, geometry_.feeders) - 1;
+  const std::uint32_t last = std::min(header_.heap_size, geometry_.events) - 1;
   header_.heap_size = last;
   if (at == last) return;
   const HeapItem moved = arena_.heap(last);
-  sift(at, moved.key, moved.port);
+  sift(at, moved.key, moved.event);
 }
 
 }  // namespace ulfm::fabric::xswitch

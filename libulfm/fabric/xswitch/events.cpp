@@ -5,15 +5,13 @@
 
 namespace ulfm::fabric::xswitch {
 
-void SwitchEngine::handle(std::uint32_t port, std::uint64_t key) {
-  const std::uint64_t cycle = key >> 2;
-  switch (key & 3) {
-    case arrivals: arrive(port, cycle); break;
-    case turns:
-      if (arena_.port(port).out.grant_at == cycle) grant(port, cycle);
-      if (arena_.port(port).in.turn_at == cycle) turn(port, cycle);
-      break;
-    default: threshold(port, cycle);
+void SwitchEngine::handle(std::uint32_t event, std::uint64_t cycle) {
+  const std::uint32_t port = event / kEventKinds;
+  switch (event % kEventKinds) {
+    case kArrival: return arrive(port, cycle);
+    case kGrant: return grant(port, cycle);
+    case kTurn: return turn(port, cycle);
+    default: return threshold(port, cycle);
   }
 }
 
@@ -29,7 +27,7 @@ void SwitchEngine::arrive(std::uint32_t d, std::uint64_t cycle) {
     else if (change.kind == StateChange::command_go) go_arrives(d, cycle);
     else run_arrives(d, change, cycle);
   }
-  touch(d);
+  if (out.flight_count != 0) expect(d, kArrival, arena_.change(d, out.flight_first).at);
 }
 
 void SwitchEngine::run_arrives(std::uint32_t d, const StateChange& change, std::uint64_t cycle) {
@@ -46,7 +44,7 @@ void SwitchEngine::run_arrives(std::uint32_t d, const StateChange& change, std::
     }
   }
   if (fifo.arriving != 0 && !is_node(d)) start(d, fifo, std::max(cycle, fifo.goes_from));
-  look_ahead(d, fifo);  // arrive() touches it
+  predict(d, fifo);
 }
 
 void SwitchEngine::stop_arrives(std::uint32_t end, std::uint64_t cycle) {
@@ -87,9 +85,7 @@ void SwitchEngine::head_ready(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) 
   out.waiting |= 1u << (input % 32);
   if (out.feeder != kNone) return;
   const std::uint64_t at = next_poll(out, input, cycle);
-  if (at >= out.grant_at) return;
-  out.grant_at = at;
-  touch(y);
+  if (at < out.grant_at) poll_at(y, out, at);
 }
 
 // Polling.
@@ -136,7 +132,6 @@ void SwitchEngine::grant(std::uint32_t y, std::uint64_t cycle) {
   if (fifo.going == 0) out.waits_since = cycle + 1;
   start(x, fifo, cycle + 1);
   predict(x, fifo);
-  touch(y);
 }
 
 /// An output polls again, from the cycle behind `cycle` on and beginning behind `input`.
@@ -146,8 +141,7 @@ void SwitchEngine::release(std::uint32_t y, std::uint32_t input, std::uint64_t c
   out.polls_from = cycle + 1;
   out.polled = static_cast<std::uint8_t>(input + 1 < ports_ ? input + 1 : 0);
   out.waits_since = kNever;
-  out.grant_at = next_grant(out);
-  touch(y);
+  poll_at(y, out, next_grant(out));
 }
 
 // Runs.
@@ -176,8 +170,7 @@ void SwitchEngine::pause(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
     const StateChange& last = arena_.change(d, out.flight_first + out.flight_count - 1u);
     if (last.kind <= StateChange::resume && last.at >= cycle + link_cycles_) {
       if (last.kind == StateChange::begin) fifo.announced = 0;
-      --out.flight_count;
-      touch(d);
+      if (--out.flight_count == 0) expect(d, kArrival, kNever);
       return;
     }
   }
@@ -188,7 +181,7 @@ void SwitchEngine::push(std::uint32_t d, const StateChange& change) {
   Output& out = arena_.port(d).out;
   if (d >= ends_ || out.flight_count >= geometry_.flight_capacity) return;
   arena_.change(d, out.flight_first + out.flight_count) = change;
-  if (++out.flight_count == 1) touch(d);
+  if (++out.flight_count == 1) expect(d, kArrival, change.at);
 }
 
 // Turns.

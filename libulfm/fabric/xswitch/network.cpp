@@ -55,7 +55,6 @@ void SwitchEngine::build(const Topology& topology) {
   header_.alone = kNone;
   for (std::uint32_t i = 0; i < geometry_.feeders; ++i) {
     Port& port = arena_.port(i);
-    port.in.turn_at = port.in.level_at = kNever;
     port.in.server = is_node(i) ? i : is_source(i) ? i - geometry_.nodes : kNone;
     port.in.going = is_node(i);
     port.in.goes_from = 1;
@@ -64,10 +63,12 @@ void SwitchEngine::build(const Topology& topology) {
     port.out.first_port = i < switch_ports_ ? i - i % ports_ : 0;
     port.out.feeder = is_node(i) ? i + geometry_.nodes : kNone;
     port.out.peer = kNone;
-    arena_.heap(i).place = kNone;
-    arena_.wheel(i) = {kNoEvent, kNone, kNone};
   }
-  for (std::uint32_t slot = geometry_.feeders; slot < geometry_.feeders + kWheelSlots; ++slot)
+  for (std::uint32_t event = 0; event < geometry_.events; ++event) {
+    arena_.heap(event).place = kNone;
+    arena_.wheel(event) = {kNoEvent, kNone, kNone};
+  }
+  for (std::uint32_t slot = geometry_.events; slot < geometry_.events + kWheelSlots; ++slot)
     arena_.wheel(slot) = {kNoEvent, slot, slot};
   for (std::uint32_t i = 0; i < switch_ports_; ++i) {
     const LinkEnd& other = topology.ends[i];

@@ -1,5 +1,6 @@
 // Frames on their way in and out, and the short way for a frame that has the network to itself.
 #include <algorithm>
+#include <bit>
 
 #include "fabric/xswitch/engine.hpp"
 
@@ -127,18 +128,42 @@ std::uint64_t SwitchEngine::pass_switch(std::uint32_t x, std::uint32_t y, std::u
 /// and the network stands still for good.
 void SwitchEngine::handle_cycle(std::uint64_t cycle) {
   const std::uint64_t most = header_.events + std::uint64_t{16} * geometry_.feeders;
-  for (std::uint32_t event = due_in(cycle); event != kNone; event = due_in(cycle), ++header_.events) {
-    if (header_.events >= most) {
-      header_.damaged = 1;
-      header_.heap_size = 0;
-      std::fill(std::begin(header_.busy), std::end(header_.busy), 0);
+  const std::uint64_t bit = std::uint64_t{1} << cycle % kWheelCycles;
+  for (int round = 0; round < 16; ++round) {
+    for (std::uint32_t kind = 0; kind < kEventKinds; ++kind) handle_kind(kind, cycle, most);
+    if (((header_.busy[kArrival] | header_.busy[kGrant] | header_.busy[kTurn] | header_.busy[kThreshold]) & bit) == 0)
       return;
-    }
-    WheelItem& item = arena_.wheel(event);
-    take_out(event, item);
-    item.key = kNoEvent;
-    handle(event, cycle);
   }
+  header_.damaged = 1;
+  header_.heap_size = 0;
+  std::fill(std::begin(header_.busy), std::end(header_.busy), 0);
+}
+
+/// The events of one kind that are due in `cycle`: far ones, then those in the wheel, by port. Leaves some when there
+/// have been `most` events.
+void SwitchEngine::handle_kind(std::uint32_t kind, std::uint64_t cycle, std::uint64_t most) {
+  while (header_.heap_size != 0 && arena_.heap(0).key <= cycle * kEventKinds + kind && header_.events < most) {
+    const std::uint32_t event = arena_.heap(0).event;
+    unheap(0);
+    ++header_.events;
+    if (event < geometry_.events) handle(event / kEventKinds, event % kEventKinds, cycle);
+  }
+  if ((header_.busy[kind] >> cycle % kWheelCycles & 1) == 0) return;
+  const std::uint32_t slot = slot_of(cycle, kind);
+  std::uint64_t* const summary = arena_.summary(slot);
+  for (std::uint32_t i = 0; i < geometry_.summary_words; ++i)
+    for (std::uint64_t words = summary[i]; words != 0; words &= words - 1) {
+      const std::uint32_t word = i * 64 + static_cast<std::uint32_t>(std::countr_zero(words));
+      if (word >= geometry_.slot_words) break;
+      std::uint64_t& ports = arena_.slot(slot)[word];
+      while (ports != 0 && header_.events < most) {
+        const auto port = static_cast<std::uint32_t>(std::countr_zero(ports));
+        ports &= ports - 1;
+        ++header_.events;
+        handle(word * 64 + port, kind, cycle);
+      }
+      if (ports == 0) clear_slot_word(slot, word);
+    }
 }
 
 std::size_t SwitchEngine::run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until) {

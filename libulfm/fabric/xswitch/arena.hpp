@@ -1,6 +1,6 @@
 // The memory of the production model: what lies where, and views of it that stay inside whatever it contains.
 //
-//   Header | Port | FifoTally | ChannelTally | queue entries | units on links | wheel | heap | frames
+//   Header | Port | FifoTally | ChannelTally | queue entries | units on links | wheel | its summaries | heap | frames
 //            one of each for every port of a switch, every node, and every node's queue of frames to send
 //
 // Another process of the same user may write anything into it, so sizes are not read from it again after
@@ -36,11 +36,12 @@ struct Geometry {
   std::uint32_t ends = 0;                                 ///< switch ports, then nodes
   std::uint32_t feeders = 0;                              ///< ends, then the queues of the nodes
   std::uint32_t events = 0;                               ///< kEventKinds of each feeder
+  std::uint32_t slot_words = 0, summary_words = 0;        ///< of a slot of the wheel
   std::uint32_t queue_capacity = 0, flight_capacity = 0;  ///< powers of two
   std::uint32_t route_capacity = 0, frame_bytes = 0;
   std::uint32_t bounds[kBuckets] = {};
   std::size_t ports_at = 0, fifo_tallies_at = 0, channel_tallies_at = 0, queues_at = 0, flights_at = 0, wheel_at = 0,
-              heap_at = 0, frames_at = 0, bytes = 0;
+              summaries_at = 0, heap_at = 0, frames_at = 0, bytes = 0;
 
   static Geometry of(std::uint32_t ports, std::uint32_t switches, std::uint32_t nodes, std::uint32_t frames,
                      const Parameters& parameters);
@@ -71,6 +72,8 @@ struct Header {
 struct alignas(64) Fifo {
   std::uint64_t counted_to;
   std::uint64_t goes_from;     ///< served: the first cycle in which it may send; waiting: when its head was first there
+  std::uint64_t turn_at;       ///< kTurn is due; kNever
+  std::uint64_t level_at;      ///< kThreshold is due; kNever
   std::int32_t occupied;       ///< -1 for a moment: a head that is stripped in the cycle in which it arrives
   std::uint32_t coming;        ///< units of the last frame that have not arrived
   std::uint32_t leaving;       ///< units of the first frame that have not left
@@ -90,7 +93,8 @@ static_assert(sizeof(Fifo) == 64);
 /// The sending half of a port.
 struct alignas(64) Output {
   std::uint64_t polls_from;   ///< the cycle in which it polls input `polled`, then one after the other
-  std::uint64_t grant_at;     ///< the poll that finds a head; kNever
+  std::uint64_t grant_at;     ///< kGrant is due; kNever
+  std::uint64_t arrival_at;   ///< kArrival is due; kNever
   std::uint64_t command_at;   ///< cycle of the last ID-STOP or ID-GO
   std::uint64_t waits_since;  ///< in a Wait state; kNever
   std::uint32_t waiting;      ///< inputs whose head names this output, a bit each
@@ -142,15 +146,7 @@ struct StateChange {
 inline constexpr std::uint32_t kWheelCycles = 64;
 inline constexpr std::uint32_t kWheelSlots = kEventKinds * kWheelCycles;  ///< one for each kind in a cycle
 
-/// The key of an event that nobody waits for.
-inline constexpr std::uint64_t kNoEvent = kNever * kEventKinds;
-
-/// An event, by port * kEventKinds + kind, and behind all of them the slots: rings through a slot and what is due in it.
-struct WheelItem {
-  std::uint64_t key;           ///< cycle * kEventKinds + kind
-  std::uint32_t before, next;  ///< kNone: it is not in the wheel
-};
-
+/// An event that is further off, by port * kEventKinds + kind.
 struct HeapItem {
   std::uint64_t key;  ///< cycle * kEventKinds + kind
   std::uint32_t event;
@@ -189,9 +185,12 @@ class SwitchArena {
     return flights_[std::size_t{i < geometry_.ends ? i : 0} * geometry_.flight_capacity +
                     (place & (geometry_.flight_capacity - 1))];
   }
-  WheelItem& wheel(std::uint32_t i) const noexcept { return wheel_[i < geometry_.events + kWheelSlots ? i : 0]; }
-  /// Geometry::events and kWheelSlots of them.
-  WheelItem* wheel_items() const noexcept { return wheel_; }
+  /// Of a slot of the wheel: a bit for each port that has an event there, Geometry::slot_words of them.
+  std::uint64_t* slot(std::uint32_t i) const noexcept { return wheel_ + std::size_t{i} * geometry_.slot_words; }
+  /// And a bit for each of those words that has one, Geometry::summary_words of them.
+  std::uint64_t* summary(std::uint32_t i) const noexcept {
+    return summaries_ + std::size_t{i} * geometry_.summary_words;
+  }
   HeapItem& heap(std::uint32_t i) const noexcept { return heap_[i < geometry_.events ? i : 0]; }
   /// Geometry::events of them.
   HeapItem* heap_items() const noexcept { return heap_; }
@@ -212,7 +211,8 @@ class SwitchArena {
   ChannelTally* channel_tallies_;
   Entry* queues_;
   StateChange* flights_;
-  WheelItem* wheel_;
+  std::uint64_t* wheel_;
+  std::uint64_t* summaries_;
   HeapItem* heap_;
   std::byte* frames_;
 };

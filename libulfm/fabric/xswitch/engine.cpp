@@ -138,12 +138,12 @@ void SwitchEngine::settle_command(std::uint32_t end, Output& out, std::uint64_t 
 }
 
 /// What comes next for a queue by itself, as things stand.
-void SwitchEngine::predict(std::uint32_t x, Fifo& fifo) {
-  expect(x, kTurn, next_turn(x, fifo));
-  if (!is_source(x)) expect(x, kThreshold, next_level(x, fifo));
+inline void SwitchEngine::predict(std::uint32_t x, Fifo& fifo) {
+  expect(x, kTurn, fifo.turn_at, next_turn(x, fifo));
+  if (!is_source(x)) expect(x, kThreshold, fifo.level_at, next_level(x, fifo));
 }
 
-std::uint64_t SwitchEngine::next_turn(std::uint32_t x, const Fifo& fifo) const {
+inline std::uint64_t SwitchEngine::next_turn(std::uint32_t x, const Fifo& fifo) const {
   if (fifo.count == 0) return kNever;
   if (fifo.going == 0)
     return fifo.server == kNone && fifo.leaving == 1 ? std::max(fifo.goes_from, header_.now) : kNever;
@@ -155,10 +155,11 @@ std::uint64_t SwitchEngine::next_turn(std::uint32_t x, const Fifo& fifo) const {
 
 /// The end of which cycle finds the occupancy at the threshold that counts now. Never later than that; when
 /// something else comes first it is asked again.
-std::uint64_t SwitchEngine::next_level(std::uint32_t x, const Fifo& fifo) const {
+inline std::uint64_t SwitchEngine::next_level(std::uint32_t x, const Fifo& fifo) const {
   const Parameters& p = geometry_.parameters;
-  const std::int64_t occupied = fifo.occupied, stop_at = p.stop_at, go_at = p.go_at;
+  const std::int64_t occupied = fifo.occupied, stop_at = p.stop_at;
   const std::uint64_t coming = fifo.arriving != 0 ? fifo.coming : 0;
+  if (fifo.told_stop == 0 && occupied + static_cast<std::int64_t>(coming) < stop_at) return kNever;
   const std::uint64_t held = fifo.going == 0                        ? kNever
                              : fifo.goes_from > fifo.counted_to + 1 ? fifo.goes_from - 1 - fifo.counted_to
                                                                     : 0;
@@ -169,7 +170,7 @@ std::uint64_t SwitchEngine::next_level(std::uint32_t x, const Fifo& fifo) const 
     return std::max(soonest, fifo.counted_to + static_cast<std::uint64_t>(stop_at - occupied));
   }
   if (arena_.port(x).out.dead != 0) return kNever;
-  if (occupied <= go_at) return soonest;
+  if (occupied <= std::int64_t{p.go_at}) return soonest;
   if (held == kNever) return kNever;
   const std::uint64_t most = static_cast<std::uint64_t>(occupied) + std::min(coming, held);
   return fifo.counted_to + std::max(coming, held) + most - p.go_at;
@@ -177,55 +178,49 @@ std::uint64_t SwitchEngine::next_level(std::uint32_t x, const Fifo& fifo) const 
 
 // The wheel, and the heap behind it.
 
-/// The port has that event in `cycle`, and no other of its kind. kNever: it has none.
-void SwitchEngine::expect(std::uint32_t port, EventKind kind, std::uint64_t cycle) {
-  if (port >= geometry_.feeders) return;
-  const std::uint32_t event = port * kEventKinds + kind;
-  const std::uint64_t key = cycle >= kNever ? kNoEvent : cycle * kEventKinds + kind;
-  WheelItem& item = arena_.wheel(event);
-  if (item.key == key) return;
-  if (item.key != kNoEvent) take_out(event, item);
-  item.key = key;
-  if (key != kNoEvent) put(event, item, key);
+/// The port has that event in `cycle`, and no other of its kind. kNever: it has none. `due` says so for its kind.
+inline void SwitchEngine::expect(std::uint32_t port, EventKind kind, std::uint64_t& due, std::uint64_t cycle) {
+  cycle = std::min(std::max(cycle, header_.now), kNever);
+  if (due == cycle || port >= geometry_.feeders) return;
+  if (due < kNever) take_out(port, kind, due);
+  due = cycle;
+  if (cycle < kNever) put(port, kind, cycle);
 }
 
-void SwitchEngine::poll_at(std::uint32_t y, Output& out, std::uint64_t cycle) {
-  out.grant_at = cycle;
-  expect(y, kGrant, cycle);
-}
-
-void SwitchEngine::put(std::uint32_t event, WheelItem& item, std::uint64_t key) {
-  const std::uint64_t now = header_.now, cycle = std::max(key / kEventKinds, now);
-  if (cycle - now < kWheelCycles) {
-    const auto kind = static_cast<std::uint32_t>(key % kEventKinds);
-    const std::uint32_t slot = slot_of(cycle, kind);
-    WheelItem& head = arena_.wheel_items()[slot];
-    const std::uint32_t next = head.next;
-    head.next = event;
-    item.before = slot;
-    item.next = next;
-    arena_.wheel(next).before = event;
+/// `cycle` is now() or later.
+inline void SwitchEngine::put(std::uint32_t port, EventKind kind, std::uint64_t cycle) {
+  if (cycle - header_.now < kWheelCycles) {
+    const std::uint32_t slot = slot_of(cycle, kind), word = port / 64;
+    arena_.slot(slot)[word] |= std::uint64_t{1} << port % 64;
+    arena_.summary(slot)[word / 64] |= std::uint64_t{1} << word % 64;
     header_.busy[kind] |= std::uint64_t{1} << cycle % kWheelCycles;
     return;
   }
-  item.next = kNone;
   const std::uint32_t size = std::min(header_.heap_size, geometry_.events - 1);
   header_.heap_size = size + 1;
-  sift(size, key, event);
+  sift(size, cycle * kEventKinds + kind, port * kEventKinds + kind);
 }
 
-void SwitchEngine::take_out(std::uint32_t event, WheelItem& item) {
-  const std::uint32_t before = item.before, next = item.next;
-  if (next == kNone) {
-    const std::uint32_t at = arena_.heap(event).place;
-    if (at < std::min(header_.heap_size, geometry_.events) && arena_.heap(at).event == event) unheap(at);
+inline void SwitchEngine::take_out(std::uint32_t port, EventKind kind, std::uint64_t cycle) {
+  const std::uint32_t slot = slot_of(cycle, kind), word = port / 64;
+  std::uint64_t& ports = arena_.slot(slot)[word];
+  const std::uint64_t bit = std::uint64_t{1} << port % 64;
+  if ((ports & bit) != 0) {
+    ports &= ~bit;
+    if (ports == 0) clear_slot_word(slot, word);
     return;
   }
-  arena_.wheel(before).next = next;
-  arena_.wheel(next).before = before;
-  const std::uint32_t slot = next - geometry_.events;
-  if (next == before && slot < kWheelSlots)
-    header_.busy[slot / kWheelCycles] &= ~(std::uint64_t{1} << slot % kWheelCycles);
+  const std::uint32_t event = port * kEventKinds + kind, at = arena_.heap(event).place;
+  if (at < std::min(header_.heap_size, geometry_.events) && arena_.heap(at).event == event) unheap(at);
+}
+
+/// No port has an event in that word of a slot any more.
+inline void SwitchEngine::clear_slot_word(std::uint32_t slot, std::uint32_t word) {
+  std::uint64_t* const summary = arena_.summary(slot);
+  summary[word / 64] &= ~(std::uint64_t{1} << word % 64);
+  for (std::uint32_t i = 0; i < geometry_.summary_words; ++i)
+    if (summary[i] != 0) return;
+  header_.busy[slot / kWheelCycles] &= ~(std::uint64_t{1} << slot % kWheelCycles);
 }
 
 /// All events in the wheel are of the kWheelCycles cycles from now() on.
@@ -236,16 +231,6 @@ std::uint64_t SwitchEngine::next_cycle() const {
   if (busy == 0) return heap;
   const std::uint64_t turned = std::rotr(busy, static_cast<int>(now % kWheelCycles));
   return std::min(heap, now + static_cast<std::uint32_t>(std::countr_zero(turned)));
-}
-
-std::uint32_t SwitchEngine::due_in(std::uint64_t cycle) const {
-  const std::uint64_t bit = std::uint64_t{1} << cycle % kWheelCycles;
-  std::uint32_t kind = 0, event = kNone;
-  while (kind < kEventKinds && (header_.busy[kind] & bit) == 0) ++kind;
-  if (header_.heap_size != 0 && arena_.heap(0).key < cycle * kEventKinds + kind) event = arena_.heap(0).event;
-  else if (kind < kEventKinds) event = arena_.wheel_items()[slot_of(cycle, kind)].next;
-  else return kNone;
-  return event < geometry_.events ? event : 0;
 }
 
 /// The hole at `at`, below the heap's size, takes the item, or moves up or down first.

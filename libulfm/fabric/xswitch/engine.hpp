@@ -72,22 +72,21 @@ class SwitchEngine {
   void predict(std::uint32_t x, Fifo& fifo);
   std::uint64_t next_turn(std::uint32_t x, const Fifo& fifo) const;
   std::uint64_t next_level(std::uint32_t x, const Fifo& fifo) const;
-  void expect(std::uint32_t port, EventKind kind, std::uint64_t cycle);
-  void poll_at(std::uint32_t y, Output& out, std::uint64_t cycle);
+  void expect(std::uint32_t port, EventKind kind, std::uint64_t& due, std::uint64_t cycle);
   std::uint32_t slot_of(std::uint64_t cycle, std::uint32_t kind) const noexcept {
-    return geometry_.events + kind * kWheelCycles + static_cast<std::uint32_t>(cycle % kWheelCycles);
+    return kind * kWheelCycles + static_cast<std::uint32_t>(cycle % kWheelCycles);
   }
-  void put(std::uint32_t event, WheelItem& item, std::uint64_t key);
-  void take_out(std::uint32_t event, WheelItem& item);
+  void put(std::uint32_t port, EventKind kind, std::uint64_t cycle);
+  void take_out(std::uint32_t port, EventKind kind, std::uint64_t cycle);
+  void clear_slot_word(std::uint32_t slot, std::uint32_t word);
   /// Cycle of the next event; kNever when there is none.
   std::uint64_t next_cycle() const;
-  /// An event of that cycle, which is now(), or of one before; kNone.
-  std::uint32_t due_in(std::uint64_t cycle) const;
   void sift(std::uint32_t at, std::uint64_t key, std::uint32_t event);
   void unheap(std::uint32_t at);
 
   // events.cpp: what happens.
-  void handle(std::uint32_t event, std::uint64_t cycle);
+  void handle(std::uint32_t port, std::uint32_t kind, std::uint64_t cycle);
+  void handle_kind(std::uint32_t kind, std::uint64_t cycle, std::uint64_t most);
   void arrive(std::uint32_t d, std::uint64_t cycle);
   void run_arrives(std::uint32_t d, const StateChange& change, std::uint64_t cycle);
   void stop_arrives(std::uint32_t end, std::uint64_t cycle);

@@ -5,13 +5,20 @@
 
 namespace ulfm::fabric::xswitch {
 
-void SwitchEngine::handle(std::uint32_t event, std::uint64_t cycle) {
-  const std::uint32_t port = event / kEventKinds;
-  switch (event % kEventKinds) {
-    case kArrival: return arrive(port, cycle);
-    case kGrant: return grant(port, cycle);
-    case kTurn: return turn(port, cycle);
-    default: return threshold(port, cycle);
+/// An event that is due in `cycle`; one that is not, in a damaged arena, is forgotten.
+inline void SwitchEngine::handle(std::uint32_t x, std::uint32_t kind, std::uint64_t cycle) {
+  Port& port = arena_.port(x);
+  std::uint64_t& due = kind == kArrival ? port.out.arrival_at
+                       : kind == kGrant ? port.out.grant_at
+                       : kind == kTurn  ? port.in.turn_at
+                                        : port.in.level_at;
+  if (due > cycle) return;
+  due = kNever;
+  switch (kind) {
+    case kArrival: return arrive(x, cycle);
+    case kGrant: return grant(x, cycle);
+    case kTurn: return turn(x, cycle);
+    default: return threshold(x, cycle);
   }
 }
 
@@ -27,7 +34,7 @@ void SwitchEngine::arrive(std::uint32_t d, std::uint64_t cycle) {
     else if (change.kind == StateChange::command_go) go_arrives(d, cycle);
     else run_arrives(d, change, cycle);
   }
-  if (out.flight_count != 0) expect(d, kArrival, arena_.change(d, out.flight_first).at);
+  if (out.flight_count != 0) expect(d, kArrival, out.arrival_at, arena_.change(d, out.flight_first).at);
 }
 
 void SwitchEngine::run_arrives(std::uint32_t d, const StateChange& change, std::uint64_t cycle) {
@@ -85,7 +92,7 @@ void SwitchEngine::head_ready(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) 
   out.waiting |= 1u << (input % 32);
   if (out.feeder != kNone) return;
   const std::uint64_t at = next_poll(out, input, cycle);
-  if (at < out.grant_at) poll_at(y, out, at);
+  if (at < out.grant_at) expect(y, kGrant, out.grant_at, at);
 }
 
 // Polling.
@@ -141,7 +148,7 @@ void SwitchEngine::release(std::uint32_t y, std::uint32_t input, std::uint64_t c
   out.polls_from = cycle + 1;
   out.polled = static_cast<std::uint8_t>(input + 1 < ports_ ? input + 1 : 0);
   out.waits_since = kNever;
-  poll_at(y, out, next_grant(out));
+  expect(y, kGrant, out.grant_at, next_grant(out));
 }
 
 // Runs.
@@ -170,7 +177,7 @@ void SwitchEngine::pause(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
     const StateChange& last = arena_.change(d, out.flight_first + out.flight_count - 1u);
     if (last.kind <= StateChange::resume && last.at >= cycle + link_cycles_) {
       if (last.kind == StateChange::begin) fifo.announced = 0;
-      if (--out.flight_count == 0) expect(d, kArrival, kNever);
+      if (--out.flight_count == 0) expect(d, kArrival, out.arrival_at, kNever);
       return;
     }
   }
@@ -181,7 +188,7 @@ void SwitchEngine::push(std::uint32_t d, const StateChange& change) {
   Output& out = arena_.port(d).out;
   if (d >= ends_ || out.flight_count >= geometry_.flight_capacity) return;
   arena_.change(d, out.flight_first + out.flight_count) = change;
-  if (++out.flight_count == 1) expect(d, kArrival, change.at);
+  if (++out.flight_count == 1) expect(d, kArrival, out.arrival_at, change.at);
 }
 
 // Turns.

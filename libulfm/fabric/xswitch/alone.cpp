@@ -47,6 +47,13 @@ void SwitchEngine::begin_alone() {
   if (frame != kNone) enqueue(frame);
 }
 
+/// A frame as its node sends it.
+Entry SwitchEngine::whole(std::uint32_t frame) const {
+  const FrameSlot& slot = arena_.frame(frame);
+  return {frame, slot.route_length + slot.data_units + geometry_.parameters.check_units + 1, 0, 0,
+          static_cast<std::uint8_t>(slot.route_length)};
+}
+
 void SwitchEngine::enqueue(std::uint32_t frame) {
   FrameSlot& slot = arena_.frame(frame);
   const std::uint32_t x = ends_ + slot.from;
@@ -61,7 +68,7 @@ void SwitchEngine::enqueue(std::uint32_t frame) {
   Output& out = arena_.port(fifo.server).out;
   fifo.count = 1;
   fifo.first = 0;
-  arena_.entry(x, 0) = {frame, slot.route_length + slot.data_units + geometry_.parameters.check_units + 1, 0, 0};
+  arena_.entry(x, 0) = whole(frame);
   load_head(x, fifo);
   fifo.counted_to = header_.now - 1;
   fifo.dropping = out.dead;
@@ -130,7 +137,10 @@ void SwitchEngine::handle_cycle(std::uint64_t cycle) {
   const std::uint64_t most = header_.events + std::uint64_t{16} * geometry_.feeders;
   const std::uint64_t bit = std::uint64_t{1} << cycle % kWheelCycles;
   for (int round = 0; round < 16; ++round) {
-    for (std::uint32_t kind = 0; kind < kEventKinds; ++kind) handle_kind(kind, cycle, most);
+    handle_kind<kArrival>(cycle, most);
+    handle_kind<kGrant>(cycle, most);
+    handle_kind<kTurn>(cycle, most);
+    handle_kind<kThreshold>(cycle, most);
     if (((header_.busy[kArrival] | header_.busy[kGrant] | header_.busy[kTurn] | header_.busy[kThreshold]) & bit) == 0)
       return;
   }
@@ -141,12 +151,13 @@ void SwitchEngine::handle_cycle(std::uint64_t cycle) {
 
 /// The events of one kind that are due in `cycle`: far ones, then those in the wheel, by port. Leaves some when there
 /// have been `most` events.
-void SwitchEngine::handle_kind(std::uint32_t kind, std::uint64_t cycle, std::uint64_t most) {
+template <EventKind kind>
+void SwitchEngine::handle_kind(std::uint64_t cycle, std::uint64_t most) {
   while (header_.heap_size != 0 && arena_.heap(0).key <= cycle * kEventKinds + kind && header_.events < most) {
     const std::uint32_t event = arena_.heap(0).event;
     unheap(0);
     ++header_.events;
-    if (event < geometry_.events) handle(event / kEventKinds, event % kEventKinds, cycle);
+    handle<kind>(event / kEventKinds, cycle);
   }
   if ((header_.busy[kind] >> cycle % kWheelCycles & 1) == 0) return;
   const std::uint32_t slot = slot_of(cycle, kind);
@@ -160,10 +171,26 @@ void SwitchEngine::handle_kind(std::uint32_t kind, std::uint64_t cycle, std::uin
         const auto port = static_cast<std::uint32_t>(std::countr_zero(ports));
         ports &= ports - 1;
         ++header_.events;
-        handle(word * 64 + port, kind, cycle);
+        handle<kind>(word * 64 + port, cycle);
       }
       if (ports == 0) clear_slot_word(slot, word);
     }
+}
+
+/// An event that is due in `cycle`; one that is not, in a damaged arena, is forgotten.
+template <EventKind kind>
+void SwitchEngine::handle(std::uint32_t x, std::uint64_t cycle) {
+  Port& port = arena_.port(x);
+  std::uint64_t& due = kind == kArrival ? port.out.arrival_at
+                       : kind == kGrant ? port.out.grant_at
+                       : kind == kTurn  ? port.in.turn_at
+                                        : port.in.level_at;
+  if (due > cycle || x >= geometry_.feeders) return;
+  due = kNever;
+  if constexpr (kind == kArrival) arrive(x, cycle);
+  else if constexpr (kind == kGrant) grant(x, cycle);
+  else if constexpr (kind == kTurn) turn(x, cycle);
+  else threshold(x, cycle);
 }
 
 std::size_t SwitchEngine::run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until) {

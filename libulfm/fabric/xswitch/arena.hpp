@@ -128,9 +128,11 @@ static_assert(sizeof(ChannelTally) == 64);
 /// A frame in a FIFO.
 struct Entry {
   std::uint32_t frame, length;
-  std::uint16_t hop;  ///< routing characters gone when it came
-  std::uint8_t bad;   ///< its ID-EOF is a bad one
+  std::uint16_t hop;      ///< routing characters gone when it came
+  std::uint8_t bad;       ///< its ID-EOF is a bad one
+  std::uint8_t routing;   ///< routing characters that it came with
 };
+static_assert(sizeof(Entry) == 12);
 
 /// A change of what a channel carries, on its way.
 struct StateChange {
@@ -138,9 +140,10 @@ struct StateChange {
   std::uint64_t at;  ///< the cycle in which it arrives
   std::uint32_t frame, length;
   std::uint16_t hop;
-  std::uint8_t bad;
+  std::uint8_t bad, routing;
   Kind kind;
 };
+static_assert(sizeof(StateChange) == 24);
 
 /// Cycles from now() on whose events are in the wheel; later ones are in the heap.
 inline constexpr std::uint32_t kWheelCycles = 64;
@@ -177,13 +180,14 @@ class SwitchArena {
   ChannelTally& channel_tally(std::uint32_t i) const noexcept {
     return channel_tallies_[i < geometry_.feeders ? i : 0];
   }
+  // The first places of all rings lie together: few are ever used, and rings side by side would share cache sets.
   Entry& entry(std::uint32_t i, std::uint32_t place) const noexcept {
-    return queues_[std::size_t{i < geometry_.feeders ? i : 0} * geometry_.queue_capacity +
-                   (place & (geometry_.queue_capacity - 1))];
+    return queues_[std::size_t{place & (geometry_.queue_capacity - 1)} * geometry_.feeders +
+                   (i < geometry_.feeders ? i : 0)];
   }
   StateChange& change(std::uint32_t i, std::uint32_t place) const noexcept {
-    return flights_[std::size_t{i < geometry_.ends ? i : 0} * geometry_.flight_capacity +
-                    (place & (geometry_.flight_capacity - 1))];
+    return flights_[std::size_t{place & (geometry_.flight_capacity - 1)} * geometry_.ends +
+                    (i < geometry_.ends ? i : 0)];
   }
   /// Of a slot of the wheel: a bit for each port that has an event there, Geometry::slot_words of them.
   std::uint64_t* slot(std::uint32_t i) const noexcept { return wheel_ + std::size_t{i} * geometry_.slot_words; }

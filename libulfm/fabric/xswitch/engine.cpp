@@ -109,16 +109,11 @@ void SwitchEngine::trace_run(std::uint32_t x, const Fifo& fifo, std::uint64_t cy
                head.bad != 0 && fifo.leaving == units);
 }
 
-/// Adds cycles to the occupancy's histogram: it was `from` at the end of the cycle before the first of them.
-void SwitchEngine::tally(std::uint32_t x, std::int64_t from, int slope, std::uint64_t cycles) {
+void SwitchEngine::tally_high(std::uint32_t x, std::int64_t from, int slope, std::uint64_t cycles) {
   std::uint64_t* buckets = arena_.fifo_tally(x).occupancy;
   const auto run = static_cast<std::int64_t>(cycles);
   const std::int64_t low = std::max<std::int64_t>(1, slope > 0 ? from + 1 : slope < 0 ? from - run : from);
   const std::int64_t high = slope > 0 ? from + run : slope < 0 ? from - 1 : from;
-  if (high <= geometry_.bounds[1]) {
-    if (high >= low) buckets[0] += slope == 0 ? cycles : static_cast<std::uint64_t>(high - low + 1);
-    return;
-  }
   for (std::size_t i = 1; i < kBuckets; ++i) {
     const std::int64_t below = geometry_.bounds[i - 1], end = geometry_.bounds[i];
     if (low > end) continue;
@@ -138,12 +133,12 @@ void SwitchEngine::settle_command(std::uint32_t end, Output& out, std::uint64_t 
 }
 
 /// What comes next for a queue by itself, as things stand.
-inline void SwitchEngine::predict(std::uint32_t x, Fifo& fifo) {
+void SwitchEngine::predict(std::uint32_t x, Fifo& fifo) {
   expect(x, kTurn, fifo.turn_at, next_turn(x, fifo));
   if (!is_source(x)) expect(x, kThreshold, fifo.level_at, next_level(x, fifo));
 }
 
-inline std::uint64_t SwitchEngine::next_turn(std::uint32_t x, const Fifo& fifo) const {
+std::uint64_t SwitchEngine::next_turn(std::uint32_t x, const Fifo& fifo) const {
   if (fifo.count == 0) return kNever;
   if (fifo.going == 0)
     return fifo.server == kNone && fifo.leaving == 1 ? std::max(fifo.goes_from, header_.now) : kNever;
@@ -155,7 +150,7 @@ inline std::uint64_t SwitchEngine::next_turn(std::uint32_t x, const Fifo& fifo) 
 
 /// The end of which cycle finds the occupancy at the threshold that counts now. Never later than that; when
 /// something else comes first it is asked again.
-inline std::uint64_t SwitchEngine::next_level(std::uint32_t x, const Fifo& fifo) const {
+std::uint64_t SwitchEngine::next_level(std::uint32_t x, const Fifo& fifo) const {
   const Parameters& p = geometry_.parameters;
   const std::int64_t occupied = fifo.occupied, stop_at = p.stop_at;
   const std::uint64_t coming = fifo.arriving != 0 ? fifo.coming : 0;
@@ -179,7 +174,7 @@ inline std::uint64_t SwitchEngine::next_level(std::uint32_t x, const Fifo& fifo)
 // The wheel, and the heap behind it.
 
 /// The port has that event in `cycle`, and no other of its kind. kNever: it has none. `due` says so for its kind.
-inline void SwitchEngine::expect(std::uint32_t port, EventKind kind, std::uint64_t& due, std::uint64_t cycle) {
+void SwitchEngine::expect(std::uint32_t port, EventKind kind, std::uint64_t& due, std::uint64_t cycle) {
   cycle = std::min(std::max(cycle, header_.now), kNever);
   if (due == cycle || port >= geometry_.feeders) return;
   if (due < kNever) take_out(port, kind, due);
@@ -188,7 +183,7 @@ inline void SwitchEngine::expect(std::uint32_t port, EventKind kind, std::uint64
 }
 
 /// `cycle` is now() or later.
-inline void SwitchEngine::put(std::uint32_t port, EventKind kind, std::uint64_t cycle) {
+void SwitchEngine::put(std::uint32_t port, EventKind kind, std::uint64_t cycle) {
   if (cycle - header_.now < kWheelCycles) {
     const std::uint32_t slot = slot_of(cycle, kind), word = port / 64;
     arena_.slot(slot)[word] |= std::uint64_t{1} << port % 64;
@@ -201,7 +196,7 @@ inline void SwitchEngine::put(std::uint32_t port, EventKind kind, std::uint64_t 
   sift(size, cycle * kEventKinds + kind, port * kEventKinds + kind);
 }
 
-inline void SwitchEngine::take_out(std::uint32_t port, EventKind kind, std::uint64_t cycle) {
+void SwitchEngine::take_out(std::uint32_t port, EventKind kind, std::uint64_t cycle) {
   const std::uint32_t slot = slot_of(cycle, kind), word = port / 64;
   std::uint64_t& ports = arena_.slot(slot)[word];
   const std::uint64_t bit = std::uint64_t{1} << port % 64;
@@ -215,7 +210,7 @@ inline void SwitchEngine::take_out(std::uint32_t port, EventKind kind, std::uint
 }
 
 /// No port has an event in that word of a slot any more.
-inline void SwitchEngine::clear_slot_word(std::uint32_t slot, std::uint32_t word) {
+void SwitchEngine::clear_slot_word(std::uint32_t slot, std::uint32_t word) {
   std::uint64_t* const summary = arena_.summary(slot);
   summary[word / 64] &= ~(std::uint64_t{1} << word % 64);
   for (std::uint32_t i = 0; i < geometry_.summary_words; ++i)

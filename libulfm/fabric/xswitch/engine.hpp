@@ -14,6 +14,7 @@
 // well; a command that arrives in that very cycle takes it back, for it has not left yet.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -66,7 +67,13 @@ class SwitchEngine {
   void settle_source(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
   void take_first(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
   void left(std::uint32_t x, Fifo& fifo, std::uint64_t cycle, std::uint32_t units);
-  void tally(std::uint32_t x, std::int64_t from, int slope, std::uint64_t cycles);
+  /// Adds cycles to the occupancy's histogram: it was `from` at the end of the cycle before the first of them.
+  void tally(std::uint32_t x, std::int32_t from, int slope, std::uint64_t cycles) {
+    const std::int64_t run = static_cast<std::int64_t>(cycles), high = slope > 0 ? from + run : from - (slope < 0);
+    if (high > geometry_.bounds[1]) return tally_high(x, from, slope, cycles);
+    arena_.fifo_tally(x).occupancy[0] += static_cast<std::uint64_t>(slope == 0 ? run : std::min(run, high));
+  }
+  void tally_high(std::uint32_t x, std::int64_t from, int slope, std::uint64_t cycles);
   void trace_run(std::uint32_t x, const Fifo& fifo, std::uint64_t cycle, std::uint32_t units);
   void settle_command(std::uint32_t end, Output& out, std::uint64_t cycle);
   void predict(std::uint32_t x, Fifo& fifo);
@@ -85,8 +92,6 @@ class SwitchEngine {
   void unheap(std::uint32_t at);
 
   // events.cpp: what happens.
-  void handle(std::uint32_t port, std::uint32_t kind, std::uint64_t cycle);
-  void handle_kind(std::uint32_t kind, std::uint64_t cycle, std::uint64_t most);
   void arrive(std::uint32_t d, std::uint64_t cycle);
   void run_arrives(std::uint32_t d, const StateChange& change, std::uint64_t cycle);
   void stop_arrives(std::uint32_t end, std::uint64_t cycle);
@@ -118,7 +123,12 @@ class SwitchEngine {
   void begin_alone();
   void enqueue(std::uint32_t frame);
   std::uint32_t destination(std::uint32_t node, std::span<const std::uint8_t> route) const;
+  Entry whole(std::uint32_t frame) const;
   void handle_cycle(std::uint64_t cycle);
+  template <EventKind kind>
+  void handle_kind(std::uint64_t cycle, std::uint64_t most);
+  template <EventKind kind>
+  void handle(std::uint32_t x, std::uint64_t cycle);
   std::size_t hand_out(std::span<Ending> endings);
 
   // faults.cpp

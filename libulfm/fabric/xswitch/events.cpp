@@ -5,23 +5,6 @@
 
 namespace ulfm::fabric::xswitch {
 
-/// An event that is due in `cycle`; one that is not, in a damaged arena, is forgotten.
-inline void SwitchEngine::handle(std::uint32_t x, std::uint32_t kind, std::uint64_t cycle) {
-  Port& port = arena_.port(x);
-  std::uint64_t& due = kind == kArrival ? port.out.arrival_at
-                       : kind == kGrant ? port.out.grant_at
-                       : kind == kTurn  ? port.in.turn_at
-                                        : port.in.level_at;
-  if (due > cycle) return;
-  due = kNever;
-  switch (kind) {
-    case kArrival: return arrive(x, cycle);
-    case kGrant: return grant(x, cycle);
-    case kTurn: return turn(x, cycle);
-    default: return threshold(x, cycle);
-  }
-}
-
 // Arrivals.
 
 void SwitchEngine::arrive(std::uint32_t d, std::uint64_t cycle) {
@@ -29,7 +12,7 @@ void SwitchEngine::arrive(std::uint32_t d, std::uint64_t cycle) {
   while (out.flight_count != 0 && arena_.change(d, out.flight_first).at <= cycle) {
     const StateChange change = arena_.change(d, out.flight_first);
     ++out.flight_first;
-    --out.flight_count;
+    if (--out.flight_count == 0) out.flight_first = 0;
     if (change.kind == StateChange::command_stop) stop_arrives(d, cycle);
     else if (change.kind == StateChange::command_go) go_arrives(d, cycle);
     else run_arrives(d, change, cycle);
@@ -44,7 +27,8 @@ void SwitchEngine::run_arrives(std::uint32_t d, const StateChange& change, std::
   if (change.kind == StateChange::begin && fifo.count < geometry_.queue_capacity) {
     fifo.coming = change.length;
     fifo.ending = 0;
-    arena_.entry(d, fifo.first + fifo.count) = {change.frame, change.length, change.hop, change.bad};
+    arena_.entry(d, fifo.first + fifo.count) = {change.frame, change.length, change.hop, change.bad,
+                                                 change.routing};
     if (++fifo.count == 1) {
       load_head(d, fifo);
       if (!is_node(d)) head_ready(d, fifo, cycle);
@@ -163,7 +147,9 @@ void SwitchEngine::start(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   const auto hop = static_cast<std::uint16_t>(is_source(x) ? 0 : head.hop + 1);
   const StateChange::Kind kind = fifo.announced != 0 ? StateChange::resume : StateChange::begin;
   fifo.announced = 1;
-  push(arena_.port(fifo.server).out.peer, {cycle + link_cycles_, head.frame, fifo.leaving, hop, head.bad, kind});
+  const auto routing = static_cast<std::uint8_t>(head.routing - (is_source(x) ? 0 : 1));
+  push(arena_.port(fifo.server).out.peer,
+       {cycle + link_cycles_, head.frame, fifo.leaving, hop, head.bad, routing, kind});
 }
 
 /// It does not send in `cycle`. A start that was told for then or later is taken back.
@@ -181,7 +167,7 @@ void SwitchEngine::pause(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
       return;
     }
   }
-  push(d, {cycle + link_cycles_, arena_.entry(x, fifo.first).frame, 0, 0, 0, StateChange::pause});
+  push(d, {cycle + link_cycles_, arena_.entry(x, fifo.first).frame, 0, 0, 0, 0, StateChange::pause});
 }
 
 void SwitchEngine::push(std::uint32_t d, const StateChange& change) {
@@ -260,9 +246,8 @@ void SwitchEngine::next_from_source(std::uint32_t x, Fifo& fifo, std::uint64_t c
     pop_frame(fifo);
     return;
   }
-  const FrameSlot& slot = arena_.frame(next);
   const Output& out = arena_.port(fifo.server).out;
-  head = {next, slot.route_length + slot.data_units + geometry_.parameters.check_units + 1, 0, 0};
+  head = whole(next);
   load_head(x, fifo);
   fifo.dropping = out.dead;
   fifo.going = out.stopped == 0 || out.dead != 0;
@@ -284,9 +269,9 @@ void SwitchEngine::load_head(std::uint32_t x, Fifo& fifo) {
 /// Adds what has been sent of the first frame.
 void SwitchEngine::count_sent(std::uint32_t x, const Fifo& fifo, ChannelCounters& counters) const {
   const Entry& head = arena_.entry(x, fifo.first);
-  const std::uint32_t ended = fifo.leaving == 0 ? 1 : 0, gone = is_source(x) ? 0u : head.hop + 1u;
+  const std::uint32_t ended = fifo.leaving == 0 ? 1 : 0;
   const std::uint32_t units = fifo.head_length - fifo.leaving - ended;
-  const std::uint32_t routing = std::min(units, arena_.frame(head.frame).route_length - gone);
+  const std::uint32_t routing = std::min(units, head.routing - (is_source(x) ? 0u : 1u));
   counters.frames += ended;
   counters.routing_units += routing;
   counters.data_units += units - routing;
@@ -328,7 +313,7 @@ void SwitchEngine::threshold(std::uint32_t x, std::uint64_t cycle) {
     settle(out.feeder, *fed, cycle);
     pause(out.feeder, *fed, cycle + 1);
   }
-  push(out.peer, {cycle + 1 + link_cycles_, 0, 0, 0, 0, stop ? StateChange::command_stop : StateChange::command_go});
+  push(out.peer, {cycle + 1 + link_cycles_, 0, 0, 0, 0, 0, stop ? StateChange::command_stop : StateChange::command_go});
   if (fed != nullptr) {
     fed->goes_from = std::max(fed->goes_from, cycle + 2);
     start(out.feeder, *fed, cycle + 2);

@@ -1,5 +1,6 @@
 // Frames on their way in and out, and the short way for a frame that has the network to itself.
 #include <algorithm>
+#include <bit>
 
 #include "fabric/xswitch/engine.hpp"
 
@@ -46,6 +47,13 @@ void SwitchEngine::begin_alone() {
   if (frame != kNone) enqueue(frame);
 }
 
+/// A frame as its node sends it.
+Entry SwitchEngine::whole(std::uint32_t frame) const {
+  const FrameSlot& slot = arena_.frame(frame);
+  return {frame, slot.route_length + slot.data_units + geometry_.parameters.check_units + 1, 0, 0,
+          static_cast<std::uint8_t>(slot.route_length)};
+}
+
 void SwitchEngine::enqueue(std::uint32_t frame) {
   FrameSlot& slot = arena_.frame(frame);
   const std::uint32_t x = ends_ + slot.from;
@@ -60,7 +68,7 @@ void SwitchEngine::enqueue(std::uint32_t frame) {
   Output& out = arena_.port(fifo.server).out;
   fifo.count = 1;
   fifo.first = 0;
-  arena_.entry(x, 0) = {frame, slot.route_length + slot.data_units + geometry_.parameters.check_units + 1, 0, 0};
+  arena_.entry(x, 0) = whole(frame);
   load_head(x, fifo);
   fifo.counted_to = header_.now - 1;
   fifo.dropping = out.dead;
@@ -127,15 +135,62 @@ std::uint64_t SwitchEngine::pass_switch(std::uint32_t x, std::uint32_t y, std::u
 /// and the network stands still for good.
 void SwitchEngine::handle_cycle(std::uint64_t cycle) {
   const std::uint64_t most = header_.events + std::uint64_t{16} * geometry_.feeders;
-  for (Due due = due_in(cycle); due.key >> 2 <= cycle; due = due_in(cycle), ++header_.events) {
-    if (header_.events >= most) {
-      header_.damaged = 1;
-      header_.heap_size = 0;
-      std::fill(std::begin(header_.busy), std::end(header_.busy), 0);
+  const std::uint64_t bit = std::uint64_t{1} << cycle % kWheelCycles;
+  for (int round = 0; round < 16; ++round) {
+    handle_kind<kArrival>(cycle, most);
+    handle_kind<kGrant>(cycle, most);
+    handle_kind<kTurn>(cycle, most);
+    handle_kind<kThreshold>(cycle, most);
+    if (((header_.busy[kArrival] | header_.busy[kGrant] | header_.busy[kTurn] | header_.busy[kThreshold]) & bit) == 0)
       return;
-    }
-    handle(due.port, arena_.wheel(due.port).key);
   }
+  header_.damaged = 1;
+  header_.heap_size = 0;
+  std::fill(std::begin(header_.busy), std::end(header_.busy), 0);
+}
+
+/// The events of one kind that are due in `cycle`: far ones, then those in the wheel, by port. Leaves some when there
+/// have been `most` events.
+template <EventKind kind>
+void SwitchEngine::handle_kind(std::uint64_t cycle, std::uint64_t most) {
+  while (header_.heap_size != 0 && arena_.heap(0).key <= cycle * kEventKinds + kind && header_.events < most) {
+    const std::uint32_t event = arena_.heap(0).event;
+    unheap(0);
+    ++header_.events;
+    handle<kind>(event / kEventKinds, cycle);
+  }
+  if ((header_.busy[kind] >> cycle % kWheelCycles & 1) == 0) return;
+  const std::uint32_t slot = slot_of(cycle, kind);
+  std::uint64_t* const summary = arena_.summary(slot);
+  for (std::uint32_t i = 0; i < geometry_.summary_words; ++i)
+    for (std::uint64_t words = summary[i]; words != 0; words &= words - 1) {
+      const std::uint32_t word = i * 64 + static_cast<std::uint32_t>(std::countr_zero(words));
+      if (word >= geometry_.slot_words) break;
+      std::uint64_t& ports = arena_.slot(slot)[word];
+      while (ports != 0 && header_.events < most) {
+        const auto port = static_cast<std::uint32_t>(std::countr_zero(ports));
+        ports &= ports - 1;
+        ++header_.events;
+        handle<kind>(word * 64 + port, cycle);
+      }
+      if (ports == 0) clear_slot_word(slot, word);
+    }
+}
+
+/// An event that is due in `cycle`; one that is not, in a damaged arena, is forgotten.
+template <EventKind kind>
+void SwitchEngine::handle(std::uint32_t x, std::uint64_t cycle) {
+  Port& port = arena_.port(x);
+  std::uint64_t& due = kind == kArrival ? port.out.arrival_at
+                       : kind == kGrant ? port.out.grant_at
+                       : kind == kTurn  ? port.in.turn_at
+                                        : port.in.level_at;
+  if (due > cycle || x >= geometry_.feeders) return;
+  due = kNever;
+  if constexpr (kind == kArrival) arrive(x, cycle);
+  else if constexpr (kind == kGrant) grant(x, cycle);
+  else if constexpr (kind == kTurn) turn(x, cycle);
+  else threshold(x, cycle);
 }
 
 std::size_t SwitchEngine::run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until) {
@@ -143,13 +198,13 @@ std::size_t SwitchEngine::run(std::uint64_t budget, std::span<Ending> endings, s
   if (until > header_.now) begin_alone();
   const std::uint64_t last = header_.events + budget < budget ? kNever : header_.events + budget;
   while (header_.damaged == 0 && header_.events < last && header_.ended < endings.size()) {
-    const std::uint64_t cycle = next_due().key >> 2;
+    const std::uint64_t cycle = next_cycle();
     if (cycle >= std::min(until, kNever)) break;
     header_.now = std::max(header_.now, cycle);
     handle_cycle(cycle);
     header_.now = std::max(header_.now, cycle + 1);
   }
-  const bool reached = next_due().key >> 2 >= std::min(until, kNever);
+  const bool reached = next_cycle() >= std::min(until, kNever);
   // Not behind an ending that is about to be told: what it causes may enter before that cycle.
   if (until != kNever && reached && header_.ended < endings.size()) header_.now = std::max(header_.now, until);
   return hand_out(endings);

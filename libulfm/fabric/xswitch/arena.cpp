@@ -17,6 +17,9 @@ Geometry Geometry::of(std::uint32_t ports, std::uint32_t switches, std::uint32_t
   g.parameters = parameters;
   g.ends = g.switch_ports + nodes;
   g.feeders = g.ends + nodes;
+  g.events = g.feeders * kEventKinds;
+  g.slot_words = (g.feeders + 63) / 64;
+  g.summary_words = (g.slot_words + 63) / 64;
   // A frame in a FIFO has a unit there, and one more may be on its way out.
   g.queue_capacity = std::bit_ceil(parameters.fifo_units + 2);
   // In a cycle a channel gets one change of its run and one command; the last to be known are those of two
@@ -32,8 +35,9 @@ Geometry Geometry::of(std::uint32_t ports, std::uint32_t switches, std::uint32_t
   g.channel_tallies_at = shelf.put<ChannelTally>(g.feeders);
   g.queues_at = shelf.put<Entry>(std::size_t{g.feeders} * g.queue_capacity);
   g.flights_at = shelf.put<StateChange>(std::size_t{g.ends} * g.flight_capacity);
-  g.wheel_at = shelf.put<WheelItem>(g.feeders + kWheelSlots);
-  g.heap_at = shelf.put<HeapItem>(g.feeders);
+  g.wheel_at = shelf.put<std::uint64_t>(std::size_t{kWheelSlots} * g.slot_words);
+  g.summaries_at = shelf.put<std::uint64_t>(std::size_t{kWheelSlots} * g.summary_words);
+  g.heap_at = shelf.put<HeapItem>(g.events);
   g.frames_at = shelf.put_bytes(std::size_t{frames} * g.frame_bytes);
   g.bytes = shelf.end();
   return g;
@@ -47,7 +51,8 @@ SwitchArena::SwitchArena(void* memory, const Geometry& geometry) : geometry_(geo
   channel_tallies_ = reinterpret_cast<ChannelTally*>(base + geometry.channel_tallies_at);
   queues_ = reinterpret_cast<Entry*>(base + geometry.queues_at);
   flights_ = reinterpret_cast<StateChange*>(base + geometry.flights_at);
-  wheel_ = reinterpret_cast<WheelItem*>(base + geometry.wheel_at);
+  wheel_ = reinterpret_cast<std::uint64_t*>(base + geometry.wheel_at);
+  summaries_ = reinterpret_cast<std::uint64_t*>(base + geometry.summaries_at);
   heap_ = reinterpret_cast<HeapItem*>(base + geometry.heap_at);
   frames_ = base + geometry.frames_at;
 }

@@ -1,6 +1,6 @@
 // The memory of the production model: what lies where, and views of it that stay inside whatever it contains.
 //
-//   Header | Port | FifoTally | ChannelTally | queue entries | units on links | wheel | heap | frames
+//   Header | Port | FifoTally | ChannelTally | queue entries | units on links | wheel | its summaries | heap | frames
 //            one of each for every port of a switch, every node, and every node's queue of frames to send
 //
 // Another process of the same user may write anything into it, so sizes are not read from it again after
@@ -16,6 +16,15 @@ namespace ulfm::fabric::xswitch {
 
 inline constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
+/// What a port can have an event of, each at most once, in the order of a cycle; see engine.hpp.
+enum EventKind : std::uint32_t {
+  kArrival = 0,    ///< the first change on its way to the port
+  kGrant = 1,      ///< a poll of its output finds a head
+  kTurn = 2,       ///< of its queue an ID-EOF leaves, nothing is left to send, or a headless rest is thrown away
+  kThreshold = 3,  ///< its queue's occupancy reaches the threshold that counts now
+};
+inline constexpr std::uint32_t kEventKinds = 4;
+
 /// Sizes that follow from the topology, the parameters and the number of frames.
 struct Geometry {
   std::uint32_t ports = 0;         ///< of a switch
@@ -26,11 +35,13 @@ struct Geometry {
 
   std::uint32_t ends = 0;                                 ///< switch ports, then nodes
   std::uint32_t feeders = 0;                              ///< ends, then the queues of the nodes
+  std::uint32_t events = 0;                               ///< kEventKinds of each feeder
+  std::uint32_t slot_words = 0, summary_words = 0;        ///< of a slot of the wheel
   std::uint32_t queue_capacity = 0, flight_capacity = 0;  ///< powers of two
   std::uint32_t route_capacity = 0, frame_bytes = 0;
   std::uint32_t bounds[kBuckets] = {};
   std::size_t ports_at = 0, fifo_tallies_at = 0, channel_tallies_at = 0, queues_at = 0, flights_at = 0, wheel_at = 0,
-              heap_at = 0, frames_at = 0, bytes = 0;
+              summaries_at = 0, heap_at = 0, frames_at = 0, bytes = 0;
 
   static Geometry of(std::uint32_t ports, std::uint32_t switches, std::uint32_t nodes, std::uint32_t frames,
                      const Parameters& parameters);
@@ -47,7 +58,7 @@ struct Header {
   std::uint64_t entered, inserted, left, stripped, lost;
   std::uint32_t heap_size;
   std::uint32_t inside;   ///< frames injected and not handed out
-  std::uint64_t busy[3];  ///< by phase: slots of the wheel that have events, a bit each
+  std::uint64_t busy[kEventKinds];  ///< slots of the wheel that have events, a bit each
 
   alignas(64) std::uint32_t ended_first, ended_last, ended;  ///< frames to hand out, a list
   std::uint32_t alone;                                       ///< the only frame inside, not begun; kNone
@@ -61,8 +72,8 @@ struct Header {
 struct alignas(64) Fifo {
   std::uint64_t counted_to;
   std::uint64_t goes_from;     ///< served: the first cycle in which it may send; waiting: when its head was first there
-  std::uint64_t turn_at;       ///< an ID-EOF leaves, nothing is left to send, or a headless rest is thrown away; kNever
-  std::uint64_t level_at;      ///< the occupancy reaches the threshold that counts now; kNever
+  std::uint64_t turn_at;       ///< kTurn is due; kNever
+  std::uint64_t level_at;      ///< kThreshold is due; kNever
   std::int32_t occupied;       ///< -1 for a moment: a head that is stripped in the cycle in which it arrives
   std::uint32_t coming;        ///< units of the last frame that have not arrived
   std::uint32_t leaving;       ///< units of the first frame that have not left
@@ -82,7 +93,8 @@ static_assert(sizeof(Fifo) == 64);
 /// The sending half of a port.
 struct alignas(64) Output {
   std::uint64_t polls_from;   ///< the cycle in which it polls input `polled`, then one after the other
-  std::uint64_t grant_at;     ///< the poll that finds a head; kNever
+  std::uint64_t grant_at;     ///< kGrant is due; kNever
+  std::uint64_t arrival_at;   ///< kArrival is due; kNever
   std::uint64_t command_at;   ///< cycle of the last ID-STOP or ID-GO
   std::uint64_t waits_since;  ///< in a Wait state; kNever
   std::uint32_t waiting;      ///< inputs whose head names this output, a bit each
@@ -116,9 +128,11 @@ static_assert(sizeof(ChannelTally) == 64);
 /// A frame in a FIFO.
 struct Entry {
   std::uint32_t frame, length;
-  std::uint16_t hop;  ///< routing characters gone when it came
-  std::uint8_t bad;   ///< its ID-EOF is a bad one
+  std::uint16_t hop;      ///< routing characters gone when it came
+  std::uint8_t bad;       ///< its ID-EOF is a bad one
+  std::uint8_t routing;   ///< routing characters that it came with
 };
+static_assert(sizeof(Entry) == 12);
 
 /// A change of what a channel carries, on its way.
 struct StateChange {
@@ -126,27 +140,20 @@ struct StateChange {
   std::uint64_t at;  ///< the cycle in which it arrives
   std::uint32_t frame, length;
   std::uint16_t hop;
-  std::uint8_t bad;
+  std::uint8_t bad, routing;
   Kind kind;
 };
+static_assert(sizeof(StateChange) == 24);
 
 /// Cycles from now() on whose events are in the wheel; later ones are in the heap.
 inline constexpr std::uint32_t kWheelCycles = 64;
-inline constexpr std::uint32_t kWheelSlots = 3 * kWheelCycles;  ///< one for each phase of a cycle
+inline constexpr std::uint32_t kWheelSlots = kEventKinds * kWheelCycles;  ///< one for each kind in a cycle
 
-/// The key of a port that nothing is due at.
-inline constexpr std::uint64_t kNoEvent = kNever << 2;
-
-/// A port in the wheel, and behind the ports the slots: rings through a slot and the ports that are due in it.
-struct WheelItem {
-  std::uint64_t key;           ///< cycle * 4 + phase
-  std::uint32_t before, next;  ///< kNone: it is not in the wheel
-};
-
+/// An event that is further off, by port * kEventKinds + kind.
 struct HeapItem {
-  std::uint64_t key;  ///< cycle * 4 + phase
-  std::uint32_t port;
-  std::uint32_t place;  ///< in the heap, of the port that has this item's index; kNone
+  std::uint64_t key;  ///< cycle * kEventKinds + kind
+  std::uint32_t event;
+  std::uint32_t place;  ///< in the heap, of the event that has this item's index; kNone
 };
 
 struct FrameSlot {
@@ -173,17 +180,23 @@ class SwitchArena {
   ChannelTally& channel_tally(std::uint32_t i) const noexcept {
     return channel_tallies_[i < geometry_.feeders ? i : 0];
   }
+  // The first places of all rings lie together: few are ever used, and rings side by side would share cache sets.
   Entry& entry(std::uint32_t i, std::uint32_t place) const noexcept {
-    return queues_[std::size_t{i < geometry_.feeders ? i : 0} * geometry_.queue_capacity +
-                   (place & (geometry_.queue_capacity - 1))];
+    return queues_[std::size_t{place & (geometry_.queue_capacity - 1)} * geometry_.feeders +
+                   (i < geometry_.feeders ? i : 0)];
   }
   StateChange& change(std::uint32_t i, std::uint32_t place) const noexcept {
-    return flights_[std::size_t{i < geometry_.ends ? i : 0} * geometry_.flight_capacity +
-                    (place & (geometry_.flight_capacity - 1))];
+    return flights_[std::size_t{place & (geometry_.flight_capacity - 1)} * geometry_.ends +
+                    (i < geometry_.ends ? i : 0)];
   }
-  WheelItem& wheel(std::uint32_t i) const noexcept { return wheel_[i < geometry_.feeders + kWheelSlots ? i : 0]; }
-  HeapItem& heap(std::uint32_t i) const noexcept { return heap_[i < geometry_.feeders ? i : 0]; }
-  /// Geometry::feeders of them.
+  /// Of a slot of the wheel: a bit for each port that has an event there, Geometry::slot_words of them.
+  std::uint64_t* slot(std::uint32_t i) const noexcept { return wheel_ + std::size_t{i} * geometry_.slot_words; }
+  /// And a bit for each of those words that has one, Geometry::summary_words of them.
+  std::uint64_t* summary(std::uint32_t i) const noexcept {
+    return summaries_ + std::size_t{i} * geometry_.summary_words;
+  }
+  HeapItem& heap(std::uint32_t i) const noexcept { return heap_[i < geometry_.events ? i : 0]; }
+  /// Geometry::events of them.
   HeapItem* heap_items() const noexcept { return heap_; }
   FrameSlot& frame(std::uint32_t i) const noexcept {
     return *reinterpret_cast<FrameSlot*>(frames_ + std::size_t{i < geometry_.frames ? i : 0} * geometry_.frame_bytes);
@@ -202,7 +215,8 @@ class SwitchArena {
   ChannelTally* channel_tallies_;
   Entry* queues_;
   StateChange* flights_;
-  WheelItem* wheel_;
+  std::uint64_t* wheel_;
+  std::uint64_t* summaries_;
   HeapItem* heap_;
   std::byte* frames_;
 };

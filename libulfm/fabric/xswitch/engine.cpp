@@ -26,28 +26,46 @@ void add(std::int32_t& value, int slope, std::uint32_t units) {
 
 // Time between events.
 
-/// There is no event of the queue before the end of `cycle`, so a few even pieces are all.
+/// There is no event of the queue before the end of `cycle`, so a few even pieces are all: units only come, then come
+/// and leave, then only leave.
 void SwitchEngine::settle_fifo(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
-  for (int piece = 0; piece < 8 && fifo.counted_to < cycle; ++piece) {
-    std::uint64_t n = cycle - fifo.counted_to;
-    const bool comes = fifo.arriving != 0 && fifo.coming != 0;
-    bool leaves = fifo.going != 0 && fifo.leaving != 0 && (comes || fifo.occupied > 0);
-    if (leaves && fifo.goes_from > fifo.counted_to + 1) {
-      n = std::min(n, fifo.goes_from - 1 - fifo.counted_to);
-      leaves = false;
+  std::uint64_t rest = cycle - fifo.counted_to;
+  std::uint32_t coming = fifo.arriving != 0 ? fifo.coming : 0, sent = 0;
+  const std::uint32_t came = coming, leaving = fifo.going != 0 ? fifo.leaving : 0;
+  std::int32_t occupied = fifo.occupied;
+  const auto only_come = [&](std::uint64_t cycles) {
+    const auto units = static_cast<std::uint32_t>(std::min<std::uint64_t>(cycles, coming));
+    if (units != 0) tally(x, occupied, 1, units);
+    add(occupied, 1, units);
+    coming -= units;
+    if (cycles != units && occupied > 0) tally(x, occupied, 0, cycles - units);
+    rest -= cycles;
+  };
+  if (leaving == 0) only_come(rest);
+  else if (fifo.goes_from > fifo.counted_to + 1) only_come(std::min(rest, fifo.goes_from - 1 - fifo.counted_to));
+  if (rest != 0) {
+    const std::uint64_t from = cycle - rest + 1;
+    sent = static_cast<std::uint32_t>(std::min<std::uint64_t>(rest, std::min(coming, leaving)));
+    if (sent != 0 && occupied > 0) tally(x, occupied, 0, sent);
+    coming -= sent;
+    rest -= sent;
+    if (rest != 0 && coming == 0 && occupied > 0 && sent != leaving) {
+      const std::uint64_t most = std::min(static_cast<std::uint32_t>(occupied), leaving - sent);
+      const auto units = static_cast<std::uint32_t>(std::min(rest, most));
+      tally(x, occupied, -1, units);
+      add(occupied, -1, units);
+      sent += units;
+      rest -= units;
     }
-    if (comes) n = std::min<std::uint64_t>(n, fifo.coming);
-    else if (leaves) n = std::min<std::uint64_t>(n, static_cast<std::uint32_t>(fifo.occupied));
-    if (leaves) n = std::min<std::uint64_t>(n, fifo.leaving);
-    const int slope = int{comes} - int{leaves};
-    if (fifo.occupied > 0 || slope > 0) tally(x, fifo.occupied, slope, n);
-    const auto units = static_cast<std::uint32_t>(n);
-    if (leaves) left(x, fifo, fifo.counted_to + 1, units);
-    if (comes && (fifo.coming -= units) == 0) fifo.arriving = 0;
-    add(fifo.occupied, slope, units);
-    fifo.counted_to += n;
+    if (sent != 0) left(x, fifo, from, sent);
+    if (rest != 0) only_come(rest);
   }
-  fifo.counted_to = std::max(fifo.counted_to, cycle);
+  if (came != 0) {
+    fifo.coming -= came - coming;
+    if (fifo.coming == 0) fifo.arriving = 0;
+  }
+  fifo.occupied = occupied;
+  fifo.counted_to = cycle;
 }
 
 /// The frames that a node has to send: always there, and not counted as a FIFO.
@@ -91,14 +109,9 @@ void SwitchEngine::trace_run(std::uint32_t x, const Fifo& fifo, std::uint64_t cy
                head.bad != 0 && fifo.leaving == units);
 }
 
-/// Adds cycles to the occupancy's histogram: it was `from` at the end of the cycle before the first of them.
-void SwitchEngine::tally(std::uint32_t x, std::int64_t from, int slope, std::uint64_t cycles) {
+void SwitchEngine::tally_high(std::uint32_t x, std::int64_t from, int slope, std::uint64_t cycles) {
   std::uint64_t* buckets = arena_.fifo_tally(x).occupancy;
   const auto run = static_cast<std::int64_t>(cycles);
-  if (slope == 0 && from > 0 && from <= geometry_.bounds[1]) {
-    buckets[0] += cycles;
-    return;
-  }
   const std::int64_t low = std::max<std::int64_t>(1, slope > 0 ? from + 1 : slope < 0 ? from - run : from);
   const std::int64_t high = slope > 0 ? from + run : slope < 0 ? from - 1 : from;
   for (std::size_t i = 1; i < kBuckets; ++i) {
@@ -121,31 +134,27 @@ void SwitchEngine::settle_command(std::uint32_t end, Output& out, std::uint64_t 
 
 /// What comes next for a queue by itself, as things stand.
 void SwitchEngine::predict(std::uint32_t x, Fifo& fifo) {
-  look_ahead(x, fifo);
-  touch(x);
+  expect(x, kTurn, fifo.turn_at, next_turn(x, fifo));
+  if (!is_source(x)) expect(x, kThreshold, fifo.level_at, next_level(x, fifo));
 }
 
-void SwitchEngine::look_ahead(std::uint32_t x, Fifo& fifo) {
-  fifo.turn_at = fifo.level_at = kNever;
-  if (fifo.count != 0) {
-    if (fifo.going != 0) {
-      const std::uint64_t before = std::max(fifo.counted_to, fifo.goes_from - 1);
-      const bool to_its_end = fifo.arriving != 0 || fifo.coming == 0 || fifo.count > 1 || is_source(x);
-      if (to_its_end) fifo.turn_at = before + fifo.leaving;
-      else if (fifo.sending != 0) fifo.turn_at = before + static_cast<std::uint32_t>(fifo.occupied) + 1;
-    } else if (fifo.server == kNone && fifo.leaving == 1) {
-      fifo.turn_at = std::max(fifo.goes_from, header_.now);
-    }
-  }
-  if (!is_source(x)) fifo.level_at = next_level(x, fifo);
+std::uint64_t SwitchEngine::next_turn(std::uint32_t x, const Fifo& fifo) const {
+  if (fifo.count == 0) return kNever;
+  if (fifo.going == 0)
+    return fifo.server == kNone && fifo.leaving == 1 ? std::max(fifo.goes_from, header_.now) : kNever;
+  const std::uint64_t before = std::max(fifo.counted_to, fifo.goes_from - 1);
+  const bool to_its_end = fifo.arriving != 0 || fifo.coming == 0 || fifo.count > 1 || is_source(x);
+  if (to_its_end) return before + fifo.leaving;
+  return fifo.sending != 0 ? before + static_cast<std::uint32_t>(fifo.occupied) + 1 : kNever;
 }
 
 /// The end of which cycle finds the occupancy at the threshold that counts now. Never later than that; when
 /// something else comes first it is asked again.
 std::uint64_t SwitchEngine::next_level(std::uint32_t x, const Fifo& fifo) const {
   const Parameters& p = geometry_.parameters;
-  const std::int64_t occupied = fifo.occupied, stop_at = p.stop_at, go_at = p.go_at;
+  const std::int64_t occupied = fifo.occupied, stop_at = p.stop_at;
   const std::uint64_t coming = fifo.arriving != 0 ? fifo.coming : 0;
+  if (fifo.told_stop == 0 && occupied + static_cast<std::int64_t>(coming) < stop_at) return kNever;
   const std::uint64_t held = fifo.going == 0                        ? kNever
                              : fifo.goes_from > fifo.counted_to + 1 ? fifo.goes_from - 1 - fifo.counted_to
                                                                     : 0;
@@ -156,7 +165,7 @@ std::uint64_t SwitchEngine::next_level(std::uint32_t x, const Fifo& fifo) const 
     return std::max(soonest, fifo.counted_to + static_cast<std::uint64_t>(stop_at - occupied));
   }
   if (arena_.port(x).out.dead != 0) return kNever;
-  if (occupied <= go_at) return soonest;
+  if (occupied <= std::int64_t{p.go_at}) return soonest;
   if (held == kNever) return kNever;
   const std::uint64_t most = static_cast<std::uint64_t>(occupied) + std::min(coming, held);
   return fifo.counted_to + std::max(coming, held) + most - p.go_at;
@@ -164,114 +173,92 @@ std::uint64_t SwitchEngine::next_level(std::uint32_t x, const Fifo& fifo) const 
 
 // The wheel, and the heap behind it.
 
-/// Puts a port where its next event belongs.
-void SwitchEngine::touch(std::uint32_t port) {
-  if (port >= geometry_.feeders) return;
-  const auto& [fifo, out] = arena_.port(port);
-  std::uint64_t key = std::min(fifo.turn_at, out.grant_at) << 2 | turns;
-  key = std::min(key, fifo.level_at << 2 | thresholds);
-  if (out.flight_count != 0) key = std::min(key, arena_.change(port, out.flight_first).at << 2 | arrivals);
-  key = std::min(key, kNoEvent);
-  WheelItem& item = arena_.wheel(port);
-  if (item.key == key) return;
-  if (item.key != kNoEvent) take_out(port, item);
-  item.key = key;
-  if (key != kNoEvent) put(port, item, key);
+/// The port has that event in `cycle`, and no other of its kind. kNever: it has none. `due` says so for its kind.
+void SwitchEngine::expect(std::uint32_t port, EventKind kind, std::uint64_t& due, std::uint64_t cycle) {
+  cycle = std::min(std::max(cycle, header_.now), kNever);
+  if (due == cycle || port >= geometry_.feeders) return;
+  if (due < kNever) take_out(port, kind, due);
+  due = cycle;
+  if (cycle < kNever) put(port, kind, cycle);
 }
 
-void SwitchEngine::put(std::uint32_t port, WheelItem& item, std::uint64_t key) {
-  const std::uint64_t cycle = std::max(key >> 2, header_.now);
+/// `cycle` is now() or later.
+void SwitchEngine::put(std::uint32_t port, EventKind kind, std::uint64_t cycle) {
   if (cycle - header_.now < kWheelCycles) {
-    const std::uint32_t slot = slot_of(cycle, key & 3);
-    WheelItem& head = arena_.wheel(slot);
-    header_.busy[key & 3] |= std::uint64_t{1} << cycle % kWheelCycles;
-    item.before = slot;
-    item.next = head.next;
-    arena_.wheel(head.next).before = port;
-    head.next = port;
+    const std::uint32_t slot = slot_of(cycle, kind), word = port / 64;
+    arena_.slot(slot)[word] |= std::uint64_t{1} << port % 64;
+    arena_.summary(slot)[word / 64] |= std::uint64_t{1} << word % 64;
+    header_.busy[kind] |= std::uint64_t{1} << cycle % kWheelCycles;
     return;
   }
-  item.next = kNone;
-  const std::uint32_t size = std::min(header_.heap_size, geometry_.feeders - 1);
+  const std::uint32_t size = std::min(header_.heap_size, geometry_.events - 1);
   header_.heap_size = size + 1;
-  sift(size, key, port);
+  sift(size, cycle * kEventKinds + kind, port * kEventKinds + kind);
 }
 
-void SwitchEngine::take_out(std::uint32_t port, WheelItem& item) {
-  if (item.next == kNone) {
-    const std::uint32_t at = arena_.heap(port).place;
-    if (at < std::min(header_.heap_size, geometry_.feeders) && arena_.heap(at).port == port) unheap(at);
+void SwitchEngine::take_out(std::uint32_t port, EventKind kind, std::uint64_t cycle) {
+  const std::uint32_t slot = slot_of(cycle, kind), word = port / 64;
+  std::uint64_t& ports = arena_.slot(slot)[word];
+  const std::uint64_t bit = std::uint64_t{1} << port % 64;
+  if ((ports & bit) != 0) {
+    ports &= ~bit;
+    if (ports == 0) clear_slot_word(slot, word);
     return;
   }
-  arena_.wheel(item.before).next = item.next;
-  arena_.wheel(item.next).before = item.before;
-  const std::uint32_t slot = item.next - geometry_.feeders;
-  if (item.next == item.before && slot < kWheelSlots)
-    header_.busy[slot / kWheelCycles] &= ~(std::uint64_t{1} << slot % kWheelCycles);
+  const std::uint32_t event = port * kEventKinds + kind, at = arena_.heap(event).place;
+  if (at < std::min(header_.heap_size, geometry_.events) && arena_.heap(at).event == event) unheap(at);
+}
+
+/// No port has an event in that word of a slot any more.
+void SwitchEngine::clear_slot_word(std::uint32_t slot, std::uint32_t word) {
+  std::uint64_t* const summary = arena_.summary(slot);
+  summary[word / 64] &= ~(std::uint64_t{1} << word % 64);
+  for (std::uint32_t i = 0; i < geometry_.summary_words; ++i)
+    if (summary[i] != 0) return;
+  header_.busy[slot / kWheelCycles] &= ~(std::uint64_t{1} << slot % kWheelCycles);
 }
 
 /// All events in the wheel are of the kWheelCycles cycles from now() on.
-SwitchEngine::Due SwitchEngine::next_due() const {
-  const std::uint64_t now = header_.now;
-  Due due{kNoEvent, kNone};
-  std::uint32_t slot = kNone;
-  for (std::uint32_t phase = 0; phase < 3; ++phase) {
-    if (header_.busy[phase] == 0) continue;
-    const std::uint64_t turned = std::rotr(header_.busy[phase], static_cast<int>(now % kWheelCycles));
-    const std::uint64_t cycle = now + static_cast<std::uint32_t>(std::countr_zero(turned));
-    if ((cycle << 2 | phase) >= due.key) continue;
-    due.key = cycle << 2 | phase;
-    slot = slot_of(cycle, phase);
-  }
-  if (header_.heap_size != 0 && arena_.heap(0).key < due.key) return {arena_.heap(0).key, arena_.heap(0).port};
-  if (slot == kNone) return due;
-  due.port = arena_.wheel(slot).next;
-  return due;
-}
-
-SwitchEngine::Due SwitchEngine::due_in(std::uint64_t cycle) const {
-  const std::uint64_t bit = std::uint64_t{1} << cycle % kWheelCycles;
-  Due due{kNoEvent, kNone};
-  for (std::uint32_t phase = 0; phase < 3; ++phase)
-    if ((header_.busy[phase] & bit) != 0) {
-      due = {cycle << 2 | phase, arena_.wheel(slot_of(cycle, phase)).next};
-      break;
-    }
-  if (header_.heap_size != 0 && arena_.heap(0).key < due.key) return {arena_.heap(0).key, arena_.heap(0).port};
-  return due;
+std::uint64_t SwitchEngine::next_cycle() const {
+  const std::uint64_t now = header_.now, heap = header_.heap_size != 0 ? arena_.heap(0).key / kEventKinds : kNever;
+  const std::uint64_t busy =
+      header_.busy[kArrival] | header_.busy[kGrant] | header_.busy[kTurn] | header_.busy[kThreshold];
+  if (busy == 0) return heap;
+  const std::uint64_t turned = std::rotr(busy, static_cast<int>(now % kWheelCycles));
+  return std::min(heap, now + static_cast<std::uint32_t>(std::countr_zero(turned)));
 }
 
 /// The hole at `at`, below the heap's size, takes the item, or moves up or down first.
-void SwitchEngine::sift(std::uint32_t at, std::uint64_t key, std::uint32_t port) {
+void SwitchEngine::sift(std::uint32_t at, std::uint64_t key, std::uint32_t event) {
   HeapItem* const heap = arena_.heap_items();
-  const std::uint32_t size = std::min(header_.heap_size, geometry_.feeders);
+  const std::uint32_t size = std::min(header_.heap_size, geometry_.events);
   const auto move_to = [&](std::uint32_t to, std::uint64_t moved_key, std::uint32_t moved) {
     heap[to].key = moved_key;
-    heap[to].port = moved;
-    if (moved < geometry_.feeders) heap[moved].place = to;
+    heap[to].event = moved;
+    if (moved < geometry_.events) heap[moved].place = to;
   };
   while (at != 0) {
     const HeapItem& parent = heap[(at - 1) / 2];
     if (parent.key <= key) break;
-    move_to(at, parent.key, parent.port);
+    move_to(at, parent.key, parent.event);
     at = (at - 1) / 2;
   }
   for (std::uint32_t child = 2 * at + 1; child < size; child = 2 * at + 1) {
     if (child + 1 < size && heap[child + 1].key < heap[child].key) ++child;
     if (heap[child].key >= key) break;
-    move_to(at, heap[child].key, heap[child].port);
+    move_to(at, heap[child].key, heap[child].event);
     at = child;
   }
-  move_to(at, key, port);
+  move_to(at, key, event);
 }
 
 /// Takes the item at `at`, below the heap's size, out.
 void SwitchEngine::unheap(std::uint32_t at) {
-  const std::uint32_t last = std::min(header_.heap_size, geometry_.feeders) - 1;
+  const std::uint32_t last = std::min(header_.heap_size, geometry_.events) - 1;
   header_.heap_size = last;
   if (at == last) return;
   const HeapItem moved = arena_.heap(last);
-  sift(at, moved.key, moved.port);
+  sift(at, moved.key, moved.event);
 }
 
 }  // namespace ulfm::fabric::xswitch

@@ -1,7 +1,7 @@
 // The machinery of the production model: events, and what is linear in time between them.
 //
 // A queue of units changes evenly between events (see Fifo), so it is brought up to a cycle only when
-// something happens to it. Each port is due at most once, at its next event: in a wheel of the next cycles, or in
+// something happens to it. Each port has at most one coming event of each kind: in a wheel of the next cycles, or in
 // a heap when that is further off. Within a cycle events are handled in three phases, which keep what the order of a
 // cycle in reference.hpp makes visible:
 //
@@ -14,6 +14,7 @@
 // well; a command that arrives in that very cycle takes it back, for it has not left yet.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -45,11 +46,11 @@ class SwitchEngine {
   void trace(Tracer* tracer) noexcept { tracer_ = tracer; }
 
  private:
-  enum Phase : std::uint64_t { arrivals = 0, turns = 1, thresholds = 2 };
 
   /// No event will come.
   bool is_quiet() const noexcept {
-    return (header_.busy[0] | header_.busy[1] | header_.busy[2]) == 0 && header_.heap_size == 0;
+    return (header_.busy[kArrival] | header_.busy[kGrant] | header_.busy[kTurn] | header_.busy[kThreshold]) == 0 &&
+           header_.heap_size == 0;
   }
 
   // engine.cpp: time between events, the wheel and the heap.
@@ -66,31 +67,31 @@ class SwitchEngine {
   void settle_source(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
   void take_first(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
   void left(std::uint32_t x, Fifo& fifo, std::uint64_t cycle, std::uint32_t units);
-  void tally(std::uint32_t x, std::int64_t from, int slope, std::uint64_t cycles);
+  /// Adds cycles to the occupancy's histogram: it was `from` at the end of the cycle before the first of them.
+  void tally(std::uint32_t x, std::int32_t from, int slope, std::uint64_t cycles) {
+    const std::int64_t run = static_cast<std::int64_t>(cycles), high = slope > 0 ? from + run : from - (slope < 0);
+    if (high > geometry_.bounds[1]) return tally_high(x, from, slope, cycles);
+    arena_.fifo_tally(x).occupancy[0] += static_cast<std::uint64_t>(slope == 0 ? run : std::min(run, high));
+  }
+  void tally_high(std::uint32_t x, std::int64_t from, int slope, std::uint64_t cycles);
   void trace_run(std::uint32_t x, const Fifo& fifo, std::uint64_t cycle, std::uint32_t units);
   void settle_command(std::uint32_t end, Output& out, std::uint64_t cycle);
   void predict(std::uint32_t x, Fifo& fifo);
-  void look_ahead(std::uint32_t x, Fifo& fifo);
+  std::uint64_t next_turn(std::uint32_t x, const Fifo& fifo) const;
   std::uint64_t next_level(std::uint32_t x, const Fifo& fifo) const;
-  void touch(std::uint32_t port);
-  std::uint32_t slot_of(std::uint64_t cycle, std::uint32_t phase) const noexcept {
-    return geometry_.feeders + phase * kWheelCycles + static_cast<std::uint32_t>(cycle % kWheelCycles);
+  void expect(std::uint32_t port, EventKind kind, std::uint64_t& due, std::uint64_t cycle);
+  std::uint32_t slot_of(std::uint64_t cycle, std::uint32_t kind) const noexcept {
+    return kind * kWheelCycles + static_cast<std::uint32_t>(cycle % kWheelCycles);
   }
-  void put(std::uint32_t port, WheelItem& item, std::uint64_t key);
-  void take_out(std::uint32_t port, WheelItem& item);
-  struct Due {
-    std::uint64_t key;
-    std::uint32_t port;
-  };
-  /// The next event; its key is kNoEvent when there is none.
-  Due next_due() const;
-  /// An event of that cycle, which is now(), or of one before.
-  Due due_in(std::uint64_t cycle) const;
-  void sift(std::uint32_t at, std::uint64_t key, std::uint32_t port);
+  void put(std::uint32_t port, EventKind kind, std::uint64_t cycle);
+  void take_out(std::uint32_t port, EventKind kind, std::uint64_t cycle);
+  void clear_slot_word(std::uint32_t slot, std::uint32_t word);
+  /// Cycle of the next event; kNever when there is none.
+  std::uint64_t next_cycle() const;
+  void sift(std::uint32_t at, std::uint64_t key, std::uint32_t event);
   void unheap(std::uint32_t at);
 
   // events.cpp: what happens.
-  void handle(std::uint32_t port, std::uint64_t key);
   void arrive(std::uint32_t d, std::uint64_t cycle);
   void run_arrives(std::uint32_t d, const StateChange& change, std::uint64_t cycle);
   void stop_arrives(std::uint32_t end, std::uint64_t cycle);
@@ -122,7 +123,12 @@ class SwitchEngine {
   void begin_alone();
   void enqueue(std::uint32_t frame);
   std::uint32_t destination(std::uint32_t node, std::span<const std::uint8_t> route) const;
+  Entry whole(std::uint32_t frame) const;
   void handle_cycle(std::uint64_t cycle);
+  template <EventKind kind>
+  void handle_kind(std::uint64_t cycle, std::uint64_t most);
+  template <EventKind kind>
+  void handle(std::uint32_t x, std::uint64_t cycle);
   std::size_t hand_out(std::span<Ending> endings);
 
   // faults.cpp

@@ -5,18 +5,6 @@
 
 namespace ulfm::fabric::xswitch {
 
-void SwitchEngine::handle(std::uint32_t port, std::uint64_t key) {
-  const std::uint64_t cycle = key >> 2;
-  switch (key & 3) {
-    case arrivals: arrive(port, cycle); break;
-    case turns:
-      if (arena_.port(port).out.grant_at == cycle) grant(port, cycle);
-      if (arena_.port(port).in.turn_at == cycle) turn(port, cycle);
-      break;
-    default: threshold(port, cycle);
-  }
-}
-
 // Arrivals.
 
 void SwitchEngine::arrive(std::uint32_t d, std::uint64_t cycle) {
@@ -24,12 +12,12 @@ void SwitchEngine::arrive(std::uint32_t d, std::uint64_t cycle) {
   while (out.flight_count != 0 && arena_.change(d, out.flight_first).at <= cycle) {
     const StateChange change = arena_.change(d, out.flight_first);
     ++out.flight_first;
-    --out.flight_count;
+    if (--out.flight_count == 0) out.flight_first = 0;
     if (change.kind == StateChange::command_stop) stop_arrives(d, cycle);
     else if (change.kind == StateChange::command_go) go_arrives(d, cycle);
     else run_arrives(d, change, cycle);
   }
-  touch(d);
+  if (out.flight_count != 0) expect(d, kArrival, out.arrival_at, arena_.change(d, out.flight_first).at);
 }
 
 void SwitchEngine::run_arrives(std::uint32_t d, const StateChange& change, std::uint64_t cycle) {
@@ -39,14 +27,15 @@ void SwitchEngine::run_arrives(std::uint32_t d, const StateChange& change, std::
   if (change.kind == StateChange::begin && fifo.count < geometry_.queue_capacity) {
     fifo.coming = change.length;
     fifo.ending = 0;
-    arena_.entry(d, fifo.first + fifo.count) = {change.frame, change.length, change.hop, change.bad};
+    arena_.entry(d, fifo.first + fifo.count) = {change.frame, change.length, change.hop, change.bad,
+                                                 change.routing};
     if (++fifo.count == 1) {
       load_head(d, fifo);
       if (!is_node(d)) head_ready(d, fifo, cycle);
     }
   }
   if (fifo.arriving != 0 && !is_node(d)) start(d, fifo, std::max(cycle, fifo.goes_from));
-  look_ahead(d, fifo);  // arrive() touches it
+  predict(d, fifo);
 }
 
 void SwitchEngine::stop_arrives(std::uint32_t end, std::uint64_t cycle) {
@@ -87,9 +76,7 @@ void SwitchEngine::head_ready(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) 
   out.waiting |= 1u << (input % 32);
   if (out.feeder != kNone) return;
   const std::uint64_t at = next_poll(out, input, cycle);
-  if (at >= out.grant_at) return;
-  out.grant_at = at;
-  touch(y);
+  if (at < out.grant_at) expect(y, kGrant, out.grant_at, at);
 }
 
 // Polling.
@@ -136,7 +123,6 @@ void SwitchEngine::grant(std::uint32_t y, std::uint64_t cycle) {
   if (fifo.going == 0) out.waits_since = cycle + 1;
   start(x, fifo, cycle + 1);
   predict(x, fifo);
-  touch(y);
 }
 
 /// An output polls again, from the cycle behind `cycle` on and beginning behind `input`.
@@ -146,8 +132,7 @@ void SwitchEngine::release(std::uint32_t y, std::uint32_t input, std::uint64_t c
   out.polls_from = cycle + 1;
   out.polled = static_cast<std::uint8_t>(input + 1 < ports_ ? input + 1 : 0);
   out.waits_since = kNever;
-  out.grant_at = next_grant(out);
-  touch(y);
+  expect(y, kGrant, out.grant_at, next_grant(out));
 }
 
 // Runs.
@@ -162,7 +147,9 @@ void SwitchEngine::start(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   const auto hop = static_cast<std::uint16_t>(is_source(x) ? 0 : head.hop + 1);
   const StateChange::Kind kind = fifo.announced != 0 ? StateChange::resume : StateChange::begin;
   fifo.announced = 1;
-  push(arena_.port(fifo.server).out.peer, {cycle + link_cycles_, head.frame, fifo.leaving, hop, head.bad, kind});
+  const auto routing = static_cast<std::uint8_t>(head.routing - (is_source(x) ? 0 : 1));
+  push(arena_.port(fifo.server).out.peer,
+       {cycle + link_cycles_, head.frame, fifo.leaving, hop, head.bad, routing, kind});
 }
 
 /// It does not send in `cycle`. A start that was told for then or later is taken back.
@@ -176,19 +163,18 @@ void SwitchEngine::pause(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
     const StateChange& last = arena_.change(d, out.flight_first + out.flight_count - 1u);
     if (last.kind <= StateChange::resume && last.at >= cycle + link_cycles_) {
       if (last.kind == StateChange::begin) fifo.announced = 0;
-      --out.flight_count;
-      touch(d);
+      if (--out.flight_count == 0) expect(d, kArrival, out.arrival_at, kNever);
       return;
     }
   }
-  push(d, {cycle + link_cycles_, arena_.entry(x, fifo.first).frame, 0, 0, 0, StateChange::pause});
+  push(d, {cycle + link_cycles_, arena_.entry(x, fifo.first).frame, 0, 0, 0, 0, StateChange::pause});
 }
 
 void SwitchEngine::push(std::uint32_t d, const StateChange& change) {
   Output& out = arena_.port(d).out;
   if (d >= ends_ || out.flight_count >= geometry_.flight_capacity) return;
   arena_.change(d, out.flight_first + out.flight_count) = change;
-  if (++out.flight_count == 1) touch(d);
+  if (++out.flight_count == 1) expect(d, kArrival, out.arrival_at, change.at);
 }
 
 // Turns.
@@ -260,9 +246,8 @@ void SwitchEngine::next_from_source(std::uint32_t x, Fifo& fifo, std::uint64_t c
     pop_frame(fifo);
     return;
   }
-  const FrameSlot& slot = arena_.frame(next);
   const Output& out = arena_.port(fifo.server).out;
-  head = {next, slot.route_length + slot.data_units + geometry_.parameters.check_units + 1, 0, 0};
+  head = whole(next);
   load_head(x, fifo);
   fifo.dropping = out.dead;
   fifo.going = out.stopped == 0 || out.dead != 0;
@@ -284,9 +269,9 @@ void SwitchEngine::load_head(std::uint32_t x, Fifo& fifo) {
 /// Adds what has been sent of the first frame.
 void SwitchEngine::count_sent(std::uint32_t x, const Fifo& fifo, ChannelCounters& counters) const {
   const Entry& head = arena_.entry(x, fifo.first);
-  const std::uint32_t ended = fifo.leaving == 0 ? 1 : 0, gone = is_source(x) ? 0u : head.hop + 1u;
+  const std::uint32_t ended = fifo.leaving == 0 ? 1 : 0;
   const std::uint32_t units = fifo.head_length - fifo.leaving - ended;
-  const std::uint32_t routing = std::min(units, arena_.frame(head.frame).route_length - gone);
+  const std::uint32_t routing = std::min(units, head.routing - (is_source(x) ? 0u : 1u));
   counters.frames += ended;
   counters.routing_units += routing;
   counters.data_units += units - routing;
@@ -328,7 +313,7 @@ void SwitchEngine::threshold(std::uint32_t x, std::uint64_t cycle) {
     settle(out.feeder, *fed, cycle);
     pause(out.feeder, *fed, cycle + 1);
   }
-  push(out.peer, {cycle + 1 + link_cycles_, 0, 0, 0, 0, stop ? StateChange::command_stop : StateChange::command_go});
+  push(out.peer, {cycle + 1 + link_cycles_, 0, 0, 0, 0, 0, stop ? StateChange::command_stop : StateChange::command_go});
   if (fed != nullptr) {
     fed->goes_from = std::max(fed->goes_from, cycle + 2);
     start(out.feeder, *fed, cycle + 2);

@@ -74,6 +74,7 @@ void SwitchEngine::end_arrival(std::uint32_t u, std::uint32_t d) {
   Port& port = arena_.port(d);
   Fifo& fifo = port.in;
   port.out.flight_count = 0;
+  expect(d, kArrival, port.out.arrival_at, kNever);
   fifo.told_stop = 1;
   if (fifo.coming != 0 && fifo.ending == 0 && fifo.count != 0) {
     const std::uint32_t frame = arena_.entry(d, fifo.first + fifo.count - 1u).frame;
@@ -191,10 +192,10 @@ void SwitchEngine::set_switch(std::uint32_t index, bool alive) {
 /// All that a dead switch's FIFO holds is lost; its links are down already, so every frame in it has an end.
 void SwitchEngine::empty_input(std::uint32_t x) {
   Output& out = arena_.port(x).out;
-  out.grant_at = kNever;
+  expect(x, kGrant, out.grant_at, kNever);
   Fifo& fifo = arena_.port(x).in;
   settle(x, fifo, header_.now - 1);
-  if (fifo.count == 0) return touch(x);
+  if (fifo.count == 0) return;
   const std::uint64_t units = static_cast<std::uint32_t>(fifo.occupied) + std::uint64_t{fifo.coming};
   arena_.fifo_tally(x).lost_units += units;
   header_.lost += units;

@@ -55,20 +55,17 @@ void SwitchEngine::build(const Topology& topology) {
   header_.alone = kNone;
   for (std::uint32_t i = 0; i < geometry_.feeders; ++i) {
     Port& port = arena_.port(i);
-    port.in.turn_at = port.in.level_at = kNever;
     port.in.server = is_node(i) ? i : is_source(i) ? i - geometry_.nodes : kNone;
     port.in.going = is_node(i);
     port.in.goes_from = 1;
     port.out.polls_from = 1;
-    port.out.grant_at = port.out.waits_since = kNever;
+    port.in.turn_at = port.in.level_at = kNever;
+    port.out.grant_at = port.out.arrival_at = port.out.waits_since = kNever;
     port.out.first_port = i < switch_ports_ ? i - i % ports_ : 0;
     port.out.feeder = is_node(i) ? i + geometry_.nodes : kNone;
     port.out.peer = kNone;
-    arena_.heap(i).place = kNone;
-    arena_.wheel(i) = {kNoEvent, kNone, kNone};
   }
-  for (std::uint32_t slot = geometry_.feeders; slot < geometry_.feeders + kWheelSlots; ++slot)
-    arena_.wheel(slot) = {kNoEvent, slot, slot};
+  for (std::uint32_t event = 0; event < geometry_.events; ++event) arena_.heap(event).place = kNone;
   for (std::uint32_t i = 0; i < switch_ports_; ++i) {
     const LinkEnd& other = topology.ends[i];
     if (other.kind == LinkEnd::Kind::switch_port) arena_.port(i).out.peer = other.index * ports_ + other.port;

@@ -26,8 +26,8 @@ typedef void (*ulfm_team_progress)(void* arg);
 /** inout[i] = inout[i] OP in[i] for `count` elements. Called in any member's process. */
 typedef void (*ulfm_team_combine)(void* inout, const void* in, size_t count);
 
-/** Member 0 makes the team and writes a ticket, with which the other members of the job join. A member that got an error
- *  has to say so to the others, by messages: nobody may call a team that somebody could not join.
+/** Member 0 makes the team and writes a ticket, with which the other members of the job join. A member that got an
+ *  error has to say so to the others, by messages: nobody may call a team that somebody could not join.
  *  ULFM_ERR_UNAVAILABLE: not over this transport, on other hosts, or switched off (ULFM_COLLECTIVES=off). */
 ULFM_API int ulfm_team_create(ulfm_job job, int size, ulfm_team_progress progress, void* arg, char* ticket,
                               ulfm_team** team);
@@ -47,7 +47,7 @@ ULFM_API int ulfm_team_barrier(ulfm_team* team);
 /** out = in of member 0 OP in of member 1 ..., for each of `count` elements of `element` bytes; `in` may be `out`. */
 ULFM_API int ulfm_team_reduce(ulfm_team* team, const void* in, void* out, size_t count, size_t element,
                               ulfm_team_combine combine);
-/** sizes[m] bytes of member m, one behind the other, which are in[0 .. sizes[own]) there. All members know all sizes. */
+/** sizes[m] bytes of member m, one behind the other, which are in[0 .. sizes[own]) there. All know all sizes. */
 ULFM_API int ulfm_team_gather(ulfm_team* team, const void* in, void* out, const size_t* sizes);
 
 #ifdef __cplusplus

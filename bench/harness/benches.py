@@ -148,6 +148,19 @@ def collectives(libraries, rounds):
             for (ranks, what, size), values in measure(contestants, rounds).items()]
 
 
+def nonblocking(libraries, rounds):
+    """The collectives that go by messages in every library: begun and waited for, and those of neighbours in a ring."""
+    calls = ["ibarrier", "ibcast:8", "iallreduce:8", "iallreduce:64K", "iallgather:64", "ialltoall:64", "neighbor_allgather:64",
+             "neighbor_alltoall:64", "neighbor_alltoall:64K"]
+    rows = []
+    for ranks in (2, 8, 32):
+        pin = pinned() if ranks == 2 else None
+        contestants = {library.name: lambda library=library: timed_collectives(library, ranks, calls, pin) for library in libraries}
+        rows += [row({"ranks": n, "what": what, "size": size}, values, "us")
+                 for (n, what, size), values in measure(contestants, rounds, False).items()]
+    return [beside_openmpi(line, "us") for line in rows]
+
+
 @contextmanager
 def busy_cores(wanted):
     """A foreign process on each core that only computes, while the block runs."""
@@ -526,6 +539,8 @@ BENCHES = {
     "collectives": Bench("Collectives with a core for each rank", 5, collectives),
     "oversubscribed": Bench("Collectives with more ranks than cores", 3, oversubscribed,
                             lambda row: Aim(1.0 if row["busy"] else 0.25, key="ratio_openmpi")),
+    "nonblocking": Bench("Nonblocking collectives and those of neighbours", 3, nonblocking,
+                         lambda row: Aim(1.0, key="ratio_openmpi")),
     "startup": Bench("Start to end of an empty program", 3, startup,
                      lambda row: Aim(0.25, key="ratio_openmpi") if row["ranks"] == 128 else None),
     "setup": Bench("From a clone with nothing compiled to the demo", 1, setup,

@@ -5,6 +5,23 @@
 enum { kBatches = 5 };
 static int ranks, rank;
 static char *send, *receive;
+static MPI_Comm ring; /* each rank has two neighbours */
+
+/* Begun and waited for at once. 0 when there is no such call. */
+static int call_nonblocking(const char* what, int bytes) {
+  MPI_Request request;
+  if (strcmp(what, "ibarrier") == 0) MPI_Ibarrier(MPI_COMM_WORLD, &request);
+  else if (strcmp(what, "ibcast") == 0) MPI_Ibcast(send, bytes, MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+  else if (strcmp(what, "iallreduce") == 0)
+    MPI_Iallreduce(send, receive, bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request);
+  else if (strcmp(what, "iallgather") == 0)
+    MPI_Iallgather(send, bytes, MPI_BYTE, receive, bytes, MPI_BYTE, MPI_COMM_WORLD, &request);
+  else if (strcmp(what, "ialltoall") == 0)
+    MPI_Ialltoall(send, bytes, MPI_BYTE, receive, bytes, MPI_BYTE, MPI_COMM_WORLD, &request);
+  else return 0;
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  return 1;
+}
 
 static void call(const char* what, int bytes) {
   if (strcmp(what, "barrier") == 0) MPI_Barrier(MPI_COMM_WORLD);
@@ -14,7 +31,11 @@ static void call(const char* what, int bytes) {
   else if (strcmp(what, "allgather") == 0)
     MPI_Allgather(send, bytes, MPI_BYTE, receive, bytes, MPI_BYTE, MPI_COMM_WORLD);
   else if (strcmp(what, "alltoall") == 0) MPI_Alltoall(send, bytes, MPI_BYTE, receive, bytes, MPI_BYTE, MPI_COMM_WORLD);
-  else {
+  else if (strcmp(what, "neighbor_allgather") == 0)
+    MPI_Neighbor_allgather(send, bytes, MPI_BYTE, receive, bytes, MPI_BYTE, ring);
+  else if (strcmp(what, "neighbor_alltoall") == 0)
+    MPI_Neighbor_alltoall(send, bytes, MPI_BYTE, receive, bytes, MPI_BYTE, ring);
+  else if (!call_nonblocking(what, bytes)) {
     fprintf(stderr, "bench: unknown collective %s\n", what);
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
@@ -32,12 +53,14 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const int around = 1;
+  MPI_Cart_create(MPI_COMM_WORLD, 1, &ranks, &around, 0, &ring);
   for (int a = 1; a < argc; ++a) {
     char* colon = strchr(argv[a], ':');
     const int bytes = colon ? (int)bench_number(colon + 1) : 0;
     if (colon) *colon = '\0';
-    send = bench_buffer((size_t)bytes * ranks);
-    receive = bench_buffer((size_t)bytes * ranks);
+    send = bench_buffer((size_t)bytes * (ranks + 1));
+    receive = bench_buffer((size_t)bytes * (ranks + 1));
     double time[kBatches], first = batch(argv[a], bytes, 5);
     int count = first > 0 ? (int)(0.03 / first) : 1000;
     count = count < 3 ? 3 : count > 2000 ? 2000 : count;
@@ -48,6 +71,7 @@ int main(int argc, char** argv) {
     free(send);
     free(receive);
   }
+  MPI_Comm_free(&ring);
   MPI_Finalize();
   return 0;
 }

@@ -193,6 +193,13 @@ class Transport {
     return nullptr;
   }
 
+  /// Most data bytes of a frame that the network itself copies for so many receivers, with headers of that length; 0 when
+  /// it cannot. The same in all processes of a job.
+  virtual std::size_t multicast_frame(std::size_t receivers, std::size_t header) const {
+    (void)receivers, (void)header;
+    return 0;
+  }
+
   /// The process with that card can be reached by this transport, as far as the card tells.
   virtual bool reachable(std::string_view card) const {
     (void)card;

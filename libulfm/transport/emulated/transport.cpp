@@ -54,6 +54,10 @@ class EmulatedTransport final : public Transport {
     return EmulatedMulticast::make(*engine_, outlets);
   }
 
+  std::size_t multicast_frame(std::size_t receivers, std::size_t header) const override {
+    return EmulatedMulticast::frame(*engine_, receivers, header);
+  }
+
   void introduce(std::string_view job_id, std::uint32_t rank, std::string_view card) override {
     fabric::Endpoint& self = engine_->arena().endpoint(engine_->self());
     if (card.size() >= sizeof self.card) return;

@@ -54,8 +54,8 @@ class Crowd {
              {"multicast_us", a},
              {"unicasts_us", b},
              {"ratio", b / a},
-             {"multicast_p90_us", percentile(many, 90)},
-             {"unicasts_p90_us", percentile(single, 90)}}};
+             {"p90_us", percentile(many, 90)},
+             {"unicasts_p90", percentile(single, 90)}}};
   }
 
   /// A receiver's part of measure().

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <limits>
 #include <memory>
@@ -276,6 +277,9 @@ std::ptrdiff_t nm_more(ulfm_nm_vc* vc, const iovec* pieces, int n) {
 
 // ---- several at once
 
+// Blocks of an allgather that are gathered first, all together: they go to all in one frame then.
+constexpr std::size_t kGathered = 4096;
+
 // The fewest frames that so many receivers need, as far as the transport knows a way; then each frame has as many.
 std::size_t group_part(const ulfm_nm* nm, std::size_t members, std::size_t header_length) {
   for (std::size_t parts = 1; parts < members; ++parts)
@@ -288,6 +292,29 @@ std::size_t group_part(const ulfm_nm* nm, std::size_t members, std::size_t heade
 std::size_t nm_group_limit(ulfm_nm* nm, int members, std::size_t header_length) {
   const std::size_t part = group_part(nm, static_cast<std::size_t>(members), header_length);
   return part == 0 ? 0 : nm->transport->multicast_frame(part, header_length);
+}
+
+// Software for each step of a tree or an exchange is what multicast saves; what it costs is that the sender's bytes go to
+// each node by themselves. Powers of two are near enough.
+int nm_group_pays(ulfm_nm* nm, int kind, int ranks, int nodes, std::size_t bytes) {
+  const MulticastCost cost = nm->transport->multicast_cost();
+  const auto each = kind == ULFM_COLL_ALLGATHER ? ULFM_GROUP_EACH : ULFM_GROUP_ONE;
+  if (cost.message == 0) {
+    const auto all = static_cast<std::size_t>(ranks) * bytes;
+    return each == ULFM_GROUP_EACH && all <= kGathered ? ULFM_GROUP_ONE : each;
+  }
+  const double steps = std::bit_width(static_cast<unsigned>(ranks - 1)), software = static_cast<double>(cost.message);
+  const double one = static_cast<double>(cost.byte) * static_cast<double>(bytes);  // to one node
+  const double others = nodes - 1, node_steps = std::bit_width(static_cast<unsigned>(nodes - 1));
+  switch (kind) {
+    case ULFM_COLL_BARRIER: return each;
+    case ULFM_COLL_BCAST: return software + others * one <= steps * software + node_steps * one ? each : 0;
+    // An exchange of all pairs takes as many steps as the way up a tree does. The part within a node may still pay.
+    case ULFM_COLL_ALLREDUCE: return nodes == 1 ? each : 0;
+    case ULFM_COLL_ALLGATHER:
+      return (ranks - 1) * software / 2 + 2 * others * one <= steps * software + ranks * one ? each : 0;
+    default: return 0;
+  }
 }
 
 ulfm_nm_group* nm_group_open(ulfm_nm* nm, ulfm_nm_vc* const* vcs, int count, std::size_t header_length) {
@@ -698,6 +725,7 @@ constexpr ulfm_nm_api kTable{ULFM_NM_ABI,
                              nm_idle,
                              ulfm_reduce_kernel,
                              nm_group_limit,
+                             nm_group_pays,
                              nm_group_open,
                              nm_group_close,
                              nm_group_send,

@@ -165,6 +165,12 @@ class Multicast {
   virtual void look_for_dead() {}
 };
 
+/// What it takes in virtual time, in picoseconds; all 0 without.
+struct MulticastCost {
+  std::uint64_t message = 0;  ///< software of a message, at both ends together
+  std::uint64_t byte = 0;     ///< a byte of a multicast, of its sender, for each other node that it goes to
+};
+
 /// Something a transport counts, for statistics.
 struct NamedCount {
   const char* name;  ///< of static duration
@@ -199,6 +205,9 @@ class Transport {
     (void)receivers, (void)header;
     return 0;
   }
+
+  /// The same in all processes of a job.
+  virtual MulticastCost multicast_cost() const { return {}; }
 
   /// The process with that card can be reached by this transport, as far as the card tells.
   virtual bool reachable(std::string_view card) const {

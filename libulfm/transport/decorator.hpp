@@ -93,6 +93,7 @@ class ForwardingTransport : public Transport {
   std::size_t multicast_frame(std::size_t receivers, std::size_t header) const override {
     return under_->multicast_frame(receivers, header);
   }
+  MulticastCost multicast_cost() const override { return under_->multicast_cost(); }
   bool reachable(std::string_view card) const override { return under_->reachable(card); }
   void use_card(std::string_view card) override { under_->use_card(card); }
   void introduce(std::string_view job_id, std::uint32_t rank, std::string_view card) override {

@@ -142,7 +142,7 @@ static int coll_take(MPIR_Comm * comm, int kind, int defined, MPI_Aint bytes, in
         if (!state->decided)
             state->multicast = multicast_create(comm);
         state->decided = 1;
-        return multicast_take(comm, state->multicast, kind);
+        return multicast_take(comm, state->multicast, kind, bytes);
     }
     if (!state->decided && state->calls++ >= coll_first) {
         state->opening = 1;

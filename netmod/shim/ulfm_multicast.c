@@ -22,6 +22,7 @@ typedef struct coll_multicast {
     ulfm_nm_vc **outs;          /* and the connections to them when the group was made */
     char *wanted;               /* by rank: the message has to go there yet */
     char *marks, *tried;        /* by member: of one attempt */
+    int nodes;                  /* that the ranks are on */
     MPI_Aint piece;             /* most bytes of a message */
     MPI_Aint ahead;             /* how many a root may still send before it hears of everyone */
 } coll_multicast_t;
@@ -59,6 +60,21 @@ static void multicast_free(coll_multicast_t * state)
     MPL_free(state);
 }
 
+static int multicast_nodes(MPIR_Comm * comm)
+{
+    char *seen = MPL_calloc(MPIR_Process.num_nodes, 1, MPL_MEM_COMM);
+    int i, nodes = 0;
+
+    for (i = 0; seen && i < comm->local_size; i++) {
+        MPIDI_VC_t *vc;
+        MPIDI_Comm_get_vc(comm, i, &vc);
+        nodes += !seen[vc->node_id];
+        seen[vc->node_id] = 1;
+    }
+    MPL_free(seen);
+    return nodes;               /* 0 without memory */
+}
+
 /* NULL when multicast is nothing for this communicator, which all ranks find alike. */
 static coll_multicast_t *multicast_create(MPIR_Comm * comm)
 {
@@ -82,11 +98,12 @@ static coll_multicast_t *multicast_create(MPIR_Comm * comm)
     if (state) {
         state->piece = piece;
         state->ahead = MULTICAST_AHEAD;
+        state->nodes = multicast_nodes(comm);
         state->ranks = MPL_calloc(size, sizeof *state->ranks, MPL_MEM_COMM);
         state->outs = MPL_calloc(size, sizeof *state->outs, MPL_MEM_COMM);
         state->wanted = MPL_calloc(size, 3, MPL_MEM_COMM);
     }
-    if (!state || !state->ranks || !state->outs || !state->wanted)
+    if (!state || !state->nodes || !state->ranks || !state->outs || !state->wanted)
         MPID_Abort(comm, MPI_SUCCESS, 1, "there is no memory for a communicator's collectives, on which the others count");
     state->marks = state->wanted + size;
     state->tried = state->marks + size;
@@ -355,7 +372,7 @@ static void multicast_allgather(MPIR_Comm * comm, coll_multicast_t * state, cons
     MPI_Aint at;
     int i;
 
-    if (bytes * size <= state->piece) {
+    if (ulfm->group_pays(nm, ULFM_COLL_ALLGATHER, size, state->nodes, bytes) == ULFM_GROUP_ONE) {
         const void *mine = comm->rank == 0 && in == out ? MPI_IN_PLACE : in;
         multicast_note(MPIR_Gather_impl(mine, bytes, MPI_BYTE, out, bytes, MPI_BYTE, 0, comm, errflag), mpi_errno, errflag);
         multicast_bcast(comm, state, out, bytes * size, 0, 0, mpi_errno, errflag);
@@ -385,10 +402,11 @@ static void multicast_allgather(MPIR_Comm * comm, coll_multicast_t * state, cons
 }
 
 /* Whether the call goes this way. */
-static int multicast_take(MPIR_Comm * comm, coll_multicast_t * state, int kind)
+static int multicast_take(MPIR_Comm * comm, coll_multicast_t * state, int kind, MPI_Aint bytes)
 {
     const int taken = state && (kind == ULFM_COLL_BARRIER || kind == ULFM_COLL_BCAST || kind == ULFM_COLL_ALLGATHER ||
-                                kind == ULFM_COLL_ALLREDUCE);
+                                kind == ULFM_COLL_ALLREDUCE) &&
+        ulfm->group_pays(nm, kind, comm->local_size, state->nodes, bytes);
     /* Not the parts into which MPICH divides a program's call. */
     if (taken || comm->hierarchy_kind == MPIR_COMM_HIERARCHY_KIND__FLAT ||
         comm->hierarchy_kind == MPIR_COMM_HIERARCHY_KIND__PARENT)

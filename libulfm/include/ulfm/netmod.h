@@ -132,6 +132,9 @@ enum {
   ULFM_COLL_KINDS
 };
 
+/* From one rank to all; or from each to all. */
+enum { ULFM_GROUP_ONE = 1, ULFM_GROUP_EACH = 2 };
+
 /* What coll_after says when collectives go by the network's multicast. */
 #define ULFM_COLL_BY_MULTICAST (-2)
 
@@ -246,6 +249,9 @@ typedef struct ulfm_nm_api {
   /* Multicast in the network. Most bytes of data of a message to `members` at once, with a header of that length; 0
    * when there is no such thing. The same in all processes of a job. */
   size_t (*group_limit)(ulfm_nm* nm, int members, size_t header_length);
+  /* Whether a collective of so many ranks on so many nodes, of so many bytes from each, is quicker by multicast. In
+   * virtual time that follows from what messages and bytes cost there; else always. 0, or a ULFM_GROUP_. */
+  int (*group_pays)(ulfm_nm* nm, int kind, int ranks, int nodes, size_t bytes);
   /* These connections as one destination of messages with such headers. One that is disconnected later is left out. */
   ulfm_nm_group* (*group_open)(ulfm_nm* nm, ulfm_nm_vc* const* vcs, int count, size_t header_length);
   void (*group_close)(ulfm_nm_group* group);

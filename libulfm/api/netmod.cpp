@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <limits>
 #include <memory>
@@ -45,6 +46,18 @@ struct ulfm_nm_vc {
   bool cut_off = false;  ///< seen and said
 };
 
+struct ulfm_nm_group {
+  /// As many as a frame has room for beside data.
+  struct Part {
+    std::unique_ptr<Multicast> multicast;
+    std::size_t first, size;
+  };
+  ulfm_nm* owner;
+  std::vector<ulfm_nm_vc*> members;  ///< nullptr: disconnected since
+  std::vector<Part> parts;
+  std::vector<std::uint32_t> who;
+};
+
 struct ulfm_nm {
   ulfm_nm(Config c, TransportStack s, std::unique_ptr<Inlet> i, WaitPolicy p, int rank_)
       : config(std::move(c)),
@@ -80,6 +93,7 @@ struct ulfm_nm {
   bool spent = false;  // MPICH has done with `current`, whose room is given back at the next look
   std::vector<void*> cookies;
   std::vector<ulfm_nm_vc*> vcs;
+  std::vector<ulfm_nm_group*> groups;
   std::string origin_card;
   coll::Counts collectives;
   int segments = 0;  // of communicators, open
@@ -141,8 +155,14 @@ void give_back(ulfm_nm* nm) {
   if (std::exchange(nm->spent, false)) nm->inlet->release(nm->current);
 }
 
+void nm_group_close(ulfm_nm_group* group) {
+  std::erase(group->owner->groups, group);
+  delete group;
+}
+
 void nm_close(ulfm_nm* nm) {
   nm->waiter.reset();
+  while (!nm->groups.empty()) nm_group_close(nm->groups.back());
   give_back(nm);
   const std::string who = "rank " + std::to_string(nm->rank);
   std::string text = statistics_text(who, nm->transport_name.c_str(), kMpiPort, nm->counters, *nm->inlet);
@@ -199,6 +219,8 @@ int nm_disconnect(ulfm_nm* nm, ulfm_nm_vc* vc, int force) {
   if (!vc->outlet->bye() && !force && vc->outlet->peer_listening()) return 0;
   if (nm->full == vc) nm->full = nullptr;
   std::erase(nm->vcs, vc);
+  for (ulfm_nm_group* group : nm->groups)
+    std::replace(group->members.begin(), group->members.end(), vc, static_cast<ulfm_nm_vc*>(nullptr));
   delete vc;
   return 1;
 }
@@ -251,6 +273,102 @@ std::ptrdiff_t nm_begin(ulfm_nm_vc* vc, const void* header, std::size_t header_l
 std::ptrdiff_t nm_more(ulfm_nm_vc* vc, const iovec* pieces, int n) {
   Gather data(std::span(pieces, static_cast<std::size_t>(n)));
   return push_more(vc, data, data.remaining(), 0);
+}
+
+// ---- several at once
+
+// Blocks of an allgather that are gathered first, all together: they go to all in one frame then.
+constexpr std::size_t kGathered = 4096;
+
+// The fewest frames that so many receivers need, as far as the transport knows a way; then each frame has as many.
+std::size_t group_part(const ulfm_nm* nm, std::size_t members, std::size_t header_length) {
+  for (std::size_t parts = 1; parts < members; ++parts)
+    if (const std::size_t part = (members + parts - 1) / parts;
+        nm->transport->multicast_frame(part, header_length) != 0)
+      return part;
+  return 0;
+}
+
+std::size_t nm_group_limit(ulfm_nm* nm, int members, std::size_t header_length) {
+  const std::size_t part = group_part(nm, static_cast<std::size_t>(members), header_length);
+  return part == 0 ? 0 : nm->transport->multicast_frame(part, header_length);
+}
+
+// Software for each step of a tree or an exchange is what multicast saves; what it costs is that the sender's bytes go to
+// each node by themselves. Powers of two are near enough.
+int nm_group_pays(ulfm_nm* nm, int kind, int ranks, int nodes, std::size_t bytes) {
+  const MulticastCost cost = nm->transport->multicast_cost();
+  const auto each = kind == ULFM_COLL_ALLGATHER ? ULFM_GROUP_EACH : ULFM_GROUP_ONE;
+  if (cost.message == 0) {
+    const auto all = static_cast<std::size_t>(ranks) * bytes;
+    return each == ULFM_GROUP_EACH && all <= kGathered ? ULFM_GROUP_ONE : each;
+  }
+  const double steps = std::bit_width(static_cast<unsigned>(ranks - 1)), software = static_cast<double>(cost.message);
+  const double one = static_cast<double>(cost.byte) * static_cast<double>(bytes);  // to one node
+  const double others = nodes - 1, node_steps = std::bit_width(static_cast<unsigned>(nodes - 1));
+  switch (kind) {
+    case ULFM_COLL_BARRIER: return each;
+    case ULFM_COLL_BCAST: return software + others * one <= steps * software + node_steps * one ? each : 0;
+    // An exchange of all pairs takes as many steps as the way up a tree does. The part within a node may still pay.
+    case ULFM_COLL_ALLREDUCE: return nodes == 1 ? each : 0;
+    case ULFM_COLL_ALLGATHER:
+      return (ranks - 1) * software / 2 + 2 * others * one <= steps * software + ranks * one ? each : 0;
+    default: return 0;
+  }
+}
+
+ulfm_nm_group* nm_group_open(ulfm_nm* nm, ulfm_nm_vc* const* vcs, int count, std::size_t header_length) {
+  auto group = std::make_unique<ulfm_nm_group>(ulfm_nm_group{nm, {vcs, vcs + count}, {}, {}});
+  const std::size_t all = group->members.size(), part = group_part(nm, all, header_length);
+  for (std::size_t first = 0, size; first < all && part != 0; first += size) {
+    size = std::min(part, all - first);
+    std::vector<Outlet*> outlets;
+    for (std::size_t i = first; i < first + size; ++i) outlets.push_back(vcs[i]->outlet.get());
+    auto multicast = nm->transport->group(outlets);
+    if (!multicast) break;  // those from here on get theirs one by one
+    group->parts.push_back({std::move(multicast), first, size});
+  }
+  nm->groups.push_back(group.get());
+  return group.release();
+}
+
+// False when there is no room now.
+bool send_to_part(ulfm_nm_group& group, const ulfm_nm_group::Part& part, const Headers& header, const iovec& data,
+                  char* marks) {
+  std::vector<std::uint32_t>& who = group.who;
+  who.clear();
+  for (std::uint32_t i = 0; i < part.size; ++i)
+    if (marks[part.first + i] != 0 && group.members[part.first + i] != nullptr) who.push_back(i);
+  if (who.empty()) return true;
+  const std::size_t before = who.size();
+  Gather bytes(std::span(&data, 1));
+  if (!part.multicast->push(Kind::first, header, bytes, data.iov_len, who)) return false;
+  // From here on a mark is a member that is disconnected or left to its own outlet.
+  for (std::size_t i = 0; i < part.size; ++i)
+    if (group.members[part.first + i] != nullptr) marks[part.first + i] = 0;
+  for (const std::uint32_t member : who) marks[part.first + member] = 1;
+  PortCounters& counters = group.owner->counters;
+  if (before != who.size()) counters.group_frames.add();
+  counters.group_copies.add(before - who.size());
+  return true;
+}
+
+int nm_group_send(ulfm_nm_group* group, const void* header, std::size_t header_length, const void* data,
+                  std::size_t length, int goes_on, char* marks) {
+  const iovec piece{const_cast<void*>(data), length};
+  const VirtualTime::Charge charge = VirtualTime::charge();
+  if (goes_on != 0) VirtualTime::set_charge(VirtualTime::Charge::none);
+  bool gone = true;
+  for (const ulfm_nm_group::Part& part : group->parts)
+    gone = send_to_part(*group, part, {static_cast<const std::byte*>(header), header_length, 0}, piece, marks) && gone;
+  VirtualTime::set_charge(charge);
+  if (!gone) return 0;
+  begin_waits_anew(group->owner);
+  PortCounters& counters = group->owner->counters;
+  counters.group_messages.add();
+  counters.sent_messages.add();
+  counters.sent_bytes.add(header_length + length);
+  return 1;
 }
 
 void*& cookie_of(ulfm_nm* nm, std::uint32_t origin) {
@@ -411,6 +529,10 @@ int look_around(ulfm_nm* nm) {
     std::_Exit(1);
   }
   nm->dead = nm->inlet->find_dead();
+  // What waits for room may wait for what the dead hold.
+  for (ulfm_nm_group* group : nm->groups)
+    for (const ulfm_nm_group::Part& part : group->parts)
+      if (nm->sends_waiting) part.multicast->look_for_dead();
   int news = std::exchange(nm->lost_way, false) || find_cut_off(nm) ? ULFM_NM_GIVEN_UP : ULFM_NM_LOOK;
   for (Error error; nm->inlet->take_given_up(error); news = ULFM_NM_GIVEN_UP)
     say_before_the_end("rank " + std::to_string(nm->rank) + ": " + error.what);  // MPI's own error has a rank only
@@ -503,6 +625,7 @@ constexpr std::size_t kMostRounds = 4;
 int nm_coll_after(ulfm_nm* nm) {
   const std::string& setting = nm->config.text("COLLECTIVES");
   // Over an emulated interconnect, or one with faults, the messages themselves are what is asked for.
+  if (setting != "off" && nm->transport->multicast_frame(2, 0) != 0) return ULFM_COLL_BY_MULTICAST;
   if (setting == "off" || nm->transport_name != "direct") return -1;
   return setting == "on" ? 0 : kFirstCalls;
 }
@@ -590,6 +713,11 @@ constexpr ulfm_nm_api kTable{ULFM_NM_ABI,
                              nm_drop_cookie,
                              nm_idle,
                              ulfm_reduce_kernel,
+                             nm_group_limit,
+                             nm_group_pays,
+                             nm_group_open,
+                             nm_group_close,
+                             nm_group_send,
                              nm_coll_after,
                              nm_coll_open,
                              nm_coll_close,

@@ -68,6 +68,8 @@ class Model {
   }
   /// The network copies frames for several receivers.
   virtual bool has_multicast() const { return false; }
+  /// Bytes of a message for several that leave its sender in a cycle, for one of the nodes.
+  virtual std::uint32_t multicast_bytes() const { return 0; }
   /// Puts one frame behind those that wait to leave `from`, for several other nodes, each of them once. It ends once
   /// for each of them: the ending's node is that one, also when it was not delivered there. False, with nothing taken,
   /// when there is no room now; an idle model has room.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/virtual_time.hpp"
+
 namespace ulfm {
 
 GroupSender::GroupSender(std::vector<Outlet*> outlets, std::unique_ptr<Multicast> multicast)
@@ -75,7 +77,9 @@ bool GroupSender::push_front(PortCounters& counters) {
     const iovec piece{const_cast<std::byte*>(bytes_) + front_, length};
     Gather data(std::span(&piece, 1));
     before_ = who_;
-    if (!multicast_->push(front_begun_ ? Kind::more : Kind::first, {header, head, 0}, data, length, who_)) return false;
+    // Room that receivers hold for long is room of the multicast only: each outlet has some of its own.
+    if (!multicast_->push(front_begun_ ? Kind::more : Kind::first, {header, head, 0}, data, length, who_) && !apart_)
+      return false;
     if (before_.size() != who_.size()) {
       counters.group_frames.add();
       counters.group_copies.add(before_.size() - who_.size());
@@ -93,8 +97,8 @@ bool GroupSender::push_front(PortCounters& counters) {
 
 // The clock is read only when there was no room.
 bool GroupSender::patience_is_out() {
-  const auto now = Clock::now();
-  if (stalled_since_ == Clock::time_point{}) stalled_since_ = now;
+  const std::chrono::nanoseconds now = clock_of_job().now();
+  if (stalled_since_ == std::chrono::nanoseconds{}) stalled_since_ = now;
   return apart_ = now - stalled_since_ >= kPatience;
 }
 

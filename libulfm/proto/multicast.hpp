@@ -17,7 +17,6 @@ namespace ulfm {
 /// The members of a group, and how far each is with the message. One thread at a time.
 class GroupSender {
  public:
-  using Clock = std::chrono::steady_clock;
   /// Without room for so long, and members that have some go on alone.
   static constexpr std::chrono::milliseconds kPatience{2};
 
@@ -58,7 +57,7 @@ class GroupSender {
   std::size_t size_ = 0, front_ = 0;
   bool front_begun_ = false;
   bool apart_ = false;
-  Clock::time_point stalled_since_{};
+  std::chrono::nanoseconds stalled_since_{};
 };
 
 }  // namespace ulfm

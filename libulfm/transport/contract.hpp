@@ -165,6 +165,12 @@ class Multicast {
   virtual void look_for_dead() {}
 };
 
+/// What it takes in virtual time, in picoseconds; all 0 without.
+struct MulticastCost {
+  std::uint64_t message = 0;  ///< software of a message, at both ends together
+  std::uint64_t byte = 0;     ///< a byte of a multicast, of its sender, for each other node that it goes to
+};
+
 /// Something a transport counts, for statistics.
 struct NamedCount {
   const char* name;  ///< of static duration
@@ -192,6 +198,16 @@ class Transport {
     (void)outlets;
     return nullptr;
   }
+
+  /// Most data bytes of a frame that the network itself copies for so many receivers, with headers of that length; 0 when
+  /// it cannot. The same in all processes of a job.
+  virtual std::size_t multicast_frame(std::size_t receivers, std::size_t header) const {
+    (void)receivers, (void)header;
+    return 0;
+  }
+
+  /// The same in all processes of a job.
+  virtual MulticastCost multicast_cost() const { return {}; }
 
   /// The process with that card can be reached by this transport, as far as the card tells.
   virtual bool reachable(std::string_view card) const {

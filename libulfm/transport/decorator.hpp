@@ -90,6 +90,10 @@ class ForwardingTransport : public Transport {
     return under_->connect(card, to, from, hello, counters);
   }
   std::unique_ptr<Multicast> group(std::span<Outlet* const> outlets) override { return under_->group(outlets); }
+  std::size_t multicast_frame(std::size_t receivers, std::size_t header) const override {
+    return under_->multicast_frame(receivers, header);
+  }
+  MulticastCost multicast_cost() const override { return under_->multicast_cost(); }
   bool reachable(std::string_view card) const override { return under_->reachable(card); }
   void use_card(std::string_view card) override { under_->use_card(card); }
   void introduce(std::string_view job_id, std::uint32_t rank, std::string_view card) override {

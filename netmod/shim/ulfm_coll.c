@@ -1,14 +1,20 @@
-/* MPI's blocking collectives through a segment that the ranks of a communicator share. Part of ulfm_netmod.c.
+/* MPI's blocking collectives through a segment that the ranks of a communicator share, or by the network's multicast
+ * (ulfm_multicast.c). Part of ulfm_netmod.c.
  *
  * MPICH's MPIR_*_impl functions ask here first (see the patch). Whether a call goes this way must be the same in every
  * rank, so it depends on nothing but what MPI says is the same in every rank: the communicator, how many calls there
  * were on it, the operation, and the bytes. Types may differ between ranks, so they play no part where data only move:
  * what is not contiguous is packed first. */
 
+static int ready_to_send(MPIDI_VC_t * vc);
+
+#include "ulfm_multicast.c"
+
 typedef struct coll_state {
     ulfm_coll *coll;            /* NULL: none (yet) */
+    coll_multicast_t *multicast;        /* the same */
     int calls;                  /* that might have gone this way */
-    int opening;                /* the ranks are making one */
+    int opening;                /* the ranks are making one, or in a part of a collective: MPICH's own go on */
     int decided;                /* they have tried */
     int error;                  /* of the progress engine, during a wait */
 } coll_state_t;
@@ -33,6 +39,8 @@ static int coll_comm_destroyed(MPIR_Comm * comm, void *unused)
     coll_state_t *state = COLL_STATE(comm);
     if (state && state->coll && nm)     /* after MPI_Finalize the process takes its segments along */
         ulfm->coll_close(state->coll);
+    if (state)
+        multicast_free(state->multicast);
     MPL_free(state);
     comm->dev.ch.netmod_priv = NULL;
     return MPI_SUCCESS;
@@ -42,7 +50,7 @@ static int coll_init(void)
 {
     int mpi_errno = MPI_SUCCESS;
     coll_first = ulfm->coll_after(nm);
-    if (coll_first < 0)
+    if (coll_first < 0 && coll_first != ULFM_COLL_BY_MULTICAST)
         goto fn_exit;
     mpi_errno = MPIDI_CH3U_Comm_register_create_hook(coll_comm_created, NULL);
     MPIR_ERR_CHECK(mpi_errno);
@@ -112,24 +120,30 @@ static int coll_open(MPIR_Comm * comm, coll_state_t * state)
     goto fn_exit;
 }
 
-/* Whether this call goes by the segment, which is made when it is time. `bytes` is what each rank hands over, or
- * receives; calls without any are MPICH's, and some ranks do not even come here then. */
-static ulfm_coll *coll_take(MPIR_Comm * comm, int kind, int defined, MPI_Aint bytes, int *mpi_errno)
+/* Whether this call is made here: by the segment, which is made when it is time, or by multicast. `bytes` is what each
+ * rank hands over, or receives; calls without any are MPICH's, and some ranks do not even come here then. */
+static int coll_take(MPIR_Comm * comm, int kind, int defined, MPI_Aint bytes, int *mpi_errno)
 {
     coll_state_t *state = COLL_STATE(comm);
     int way = ULFM_COLL_SHARED;
 
     if (comm->comm_kind != MPIR_COMM_KIND__INTRACOMM || comm->local_size < 2 || comm->revoked
         || (bytes == 0 && kind != ULFM_COLL_BARRIER))
-        return NULL;
+        return 0;
     if (!state) {
         state = MPL_calloc(1, sizeof *state, MPL_MEM_COMM);
         comm->dev.ch.netmod_priv = state;
         if (!state)
-            return NULL;
+            return 0;
     }
     if (state->opening)
-        return NULL;
+        return 0;
+    if (coll_first == ULFM_COLL_BY_MULTICAST) {
+        if (!state->decided)
+            state->multicast = multicast_create(comm);
+        state->decided = 1;
+        return multicast_take(comm, state->multicast, kind, bytes);
+    }
     if (!state->decided && state->calls++ >= coll_first) {
         state->opening = 1;
         *mpi_errno = coll_open(comm, state);
@@ -145,7 +159,7 @@ static ulfm_coll *coll_take(MPIR_Comm * comm, int kind, int defined, MPI_Aint by
     else
         way = ulfm->coll_way(state->coll, kind, bytes);
     ulfm->coll_count(nm, kind, way);
-    return way == ULFM_COLL_SHARED ? state->coll : NULL;
+    return way == ULFM_COLL_SHARED;
 }
 
 /* The segment cannot be used any more after a failure; the others find out too, at the latest in their next call.
@@ -156,6 +170,15 @@ static int coll_run(MPIR_Comm * comm, ulfm_coll_call * call, int *mpi_errno)
     int failed = *mpi_errno;    /* to pack the data */
     int rc;
 
+    if (state->multicast) {
+        /* Without memory to pack the data this rank cannot do its part, and the others wait. */
+        if (failed)
+            MPID_Abort(comm, failed, 1, NULL);
+        state->opening = 1;
+        multicast_run(comm, state->multicast, call, mpi_errno);
+        state->opening = 0;
+        return 1;
+    }
     if (failed)
         call->kind = ULFM_COLL_KINDS;
     coll_running = comm;
@@ -328,6 +351,27 @@ int MPIDI_nem_ulfm_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatyp
     return 1;
 }
 
+/* MPICH's reduction, by messages up a tree, of any operation; what it has found goes to all at once. */
+static void coll_allreduce_multicast(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype datatype, MPI_Op op,
+                                     MPIR_Comm * comm, int *mpi_errno)
+{
+    coll_state_t *state = COLL_STATE(comm);
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+    const void *in = sendbuf == MPI_IN_PLACE && comm->rank != 0 ? recvbuf : sendbuf;
+    void *packed = NULL, *data;
+    int failed = MPI_SUCCESS;
+
+    state->opening = 1;
+    multicast_note(MPIR_Reduce_impl(in, recvbuf, count, datatype, op, 0, comm, &errflag), mpi_errno, &errflag);
+    data = coll_pack(recvbuf, count, datatype, comm->rank == 0, &packed, &failed);
+    if (failed)
+        MPID_Abort(comm, failed, 1, NULL);
+    multicast_bcast(comm, state->multicast, data, coll_bytes(count, datatype), 0, 0, mpi_errno, &errflag);
+    coll_unpack(recvbuf, count, datatype, packed, comm->rank != 0, mpi_errno);
+    multicast_end(state->multicast, ULFM_COLL_ALLREDUCE, mpi_errno, errflag);
+    state->opening = 0;
+}
+
 /* Of the reductions: the predefined operations on the predefined types. */
 static int coll_reduce(ulfm_coll_call * call, const void *sendbuf, void *recvbuf, MPI_Aint count,
                        MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm, int *mpi_errno)
@@ -342,6 +386,10 @@ static int coll_reduce(ulfm_coll_call * call, const void *sendbuf, void *recvbuf
     call->count = count;
     if (!coll_take(comm, call->kind, call->kernel != NULL, count * extent, mpi_errno))
         return *mpi_errno != MPI_SUCCESS;
+    if (COLL_STATE(comm)->multicast) {
+        coll_allreduce_multicast(sendbuf, recvbuf, count, datatype, op, comm, mpi_errno);
+        return 1;
+    }
     call->in = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
     call->out = recvbuf;
     coll_run(comm, call, mpi_errno);

@@ -848,6 +848,8 @@ static int ulfm_poll(int in_blocking_poll)
                  (!waited || count == MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count)) &&
                  ulfm->next(nm, &frame));
     }
+    if (unlikely(multicast_waiting))
+        multicast_flush();
     if (unlikely(waiting_head)) {
         MPIDI_VC_t *vc, *next;
         for (vc = waiting_head; vc; vc = next) {
@@ -860,7 +862,7 @@ static int ulfm_poll(int in_blocking_poll)
     if (!got && count == MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count)) {
         if (unlikely(n_leaving))
             retry_leaving(0);
-        news = ulfm->idle(nm, how_to_idle(in_blocking_poll), waiting_head != NULL);
+        news = ulfm->idle(nm, how_to_idle(in_blocking_poll), waiting_head || multicast_waiting);
         if (news == ULFM_NM_ARRIVED) {
             waited = 1;
             goto again;
@@ -876,7 +878,7 @@ static int ulfm_poll(int in_blocking_poll)
         if (unlikely(news == ULFM_NM_GIVEN_UP))
             end_unless_coped_with();
     }
-    if (MPIR_IS_THREADED && in_blocking_poll && (mid_message || waiting_head) && ++looks < THREADED_LOOKS &&
+    if (MPIR_IS_THREADED && in_blocking_poll && (mid_message || waiting_head || multicast_waiting) && ++looks < THREADED_LOOKS &&
         count == MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count))
         goto again;
   fn_exit:

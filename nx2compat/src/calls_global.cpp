@@ -50,6 +50,26 @@ std::vector<std::byte> Group::receive_any(int node) {
   return bytes;
 }
 
+void Group::send_to_all(const void* data, std::size_t bytes) {
+  const std::size_t piece = engine_.tuning().to_all;
+  const auto* from = static_cast<const std::byte*>(data);
+  do {
+    const std::size_t n = std::min(piece, bytes);
+    (void)engine_.send({type_, -1, kAny}, from, n);
+    from += n, bytes -= n;
+  } while (bytes != 0);
+}
+
+void Group::receive_long(int node, void* data, std::size_t bytes) {
+  const std::size_t piece = engine_.tuning().to_all;
+  auto* to = static_cast<std::byte*>(data);
+  do {
+    const std::size_t n = std::min(piece, bytes);
+    receive(node, to, n);
+    to += n, bytes -= n;
+  } while (bytes != 0);
+}
+
 namespace calls {
 namespace {
 
@@ -58,6 +78,23 @@ enum Operation { kReduce, kCollect, kBarrier };
 
 int check_operation(const Node& node) noexcept { return node.is_host() ? EQNODE : check_process(node); }
 
+/// Combines `x` of all nodes where the network copies: up a binomial tree to node 0, in the order of the nodes, and from
+/// there to all at once.
+template <typename Combine>
+void combine_at_root(Group& group, void* x, void* work, std::size_t bytes, Combine combine) {
+  const int self = group.self();
+  for (int bit = 1; bit < group.size(); bit *= 2) {
+    if ((self & bit) != 0) {
+      group.send(self - bit, x, bytes);
+      return group.receive_long(0, x, bytes);
+    }
+    if (self + bit >= group.size()) continue;
+    group.receive(self + bit, work, bytes);
+    combine(x, work);
+  }
+  group.send_to_all(x, bytes);
+}
+
 /// Combines `x` of all nodes, on every node, in log2(nodes) exchanges (recursive doubling). `combine(into,
 /// from)`.
 ///
@@ -65,6 +102,7 @@ int check_operation(const Node& node) noexcept { return node.is_host() ? EQNODE 
 /// at last. The part of the lower nodes always comes first, so that all nodes compute the very same.
 template <typename Combine>
 void combine_all(Group& group, void* x, void* work, std::size_t bytes, Combine combine) {
+  if (group.has_multicast()) return combine_at_root(group, x, work, bytes, combine);
   const int self = group.self(), size = group.size();
   const int cube = static_cast<int>(std::bit_floor(static_cast<unsigned>(size)));
   if (self >= cube) {
@@ -144,10 +182,30 @@ struct Parts {
   }
 };
 
+/// Everything to everybody where the network copies: each node sends its own to all: the length, with as much as goes along, and the rest.
+Parts collect_by_multicast(Group& group, const void* x, std::size_t size) {
+  const int self = group.self(), nodes = group.size();
+  Parts parts;
+  parts.add(x, size);
+  group.send_to_all(parts.packed.data(), parts.packed.size());
+  for (int i = 1; i < nodes; ++i) {
+    const int node = (self + i) % nodes;
+    std::vector<std::byte> part = group.receive_any(node);
+    std::uint64_t length = 0;
+    std::memcpy(&length, part.data(), sizeof length);
+    const std::size_t first = part.size();
+    part.resize(sizeof length + length);
+    if (first < part.size()) group.receive_long(node, part.data() + first, part.size() - first);
+    parts.append(part);
+  }
+  return parts;
+}
+
 /// Everything to everybody in log2(nodes) steps (Bruck et al., Efficient algorithms for all-to-all
 /// communications in multiport message-passing systems, 1997): in each step a node hands on all that it has,
 /// or as much as is missing.
 Parts collect(Group& group, const void* x, std::size_t size) {
+  if (group.has_multicast()) return collect_by_multicast(group, x, size);
   const int self = group.self(), nodes = group.size();
   Parts parts;
   parts.packed.reserve((size + sizeof(std::uint64_t)) * static_cast<std::size_t>(nodes));
@@ -272,6 +330,10 @@ Outcome gsync() {
     return {};
   }
   const int nodes = group.size();
+  if (group.has_multicast()) {
+    combine_at_root(group, nullptr, nullptr, 0, [](void*, const void*) {});
+    return {};
+  }
   for (int distance = 1; distance < nodes; distance *= 2)
     group.exchange((group.self() + distance) % nodes, nullptr, 0, (group.self() - distance + nodes) % nodes, nullptr,
                    0);

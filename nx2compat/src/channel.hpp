@@ -27,7 +27,7 @@ class Channel {
   /// Sends what was posted and leaves.
   void close();
   /// After fork(): what was opened is the parent's.
-  void forget() noexcept { job_ = port_ = 0, holds_ = false; }
+  void forget() noexcept { job_ = port_ = 0, holds_ = false, group_ = 0; }
   bool is_open() const noexcept { return port_ != 0; }
 
   /// This process's number, the number of nodes, and how many numbers there are: one more when there is a
@@ -59,6 +59,8 @@ class Channel {
     (void)ulfm_discard(port_);
     return Sent::lost;
   }
+  /// The same to all nodes but this one, of which reach() has found each: one message that the network copies.
+  Sent send_to_all(const Header& header, const void* data, std::size_t size);
   /// Where a place is that reach() has found there.
   ulfm_address address(int node) const noexcept { return peers_[static_cast<std::size_t>(node)].address; }
   /// Nobody else can come to a place: nodes of a job, not of a cube.
@@ -97,6 +99,7 @@ class Channel {
   Cube* cube_ = nullptr;
   ulfm_job job_ = 0;
   ulfm_port port_ = 0;
+  ulfm_group group_ = 0;  ///< of all other nodes, once it was used
   ulfm_message last_{};
   bool holds_ = false;
   int self_ = 0, nodes_ = 1;

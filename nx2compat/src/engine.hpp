@@ -152,6 +152,7 @@ class NxEngine {
   Channel::Sent transmit(std::int32_t node, Header header, const void* data, std::size_t size, bool goes_on = false);
   Channel::Reach reach(std::int32_t node);
   void send_short(std::int32_t node, Header header, const void* data, std::size_t size);
+  bool send_to_all(const Envelope& to, const void* data, std::size_t size);
   void send_free(std::int32_t node, const Header& header, const void* data, std::size_t size);
   static Held copy_of(const Header& header, const void* data, std::size_t size);
   void control(std::int32_t node, Kind kind, std::uint32_t first = 0, std::uint32_t second = 0);

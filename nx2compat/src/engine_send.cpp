@@ -128,11 +128,40 @@ void NxEngine::for_destinations(const Envelope& to, Visit visit) {
     if (node != channel_.self() || (to.ptype != ptype && to.ptype != kAny)) visit(node);
 }
 
+// One message to all other nodes, which the network copies. False, with nothing done, when it has to go to each by itself:
+// the network does not, one of the nodes has gone, or has no buffer for it now.
+bool NxEngine::send_to_all(const Envelope& to, const void* data, std::size_t size) {
+  if (size > tuning_.to_all || channel_.nodes() < 3 || !channel_.addresses_stay() || held_ != 0 || !outbox_.empty())
+    return false;
+  const bool needs_buffers = to.type < kFirstSystemType;
+  const auto others = [&](auto visit) {
+    for (std::int32_t node = 0; node < channel_.nodes(); ++node)
+      if (node != channel_.self() && !visit(node, peers_[static_cast<std::size_t>(node)])) return false;
+    return true;
+  };
+  if (!others([&](std::int32_t node, const Peer& peer) {
+        return reach(node) == Channel::Reach::there && (!needs_buffers || peer.buffers > tuning_.data_buffers);
+      }))
+    return false;
+  const Header header{own_number_, Kind::message, 0, to.type, ptype, to.ptype};
+  if (channel_.send_to_all(header, data, size) != Channel::Sent::gone) return false;
+  others([&](std::int32_t node, Peer& peer) {
+    peer.address = channel_.address(node);
+    peer.contacted = peer.open = true;
+    if (needs_buffers) --peer.buffers;
+    return true;
+  });
+  ++moved_;
+  return true;
+}
+
 void NxEngine::start_send(Request& request, const Envelope& to, const void* data, std::size_t size) {
   request.is_receive = false;
   request.result = {to.type, to.node, to.ptype, static_cast<long>(size)};
   request.pending = 1;  // so that it is not complete before all parts have been started
+  const bool gone = to.node < 0 && send_to_all(to, data, size);
   for_destinations(to, [&](std::int32_t node) {
+    if (gone && node != channel_.self()) return;
     start_one(&request, to, node, static_cast<const std::byte*>(data), size, nullptr);
   });
   push();

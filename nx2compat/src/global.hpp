@@ -27,6 +27,12 @@ class Group {
   /// Whatever length the message has.
   std::vector<std::byte> receive_any(int node);
 
+  /// The network copies what is for all nodes: as few messages as there can be, in place of as few steps.
+  bool has_multicast() const noexcept { return size_ > 2 && engine_.tuning().to_all != 0; }
+  /// To all other nodes, in as many messages as it takes; those receive it with receive_long().
+  void send_to_all(const void* data, std::size_t bytes);
+  void receive_long(int node, void* data, std::size_t bytes);
+
  private:
   NxEngine& engine_;
   std::int32_t type_;

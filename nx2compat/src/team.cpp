@@ -47,8 +47,8 @@ bool in_all(Group& group, bool here) {
 Team* Team::of(Node& node, Group& group) {
   if (node.asked_for_team) return node.team.get();
   node.asked_for_team = true;
-  if (node.cube.exists() || group.size() < 2) return nullptr;
-  // Node 0 finds out whether teams are possible at all; an empty ticket says that they are not.
+  if (node.cube.exists() || group.size() < 2 || node.channel.transport() != "direct") return nullptr;
+  // Node 0 finds out whether a team is possible; an empty ticket says that it is not.
   char ticket[ULFM_TEAM_TICKET] = "";
   ulfm_team* made = nullptr;
   NxEngine* engine = &*node.engine;

@@ -26,8 +26,9 @@ std::size_t quarter_of_memory() {
 
 Tuning tuning_for(std::string_view transport) {
   Tuning tuning{};
+  const std::string_view name = transport.substr(0, transport.find('+'));  // without its decorators
   for (const Tuning& row : kTuning)
-    if (row.transport == transport || row.transport.empty()) {
+    if (row.transport == name || row.transport.empty()) {
       tuning = row;
       break;
     }

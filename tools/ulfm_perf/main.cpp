@@ -45,6 +45,14 @@ int run_ports(const perf::Options& options, perf::Watch& watch) {
   return side->leave();
 }
 
+// All ranks of a job take part.
+int run_multicast(const perf::Options& options, perf::Watch& watch, char** argv) {
+  if (perf::is_alone()) return complain(perf::become_job(options, argv));
+  auto results = perf::measure_multicast(options, watch);
+  if (!results) std::_Exit(complain(results.error()));  // the launcher ends the others, who would wait
+  return results->rows.empty() ? 0 : report(std::move(results), options, watch);
+}
+
 }  // namespace
 
 std::size_t perf::barriers(const Options& options) {
@@ -59,5 +67,6 @@ int main(int argc, char** argv) {
   if (options.test == "floor") return report(perf::measure_floor(options), options, watch);
   if (options.test == "logp" && perf::is_alone() && !options.transport_chosen)
     return report(perf::measure_logp_of_all(options, watch), options, watch);
+  if (options.test == "multicast") return run_multicast(options, watch, argv);
   return run_ports(options, watch);
 }

@@ -84,7 +84,8 @@ std::size_t Options::iterations_for(std::size_t size) const {
 
 std::optional<int> read_command_line(int argc, char** argv, Options& options) {
   CLI::App app{
-      "Measures raw ULFM ports between two processes: alone (it forks its peer) or as the first two ranks of a job",
+      "Measures raw ULFM ports between two processes: alone (it forks its peer) or as the first two ranks of a job; "
+      "multicast between all ranks of a job",
       "ulfm_perf"};
   app.set_version_flag("--version", std::string("ulfm_perf ") + ulfm_version());
   app.require_subcommand(1);
@@ -95,6 +96,7 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
   app.add_subcommand("rate", "messages per second, one direction");
   app.add_subcommand("logp", "o_s, o_r, L, g and G of each transport, or of the one that is chosen");
   app.add_subcommand("paths", "the paper's ways of a message: user/user, user/kernel and kernel/kernel");
+  app.add_subcommand("multicast", "one to many, until all have it: by a group and by as many unicasts");
   app.add_subcommand("soak",
                      "random messages both ways, every byte checked; --iterations messages each way, of --size a:b");
   std::string size, bind, nodes;
@@ -102,11 +104,14 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
   app.add_option("--size", size, "bytes, one size or a range a:b of powers of two; K, M, G");
   app.add_option("--iterations", options.iterations, "per size; fewer for large sizes when not given");
   app.add_option("--warmup", options.warmup, "iterations before measuring; a tenth when not given");
-  app.add_option("--limit", options.limit,
-                 "seconds that latency, bandwidth and rate may take together, when --iterations is not given; 20")
+  app.add_option(
+         "--limit", options.limit,
+         "seconds that latency, bandwidth, rate and multicast may take together, when --iterations is not given; 20")
       ->check(CLI::Range(0.1, 86400.0));
   app.add_option("--seed", options.seed, "which random messages (soak)");
   app.add_option("--window", options.window, "messages on their way (bandwidth, rate)")->check(CLI::Range(1, 65536));
+  app.add_option("--receivers", options.receivers, "of multicast, when it is started alone; 7")
+      ->check(CLI::Range(2, 1000));
   app.add_option("--depth", options.depth, "buffers of the port each way; 1 is the original machine")
       ->check(CLI::Range(0, 65536));
   app.add_option("--bind", bind, "cores of the two sides, such as 0,1; none leaves them free");
@@ -118,6 +123,7 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
   app.footer(
       "Examples: ulfm_perf latency\n"
       "          ulfm_perf latency --transport xswitch --topology mesh:4x4 --nodes 0,15\n"
+      "          ulfm_perf multicast --transport pointdesign --topology gh:2x2x2 --receivers 7\n"
       "Exit code: 1 when a measurement failed, 2 for a wrong command line.\n"
       "Manual: ulfm_perf(1).");
   if (const auto code = tools::parse(app, argc, argv)) return code;
@@ -127,6 +133,7 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
     if (options.test == "soak") options.from = 0, options.to = 2048;
     if (options.test == "logp") options.from = options.to = 8;
     if (options.test == "paths") options.from = 16, options.to = 2048;
+    if (options.test == "multicast") options.from = 16, options.to = 64 << 10;
     if (!size.empty()) read_range(size, options);
     check_sizes(options);
     if (!bind.empty()) read_cores(bind, options);

@@ -12,13 +12,14 @@ namespace perf {
 enum class Format { table, csv, json };
 
 struct Options {
-  std::string test;  ///< floor, latency, bandwidth, rate, logp, paths, soak
+  std::string test;  ///< floor, latency, bandwidth, rate, logp, paths, multicast, soak
   std::size_t from = 1, to = 1 << 20;
   std::size_t iterations = 0;  ///< 0: by size
   std::size_t warmup = 0;
   double limit = 20;        ///< seconds for a test whose iterations were not given
   std::uint64_t seed = 1;   ///< soak: which random messages
   std::size_t window = 64;  ///< bandwidth, rate: messages on their way
+  int receivers = 7;        ///< multicast, started alone
   std::size_t depth = 0;    ///< buffers of the port; 0: the setting
   Format format = Format::table;
   std::string transport;          ///< "": the setting

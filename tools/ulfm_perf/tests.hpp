@@ -23,6 +23,11 @@ ulfm::Result<Results> measure_logp(Side& side, const Options& options);
 /// used here are named on standard error.
 ulfm::Result<Results> measure_logp_of_all(const Options& options, Watch& watch);
 
+/// One to many: a row for each size. Run by all ranks of a job; rank 0 gets the results.
+ulfm::Result<Results> measure_multicast(const Options& options, Watch& watch);
+/// Started alone: this program anew, as a job of options.receivers + 1 processes. Returns only when that fails.
+ulfm::Error become_job(const Options& options, char** argv);
+
 /// Sends and checks options.iterations random messages each way. Run by both sides.
 ulfm::Result<Results> soak(Side& side, const Options& options);
 

@@ -104,6 +104,7 @@ class PointModel final : public Model {
     return true;
   }
   bool has_multicast() const override { return true; }
+  std::uint32_t multicast_bytes() const override { return 8 * network_.parameters().dma; }
   bool inject_multicast(FrameId frame, std::uint32_t from, std::span<const std::uint32_t> to,
                         std::uint32_t bytes) override;
   std::size_t run(std::uint64_t budget, std::span<Ending> endings) override {

@@ -15,13 +15,14 @@
 extern "C" {
 #endif
 
-#define ULFM_NM_ABI 5
+#define ULFM_NM_ABI 6
 #define ULFM_NM_LIBRARY "libulfm.so.0"
 #define ULFM_NM_ENTRY "ulfm_nm_table"
 #define ULFM_NM_HELLO 160 /* most bytes a connection may say about itself */
 
-typedef struct ulfm_nm ulfm_nm;       /* one port, open for MPI */
-typedef struct ulfm_nm_vc ulfm_nm_vc; /* sending half of a virtual connection */
+typedef struct ulfm_nm ulfm_nm;             /* one port, open for MPI */
+typedef struct ulfm_nm_vc ulfm_nm_vc;       /* sending half of a virtual connection */
+typedef struct ulfm_nm_group ulfm_nm_group; /* several of them, to which the network copies a frame */
 
 enum { ULFM_NM_FIRST = 1, ULFM_NM_MORE = 2, ULFM_NM_BYE = 3, ULFM_NM_LOST = 4 };
 
@@ -30,17 +31,17 @@ typedef struct ulfm_nm_frame {
   int kind;
   int fresh; /* first frame from this origin: ask origin() who it is and set a cookie */
   uint32_t origin;
-  void *cookie;
-  const void *header;
-  const void *data;
+  void* cookie;
+  const void* header;
+  const void* data;
   size_t header_length;
   size_t length;
 } ulfm_nm_frame;
 
 /* Who an origin is. Valid until the next call of next(). */
 typedef struct ulfm_nm_origin {
-  const char *card;
-  const void *hello;
+  const char* card;
+  const void* hello;
   size_t hello_length;
 } ulfm_nm_origin;
 
@@ -131,9 +132,16 @@ enum {
   ULFM_COLL_KINDS
 };
 
+/* From one rank to all; or from each to all. */
+enum { ULFM_GROUP_ONE = 1, ULFM_GROUP_EACH = 2 };
+
+/* What coll_after says when collectives go by the network's multicast. */
+#define ULFM_COLL_BY_MULTICAST (-2)
+
 /* How a call was made: through the segment, or by MPICH's own algorithms because it was one of the communicator's
  * first, because there is no segment, for its operation or type, for its size, or because it has a root and ranks share
- * cores: then nobody waits for all others, and messages run ahead. */
+ * cores: then nobody waits for all others, and messages run ahead. Over a network with multicast: by that, or by MPICH's
+ * own algorithms because multicast has nothing for the call or the communicator. */
 enum {
   ULFM_COLL_SHARED,
   ULFM_COLL_FIRST,
@@ -141,14 +149,16 @@ enum {
   ULFM_COLL_OPERATION,
   ULFM_COLL_LONG,
   ULFM_COLL_ROOTED,
+  ULFM_COLL_MULTICAST,
+  ULFM_COLL_NO_MULTICAST,
   ULFM_COLL_WAYS
 };
 
 typedef struct ulfm_coll_call {
   int kind;
   int root;
-  const void *in; /* what these may be to each other: coll/collective.hpp */
-  void *out;      /* BCAST: the data */
+  const void* in; /* what these may be to each other: coll/collective.hpp */
+  void* out;      /* BCAST: the data */
   size_t count;   /* elements of a reduction; else bytes for each rank; of a V kind, what this rank has or gets */
   size_t extent;  /* of a reduction */
   ulfm_kernel kernel;
@@ -176,7 +186,7 @@ typedef struct ulfm_nm_wait {
   int rank; /* in the job; -1: anybody, -2: of another job */
   int tag;  /* -1: any */
   uint64_t bytes;
-  const char *name; /* of the communicator, or of the collective */
+  const char* name; /* of the communicator, or of the collective */
 } ulfm_nm_wait;
 
 typedef struct ulfm_nm_waits {
@@ -184,84 +194,100 @@ typedef struct ulfm_nm_waits {
   unsigned posted;  /* receives that wait for messages */
   unsigned arrived; /* messages that wait for receives */
   unsigned unsent;  /* messages that wait for room */
-  void (*add)(struct ulfm_nm_waits *waits, const ulfm_nm_wait *wait);
+  void (*add)(struct ulfm_nm_waits* waits, const ulfm_nm_wait* wait);
 } ulfm_nm_waits;
 
 typedef struct ulfm_nm_api {
   uint32_t abi;
-  const char *version;
+  const char* version;
 
   /* Sentence of the last failure. */
-  const char *(*last_error)(void);
+  const char* (*last_error)(void);
 
   /* Where the ranks are on an emulated interconnect: writes the node of each and returns how many nodes there are,
    * numbered from 0. 0, with nothing written, when the nodes are the hosts. Called before open(). */
-  int (*nodes)(int size, int *node_of);
+  int (*nodes)(int size, int* node_of);
 
   /* Opens the port of process `rank` in the process group `world`. `local_processes` shares this host, for the choice
    * of waiting. */
-  int (*open)(const char *world, int rank, int size, int local_processes, ulfm_nm **nm);
-  void (*close)(ulfm_nm *nm);
-  const char *(*card)(ulfm_nm *nm);
+  int (*open)(const char* world, int rank, int size, int local_processes, ulfm_nm** nm);
+  void (*close)(ulfm_nm* nm);
+  const char* (*card)(ulfm_nm* nm);
   /* The card of a process, when it can be found without the launcher's key-value space: 1, or 0 when not so. */
-  int (*card_of)(ulfm_nm *nm, const char *world, int rank, char *card, size_t size);
-  size_t (*eager_limit)(ulfm_nm *nm);
+  int (*card_of)(ulfm_nm* nm, const char* world, int rank, char* card, size_t size);
+  size_t (*eager_limit)(ulfm_nm* nm);
 
   /* A virtual connection to the process with that card. 0 or a negative ULFM_ERR_*. */
-  int (*connect)(ulfm_nm *nm, const char *card, const void *hello, size_t hello_length, ulfm_nm_vc **vc);
+  int (*connect)(ulfm_nm* nm, const char* card, const void* hello, size_t hello_length, ulfm_nm_vc** vc);
   /* Ends it; what was sent before arrives. 1 done, 0 no room now: call again later. */
-  int (*disconnect)(ulfm_nm *nm, ulfm_nm_vc *vc, int force);
+  int (*disconnect)(ulfm_nm* nm, ulfm_nm_vc* vc, int force);
   /* The other side can still receive. */
-  int (*listening)(ulfm_nm_vc *vc);
+  int (*listening)(ulfm_nm_vc* vc);
 
   /* Begins a message: the header and as much of the data as there is room for. Bytes of data taken, or -1 when not
    * even the header went. */
-  ptrdiff_t (*begin)(ulfm_nm_vc *vc, const void *header, size_t header_length, const struct iovec *data, int pieces);
+  ptrdiff_t (*begin)(ulfm_nm_vc* vc, const void* header, size_t header_length, const struct iovec* data, int pieces);
   /* Goes on with it. Bytes taken. */
-  ptrdiff_t (*more)(ulfm_nm_vc *vc, const struct iovec *data, int pieces);
+  ptrdiff_t (*more)(ulfm_nm_vc* vc, const struct iovec* data, int pieces);
 
   /* The next frame: 1, or 0 when there is none. */
-  int (*next)(ulfm_nm *nm, ulfm_nm_frame *frame);
-  void (*release)(ulfm_nm *nm, const ulfm_nm_frame *frame);
-  int (*origin)(ulfm_nm *nm, uint32_t index, ulfm_nm_origin *origin);
-  void (*set_cookie)(ulfm_nm *nm, uint32_t index, void *cookie);
+  int (*next)(ulfm_nm* nm, ulfm_nm_frame* frame);
+  void (*release)(ulfm_nm* nm, const ulfm_nm_frame* frame);
+  int (*origin)(ulfm_nm* nm, uint32_t index, ulfm_nm_origin* origin);
+  void (*set_cookie)(ulfm_nm* nm, uint32_t index, void* cookie);
   /* No origin has this cookie any more: a connection may have had several origins. */
-  void (*drop_cookie)(ulfm_nm *nm, const void *cookie);
+  void (*drop_cookie)(ulfm_nm* nm, const void* cookie);
 
   /* A turn without result. ULFM_NM_LOOK now and then, when it is time to look for closed and dead peers;
    * ULFM_NM_ARRIVED when a frame came meanwhile; ULFM_NM_GIVEN_UP when a peer stopped answering, so that listening()
    * is false for connections that seemed fine; else 0. */
-  int (*idle)(ulfm_nm *nm, int how, int sends_waiting);
+  int (*idle)(ulfm_nm* nm, int how, int sends_waiting);
 
   /* The kernel of ULFM_OP_ on ULFM_TYPE_ for this machine; NULL when the operation is not defined on the type. */
   ulfm_kernel (*kernel)(int op, int type);
 
+  /* Multicast in the network. Most bytes of data of a message to `members` at once, with a header of that length; 0
+   * when there is no such thing. The same in all processes of a job. */
+  size_t (*group_limit)(ulfm_nm* nm, int members, size_t header_length);
+  /* Whether a collective of so many ranks on so many nodes, of so many bytes from each, is quicker by multicast. In
+   * virtual time that follows from what messages and bytes cost there; else always. 0, or a ULFM_GROUP_. */
+  int (*group_pays)(ulfm_nm* nm, int kind, int ranks, int nodes, size_t bytes);
+  /* These connections as one destination of messages with such headers. One that is disconnected later is left out. */
+  ulfm_nm_group* (*group_open)(ulfm_nm* nm, ulfm_nm_vc* const* vcs, int count, size_t header_length);
+  void (*group_close)(ulfm_nm_group* group);
+  /* A message within the limit to the members whose mark is set, as the next one of each connection; on each, the message
+   * before must have gone whole. `goes_on`: in virtual time, with the message before. The marks of those that it
+   * went to are cleared. 1: the others get it by begin(); 0: there is no room now, for some at least: again after the next
+   * idle(), to which this is a send that waits. */
+  int (*group_send)(ulfm_nm_group* group, const void* header, size_t header_length, const void* data, size_t length,
+                    int goes_on, char* marks);
+
   /* Whether this job's collectives may go through shared segments: how many calls of a communicator go by messages
-   * first, or -1 when none may. The same in all processes of a job. */
-  int (*coll_after)(ulfm_nm *nm);
+   * first, or -1 when none may, or ULFM_COLL_BY_MULTICAST. The same in all processes of a job. */
+  int (*coll_after)(ulfm_nm* nm);
   /* Rank 0 makes the segment and writes the ticket; the others then attach with it. `progress` is called while waiting
    * and gives up with a positive number; `threaded`: others want the lock, so there are no sleeps. 0 or ULFM_ERR_*. */
-  int (*coll_open)(ulfm_nm *nm, char *ticket, int rank, int size, int threaded, int (*progress)(void *), void *arg,
-                   ulfm_coll **coll);
-  void (*coll_close)(ulfm_coll *coll);
+  int (*coll_open)(ulfm_nm* nm, char* ticket, int rank, int size, int threaded, int (*progress)(void*), void* arg,
+                   ulfm_coll** coll);
+  void (*coll_close)(ulfm_coll* coll);
   /* The way for a call of that kind, of which a rank hands over or gets so many bytes (V kinds: the most, where all
    * know it): ULFM_COLL_SHARED, _LONG or _ROOTED. The same in all ranks. */
-  int (*coll_way)(ulfm_coll *coll, int kind, size_t bytes);
+  int (*coll_way)(ulfm_coll* coll, int kind, size_t bytes);
   /* Kind ULFM_COLL_KINDS: this rank cannot do its part, and the others' calls fail.
    * 0; what progress returned; -1 - rank of a process that died; ULFM_COLL_TOO_LONG; less: no memory, or another rank
    * gave up. */
-  int (*coll_run)(ulfm_coll *coll, const ulfm_coll_call *call);
+  int (*coll_run)(ulfm_coll* coll, const ulfm_coll_call* call);
   /* For the statistics: a call of this kind went this way. */
-  void (*coll_count)(ulfm_nm *nm, int kind, int way);
+  void (*coll_count)(ulfm_nm* nm, int kind, int way);
   /* A rank that has not come to the call that this rank is in; -1 when all have. */
-  int (*coll_missing)(ulfm_coll *coll);
+  int (*coll_missing)(ulfm_coll* coll);
 
   /* `describe` is called, during idle(), when somebody asks what this process waits for. */
-  void (*on_stall)(ulfm_nm *nm, void (*describe)(ulfm_nm_waits *waits));
+  void (*on_stall)(ulfm_nm* nm, void (*describe)(ulfm_nm_waits* waits));
 } ulfm_nm_api;
 
 /* The table; NULL when the library does not have that ABI. */
-typedef const ulfm_nm_api *(*ulfm_nm_entry)(uint32_t abi);
+typedef const ulfm_nm_api* (*ulfm_nm_entry)(uint32_t abi);
 
 #ifdef __cplusplus
 }

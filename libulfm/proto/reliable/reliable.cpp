@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/virtual_time.hpp"
+
 namespace ulfm::reliable {
 namespace {
 
@@ -88,12 +90,12 @@ class ReliableMulticast final : public Multicast {
       data.skip(length);
       return true;
     }
-    const auto now = std::chrono::steady_clock::now();
-    const bool patient = since_ == std::chrono::steady_clock::time_point{} || now - since_ < kPatience;
+    const std::chrono::nanoseconds now = clock_of_job().now();
+    const bool patient = since_ == std::chrono::nanoseconds{} || now - since_ < kPatience;
     const Payload payload = kind == Kind::first ? Payload::first : Payload::more;
     const bool sent = port_->push_many(senders_, *under_, payload, headers, data, length, who, patient);
     if (sent) since_ = {};
-    else if (since_ == std::chrono::steady_clock::time_point{}) since_ = now;
+    else if (since_ == std::chrono::nanoseconds{}) since_ = now;
     return sent;
   }
   std::size_t max_frame(std::size_t header) const override {
@@ -106,7 +108,7 @@ class ReliableMulticast final : public Multicast {
   std::vector<Sender*> senders_;
   std::unique_ptr<Multicast> under_;
   std::size_t most_bytes_;
-  std::chrono::steady_clock::time_point since_{};  // of a frame that has found no room
+  std::chrono::nanoseconds since_{};  // of a frame that has found no room
 };
 
 }  // namespace
@@ -171,6 +173,12 @@ std::unique_ptr<Multicast> ReliableTransport::group(std::span<Outlet* const> out
   if (!under) return nullptr;
   return std::make_unique<ReliableMulticast>(static_cast<ReliableOutlet*>(outlets.front())->port(), std::move(senders),
                                              std::move(under), common_->settings.most_bytes);
+}
+
+std::size_t ReliableTransport::multicast_frame(std::size_t receivers, std::size_t header) const {
+  if (kWireMost + header > kHeaderLimit) return 0;
+  return std::min(under_->multicast_frame(receivers, kWireMost + header),
+                  common_->settings.most_bytes / 2 - kHeaderLimit);
 }
 
 void ReliableTransport::closing(std::uint16_t number) {

@@ -25,6 +25,7 @@ class ReliableTransport final : public ForwardingTransport {
   Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
                                           std::span<const std::byte> hello, PortCounters& counters) override;
   std::unique_ptr<Multicast> group(std::span<Outlet* const> outlets) override;
+  std::size_t multicast_frame(std::size_t receivers, std::size_t header) const override;
   std::vector<NamedCount> counts() const override;
 
   const Counters& counters() const noexcept { return common_->counters; }

@@ -17,7 +17,8 @@ EmulatedInlet::EmulatedInlet(fabric::FabricEngine& engine, std::uint16_t number)
       number_(number),
       box_(arena_.box(engine.self(), number)),
       wake_source_(box_.bell),
-      position_(box_.delivered) {
+      position_(box_.delivered),
+      held_(arena_.sizes().endpoints, 0) {
   box_.bell.cancel();
   if (fabric::VirtualClock* clock = engine_.clock(); clock != nullptr) {
     box_.opened_at = clock->now();
@@ -107,8 +108,16 @@ bool EmulatedInlet::describe(std::uint32_t index, Frame& frame) {
   frame.length = slot.length;
   if (!(slot.receivers != 0 ? locate_share(slot, frame) : locate(slot, frame))) return false;
   frame.fresh = std::exchange(origins_[frame.origin].fresh, false);
-  frame.shared_room = engine_.has_pools();
+  frame.shared_room = engine_.has_pools() || is_scarce(index);
+  ++held_[index / arena_.sizes().slots];
   return true;
+}
+
+// A slot is a credit of its sender: of those that this port holds too many whoever keeps the frame should copy it. The
+// receivers of a frame for several may each hold other ones, so together they hold those of the first quarter.
+bool EmulatedInlet::is_scarce(std::uint32_t index) const {
+  const std::uint32_t count = arena_.sizes().slots, held = held_[index / count];
+  return held >= count / 4 || (arena_.slot(index).receivers != 0 && held >= kHeldOfMany && index % count >= count / 4);
 }
 
 bool EmulatedInlet::locate(Slot& slot, Frame& frame) {
@@ -172,7 +181,11 @@ void EmulatedInlet::cut_off(std::uint32_t origin) {
   broken_.push_back(origin);
 }
 
-void EmulatedInlet::release(const Frame& frame) { give_back(static_cast<std::uint32_t>(frame.position)); }
+void EmulatedInlet::release(const Frame& frame) {
+  const auto index = static_cast<std::uint32_t>(frame.position);
+  if (index < arena_.sizes().all_slots()) --held_[index / arena_.sizes().slots];
+  give_back(index);
+}
 
 void EmulatedInlet::give_back(std::uint32_t slot) {
   if (slot >= arena_.sizes().all_slots()) return;

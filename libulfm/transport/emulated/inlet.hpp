@@ -32,6 +32,8 @@ class EmulatedInlet final : public Inlet {
   std::size_t max_frame() const override { return arena_.sizes().slot_bytes; }
 
  private:
+  /// Frames for several that a port may have in any of their sender's slots.
+  static constexpr std::uint32_t kHeldOfMany = 2;
   struct Origin {
     std::uint32_t record = 0;
     std::uint32_t generation = 0;
@@ -43,6 +45,7 @@ class EmulatedInlet final : public Inlet {
   bool take(Frame& frame);
   bool next_timed(fabric::VirtualClock& clock, Frame& frame);
   bool describe(std::uint32_t index, Frame& frame);
+  bool is_scarce(std::uint32_t index) const;
   bool adopt(std::uint32_t record, std::uint32_t generation, Frame& frame);
   bool locate(fabric::Slot& slot, Frame& frame);
   bool locate_share(fabric::Slot& slot, Frame& frame);
@@ -64,6 +67,7 @@ class EmulatedInlet final : public Inlet {
   std::vector<std::uint32_t> unused_;     // of origins_
   std::vector<std::uint32_t> broken_;     // to be told about
   std::uint32_t check_next_ = 0;
+  std::vector<std::uint32_t> held_;  // by endpoint: its slots that those above have and have not released
 };
 
 }  // namespace ulfm::emulated

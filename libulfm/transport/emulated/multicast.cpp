@@ -11,7 +11,10 @@ using fabric::Slot;
 using fabric::SlotShare;
 
 namespace {
-constexpr std::size_t kUsualHeader = 64;  // of the protocol and of a message
+// What the lists of so many receivers take of a slot.
+std::size_t lists_of(std::size_t receivers, std::size_t header) {
+  return receivers * (sizeof(Receiver) + header) + alignof(Receiver);
+}
 
 const EmulatedOutlet& at(const std::vector<Outlet*>& outlets, std::uint32_t i) {
   return *static_cast<const EmulatedOutlet*>(outlets[i]);
@@ -24,15 +27,18 @@ EmulatedMulticast::EmulatedMulticast(fabric::FabricEngine& engine, std::span<Out
 EmulatedMulticast::~EmulatedMulticast() { engine_.remove_sender(sender_); }
 
 std::unique_ptr<Multicast> EmulatedMulticast::make(fabric::FabricEngine& engine, std::span<Outlet* const> outlets) {
-  const std::size_t all = engine.arena().sizes().slot_bytes;
-  if (!engine.model().has_multicast() || outlets.size() * (sizeof(Receiver) + kUsualHeader) > all / 2) return nullptr;
+  if (frame(engine, outlets.size(), 0) == 0) return nullptr;
   return std::unique_ptr<Multicast>(new EmulatedMulticast(engine, outlets));
 }
 
+std::size_t EmulatedMulticast::frame(fabric::FabricEngine& engine, std::size_t receivers, std::size_t header) {
+  const std::size_t all = engine.arena().sizes().slot_bytes, beside = lists_of(receivers, header);
+  return engine.model().has_multicast() && beside <= all - all / 4 ? all - beside : 0;
+}
+
 std::size_t EmulatedMulticast::max_frame(std::size_t header) const {
-  const std::size_t beside = outlets_.size() * (sizeof(Receiver) + header) + alignof(Receiver);
   const std::size_t all = engine_.arena().sizes().slot_bytes;
-  return std::max(kLeastFrame, all - std::min(all, beside));
+  return std::max(kLeastFrame, all - std::min(all, lists_of(outlets_.size(), header)));
 }
 
 std::int64_t EmulatedMulticast::take_slot() {

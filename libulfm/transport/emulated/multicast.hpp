@@ -13,6 +13,9 @@ class EmulatedMulticast final : public Multicast {
   /// nullptr when the network does not copy, or when a slot has no room for so many receivers beside data.
   static std::unique_ptr<Multicast> make(fabric::FabricEngine& engine, std::span<Outlet* const> outlets);
   ~EmulatedMulticast() override;
+  /// Most data bytes of a frame for so many; 0 when the network does not copy, or when their lists leave less than a
+  /// quarter of a slot.
+  static std::size_t frame(fabric::FabricEngine& engine, std::size_t receivers, std::size_t header);
 
   bool push(Kind kind, const Headers& headers, Gather& data, std::size_t length,
             std::vector<std::uint32_t>& who) override;

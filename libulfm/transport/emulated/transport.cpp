@@ -54,6 +54,16 @@ class EmulatedTransport final : public Transport {
     return EmulatedMulticast::make(*engine_, outlets);
   }
 
+  std::size_t multicast_frame(std::size_t receivers, std::size_t header) const override {
+    return EmulatedMulticast::frame(*engine_, receivers, header);
+  }
+
+  MulticastCost multicast_cost() const override {
+    if (engine_->clock() == nullptr) return {};
+    const fabric::Durations& d = engine_->clock()->costs();
+    return {d.send + d.receive, d.cycle / std::max(engine_->model().multicast_bytes(), 1u)};
+  }
+
   void introduce(std::string_view job_id, std::uint32_t rank, std::string_view card) override {
     fabric::Endpoint& self = engine_->arena().endpoint(engine_->self());
     if (card.size() >= sizeof self.card) return;

@@ -91,7 +91,7 @@ FaultMulticast::FaultMulticast(std::unique_ptr<Multicast> under, std::span<Outle
 
 bool FaultMulticast::push(Kind kind, const Headers& headers, Gather& data, std::size_t length,
                           std::vector<std::uint32_t>& who) {
-  std::lock_guard lock(outlets_.front()->lock());
+  std::lock_guard lock(outlets_[who.front()]->lock());  // of their port; others may be gone
   std::vector<std::uint32_t> spared, others;
   for (const std::uint32_t member : who) (outlets_[member]->is_spared() ? spared : others).push_back(member);
   if (spared.empty()) {

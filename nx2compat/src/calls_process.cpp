@@ -116,10 +116,19 @@ Outcome killcube(Number node, Number pid) {
     call.node().kill_nodes(node < 0 ? -1 : node, pid);
     return {};
   }
+  if (call.engine().moved() == 0 && !call.node().cube.exists()) {
+    const bool alone = call.node().nodes() == 1;
+    std::fprintf(stderr,
+                 "nx: node %d calls killcube before any message%s: the job ends, this program too. A host program is "
+                 "started by nxhost -n NODES HOST\n",
+                 call.node().self(), alone ? ", in a job without other nodes" : "");
+    if (alone) end_all(1);
+  }
   call.engine().send_kill();
   const bool all = call.engine().wait_for([&] { return call.engine().everybody_left(); }, 1000);
   if (all) std::exit(0);
-  std::_Exit(1);
+  std::fflush(nullptr);
+  end_all(1);
 }
 
 Outcome killproc(Number node, Number pid) { return killcube(node, pid); }

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 
 #include "outcome.hpp"
 
@@ -29,7 +31,21 @@ int usable_cores() {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-bool is_program(const std::string& path) { return access(path.c_str(), X_OK) == 0; }
+bool is_program(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && access(path.c_str(), X_OK) == 0;
+}
+
+/// As a shell finds it, but the current folder comes first; "" when it is nowhere.
+std::string find_program(const std::string& name) {
+  if (is_program(name)) return name.front() == '/' ? name : "./" + name;
+  if (name.find('/') != std::string::npos) return "";
+  const char* const variable = std::getenv("PATH");
+  std::istringstream folders(variable != nullptr ? variable : "/bin:/usr/bin");
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (is_program(folder + "/" + name)) return folder + "/" + name;
+  return "";
+}
 
 }  // namespace
 
@@ -95,9 +111,8 @@ void Cube::in_child(int node, pid_t parent) {
 }
 
 int Cube::load(const std::vector<std::string>& command, int node, char** environment) {
-  const std::string& name = command.front();
-  if (name.find('/') != std::string::npos && !is_program(name)) return ENOENT;
-  const std::string path = is_program(name) ? (name.front() == '/' ? name : "./" + name) : name;
+  const std::string path = find_program(command.front());
+  if (path.empty()) return ENOENT;
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);

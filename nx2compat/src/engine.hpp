@@ -120,6 +120,8 @@ class NxEngine {
 
   const Tuning& tuning() const noexcept { return tuning_; }
   int self() const noexcept { return channel_.self(); }
+  /// Changes whenever a message goes either way; 0 before the first.
+  std::uint64_t moved() const noexcept { return moved_; }
 
  private:
   struct Held {

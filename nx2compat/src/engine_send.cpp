@@ -115,7 +115,10 @@ void NxEngine::start_long(Request* request, const Header& header, std::int32_t n
 void NxEngine::start_one(Request* request, const Envelope& to, std::int32_t node, const std::byte* data,
                          std::size_t size, const std::shared_ptr<std::byte[]>& kept) {
   const Header header{own_number_, Kind::message, 0, to.type, ptype, to.ptype};
-  if (node == channel_.self()) return take_message(header, data, size);
+  if (node == channel_.self()) {
+    ++moved_;
+    return take_message(header, data, size);
+  }
   if (size <= tuning_.short_limit) return send_short(node, header, data, size);
   start_long(request, header, node, data, size, kept);
 }

@@ -1,6 +1,8 @@
 #include "node.hpp"
 
 #include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -137,10 +139,23 @@ void Node::look_after_nodes() {
   const std::size_t before = cube.ended.size();
   const int bad = cube.reap();
   for (std::size_t i = before; i < cube.ended.size(); ++i) engine->abandon(cube.ended[i].node);
+  note_loneliness();
   if (bad < 0 || cube.killing) return;
   std::fprintf(stderr, "nx: node %d ended with status %d; the job ends\n", bad, cube.ended.back().status);
   cube.release();
   std::_Exit(1);
+}
+
+// Said once: on the machine such a host waited for ever.
+void Node::note_loneliness() {
+  constexpr std::chrono::seconds kLong{5};
+  const auto now = std::chrono::steady_clock::now();
+  if (!cube.ever_loaded() || cube.running(-1) || cube.killing || engine->moved() != moved_when_alone_) {
+    alone_since_ = now;
+    moved_when_alone_ = engine->moved();
+  } else if (now - alone_since_ > kLong && !std::exchange(told_loneliness_, true)) {
+    std::fprintf(stderr, "nx: all nodes have ended, and the host still waits for a message; Ctrl-C ends it\n");
+  }
 }
 
 void Node::become_node(std::int32_t ptype) {
@@ -224,7 +239,36 @@ void end_of_job(const char* call, int error) noexcept {
                                    words != nullptr ? words : std::strerror(error));
   (void)!write(STDERR_FILENO, text, static_cast<std::size_t>(length));
   if (node != nullptr && node->is_host()) const_cast<Node*>(node)->cube.release();
-  std::_Exit(1);
+  end_all(1);
+}
+
+namespace {
+/// Naps until `done` says so, for two seconds at most.
+template <typename Done>
+void nap_until(Done done) noexcept {
+  constexpr timespec kNap{0, 1'000'000};
+  for (int naps = 0; naps < 2000 && !done(); ++naps) nanosleep(&kNap, nullptr);
+}
+
+/// Whoever reads this process's output has it all; also when it goes elsewhere than to a pipe.
+bool was_read(int descriptor) noexcept {
+  struct stat info {};
+  int unread = 0;
+  return fstat(descriptor, &info) != 0 || !S_ISFIFO(info.st_mode) || ioctl(descriptor, FIONREAD, &unread) != 0 ||
+         unread == 0;
+}
+}  // namespace
+
+// A launcher that is told by PMI-1 ends this process as well. If it were not told, it would take the end for an accident
+// and say so in MPI's words. It does not read again what it has not read by then.
+void end_all(int status) noexcept {
+  if (const char* const launcher = std::getenv("PMI_FD")) {
+    nap_until([] { return was_read(STDOUT_FILENO) && was_read(STDERR_FILENO); });
+    char text[48];
+    const int length = std::snprintf(text, sizeof text, "cmd=abort exitcode=%d\n", status);
+    if (write(std::atoi(launcher), text, static_cast<std::size_t>(length)) == length) nap_until([] { return false; });
+  }
+  std::_Exit(status);
 }
 
 // ---- handlers ---------------------------------------------------------------------------------------------------

@@ -63,11 +63,16 @@ class Node {
   void open();
   void finish();
   void load_named_program();
+  /// Says that the host waits for nodes of which none is left.
+  void note_loneliness();
   static Node& only();
 
   static Node* started_;
   static inline bool ended_ = false;
   pid_t process_ = 0;
+  std::chrono::steady_clock::time_point alone_since_{};
+  std::uint64_t moved_when_alone_ = 0;
+  bool told_loneliness_ = false;
 };
 
 /// Every call is inside one of these. The outermost runs the handlers of what has completed meanwhile.

@@ -42,4 +42,7 @@ const char* phrase(int error) noexcept;
 /// What a plain form does with an error: prints "(node N, pid P) CALL: PHRASE" and ends the job.
 [[noreturn]] void end_of_job(const char* call, int error) noexcept;
 
+/// Ends all processes of a job that a launcher started, this one too; by itself this one alone.
+[[noreturn]] void end_all(int status) noexcept;
+
 }  // namespace nx2

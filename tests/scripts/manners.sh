@@ -107,6 +107,30 @@ each 'node or host|one of' ulfmrun "--transport xswitch --share both ./program"
 each 'in no directory of PATH' ulfmrun "no-such-program-at-all" "-n 2 no-such-program-at-all"
 each 'No such file' ulfmrun "./absent" "-n 1 ./program : -n 1 ./absent" "-wdir /nosuch ./absent"
 wrong 'is a directory' ulfmrun ./folder
+
+# What mpiexec would meet with a trace of its own functions, with a division by zero, or by waiting for ever.
+printf '# nobody\n\n' >no_hosts
+printf 'localhost:two\n' >bad_hosts
+printf 'nosuchname:2\n' >strange_hosts
+each 'has no address here' ulfmrun "-hosts nosuchname ./program" "-hosts localhost,nosuchname:3 ./program" \
+    "-host someone@nosuchname ./program" "-f strange_hosts ./program"
+each 'a readable file with a host a line' ulfmrun "-f /nosuch ./program" "-hostfile folder ./program" "-machinefile absent ./program"
+each 'a host is needed' ulfmrun "-hosts , ./program" "-f no_hosts ./program" "-hosts -o ./program"
+each 'a number of processes, 1 or more' ulfmrun "-hosts localhost:x ./program" "-hosts localhost:0 ./program" \
+    "-f bad_hosts ./program" "-ppn 0 ./program" "-ppn x ./program" "-usize x ./program"
+wrong 'hosts are named once' ulfmrun -hosts localhost -f bad_hosts ./program
+wrong 'give the address a name' ulfmrun -hosts ::1 ./program
+wrong 'no network interface' ulfmrun -iface nosuch ./program
+each 'a folder is needed' ulfmrun "-wdir /nosuch $PWD/program" "-wdir $PWD/text_file $PWD/program"
+each 'needs one of' ulfmrun "-launcher nosuch ./program" "-rmk nosuch ./program" "-demux nosuch ./program" \
+    "-topolib nosuch ./program" "-order-nodes x ./program"
+each 'did you mean core' ulfmrun "-bind-to cores ./program" "-map-by cor ./program"
+each 'behind core:' ulfmrun "-bind-to core:0 ./program" "-bind-to core:x ./program"
+each 'a folder that can be written' ulfmrun "-outfile /nosuch/x ./program" "-errfile-pattern /nosuch/%r ./program"
+each 'behind %' ulfmrun "-prepend-pattern %q ./program" "-outfile-pattern out.% ./program"
+wrong 'needs a rank' ulfmrun -output-from x ./program
+wrong 'a readable file of command lines' ulfmrun -configfile /nosuch ./program
+wrong 'a program that starts processes' ulfmrun -launcher-exec ./absent ./program
 wrong 'not executable' ulfmrun ./text_file
 for setting in TRANSPORT=drect TRANSPORT=xswitch,frme=1 FAULT=drop=7 DEPTH=x DEPTH=0 STATS=maybe SLOT=1 WINDOW=1 \
     EAGER=-1 GIVE_UP=soon SHARE=all ENGINE=fast CONTROL=smoke PROTOCOL=never TRACE=/nosuch/t CONFIG=absent.toml CONFIG=folder \

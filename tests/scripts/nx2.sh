@@ -59,6 +59,7 @@ phrases=('' 'Received message too long for buffer' 'Invalid node' 'Invalid messa
 calls=('' crecv csend msgwait csend)
 for i in 1 2 3 4; do
     ran "plain error $i" 1 "^\(node 0, pid 0\) ${calls[i]}: ${phrases[i]}\$" "$ulfmrun" -n 1 ./errors $i
+    grep -qE 'MPI_Finalize|TERMINAT|signal' out && echo "FAIL error $i brings words of MPI" && failures=$((failures + 1))
     grep -q 'still there' out && echo "FAIL error $i did not end the program" && failures=$((failures + 1))
 done
 for i in 0 1 2 3 4; do ran "ending $i" 0 'node [0-9] ends' "$ulfmrun" -n 3 ./ending $i; done
@@ -70,6 +71,32 @@ for n in 1 4; do
     ran "nx_nfork on $n nodes" 0 ': ok$' ./paragon -sz $n
 done
 ran 'a node that is loaded late' 0 ': ok$' ./late ./late
+# A host program that ulfmrun starts is a node; one whose nodes are not there, or have ended, does not hang without a word.
+cat >killer.c <<'C'
+#include <cube.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    setpid(0);
+    killcube(-1, 0);
+    load(argc > 1 ? argv[1] : "nosuchprogram", -1, 0);
+    if (argc > 2)
+        crecv(1, (void *) 0, 0);
+    puts("host ends");
+    return 0;
+}
+C
+printf '#include <cube.h>\nint main(void) { return mynode() < 0; }\n' >ends.c
+"$stage/bin/nxcc" -std=gnu89 -w killer.c -o killer && "$stage/bin/nxcc" ends.c -o ends
+ran 'a host under ulfmrun' 1 'A host program is started by nxhost' "$ulfmrun" -n 1 ./killer
+ran 'a host without its nodes' 1 'load: No such file' "$nxhost" -n 2 ./killer
+ran 'a host and a folder' 1 'load: No such file' "$nxhost" -n 2 ./killer /tmp
+ran 'a host whose nodes end' 0 'host ends' "$nxhost" -n 2 ./killer ./ends
+"$nxhost" -n 2 ./killer ./ends wait >out 2>&1 &
+for ((tries = 0; tries < 600; tries++)); do ! grep -q 'all nodes have ended' out || break; sleep 0.1; done
+kill $! && wait $!
+grep -q 'all nodes have ended' out || { echo "FAIL a host that waits for nobody does not say so" && failures=$((failures + 1)); }
+ran 'nxhost under ulfmrun' 2 'run it without ulfmrun' "$ulfmrun" -n 1 "$nxhost" -n 2 ./killer
 ran 'nxhost without a program' 2 'a host program is needed' "$nxhost" -n 2
 ran 'nxhost with a wrong number' 2 'needs a number of nodes' "$nxhost" -n 0 ./host
 printf '#include <cube.h>\nint main(void) { if (mynode() == 0) return 3; crecv(1, (void*)0, 0); return 0; }\n' >fails.c

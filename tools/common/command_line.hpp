@@ -26,10 +26,10 @@ inline std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   return "";
 }
 
-/// "; did you mean NAME?" or "".
+/// "; did you mean NAME?" or "."
 inline std::string meant(const std::string& word, const std::vector<std::string>& names) {
   const std::string near = ulfm::nearest(word, names);
-  return near.empty() ? "" : "; did you mean " + near + "?";
+  return near.empty() ? "." : "; did you mean " + near + "?";
 }
 
 inline std::string listed(const std::vector<std::string>& names) {

@@ -6,11 +6,11 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <thread>
 
 #include "../common/command_line.hpp"
+#include "../common/host_list.hpp"
 #include "agent.hpp"
 #include "checks.hpp"
 #include "remote.hpp"
@@ -49,28 +49,19 @@ bool is_this_host(const std::string& host) {
   return false;
 }
 
-/// "node1:4,node2" and the lines of a hostfile, each host once; what follows a colon is for mpiexec.
-void add_host(std::vector<std::string>& hosts, std::string one) {
-  const std::size_t begin = one.find_first_not_of(" \t");
-  one = begin == one.npos ? "" : one.substr(begin, one.find_first_of(" \t\r#", begin) - begin);
-  if (one.empty() || one.front() == '#') return;
-  if (std::count(one.begin(), one.end(), ':') == 1) one.resize(one.find(':'));
-  if (std::find(hosts.begin(), hosts.end(), one) == hosts.end()) hosts.push_back(one);
-}
-
+/// Each host once, whatever it was named in; nothing when the file cannot be read.
 std::optional<std::vector<std::string>> all_hosts(const Options& options) {
   std::vector<std::string> hosts;
+  const auto add = [&hosts](const std::vector<tools::ListedHost>& more) {
+    for (const auto& host : more)
+      if (std::find(hosts.begin(), hosts.end(), host.name) == hosts.end()) hosts.push_back(host.name);
+  };
   for (const auto& words : {options.lists, options.hosts})
-    for (const std::string& word : words)
-      for (std::size_t at = 0; at <= word.size();) {
-        const std::size_t comma = std::min(word.find(',', at), word.size());
-        add_host(hosts, word.substr(at, comma - at));
-        at = comma + 1;
-      }
+    for (const std::string& word : words) add(tools::hosts_of_list(word));
   if (options.hostfile.empty()) return hosts;
-  std::ifstream in(options.hostfile);
-  if (!in) return std::nullopt;
-  for (std::string line; std::getline(in, line);) add_host(hosts, line);
+  const auto of_file = tools::hosts_of_file(options.hostfile);
+  if (!of_file) return std::nullopt;
+  add(*of_file);
   return hosts;
 }
 

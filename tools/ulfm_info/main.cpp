@@ -39,6 +39,7 @@ void declare(CLI::App& app, Options& options) {
   app.allow_extras();  // what is left over gets a better sentence than the library's
   app.footer(
       "Without options: version, transports, settings and how waits behave.\n"
+      "Example: ulfm_info -t\n"
       "Exit code: 2 for a wrong command line or setting. Manual: ulfm_info(1), ulfm(7).");
 }
 

@@ -58,6 +58,7 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
   declare_setting(*zero, options.setting);
   zero->add_flag("--json", options.json, "one JSON object");
   app.footer(
+      "Example: ulfm_sim load -T mesh:8x8 -r 0.02:0.2:0.02 --svg mesh.svg\n"
       "Exit code: 1 when the result cannot be trusted or written, 2 for a wrong command line, 3 with --strict when a\n"
       "point does not settle. Manual: ulfm_sim(1).");
   try {

@@ -18,6 +18,7 @@
 #include "collect.hpp"
 #include "fabric/engine/process.hpp"
 #include "failure.hpp"
+#include "hosts.hpp"
 #include "job/stall_board.hpp"
 #include "job_key.hpp"
 #include "options.hpp"
@@ -174,6 +175,7 @@ int run(const std::vector<std::string>& words) {
   const ulfm::Config settings = resolve_settings(line);
   check_settings(settings);
   check_time(line, settings);
+  check_hosts(line);
   const Stage stage = find_stage();
   const Variables variables = rank_variables(line, settings, stage);
   auto command = mpiexec_command(line, stage, variables);

@@ -13,6 +13,7 @@
 #include "failure.hpp"
 #include "nearest.hpp"
 #include "settings.hpp"
+#include "values.hpp"
 
 namespace ulfmrun {
 
@@ -21,7 +22,19 @@ const char* const kUsageLine = "usage: ulfmrun [options] -n N PROGRAM [arguments
 namespace {
 
 /// What an option of mpiexec means to ulfmrun, beyond being passed on.
-enum class Meaning { none, count, hosts, directory, environment, informs, config_file };
+enum class Meaning {
+  none,
+  count,
+  hosts,
+  host_file,
+  manager,
+  launcher,
+  launcher_exec,
+  directory,
+  environment,
+  informs,
+  config_file
+};
 
 struct HydraOption {
   const char* name;
@@ -42,16 +55,16 @@ constexpr HydraOption kHydra[] = {
     {"genvall", 0},
     {"envnone", 0},
     {"envall", 0},
-    {"f", 1, Meaning::hosts},
-    {"hostfile", 1, Meaning::hosts},
-    {"machinefile", 1, Meaning::hosts},
+    {"f", 1, Meaning::host_file},
+    {"hostfile", 1, Meaning::host_file},
+    {"machinefile", 1, Meaning::host_file},
     {"machine", 1, Meaning::hosts},
     {"machines", 1, Meaning::hosts},
     {"machinelist", 1, Meaning::hosts},
     {"host", 1, Meaning::hosts},
     {"hosts", 1, Meaning::hosts},
     {"hostlist", 1, Meaning::hosts},
-    {"rmk", 1, Meaning::hosts},
+    {"rmk", 1, Meaning::manager},
     {"configfile", 1, Meaning::config_file},
     {"wdir", 1, Meaning::directory},
     {"ppn", 1},
@@ -64,10 +77,10 @@ constexpr HydraOption kHydra[] = {
     {"errfile-pattern", 1},
     {"outfile", 1},
     {"errfile", 1},
-    {"launcher", 1},
-    {"launcher-exec", 1},
-    {"bootstrap", 1},
-    {"bootstrap-exec", 1},
+    {"launcher", 1, Meaning::launcher},
+    {"launcher-exec", 1, Meaning::launcher_exec},
+    {"bootstrap", 1, Meaning::launcher},
+    {"bootstrap-exec", 1, Meaning::launcher_exec},
     {"enable-x", 0},
     {"disable-x", 0},
     {"topolib", 1},
@@ -255,10 +268,19 @@ class Parser {
       line_.arguments.push_back(value);
       if (asks_for_help(value)) passive_ = true;  // "-bind-to -help" explains -bind-to
       else if (option.meaning == Meaning::count) count_ = check_count(name, value);
-      else if (option.meaning == Meaning::directory) directory_ = value;
+      else note_value(name, option, value);
     }
-    if (option.meaning == Meaning::hosts) line_.elsewhere = true;
     if (option.meaning == Meaning::informs || option.meaning == Meaning::config_file) passive_ = true;
+  }
+
+  void note_value(const std::string& name, const HydraOption& option, const std::string& value) {
+    check_value(name, option.name, value);
+    const bool named = option.meaning == Meaning::hosts || option.meaning == Meaning::host_file;
+    if (named) line_.hosts.push_back({name, value, option.meaning == Meaning::host_file});
+    if (named || option.meaning == Meaning::manager) line_.elsewhere = true;
+    if (option.meaning == Meaning::launcher) line_.launcher = value;
+    if (option.meaning == Meaning::launcher_exec) line_.launcher_exec = value;
+    if (option.meaning == Meaning::directory) directory_ = value;
   }
 
   /// -genv NAME VALUE, which may also be written -genv NAME=VALUE.

@@ -10,6 +10,12 @@
 
 namespace ulfmrun {
 
+/// -hosts LIST or -f FILE.
+struct NamedHosts {
+  std::string option, value;
+  bool is_file;
+};
+
 struct CommandLine {
   bool help = false;
   bool version = false;
@@ -33,6 +39,8 @@ struct CommandLine {
 
   std::vector<Program> programs;
   int processes = 0;  ///< of all programs
+  std::vector<NamedHosts> hosts;
+  std::string launcher, launcher_exec;  ///< as given; empty: not given
   /// Other hosts are named: what is absent here may be there.
   bool elsewhere = false;
 };

@@ -58,8 +58,17 @@ std::optional<std::string> search(const std::string& name) {
                       (is_file("./" + program.name) ? "; it is in this directory: write ./" + program.name : ""));
 }
 
+/// Ranks change to it before they start the program.
+void check_folder(const std::string& folder) {
+  struct stat status {};
+  if (stat(folder.c_str(), &status) == 0 && !S_ISDIR(status.st_mode)) errno = ENOTDIR;
+  else if (access(folder.c_str(), X_OK) == 0) return;
+  fail(kUsage, "-wdir " + folder + ": " + std::strerror(errno) + "; a folder is needed");
+}
+
 /// Where the program is; nothing when it may be on another host.
 std::optional<std::string> find(const Program& program, bool elsewhere) {
+  if (!elsewhere && !program.working_directory.empty()) check_folder(program.working_directory);
   std::string path = program.name;
   if (path.find('/') == std::string::npos) {
     const auto found = search(path);

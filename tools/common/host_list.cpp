@@ -1,0 +1,58 @@
+#include "host_list.hpp"
+
+#include <netdb.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+
+namespace tools {
+
+std::optional<ListedHost> listed_host(std::string_view word) {
+  const std::size_t begin = word.find_first_not_of(" \t\r");
+  if (begin == word.npos || word[begin] == '#') return std::nullopt;
+  word.remove_prefix(begin);
+  word = word.substr(0, word.find_first_of(" \t\r#"));
+  if (std::count(word.begin(), word.end(), ':') != 1) return ListedHost{std::string(word), ""};
+  const std::size_t colon = word.find(':');
+  return ListedHost{std::string(word.substr(0, colon)), std::string(word.substr(colon + 1))};
+}
+
+std::vector<ListedHost> hosts_of_list(std::string_view list) {
+  std::vector<ListedHost> hosts;
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t comma = std::min(list.find(',', at), list.size());
+    if (auto host = listed_host(list.substr(at, comma - at))) hosts.push_back(std::move(*host));
+    at = comma + 1;
+  }
+  return hosts;
+}
+
+std::optional<std::vector<ListedHost>> hosts_of_file(const std::string& file) {
+  struct stat info {};
+  errno = 0;
+  if (stat(file.c_str(), &info) != 0) return std::nullopt;
+  if (S_ISDIR(info.st_mode)) {
+    errno = EISDIR;
+    return std::nullopt;
+  }
+  std::ifstream in(file);
+  if (!in) return std::nullopt;
+  std::vector<ListedHost> hosts;
+  for (std::string line; std::getline(in, line);)
+    if (auto host = listed_host(line)) hosts.push_back(std::move(*host));
+  return hosts;
+}
+
+std::string why_unknown(const std::string& name) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  const int rc = getaddrinfo(name.c_str(), nullptr, &hints, &found);
+  if (rc != 0) return gai_strerror(rc);
+  freeaddrinfo(found);
+  return "";
+}
+
+}  // namespace tools

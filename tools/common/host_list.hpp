@@ -1,0 +1,28 @@
+// Lists of hosts as mpiexec takes them: node1:4,node2 and the lines of a hostfile.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tools {
+
+struct ListedHost {
+  std::string name;
+  std::string processes;  ///< what stands behind the colon; nothing when there is none
+};
+
+/// A word of a list, or a line of a file without its other settings; nothing for a comment and for an empty one.
+/// More than one colon is an address of IPv6.
+std::optional<ListedHost> listed_host(std::string_view word);
+
+std::vector<ListedHost> hosts_of_list(std::string_view list);
+
+/// Nothing, with errno, when the file cannot be read.
+std::optional<std::vector<ListedHost>> hosts_of_file(const std::string& file);
+
+/// Why a name has no address here, in the resolver's words; "" when it has one.
+std::string why_unknown(const std::string& name);
+
+}  // namespace tools

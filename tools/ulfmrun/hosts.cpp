@@ -1,0 +1,118 @@
+#include "hosts.hpp"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include "../common/host_list.hpp"
+#include "failure.hpp"
+
+namespace ulfmrun {
+namespace {
+
+/// What starts processes on other hosts: the command line goes before the environment, an executable before a kind.
+bool reached_by_ssh(const CommandLine& line) {
+  const auto chosen = [](const std::string& given, std::initializer_list<const char*> variables) {
+    if (!given.empty()) return given;
+    for (const char* name : variables)
+      if (const char* value = std::getenv(name); value != nullptr && *value != '\0') return std::string(value);
+    return std::string();
+  };
+  const std::string program = chosen(line.launcher_exec, {"HYDRA_LAUNCHER_EXEC", "HYDRA_BOOTSTRAP_EXEC"});
+  if (!program.empty()) return std::filesystem::path(program).filename() == "ssh";
+  const std::string kind = chosen(line.launcher, {"HYDRA_LAUNCHER", "HYDRA_BOOTSTRAP"});
+  return kind.empty() || kind == "ssh";
+}
+
+/// The output of a program, for as long as it fits; "" when it fails.
+std::string output_of(std::vector<std::string> command) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return "";
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  std::vector<char*> argv;
+  for (std::string& word : command) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  pid_t child = -1;
+  const int rc = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  std::string text;
+  char part[4096];
+  for (ssize_t got; rc == 0 && (got = read(ends[0], part, sizeof part)) > 0;)
+    text.append(part, static_cast<std::size_t>(got));
+  close(ends[0]);
+  int status = -1;
+  if (rc == 0)
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+  return status == 0 ? text : "";
+}
+
+/// The user's ssh may call the host something else, or go by way of another one, which then looks the name up.
+bool ssh_knows(const std::string& name) {
+  const std::string settings = "\n" + output_of({"ssh", "-G", name});
+  for (const char* way : {"\nproxyjump ", "\nproxycommand "})
+    if (settings.find(way) != settings.npos) return true;
+  const std::size_t line = settings.find("\nhostname ");
+  if (line == settings.npos) return false;
+  const std::size_t begin = line + std::strlen("\nhostname ");
+  const std::string real = settings.substr(begin, settings.find('\n', begin) - begin);
+  return real != name && tools::why_unknown(real).empty();
+}
+
+void check_name(const std::string& origin, const std::string& word) {
+  const std::string name = word.substr(word.rfind('@') + 1);
+  if (name.empty() || name.front() == '-')
+    fail(kUsage, origin + ": a host is needed, as in node1:4; found \"" + word + "\"");
+  if (name.find(':') != name.npos)
+    fail(kUsage, origin + " \"" + word +
+                     "\": mpiexec takes what follows a colon for a number of processes; give the "
+                     "address a name, in /etc/hosts for example");
+  const std::string why = tools::why_unknown(name);
+  if (!why.empty() && !ssh_knows(name))
+    fail(kUsage, origin + ": the host \"" + name + "\" has no address here: " + why +
+                     "; mend the name, or add it to /etc/hosts");
+}
+
+void check_processes(const std::string& origin, const tools::ListedHost& host) {
+  if (host.processes.empty()) return;
+  int number = 0;
+  const char* const last = host.processes.data() + host.processes.size();
+  const auto [end, error] = std::from_chars(host.processes.data(), last, number);
+  if (error != std::errc{} || end != last || number < 1)
+    fail(kUsage, origin + ": behind " + host.name + ": a number of processes, 1 or more, is needed; found \"" +
+                     host.processes + "\"");
+}
+
+}  // namespace
+
+void check_hosts(const CommandLine& line) {
+  if (line.hosts.size() > 1)
+    fail(kUsage, line.hosts[1].option + " after " + line.hosts[0].option + ": hosts are named once; leave one out");
+  const bool look_up = reached_by_ssh(line);
+  for (const auto& [option, value, is_file] : line.hosts) {
+    const std::string origin = is_file ? option + " " + value : option;
+    const auto hosts = is_file ? tools::hosts_of_file(value) : tools::hosts_of_list(value);
+    if (!hosts) fail(kUsage, origin + ": " + std::strerror(errno) + "; a readable file with a host a line is needed");
+    if (hosts->empty()) fail(kUsage, origin + ": a host is needed, as in node1:4; found none");
+    std::set<std::string> seen;
+    for (const tools::ListedHost& host : *hosts) {
+      check_processes(origin, host);
+      if (look_up && seen.insert(host.name).second) check_name(origin, host.name);
+    }
+  }
+}
+
+}  // namespace ulfmrun

@@ -1,0 +1,12 @@
+// Hosts that the command line names, looked at before mpiexec waits for them.
+#pragma once
+
+#include "options.hpp"
+
+namespace ulfmrun {
+
+/// A hostfile that cannot be read, a list without hosts, a wrong number behind a host and a name without an address
+/// fail with kUsage. Names are only looked up when ssh is to reach them: another launcher may know them otherwise.
+void check_hosts(const CommandLine& line);
+
+}  // namespace ulfmrun

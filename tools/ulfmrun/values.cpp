@@ -1,0 +1,123 @@
+#include "values.hpp"
+
+#include <net/if.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+#include "failure.hpp"
+#include "nearest.hpp"
+
+namespace ulfmrun {
+namespace {
+
+bool is_number(std::string_view text, int least) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc{} && end == text.data() + text.size() && number >= least;
+}
+
+/// Options that take one of some words. From MPICH 4.0's hydra: tools/bootstrap, tools/demux, ui/mpich.
+struct Choice {
+  const char *names, *words;
+};
+constexpr Choice kChoices[] = {
+    {"launcher bootstrap", "ssh rsh fork slurm ll lsf sge manual persist"},
+    {"rmk", "user slurm ll lsf sge pbs cobalt"},
+    {"demux", "poll select"},
+    {"topolib", "hwloc"},
+    {"order-nodes", "ascending ASCENDING up UP descending DESCENDING down DOWN"},
+};
+
+std::vector<std::string> words_of(const char* list) {
+  std::istringstream in(list);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+std::string one_of(const std::vector<std::string>& words, const std::string& value) {
+  std::string text = "needs one of";
+  for (const std::string& word : words) text += (&word == &words.front() ? " " : ", ") + word;
+  const std::string near = nearest(value, words, value.size() > 3 ? 2 : 1);
+  return text + "; found \"" + value + "\"" + (near.empty() ? "" : ", did you mean " + near + "?");
+}
+
+/// What a process may be bound to, with a number of them behind a colon. From tools/topo/hwloc/topo_hwloc.c.
+std::string wrong_binding(const std::string& value) {
+  static const auto objects = words_of(
+      "none rr machine socket package numa numanode core hwthread l1cache l1dcache l1icache l1ucache l2cache l2dcache "
+      "l2icache l2ucache l3cache l3dcache l3icache l3ucache l4cache l4dcache l4ucache l5cache l5dcache l5ucache");
+  for (const char* other : {"user:", "pci:", "gpu", "ib", "hfi", "eth", "en"})
+    if (value.starts_with(other)) return "";  // mpiexec knows which devices there are
+  const std::size_t colon = value.find(':');
+  const std::string object = value.substr(0, colon);
+  if (std::find(objects.begin(), objects.end(), object) == objects.end()) {
+    const std::string near = nearest(object, objects, object.size() > 3 ? 2 : 1);
+    return "needs none, rr, user:LIST, machine, package, numa, core, hwthread or a cache such as l2cache; found \"" +
+           object + "\"" + (near.empty() ? "" : ", did you mean " + near + "?");
+  }
+  if (colon == value.npos || is_number(std::string_view(value).substr(colon + 1), 1)) return "";
+  return "needs a number, 1 or more, behind " + object + ":; found \"" + value.substr(colon + 1) + "\"";
+}
+
+/// Patterns have the rank and others as %r, %g, %p, %t and %h.
+std::string wrong_pattern(const std::string& pattern) {
+  for (std::size_t at = pattern.find('%'); at < pattern.size(); at = pattern.find('%', at + 2)) {
+    const char what = at + 1 < pattern.size() ? pattern[at + 1] : '\0';
+    if (what == '\0' || std::strchr("%rgpth", what) == nullptr)
+      return "needs r (rank), g (group), p (proxy), t (seconds), h (host) or % behind %; found \"" +
+             pattern.substr(at, 2) + "\"";
+  }
+  return "";
+}
+
+std::string wrong_output_file(const std::string& pattern) {
+  if (std::string wrong = wrong_pattern(pattern); !wrong.empty()) return wrong;
+  std::filesystem::path folder = std::filesystem::path(pattern).parent_path();
+  if (folder.native().find('%') != std::string::npos) return "";
+  if (folder.empty()) folder = ".";
+  if (access(folder.c_str(), W_OK | X_OK) == 0) return "";
+  return folder.string() + ": " + std::strerror(errno) + "; a folder that can be written is needed";
+}
+
+std::string wrong_value(const std::string& name, const std::string& value) {
+  for (const Choice& choice : kChoices) {
+    const auto names = words_of(choice.names), words = words_of(choice.words);
+    if (std::find(names.begin(), names.end(), name) != names.end())
+      return std::find(words.begin(), words.end(), value) == words.end() ? one_of(words, value) : "";
+  }
+  if (name == "bind-to" || name == "binding" || name == "map-by") return wrong_binding(value);
+  if (name == "prepend-pattern") return wrong_pattern(value);
+  if (name == "outfile" || name == "errfile" || name == "outfile-pattern" || name == "errfile-pattern")
+    return wrong_output_file(value);
+  if (name == "ppn" && !is_number(value, 1)) return "needs a number of processes, 1 or more; found \"" + value + "\"";
+  if (name == "output-from" && !is_number(value, 0)) return "needs a rank, 0 or more; found \"" + value + "\"";
+  if (name == "usize" && value != "SYSTEM" && value != "INFINITE" && !is_number(value, 1))
+    return "needs a number of processes, 1 or more, SYSTEM or INFINITE; found \"" + value + "\"";
+  if (name == "iface" && if_nametoindex(value.c_str()) == 0)
+    return "\"" + value + "\" is no network interface of this host; ip link lists them";
+  if ((name == "launcher-exec" || name == "bootstrap-exec") && value.find('/') != value.npos &&
+      access(value.c_str(), X_OK) != 0)
+    return value + ": " + std::strerror(errno) + "; a program that starts processes on hosts is needed";
+  if (name == "configfile" && access(value.c_str(), R_OK) != 0)
+    return value + ": " + std::strerror(errno) + "; a readable file of command lines is needed";
+  return "";
+}
+
+}  // namespace
+
+void check_value(const std::string& option, const std::string& name, const std::string& value) {
+  if (const std::string wrong = wrong_value(name, value); !wrong.empty()) fail(kUsage, option + " " + wrong);
+}
+
+}  // namespace ulfmrun

@@ -1,7 +1,6 @@
 """The benchmarks by name: what runs, what a row of it means, and what is aimed at."""
 
 import json
-import os
 import re
 import statistics
 import subprocess
@@ -475,49 +474,65 @@ def models(_libraries, rounds):
 
 # ---- sim -------------------------------------------------------------------------------------------------------------
 
-SIM_MODELS = [("xswitch", "mesh:4x4", (0.05, 0.1, 0.15, 0.2)), ("xswitch", "mesh:8x8", (0.05, 0.1, 0.15, 0.2)),
-              ("dcm", "cube:6", (0.01,)), ("pcie", "boards:8x1", (0.2,)), ("pointdesign", "gh:2x4x4", (0.2,)),
-              ("ideal", "mesh:8x8", (0.2,))]
-SIM_SIZES = ["mesh:8x8", "torus:8x8x4", "torus:16x8x8", "torus:16x16x16", "torus:24x24x22"]  # 64 to 12,672 nodes
+SIM_MODELS = [("xswitch", "mesh:4x4", 16, (0.05, 0.1, 0.15, 0.2)), ("xswitch", "mesh:8x8", 16, (0.05, 0.1, 0.15, 0.2)),
+              ("xswitch", "mesh:8x8", 256, (0.05, 0.2)), ("dcm", "cube:6", 16, (0.01,)), ("pcie", "boards:8x1", 1, (0.2,)),
+              ("pointdesign", "gh:2x4x4", 16, (0.2,)), ("ideal", "mesh:8x8", 16, (0.2,))]
+SIM_SIZES = [("mesh:8x8", 64), ("torus:8x8x4", 256), ("torus:16x8x8", 1024), ("torus:16x16x16", 4096), ("torus:24x24x22", 12672)]
+# Messages over the busiest channel for each one that a node sends, without more nodes than channels of their own can feed:
+# Dally and Towles 2004, chapters 3 and 8; rings are closed there.
+SIM_KNOWN = [("torus:1x8", "uniform", 1), ("torus:1x8", "tornado", 3), ("torus:8x8", "uniform", 1), ("torus:8x8", "tornado", 3),
+             ("mesh:8x8", "uniform", 64 * 8 / 4 / 63), ("mesh:8x8", "transpose", 7), ("mesh:8x8", "complement", 4),
+             ("cube:6", "uniform", 1)]
 
 
 def simulated(transport, topology, rate, *more):
-    """Rows of ulfm_sim, seconds that it took, and MiB that it had."""
+    """What ulfm_sim says, and seconds that it took."""
     begin = time.monotonic()
-    child = subprocess.Popen([str(STAGE / "bin/ulfm_sim"), "load", "-t", transport, "-T", topology, "-r", str(rate), "-q", "--timing",
-                              "--json", *more], stdout=subprocess.PIPE, text=True)
-    text = child.stdout.read()
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode != 0:
-        raise Failure(f"ulfm_sim {transport} {topology} {rate}: exit code {child.returncode}")
-    return json.loads(text)["rows"], time.monotonic() - begin, usage.ru_maxrss / 1024
+    done = subprocess.run([str(STAGE / "bin/ulfm_sim"), "load", "-t", transport, "-T", topology, "-r", str(rate), "-q", "--timing",
+                           "--json", *more], stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise Failure(f"ulfm_sim {transport} {topology} {rate}: exit code {done.returncode}")
+    return json.loads(done.stdout), time.monotonic() - begin
 
 
 def sim(_libraries, rounds):
-    """Unit-hops a second of the simulator, by reference and production model; cost by size; what a second core is worth."""
+    """Unit-hops a second of the simulator, by reference and production model; cost by size; what a second core is worth; and the
+    saturation of known cases beside the textbook's bound."""
     brief = ("--warmup", "500", "--measure", "2000", "--drain", "1")
+    long = ("--warmup", "2000", "--measure", "60000", "--drain", "1")
+
+    def speed(values, model, topology, length, rate):
+        key = (model, topology, length, str(rate))
+        for kind, window in (("production", long), ("reference", brief)):
+            found, _ = simulated(model, topology, rate, "-j", "1", "-l", str(length), "--model", kind, *window)
+            values[*key, kind, "unit_hops_per_s"] = found["rows"][0]["unit_hops_per_second"]
+            values[*key, kind, "cycles_per_s"] = found["rows"][0]["cycles_per_second"]
+        values[*key, "production", "over_reference"] = (values[*key, "production", "unit_hops_per_s"] /
+                                                        values[*key, "reference", "unit_hops_per_s"])
 
     def run():
         values = {}
-        for model, topology, rates in SIM_MODELS:
+        for model, topology, length, rates in SIM_MODELS:
             for rate in rates:
-                for kind, window in (("production", ()), ("reference", brief)):
-                    rows, _, _ = simulated(model, topology, rate, "-j", "1", "--model", kind, *window)
-                    values[model, topology, str(rate), kind, "unit_hops_per_s"] = rows[0]["unit_hops_per_second"]
-                    values[model, topology, str(rate), kind, "cycles_per_s"] = rows[0]["cycles"] / rows[0]["seconds"]
-        for topology in SIM_SIZES:
-            rows, _, mebibytes = simulated("xswitch", topology, 0.01, "-j", "1", "--warmup", "200", "--measure", "500", "--drain", "1")
-            values["xswitch", topology, "0.01", "production", "ns_per_unit_hop"] = 1e9 / rows[0]["unit_hops_per_second"]
-            values["xswitch", topology, "0.01", "production", "MiB"] = mebibytes
+                speed(values, model, topology, length, rate)
+        for topology, nodes in SIM_SIZES:
+            cycles = str(max(1000, 8_000_000 // nodes))
+            found, _ = simulated("xswitch", topology, 0.01, "-j", "1", "--warmup", "200", "--measure", cycles, "--drain", "1")
+            values["xswitch", topology, 16, "0.01", "production", "ns_per_unit_hop"] = 1e9 / found["rows"][0]["unit_hops_per_second"]
+            values["xswitch", topology, 16, "0.01", "production", "MiB"] = found["memory_MiB"]
         seconds = [simulated("xswitch", "mesh:8x8", "0.02:0.18:0.01", "-j", str(threads))[1] for threads in (1, 2)]
-        values["xswitch", "mesh:8x8", "0.02:0.18:0.01", "production", "two_cores_over_one"] = seconds[0] / seconds[1]
+        values["xswitch", "mesh:8x8", 16, "0.02:0.18:0.01", "production", "two_cores_over_one"] = seconds[0] / seconds[1]
+        for topology, pattern, load in SIM_KNOWN:
+            found, _ = simulated("xswitch", topology, 0.02, "-p", pattern, "--saturation", "--measure", "8000", "--drain", "16000")
+            series = found["series"][0]
+            for what, value in (("textbook_bound", 1 / load), ("bound", series["bound"]), ("saturation", series["saturation"])):
+                values["xswitch", topology, 16, pattern, "production", what] = value
         return values
 
     samples = measure({"ulfm": run}, rounds, False)
-    return [row({"model": model, "topology": topology, "rate": rate, "kind": kind, "what": what}, values, "value",
+    return [row({"model": model, "topology": topology, "length": length, "rate": rate, "kind": kind, "what": what}, values, "value",
                 what.endswith("_per_s"))
-            for (model, topology, rate, kind, what), values in samples.items()]
+            for (model, topology, length, rate, kind, what), values in samples.items()]
 
 
 BENCHES = {

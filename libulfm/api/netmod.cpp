@@ -294,8 +294,8 @@ std::size_t nm_group_limit(ulfm_nm* nm, int members, std::size_t header_length) 
   return part == 0 ? 0 : nm->transport->multicast_frame(part, header_length);
 }
 
-// Software for each step of a tree or an exchange is what multicast saves; what it costs is that the sender's bytes go to
-// each node by themselves. Powers of two are near enough.
+// Software for each step of a tree or an exchange is what multicast saves; what it costs is that the sender's bytes go
+// to each node by themselves. Powers of two are near enough.
 int nm_group_pays(ulfm_nm* nm, int kind, int ranks, int nodes, std::size_t bytes) {
   const MulticastCost cost = nm->transport->multicast_cost();
   const auto each = kind == ULFM_COLL_ALLGATHER ? ULFM_GROUP_EACH : ULFM_GROUP_ONE;

@@ -199,8 +199,8 @@ class Transport {
     return nullptr;
   }
 
-  /// Most data bytes of a frame that the network itself copies for so many receivers, with headers of that length; 0 when
-  /// it cannot. The same in all processes of a job.
+  /// Most data bytes of a frame that the network itself copies for so many receivers, with headers of that length; 0
+  /// when it cannot. The same in all processes of a job.
   virtual std::size_t multicast_frame(std::size_t receivers, std::size_t header) const {
     (void)receivers, (void)header;
     return 0;

@@ -78,8 +78,8 @@ enum Operation { kReduce, kCollect, kBarrier };
 
 int check_operation(const Node& node) noexcept { return node.is_host() ? EQNODE : check_process(node); }
 
-/// Combines `x` of all nodes where the network copies: up a binomial tree to node 0, in the order of the nodes, and from
-/// there to all at once.
+/// Combines `x` of all nodes where the network copies: up a binomial tree to node 0, in the order of the nodes, and
+/// from there to all at once.
 template <typename Combine>
 void combine_at_root(Group& group, void* x, void* work, std::size_t bytes, Combine combine) {
   const int self = group.self();
@@ -182,7 +182,8 @@ struct Parts {
   }
 };
 
-/// Everything to everybody where the network copies: each node sends its own to all: the length, with as much as goes along, and the rest.
+/// Everything to everybody where the network copies: each node sends its own to all, first the length with as much as
+/// goes along, then the rest.
 Parts collect_by_multicast(Group& group, const void* x, std::size_t size) {
   const int self = group.self(), nodes = group.size();
   Parts parts;

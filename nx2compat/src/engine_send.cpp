@@ -131,8 +131,8 @@ void NxEngine::for_destinations(const Envelope& to, Visit visit) {
     if (node != channel_.self() || (to.ptype != ptype && to.ptype != kAny)) visit(node);
 }
 
-// One message to all other nodes, which the network copies. False, with nothing done, when it has to go to each by itself:
-// the network does not, one of the nodes has gone, or has no buffer for it now.
+// One message to all other nodes, which the network copies. False, with nothing done, when it has to go to each by
+// itself: the network does not, one of the nodes has gone, or has no buffer for it now.
 bool NxEngine::send_to_all(const Envelope& to, const void* data, std::size_t size) {
   if (size > tuning_.to_all || channel_.nodes() < 3 || !channel_.addresses_stay() || held_ != 0 || !outbox_.empty())
     return false;

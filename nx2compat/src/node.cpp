@@ -259,8 +259,8 @@ bool was_read(int descriptor) noexcept {
 }
 }  // namespace
 
-// A launcher that is told by PMI-1 ends this process as well. If it were not told, it would take the end for an accident
-// and say so in MPI's words. It does not read again what it has not read by then.
+// A launcher that is told by PMI-1 ends this process as well. If it were not told, it would take the end for an
+// accident and say so in MPI's words. It does not read again what it has not read by then.
 void end_all(int status) noexcept {
   if (const char* const launcher = std::getenv("PMI_FD")) {
     nap_until([] { return was_read(STDOUT_FILENO) && was_read(STDERR_FILENO); });

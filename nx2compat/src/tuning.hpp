@@ -20,8 +20,8 @@ struct Tuning {
 /// Rows for the transports that are tuned; the last one is for all others.
 ///
 /// dcm: 100 bytes, as on the iPSC/2 (Pierce, section 3.1).
-/// pointdesign: the network copies what is for all nodes, so that goes at once, up to what fits into one of its messages
-/// beside the list of the receivers. What is for one node is as elsewhere.
+/// pointdesign: the network copies what is for all nodes, so that goes at once, up to what fits into one of its
+/// messages beside the list of the receivers. What is for one node is as elsewhere.
 /// direct: 12 KB. The two further trips cost about a microsecond, which is what copying 12 KB costs; above it
 /// the second copy into a buffer of the system is what counts, and a proxy avoids it. A message is still one
 /// frame.

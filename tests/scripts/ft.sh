@@ -227,4 +227,33 @@ if ((${#over[@]} == 0)); then
     round agree 5 3
     round shrink 5 3
 fi
+# A rank dies while all are in MPI_Finalize, at any moment of it: the others end as ever, and the death is named.
+compile finalize <<'C'
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 1 && fork() == 0) {
+        usleep(atoi(argv[1]));
+        kill(getppid(), SIGABRT);
+        _exit(0);
+    }
+    MPI_Finalize();
+    if (rank == 1) pause();
+    printf("ended\n");
+    return 0;
+}
+C
+for delay in 0 100 200 300 500 1000 2000 5000 0 200 500; do
+    timeout "$patience" "$stage/bin/ulfmrun" --ft -n 4 "$work/finalize" $delay >"$work/out" 2>&1 || true
+    (($(grep -c '^ended$' "$work/out") == 3)) || fail "a rank died in MPI_Finalize after $delay us, and others did not end"
+    grep -q 'mpiexec: rank 1 .*killed by signal 6' "$work/out" || fail "a death in MPI_Finalize after $delay us is not told"
+done
 echo "ranks die, the others go on"

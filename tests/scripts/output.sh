@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What ranks print: a line is never torn by another rank's, and a prompt is seen before its answer is wanted.
+# What ranks print and read: a line is never torn by another rank's, a prompt is seen before its answer is wanted, and input of
+# any length reaches a rank that reads slowly, late, in part, or not at all.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/mpi_common.bash"
 
@@ -53,4 +54,38 @@ echo 42 >&3
 exec 3>&-
 wait "$job" || fail "prompt: exit status $?"
 grep -q '42 it is' "$work/out" || fail "the answer has not come"
-echo "lines of three ranks are whole, and a prompt comes before its answer"
+compile reads <<'C'
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+/* Rank 0 reads so many bytes of its input, in pieces with pauses, and then closes it. */
+int main(int argc, char **argv)
+{
+    static char piece[5000];
+    long want = atol(argv[1]), got = 0, n = 1;
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (int i = 0; rank == 0 && got < want && n > 0; i++) {
+        long most = want - got < (long)sizeof piece ? want - got : (long)sizeof piece;
+        if (i % 50 == 0) usleep(20000);
+        got += n = read(0, piece, most);
+        for (long k = 0; k < n; k++)
+            if (piece[k] != (char)('a' + (got - n + k) % 23)) MPI_Abort(MPI_COMM_WORLD, 3);
+    }
+    close(0);
+    for (int i = 0; i < 100; i++) MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) printf("read %ld bytes\n", got);
+    MPI_Finalize();
+    return 0;
+}
+C
+python3 -c 'import sys; sys.stdout.write("".join(chr(97 + i % 23) for i in range(23)) * 100000)' >"$work/long"
+size=$(stat -c %s "$work/long")
+for want in 0 1 100000 $((size + 1)); do
+    timeout "$patience" "$stage/bin/ulfmrun" -n 2 "$work/reads" $want <"$work/long" >"$work/out" 2>&1 ||
+        fail "reads $want of $size bytes: exit status $?"
+    grep -qx "read $((want > size ? size : want)) bytes" "$work/out" || fail "reads $want of $size bytes: read others"
+done
+echo "lines of three ranks are whole, a prompt comes before its answer, and input of any length arrives"

@@ -60,18 +60,25 @@ grep -q 'not settled' out || fail 'the row does not say that it has not settled'
 grep -q 'did not settle' err || fail 'no warning of a point that has not settled'
 run 3 load "${short[@]}" -T mesh:4x4 -r 0.9 --strict -q
 [[ ! -s err ]] || fail '--quiet is not'
-for of in '-t xswitch -T mesh:4x4' '-t dcm -T cube:4' '-t pcie -T boards:4x1' '-t ideal -T single:4'; do
+for of in '-t xswitch -T mesh:4x4' '-t dcm -T cube:4' '-t pcie -T boards:4x1' '-t ideal -T single:4' \
+    '-t pointdesign -T gh:2x3x2'; do
     # shellcheck disable=SC2086
     run 0 zero $of
     grep -q 'all as the closed form says' out || fail "zero $of"
 done
-run 0 load --warmup 100 --measure 400 --drain 1200 -T torus:24x24x22 -r 0.01
+run 0 zero -T mesh:3x3 --all --json -j 2
+json 'j["pairs"] == 72 and j["differ"] == 0 and j["closed_form"]'
+run 0 load "${short[@]}" -T mesh:4x4 -r 0.1:0.3:0.1 --verify
+for topology in torus:24x24x22 tree:6 mesh:64x64 fattree:8x4 dragonfly:2x4x2 hyperx:8x8x8 fullmesh:16x10; do
+    run 0 load --warmup 100 --measure 400 --drain 1200 -T "$topology" -r 0.01 -q
+done
 echo '1 0 3 2' >pairs
 run 0 load "${short[@]}" -T single:4 -p permutation:pairs -r 0.2
 
 refused 'subcommand is required'
 refused 'there is no model "xswich"' load -t xswich
 refused 'is none of uniform' load -p random
+refused 'is no whole number' load --sweep 'measure=many'
 refused 'write FROM:TO:STEP' load -r 0.3:0.1
 refused 'cube:0 to cube:7' load -t dcm -T mesh:4x4
 refused 'needs the destination of each of the 16' load -p permutation:pairs

@@ -100,6 +100,30 @@ TEST_CASE("both models of a network give the same curve", "[sim]") {
   }
 }
 
+TEST_CASE("both models of X-Switches give the same curve for any traffic", "[sim]") {
+  const std::tuple<const char*, const char*, const char*, const char*, const char*> all[] = {
+      // Long messages: events that are far off, and FIFOs that stop their senders.
+      {"xswitch", "mesh:3x3", "uniform", "300", "bernoulli"},
+      {"xswitch,fifo=32", "tree:2", "uniform", "1-400", "bernoulli"},
+      {"xswitch,link=40", "torus:3x3", "tornado", "4:0.9,256:0.1", "bernoulli"},
+      {"xswitch", "hyperx:3x3x2", "hotspot:2:0.2", "16", "burst:40:160"},
+      {"xswitch", "fattree:2x3", "incast:3", "16", "periodic"}};
+  for (const auto& [transport, topology, pattern, length, source] : all) {
+    INFO(transport << " over " << topology << ", " << pattern << ", " << length << ", " << source);
+    Options o = small(transport, topology, "0.05:0.25:0.2");
+    o.setting.pattern = pattern;
+    o.setting.length = length;
+    o.setting.source = source;
+    o.verify = true;  // simulate() fails when a figure differs
+    CHECK(simulated(o)[0]->rows[0].messages > 0);
+  }
+  Options o = small("xswitch", "mesh:3x3", "0.1");
+  const Row one = simulated(o)[0]->rows[0];
+  CHECK(difference(one, one).empty());
+  o.setting.seed = 2;
+  CHECK_THAT(difference(one, simulated(o)[0]->rows[0]), Catch::Contains("made: "));
+}
+
 TEST_CASE("the result does not depend on the number of threads, and does on the seed", "[sim]") {
   Options o = small("xswitch", "mesh:3x3", "0.05:0.3:0.05");
   o.saturation = true;
@@ -342,6 +366,61 @@ TEST_CASE("sweeps make a curve of every combination", "[sim]") {
 
 namespace {
 const std::string kModels = ULFM_TEST_MODELS "/";
+}
+
+TEST_CASE("whatever makes a curve can be swept", "[sim]") {
+  Options o = small("xswitch", "mesh:3x3", "0.1");
+  o.sweep = {"rate=0.05|0.1:0.3:0.1", "measure=1000|2000", "warmup=0|300", "drain=900|4000"};
+  const auto curves = simulated(o);
+  REQUIRE(curves.size() == 16);
+  CHECK(curves[0]->rows.size() == 1);
+  CHECK(curves[8]->rates == std::vector<double>{0.1, 0.2, 0.3});
+  CHECK(curves[0]->load.warmup == 0);
+  CHECK(curves[2]->load.warmup == 300);
+  CHECK(curves[0]->load.measure == 1000);
+  CHECK(curves[4]->load.measure == 2000);
+  CHECK(curves[1]->load.drain == 4000);
+  CHECK(curves[0]->rows[0].messages != curves[4]->rows[0].messages);
+  const auto refused = [&](const char* text) {
+    o.sweep = {text};
+    return refusal(o);
+  };
+  CHECK_THAT(refused("measure=5|1000"), Catch::Contains("measure \"5\" is no whole number from 100"));
+  CHECK_THAT(refused("drain=0"), Catch::Contains("from 1"));
+  CHECK_THAT(refused("warmup=-1"), Catch::Contains("whole number"));
+  CHECK_THAT(refused("rate=0.2:0.1"), Catch::Contains("FROM:TO"));
+}
+
+TEST_CASE("patterns have the names that others give them", "[sim]") {
+  const auto topology = ulfm::fabric::read_topology("mesh:4x4").value();
+  const std::pair<const char*, const char*> all[] = {{"bit-complement", "complement"},
+                                                     {"bit_reversal", "reversal"},
+                                                     {"bitcomplement", "complement"},
+                                                     {"neighbor", "neighbour"},
+                                                     {"bit-shuffle", "shuffle"}};
+  for (const auto& [other, usual] : all) {
+    const auto a = Pattern::make(other, topology).value(), b = Pattern::make(usual, topology).value();
+    for (std::uint32_t n = 0; n < 16; ++n)
+      for (std::uint32_t to = 0; to < 16; ++to) CHECK(a.share(n, to) == b.share(n, to));
+  }
+  CHECK(Pattern::make("hot-spot:3:0.5", topology)->share(0, 3) > 0.5);
+  CHECK_FALSE(Pattern::make("bit", topology));
+}
+
+TEST_CASE("known cases saturate below the textbook's bound", "[sim]") {
+  const std::tuple<const char*, const char*, double> all[] = {
+      {"torus:1x8", "uniform", 1},  {"torus:1x8", "tornado", 3},   {"torus:4x4", "tornado", 1},
+      {"mesh:4x4", "transpose", 3}, {"mesh:4x4", "complement", 2}, {"cube:4", "uniform", 1}};
+  for (const auto& [topology, pattern, load] : all) {
+    INFO(topology << ", " << pattern);
+    Options o = small("xswitch", topology, "0.02");
+    o.setting.pattern = pattern;
+    o.saturation = true;
+    const auto curves = simulated(o);
+    CHECK(curves[0]->saturation <= curves[0]->bound.rate);
+    CHECK(curves[0]->bound.rate < 1 / load);  // headers and check units take their share
+    CHECK(curves[0]->saturation > 0.25 * curves[0]->bound.rate);
+  }
 }
 
 TEST_CASE("a model and a routing function from shared objects", "[sim][shared]") {

@@ -14,6 +14,7 @@ namespace sim {
 namespace {
 
 constexpr std::size_t kMostPoints = 10000;
+constexpr int kSaturationRounds = 5, kSaturationPoints = 3;
 
 std::vector<std::string> split(std::string_view text, char at) {
   std::vector<std::string> parts;
@@ -60,16 +61,24 @@ Result<void> apply(Setting& s, const std::string& key, const std::string& value)
   const std::pair<const char*, std::string Setting::*> texts[] = {
       {"transport", &Setting::transport}, {"topology", &Setting::topology}, {"pattern", &Setting::pattern},
       {"routing", &Setting::routing},     {"length", &Setting::length},     {"source", &Setting::source},
-      {"model", &Setting::model}};
+      {"model", &Setting::model},         {"rate", &Setting::rate}};
   for (const auto& [name, member] : texts)
     if (key == name) {
       s.*member = value;
       return {};
     }
-  if (key == "seed") {
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), s.seed);
-    if (error == std::errc{} && end == value.data() + value.size()) return {};
-    return fail(Errc::invalid, "seed \"" + value + "\" is no whole number");
+  if (key == "seed" || key == "warmup" || key == "measure" || key == "drain") {
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 40;
+    const std::uint64_t least = key == "measure" ? 100 : key == "drain" ? 1 : 0;
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    const bool good = error == std::errc{} && end == value.data() + value.size();
+    if (!good || (key != "seed" && (number < least || number > kMost)))
+      return fail(Errc::invalid, fmt::format("{} \"{}\" is no whole number{}", key, value.substr(0, 80),
+                                             key == "seed" ? "" : fmt::format(" from {} to {}", least, kMost)));
+    if (key == "warmup") s.warmup = number;
+    else (key == "seed" ? s.seed : key == "measure" ? s.measure : s.drain) = number;
+    return {};
   }
   // The model says what is wrong with an option that it does not have; the same option again takes the place of the
   // old.
@@ -144,7 +153,8 @@ Result<void> fill(Curve& c, const Options& o) {
   made = made && take(c.routing, make_routing(c.subject->routed() ? s.routing : "none", c.topology), error) &&
          take(c.pattern, Pattern::make(s.pattern, c.topology), error) &&
          take(c.lengths, Lengths::make(s.length, c.subject->most_units()), error) &&
-         take(c.timing, Timing::make(s.source), error) && take(c.rates, read_rates(o.rate), error);
+         take(c.timing, Timing::make(s.source), error) &&
+         take(c.rates, read_rates(s.rate.empty() ? o.rate : s.rate), error);
   if (!made) return fail(std::move(*error));
   for (const double rate : c.rates)
     if (c.timing.while_on(rate / c.lengths.mean()) > 1)
@@ -152,11 +162,34 @@ Result<void> fill(Curve& c, const Options& o) {
                   fmt::format("rate {}: a source makes at most one message a cycle, and this needs {:.3g} "
                               "of {:.4g} units",
                               rate, c.timing.while_on(rate / c.lengths.mean()), c.lengths.mean()));
-  c.load = {&c.topology, c.subject.get(), c.routing.get(),       &c.pattern, &c.lengths, &c.timing, o.warmup, o.measure,
-            o.drain,     s.seed,          s.model == "reference"};
+  const std::uint64_t warmup = s.warmup.value_or(o.warmup), measure = s.measure != 0 ? s.measure : o.measure;
+  c.load = {&c.topology,
+            c.subject.get(),
+            c.routing.get(),
+            &c.pattern,
+            &c.lengths,
+            &c.timing,
+            warmup,
+            measure,
+            s.drain != 0 ? s.drain : o.drain,
+            s.seed,
+            s.model == "reference"};
   c.cycle_ns = o.cycle_ns > 0 ? o.cycle_ns : c.subject->cycle_ns();
   c.bound = bound_of(c.load);
   return {};
+}
+
+/// A point by the production model, and, when asked for, by the reference model, which must say the same.
+Result<Row> verified_point(const Load& load, double rate, bool with_use, bool verify) {
+  auto row = run_point(load, rate, with_use);
+  if (!row || !verify) return row;
+  Load other = load;
+  other.reference = !load.reference;
+  const auto reference = run_point(other, rate);
+  if (!reference) return fail(reference.error());
+  const std::string what = difference(*row, *reference);
+  if (what.empty()) return row;
+  return fail(Errc::protocol, fmt::format("simulation: at a rate of {} the models differ in {}", rate, what));
 }
 
 /// The first error of several points, by their order and not by who came first.
@@ -176,22 +209,22 @@ class Errors {
 
 // Each round divides what is left into four; three points at a time whatever the number of threads, so that the result
 // does not depend on it.
-Result<void> find_saturation(Curve& c, unsigned threads) {
-  constexpr int kRounds = 5;
+Result<void> find_saturation(Curve& c, unsigned threads, const std::function<void()>& progress) {
   const double most_made = c.lengths.mean() / c.timing.while_on(1);
   double low = 0, high = std::min(most_made, c.bound.rate > 0 ? c.bound.rate : 1.0);
-  for (int round = 0; round < kRounds; ++round) {
-    const double step = (high - low) / 4;
-    bool settled[3] = {};
-    Errors errors(3);
-    in_parallel(3, threads, [&](std::size_t i) {
+  for (int round = 0; round < kSaturationRounds; ++round) {
+    const double step = (high - low) / (kSaturationPoints + 1);
+    bool settled[kSaturationPoints] = {};
+    Errors errors(kSaturationPoints);
+    in_parallel(kSaturationPoints, threads, [&](std::size_t i) {
       auto row = run_point(c.load, low + step * static_cast<double>(i + 1));
       if (row) settled[i] = row->settled;
       else errors.set(i, std::move(row.error()));
+      progress();
     });
     if (auto ok = errors.first(); !ok) return ok;
     int good = 0;
-    while (good < 3 && settled[good]) ++good;
+    while (good < kSaturationPoints && settled[good]) ++good;
     low += step * good;
     high = low + step;
   }
@@ -215,6 +248,10 @@ Result<Curves> make_curves(const Options& options) {
   return curves;
 }
 
+unsigned threads_of(const Options& options) {
+  return options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+}
+
 void in_parallel(std::size_t count, unsigned threads, const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next = 0;
   const auto loop = [&] {
@@ -228,7 +265,7 @@ void in_parallel(std::size_t count, unsigned threads, const std::function<void(s
 
 Result<void> simulate(Curves& curves, const Options& options,
                       const std::function<void(std::size_t, std::size_t)>& progress) {
-  const unsigned threads = options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+  const unsigned threads = threads_of(options);
   struct Point {
     std::size_t curve, row;
   };
@@ -239,21 +276,24 @@ Result<void> simulate(Curves& curves, const Options& options,
   }
   Errors errors(points.size());
   std::atomic<std::size_t> done = 0;
+  const std::size_t to_do =
+      points.size() + (options.saturation ? curves.size() * kSaturationRounds * kSaturationPoints : 0);
+  const auto report = [&] { progress(done.fetch_add(1) + 1, to_do); };
   // The last points of a curve take longest: they are begun first.
   in_parallel(points.size(), threads, [&](std::size_t i) {
     const std::size_t place = points.size() - 1 - i;
     Curve& c = *curves[points[place].curve];
     const std::size_t r = points[place].row;
     const bool with_use = !options.links.empty() && place + 1 == points.size();
-    auto row = run_point(c.load, c.rates[r], with_use);
+    auto row = verified_point(c.load, c.rates[r], with_use, options.verify);
     if (row) c.rows[r] = std::move(*row);
     else errors.set(place, std::move(row.error()));
-    progress(done.fetch_add(1) + 1, points.size());
+    report();
   });
   if (auto ok = errors.first(); !ok) return ok;
   for (auto& curve : curves)
     if (options.saturation)
-      if (auto ok = find_saturation(*curve, threads); !ok) return ok;
+      if (auto ok = find_saturation(*curve, threads, report); !ok) return ok;
   return {};
 }
 

@@ -34,6 +34,9 @@ using Curves = std::vector<std::unique_ptr<Curve>>;
 /// The curves that the options ask for, not simulated yet.
 Result<Curves> make_curves(const Options& options);
 
+/// As many as asked for, or as there are cores.
+unsigned threads_of(const Options& options);
+
 /// Calls `work` for 0 to `count` - 1, on that many threads.
 void in_parallel(std::size_t count, unsigned threads, const std::function<void(std::size_t)>& work);
 

@@ -8,6 +8,7 @@
 #include <deque>
 #include <new>
 #include <queue>
+#include <tuple>
 
 namespace sim {
 namespace {
@@ -321,6 +322,28 @@ Result<Row> run_point(const Load& load, double rate, bool with_use) {
                 "the simulation has no memory; take a smaller topology, fewer --threads or a shorter "
                 "--measure");
   }
+}
+
+std::string difference(const Row& a, const Row& b) {
+  const std::tuple<const char*, double, double> figures[] = {
+      {"made", a.made, b.made},
+      {"accepted", a.accepted, b.accepted},
+      {"latency_mean", a.latency.mean, b.latency.mean},
+      {"latency_ci95", a.latency.half_width, b.latency.half_width},
+      {"latency_p50", a.latency.p50, b.latency.p50},
+      {"latency_p99", a.latency.p99, b.latency.p99},
+      {"latency_max", a.latency.max, b.latency.max},
+      {"network_mean", a.network, b.network},
+      {"hops_mean", a.hops, b.hops},
+      {"messages", static_cast<double>(a.messages), static_cast<double>(b.messages)},
+      {"settled", a.settled ? 1 : 0, b.settled ? 1 : 0},
+      {"cycles", static_cast<double>(a.cycles), static_cast<double>(b.cycles)},
+      {"unit_hops", static_cast<double>(a.unit_hops), static_cast<double>(b.unit_hops)},
+      {"inside_mean", a.inside, b.inside},
+      {"little", a.little, b.little}};
+  for (const auto& [name, one, other] : figures)
+    if (one != other) return fmt::format("{}: {} and {}", name, one, other);
+  return "";
 }
 
 Bound bound_of(const Load& load) {

@@ -51,6 +51,9 @@ struct Row {
 /// a message, or that a sum over messages disagrees with the model's count: then nothing can be said.
 Result<Row> run_point(const Load& load, double rate, bool with_use = false);
 
+/// In which figure two rows differ, with both values; empty: in none. The time that they took does not count.
+std::string difference(const Row& a, const Row& b);
+
 /// Most units a node and cycle for which no channel, in the mean, is asked for more than it can carry, with these
 /// routes; and how many messages cross the busiest channel for each one that a node sends. Rates above it cannot
 /// settle.

@@ -103,6 +103,9 @@ class Memory {
   std::size_t bytes_ = 0;
 };
 
+/// Bytes that this process had at one time, at most; 0: the system does not say.
+double most_memory();
+
 /// An error for memory that the system did not give.
 tl::unexpected<ulfm::Error> no_memory(std::size_t bytes);
 

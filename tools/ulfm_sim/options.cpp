@@ -41,6 +41,7 @@ void declare_load(CLI::App& load, Options& o) {
       ->check(CLI::Range(1e-6, 1e9));
   load.add_option("-j,--threads", o.threads, "points simulated at a time; the result is the same")
       ->check(CLI::Range(1u, 1024u));
+  load.add_flag("--verify", o.verify, "simulate each point by the reference model, too: every figure must be the same");
   load.add_flag("--timing", o.timing, "add how long it took, and unit-hops a second");
   load.add_flag("--strict", o.strict, "exit code 3 when a point does not settle");
   load.add_flag("-q,--quiet", o.quiet, "no progress, no warnings");
@@ -56,6 +57,8 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
   auto* zero = app.add_subcommand("zero", "latency of every pair of nodes without load, beside the closed form");
   declare_load(*load, options);
   declare_setting(*zero, options.setting);
+  zero->add_flag("--all", options.all_pairs, "every pair, also where there are more than 20000");
+  zero->add_option("-j,--threads", options.threads, "pairs at a time")->check(CLI::Range(1u, 1024u));
   zero->add_flag("--json", options.json, "one JSON object");
   app.footer(
       "Example: ulfm_sim load -T mesh:8x8 -r 0.02:0.2:0.02 --svg mesh.svg\n"

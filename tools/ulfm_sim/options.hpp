@@ -11,11 +11,12 @@ namespace sim {
 constexpr int kUsage = 2;      ///< a wrong command line, or something that cannot be simulated
 constexpr int kUnsettled = 3;  ///< with --strict: a point did not settle
 
-/// What makes one curve. An empty length is the model's usual one.
+/// What makes one curve. An empty length is the model's usual one; an empty rate and cycles of 0 are those of Options.
 struct Setting {
   std::string transport = "xswitch", topology = "mesh:4x4", pattern = "uniform", routing = "default", length,
-              source = "bernoulli", model = "production";
-  std::uint64_t seed = 1;
+              source = "bernoulli", model = "production", rate;
+  std::uint64_t seed = 1, measure = 0, drain = 0;
+  std::optional<std::uint64_t> warmup;
 };
 
 struct Options {
@@ -27,6 +28,8 @@ struct Options {
   std::uint64_t warmup = 10000, measure = 20000, drain = 60000;
   unsigned threads = 0;  ///< 0: as many as there are cores
   bool saturation = false, json = false, csv = false, timing = false, strict = false, quiet = false;
+  bool verify = false;     ///< the reference model must give the same rows
+  bool all_pairs = false;  ///< zero: leaves none out
   std::string svg, links;  ///< files to write
   double cycle_ns = 0;     ///< 0: the model's
 };

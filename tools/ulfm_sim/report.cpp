@@ -36,6 +36,7 @@ Json row_of(const Curve& c, const Row& r, bool timing) {
   row["unit_hops"] = r.unit_hops;
   if (timing) {
     row["seconds"] = r.seconds;
+    row["cycles_per_second"] = static_cast<double>(r.cycles) / r.seconds;
     row["unit_hops_per_second"] = static_cast<double>(r.unit_hops) / r.seconds;
   }
   return row;
@@ -43,13 +44,22 @@ Json row_of(const Curve& c, const Row& r, bool timing) {
 
 Json series_of(const Curve& c) {
   const Setting& s = c.setting;
-  Json series{{"label", c.label},       {"transport", s.transport},
-              {"topology", s.topology}, {"nodes", c.topology.nodes()},
-              {"pattern", s.pattern},   {"senders", c.pattern.senders()},
-              {"routing", s.routing},   {"length", s.length},
-              {"source", s.source},     {"model", s.model},
-              {"seed", s.seed},         {"unit", c.subject->unit()},
-              {"cycle_ns", c.cycle_ns}};
+  Json series{{"label", c.label},
+              {"transport", s.transport},
+              {"topology", s.topology},
+              {"nodes", c.topology.nodes()},
+              {"pattern", s.pattern},
+              {"senders", c.pattern.senders()},
+              {"routing", s.routing},
+              {"length", s.length},
+              {"source", s.source},
+              {"model", s.model},
+              {"seed", s.seed},
+              {"unit", c.subject->unit()},
+              {"cycle_ns", c.cycle_ns},
+              {"warmup", c.load.warmup},
+              {"measure", c.load.measure},
+              {"drain", c.load.drain}};
   series["bound"] = c.bound.rate > 0 ? Json(c.bound.rate) : Json();
   series["channel_load"] = c.bound.rate > 0 ? Json(c.bound.channel_load) : Json();
   if (c.saturation > 0) series["saturation"] = c.saturation;
@@ -87,6 +97,7 @@ std::string table_of(const Curves& curves, const Options& options) {
     text += "\n";
   }
   text.pop_back();
+  if (options.timing) text += fmt::format("\nmost memory at one time: {:.1f} MiB\n", most_memory() / 1048576.0);
   return text;
 }
 
@@ -94,6 +105,7 @@ std::string json_of(const Curves& curves, const Options& options) {
   Json all{{"tool", "ulfm_sim"},         {"version", ulfm_version()}, {"warmup", options.warmup},
            {"measure", options.measure}, {"drain", options.drain},    {"series", Json::array()},
            {"rows", Json::array()}};
+  if (options.timing) all["memory_MiB"] = most_memory() / 1048576.0;
   for (const auto& curve : curves) {
     all["series"].push_back(series_of(*curve));
     for (const Row& row : curve->rows) all["rows"].push_back(row_of(*curve, row, options.timing));
@@ -104,7 +116,8 @@ std::string json_of(const Curves& curves, const Options& options) {
 std::string csv_of(const Curves& curves) {
   std::string text =
       "series,transport,topology,pattern,routing,length,source,seed,offered,made,accepted,latency_mean,latency_ci95,"
-      "latency_p50,latency_p99,latency_max,latency_mean_us,network_mean,hops_mean,messages,settled\n";
+      "latency_p50,latency_p99,latency_max,latency_mean_us,latency_p50_us,latency_p99_us,network_mean,hops_mean,"
+      "messages,settled\n";
   const auto quoted = [](const std::string& field) {
     std::string out = "\"";
     for (const char c : field) out += c == '"' ? "\"\"" : std::string(1, c);
@@ -116,9 +129,10 @@ std::string csv_of(const Curves& curves) {
       for (const std::string& field : {curve->label, s.transport, s.topology, s.pattern, s.routing, s.length, s.source})
         text += quoted(field) + ",";
       const Latency& l = r.latency;
-      text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", s.seed, r.offered, r.made, r.accepted, l.mean,
-                          l.half_width, l.p50, l.p99, l.max, l.mean * curve->cycle_ns / 1000, r.network, r.hops,
-                          r.messages, r.settled ? "true" : "false");
+      const double us = curve->cycle_ns / 1000;
+      text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", s.seed, r.offered, r.made, r.accepted,
+                          l.mean, l.half_width, l.p50, l.p99, l.max, l.mean * us, l.p50 * us, l.p99 * us, r.network,
+                          r.hops, r.messages, r.settled ? "true" : "false");
     }
   return text;
 }

@@ -76,6 +76,15 @@ Result<std::vector<std::uint32_t>> read_permutation(const std::string& path, std
                                          path, to.size(), nodes));
 }
 
+/// The name that a pattern has here: "bit-complement", "bit_reversal", "hot-spot", "neighbor" are used, too.
+std::string usual_name(std::string_view name) {
+  std::string usual;
+  for (const char c : name)
+    if (c != '-' && c != '_') usual += c;
+  if (usual.starts_with("bit")) usual.erase(0, 3);
+  return usual == "neighbor" ? "neighbour" : usual;
+}
+
 tl::unexpected<ulfm::Error> refuse(std::string_view text, const std::string& why) {
   return fail(Errc::invalid, fmt::format("pattern \"{}\": {}", text.substr(0, 80), why));
 }
@@ -116,8 +125,9 @@ Result<Pattern> Pattern::make(std::string_view text, const Topology& t) {
   if (t.nodes() < 2) return refuse(text, "a topology with one node has nobody to send to");
   if (text == "uniform") return made;
   const auto parts = split(text, ':');
-  if (parts[0] == "hotspot" || parts[0] == "incast") {
-    const bool all = parts[0] == "incast";
+  const std::string name = usual_name(parts[0]);
+  if (name == "hotspot" || name == "incast") {
+    const bool all = name == "incast";
     made.hot_share_ = all ? 1 : 0.1;
     const bool good = parts.size() <= (all ? 2 : 3) && (parts.size() < 2 || read(parts[1], made.hot_)) &&
                       (parts.size() < 3 || read(parts[2], made.hot_share_));
@@ -127,13 +137,13 @@ Result<Pattern> Pattern::make(std::string_view text, const Topology& t) {
                                 t.nodes() - 1, all ? "" : " and a share from 0 to 1"));
     if (!all) return made;
     made.to_.assign(t.nodes(), made.hot_);
-  } else if (parts[0] == "permutation") {
+  } else if (name == "permutation") {
     if (parts.size() < 2) return refuse(text, "write permutation:FILE");
     auto to = read_permutation(std::string(text.substr(text.find(':') + 1)), t.nodes());
     if (!to) return fail(std::move(to.error()));
     made.to_ = std::move(*to);
   } else {
-    auto to = permutation(text, text, t);
+    auto to = permutation(parts.size() == 1 ? name : std::string(text), text, t);
     if (!to) return fail(std::move(to.error()));
     if (to->empty()) return refuse(text, fmt::format("is none of {}", kPatterns));
     made.to_ = std::move(*to);

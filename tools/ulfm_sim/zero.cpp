@@ -11,7 +11,8 @@
 namespace sim {
 namespace {
 
-constexpr std::uint64_t kMostPairs = 20000;
+/// Pairs that are taken when nobody asks for all: each has a network of its own, which takes time by its size.
+std::uint64_t most_pairs(const Topology& t) { return std::clamp<std::uint64_t>(100'000'000 / channels(t), 100, 20000); }
 
 /// Cycles of one message that has the network to itself.
 Result<std::uint64_t> alone(const Curve& c, std::uint32_t from, std::uint32_t to, std::uint32_t units,
@@ -31,22 +32,26 @@ struct Found {
   std::uint64_t pairs = 0, differ = 0, least = ~std::uint64_t{0}, most = 0, sum = 0;
   std::string first;  ///< difference
   bool closed_form = true;
+  std::optional<ulfm::Error> error;
 };
 
-Result<Found> all_pairs(const Curve& c) {
-  const std::uint64_t nodes = c.topology.nodes(), all = nodes * nodes;
-  const std::uint64_t stride = all / kMostPairs + 1;
+/// The pairs whose number is a multiple of `stride`, among those from one node.
+Found pairs_from(const Curve& c, std::uint32_t from, std::uint64_t stride) {
+  const std::uint64_t nodes = c.topology.nodes(), begin = from * nodes;
   const std::uint32_t units = c.lengths.typical();
   const auto routing = c.routing->clone();
-  Random random(c.setting.seed, 0);
+  Random random(c.setting.seed, from);
   Found found;
   Route way;
-  for (std::uint64_t pair = 0; pair < all; pair += stride) {
-    const auto from = static_cast<std::uint32_t>(pair / nodes), to = static_cast<std::uint32_t>(pair % nodes);
+  for (std::uint64_t pair = (begin + stride - 1) / stride * stride; pair < begin + nodes; pair += stride) {
+    const auto to = static_cast<std::uint32_t>(pair - begin);
     if (from == to) continue;
     routing->way(from, to, random, way);
     const auto cycles = alone(c, from, to, units, way);
-    if (!cycles) return fail(cycles.error());
+    if (!cycles) {
+      found.error = cycles.error();
+      return found;
+    }
     const std::uint64_t expected = c.subject->zero_load(from, to, units, way, 1);
     ++found.pairs;
     found.sum += *cycles;
@@ -60,6 +65,26 @@ Result<Found> all_pairs(const Curve& c) {
   return found;
 }
 
+Result<Found> find_pairs(const Curve& c, const Options& o) {
+  const std::uint64_t nodes = c.topology.nodes();
+  const std::uint64_t stride = o.all_pairs ? 1 : nodes * nodes / most_pairs(c.topology) + 1;
+  std::vector<Found> parts(nodes);
+  in_parallel(nodes, threads_of(o),
+              [&](std::size_t from) { parts[from] = pairs_from(c, static_cast<std::uint32_t>(from), stride); });
+  Found all;
+  for (Found& part : parts) {
+    if (part.error) return fail(std::move(*part.error));
+    all.pairs += part.pairs;
+    all.differ += part.differ;
+    all.sum += part.sum;
+    all.least = std::min(all.least, part.least);
+    all.most = std::max(all.most, part.most);
+    all.closed_form = all.closed_form && part.closed_form;
+    if (all.first.empty()) all.first = std::move(part.first);
+  }
+  return all;
+}
+
 }  // namespace
 
 Result<Zero> run_zero(const Options& options) {
@@ -68,7 +93,7 @@ Result<Zero> run_zero(const Options& options) {
   auto curves = make_curves(asked);
   if (!curves) return fail(std::move(curves.error()));
   const Curve& c = *curves->front();
-  auto found = all_pairs(c);
+  auto found = find_pairs(c, options);
   if (!found) return fail(std::move(found.error()));
   const double mean = static_cast<double>(found->sum) / static_cast<double>(std::max<std::uint64_t>(1, found->pairs));
   Zero zero{"", found->pairs, found->differ};

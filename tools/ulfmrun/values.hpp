@@ -1,4 +1,5 @@
-// Values of mpiexec's options, checked here: mpiexec meets a wrong one with a trace of its own functions, or not at all.
+// Values of mpiexec's options, checked here: mpiexec meets a wrong one with a trace of its own functions, or with
+// nothing.
 #pragma once
 
 #include <string>

@@ -57,7 +57,7 @@ struct Header {
   std::uint64_t events;
   std::uint64_t entered, inserted, left, stripped, lost;
   std::uint32_t heap_size;
-  std::uint32_t inside;   ///< frames injected and not handed out
+  std::uint32_t inside;             ///< frames injected and not handed out
   std::uint64_t busy[kEventKinds];  ///< slots of the wheel that have events, a bit each
 
   alignas(64) std::uint32_t ended_first, ended_last, ended;  ///< frames to hand out, a list
@@ -128,9 +128,9 @@ static_assert(sizeof(ChannelTally) == 64);
 /// A frame in a FIFO.
 struct Entry {
   std::uint32_t frame, length;
-  std::uint16_t hop;      ///< routing characters gone when it came
-  std::uint8_t bad;       ///< its ID-EOF is a bad one
-  std::uint8_t routing;   ///< routing characters that it came with
+  std::uint16_t hop;     ///< routing characters gone when it came
+  std::uint8_t bad;      ///< its ID-EOF is a bad one
+  std::uint8_t routing;  ///< routing characters that it came with
 };
 static_assert(sizeof(Entry) == 12);
 

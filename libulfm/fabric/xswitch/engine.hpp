@@ -46,7 +46,6 @@ class SwitchEngine {
   void trace(Tracer* tracer) noexcept { tracer_ = tracer; }
 
  private:
-
   /// No event will come.
   bool is_quiet() const noexcept {
     return (header_.busy[kArrival] | header_.busy[kGrant] | header_.busy[kTurn] | header_.busy[kThreshold]) == 0 &&

@@ -27,8 +27,7 @@ void SwitchEngine::run_arrives(std::uint32_t d, const StateChange& change, std::
   if (change.kind == StateChange::begin && fifo.count < geometry_.queue_capacity) {
     fifo.coming = change.length;
     fifo.ending = 0;
-    arena_.entry(d, fifo.first + fifo.count) = {change.frame, change.length, change.hop, change.bad,
-                                                 change.routing};
+    arena_.entry(d, fifo.first + fifo.count) = {change.frame, change.length, change.hop, change.bad, change.routing};
     if (++fifo.count == 1) {
       load_head(d, fifo);
       if (!is_node(d)) head_ready(d, fifo, cycle);

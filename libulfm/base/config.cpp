@@ -35,7 +35,8 @@ constexpr ConfigRow kRows[] = {
     {"GIVE_UP", RowType::milliseconds, "ms", "10s", 10, 86400000, "",
      "time without acknowledgement after which a peer is given up"},
     {"CONTROL", RowType::choice, "", "auto", 0, 0, "auto|tcp|unix",
-     "control channel between processes; auto is tcp for a transport that needs one (pcie), and none otherwise"},
+     "control channel between processes; auto is tcp for a transport that needs one (pcie; unix where there is no "
+     "loopback), and none otherwise"},
     {"COLLECTIVES", RowType::choice, "", "auto", 0, 0, "off|auto|on",
      "MPI's collectives through shared segments: never, after a communicator's first calls, or from the first on"},
     {"INTERFACE", RowType::text, "", "", 0, 0, "",

@@ -38,7 +38,8 @@ Result<std::unique_ptr<control::Control>> make_control(const Config& config, con
   if (VirtualTime::of_process() != nullptr || (asked == 0 && !descriptor.control))
     return std::unique_ptr<control::Control>{};
   control::Settings settings;
-  settings.kind = asked == 2 ? control::Kind::unix_socket : control::Kind::tcp;
+  const bool by_unix = asked == 2 || (asked == 0 && !control::has_loopback());
+  settings.kind = by_unix ? control::Kind::unix_socket : control::Kind::tcp;
   settings.rank = rank;
   auto channel = control::Control::start(settings, transport.card(),
                                          [&transport](std::uint32_t what) { return transport.descriptor(what); });

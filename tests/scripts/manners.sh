@@ -140,6 +140,19 @@ for setting in TRANSPORT=drect TRANSPORT=xswitch,frme=1 FAULT=drop=7 DEPTH=x DEP
     unset "ULFM_${setting%%=*}"
 done
 
+# Fewer processes than the job needs. The limit is not root's.
+mkdir limited
+cat >limited/ulfmrun <<EOF
+#!/bin/bash
+((EUID)) || drop=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+ulimit -u 60 && cd / && exec "\${drop[@]}" "$stage/bin/ulfmrun" "\$@"
+EOF
+chmod +x limited/ulfmrun
+if limited/ulfmrun --version >/dev/null 2>&1; then
+    each 'more processes, but the limit is' limited/ulfmrun "-n 200 /bin/true" "-hosts localhost -n 200 /bin/true" \
+        "--transport xswitch -n 100 /bin/true"
+fi
+
 # ---- ulfm_info
 each 'no option|takes options only|required|did you mean|is called' ulfm_info "--jsn" "--mpii" "version" "-z" "--man-rows nosuch"
 ULFM_DEPTH=x wrong 'DEPTH' ulfm_info -e

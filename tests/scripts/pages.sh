@@ -32,7 +32,7 @@ C
 "$stage/bin/mpicc" hello.c -o built-elsewhere && cp built-elsewhere program || exit 1
 
 env -i HOME="$work/home" PATH=/usr/local/bin:/usr/bin:/bin LC_ALL=C.UTF-8 python3 - "$ULFM_SOURCE" <<'P'
-import os, re, signal, subprocess, sys
+import os, re, shutil, signal, subprocess, sys
 
 source = sys.argv[1]
 seconds = int(os.environ.get("ULFM_PAGE_SECONDS", "8"))  # what still works then has begun well
@@ -92,6 +92,8 @@ for page in ("README.md", "docs/troubleshooting.md"):
         span = re.sub(r"\s+", " ", span)
         if re.fullmatch(r"(?:\w+=\S+ )*ulfm_?\w+(?: .*)", span) and "..." not in span and "ADDRESS" not in span \
                 and (" ./" in span or not span.split("=")[-1].count("ulfmrun")) and "ulfm_stat" not in span and "node1" not in span:
+            run(span)
+        elif span in ("ulfm_info", "ulfmrun --help") or (span.startswith("man -M ") and shutil.which("man")):
             run(span)
 left = [os.path.join(where, name) for where, _, files in os.walk(os.environ["HOME"]) for name in files
         if not where.endswith("/.cache/ulfm")]

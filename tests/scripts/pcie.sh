@@ -88,4 +88,10 @@ if [[ -x $stage/bin/mpicc ]] && "$stage/bin/mpicc" -O2 incast.c -o incast; then
     incast store 63 1000000 65536 8000000
 fi
 
+# Without any network, not even loopback, there is nothing to warn about.
+if unshare -n true 2>/dev/null; then
+    timeout 250 unshare -n "$run" --transport pcie -n 4 "$programs/trapezoid" </dev/null >out 2>err || fail 'no network' "exit code $?"
+    [[ ! -s err ]] || fail 'no network' 'something on standard error'
+fi
+
 ((failures == 0)) || exit 1

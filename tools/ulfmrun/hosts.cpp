@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -113,6 +114,17 @@ void check_hosts(const CommandLine& line) {
       if (look_up && seen.insert(host.name).second) check_name(origin, host.name);
     }
   }
+}
+
+bool only_this_host(const CommandLine& line) {
+  if (!line.elsewhere) return true;
+  char name[256] = {};
+  (void)gethostname(name, sizeof name - 1);
+  const auto is_here = [&](const tools::ListedHost& host) { return host.name == "localhost" || host.name == name; };
+  return !line.hosts.empty() && std::all_of(line.hosts.begin(), line.hosts.end(), [&](const NamedHosts& named) {
+    const auto hosts = named.is_file ? tools::hosts_of_file(named.value) : tools::hosts_of_list(named.value);
+    return hosts && std::all_of(hosts->begin(), hosts->end(), is_here);
+  });
 }
 
 }  // namespace ulfmrun

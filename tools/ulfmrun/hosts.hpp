@@ -9,4 +9,7 @@ namespace ulfmrun {
 /// fail with kUsage. Names are only looked up when ssh is to reach them: another launcher may know them otherwise.
 void check_hosts(const CommandLine& line);
 
+/// None is named but this one.
+bool only_this_host(const CommandLine& line);
+
 }  // namespace ulfmrun

@@ -17,6 +17,7 @@
 #include "base/fault_plan.hpp"
 #include "fabric/models.hpp"
 #include "failure.hpp"
+#include "hosts.hpp"
 #include "nearest.hpp"
 #include "transport/registry.hpp"
 
@@ -194,14 +195,15 @@ void check_settings(const ulfm::Config& settings) {
 void check_limits(const CommandLine& line) {
   const auto ranks = static_cast<rlim_t>(line.processes);
   rlimit limit{};
-  if (!line.elsewhere && geteuid() != 0 && getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+  const bool here = only_this_host(line);
+  if (here && geteuid() != 0 && getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     const std::size_t now = processes_of_user();
     if (now + ranks + 1 > limit.rlim_cur)
       fail(kUsage, "-n " + std::to_string(ranks) + " needs " + std::to_string(ranks + 1) +
                        " more processes, but the limit is " + std::to_string(limit.rlim_cur) + " and " +
                        std::to_string(now) + " are running; start fewer, or raise it (ulimit -u)");
   }
-  if (line.elsewhere || getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  if (!here || getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   const rlim_t needed = ranks * kDescriptorsPerRank + kDescriptorsBesides;
   if (limit.rlim_max != RLIM_INFINITY && needed > limit.rlim_max)
     fail(kUsage, "-n " + std::to_string(ranks) + " needs " + std::to_string(needed) +

@@ -99,6 +99,13 @@ int outcome(const Fd& socket) noexcept {
   return getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
 }
 
+// Binding succeeds without it; connecting does not. Nothing is sent.
+bool has_loopback() noexcept {
+  const Fd probe(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const sockaddr_in in = tcp_address(INADDR_LOOPBACK, 9);
+  return probe && connect(probe.get(), reinterpret_cast<const sockaddr*>(&in), sizeof in) == 0;
+}
+
 void tune(const Fd& socket, Kind kind) noexcept {
   if (kind != Kind::tcp) return;
   const auto set = [&](int level, int option, int value) {

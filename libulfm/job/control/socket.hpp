@@ -38,6 +38,9 @@ Result<Fd> begin_connect(const EndpointKey& key);
 /// What became of it: 0 or an errno.
 int outcome(const Fd& socket) noexcept;
 
+/// TCP reaches the peers of this host. In a network namespace of its own a process may have no loopback that is up.
+bool has_loopback() noexcept;
+
 /// Settings of a connection: no delay, and the kernel's own keep-alive, so that a host that is gone is found out
 /// without waking an idle process.
 void tune(const Fd& socket, Kind kind) noexcept;

@@ -1,6 +1,8 @@
 // What the paper says of the X-Switch, one by one; each scenario runs on both models.
 #include <set>
 
+#include "arena_memory.hpp"
+#include "fabric/xswitch/model.hpp"
 #include "xswitch_pair.hpp"
 
 using namespace test;
@@ -330,4 +332,23 @@ TEST_CASE("a network whose memory others write into stays within it", "[xswitch]
       network.balance();
     }
   });
+}
+
+TEST_CASE("processes attach to a network of switches with many ports", "[xswitch]") {
+  using ulfm::fabric::xswitch::model_kind;
+  for (const char* form : {"mesh:2x2", "fullmesh:8x2", "fullmesh:14x13"}) {
+    INFO(form);
+    const auto topology = ulfm::fabric::read_topology(form).value();
+    const auto plan = model_kind.plan({topology, "", 4, {}, topology.nodes(), 0});
+    REQUIRE(plan);
+    const ArenaMemory memory(plan->bytes);
+    REQUIRE(plan->create(memory.get()));
+    const auto model = model_kind.attach(memory.get(), plan->bytes);
+    REQUIRE(model);
+    REQUIRE((*model)->inject(0, 0, topology.nodes() - 1, 100));
+    ulfm::fabric::Ending ending;
+    CHECK((*model)->run(1000, {&ending, 1}) == 1);
+    CHECK(ending.node == topology.nodes() - 1);
+    CHECK(ending.delivered);
+  }
 }

@@ -239,7 +239,7 @@ class XSwitchModel final : public Model {
 
 bool is_sane(const Head& h, std::size_t bytes) {
   const std::uint64_t ways = (std::uint64_t{h.changes.steps} + 1) * h.nodes * h.nodes * sizeof(Way);
-  return h.nodes >= 1 && h.nodes <= 65536 && h.switches <= 65536 && h.ports <= 8 && h.changes.is_sane() &&
+  return h.nodes >= 1 && h.nodes <= 65536 && h.switches <= 65536 && h.ports <= kMaxBoards && h.changes.is_sane() &&
          h.names_at == kChangesAt + h.changes.bytes() && h.names_at <= bytes &&
          h.ways_at == h.names_at + up_to_line(h.switches * sizeof(Name)) && ways <= bytes &&
          h.ways_at <= bytes - ways && h.ports_at == h.ways_at + up_to_line(ways) && h.ports_bytes <= bytes &&

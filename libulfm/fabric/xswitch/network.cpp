@@ -11,7 +11,7 @@ namespace ulfm::fabric::xswitch {
 
 namespace {
 
-constexpr std::uint64_t kMagic = 0x2d58'5377'6974'6368;
+constexpr std::uint64_t kMagic = 0x2d58'5377'6974'6369;  // another one for each layout
 
 Geometry geometry_of(const Topology& topology, const Parameters& parameters, std::uint32_t frames) {
   return Geometry::of(topology.ports, topology.switches, topology.nodes(), frames, parameters);

@@ -1,6 +1,6 @@
 // The point design at its full size, by its production model alone: broadcasts, and traffic under each policy.
 //
-// usage: ulfm_bench_pointdesign [broadcast|all-to-all|traffic [store|wormhole [POLICY [FLITS]]]]
+// usage: ulfm_bench_pointdesign [broadcast|all-to-all|traffic [store|wormhole [POLICY [FLITS [RADIX]]]]]
 //
 // A line of a table for each run: messages of coprocessors, messages on lines, cycles, and what the run took here.
 #include <sys/mman.h>
@@ -180,6 +180,7 @@ void run(const std::string& load, const Parameters& p) {
 int main(int argc, char** argv) {
   std::vector<std::string> loads{"broadcast", "all-to-all", "traffic"};
   if (argc > 1) loads = {argv[1]};
+  const std::uint32_t radix = argc > 5 ? static_cast<std::uint32_t>(std::strtoul(argv[5], nullptr, 10)) : 40;
   std::vector<std::uint32_t> switchings{0, 1}, policies{0, 1, 2, 3}, flits{2};
   if (argc > 2) switchings = {number_of(argv[2], kSwitchings)};
   if (argc > 3) policies = {number_of(argv[3], kPolicies)};
@@ -192,6 +193,7 @@ int main(int argc, char** argv) {
         for (const std::uint32_t policy : policies) {
           Parameters p;
           p.frames = p.copies = 1;
+          p.radix = radix;
           p.switching = static_cast<Switching>(s), p.policy = static_cast<Policy>(policy), p.flits = f;
           if (auto ok = check(p); !ok) stop(ok.error().what);
           run(load, p);

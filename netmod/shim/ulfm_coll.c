@@ -351,35 +351,23 @@ int MPIDI_nem_ulfm_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatyp
     return 1;
 }
 
-/* Up a tree, and what has come out goes to all at once. Long vectors, and what has no kernel, are reduced by MPICH. */
-static void coll_allreduce_multicast(ulfm_coll_call * call, const void *sendbuf, void *recvbuf, MPI_Aint count,
-                                     MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm, int *mpi_errno)
+/* MPICH's reduction, by messages up a tree, of any operation; what it has found goes to all at once. */
+static void coll_allreduce_multicast(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype datatype, MPI_Op op,
+                                     MPIR_Comm * comm, int *mpi_errno)
 {
-    enum { SHORT = 4096 };
     coll_state_t *state = COLL_STATE(comm);
     MPIR_Errflag_t errflag = MPIR_ERR_NONE;
-    const void *in = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
-    const MPI_Aint bytes = count * (MPI_Aint) call->extent;
-    void *packed = NULL, *data = recvbuf;
-    char other[SHORT];
+    const void *in = sendbuf == MPI_IN_PLACE && comm->rank != 0 ? recvbuf : sendbuf;
+    void *packed = NULL, *data;
     int failed = MPI_SUCCESS;
 
     state->opening = 1;
-    if (call->kernel && bytes <= SHORT) {
-        const multicast_sum_t sum = { recvbuf, other, bytes, count, call->kernel };
-        if (in != recvbuf)
-            memcpy(recvbuf, in, bytes);
-        multicast_up(comm, 0, &sum, mpi_errno, &errflag);
-        multicast_bcast(comm, state->multicast, data, bytes, 0, 0, mpi_errno, &errflag);
-    } else {
-        in = comm->rank == 0 ? sendbuf : in;
-        multicast_note(MPIR_Reduce_impl(in, recvbuf, count, datatype, op, 0, comm, &errflag), mpi_errno, &errflag);
-        data = coll_pack(recvbuf, count, datatype, comm->rank == 0, &packed, &failed);
-        if (failed)
-            MPID_Abort(comm, failed, 1, NULL);
-        multicast_bcast(comm, state->multicast, data, coll_bytes(count, datatype), 0, 0, mpi_errno, &errflag);
-        coll_unpack(recvbuf, count, datatype, packed, comm->rank != 0, mpi_errno);
-    }
+    multicast_note(MPIR_Reduce_impl(in, recvbuf, count, datatype, op, 0, comm, &errflag), mpi_errno, &errflag);
+    data = coll_pack(recvbuf, count, datatype, comm->rank == 0, &packed, &failed);
+    if (failed)
+        MPID_Abort(comm, failed, 1, NULL);
+    multicast_bcast(comm, state->multicast, data, coll_bytes(count, datatype), 0, 0, mpi_errno, &errflag);
+    coll_unpack(recvbuf, count, datatype, packed, comm->rank != 0, mpi_errno);
     multicast_end(state->multicast, ULFM_COLL_ALLREDUCE, mpi_errno, errflag);
     state->opening = 0;
 }
@@ -399,7 +387,7 @@ static int coll_reduce(ulfm_coll_call * call, const void *sendbuf, void *recvbuf
     if (!coll_take(comm, call->kind, call->kernel != NULL, count * extent, mpi_errno))
         return *mpi_errno != MPI_SUCCESS;
     if (COLL_STATE(comm)->multicast) {
-        coll_allreduce_multicast(call, sendbuf, recvbuf, count, datatype, op, comm, mpi_errno);
+        coll_allreduce_multicast(sendbuf, recvbuf, count, datatype, op, comm, mpi_errno);
         return 1;
     }
     call->in = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;

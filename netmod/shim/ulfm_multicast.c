@@ -263,45 +263,23 @@ static void multicast_note(int error, int *mpi_errno, MPIR_Errflag_t * errflag)
     MPIR_ERR_ADD(*mpi_errno, error);
 }
 
-/* What goes up a tree: nothing, or a vector that each rank adds its own to, in the order of the ranks. */
-typedef struct multicast_sum {
-    char *mine, *other;         /* of other there is room only */
-    MPI_Aint bytes, count;
-    ulfm_kernel kernel;
-} multicast_sum_t;
-
-/* Everyone has come here when the root goes on. A rank takes a message in about the time in which another one sends, so a
- * tree in which each rank has the children that come while it waits for the next one has fewer steps than a binomial one
- * (the optimal broadcast of Karp, Sahay, Santos and Schauser 1993, backwards): subtrees of 1, 1, 2, 3, 5, 8 ... ranks. */
-static void multicast_up(MPIR_Comm * comm, int root, const multicast_sum_t * sum, int *mpi_errno,
-                         MPIR_Errflag_t * errflag)
+/* Everyone has come here when the root goes on: messages without data up a binomial tree. */
+static void multicast_up(MPIR_Comm * comm, int root, int *mpi_errno, MPIR_Errflag_t * errflag)
 {
     const int size = comm->local_size, self = (comm->rank - root + size) % size;
-    int ranks[50] = { 1, 1 };   /* in a subtree of each order; 32 bits end before the last */
-    int order, mine, k, base = 0, parent = -1;
+    int mask;
 
-    for (order = 1; ranks[order] < size; order++)
-        ranks[order + 1] = MPL_MIN(ranks[order] + ranks[order - 1], size);
-    for (k = mine = order; self != base; k--)
-        if (self - base >= ranks[k - 1]) {
-            parent = base;
-            base += ranks[k - 1];
-            mine = k - 2;
-            k--;
+    for (mask = 1; mask < size; mask <<= 1) {
+        const int parent = (self - mask + root + size) % size, child = (self + mask + root) % size;
+        if (self & mask) {
+            multicast_note(MPIC_Send(NULL, 0, MPI_BYTE, parent, MPIR_BARRIER_TAG, comm, errflag), mpi_errno, errflag);
+            return;
         }
-    for (k = 1; k < mine && self + ranks[k] < size; k++) {
-        const int child = (self + ranks[k] + root) % size;
-        int error = MPIC_Recv(sum->other, sum->bytes, MPI_BYTE, child, MPIR_BARRIER_TAG, comm, MPI_STATUS_IGNORE, errflag);
-        if (sum->kernel && error == MPI_SUCCESS)
-            sum->kernel(sum->mine, sum->other, sum->count);
-        multicast_note(error, mpi_errno, errflag);
+        if (self + mask < size)
+            multicast_note(MPIC_Recv(NULL, 0, MPI_BYTE, child, MPIR_BARRIER_TAG, comm, MPI_STATUS_IGNORE, errflag),
+                           mpi_errno, errflag);
     }
-    if (parent >= 0)
-        multicast_note(MPIC_Send(sum->mine, sum->bytes, MPI_BYTE, (parent + root) % size, MPIR_BARRIER_TAG, comm, errflag),
-                       mpi_errno, errflag);
 }
-
-static const multicast_sum_t multicast_nothing;
 
 static void multicast_all(MPIR_Comm * comm, coll_multicast_t * state, const char *data, MPI_Aint bytes, int tag,
                           int *mpi_errno, MPIR_Errflag_t * errflag)
@@ -333,7 +311,7 @@ static void multicast_receive(MPIR_Comm * comm, coll_multicast_t * state, char *
             at += lengths[n++];
         } while (at < bytes && n < MULTICAST_RECEIVES);
         if (up)
-            multicast_up(comm, root, &multicast_nothing, mpi_errno, errflag);
+            multicast_up(comm, root, mpi_errno, errflag);
         up = 0;
         if (n)
             multicast_note(MPIC_Waitall(n, requests, statuses, errflag), &error, errflag);
@@ -352,7 +330,7 @@ static void multicast_receive(MPIR_Comm * comm, coll_multicast_t * state, char *
 
 static void multicast_barrier(MPIR_Comm * comm, coll_multicast_t * state, int *mpi_errno, MPIR_Errflag_t * errflag)
 {
-    multicast_up(comm, 0, &multicast_nothing, mpi_errno, errflag);
+    multicast_up(comm, 0, mpi_errno, errflag);
     if (comm->rank == 0)
         multicast_all(comm, state, NULL, 0, MPIR_BARRIER_TAG, mpi_errno, errflag);
     else
@@ -379,7 +357,7 @@ static void multicast_bcast(MPIR_Comm * comm, coll_multicast_t * state, void *da
         return;
     }
     if (up)
-        multicast_up(comm, root, &multicast_nothing, mpi_errno, errflag);
+        multicast_up(comm, root, mpi_errno, errflag);
     multicast_all(comm, state, data, bytes, MPIR_BCAST_TAG, mpi_errno, errflag);
 }
 

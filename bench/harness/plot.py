@@ -4,7 +4,7 @@ import math
 from xml.sax.saxutils import escape
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 420, 70, 20, 40, 60
-COLOURS = ["#1f5fa8", "#c0392b", "#2e8b57", "#8e44ad"]
+COLOURS = ["#1f5fa8", "#c0392b", "#2e8b57", "#8e44ad", "#b8860b", "#16808a", "#c2549d", "#555555"]
 
 
 def curves(path, title, x_name, y_name, lines, levels):

@@ -1,15 +1,15 @@
 // The point design at its full size, by its production model alone: broadcasts, and traffic under each policy.
 //
-// usage: ulfm_bench_pointdesign [broadcast|all-to-all|traffic [store|wormhole [POLICY [FLITS]]]]
+// usage: ulfm_bench_pointdesign [broadcast|all-to-all|traffic [store|wormhole [POLICY [FLITS [RADIX]]]]]
 //
 // A line of a table for each run: messages of coprocessors, messages on lines, cycles, and what the run took here.
 #include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <functional>
 #include <random>
 #include <string>
@@ -53,6 +53,9 @@ class Machine {
   std::unique_ptr<Network> network_;
 };
 
+/// Of this process, in seconds: other programs' does not count.
+double processor_time() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
 struct Latency {
   std::uint64_t count = 0, sum = 0, most = 0;
   void add(std::uint64_t cycles) { ++count, sum += cycles, most = std::max(most, cycles); }
@@ -74,8 +77,7 @@ Latency drain(Network& network, const std::vector<std::uint64_t>& sent,
   return latency;
 }
 
-void report(const std::string& load, const Parameters& p, Network& network, const Latency& latency,
-            std::chrono::steady_clock::time_point began) {
+void report(const std::string& load, const Parameters& p, Network& network, const Latency& latency, double began) {
   std::uint64_t lines = 0, refused = 0, timeouts = 0, most = 0;
   const Geometry& g = network.geometry();
   for (std::uint32_t line = 0; line < g.lines(); ++line) {
@@ -85,22 +87,22 @@ void report(const std::string& load, const Parameters& p, Network& network, cons
       most = std::max<std::uint64_t>(most, network.queue(line, q).most);
     }
   }
-  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - began;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
+  const double spent = processor_time() - began;
   std::printf("%-22s %-8s %-8s %5u %10llu %10llu %8llu %9.1f %8llu %8llu %9llu %7llu %7.2f %6ld\n", load.c_str(),
               kSwitchings[static_cast<int>(p.switching)], kPolicies[static_cast<int>(p.policy)], p.flits,
               static_cast<unsigned long long>(network.totals().messages), static_cast<unsigned long long>(lines),
               static_cast<unsigned long long>(network.now()),
               static_cast<double>(latency.sum) / static_cast<double>(std::max<std::uint64_t>(latency.count, 1)),
               static_cast<unsigned long long>(latency.most), static_cast<unsigned long long>(most),
-              static_cast<unsigned long long>(timeouts), static_cast<unsigned long long>(refused), spent.count(),
+              static_cast<unsigned long long>(timeouts), static_cast<unsigned long long>(refused), spent,
               usage.ru_maxrss / 1024);
   std::fflush(stdout);
 }
 
 void broadcast(Parameters p) {
-  const auto began = std::chrono::steady_clock::now();
+  const auto began = processor_time();
   p.frames = 1, p.copies = p.geometry().cards;
   Machine machine(p);
   if (!machine.network().inject_broadcast(0, 0, 8)) stop("the broadcast is not taken");
@@ -110,7 +112,7 @@ void broadcast(Parameters p) {
 
 /// The same by unicasts along a binomial tree: whoever has it sends it on.
 void tree(Parameters p) {
-  const auto began = std::chrono::steady_clock::now();
+  const auto began = processor_time();
   const std::uint32_t nodes = p.geometry().nodes();
   p.frames = p.copies = nodes;
   Machine machine(p);
@@ -133,7 +135,7 @@ void tree(Parameters p) {
 }
 
 void all_to_all(Parameters p) {
-  const auto began = std::chrono::steady_clock::now();
+  const auto began = processor_time();
   const Geometry g = p.geometry();
   p.frames = g.nodes(), p.copies = g.nodes() * g.cards;
   Machine machine(p);
@@ -145,7 +147,7 @@ void all_to_all(Parameters p) {
 
 /// Everybody sends 64 messages, one in eight of them to one card, all at once.
 void traffic(Parameters p) {
-  const auto began = std::chrono::steady_clock::now();
+  const auto began = processor_time();
   const Geometry g = p.geometry();
   p.frames = p.copies = g.nodes() * 64;
   Machine machine(p);
@@ -180,6 +182,7 @@ void run(const std::string& load, const Parameters& p) {
 int main(int argc, char** argv) {
   std::vector<std::string> loads{"broadcast", "all-to-all", "traffic"};
   if (argc > 1) loads = {argv[1]};
+  const std::uint32_t radix = argc > 5 ? static_cast<std::uint32_t>(std::strtoul(argv[5], nullptr, 10)) : 40;
   std::vector<std::uint32_t> switchings{0, 1}, policies{0, 1, 2, 3}, flits{2};
   if (argc > 2) switchings = {number_of(argv[2], kSwitchings)};
   if (argc > 3) policies = {number_of(argv[3], kPolicies)};
@@ -192,6 +195,7 @@ int main(int argc, char** argv) {
         for (const std::uint32_t policy : policies) {
           Parameters p;
           p.frames = p.copies = 1;
+          p.radix = radix;
           p.switching = static_cast<Switching>(s), p.policy = static_cast<Policy>(policy), p.flits = f;
           if (auto ok = check(p); !ok) stop(ok.error().what);
           run(load, p);

@@ -21,6 +21,8 @@
 #include "base/wait.hpp"
 #include "coll/collective.hpp"
 #include "coll/counts.hpp"
+#include "fabric/models.hpp"
+#include "fabric/topology/topology.hpp"
 #include "job/stall_board.hpp"
 #include "port/node.hpp"
 #include "port/stall.hpp"
@@ -94,6 +96,7 @@ struct ulfm_nm {
   std::vector<void*> cookies;
   std::vector<ulfm_nm_vc*> vcs;
   std::vector<ulfm_nm_group*> groups;
+  int places = 0;  ///< see places_of(); 0: not asked for yet
   std::string origin_card;
   coll::Counts collectives;
   int segments = 0;  // of communicators, open
@@ -294,8 +297,19 @@ std::size_t nm_group_limit(ulfm_nm* nm, int members, std::size_t header_length) 
   return part == 0 ? 0 : nm->transport->multicast_frame(part, header_length);
 }
 
+// Cards or switches of an emulated interconnect: the bytes of a multicast go to each once, for all nodes there.
+int places_of(const Config& config) {
+  constexpr int kUnknown = std::numeric_limits<int>::max();
+  const fabric::ModelKind* kind = fabric::model_of_transport(config.text("TRANSPORT"));
+  if (kind == nullptr) return kUnknown;
+  const std::string& given = config.text("TOPOLOGY");
+  auto topology = fabric::read_topology(given.empty() ? kind->default_topology : given);
+  return topology ? static_cast<int>(topology->switches) : kUnknown;
+}
+
 // Software for each step of a tree or an exchange is what multicast saves; what it costs is that the sender's bytes go
-// to each node by themselves. Powers of two are near enough.
+// to each place by themselves. Powers of two are near enough, and so is a place for each node as long as there are
+// places.
 int nm_group_pays(ulfm_nm* nm, int kind, int ranks, int nodes, std::size_t bytes) {
   const MulticastCost cost = nm->transport->multicast_cost();
   const auto each = kind == ULFM_COLL_ALLGATHER ? ULFM_GROUP_EACH : ULFM_GROUP_ONE;
@@ -303,14 +317,16 @@ int nm_group_pays(ulfm_nm* nm, int kind, int ranks, int nodes, std::size_t bytes
     const auto all = static_cast<std::size_t>(ranks) * bytes;
     return each == ULFM_GROUP_EACH && all <= kGathered ? ULFM_GROUP_ONE : each;
   }
-  const double steps = std::bit_width(static_cast<unsigned>(ranks - 1)), software = static_cast<double>(cost.message);
-  const double one = static_cast<double>(cost.byte) * static_cast<double>(bytes);  // to one node
-  const double others = nodes - 1, node_steps = std::bit_width(static_cast<unsigned>(nodes - 1));
+  if (nm->places == 0) nm->places = places_of(nm->config);
+  const unsigned places = static_cast<unsigned>(std::min(nodes, nm->places));
+  const double software = static_cast<double>(cost.message), steps = std::bit_width(static_cast<unsigned>(ranks - 1));
+  const double one = static_cast<double>(cost.byte) * static_cast<double>(bytes);  // to one place
+  const double others = places - 1, place_steps = std::bit_width(places - 1);
   switch (kind) {
     case ULFM_COLL_BARRIER: return each;
-    case ULFM_COLL_BCAST: return software + others * one <= steps * software + node_steps * one ? each : 0;
-    // An exchange of all pairs takes as many steps as the way up a tree does. The part within a node may still pay.
-    case ULFM_COLL_ALLREDUCE: return nodes == 1 ? each : 0;
+    case ULFM_COLL_BCAST: return software + others * one <= steps * software + place_steps * one ? each : 0;
+    // As many steps as an exchange of all pairs and one more, with far fewer messages.
+    case ULFM_COLL_ALLREDUCE: return 2 * others * one <= software ? each : 0;
     case ULFM_COLL_ALLGATHER:
       return (ranks - 1) * software / 2 + 2 * others * one <= steps * software + ranks * one ? each : 0;
     default: return 0;

@@ -352,8 +352,8 @@ int MPIDI_nem_ulfm_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatyp
 }
 
 /* MPICH's reduction, by messages up a tree, of any operation; what it has found goes to all at once. */
-static void coll_allreduce_multicast(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype datatype, MPI_Op op,
-                                     MPIR_Comm * comm, int *mpi_errno)
+static void coll_allreduce_multicast(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype datatype,
+                                     MPI_Op op, MPIR_Comm * comm, int *mpi_errno)
 {
     coll_state_t *state = COLL_STATE(comm);
     MPIR_Errflag_t errflag = MPIR_ERR_NONE;

@@ -3,12 +3,12 @@
  *
  * What is multicast is an ordinary eager message of CH3, one frame, which is the next message on the connection to each
  * member: receivers match it as they match any other, and order, failures, revocation, threads and reports are CH3's.
- * Whom the multicast leaves out, because earlier messages to it wait for room, gets the same message by itself. So there
- * is nothing to agree upon: whether a call goes this way depends on nothing but the communicator, the kind and the bytes.
+ * Whom the multicast leaves out, because earlier messages to it wait for room, gets the same message by itself. So
+ * there is nothing to agree upon: whether a call goes this way depends on the communicator, the kind and the bytes alone.
  *
  * A root may run ahead of the others by MULTICAST_AHEAD bytes of each communicator, counted alike in all ranks. The
- * broadcast that would go beyond begins with a message from everyone to the root, up a tree: all have come to it then. No
- * rank leaves a barrier, an allreduce or an allgather before all have come to it, so these begin the count anew. */
+ * broadcast that would go beyond begins with a message from everyone to the root, up a tree: all have come to it then.
+ * No rank leaves a barrier, an allreduce or an allgather before all have come to it, so these begin the count anew. */
 
 #define MULTICAST_AHEAD (256 * 1024)
 #define MULTICAST_LEAST 1024    /* what the shortest message counts as: for its receiver it is a request, too */
@@ -104,7 +104,7 @@ static coll_multicast_t *multicast_create(MPIR_Comm * comm)
         state->wanted = MPL_calloc(size, 3, MPL_MEM_COMM);
     }
     if (!state || !state->nodes || !state->ranks || !state->outs || !state->wanted)
-        MPID_Abort(comm, MPI_SUCCESS, 1, "there is no memory for a communicator's collectives, on which the others count");
+        MPID_Abort(comm, MPI_SUCCESS, 1, "there is no memory for a communicator's collectives: the others count on it");
     state->marks = state->wanted + size;
     state->tried = state->marks + size;
     return state;
@@ -326,7 +326,7 @@ static void multicast_receive(MPIR_Comm * comm, coll_multicast_t * state, char *
     } while (at < bytes);
 }
 
-/* ---- the calls ---------------------------------------------------------------------------------------------------- */
+/* ---- the calls -------------------------------------------------------------------------------------------------- */
 
 static void multicast_barrier(MPIR_Comm * comm, coll_multicast_t * state, int *mpi_errno, MPIR_Errflag_t * errflag)
 {
@@ -361,8 +361,8 @@ static void multicast_bcast(MPIR_Comm * comm, coll_multicast_t * state, void *da
     multicast_all(comm, state, data, bytes, MPIR_BCAST_TAG, mpi_errno, errflag);
 }
 
-/* Short blocks are gathered, which takes a message from each rank, and go to all in one message. Of longer ones each rank
- * sends its own to all, in turns of one message from each. */
+/* Short blocks are gathered, which takes a message from each rank, and go to all in one message. Of longer ones each
+ * rank sends its own to all, in turns of one message from each. */
 static void multicast_allgather(MPIR_Comm * comm, coll_multicast_t * state, const char *in, char *out, MPI_Aint bytes,
                                 int *mpi_errno, MPIR_Errflag_t * errflag)
 {
@@ -374,7 +374,8 @@ static void multicast_allgather(MPIR_Comm * comm, coll_multicast_t * state, cons
 
     if (ulfm->group_pays(nm, ULFM_COLL_ALLGATHER, size, state->nodes, bytes) == ULFM_GROUP_ONE) {
         const void *mine = comm->rank == 0 && in == out ? MPI_IN_PLACE : in;
-        multicast_note(MPIR_Gather_impl(mine, bytes, MPI_BYTE, out, bytes, MPI_BYTE, 0, comm, errflag), mpi_errno, errflag);
+        multicast_note(MPIR_Gather_impl(mine, bytes, MPI_BYTE, out, bytes, MPI_BYTE, 0, comm, errflag), mpi_errno,
+                       errflag);
         multicast_bcast(comm, state, out, bytes * size, 0, 0, mpi_errno, errflag);
         return;
     }
@@ -430,8 +431,8 @@ static void multicast_run(MPIR_Comm * comm, coll_multicast_t * state, const ulfm
     if (call->kind == ULFM_COLL_BARRIER)
         multicast_barrier(comm, state, mpi_errno, &errflag);
     else if (call->kind == ULFM_COLL_BCAST)
-        multicast_bcast(comm, state, call->out, call->count, call->root, multicast_goes_ahead(state, call->count), mpi_errno,
-                        &errflag);
+        multicast_bcast(comm, state, call->out, call->count, call->root,
+                        multicast_goes_ahead(state, call->count), mpi_errno, &errflag);
     else
         multicast_allgather(comm, state, call->in, call->out, call->count, mpi_errno, &errflag);
     multicast_end(state, call->kind, mpi_errno, errflag);

@@ -82,6 +82,15 @@ ULFM_LANES=0 run 1 "$perf" paths --size 16
 grep -q "not in its port's memory.*ULFM_LANES" err || fail "paths without lanes: no sentence"
 
 if [[ -x $stage/bin/mpiexec ]]; then
+    # One to many starts itself as a job; a job of two has no crowd.
+    run 0 "$perf" multicast "${few[@]}" --receivers 3 --size 64 --transport pointdesign --topology gh:2x2x1 --json
+    json "j['test'] == 'multicast' and [r['size'] for r in rows] == [64]"
+    json "all(rows[0][k] > 0 for k in ('multicast_us', 'unicasts_us', 'ratio'))"
+    run 0 "$perf" multicast "${few[@]}" --receivers 2 --size 1:4
+    [[ $(grep -cE '^[124] ' out) == 3 ]] || fail "multicast: not a row for each size"
+    run 1 "$stage/bin/ulfmrun" -n 2 "$perf" multicast
+    grep -q 'multicast needs 3 processes or more' err || fail "multicast of two processes: no sentence"
+    refused '2 to 1000' multicast --receivers 1
     # A third rank looks on.
     for n in 2 3; do
         run 0 "$stage/bin/ulfmrun" -n $n "$perf" paths --iterations 200 --size 16 --json

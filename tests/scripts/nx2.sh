@@ -8,7 +8,7 @@ ulfmrun=$stage/bin/ulfmrun nxhost=$stage/bin/nxhost
 
 build() {
     local p
-    for p in calls errors handlers crowd soak host host_node late paragon ending globals; do
+    for p in calls errors handlers draws crowd soak host host_node late paragon ending globals; do
         "$stage/bin/nxcc" -std=gnu11 -O1 -Wall -Wextra -Werror "$programs/$p.c" -o "$p" || return 1
     done
     cc -O1 -shared -fPIC "$programs/counter.c" -o libcounter.so || return 1
@@ -22,6 +22,7 @@ for n in 1 2 3 8 16; do
     ran "calls, $n nodes" 0 ': ok$' "$ulfmrun" -n "$n" ./calls
     ran "errors, $n nodes" 0 ': ok$' "$ulfmrun" -n "$n" ./errors
     ran "handlers, $n nodes" 0 ': ok$' "$ulfmrun" -n "$n" ./handlers
+    ran "draws, $n nodes" 0 ': ok$' "$ulfmrun" -n "$n" ./draws
     ran "crowd, $n nodes" 0 ': ok$' "$ulfmrun" -n "$n" ./crowd
     ran "ints for longs, $n nodes" 0 ': ok$' "$ulfmrun" -n "$n" ./int_program
 done

@@ -32,7 +32,7 @@ C
 "$stage/bin/mpicc" hello.c -o built-elsewhere && cp built-elsewhere program || exit 1
 
 env -i HOME="$work/home" PATH=/usr/local/bin:/usr/bin:/bin LC_ALL=C.UTF-8 python3 - "$ULFM_SOURCE" <<'P'
-import os, re, shutil, signal, subprocess, sys
+import os, re, shutil, signal, subprocess, sys, time
 
 source = sys.argv[1]
 seconds = int(os.environ.get("ULFM_PAGE_SECONDS", "8"))  # what still works then has begun well
@@ -45,6 +45,10 @@ def run(command, may_fail=False, background=None):
     commands += 1
     before = subprocess.Popen(["bash", "-c", background], env={**os.environ, "PATH": path}, stdin=subprocess.DEVNULL,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True) if background else None
+    for _ in range(300 if before else 0):  # until there is something to look at
+        if subprocess.run(["bash", "-c", "ulfm_stat --list"], env={**os.environ, "PATH": path}, capture_output=True).returncode == 0:
+            break
+        time.sleep(0.1)
     done = subprocess.Popen(["bash", "-c", command], env={**os.environ, "PATH": path}, stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
     try:
@@ -81,7 +85,7 @@ for where, language, body in re.findall(r"(<!-- elsewhere: [^>]* -->\n+)?^```(\w
         if line.startswith("PATH="):
             continue  # every command is run with it
         if line and "node1" not in line:  # hosts that nobody has
-            run(line, background=JOB + " & sleep 4" if line.startswith("ulfm_stat") else None)
+            run(line, background=JOB if line.startswith("ulfm_stat") else None)
 run(name)  # the program of the page, as its comment says
 assert os.path.exists("greet") and os.path.exists("t.json"), "the page's own files are not there"
 

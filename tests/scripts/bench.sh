@@ -4,13 +4,8 @@
 set -uo pipefail
 : "${ULFM_STAGE:?stage folder}" "${ULFM_SOURCE:?source folder}"
 [[ -x $ULFM_STAGE/bin/mpicc && $ULFM_STAGE -ef $ULFM_SOURCE/build/stage ]] || exit 77
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-failures=0
-fail() {
-    echo "FAIL $1"
-    failures=$((failures + 1))
-}
+# shellcheck source=counting.bash
+. "$(dirname "${BASH_SOURCE[0]}")/counting.bash"
 alone=(--without openmpi --without mpich-ch4 --without nemesis)
 
 # kept NAME CONDITION: runs a benchmark once; the Python condition must hold for each row r.

@@ -6,13 +6,8 @@ set -uo pipefail
 stage=$(cd "$ULFM_STAGE" && pwd -P) || exit 1
 [[ -f $stage/share/ulfm/mpich.files ]] || { echo "skipped: no MPICH in the stage" && exit 77; }
 command -v patchelf >/dev/null || { echo "skipped: no patchelf" && exit 77; }
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-failures=0
-fail() {
-    echo "FAIL $*"
-    failures=$((failures + 1))
-}
+# shellcheck source=counting.bash
+. "$(dirname "${BASH_SOURCE[0]}")/counting.bash"
 
 "$ULFM_SOURCE/debian/assemble" "$stage" "$scratch/tmp" x86_64-linux-gnu || fail "debian/assemble: status $?"
 for tool in "$stage"/bin/ulfm* "$stage"/bin/nx*; do

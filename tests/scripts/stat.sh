@@ -4,15 +4,11 @@ set -uo pipefail
 : "${ULFM_STAGE:?stage folder}"
 stage=$(cd "$ULFM_STAGE" && pwd -P) || exit 1
 stat=$stage/bin/ulfm_stat
-scratch=$(mktemp -d)
+# shellcheck source=counting.bash
+. "$(dirname "${BASH_SOURCE[0]}")/counting.bash"
 trap 'kill "${job:-}" 2>/dev/null; rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 1
 unset "${!ULFM_@}"
-failures=0
-fail() {
-    echo "FAIL $1"
-    failures=$((failures + 1))
-}
 
 # soak MESSAGES: random messages both ways over mesh:2x2, in the background.
 soak() {

@@ -4,16 +4,11 @@ set -uo pipefail
 : "${ULFM_STAGE:?stage folder}"
 stage=$(cd "$ULFM_STAGE" && pwd -P) || exit 1
 [[ -x $stage/bin/ulfmrun ]] || { echo "skipped: no ulfmrun in the stage" && exit 77; }
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+# shellcheck source=counting.bash
+. "$(dirname "${BASH_SOURCE[0]}")/counting.bash"
 cd "$scratch" || exit 1
 unset "${!ULFM_@}"
 PATH=$stage/bin:$PATH
-failures=0
-fail() {
-    echo "FAIL $*"
-    failures=$((failures + 1))
-}
 
 # says TOOL OPTION PATTERN...: ends well, with nothing on standard error, and has each pattern.
 says() {

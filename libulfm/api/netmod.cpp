@@ -640,9 +640,10 @@ constexpr std::size_t kMostRounds = 4;
 
 int nm_coll_after(ulfm_nm* nm) {
   const std::string& setting = nm->config.text("COLLECTIVES");
-  // Over an emulated interconnect, or one with faults, the messages themselves are what is asked for.
-  if (setting != "off" && nm->transport->multicast_frame(2, 0) != 0) return ULFM_COLL_BY_MULTICAST;
-  if (setting == "off" || nm->transport_name != "direct") return -1;
+  if (setting == "off") return -1;
+  if (nm->transport->multicast_frame(2, 0) != 0) return ULFM_COLL_BY_MULTICAST;
+  // Over other emulated interconnects, or one with faults, the messages themselves are what is asked for.
+  if (nm->transport_name != "direct") return -1;
   return setting == "on" ? 0 : kFirstCalls;
 }
 

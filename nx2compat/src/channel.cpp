@@ -56,13 +56,7 @@ Channel::Sent Channel::send_to_all(const Header& header, const void* data, std::
       if (node != self_) others.push_back(address(node));
     if (ulfm_group_open(port_, others.data(), static_cast<int>(others.size()), &group_) < 0) return Sent::lost;
   }
-  void* buffer = nullptr;
-  if (ulfm_compose(port_, sizeof header + size, &buffer) < 0) return Sent::no_room;
-  std::memcpy(buffer, &header, sizeof header);
-  if (size != 0) std::memcpy(static_cast<std::byte*>(buffer) + sizeof header, data, size);
-  if (ulfm_post_group(port_, group_) == ULFM_OK) return Sent::gone;
-  (void)ulfm_discard(port_);
-  return Sent::lost;
+  return send_by(header, data, size, [&] { return ulfm_post_group(port_, group_); });
 }
 
 Channel::Reach Channel::reach(int node) {

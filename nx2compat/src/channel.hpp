@@ -51,13 +51,7 @@ class Channel {
   enum class Sent { gone, no_room, lost };
   /// Header and data as one port message. `lost`: the destination has closed its port.
   Sent send(ulfm_address to, const Header& header, const void* data, std::size_t size) {
-    void* buffer = nullptr;
-    if (ulfm_compose(port_, sizeof header + size, &buffer) < 0) return Sent::no_room;
-    std::memcpy(buffer, &header, sizeof header);
-    if (size != 0) std::memcpy(static_cast<std::byte*>(buffer) + sizeof header, data, size);
-    if (__builtin_expect(ulfm_post(port_, to) == ULFM_OK, 1)) return Sent::gone;
-    (void)ulfm_discard(port_);
-    return Sent::lost;
+    return send_by(header, data, size, [&] { return ulfm_post(port_, to); });
   }
   /// The same to all nodes but this one, of which reach() has found each: one message that the network copies.
   Sent send_to_all(const Header& header, const void* data, std::size_t size);
@@ -88,6 +82,16 @@ class Channel {
     bool known = false;
     std::uint32_t use = 0;  ///< of the cube's entry, when the address was taken from it
   };
+  template <typename Post>
+  Sent send_by(const Header& header, const void* data, std::size_t size, Post post) {
+    void* buffer = nullptr;
+    if (ulfm_compose(port_, sizeof header + size, &buffer) < 0) return Sent::no_room;
+    std::memcpy(buffer, &header, sizeof header);
+    if (size != 0) std::memcpy(static_cast<std::byte*>(buffer) + sizeof header, data, size);
+    if (__builtin_expect(post() == ULFM_OK, 1)) return Sent::gone;
+    (void)ulfm_discard(port_);
+    return Sent::lost;
+  }
   void give_back() {
     if (holds_) (void)ulfm_release(port_, &last_);
     holds_ = false;

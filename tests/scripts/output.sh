@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What ranks print and read: a line is never torn by another rank's, a prompt is seen before its answer is wanted, and input of
-# any length reaches a rank that reads slowly, late, in part, or not at all.
+# What ranks print and read: a line is never torn by another rank's, a prompt is seen before its answer is wanted, what was
+# printed before MPI_Abort arrives, and input of any length reaches a rank that reads slowly, late, in part, or not at all.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/mpi_common.bash"
 
@@ -88,4 +88,67 @@ for want in 0 1 100000 $((size + 1)); do
         fail "reads $want of $size bytes: exit status $?"
     grep -qx "read $((want > size ? size : want)) bytes" "$work/out" || fail "reads $want of $size bytes: read others"
 done
-echo "lines of three ranks are whole, a prompt comes before its answer, and input of any length arrives"
+
+# The last words of a rank are why a job has ended.
+compile aborts <<'C'
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 1) {
+        puts("last words");
+        fprintf(stderr, "the reason\n");
+        MPI_Abort(MPI_COMM_WORLD, 3);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Finalize();
+    return 0;
+}
+C
+abort_often() {
+    local status
+    for _ in {1..12}; do
+        status=0
+        timeout "$patience" "$stage/bin/ulfmrun" -n 3 "$work/aborts" >"$work/out.$1" 2>"$work/err.$1" || status=$?
+        ((status == 3)) || fail "an abort with 3 ended with $status"
+        grep -qx 'last words' "$work/out.$1" || fail "what was printed before MPI_Abort is lost"
+        grep -qx 'the reason' "$work/err.$1" || fail "what was written to stderr before MPI_Abort is lost"
+        grep -q 'application called MPI_Abort' "$work/err.$1" || fail "MPI_Abort's own words are lost"
+    done
+}
+runs=()
+for i in {1..6}; do
+    abort_often "$i" &
+    runs+=($!)
+done
+for run in "${runs[@]}"; do wait "$run"; done
+
+# A process that a rank has left behind holds its output: the job ends nevertheless.
+cat >"$work/leaves" <<'S'
+setsid sh -c 'echo $$ >>"$1"; exec sleep 1000' sh "$1.left" &
+exec "$1"
+S
+timeout "$patience" "$stage/bin/ulfmrun" -n 2 sh "$work/leaves" "$work/aborts" >"$work/out" 2>&1 && fail "no abort"
+xargs kill <"$work/aborts.left"
+grep -qx 'last words' "$work/out" || fail "with a process left behind the last words are lost"
+
+# Output that nobody takes: no stack of functions.
+status=0
+timeout "$patience" "$stage/bin/ulfmrun" -n 2 yes 2>"$work/err" | head -1 >"$work/out" || status=$?
+((status == 141)) || fail "ulfmrun | head: exit status $status"
+[[ ! -s $work/err ]] || fail "ulfmrun | head says: $(head -1 "$work/err")"
+! timeout "$patience" "$stage/bin/ulfmrun" -n 2 "$work/lines" >/dev/full 2>"$work/err" || fail "a full disk went unnoticed"
+grep -q 'cannot be written (No space left on device)' "$work/err" || fail "a full disk: $(head -1 "$work/err")"
+(($(wc -l <"$work/err") == 1)) || fail "a full disk is told in $(wc -l <"$work/err") lines"
+timeout "$patience" "$stage/bin/ulfmrun" -n 2 "$work/lines" 2>&- >"$work/out" || fail "2>&-: exit status $?"
+(($(wc -l <"$work/out") == 6000)) || fail "2>&-: $(wc -l <"$work/out") of 6000 lines"
+timeout "$patience" "$stage/bin/ulfmrun" -n 2 "$work/lines" >&- 2>"$work/err" || fail ">&-: exit status $?"
+
+# Others than rank 0 find the end of their input; programs without MPI may end one by one.
+echo 'for rank 0' >"$work/input"
+timeout "$patience" "$stage/bin/ulfmrun" -n 3 cat <"$work/input" >"$work/out" || fail "cat: exit status $?"
+grep -qx 'for rank 0' "$work/out" || fail "cat has not copied its input"
+echo "lines of three ranks are whole, a prompt comes before its answer, last words arrive, and input of any length too"

@@ -1,7 +1,9 @@
 #include "interrupt.hpp"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <time.h>
 #include <ulfm/interrupt.h>
 #include <unistd.h>
@@ -59,15 +61,18 @@ void Interrupt::leave_slowly() noexcept {
   }
 }
 
+void Interrupt::note_signal(bool rung) noexcept {
+  if (!rung) return;
+  rung_.store(true, std::memory_order_relaxed);
+  asked_.store(true, std::memory_order_seq_cst);
+}
+
 // From the helper, or from the sender of a message itself: that one has noted nothing here.
 void Interrupt::on_signal(int, siginfo_t* from, void* context) {
   Interrupt* self = installed_;
   if (self == nullptr || !pthread_equal(pthread_self(), self->program_)) return;
   const bool rung = from->si_pid != getpid();
-  if (rung) {
-    self->rung_.store(true, std::memory_order_relaxed);
-    self->asked_.store(true, std::memory_order_seq_cst);
-  }
+  self->note_signal(rung);
   if (self->depth_.load(std::memory_order_relaxed) != 0) return;
   const int error = errno;
   if (program_code::may_interrupt(context)) {
@@ -130,6 +135,106 @@ void Interrupt::want(bool wanted) noexcept {
   if (before == wanted) return;
   wanted_.store(wanted ? 1 : 0, std::memory_order_seq_cst);
   if (wanted) wanted_.notify_all();
+}
+
+// ---- the program sleeps
+// ---------------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr timespec kSlice{0, 1'000'000};      // between two looks where nothing tells of a signal
+constexpr timespec kStretch{0, 100'000'000};  // a clock that may be set is looked at again after this
+
+bool earlier(const timespec& a, const timespec& b) noexcept {
+  return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
+}
+
+/// Our signal and those that the program handles are blocked. Those are let in while the sleep waits and nowhere else,
+/// so that none is handled without ending it; ours can be read meanwhile.
+class QuietSleep {
+ public:
+  explicit QuietSleep(bool reads) {
+    sigset_t handled;
+    sigemptyset(&handled);
+    for (int number = 1; number < NSIG; ++number) {
+      struct sigaction action {};
+      if (sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN &&
+          !is_fault(number))
+        sigaddset(&handled, number);
+    }
+    sigaddset(&handled, kSignal);
+    pthread_sigmask(SIG_BLOCK, &handled, &before_);
+    while_waiting_ = before_;
+    sigaddset(&while_waiting_, kSignal);
+    if (!reads) return;
+    sigset_t ours;
+    sigemptyset(&ours);
+    sigaddset(&ours, kSignal);
+    descriptor_ = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+  }
+  ~QuietSleep() {
+    if (descriptor_ >= 0) close(descriptor_);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  QuietSleep(const QuietSleep&) = delete;
+  QuietSleep& operator=(const QuietSleep&) = delete;
+
+  int descriptor() const noexcept { return descriptor_; }
+  /// Our signal came (1), the time has passed (0), or another signal was handled (-1).
+  int wait(const timespec& time) {
+    pollfd signals{descriptor_, POLLIN, 0};
+    return ppoll(&signals, 1, &time, &while_waiting_);  // of a descriptor below 0 nothing is told
+  }
+
+ private:
+  static bool is_fault(int number) {
+    return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL || number == SIGTRAP ||
+           number == SIGABRT;
+  }
+  sigset_t before_{}, while_waiting_{};
+  int descriptor_ = -1;
+};
+
+}  // namespace
+
+bool Interrupt::sleeps_here() noexcept {
+  return installed_ != nullptr && installed_->active_ && pthread_equal(pthread_self(), installed_->program_);
+}
+
+timespec Interrupt::time_left(clockid_t clock, const timespec& end) noexcept {
+  timespec now{};
+  clock_gettime(clock, &now);
+  if (!earlier(now, end)) return {};
+  timespec left{end.tv_sec - now.tv_sec, end.tv_nsec - now.tv_nsec};
+  if (left.tv_nsec < 0) --left.tv_sec, left.tv_nsec += 1'000'000'000;
+  return left;
+}
+
+// The signals that came, which are read from there, and what is to be done.
+void Interrupt::work_in_sleep(int signals) {
+  signalfd_siginfo from{};
+  while (signals >= 0 && read(signals, &from, sizeof from) == sizeof from)
+    note_signal(static_cast<pid_t>(from.ssi_pid) != getpid());
+  work_outside();
+}
+
+// A handler of ours that sleeps lets no other run. Nor does a library that may hold a lock: there the signal stays
+// until the end, and does then what it always does.
+int Interrupt::sleep(clockid_t clock, const timespec& end, void* caller) {
+  Interrupt& self = *installed_;
+  const int error = errno;
+  const bool works = self.depth_.load(std::memory_order_relaxed) == 0 && program_code::may_interrupt_caller(caller);
+  QuietSleep quiet(works);
+  const bool blind = works && quiet.descriptor() < 0;
+  for (;;) {
+    if (works) self.work_in_sleep(quiet.descriptor());
+    timespec time = time_left(clock, end);
+    errno = error;
+    if (time.tv_sec == 0 && time.tv_nsec == 0) return 0;
+    if (clock != CLOCK_MONOTONIC) time = std::min(time, kStretch, earlier);
+    if (blind) time = std::min(time, kSlice, earlier);
+    if (quiet.wait(time) < 0) return EINTR;
+  }
 }
 
 // ---- the helper thread

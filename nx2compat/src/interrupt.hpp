@@ -14,6 +14,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <time.h>
 
 #include <atomic>
 #include <cstdint>
@@ -42,9 +43,19 @@ class Interrupt {
   /// After fork(): the helper thread is not in the new process.
   void forget() noexcept;
 
+  /// Whether this thread is one that messages interrupt.
+  static bool sleeps_here() noexcept;
+  /// Until that time of the clock (0), or until a signal that is not ours has been handled (EINTR). Handlers run
+  /// meanwhile, if whoever `caller` returns to may be interrupted. Only where sleeps_here().
+  static int sleep(clockid_t clock, const timespec& end, void* caller);
+  /// 0 when it has passed.
+  static timespec time_left(clockid_t clock, const timespec& end) noexcept;
+
  private:
   static void on_signal(int, siginfo_t*, void* context);
   static void work_outside();
+  void note_signal(bool rung) noexcept;
+  void work_in_sleep(int signals);
   bool work_if_asked() noexcept;
   void watch_again() noexcept;
   void help();

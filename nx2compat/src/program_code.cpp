@@ -76,15 +76,16 @@ int note_code(dl_phdr_info* object, std::size_t, void* seen) {
 
 void note_functions(std::vector<Range>& ranges, std::initializer_list<const char*> names) {
   for (const char* name : names) {
-    void* const at = dlsym(RTLD_DEFAULT, name);
-    Dl_info info;
-    const ElfW(Sym)* symbol = nullptr;
-    if (at == nullptr ||
-        dladdr1(at, &info, reinterpret_cast<void**>(const_cast<ElfW(Sym)**>(&symbol)), RTLD_DL_SYMENT) == 0 ||
-        symbol == nullptr)
-      continue;
-    const auto begin = reinterpret_cast<std::uintptr_t>(at);
-    ranges.push_back({begin, begin + symbol->st_size});
+    for (void* const at : {dlsym(RTLD_DEFAULT, name), dlsym(RTLD_NEXT, name)}) {  // ours, and what it stands before
+      Dl_info info;
+      const ElfW(Sym)* symbol = nullptr;
+      if (at == nullptr ||
+          dladdr1(at, &info, reinterpret_cast<void**>(const_cast<ElfW(Sym)**>(&symbol)), RTLD_DL_SYMENT) == 0 ||
+          symbol == nullptr)
+        continue;
+      const auto begin = reinterpret_cast<std::uintptr_t>(at);
+      ranges.push_back({begin, begin + symbol->st_size});
+    }
   }
 }
 
@@ -178,8 +179,8 @@ void find(OnReturn on_return) noexcept {
     bool seen = false;
     g_can_watch = true;
     dl_iterate_phdr(note_code, &seen);
-    note_functions(g_waiting, {"clock_nanosleep", "nanosleep", "usleep", "sleep", "_gfortran_sleep_i4_sub", "pause",
-                               "poll", "select", "read", "wait", "wait4", "waitpid", "sched_yield"});
+    note_functions(g_waiting, {"_gfortran_sleep_i4_sub", "pause", "poll", "select", "read", "wait", "wait4", "waitpid",
+                               "sched_yield"});
     note_functions(g_signals, {"sigaction", "signal", "sigprocmask", "pthread_sigmask", "sigset", "sigblock",
                                "sigsetmask", "sigsuspend", "mprotect"});
     // Systems that forbid code to be made executable say so now.
@@ -188,11 +189,17 @@ void find(OnReturn on_return) noexcept {
   if (g_can_watch && !is_installed()) g_can_watch = install();
 }
 
-bool may_interrupt(const void* context) noexcept {
-  Walk walk{interrupted_at(context)};
-  if (!in(g_program, walk.interrupted) && !in(g_waiting, walk.interrupted)) return false;
+static bool may_interrupt_at(std::uintptr_t place) noexcept {
+  Walk walk{place};
+  if (!in(g_program, place) && !in(g_waiting, place)) return false;
   _Unwind_Backtrace(visit, &walk);
   return walk.may && walk.in_program;
+}
+
+bool may_interrupt(const void* context) noexcept { return may_interrupt_at(interrupted_at(context)); }
+
+bool may_interrupt_caller(const void* caller) noexcept {
+  return may_interrupt_at(reinterpret_cast<std::uintptr_t>(caller));
 }
 
 void watch_return(const void* context) noexcept {

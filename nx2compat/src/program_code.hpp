@@ -16,6 +16,8 @@ void find(OnReturn on_return) noexcept;
 
 /// In a signal handler, with its ucontext_t.
 bool may_interrupt(const void* context) noexcept;
+/// In a function that waits and returns to `caller`, __builtin_return_address(0).
+bool may_interrupt_caller(const void* caller) noexcept;
 
 /// In a signal handler that found the program in a library: `on_return` is called once it is back, by taking its code
 /// the right to be executed until then. Nothing happens when the program has handlers of its own that this would

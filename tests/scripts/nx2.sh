@@ -8,7 +8,7 @@ ulfmrun=$stage/bin/ulfmrun nxhost=$stage/bin/nxhost
 
 build() {
     local p
-    for p in calls errors handlers draws crowd soak host host_node late paragon ending globals; do
+    for p in calls errors handlers sleeps draws crowd soak host host_node late paragon ending globals; do
         "$stage/bin/nxcc" -std=gnu11 -O1 -Wall -Wextra -Werror "$programs/$p.c" -o "$p" || return 1
     done
     cc -O1 -shared -fPIC "$programs/counter.c" -o libcounter.so || return 1
@@ -27,6 +27,7 @@ for n in 1 2 3 8 16; do
     ran "ints for longs, $n nodes" 0 ': ok$' "$ulfmrun" -n "$n" ./int_program
 done
 
+for n in 2 3; do ran "sleeps, $n nodes" 0 ': ok$' "$ulfmrun" -n "$n" ./sleeps; done
 for n in 2 4; do ran "handlers and a library with a lock, $n nodes" 0 ': ok$' timeout 100 "$ulfmrun" -n $n ./counts; done
 for program in calls handlers crowd; do ran "$program, 64 nodes" 0 ': ok$' "$ulfmrun" -n 64 ./$program; done
 ran 'crowd, 8 nodes, xswitch' 0 ': ok$' "$ulfmrun" --transport xswitch --topology mesh:2x2 -n 8 ./crowd
@@ -106,7 +107,8 @@ printf '#include <cube.h>\nint main(void) { setpid(1); crecv(1, (void*)0, 0); re
 ran 'a node that fails ends its host' 1 'node 0 ended with status 3' "$nxhost" -n 2 ./waits : ./fails
 
 if command -v gfortran >/dev/null; then
-    "$stage/bin/nxf77" -w "$programs/calls_f.f" -o calls_f || exit 1
+    for p in calls_f sleeps_f; do "$stage/bin/nxf77" -w "$programs/$p.f" -o $p || exit 1; done
     for n in 1 3 4; do ran "calls from Fortran, $n nodes" 0 'calls_f: ok$' "$ulfmrun" -n $n ./calls_f; done
+    ran 'sleeps from Fortran' 0 'sleeps_f: ok$' "$ulfmrun" -n 2 ./sleeps_f
 fi
 finish

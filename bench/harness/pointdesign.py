@@ -14,8 +14,8 @@ PICTURES = TOP / "docs" / "pictures"
 POLICIES = ["farthest", "longest", "history", "through"]
 FLITS = [2, 4, 8, 16]
 RADIXES = [5, 10, 20, 40]
-CALLS = ["bcast:8", "bcast:128", "bcast:1024", "bcast:65536", "allreduce:8", "allreduce:1024", "allreduce:65536", "allgather:8",
-         "allgather:1024", "barrier:0"]
+CALLS = ["bcast:8", "bcast:128", "bcast:1024", "bcast:65536", "reduce:8", "reduce:128", "reduce:1024", "reduce:4096", "reduce:65536",
+         "allreduce:8", "allreduce:1024", "allreduce:65536", "allgather:8", "allgather:1024", "barrier:0"]
 # The same software and cards everywhere, so that the networks are what differs.
 ALIKE = "cycle_ps=10000,send_ns=500,receive_ns=500,send_byte_ps=0,receive_byte_ps=0,card_ns=0,card_byte_ps=0,local_ns=200,local_byte_ps=125"
 MACHINES = {"pointdesign, multicast": ("pointdesign", "gh:2x4x8", "auto"), "pointdesign, rank to rank": ("pointdesign", "gh:2x4x8", "off"),
@@ -83,12 +83,13 @@ def collectives():
         lines = virtual(128, transport, topology, NONE, program, *CALLS)[0].splitlines()
         found[name] = {(what, int(size)): float(us) for what, size, us in (line.split() for line in lines if len(line.split()) == 3)}
     del os.environ["ULFM_COLLECTIVES"]
-    for what in ("bcast", "allreduce"):
+    for what in ("bcast", "reduce", "allreduce"):
         plot.curves(PICTURES / f"pointdesign-{what}.svg", f"MPI_{what.capitalize()}, 128 ranks, virtual time", "bytes", "us",
                     {name: [(size, us) for (call, size), us in line.items() if call == what and size <= 1024] for name, line in found.items()}, {})
     rows = [[f"MPI_{what.capitalize()}", size, *(f"{line[what, size]:.2f}" for line in found.values())] for what, size in next(iter(found.values()))]
     return (markdown(["call", "bytes", *found], rows) +
-            "\n![bcast](pictures/pointdesign-bcast.svg)\n![allreduce](pictures/pointdesign-allreduce.svg)\n")
+            "\n![bcast](pictures/pointdesign-bcast.svg)\n![reduce](pictures/pointdesign-reduce.svg)\n"
+            "![allreduce](pictures/pointdesign-allreduce.svg)\n")
 
 
 PARTS = {"broadcast": broadcast, "all-to-all": all_to_all, "traffic": traffic, "collectives": collectives}

@@ -8,6 +8,7 @@
 
 static void call(const char* what, char* in, char* out, int bytes) {
   if (strcmp(what, "bcast") == 0) MPI_Bcast(in, bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+  else if (strcmp(what, "reduce") == 0) MPI_Reduce(in, out, bytes / 8, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
   else if (strcmp(what, "allreduce") == 0) MPI_Allreduce(in, out, bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   else if (strcmp(what, "allgather") == 0) MPI_Allgather(in, bytes, MPI_BYTE, out, bytes, MPI_BYTE, MPI_COMM_WORLD);
   else if (strcmp(what, "barrier") == 0) MPI_Barrier(MPI_COMM_WORLD);
@@ -38,6 +39,7 @@ int main(int argc, char** argv) {
     sleep_until(together);
     call(argv[a], in, out, bytes);
     now = MPI_Wtime();
+    sleep_until(together + 1e-3); /* who leaves early sends nothing to those who have not left */
     MPI_Allreduce(&now, &latest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     if (rank == 0) printf("%s %d %.2f\n", argv[a], bytes, (latest - together) * 1e6);
     free(in);

@@ -307,6 +307,25 @@ int places_of(const Config& config) {
   return topology ? static_cast<int>(topology->switches) : kUnknown;
 }
 
+// Up a tree (ulfm_multicast.c): a message takes `delay` receives from end to end, and after `receives` all have been
+// heard of.
+struct WayUp {
+  int delay;
+  double receives;
+};
+
+// Ranks that can be heard of in t receives: those of t - 1, and those behind the child whose message came last.
+WayUp way_up(int ranks, double delay) {
+  constexpr int kLeast = 2, kMost = 16;  // a flatter tree has one rank combine too much
+  const int d = std::clamp(static_cast<int>(delay + 0.5), kLeast, kMost);
+  std::vector<long> within(static_cast<std::size_t>(d), 1);
+  while (within.back() < ranks) within.push_back(within.back() + within[within.size() - static_cast<std::size_t>(d)]);
+  return {delay > kMost ? 0 : d, static_cast<double>(within.size() - 1) + std::max(0.0, delay - d)};
+}
+
+// Without virtual time: a reduction of so many bytes goes up a tree whole; of longer ones each rank combines a part.
+constexpr std::size_t kReducedWhole = 2048;
+
 // Software for each step of a tree or an exchange is what multicast saves; what it costs is that the sender's bytes go
 // to each place by themselves. Powers of two are near enough, and so is a place for each node as long as there are
 // places.
@@ -315,6 +334,7 @@ int nm_group_pays(ulfm_nm* nm, int kind, int ranks, int nodes, std::size_t bytes
   const auto each = kind == ULFM_COLL_ALLGATHER ? ULFM_GROUP_EACH : ULFM_GROUP_ONE;
   if (cost.message == 0) {
     const auto all = static_cast<std::size_t>(ranks) * bytes;
+    if (kind == ULFM_COLL_REDUCE) return bytes <= kReducedWhole ? way_up(ranks, 0).delay : 0;
     return each == ULFM_GROUP_EACH && all <= kGathered ? ULFM_GROUP_ONE : each;
   }
   if (nm->places == 0) nm->places = places_of(nm->config);
@@ -322,11 +342,18 @@ int nm_group_pays(ulfm_nm* nm, int kind, int ranks, int nodes, std::size_t bytes
   const double software = static_cast<double>(cost.message), steps = std::bit_width(static_cast<unsigned>(ranks - 1));
   const double one = static_cast<double>(cost.byte) * static_cast<double>(bytes);  // to one place
   const double others = places - 1, place_steps = std::bit_width(places - 1);
+  const WayUp up = way_up(ranks, 2 * (software + one) / software);
+  const double tree = up.receives * software / 2;
+  // MPICH sends short ones whole, up a tree or in an exchange of all pairs, and of long ones a part to each.
+  const auto by_messages = [&](double n) { return n * software + std::min(n * one, n * software + 2 * one); };
+  // An exchange of all pairs takes those into a power of two first, and hands them the result.
+  const double pairs =
+      std::has_single_bit(static_cast<unsigned>(ranks)) ? steps : std::bit_width(static_cast<unsigned>(ranks)) + 1;
   switch (kind) {
-    case ULFM_COLL_BARRIER: return each;
+    case ULFM_COLL_BARRIER: return tree <= (steps - 1) * software ? up.delay : 0;  // and one message to all
     case ULFM_COLL_BCAST: return software + others * one <= steps * software + place_steps * one ? each : 0;
-    // As many steps as an exchange of all pairs and one more, with far fewer messages.
-    case ULFM_COLL_ALLREDUCE: return 2 * others * one <= software ? each : 0;
+    case ULFM_COLL_REDUCE: return tree <= by_messages(steps) ? up.delay : 0;
+    case ULFM_COLL_ALLREDUCE: return up.delay != 0 && tree + software + others * one <= by_messages(pairs) ? each : 0;
     case ULFM_COLL_ALLGATHER:
       return (ranks - 1) * software / 2 + 2 * others * one <= steps * software + ranks * one ? each : 0;
     default: return 0;

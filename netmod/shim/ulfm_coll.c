@@ -351,7 +351,34 @@ int MPIDI_nem_ulfm_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatyp
     return 1;
 }
 
-/* MPICH's reduction, by messages up a tree, of any operation; what it has found goes to all at once. */
+/* Any operation, up a tree to the root. Long ones are MPICH's own; 0 then. */
+static int coll_reduce_up(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype datatype, MPI_Op op,
+                          int root, MPIR_Comm * comm, int *mpi_errno, MPIR_Errflag_t * errflag)
+{
+    MPI_Aint extent;
+    int delay;
+
+    MPIR_Datatype_get_extent_macro(datatype, extent);
+    delay = ulfm->group_pays(nm, ULFM_COLL_REDUCE, comm->local_size, COLL_STATE(comm)->multicast->nodes,
+                             count * extent);
+    if (delay != 0)
+        multicast_reduce(comm, delay, sendbuf, recvbuf, count, datatype, op, root, mpi_errno, errflag);
+    return delay != 0;
+}
+
+static void coll_reduce_multicast(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype datatype, MPI_Op op,
+                                  int root, MPIR_Comm * comm, int *mpi_errno)
+{
+    coll_state_t *state = COLL_STATE(comm);
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+
+    state->opening = 1;
+    (void) coll_reduce_up(sendbuf, recvbuf, count, datatype, op, root, comm, mpi_errno, &errflag);
+    multicast_end(state->multicast, ULFM_COLL_REDUCE, mpi_errno, errflag);
+    state->opening = 0;
+}
+
+/* What a reduction to rank 0 has found goes to all at once. */
 static void coll_allreduce_multicast(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype datatype,
                                      MPI_Op op, MPIR_Comm * comm, int *mpi_errno)
 {
@@ -362,7 +389,8 @@ static void coll_allreduce_multicast(const void *sendbuf, void *recvbuf, MPI_Ain
     int failed = MPI_SUCCESS;
 
     state->opening = 1;
-    multicast_note(MPIR_Reduce_impl(in, recvbuf, count, datatype, op, 0, comm, &errflag), mpi_errno, &errflag);
+    if (!coll_reduce_up(in, recvbuf, count, datatype, op, 0, comm, mpi_errno, &errflag))
+        multicast_note(MPIR_Reduce_impl(in, recvbuf, count, datatype, op, 0, comm, &errflag), mpi_errno, &errflag);
     data = coll_pack(recvbuf, count, datatype, comm->rank == 0, &packed, &failed);
     if (failed)
         MPID_Abort(comm, failed, 1, NULL);
@@ -386,6 +414,10 @@ static int coll_reduce(ulfm_coll_call * call, const void *sendbuf, void *recvbuf
     call->count = count;
     if (!coll_take(comm, call->kind, call->kernel != NULL, count * extent, mpi_errno))
         return *mpi_errno != MPI_SUCCESS;
+    if (COLL_STATE(comm)->multicast && call->kind == ULFM_COLL_REDUCE) {
+        coll_reduce_multicast(sendbuf, recvbuf, count, datatype, op, call->root, comm, mpi_errno);
+        return 1;
+    }
     if (COLL_STATE(comm)->multicast) {
         coll_allreduce_multicast(sendbuf, recvbuf, count, datatype, op, comm, mpi_errno);
         return 1;

@@ -1,5 +1,5 @@
-/* MPI's blocking collectives over a network that copies a message to many: MPI_Barrier, MPI_Bcast, MPI_Allgather and
- * MPI_Allreduce. Part of ulfm_netmod.c.
+/* MPI's blocking collectives over a network that copies a message to many: MPI_Barrier, MPI_Bcast, MPI_Allgather,
+ * MPI_Reduce and MPI_Allreduce. Part of ulfm_netmod.c.
  *
  * What is multicast is an ordinary eager message of CH3, one frame, which is the next message on the connection to each
  * member: receivers match it as they match any other, and order, failures, revocation, threads and reports are CH3's.
@@ -13,7 +13,24 @@
 #define MULTICAST_AHEAD (256 * 1024)
 #define MULTICAST_LEAST 1024    /* what the shortest message counts as: for its receiver it is a request, too */
 #define MULTICAST_RECEIVES 16   /* of a long message, posted at once */
-#define MULTICAST_HEADER sizeof(MPIDI_CH3_Pkt_eager_send_t)
+#define MULTICAST_HEADER sizeof(multicast_pkt_t)
+#define MULTICAST_SHORT 64      /* bytes that go with any header in one piece */
+#define MULTICAST_CHILDREN 128  /* of a rank in a tree; all there are with 65,536 ranks and the steepest delay */
+#define MULTICAST_STEEPEST 16
+
+/* MPIDI_CH3_Pkt_eager_send_t in 8 bytes: the network carries so many without fetching them. The length is that of the
+ * frame. */
+typedef struct multicast_pkt {
+    uint32_t what;              /* MULTICAST_TYPE, the two error bits of a tag, 9 bits of tag, 20 of context */
+    uint32_t rank;              /* of the sender in the communicator */
+} multicast_pkt_t;
+#define MULTICAST_TYPE 0x80000000u      /* as a packet's type this is below 0 */
+#define MULTICAST_FAILED 0x40000000u
+#define MULTICAST_ERROR 0x20000000u
+#define MULTICAST_CONTEXT 0xfffffu
+#if MPIR_CONTEXT_ID_BITS > 20
+#error "a context of MPI does not fit into multicast_pkt_t"
+#endif
 
 typedef struct coll_multicast {
     ulfm_nm_group *group;       /* NULL until this rank sends to the others */
@@ -31,8 +48,9 @@ typedef struct coll_multicast {
 typedef struct multicast_send {
     MPIR_Comm *comm;
     coll_multicast_t *state;
-    MPIDI_CH3_Pkt_eager_send_t pkt;
+    multicast_pkt_t pkt;
     const void *data;
+    MPI_Aint bytes;
     int goes_on, done;
     struct multicast_send *next;        /* those that wait for room */
 } multicast_send_t;
@@ -126,6 +144,62 @@ static void multicast_open(MPIR_Comm * comm, coll_multicast_t * state)
     state->group = ulfm->group_open(nm, state->outs, state->members, MULTICAST_HEADER);
 }
 
+/* ---- the header -------------------------------------------------------------------------------------------------- */
+
+static multicast_pkt_t multicast_pkt(const MPIR_Comm * comm, int tag, MPIR_Errflag_t errflag)
+{
+    multicast_pkt_t pkt;
+
+    pkt.what = MULTICAST_TYPE | (uint32_t) tag << 20 | (comm->context_id + MPIR_CONTEXT_INTRA_COLL);
+    if (errflag == MPIR_ERR_PROC_FAILED)
+        pkt.what |= MULTICAST_FAILED;
+    else if (errflag != MPIR_ERR_NONE)
+        pkt.what |= MULTICAST_ERROR;
+    pkt.rank = (uint32_t) comm->rank;
+    return pkt;
+}
+
+/* What CH3 knows. False when the frame does not begin with such a header. */
+static int multicast_spread(const ulfm_nm_frame * frame, MPIDI_CH3_Pkt_t * pkt)
+{
+    const multicast_pkt_t *from = frame->header;
+    int tag;
+
+    if (frame->header_length != sizeof *from || !(from->what & MULTICAST_TYPE))
+        return 0;
+    tag = (int) (from->what >> 20 & 0x1ff);
+    if (from->what & MULTICAST_FAILED)
+        MPIR_TAG_SET_PROC_FAILURE_BIT(tag);
+    else if (from->what & MULTICAST_ERROR)
+        MPIR_TAG_SET_ERROR_BIT(tag);
+    MPIDI_Pkt_init(&pkt->eager_send, MPIDI_CH3_PKT_EAGER_SEND);
+    pkt->eager_send.match.parts.rank = (MPIDI_Rank_t) from->rank;
+    pkt->eager_send.match.parts.tag = tag;
+    pkt->eager_send.match.parts.context_id = from->what & MULTICAST_CONTEXT;
+    pkt->eager_send.sender_req_id = MPI_REQUEST_NULL;
+    pkt->eager_send.data_sz = (intptr_t) frame->length;
+    return 1;
+}
+
+/* To one rank, with that header; as any other message when it is long or earlier ones wait. */
+static int multicast_single(MPIR_Comm * comm, const void *data, MPI_Aint count, MPI_Datatype type, int rank, int tag,
+                            MPIR_Errflag_t * errflag)
+{
+    struct iovec piece = { (void *) data, 0 };
+    MPIDI_VC_t *vc;
+
+    MPIR_Datatype_get_size_macro(type, piece.iov_len);
+    piece.iov_len *= count;
+    MPIDI_Comm_get_vc(comm, rank, &vc);
+    if (piece.iov_len <= MULTICAST_SHORT && HANDLE_IS_BUILTIN(type) && !comm->revoked && AREA(vc)->out &&
+        vc->state == MPIDI_VC_STATE_ACTIVE && !AREA(vc)->queue.head) {
+        const multicast_pkt_t pkt = multicast_pkt(comm, tag, *errflag);
+        if (ulfm->begin(AREA(vc)->out, &pkt, sizeof pkt, &piece, piece.iov_len != 0) == (ptrdiff_t) piece.iov_len)
+            return MPI_SUCCESS;
+    }
+    return MPIC_Send(data, count, type, rank, tag, comm, errflag);
+}
+
 /* ---- one message to all ------------------------------------------------------------------------------------------ */
 
 /* To the members whose connection is as it was when the group was made and has nothing waiting: a message that has gone
@@ -141,7 +215,7 @@ static int multicast_try(multicast_send_t * send)
         state->tried[k] = state->wanted[state->ranks[k]] && AREA(vc)->out == state->outs[k] && !AREA(vc)->queue.head;
         state->marks[k] = state->tried[k];
     }
-    gone = ulfm->group_send(state->group, &send->pkt, sizeof send->pkt, send->data, send->pkt.data_sz, send->goes_on,
+    gone = ulfm->group_send(state->group, &send->pkt, sizeof send->pkt, send->data, send->bytes, send->goes_on,
                             state->marks);
     for (k = 0; k < state->members; k++)
         if (state->tried[k] && !state->marks[k])
@@ -195,7 +269,7 @@ static int multicast_singles(multicast_send_t * send, int tag, MPIR_Errflag_t * 
         }
         if (i == comm->local_size || !send->state->wanted[i])
             continue;
-        mpi_errno = MPIC_Isend(send->data, send->pkt.data_sz, MPI_BYTE, i, tag, comm, &requests[n], errflag);
+        mpi_errno = MPIC_Isend(send->data, send->bytes, MPI_BYTE, i, tag, comm, &requests[n], errflag);
         if (mpi_errno == MPI_SUCCESS)
             n++;
         else
@@ -217,22 +291,12 @@ static int multicast_singles(multicast_send_t * send, int tag, MPIR_Errflag_t * 
 static int multicast_one(MPIR_Comm * comm, coll_multicast_t * state, const void *data, MPI_Aint bytes, int tag,
                          int goes_on, MPIR_Errflag_t * errflag)
 {
-    multicast_send_t send = {.comm = comm,.state = state,.data = data,.goes_on = goes_on };
+    multicast_send_t send = {.comm = comm,.state = state,.data = data,.bytes = bytes,.goes_on = goes_on };
     int mpi_errno = MPI_SUCCESS;
-    int marked = tag;
 
     if (!state->group)
         multicast_open(comm, state);
-    if (*errflag == MPIR_ERR_PROC_FAILED)
-        MPIR_TAG_SET_PROC_FAILURE_BIT(marked);
-    else if (*errflag != MPIR_ERR_NONE)
-        MPIR_TAG_SET_ERROR_BIT(marked);
-    MPIDI_Pkt_init(&send.pkt, MPIDI_CH3_PKT_EAGER_SEND);
-    send.pkt.match.parts.rank = comm->rank;
-    send.pkt.match.parts.tag = marked;
-    send.pkt.match.parts.context_id = comm->context_id + MPIR_CONTEXT_INTRA_COLL;
-    send.pkt.sender_req_id = MPI_REQUEST_NULL;
-    send.pkt.data_sz = bytes;
+    send.pkt = multicast_pkt(comm, tag, *errflag);
     memset(state->wanted, 1, comm->local_size);
     state->wanted[comm->rank] = 0;
     if (unlikely(!multicast_try(&send))) {
@@ -263,22 +327,61 @@ static void multicast_note(int error, int *mpi_errno, MPIR_Errflag_t * errflag)
     MPIR_ERR_ADD(*mpi_errno, error);
 }
 
-/* Everyone has come here when the root goes on: messages without data up a binomial tree. */
-static void multicast_up(MPIR_Comm * comm, int root, int *mpi_errno, MPIR_Errflag_t * errflag)
-{
-    const int size = comm->local_size, self = (comm->rank - root + size) % size;
-    int mask;
+/* A rank's place in a tree in which all messages reach the root soonest when one takes `delay` times as long from end to
+ * end as its receiver's software does alone: a parent can take a message each time, and what takes long to come is sent
+ * by those with few ranks below. Everybody has a range of ranks that begins with it, its children those behind it in
+ * order, so that a reduction is made in the order of ranks. (With a delay of 2 their sizes are Fibonacci's numbers; see
+ * Karp, Sahay, Santos and Schauser, Optimal broadcast and summation in the LogP model, 1993.) */
+typedef struct multicast_place {
+    int parent;                 /* -1 for the root */
+    int n;
+    int children[MULTICAST_CHILDREN];   /* the last one first */
+} multicast_place_t;
 
-    for (mask = 1; mask < size; mask <<= 1) {
-        const int parent = (self - mask + root + size) % size, child = (self + mask + root) % size;
-        if (self & mask) {
-            multicast_note(MPIC_Send(NULL, 0, MPI_BYTE, parent, MPIR_BARRIER_TAG, comm, errflag), mpi_errno, errflag);
-            return;
+static multicast_place_t multicast_place(int size, int delay, int self)
+{
+    multicast_place_t place = {.parent = -1 };
+    int within[2 * MULTICAST_CHILDREN];         /* ranks that can be heard of in so many receives */
+    int t, first = 0;
+
+    delay = MPL_MIN(MPL_MAX(delay, 2), MULTICAST_STEEPEST);
+    for (t = 0; t < delay || within[t - 1] < size; t++)
+        within[t] = t < delay ? 1 : within[t - 1] + within[t - delay];
+    t--;
+    while (size > 1) {
+        int last;
+        while (within[t - 1] >= size)
+            t--;
+        last = MPL_MIN(within[t - delay], size - 1);
+        if (self >= first + size - last) {
+            place.parent = first;
+            first += size - last;
+            size = last;
+            t -= delay;
+        } else {
+            if (self == first)
+                place.children[place.n++] = first + size - last;
+            size -= last;
+            t--;
         }
-        if (self + mask < size)
-            multicast_note(MPIC_Recv(NULL, 0, MPI_BYTE, child, MPIR_BARRIER_TAG, comm, MPI_STATUS_IGNORE, errflag),
-                           mpi_errno, errflag);
     }
+    return place;
+}
+
+/* Everyone has come here when the root goes on: messages without data up a tree. */
+static void multicast_up(MPIR_Comm * comm, coll_multicast_t * state, int root, int *mpi_errno,
+                         MPIR_Errflag_t * errflag)
+{
+    const int size = comm->local_size;
+    const int delay = ulfm->group_pays(nm, ULFM_COLL_BARRIER, size, state->nodes, 0);
+    multicast_place_t place = multicast_place(size, delay, (comm->rank - root + size) % size);
+
+    while (place.n > 0)
+        multicast_note(MPIC_Recv(NULL, 0, MPI_BYTE, (place.children[--place.n] + root) % size, MPIR_BARRIER_TAG, comm,
+                                 MPI_STATUS_IGNORE, errflag), mpi_errno, errflag);
+    if (place.parent >= 0)
+        multicast_note(multicast_single(comm, NULL, 0, MPI_BYTE, (place.parent + root) % size, MPIR_BARRIER_TAG,
+                                        errflag), mpi_errno, errflag);
 }
 
 static void multicast_all(MPIR_Comm * comm, coll_multicast_t * state, const char *data, MPI_Aint bytes, int tag,
@@ -311,7 +414,7 @@ static void multicast_receive(MPIR_Comm * comm, coll_multicast_t * state, char *
             at += lengths[n++];
         } while (at < bytes && n < MULTICAST_RECEIVES);
         if (up)
-            multicast_up(comm, root, mpi_errno, errflag);
+            multicast_up(comm, state, root, mpi_errno, errflag);
         up = 0;
         if (n)
             multicast_note(MPIC_Waitall(n, requests, statuses, errflag), &error, errflag);
@@ -330,7 +433,7 @@ static void multicast_receive(MPIR_Comm * comm, coll_multicast_t * state, char *
 
 static void multicast_barrier(MPIR_Comm * comm, coll_multicast_t * state, int *mpi_errno, MPIR_Errflag_t * errflag)
 {
-    multicast_up(comm, 0, mpi_errno, errflag);
+    multicast_up(comm, state, 0, mpi_errno, errflag);
     if (comm->rank == 0)
         multicast_all(comm, state, NULL, 0, MPIR_BARRIER_TAG, mpi_errno, errflag);
     else
@@ -357,7 +460,7 @@ static void multicast_bcast(MPIR_Comm * comm, coll_multicast_t * state, void *da
         return;
     }
     if (up)
-        multicast_up(comm, root, mpi_errno, errflag);
+        multicast_up(comm, state, root, mpi_errno, errflag);
     multicast_all(comm, state, data, bytes, MPIR_BCAST_TAG, mpi_errno, errflag);
 }
 
@@ -402,11 +505,77 @@ static void multicast_allgather(MPIR_Comm * comm, coll_multicast_t * state, cons
     MPL_free(requests);
 }
 
+/* With what has come from the ranks behind; mine are before theirs. */
+static int multicast_combine(void *mine, void *theirs, MPI_Aint count, MPI_Datatype type, MPI_Op op, int commutes)
+{
+    int mpi_errno;
+
+    if (commutes)
+        return MPIR_Reduce_local(theirs, mine, count, type, op);
+    mpi_errno = MPIR_Reduce_local(mine, theirs, count, type, op);
+    return mpi_errno ? mpi_errno : MPIR_Localcopy(theirs, count, type, mine, count, type);
+}
+
+/* Up a tree to rank `top`: what each has from those behind it, in the order of ranks. `mine` is the rank's own part at
+ * first, and changed; `theirs` is room for another. */
+static void multicast_combine_up(MPIR_Comm * comm, int delay, void *mine, void *theirs, MPI_Aint count,
+                                 MPI_Datatype type, MPI_Op op, int top, int *mpi_errno, MPIR_Errflag_t * errflag)
+{
+    const int size = comm->local_size, commutes = MPIR_Op_is_commutative(op);
+    multicast_place_t place = multicast_place(size, delay, (comm->rank - top + size) % size);
+
+    while (place.n > 0) {
+        const int child = (place.children[--place.n] + top) % size;
+        const int error = MPIC_Recv(theirs, count, type, child, MPIR_REDUCE_TAG, comm, MPI_STATUS_IGNORE, errflag);
+        multicast_note(error, mpi_errno, errflag);
+        multicast_note(multicast_combine(mine, theirs, count, type, op, commutes), mpi_errno, errflag);
+    }
+    if (place.parent >= 0)
+        multicast_note(multicast_single(comm, mine, count, type, (place.parent + top) % size, MPIR_REDUCE_TAG, errflag),
+                       mpi_errno, errflag);
+}
+
+/* A buffer for so many elements. There is memory, or the others wait in vain. */
+static char *multicast_room(MPIR_Comm * comm, MPI_Aint count, MPI_Datatype type, MPI_Aint * lower)
+{
+    MPI_Aint true_extent, extent;
+    char *room;
+
+    MPIR_Type_get_true_extent_impl(type, lower, &true_extent);
+    MPIR_Datatype_get_extent_macro(type, extent);
+    room = MPL_malloc(count * MPL_MAX(extent, true_extent), MPL_MEM_BUFFER);
+    if (!room)
+        MPID_Abort(comm, MPI_SUCCESS, 1, "there is no memory for a reduction, on which the others count");
+    return room - *lower;
+}
+
+/* An operation that does not commute begins with rank 0, whose result then goes to the root. */
+static void multicast_reduce(MPIR_Comm * comm, int delay, const void *in, void *out, MPI_Aint count, MPI_Datatype type,
+                             MPI_Op op, int root, int *mpi_errno, MPIR_Errflag_t * errflag)
+{
+    const int top = MPIR_Op_is_commutative(op) ? root : 0;
+    MPI_Aint lower;
+    char *theirs = multicast_room(comm, count, type, &lower);
+    char *mine = comm->rank == root ? out : multicast_room(comm, count, type, &lower);
+
+    if (in != MPI_IN_PLACE)
+        multicast_note(MPIR_Localcopy(in, count, type, mine, count, type), mpi_errno, errflag);
+    multicast_combine_up(comm, delay, mine, theirs, count, type, op, top, mpi_errno, errflag);
+    if (top != root && comm->rank == top)
+        multicast_note(multicast_single(comm, mine, count, type, root, MPIR_REDUCE_TAG, errflag), mpi_errno, errflag);
+    if (top != root && comm->rank == root)
+        multicast_note(MPIC_Recv(out, count, type, top, MPIR_REDUCE_TAG, comm, MPI_STATUS_IGNORE, errflag), mpi_errno,
+                       errflag);
+    if (mine != out)
+        MPL_free(mine + lower);
+    MPL_free(theirs + lower);
+}
+
 /* Whether the call goes this way. */
 static int multicast_take(MPIR_Comm * comm, coll_multicast_t * state, int kind, MPI_Aint bytes)
 {
     const int taken = state && (kind == ULFM_COLL_BARRIER || kind == ULFM_COLL_BCAST || kind == ULFM_COLL_ALLGATHER ||
-                                kind == ULFM_COLL_ALLREDUCE) &&
+                                kind == ULFM_COLL_REDUCE || kind == ULFM_COLL_ALLREDUCE) &&
         ulfm->group_pays(nm, kind, comm->local_size, state->nodes, bytes);
     /* Not the parts into which MPICH divides a program's call. */
     if (taken || comm->hierarchy_kind == MPIR_COMM_HIERARCHY_KIND__FLAT ||
@@ -415,10 +584,10 @@ static int multicast_take(MPIR_Comm * comm, coll_multicast_t * state, int kind, 
     return taken;
 }
 
-/* What an error anywhere makes of the call. Whoever leaves has heard of all but in a broadcast. */
+/* What an error anywhere makes of the call. Whoever leaves has heard of all, but in a broadcast or a reduction to one. */
 static void multicast_end(coll_multicast_t * state, int kind, int *mpi_errno, MPIR_Errflag_t errflag)
 {
-    if (kind != ULFM_COLL_BCAST)
+    if (kind != ULFM_COLL_BCAST && kind != ULFM_COLL_REDUCE)
         state->ahead = MULTICAST_AHEAD;
     if (*mpi_errno == MPI_SUCCESS && errflag != MPIR_ERR_NONE)
         MPIR_ERR_SET(*mpi_errno, errflag, "**coll_fail");

@@ -673,7 +673,10 @@ static int first_frame(MPIDI_VC_t * vc, const ulfm_nm_frame * frame)
     MPIDI_CH3_Pkt_t *pkt = (MPIDI_CH3_Pkt_t *) frame->header;
     intptr_t used = frame->length;
     MPIR_Request *rreq = NULL;
+    MPIDI_CH3_Pkt_t spread;
 
+    if (multicast_spread(frame, &spread))
+        pkt = &spread;
     if (pkt->type == OWN_TYPE)
         return own_packet(vc, frame);
     if (vc->state == MPIDI_VC_STATE_INACTIVE)

@@ -35,16 +35,74 @@ same() {
 }
 
 same 3 gh:2x4x1
-same 5 gh:2x2x2
 same 8 gh:2x2x2
+same 5 gh:2x2x2
 same 4 gh:2x2x1 threads
 same 4 gh:2x2x2 --fault 'drop=1e-2,corrupt=1e-3,duplicate=1e-3,reorder=1e-2,seed=3'
-same 6 gh:2x4x8 --time virtual
-for kind in barrier bcast allgather allreduce; do
+for kind in barrier bcast allgather reduce allreduce; do
     grep -qE "$by_multicast.* $kind [0-9]+" "$work/stats" || fail "no $kind went by multicast"
 done
 grep -q 'collectives by messages, without multicast:.*alltoall' "$work/stats" || fail "alltoall is not counted"
 grep -qE 'multicast: messages [1-9].* at once to [1-9]' "$work/stats" || fail "no frame went to several at once"
+# In virtual time only what is quicker there: a barrier of 20 is, one of 4 is not.
+cases=40 same 20 gh:2x4x8 --time virtual
+grep -qE "$by_multicast.* barrier [0-9]+" "$work/stats" || fail "20 ranks in virtual time: no barrier by multicast"
+same 4 gh:2x4x8 --time virtual
+! grep -qE "$by_multicast.* barrier [0-9]+" "$work/stats" || fail "4 ranks in virtual time: barriers by multicast"
+
+compile order <<'C'
+/* Reductions whose operation does not commute, on types with gaps and with a lower bound below 0: each root of 13. */
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+enum { COUNT = 3 };
+typedef struct { int before, first, last, length; } run_t; /* of numbers, one behind the other; length -1: wrong */
+static void join(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+    MPI_Aint lower, extent;
+    MPI_Type_get_extent(*type, &lower, &extent);
+    for (int i = 0; i < *n; ++i) {
+        run_t *a = (run_t *)((char *)in + i * extent - sizeof(int));
+        run_t *b = (run_t *)((char *)inout + i * extent - sizeof(int));
+        if (a->length < 0 || b->length < 0 || a->last + 1 != b->first) b->length = -1;
+        else b->first = a->first, b->length += a->length;
+    }
+}
+int main(int argc, char **argv)
+{
+    int rank, size, wrong = 0;
+    MPI_Datatype three, type;
+    MPI_Op op;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Type_contiguous(3, MPI_INT, &three);
+    MPI_Type_create_resized(three, -(MPI_Aint)sizeof(int), sizeof(run_t), &type);
+    MPI_Type_commit(&type);
+    MPI_Op_create(join, 0, &op);
+    for (int turn = 0; turn < 4 * size; ++turn) {
+        const int root = turn % size, all = turn >= 3 * size, in_place = turn / size % 2;
+        run_t mine[COUNT], result[COUNT];
+        memset(result, 0, sizeof result);
+        for (int i = 0; i < COUNT; ++i) mine[i] = (run_t){-7, rank + i, rank + i, 1};
+        if (in_place && (all || rank == root)) memcpy(result, mine, sizeof mine);
+        const void *in = in_place && (all || rank == root) ? MPI_IN_PLACE : &mine[0].first;
+        if (all) MPI_Allreduce(in, &result[0].first, COUNT, type, op, MPI_COMM_WORLD);
+        else MPI_Reduce(in, &result[0].first, COUNT, type, op, root, MPI_COMM_WORLD);
+        for (int i = 0; i < COUNT && (all || rank == root); ++i)
+            wrong += result[i].first != i || result[i].length != size ||
+                     result[i].before != (in_place ? -7 : 0);
+    }
+    printf("rank %d: %s\n", rank, wrong ? "wrong" : "right");
+    MPI_Finalize();
+    return wrong != 0;
+}
+C
+for ranks in 3 6 13; do
+    over "$ranks" gh:2x2x4 "$work/order"
+    [[ $(grep -c right "$work/out") == "$ranks" ]] || fail "operations that do not commute, $ranks ranks: wrong"
+    grep -qE "$by_multicast.* reduce [0-9]+" "$work/stats" || fail "an operation of the program did not go up the tree"
+done
 
 compile many <<'C'
 /* A root that runs far ahead of a slow rank, a long message, and communicators by the thousand. */

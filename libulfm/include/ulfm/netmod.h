@@ -250,7 +250,9 @@ typedef struct ulfm_nm_api {
    * when there is no such thing. The same in all processes of a job. */
   size_t (*group_limit)(ulfm_nm* nm, int members, size_t header_length);
   /* Whether a collective of so many ranks on so many nodes, of so many bytes from each, is quicker by multicast. In
-   * virtual time that follows from what messages and bytes cost there; else always. 0, or a ULFM_GROUP_. */
+   * virtual time that follows from what messages and bytes cost there; else always. 0, or a ULFM_GROUP_; of a barrier
+   * and a reduction to one rank, whose messages go up a tree, how many times as long a message takes from end to end
+   * as its receiver's software does alone. */
   int (*group_pays)(ulfm_nm* nm, int kind, int ranks, int nodes, size_t bytes);
   /* These connections as one destination of messages with such headers. One that is disconnected later is left out. */
   ulfm_nm_group* (*group_open)(ulfm_nm* nm, ulfm_nm_vc* const* vcs, int count, size_t header_length);

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 
@@ -105,8 +106,8 @@ enum class SlotState : std::uint32_t { free, used };
 
 /// What travels: one frame of the transport, with the line that describes it.
 struct alignas(64) Slot {
-  /// free, by give_back() of the engine or of an inlet, pairs with take_slot() and may_reuse(): it has been read. used
-  /// is set by its owner alone, under a lock, and only looked at by others.
+  /// free, by give_back() of the engine or of an inlet, pairs with SendSlots::take() and may_reuse(): it has been read.
+  /// used is set by its owner alone, under a lock, and only looked at by others.
   std::atomic<SlotState> state;
   std::uint32_t record;
   std::uint32_t record_generation;
@@ -254,6 +255,8 @@ class FabricArena {
   }
 
   ArenaHeader& header() const noexcept { return *segment_.at<ArenaHeader>(0); }
+  /// For messages: "xswitch mesh:4x4".
+  std::string title() const { return {header().title, strnlen(header().title, sizeof header().title)}; }
   /// A copy: the shared one could be changed under us.
   const ArenaSizes& sizes() const noexcept { return sizes_; }
   ArenaAddress address() const noexcept;

@@ -7,7 +7,8 @@
 // With ULFM_ENGINE=process a process of its own is the poller for the whole job.
 //
 // The machine had a card in each node that did this (Zhou et al. 1999, section 3); the order of events is the model's,
-// whoever moves it.
+// whoever moves it. Its parts are in files of their own: endpoints.cpp, send_slots.cpp, lock.cpp (and who polls),
+// dispatch.cpp, pacing.cpp; many.cpp for frames for several, recovery.cpp for what a dead holder had begun.
 #pragma once
 
 #include <chrono>
@@ -16,10 +17,10 @@
 #include <string>
 #include <vector>
 
-#include "base/solo_mutex.hpp"
 #include "base/wait.hpp"
 #include "fabric/engine/arena.hpp"
 #include "fabric/engine/clock.hpp"
+#include "fabric/engine/send_slots.hpp"
 
 namespace ulfm::fabric {
 
@@ -36,11 +37,8 @@ class FabricEngine {
   FabricArena& arena() noexcept { return arena_; }
   std::uint32_t self() const noexcept { return self_; }
 
-  /// Room for somebody who sends: a number for take_slot().
-  std::uint32_t add_sender();
-  void remove_sender(std::uint32_t sender);
-  /// A free slot of this process, to be filled and submitted; -1 when there is none for that sender now.
-  std::int64_t take_slot(std::uint32_t sender);
+  /// Room for what this process sends.
+  SendSlots& slots() noexcept { return slots_; }
   /// Arrivals take room in a pool until they have been read: see read_out().
   bool has_pools() const noexcept { return pools_; }
   /// A slot that had arrived at a port of ours has been read; it is still ours. True: call room_made() once it is free.
@@ -143,11 +141,7 @@ class FabricEngine {
   std::unique_ptr<Model> model_;
   std::unique_ptr<VirtualClock> clock_;
   std::uint32_t self_ = kEngineProcess;
-  std::uint32_t sent_ = 0;                   // position in our sending queue
-  SoloMutex sending_;                        // threads of this process that send
-  std::vector<std::uint32_t> owners_;        // by own slot: the sender that took it last
-  std::vector<std::uint32_t> on_their_way_;  // by sender: slots it has
-  std::uint32_t next_slot_ = 0;
+  SendSlots slots_{arena_};
   std::atomic<std::uint32_t> patience_{0};  // looks that found work undone; any thread, only a count
   WaitPolicy wait_;
   bool own_core_ = false;

@@ -2,7 +2,8 @@
 //
 // Acknowledgements go the other way than frames, and ports are open in both directions: who hears from a port answers
 // to that port, with the next frame that goes there or, when none does soon, with a frame of its own. So everything of
-// a port, outlets included, is one thing with one lock.
+// a port, outlets included, is one thing with one lock. Its parts are in files of their own: receiving.cpp,
+// answering.cpp, timers.cpp, closing.cpp; connections and sending are in port.cpp and sender.cpp.
 #pragma once
 
 #include <deque>

@@ -193,7 +193,7 @@ void EmulatedInlet::give_back(std::uint32_t slot) {
   if (fabric::VirtualClock* clock = engine_.clock(); clock != nullptr) [[unlikely]]
     return clock->give_back(slot);
   const bool awaited = engine_.has_pools() && engine_.read_out(slot, number_);
-  arena_.slot(slot).state.store(SlotState::free, std::memory_order_release);  // pairs with FabricEngine::take_slot
+  arena_.slot(slot).state.store(SlotState::free, std::memory_order_release);  // pairs with SendSlots::take
   if (awaited) engine_.room_made();
 }
 
@@ -205,7 +205,7 @@ void EmulatedInlet::give_back_share(std::uint32_t index) {
   fabric::Receiver& self = arena_.receivers(slot)[static_cast<std::size_t>(mine)];
   if (fabric::VirtualClock* clock = engine_.clock(); clock != nullptr) return clock->give_back_share(index, self);
   if (release_receiver(arena_.share(slot), self))
-    slot.state.store(SlotState::free, std::memory_order_release);  // pairs with FabricEngine::take_slot
+    slot.state.store(SlotState::free, std::memory_order_release);  // pairs with SendSlots::take
 }
 
 // ---- origins --------------------------------------------------------------------------------------------------------

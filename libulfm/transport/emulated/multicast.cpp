@@ -22,9 +22,9 @@ const EmulatedOutlet& at(const std::vector<Outlet*>& outlets, std::uint32_t i) {
 }  // namespace
 
 EmulatedMulticast::EmulatedMulticast(fabric::FabricEngine& engine, std::span<Outlet* const> outlets)
-    : engine_(engine), outlets_(outlets.begin(), outlets.end()), sender_(engine.add_sender()) {}
+    : engine_(engine), outlets_(outlets.begin(), outlets.end()), sender_(engine.slots().add_sender()) {}
 
-EmulatedMulticast::~EmulatedMulticast() { engine_.remove_sender(sender_); }
+EmulatedMulticast::~EmulatedMulticast() { engine_.slots().remove_sender(sender_); }
 
 std::unique_ptr<Multicast> EmulatedMulticast::make(fabric::FabricEngine& engine, std::span<Outlet* const> outlets) {
   if (frame(engine, outlets.size(), 0) == 0) return nullptr;
@@ -42,10 +42,10 @@ std::size_t EmulatedMulticast::max_frame(std::size_t header) const {
 }
 
 std::int64_t EmulatedMulticast::take_slot() {
-  const std::int64_t index = engine_.take_slot(sender_);
+  const std::int64_t index = engine_.slots().take(sender_);
   if (index >= 0 || engine_.clock() == nullptr) return index;
   engine_.clock()->look();  // what has been given back by now is back then
-  return engine_.take_slot(sender_);
+  return engine_.slots().take(sender_);
 }
 
 // All or nothing: the slots are this process's own, whoever the receivers are.

@@ -57,7 +57,7 @@ Result<std::unique_ptr<EmulatedOutlet>> EmulatedOutlet::connect(fabric::FabricEn
   return outlet;
 }
 
-EmulatedOutlet::~EmulatedOutlet() { engine_.remove_sender(sender_); }
+EmulatedOutlet::~EmulatedOutlet() { engine_.slots().remove_sender(sender_); }
 
 Result<std::uint32_t> EmulatedOutlet::claim_record() {
   fabric::FabricArena& arena = engine_.arena();
@@ -98,10 +98,10 @@ Result<void> EmulatedOutlet::introduce(std::uint16_t from_port, std::span<const 
 
 bool EmulatedOutlet::push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) {
   fabric::VirtualClock* const clock = engine_.clock();
-  std::int64_t index = engine_.take_slot(sender_);
+  std::int64_t index = engine_.slots().take(sender_);
   if (index < 0 && clock != nullptr) {
     clock->look();  // what has been given back by now is back then
-    index = engine_.take_slot(sender_);
+    index = engine_.slots().take(sender_);
   }
   if (index < 0) {
     if (clock != nullptr) clock->want_room();

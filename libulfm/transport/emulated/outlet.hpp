@@ -35,7 +35,7 @@ class EmulatedOutlet final : public Outlet {
 
  private:
   EmulatedOutlet(fabric::FabricEngine& engine, const Card& to, std::uint16_t port, PortCounters& counters)
-      : engine_(engine), to_(to), port_(port), counters_(counters), sender_(engine.add_sender()) {}
+      : engine_(engine), to_(to), port_(port), counters_(counters), sender_(engine.slots().add_sender()) {}
   Result<std::uint32_t> claim_record();
   Result<void> introduce(std::uint16_t from_port, std::span<const std::byte> hello);
 

@@ -1,0 +1,263 @@
+// Events of virtual time: what processes send enters the model at its moment, and what comes out arrives at its own.
+#include <algorithm>
+#include <bit>
+#include <tuple>
+#include <utility>
+
+#include "fabric/engine/clock.hpp"
+#include "fabric/engine/engine.hpp"
+
+namespace ulfm::fabric {
+namespace {
+
+bool is_before(const TimedEvent& a, const TimedEvent& b) noexcept {
+  // At one moment: what happens to frames, then what is sent, each in the order of ranks.
+  const bool a_sends = a.kind == TimedEvent::send, b_sends = b.kind == TimedEvent::send;
+  return std::tie(a.time, a_sends, a.order) < std::tie(b.time, b_sends, b.order);
+}
+
+}  // namespace
+
+// What processes have sent becomes events. FabricEngine::submit() sets the bit when the entry is there, and the clock
+// goes on behind that: whoever has seen the clock sees the entry.
+void VirtualClock::take_in() noexcept {
+  ArenaHeader& h = arena_.header();
+  for (std::uint32_t w = 0; w < (used() + 63) / 64; ++w) {
+    if (h.pending[w].load(std::memory_order_seq_cst) == 0) continue;
+    for (std::uint64_t bits = h.pending[w].exchange(0, std::memory_order_seq_cst); bits != 0; bits &= bits - 1)
+      take_queue(w * 64 + static_cast<std::uint32_t>(std::countr_zero(bits)));
+  }
+}
+
+void VirtualClock::take_queue(std::uint32_t e) noexcept {
+  if (e >= arena_.sizes().endpoints) return;
+  const std::uint32_t count = arena_.sizes().slots;
+  for (Endpoint& endpoint = arena_.endpoint(e);; ++endpoint.taken) {
+    const std::uint32_t entry =
+        arena_.sending_queue(e)[endpoint.taken & (count - 1)].load(std::memory_order_acquire);  // pairs with submit
+    const std::uint32_t slot = entry & kSlotMask;
+    if (entry != queue_entry(endpoint.taken, count, slot)) return;
+    if (slot / count == e) push(arena_.slot_time(slot).stamp, TimedEvent::send, slot);
+  }
+}
+
+std::uint64_t VirtualClock::next_event() const noexcept {
+  if (!model_.idle()) return 0;
+  return time_.events != 0 ? arena_.event(0).time : kNoMoment;
+}
+
+// The first event, if it is before that moment; before others of that moment, what becomes of the network.
+bool VirtualClock::step(std::uint64_t before) noexcept {
+  const std::uint64_t fault = model_.due() == kNothingDue ? kNoMoment : model_.due() * 1000;
+  const std::uint64_t event = time_.events != 0 ? arena_.event(0).time : kNoMoment;
+  const bool on_the_way = !model_.idle();
+  // A fault alone is no reason to go on: without frames nobody would see it.
+  const bool fault_counts = fault < before && (before != kNoMoment || on_the_way || event != kNoMoment);
+  const std::uint64_t until = std::min({before, event, fault_counts ? fault : kNoMoment});
+  Ending ending;
+  if (on_the_way && model_.run_until(until, costs().cycle, ending)) return ended(ending, 0), true;
+  if (until == before) return false;
+  if (until == fault && fault_counts) return model_.advance(fault / 1000), true;
+  return happen(pop()), true;
+}
+
+void VirtualClock::happen(const TimedEvent& event) noexcept {
+  switch (event.kind) {
+    case TimedEvent::enter: return enter_network(event.slot, event.time);
+    case TimedEvent::arrive: return arrive(event);
+    case TimedEvent::room: return make_room(event.slot, event.time);
+    case TimedEvent::send: return send(event.slot / arena_.sizes().slots, event.slot);
+  }
+}
+
+// The card takes a frame at its stamp; one of the same node goes no further than memory.
+void VirtualClock::send(std::uint32_t endpoint, std::uint32_t index) noexcept {
+  const ArenaSizes& sizes = arena_.sizes();
+  const Durations& d = costs();
+  const Slot& slot = arena_.slot(index);
+  const std::uint64_t stamp = arena_.slot_time(index).stamp;
+  const std::uint32_t to = slot.receivers != 0 ? endpoint : slot.to;
+  const std::uint32_t bytes = std::uint32_t{slot.header} + slot.length;
+  const bool far = slot.receivers != 0 && !engine_.nodes_of(index).empty();
+  if (to >= sizes.endpoints || slot.port >= kPorts || bytes > sizes.slot_bytes) {
+    arena_.header().refused.fetch_add(1, std::memory_order_relaxed);
+    return push(stamp, TimedEvent::room, index);
+  }
+  SlotProgress& progress = arena_.slot_progress(index);
+  progress = {1, 0, slot.receivers != 0 ? kMany : static_cast<std::uint16_t>(to), 0, 0};
+  const std::uint32_t here = arena_.endpoint(endpoint).node, there = arena_.endpoint(to).node;
+  const bool local = here == there && !far;
+  progress.here = static_cast<std::uint16_t>(here);
+  std::uint64_t& free = local ? arena_.clock(endpoint).local_free : arena_.card_times(here).sends;
+  free = std::max(free, stamp) + (local ? d.local + bytes * d.local_byte : d.card + bytes * d.card_byte);
+  push(free, local ? TimedEvent::arrive : TimedEvent::enter, index);
+}
+
+// One frame goes in, and the network copies it. All of its receivers have it when the last one does.
+void VirtualClock::enter_for_many(std::uint32_t index, std::uint64_t at) noexcept {
+  const ArenaSizes& sizes = arena_.sizes();
+  Slot& slot = arena_.slot(index);
+  Ending none;
+  (void)model_.run_until(at, costs().cycle, none);
+  const std::vector<std::uint32_t> nodes = engine_.nodes_of(index);
+  const std::uint32_t here = arena_.endpoint(index / sizes.slots).node;
+  if (!model_.inject_multicast(index * sizes.pieces(), here, nodes, std::uint32_t{slot.header} + slot.length)) {
+    if (!model_.idle()) return push(at + costs().cycle, TimedEvent::enter, index);  // it has no room now
+    for (const std::uint32_t node : nodes) engine_.lose_for(index, node);
+    return push(at, TimedEvent::arrive, index);
+  }
+  arena_.slot_progress(index).pieces = static_cast<std::uint16_t>(nodes.size());
+  arena_.slot_time(index).stamp = at;
+}
+
+void VirtualClock::ended_for_many(std::uint32_t index, const Ending& ending) noexcept {
+  const Slot& slot = arena_.slot(index);
+  std::uint64_t at = ending.cycle * costs().cycle;
+  if (ending.delivered && ending.node < arena_.sizes().nodes) {
+    std::uint64_t& free = arena_.card_times(ending.node).receives;
+    at = free = std::max(free, at) + costs().card + (std::uint32_t{slot.header} + slot.length) * costs().card_byte;
+  } else {
+    engine_.lose_for(index, ending.node);
+  }
+  std::uint64_t& last = arena_.slot_time(index).stamp;
+  last = std::max(last, at);
+  if (--arena_.slot_progress(index).pieces == 0) push(last, TimedEvent::arrive, index);
+}
+
+void VirtualClock::arrive_at_many(const TimedEvent& event) noexcept {
+  arena_.slot_progress(event.slot).pieces = 0;
+  std::vector<std::uint32_t> arrived;
+  engine_.finish_many_timed(event.slot, arrived);
+  for (const std::uint32_t to : arrived) {
+    const ProcessClock& c = arena_.clock(to);
+    if (c.state.load(std::memory_order_relaxed) == ClockState::waits && (c.wants & traffic) != 0)
+      wake(to, event.time, Woken::arrival);
+  }
+}
+
+void VirtualClock::enter_network(std::uint32_t index, std::uint64_t at) noexcept {
+  if (arena_.slot_progress(index).to == kMany) return enter_for_many(index, at);
+  const ArenaSizes& sizes = arena_.sizes();
+  const Slot& slot = arena_.slot(index);
+  const std::uint32_t bytes = std::uint32_t{slot.header} + slot.length;
+  const std::uint32_t from = index / sizes.slots;
+  SlotProgress& progress = arena_.slot_progress(index);
+  const std::uint32_t here = progress.here, there = next_stop(here, arena_.endpoint(progress.to).node);
+  if (!model_.reaches(here, there)) {
+    progress.lost = 1;
+    return push(at, TimedEvent::arrive, index);
+  }
+  // The network stands at that moment, which matters when nothing was on its way.
+  Ending none;
+  (void)model_.run_until(at, costs().cycle, none);
+  progress.pieces = static_cast<std::uint16_t>(bytes == 0 ? 1 : (bytes + sizes.frame_bytes - 1) / sizes.frame_bytes);
+  Parties parties{from, slot.to, slot.port, (slot.goes_on & kGoesOn) != 0};
+  const std::uint32_t pieces = progress.pieces;
+  std::uint32_t left = bytes;
+  for (std::uint32_t piece = 0; piece < pieces; ++piece) {
+    const std::uint32_t length = std::min(left, sizes.frame_bytes), frame = index * sizes.pieces() + piece;
+    if (!model_.inject_between(parties, frame, here, there, length)) ended({frame, here}, at);
+    parties.goes_on = true;
+    left -= length;
+  }
+}
+
+// With store and forward a frame goes to a neighbour on the cube at a time, by rising dimensions.
+std::uint32_t VirtualClock::next_stop(std::uint32_t here, std::uint32_t there) const noexcept {
+  if (costs().forward + costs().forward_byte == 0 || here == there) return there;
+  return here ^ 1u << std::countr_zero(here ^ there);
+}
+
+// A node on the way has got it, and sends it on.
+bool VirtualClock::forward(std::uint32_t index, std::uint32_t node, std::uint64_t at) noexcept {
+  SlotProgress& progress = arena_.slot_progress(index);
+  if (node == arena_.endpoint(progress.to).node) return false;
+  const Slot& slot = arena_.slot(index);
+  progress.here = static_cast<std::uint16_t>(node);
+  std::uint64_t& free = arena_.card_times(node).sends;
+  free = std::max(free, at) + costs().forward + (std::uint32_t{slot.header} + slot.length) * costs().forward_byte;
+  push(free, TimedEvent::enter, index);
+  return true;
+}
+
+void VirtualClock::ended(const Ending& ending, std::uint64_t not_before) noexcept {
+  const std::uint32_t index = ending.frame / arena_.sizes().pieces();
+  if (index >= arena_.sizes().all_slots()) return;
+  SlotProgress& progress = arena_.slot_progress(index);
+  if (progress.to == kMany) return ended_for_many(index, ending);
+  if (!ending.delivered) ++progress.lost;
+  if (progress.pieces > 1) {
+    --progress.pieces;
+    return;
+  }
+  const Slot& slot = arena_.slot(index);
+  const std::uint64_t at = std::max(not_before, ending.cycle * costs().cycle);
+  if (progress.lost != 0 || ending.node >= arena_.sizes().nodes) return push(at, TimedEvent::arrive, index);
+  if (forward(index, ending.node, at)) return;
+  const std::uint32_t bytes = std::uint32_t{slot.header} + slot.length;
+  progress.in_pool = model_.has_pools() ? 1 : 0;
+  std::uint64_t& free = arena_.card_times(ending.node).receives;
+  free = std::max(free, at) + costs().card + bytes * costs().card_byte;
+  push(free, TimedEvent::arrive, index);
+}
+
+void VirtualClock::arrive(const TimedEvent& event) noexcept {
+  SlotProgress& progress = arena_.slot_progress(event.slot);
+  if (progress.to == kMany) return arrive_at_many(event);
+  const std::uint32_t to = progress.to;
+  progress.pieces = 0;
+  if (!engine_.finish_timed(event.slot, progress.lost == 0)) return push(event.time, TimedEvent::room, event.slot);
+  ProcessClock& c = arena_.clock(to);
+  c.arrived.store(c.arrived.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (c.state.load(std::memory_order_relaxed) == ClockState::waits && (c.wants & traffic) != 0)
+    wake(to, event.time, Woken::arrival);
+}
+
+void VirtualClock::make_room(std::uint32_t index, std::uint64_t at) noexcept {
+  const std::uint32_t owner = index / arena_.sizes().slots;
+  if (std::exchange(arena_.slot_progress(index).in_pool, 0) != 0) leave_pool(index, at);
+  arena_.slot(index).state.store(SlotState::free, std::memory_order_release);  // pairs with SendSlots::take
+  ProcessClock& c = arena_.clock(owner);
+  c.returned.store(c.returned.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (c.state.load(std::memory_order_relaxed) == ClockState::waits && (c.wants & room) != 0)
+    wake(owner, at, Woken::arrival);
+}
+
+// Room for others in the pool of its receiver, which the network may wait for.
+void VirtualClock::leave_pool(std::uint32_t index, std::uint64_t at) noexcept {
+  const Slot& slot = arena_.slot(index);
+  const std::uint32_t to = arena_.slot_progress(index).to;
+  if (slot.port >= kPorts || !model_.release(to, slot.port, std::uint32_t{slot.header} + slot.length)) return;
+  Ending none;
+  (void)model_.run_until(at, costs().cycle, none);  // it stands at that moment
+  model_.woken(to);
+}
+
+// ---- the heap -------------------------------------------------------------------------------------------------------
+
+void VirtualClock::push(std::uint64_t at, TimedEvent::Kind kind, std::uint32_t slot) noexcept {
+  if (time_.events >= arena_.sizes().all_slots()) return;
+  const TimedEvent event{at, arena_.slot_time(slot).order, slot, kind};
+  std::uint32_t place = time_.events++;
+  while (place != 0 && is_before(event, arena_.event((place - 1) / 2))) {
+    arena_.event(place) = arena_.event((place - 1) / 2);
+    place = (place - 1) / 2;
+  }
+  arena_.event(place) = event;
+}
+
+TimedEvent VirtualClock::pop() noexcept {
+  const TimedEvent first = arena_.event(0);
+  const TimedEvent last = arena_.event(--time_.events);
+  std::uint32_t place = 0;
+  for (std::uint32_t child = 1; child < time_.events; child = 2 * place + 1) {
+    if (child + 1 < time_.events && is_before(arena_.event(child + 1), arena_.event(child))) ++child;
+    if (!is_before(arena_.event(child), last)) break;
+    arena_.event(place) = arena_.event(child);
+    place = child;
+  }
+  arena_.event(place) = last;
+  return first;
+}
+
+}  // namespace ulfm::fabric

@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 # Lowest first. A file may include from its own layer and from those before it.
-LAYERS = ["base", "reduce", "job", "coll", "fabric", "transport", "proto", "port", "api"]
+LAYERS = ["base", "reduce", "job", "coll", "fabric", "transport", "proto", "process", "port", "api"]
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 SUFFIXES = {".c", ".h", ".cpp", ".hpp", ".inl"}
 

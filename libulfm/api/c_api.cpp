@@ -104,7 +104,7 @@ int ulfm_job_barrier(ulfm_job job) {
 
 const char* ulfm_job_transport(ulfm_job job) {
   auto node = node_of(job);
-  if (node) return (*node)->transport_descriptor().name;
+  if (node) return (*node)->process().descriptor().name;
   report(node.error());
   return nullptr;
 }

@@ -25,7 +25,7 @@ Result<Node*> allowed(ulfm_job job, int size) {
   auto node = node_of(job);
   if (!node) return node;
   if (size < 1) return fail(Errc::invalid, "a team of " + std::to_string(size) + " members: 1 or more are needed");
-  if (const std::string& name = (*node)->transport_name(); name != "direct")
+  if (const std::string& name = (*node)->process().transport_name(); name != "direct")
     return fail(Errc::unavailable, "teams share memory; over " + name + " there are messages only");
   if ((*node)->config().text("COLLECTIVES") == "off")
     return fail(Errc::unavailable, "teams are switched off by ULFM_COLLECTIVES=off");
@@ -48,7 +48,7 @@ int adopt(Node* node, Result<std::unique_ptr<coll::Collective>> made, int member
 }
 
 int result_of(ulfm_team* team, int kind, int code) {
-  team->node->count_collective(kind, ULFM_COLL_SHARED);
+  team->node->process().count_collective(kind, ULFM_COLL_SHARED);
   if (code == 0) return ULFM_OK;
   if (code == coll::Collective::kNoMemory) return report({Errc::no_memory, "no memory for a team's shared parts"});
   if (code == coll::Collective::kAbandoned) return report({Errc::closed, "another member of the team has failed"});

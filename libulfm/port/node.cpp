@@ -2,13 +2,9 @@
 
 #include <unistd.h>
 
-#include <cstdio>
 #include <optional>
 
-#include "base/job_record.hpp"
 #include "base/virtual_time.hpp"
-#include "port/stall.hpp"
-#include "proto/stack.hpp"
 
 namespace ulfm {
 namespace {
@@ -26,51 +22,29 @@ std::string rank_key(int rank) { return "ulfm-card-" + std::to_string(rank); }
 
 }  // namespace
 
-WaitPolicy wait_policy_from(const Config& config, int processes) {
-  WaitPolicy policy = WaitPolicy::for_processes(processes);
-  if (const std::int64_t spins = config.number("SPIN"); spins >= 0) {
-    policy.spins = static_cast<std::uint32_t>(spins);
-    policy.pauses = 0;
-  }
-  policy.yield_for = std::chrono::milliseconds(config.number("PARK_AFTER"));
-  policy.park_limit = std::chrono::milliseconds(config.number("PARK_LIMIT"));
-  return policy;
-}
-
 Result<std::unique_ptr<Node>> Node::create(bool alone) {
   auto config = Config::load();
   if (!config) return fail(config.error());
-  std::unique_ptr<Node> node(new Node(std::move(*config)));
-  auto descriptor = select_transport(node->config_.text("TRANSPORT"));
-  if (!descriptor) return fail(descriptor.error());
-  node->descriptor_ = *descriptor;
+  std::unique_ptr<Node> node(new Node);
   if (!alone) {
     auto pmi = Pmi::join();
     if (!pmi) return fail(pmi.error());
     node->pmi_ = std::move(*pmi);
   }
-  auto stack = make_stack(node->config_, *node->descriptor_, node->rank());
-  if (!stack) return fail(stack.error());
-  node->transport_ = std::move(stack->transport);
-  node->transport_name_ = std::move(stack->name);
-  if (node->rank() == 0)
-    for (const std::string& warning : node->config_.warnings()) std::fprintf(stderr, "ulfm: %s\n", warning.c_str());
+  auto process = Process::start(std::move(*config), {node->rank(), node->size(), alone ? 2 : node->size(), alone});
+  if (!process) return fail(process.error());
+  node->process_ = std::move(*process);
   if (node->pmi_) {
     if (auto ok = node->pmi_->put(rank_key(node->rank()), node->card()); !ok) return fail(ok.error());
     if (auto ok = node->pmi_->barrier(); !ok) return fail(ok.error());
   }
-  node->stall_seconds_ = node->config_.number("STALL_REPORT");
-  StallWatch::begin();
-  if (auto board = StallBoard::attach(node->rank(), node->size()); board && !alone)
-    node->stall_board_.emplace(std::move(*board));
-  node->policy_ = wait_policy_from(node->config_, alone ? 2 : node->size());
   return node;
 }
 
 Node::~Node() {
   for (std::uint16_t i = 0; i < kPortsPerProcess; ++i)
     if (table_[i]) (void)close(i);
-  if (counts()) report_statistics();
+  if (process_) process_->report_statistics();
   if (pmi_) (void)pmi_->finalize();
 }
 
@@ -145,13 +119,12 @@ Result<PortCore*> Node::open(std::uint16_t number, std::uint32_t slot_bytes, std
                                      " bytes: at most 32768 of 1 MB (a message may be longer than a buffer)");
   // The application's sizes are of its data; the message header comes on top.
   const InletOptions options{depth, slot_bytes != 0 ? static_cast<std::uint32_t>(slot_bytes + kMessageHeader) : 0};
-  auto inlet = transport_->open(number, options);
+  auto inlet = process_->open(number, options);
   if (!inlet) return fail(inlet.error());
-  if (!policy_.has_own_core()) (*inlet)->wake_source().expect_many_sleeps();
-  const auto setting = [&](const char* row) { return static_cast<std::uint32_t>(config_.number(row)); };
+  const auto setting = [&](const char* row) { return static_cast<std::uint32_t>(config().number(row)); };
   auto port = std::make_unique<PortCore>(*this, number, std::move(*inlet), depth != 0 ? depth : setting("DEPTH"),
                                          options.slot != 0 ? options.slot : setting("SLOT"),
-                                         static_cast<std::size_t>(config_.number("CACHE")));
+                                         static_cast<std::size_t>(config().number("CACHE")));
   std::lock_guard interface(interface_lock_);  // the interface reads the table
   table_[number] = std::move(port);
   return table_[number].get();
@@ -168,9 +141,7 @@ Result<void> Node::close(std::uint16_t number) {
   std::unique_ptr<PortCore> closed;  // its inlet may linger for its last frames: not under the locks
   std::scoped_lock both(table_lock_, interface_lock_);
   port->send_byes();
-  if (counts())
-    closed_statistics_ += statistics_text("rank " + std::to_string(rank()), transport_name_.c_str(), number,
-                                          port->counters(), port->inlet());
+  process_->note_closed_port(number, port->counters(), port->inlet());
   closed = std::move(table_[number]);
   return {};
 }
@@ -249,19 +220,14 @@ void Node::drive() {
 // ---- waiting --------------------------------------------------------------------------------------------------------
 
 void Node::park(std::span<PortCore* const> ports, std::chrono::nanoseconds left) {
-  for (PortCore* port : ports) port->inlet().wake_source().arm();
-  bool something = false;
-  for (PortCore* port : ports) something = something || port->inlet().has_frame();
-  auto limit = left.count() < 0 ? policy_.park_limit : std::min<std::chrono::nanoseconds>(left, policy_.park_limit);
+  const auto most = wait_policy().park_limit;
+  auto limit = left.count() < 0 ? most : std::min<std::chrono::nanoseconds>(left, most);
   // Room at a destination rings no bell, and neither does the second of several ports: short naps then.
   if (sends_pending() || ports.size() > 1)
     limit = std::min<std::chrono::nanoseconds>(limit, std::chrono::milliseconds(1));
-  for (PortCore* port : ports) limit = std::min(limit, port->inlet().next_deadline());
-  if (!something && limit.count() > 0) {
-    wait_counters().count(Rung::park);
-    ports.front()->inlet().wake_source().sleep(limit);
-  }
-  for (PortCore* port : ports) port->inlet().wake_source().cancel();
+  std::vector<Inlet*> inlets;
+  for (PortCore* port : ports) inlets.push_back(&port->inlet());
+  Process::park(inlets, limit);
   for (PortCore* port : ports) port->look_for_dead();
 }
 
@@ -290,9 +256,7 @@ Result<std::size_t> Node::wait_timed(VirtualTime& time, std::span<PortCore* cons
 
 // True when processes have ended, and who waits for them must look.
 bool Node::sleep_timed(VirtualTime& time, std::span<PortCore* const> ports, std::uint64_t until) {
-  for (PortCore* port : ports)
-    if (const auto limit = port->inlet().next_deadline(); limit != kForever)
-      until = std::min(until, time.now() + static_cast<std::uint64_t>(std::max<std::int64_t>(limit.count(), 1)) * 1000);
+  for (PortCore* port : ports) until = std::min(until, moment_after(time.now(), port->inlet().next_deadline()));
   return time.wait(until, VirtualTime::Patience::only_arrivals) == VirtualTime::Woken::ended;
 }
 
@@ -300,11 +264,11 @@ Result<std::size_t> Node::wait(std::span<PortCore* const> ports, std::chrono::na
   if (ports.empty()) return fail(Errc::invalid, "waiting for no port would never end");
   if (VirtualTime* time = VirtualTime::of_process(); time != nullptr) [[unlikely]]
     return wait_timed(*time, ports, limit, arrival);
-  Waiter waiter(policy_);
+  Waiter waiter(wait_policy());
   std::optional<HostClock::time_point> start;  // read when something does not come at once: short messages cost less
   std::uint64_t frames = 0;
-  StallWatch stall(stall_seconds_);
-  const bool look_on = ports.size() == 1 && policy_.has_own_core();
+  StallWatch stall = process_->new_stall_watch();
+  const bool look_on = ports.size() == 1 && wait_policy().has_own_core();
   for (;;) {
     for (std::size_t i = 0; i < ports.size(); ++i)
       if (ports[i]->poll(arrival)) return i;
@@ -353,10 +317,10 @@ Result<void> Node::flush_timed(VirtualTime& time, PortCore& port, std::chrono::n
 Result<void> Node::flush(PortCore& port, std::chrono::nanoseconds limit) {
   if (VirtualTime* time = VirtualTime::of_process(); time != nullptr) [[unlikely]]
     return flush_timed(*time, port, limit);
-  Waiter waiter(policy_);
+  Waiter waiter(wait_policy());
   const auto start = HostClock::now();
   std::uint64_t frames = port.frames_sent();
-  StallWatch stall(stall_seconds_);
+  StallWatch stall = process_->new_stall_watch();
   while (!port.all_sent()) {
     drive();
     port.absorb();  // the other side may be doing the same
@@ -375,58 +339,20 @@ Result<void> Node::flush(PortCore& port, std::chrono::nanoseconds limit) {
   return {};
 }
 
-// ---- statistics -----------------------------------------------------------------------------------------------------
+// ---- waits that do not end ------------------------------------------------------------------------------------------
 
-std::string statistics_text(const std::string& who, const char* transport, std::uint16_t port, const PortCounters& c,
-                            const Inlet& inlet) {
-  char text[512];
-  std::snprintf(
-      text, sizeof text,
-      "ulfm: stats %s transport %s port %u: sent %llu messages %llu bytes, received %llu messages %llu bytes, "
-      "frames %llu open %llu lane, lanes %llu opened %llu granted, full %llu, message cache %llu in %llu hits "
-      "%llu bytes peak\n",
-      who.c_str(), transport, unsigned{port}, static_cast<unsigned long long>(c.sent_messages.get()),
-      static_cast<unsigned long long>(c.sent_bytes.get()), static_cast<unsigned long long>(c.received_messages.get()),
-      static_cast<unsigned long long>(c.received_bytes.get()), static_cast<unsigned long long>(c.open_frames.get()),
-      static_cast<unsigned long long>(c.lane_frames.get()), static_cast<unsigned long long>(c.lanes_opened.get()),
-      static_cast<unsigned long long>(inlet.lanes_granted()), static_cast<unsigned long long>(c.full.get()),
-      static_cast<unsigned long long>(c.cache_in.get()), static_cast<unsigned long long>(c.cache_hits.get()),
-      static_cast<unsigned long long>(c.cache_bytes_peak.get()));
-  std::string all = text;
-  if (c.group_messages.get() + c.group_frames.get() != 0)
-    all += "ulfm: stats " + who + " port " + std::to_string(port) + " multicast: messages " +
-           std::to_string(c.group_messages.get()) + ", frames " + std::to_string(c.group_frames.get()) +
-           " at once to " + std::to_string(c.group_copies.get()) + " receivers, " +
-           std::to_string(c.group_singles.get()) + " one by one\n";
-  return all;
-}
-
-std::string wait_statistics_text(const std::string& who) {
-  std::string text = "ulfm: stats " + who + " waits:";
-  for (std::size_t i = 0; i < kRungNames.size(); ++i)
-    text += std::string(" ") + kRungNames[i] + " " + std::to_string(wait_counters().steps[i].load());
-  return text + "\n";
-}
-
-void Node::report_stall(std::span<PortCore* const> ports, const char* what, std::chrono::nanoseconds time) {
-  const std::string who =
-      "ulfm: stall rank " + std::to_string(rank()) + " (process " + std::to_string(getpid()) + "): ";
+std::string Node::stall_text(std::span<PortCore* const> ports, StallKind kind, std::chrono::nanoseconds time) {
+  const std::string who = process_->stall_prefix();
+  const char* what = kind == StallKind::any ? "waits for a message" : "waits until what it posted has gone";
   std::string text = who + what + " since " + stall_time(time) + "\n";
   std::unique_lock lock(interface_lock_, std::try_to_lock);  // whoever has it sends, and is no stall
   for (PortCore* port : ports) text += port->stall_lines(who, lock.owns_lock());
-  write_stall_report(text);
+  return text;
 }
 
 void Node::report_stalls(StallWatch& stall, std::span<PortCore* const> ports, StallKind kind,
                          StallWatch::Clock::time_point start, StallWatch::Clock::time_point now) {
-  const bool due = stall.due(start, now);
-  if (!stall_board_) {
-    if (due)
-      report_stall(ports, kind == StallKind::any ? "waits for a message" : "waits until what it posted has gone",
-                   now - start);
-    return;
-  }
-  take_part(*stall_board_, due, now, [&] {
+  const auto state = [&] {
     StallState state{};
     state.pid = getpid();
     state.blocked = 1;
@@ -438,19 +364,9 @@ void Node::report_stalls(StallWatch& stall, std::span<PortCore* const> ports, St
       else state.waits[state.n++] = {kind, -1, -1, port->number(), port->unsent(), {}};
     }
     return state;
-  });
+  };
+  process_->report_stalls(stall, start, now, state,
+                          [&](std::chrono::nanoseconds time) { return stall_text(ports, kind, time); });
 }
-
-void Node::report_statistics() {
-  const std::string who = "rank " + std::to_string(rank());
-  std::string text = closed_statistics_ + stack_statistics_text(who, *transport_) + close_control(who, *transport_) +
-                     collectives_.text(who) + wait_statistics_text(who);
-  if (rank() == 0) text += transport_->shared_statistics();
-  // One write, so that the lines of several processes do not mix.
-  if (config_.flag("STATS")) (void)!write(STDERR_FILENO, text.data(), text.size());
-  record::leave_counters(config_.text("STATS_FILE"), rank(), text);
-}
-
-bool Node::counts() const { return config_.flag("STATS") || !config_.text("STATS_FILE").empty(); }
 
 }  // namespace ulfm

@@ -9,16 +9,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/config.hpp"
 #include "base/solo_mutex.hpp"
-#include "base/wait.hpp"
-#include "coll/counts.hpp"
 #include "job/pmi.hpp"
-#include "job/stall_board.hpp"
 #include "port/port.hpp"
 #include "port/send_queue.hpp"
-#include "port/stall.hpp"
-#include "transport/registry.hpp"
+#include "process/process.hpp"
 
 namespace ulfm {
 
@@ -35,7 +30,7 @@ class Node {
   Result<void> barrier();
   Result<void> put(const std::string& key, const std::string& value);
   Result<std::string> get(const std::string& key);
-  const std::string& card() const noexcept { return transport_->card(); }
+  const std::string& card() const noexcept { return process_->transport().card(); }
 
   Result<std::uint32_t> process_of_rank(int rank);
   Result<std::uint32_t> process_of_card(std::string_view card);
@@ -69,17 +64,14 @@ class Node {
   /// Waits until everything that port posted has left.
   Result<void> flush(PortCore& port, std::chrono::nanoseconds limit);
 
-  Transport& transport() noexcept { return *transport_; }
-  const Config& config() const noexcept { return config_; }
-  const WaitPolicy& wait_policy() const noexcept { return policy_; }
-  const TransportDescriptor& transport_descriptor() const noexcept { return *descriptor_; }
-  /// With its decorators.
-  const std::string& transport_name() const noexcept { return transport_name_; }
-  /// For the statistics: a collective call of that kind went that way (ULFM_COLL_). One thread at a time.
-  void count_collective(int kind, int way) noexcept { collectives_.count(kind, way); }
+  /// What this process has beside its ports.
+  Process& process() noexcept { return *process_; }
+  Transport& transport() noexcept { return process_->transport(); }
+  const Config& config() const noexcept { return process_->config(); }
+  const WaitPolicy& wait_policy() const noexcept { return process_->wait_policy(); }
 
  private:
-  explicit Node(Config config) : config_(std::move(config)), send_queue_(1u << 16) {}
+  Node() : send_queue_(1u << 16) {}
   bool serve_at_once(PortCore& port);
   void serve_port(PortCore& port);
   void serve_stalled();
@@ -88,24 +80,13 @@ class Node {
                                  Arrival& arrival);
   Result<void> flush_timed(VirtualTime& time, PortCore& port, std::chrono::nanoseconds limit);
   bool sleep_timed(VirtualTime& time, std::span<PortCore* const> ports, std::uint64_t until);
-  void report_statistics();
-  /// Somebody wants to know counters.
-  bool counts() const;
-  void report_stall(std::span<PortCore* const> ports, const char* what, std::chrono::nanoseconds time);
+  std::string stall_text(std::span<PortCore* const> ports, StallKind kind, std::chrono::nanoseconds time);
   void report_stalls(StallWatch& stall, std::span<PortCore* const> ports, StallKind kind,
                      StallWatch::Clock::time_point start, StallWatch::Clock::time_point now);
 
-  Config config_;
-  WaitPolicy policy_;
-  std::int64_t stall_seconds_ = 0;
-  std::optional<StallBoard> stall_board_;  // none: this process reports for itself
-  const TransportDescriptor* descriptor_ = nullptr;
-  std::unique_ptr<Transport> transport_;
-  std::string transport_name_;  // with its decorators
+  std::unique_ptr<Process> process_;  // before the ports: it goes after them
   std::unique_ptr<Pmi> pmi_;
 
-  std::string closed_statistics_;
-  coll::Counts collectives_;
   std::mutex table_lock_;
   std::array<std::unique_ptr<PortCore>, kPortsPerProcess> table_;
   SoloMutex interface_lock_;
@@ -117,13 +98,5 @@ class Node {
   std::unordered_map<std::string, std::uint32_t> by_card_;
   std::unordered_map<int, std::uint32_t> by_rank_;
 };
-
-/// The settings of the WAIT rows on top of the policy for that many processes.
-WaitPolicy wait_policy_from(const Config& config, int processes);
-
-/// Counters of a port and of waiting, as the lines ULFM_STATS=1 prints; each begins with "ulfm: stats".
-std::string statistics_text(const std::string& who, const char* transport, std::uint16_t port,
-                            const PortCounters& counters, const Inlet& inlet);
-std::string wait_statistics_text(const std::string& who);
 
 }  // namespace ulfm

@@ -1,4 +1,4 @@
-#include "port/stall.hpp"
+#include "process/stall.hpp"
 
 #include <signal.h>
 #include <unistd.h>

@@ -1,0 +1,225 @@
+#include "api/netmod/channel.hpp"
+
+#include <algorithm>
+
+#include "api/last_error.hpp"
+#include "base/last_words.hpp"
+#include "job/control/key.hpp"
+
+namespace ulfm::netmod {
+namespace {
+
+Result<ulfm_nm*> open_nm(const char* job_id, int rank, int size, int local_processes) {
+  auto config = Config::load();
+  if (!config) return fail(config.error());
+  auto process = Process::start(std::move(*config), {rank, size, local_processes, false});
+  if (!process) return fail(process.error());
+  const Config& settings = (*process)->config();
+  const TransportDescriptor& descriptor = (*process)->descriptor();
+  if (!descriptor.links && !settings.text("TOPOLOGY").empty())
+    return fail(Errc::invalid, std::string("transport ") + descriptor.name + " has no topology; unset ULFM_TOPOLOGY");
+  auto inlet = (*process)->open(kMpiPort, InletOptions{});
+  if (!inlet) return fail(inlet.error());
+  Transport& transport = (*process)->transport();
+  transport.introduce(job_id, static_cast<std::uint32_t>(rank), transport.card());
+  return new ulfm_nm(std::move(*process), std::move(*inlet));
+}
+
+void give_back(ulfm_nm* nm) {
+  if (std::exchange(nm->spent, false)) nm->inlet->release(nm->current);
+}
+
+// Without a way to a process that lives, what was to be sent to it is lost, and it waits for ever: that is like giving
+// it up. A process that has gone is another matter: MPI has an error for it.
+void lose_way(ulfm_nm* nm, const Error& error) {
+  if (error.code == Errc::peer_failed || error.code == Errc::not_found || error.code == Errc::stale) return;
+  if (!std::exchange(nm->lost_way, true)) say_before_the_end(nm->process->name() + ": " + error.what);
+}
+
+std::ptrdiff_t push_more(ulfm_nm_vc* vc, Gather& data, std::size_t total, std::size_t sent) {
+  while (sent < total) {
+    const std::size_t length = std::min(total - sent, vc->outlet->max_frame(0));
+    if (!vc->outlet->push(Kind::more, {}, data, length)) {
+      vc->owner->full = vc;
+      break;
+    }
+    sent += length;
+    begin_waits_anew(*vc->owner);
+  }
+  vc->owner->counters.sent_bytes.add(sent);
+  return static_cast<std::ptrdiff_t>(sent);
+}
+
+void*& cookie_of(ulfm_nm* nm, std::uint32_t origin) {
+  if (origin >= nm->cookies.size()) nm->cookies.resize(origin + 1, nullptr);
+  return nm->cookies[origin];
+}
+
+int fail_origin(ulfm_nm* nm, std::int64_t origin, ulfm_nm_frame* out) {
+  const auto index = static_cast<std::uint32_t>(origin);
+  *out = {};
+  out->kind = ULFM_NM_LOST;
+  out->origin = index;
+  out->cookie = std::exchange(cookie_of(nm, index), nullptr);
+  nm->inlet->drop_origin(index);
+  return 1;
+}
+
+}  // namespace
+
+int nodes(int size, int* node_of) {
+  auto config = Config::load();
+  // What is wrong with the settings is open()'s to say.
+  if (!config || config->text("SHARE") == "host") return 0;
+  auto descriptor = select_transport(config->text("TRANSPORT"));
+  if (!descriptor) return 0;
+  const std::vector<int> nodes = (*descriptor)->nodes(size);
+  std::copy(nodes.begin(), nodes.end(), node_of);
+  return nodes.empty() ? 0 : *std::max_element(nodes.begin(), nodes.end()) + 1;
+}
+
+// MPICH's error stack cuts long sentences, and this one tells what to do.
+int open(const char* job_id, int rank, int size, int local_processes, ulfm_nm** out) {
+  auto nm = open_nm(job_id, rank, size, local_processes);
+  if (!nm) {
+    say_before_the_end("rank " + std::to_string(rank) + ": " + nm.error().what);
+    return report(nm.error());
+  }
+  *out = *nm;
+  return 0;
+}
+
+void close(ulfm_nm* nm) {
+  nm->waiter.reset();
+  while (!nm->groups.empty()) group_close(nm->groups.back());
+  give_back(nm);
+  nm->process->note_closed_port(kMpiPort, nm->counters, *nm->inlet);
+  nm->inlet.reset();  // may send again what was lost of the last frames, which counts too
+  nm->process->report_statistics();
+  delete nm;
+}
+
+// The first time it goes into the key-value space of the job, which only the job reads. Later it becomes part of a port
+// name (MPI_Open_port), which programs print and hand on: without the endpoint key, which holds a secret. Who connects
+// by such a name does without a control connection.
+const char* card(ulfm_nm* nm) {
+  if (!std::exchange(nm->card_published, true)) return nm->process->transport().card().c_str();
+  nm->name = control::identity_of(nm->process->transport().card());
+  return nm->name.c_str();
+}
+
+int card_of(ulfm_nm* nm, const char* job_id, int rank, char* card, std::size_t size) {
+  const std::string found = nm->process->transport().card_of(job_id, static_cast<std::uint32_t>(rank));
+  if (found.empty() || found.size() >= size) return 0;
+  found.copy(card, found.size());
+  card[found.size()] = 0;
+  return 1;
+}
+
+std::size_t eager_limit(ulfm_nm* nm) { return static_cast<std::size_t>(nm->process->config().number("EAGER")); }
+
+int connect(ulfm_nm* nm, const char* card, const void* hello, std::size_t length, ulfm_nm_vc** out) {
+  auto outlet = nm->process->transport().connect(card, kMpiPort, kMpiPort,
+                                                 {static_cast<const std::byte*>(hello), length}, nm->counters);
+  if (!outlet) {
+    lose_way(nm, outlet.error());
+    return report(outlet.error());
+  }
+  *out = new ulfm_nm_vc{std::move(*outlet), nm};
+  nm->vcs.push_back(*out);
+  return 0;
+}
+
+int disconnect(ulfm_nm* nm, ulfm_nm_vc* vc, int force) {
+  if (!vc->outlet->bye() && !force && vc->outlet->peer_listening()) return 0;
+  if (nm->full == vc) nm->full = nullptr;
+  std::erase(nm->vcs, vc);
+  for (ulfm_nm_group* group : nm->groups)
+    std::replace(group->members.begin(), group->members.end(), vc, static_cast<ulfm_nm_vc*>(nullptr));
+  delete vc;
+  return 1;
+}
+
+// Who has gone counts as listening until all that it sent has been read: its last word may close the connection well.
+int listening(ulfm_nm_vc* vc) { return vc->outlet->peer_listening() || vc->owner->inlet->has_frame() ? 1 : 0; }
+
+// ---- sending --------------------------------------------------------------------------------------------------------
+
+std::ptrdiff_t begin(ulfm_nm_vc* vc, const void* header, std::size_t header_length, const iovec* pieces, int n) {
+  Gather data(std::span(pieces, static_cast<std::size_t>(n)));
+  const std::size_t total = n == 1 ? pieces[0].iov_len : data.remaining();
+  // Every frame takes this much, so that a short message need not ask.
+  const std::size_t length = total <= kLeastFrame ? total : std::min(total, vc->outlet->max_frame(header_length));
+  if (!vc->outlet->push(Kind::first, {static_cast<const std::byte*>(header), header_length}, data, length)) {
+    vc->owner->full = vc;
+    return -1;
+  }
+  begin_waits_anew(*vc->owner);
+  vc->owner->counters.sent_messages.add();
+  vc->owner->counters.sent_bytes.add(header_length);  // MPI puts its shortest messages into its header
+  if (length == total) {
+    vc->owner->counters.sent_bytes.add(total);
+    return static_cast<std::ptrdiff_t>(total);
+  }
+  return push_more(vc, data, total, length);
+}
+
+std::ptrdiff_t more(ulfm_nm_vc* vc, const iovec* pieces, int n) {
+  Gather data(std::span(pieces, static_cast<std::size_t>(n)));
+  return push_more(vc, data, data.remaining(), 0);
+}
+
+// ---- receiving ------------------------------------------------------------------------------------------------------
+
+int next(ulfm_nm* nm, ulfm_nm_frame* out) {
+  Frame& frame = nm->current;
+  give_back(nm);
+  if (!nm->inlet->next(frame)) {
+    if (const std::int64_t broken = nm->inlet->take_broken(); broken >= 0) return fail_origin(nm, broken, out);
+    if (nm->dead >= 0) return fail_origin(nm, std::exchange(nm->dead, -1), out);
+    return 0;
+  }
+  begin_waits_anew(*nm);
+  if (frame.fresh) cookie_of(nm, frame.origin) = nullptr;
+  out->fresh = frame.fresh;
+  out->origin = frame.origin;
+  out->cookie = nm->cookies[frame.origin];
+  out->header = frame.header;
+  out->header_length = frame.header_length;
+  out->data = frame.data;
+  out->length = frame.length;
+  if (frame.kind == Kind::bye) {
+    out->kind = ULFM_NM_BYE;
+    nm->cookies[frame.origin] = nullptr;
+    return 1;
+  }
+  out->kind = frame.kind == Kind::first ? ULFM_NM_FIRST : ULFM_NM_MORE;
+  nm->counters.received_messages.add(frame.kind == Kind::first ? 1 : 0);
+  nm->counters.received_bytes.add(frame.header_length + frame.length);
+  return 1;
+}
+
+void release(ulfm_nm* nm, const ulfm_nm_frame* frame) {
+  if (frame->kind == ULFM_NM_LOST) return;
+  nm->spent = true;
+  const bool bye = frame->kind == ULFM_NM_BYE;
+  // Not now, as a rule: the program waits for what was in it.
+  if (nm->current.shared_room || bye) give_back(nm);
+  if (bye) nm->inlet->drop_origin(frame->origin);
+}
+
+int origin(ulfm_nm* nm, std::uint32_t index, ulfm_nm_origin* out) {
+  const OriginInfo info = nm->inlet->origin(index);
+  if (!info.process) return report({Errc::not_found, "no such origin"});
+  nm->origin_card = info.card;
+  *out = {nm->origin_card.c_str(), info.hello.data(), info.hello.size()};
+  return 0;
+}
+
+void set_cookie(ulfm_nm* nm, std::uint32_t index, void* cookie) { cookie_of(nm, index) = cookie; }
+
+void drop_cookie(ulfm_nm* nm, const void* cookie) {
+  std::replace(nm->cookies.begin(), nm->cookies.end(), const_cast<void*>(cookie), static_cast<void*>(nullptr));
+}
+
+}  // namespace ulfm::netmod

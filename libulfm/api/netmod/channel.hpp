@@ -1,0 +1,137 @@
+// MPI's side of a process: one port whose frames go straight to MPICH's packet handlers. netmod.cpp is the table that
+// MPICH calls (<ulfm/netmod.h>); what its entries do is here, a file per concept: channel.cpp (connections, sending and
+// receiving), groups.cpp (one message to many), waits.cpp (a turn of a wait), stalls.cpp (waits that do not end),
+// collectives.cpp.
+//
+// One thread at a time: MPICH's own lock.
+#pragma once
+
+#include <ulfm/netmod.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/wait.hpp"
+#include "coll/collective.hpp"
+#include "process/process.hpp"
+
+struct ulfm_nm_vc {
+  std::unique_ptr<ulfm::Outlet> outlet;
+  ulfm_nm* owner;
+  bool cut_off = false;  ///< seen and said
+};
+
+struct ulfm_nm_group {
+  /// As many as a frame has room for beside data.
+  struct Part {
+    std::unique_ptr<ulfm::Multicast> multicast;
+    std::size_t first, size;
+  };
+  ulfm_nm* owner;
+  std::vector<ulfm_nm_vc*> members;  ///< nullptr: disconnected since
+  std::vector<Part> parts;
+  std::vector<std::uint32_t> who;
+};
+
+struct ulfm_coll {
+  std::unique_ptr<ulfm::coll::Collective> collective;
+  ulfm_nm* owner;
+};
+
+struct ulfm_nm {
+  ulfm_nm(std::unique_ptr<ulfm::Process> p, std::unique_ptr<ulfm::Inlet> i)
+      : process(std::move(p)),
+        inlet(std::move(i)),
+        own_core(process->wait_policy().has_own_core()),
+        waiter(process->wait_policy()),
+        stall(process->new_stall_watch()) {}
+
+  std::unique_ptr<ulfm::Process> process;
+  ulfm::PortCounters counters;  // before the inlet, whose last frames count too
+  std::unique_ptr<ulfm::Inlet> inlet;
+
+  // Waits.
+  bool own_core;
+  ulfm::Waiter waiter;
+  std::uint32_t idle_turns = 0;  // since something came or went
+  ulfm_nm_vc* full = nullptr;    // the connection that was the last to have no room
+  std::chrono::steady_clock::time_point looked{};
+  std::chrono::steady_clock::time_point idle_since{};
+  int idle_how = 0;
+  bool sends_waiting = false;
+  ulfm::StallWatch stall;
+  void (*describe)(ulfm_nm_waits*) = nullptr;
+
+  // Peers.
+  std::int64_t dead = -1;
+  bool lost_way = false;  // a process that lives could not be connected to
+  bool card_published = false;
+  std::string name;  // the card without its key
+  std::string origin_card;
+  std::vector<void*> cookies;
+  std::vector<ulfm_nm_vc*> vcs;
+
+  ulfm::Frame current;
+  bool spent = false;  // MPICH has done with `current`, whose room is given back at the next look
+
+  std::vector<ulfm_nm_group*> groups;
+  int places = 0;    // see places_of() in groups.cpp; 0: not asked for yet
+  int segments = 0;  // of communicators, open
+};
+
+namespace ulfm::netmod {
+
+/// The number of the port that MPI has in each process.
+inline constexpr std::uint16_t kMpiPort = 1;
+
+/// Something came or went, so the next wait is another one. Without this whoever only sends would climb the ladder of
+/// its waits once and sleep in every wait after that.
+inline void begin_waits_anew(ulfm_nm& nm) {
+  if (nm.idle_turns == 0) return;
+  nm.idle_turns = 0;
+  nm.idle_since = {};
+  nm.waiter.reset();
+}
+
+// The entries of the table, by its names (<ulfm/netmod.h>).
+int nodes(int size, int* node_of);
+int open(const char* job_id, int rank, int size, int local_processes, ulfm_nm** out);
+void close(ulfm_nm* nm);
+const char* card(ulfm_nm* nm);
+int card_of(ulfm_nm* nm, const char* job_id, int rank, char* card, std::size_t size);
+std::size_t eager_limit(ulfm_nm* nm);
+int connect(ulfm_nm* nm, const char* card, const void* hello, std::size_t length, ulfm_nm_vc** out);
+int disconnect(ulfm_nm* nm, ulfm_nm_vc* vc, int force);
+int listening(ulfm_nm_vc* vc);
+std::ptrdiff_t begin(ulfm_nm_vc* vc, const void* header, std::size_t header_length, const iovec* pieces, int n);
+std::ptrdiff_t more(ulfm_nm_vc* vc, const iovec* pieces, int n);
+int next(ulfm_nm* nm, ulfm_nm_frame* out);
+void release(ulfm_nm* nm, const ulfm_nm_frame* frame);
+int origin(ulfm_nm* nm, std::uint32_t index, ulfm_nm_origin* out);
+void set_cookie(ulfm_nm* nm, std::uint32_t index, void* cookie);
+void drop_cookie(ulfm_nm* nm, const void* cookie);
+int idle(ulfm_nm* nm, int how, int sends_waiting);
+std::size_t group_limit(ulfm_nm* nm, int members, std::size_t header_length);
+int group_pays(ulfm_nm* nm, int kind, int ranks, int nodes, std::size_t bytes);
+ulfm_nm_group* group_open(ulfm_nm* nm, ulfm_nm_vc* const* vcs, int count, std::size_t header_length);
+void group_close(ulfm_nm_group* group);
+int group_send(ulfm_nm_group* group, const void* header, std::size_t header_length, const void* data,
+               std::size_t length, int goes_on, char* marks);
+int coll_after(ulfm_nm* nm);
+int coll_open(ulfm_nm* nm, char* ticket, int rank, int size, int threaded, int (*progress)(void*), void* arg,
+              ulfm_coll** out);
+void coll_close(ulfm_coll* coll);
+int coll_way(ulfm_coll* coll, int kind, std::size_t bytes);
+int coll_run(ulfm_coll* coll, const ulfm_coll_call* call);
+int coll_missing(ulfm_coll* coll);
+void coll_count(ulfm_nm* nm, int kind, int way);
+void on_stall(ulfm_nm* nm, void (*describe)(ulfm_nm_waits*));
+
+/// A look at the stalls of this wait, now and then.
+void report_stalls(ulfm_nm& nm, std::chrono::steady_clock::time_point now);
+
+}  // namespace ulfm::netmod

@@ -1,0 +1,90 @@
+// Collectives of a communicator through a shared segment.
+#include <limits>
+
+#include "api/last_error.hpp"
+#include "api/netmod/channel.hpp"
+
+namespace ulfm::netmod {
+namespace {
+
+// Calls by messages before a communicator gets its segment: most communicators are hardly used.
+constexpr int kFirstCalls = 4;
+// Segments of a process; more communicators than that stay with messages.
+constexpr int kMostSegments = 32;
+// Of a call whose blocks have different sizes.
+constexpr std::size_t kMostRounds = 4;
+
+bool always(const ulfm_nm* nm) { return nm->process->config().text("COLLECTIVES") == "on"; }
+
+std::size_t most_rounds(const ulfm_nm* nm) {
+  return always(nm) ? std::numeric_limits<std::size_t>::max() : kMostRounds;
+}
+
+}  // namespace
+
+int coll_after(ulfm_nm* nm) {
+  const std::string& setting = nm->process->config().text("COLLECTIVES");
+  if (setting == "off") return -1;
+  if (nm->process->transport().multicast_frame(2, 0) != 0) return ULFM_COLL_BY_MULTICAST;
+  // Over other emulated interconnects, or one with faults, the messages themselves are what is asked for.
+  if (nm->process->transport_name() != "direct") return -1;
+  return setting == "on" ? 0 : kFirstCalls;
+}
+
+int coll_open(ulfm_nm* nm, char* ticket, int rank, int size, int threaded, int (*progress)(void*), void* arg,
+              ulfm_coll** out) {
+  if (nm->segments >= kMostSegments) return report({Errc::full, "too many communicators with a segment"});
+  coll::WaitHooks hooks{[progress, arg] { return progress(arg); }, threaded == 0};
+  const bool shared_cores = !nm->own_core;
+  auto made = rank == 0 ? coll::Collective::create(size, shared_cores, nm->process->wait_policy(), std::move(hooks))
+                        : coll::Collective::attach(ticket, rank, size, nm->process->wait_policy(), std::move(hooks));
+  if (!made) return report(made.error());
+  if (rank == 0) {
+    const std::string text = (*made)->ticket();
+    ticket[text.copy(ticket, ULFM_COLL_TICKET - 1)] = 0;
+  }
+  ++nm->segments;
+  *out = new ulfm_coll{std::move(*made), nm};
+  return 0;
+}
+
+void coll_close(ulfm_coll* coll) {
+  --coll->owner->segments;
+  delete coll;
+}
+
+int coll_way(ulfm_coll* coll, int kind, std::size_t bytes) {
+  return coll->collective->way(kind, bytes, always(coll->owner));
+}
+
+int coll_run(ulfm_coll* coll, const ulfm_coll_call* call) {
+  coll::Collective& c = *coll->collective;
+  const ulfm_coll_call& x = *call;
+  switch (x.kind) {
+    case ULFM_COLL_BARRIER: return c.barrier();
+    case ULFM_COLL_BCAST: return c.bcast(x.out, x.count, x.root);
+    case ULFM_COLL_REDUCE: return c.reduce(x.in, x.out, x.count, x.extent, x.kernel, x.root);
+    case ULFM_COLL_ALLREDUCE: return c.reduce(x.in, x.out, x.count, x.extent, x.kernel, -1);
+    case ULFM_COLL_REDUCE_SCATTER: return c.reduce_part(x.in, x.out, x.count, x.extent, x.kernel, x.first, x.mine);
+    case ULFM_COLL_SCAN: return c.scan(x.in, x.out, x.count, x.extent, x.kernel, false);
+    case ULFM_COLL_EXSCAN: return c.scan(x.in, x.out, x.count, x.extent, x.kernel, true);
+    case ULFM_COLL_GATHER: return c.gather(x.in, x.out, x.count, x.root);
+    case ULFM_COLL_ALLGATHER: return c.allgather(x.in, x.out, x.count);
+    case ULFM_COLL_SCATTER: return c.scatter(x.in, x.out, x.count, x.root);
+    case ULFM_COLL_ALLTOALL: return c.alltoall(x.in, x.out, x.count);
+    case ULFM_COLL_GATHERV:
+      return c.gather_blocks(x.in, x.count, x.out, {x.out_bytes, x.out_at}, x.root, most_rounds(coll->owner));
+    case ULFM_COLL_ALLGATHERV: return c.allgather_blocks(x.in, x.out, {x.out_bytes, x.out_at});
+    case ULFM_COLL_SCATTERV:
+      return c.scatter_blocks(x.in, {x.in_bytes, x.in_at}, x.out, x.count, x.root, most_rounds(coll->owner));
+    case ULFM_COLL_ALLTOALLV:
+      return c.alltoall_blocks(x.in, {x.in_bytes, x.in_at}, x.out, {x.out_bytes, x.out_at}, most_rounds(coll->owner));
+    default: return c.give_up();
+  }
+}
+
+int coll_missing(ulfm_coll* coll) { return coll->collective->missing(); }
+
+void coll_count(ulfm_nm* nm, int kind, int way) { nm->process->count_collective(kind, way); }
+
+}  // namespace ulfm::netmod

@@ -1,0 +1,121 @@
+#include "process/process.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/job_record.hpp"
+#include "base/virtual_time.hpp"
+
+namespace ulfm {
+namespace {
+
+std::string port_statistics(const std::string& who, const std::string& transport, std::uint16_t port,
+                            const PortCounters& c, const Inlet& inlet) {
+  const auto n = [](const auto& counter) { return std::to_string(counter.get()); };
+  std::string all = "ulfm: stats " + who + " transport " + transport + " port " + std::to_string(port) + ": sent " +
+                    n(c.sent_messages) + " messages " + n(c.sent_bytes) + " bytes, received " + n(c.received_messages) +
+                    " messages " + n(c.received_bytes) + " bytes, frames " + n(c.open_frames) + " open " +
+                    n(c.lane_frames) + " lane, lanes " + n(c.lanes_opened) + " opened " +
+                    std::to_string(inlet.lanes_granted()) + " granted, full " + n(c.full) + ", message cache " +
+                    n(c.cache_in) + " in " + n(c.cache_hits) + " hits " + n(c.cache_bytes_peak) + " bytes peak\n";
+  if (c.group_messages.get() + c.group_frames.get() != 0)
+    all += "ulfm: stats " + who + " port " + std::to_string(port) + " multicast: messages " + n(c.group_messages) +
+           ", frames " + n(c.group_frames) + " at once to " + n(c.group_copies) + " receivers, " + n(c.group_singles) +
+           " one by one\n";
+  return all;
+}
+
+std::string wait_statistics(const std::string& who) {
+  std::string text = "ulfm: stats " + who + " waits:";
+  for (std::size_t i = 0; i < kRungNames.size(); ++i)
+    text += std::string(" ") + kRungNames[i] + " " + std::to_string(wait_counters().steps[i].load());
+  return text + "\n";
+}
+
+}  // namespace
+
+WaitPolicy wait_policy_from(const Config& config, int processes) {
+  WaitPolicy policy = WaitPolicy::for_processes(processes);
+  if (const std::int64_t spins = config.number("SPIN"); spins >= 0) {
+    policy.spins = static_cast<std::uint32_t>(spins);
+    policy.pauses = 0;
+  }
+  policy.yield_for = std::chrono::milliseconds(config.number("PARK_AFTER"));
+  policy.park_limit = std::chrono::milliseconds(config.number("PARK_LIMIT"));
+  return policy;
+}
+
+std::uint64_t moment_after(std::uint64_t now, std::chrono::nanoseconds deadline) {
+  if (deadline == kForever) return kNoMoment;
+  return now + static_cast<std::uint64_t>(std::max<std::int64_t>(deadline.count(), 1)) * 1000;
+}
+
+Process::Process(Config config, const TransportDescriptor& descriptor, TransportStack stack, int rank,
+                 WaitPolicy policy)
+    : config_(std::move(config)),
+      descriptor_(&descriptor),
+      stack_(std::move(stack)),
+      rank_(rank),
+      name_("rank " + std::to_string(rank)),
+      policy_(policy) {}
+
+Result<std::unique_ptr<Process>> Process::start(Config config, const Place& place) {
+  if (place.rank == 0)
+    for (const std::string& warning : config.warnings()) std::fprintf(stderr, "ulfm: %s\n", warning.c_str());
+  auto descriptor = select_transport(config.text("TRANSPORT"));
+  if (!descriptor) return fail(descriptor.error());
+  auto stack = make_stack(config, **descriptor, place.rank);
+  if (!stack) return fail(stack.error());
+  const WaitPolicy policy = wait_policy_from(config, place.sharing);
+  std::unique_ptr<Process> process(new Process(std::move(config), **descriptor, std::move(*stack), place.rank, policy));
+  StallWatch::begin();
+  if (auto board = StallBoard::attach(place.rank, place.size); board && !place.alone)
+    process->stall_board_.emplace(std::move(*board));
+  return process;
+}
+
+Result<std::unique_ptr<Inlet>> Process::open(std::uint16_t number, const InletOptions& options) {
+  auto inlet = stack_.transport->open(number, options);
+  if (inlet && !policy_.has_own_core()) (*inlet)->wake_source().expect_many_sleeps();
+  return inlet;
+}
+
+void Process::park(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, Outlet* full) {
+  RoomBell* room = full != nullptr ? full->room_bell() : nullptr;
+  for (Inlet* inlet : inlets) inlet->wake_source().arm();
+  if (room != nullptr) room->arm();
+  bool something = full != nullptr && full->has_room();
+  for (Inlet* inlet : inlets) something = something || inlet->has_frame();
+  if (!something)
+    for (Inlet* inlet : inlets) limit = std::min(limit, inlet->next_deadline());
+  if (!something && limit.count() > 0) {
+    wait_counters().count(Rung::park);
+    WakeSource& bell = inlets.front()->wake_source();
+    room != nullptr ? bell.sleep(limit, *room) : bell.sleep(limit);
+  }
+  for (Inlet* inlet : inlets) inlet->wake_source().cancel();
+}
+
+std::string Process::stall_prefix() const {
+  return "ulfm: stall " + name_ + " (process " + std::to_string(getpid()) + "): ";
+}
+
+bool Process::counts() const { return config_.flag("STATS") || !config_.text("STATS_FILE").empty(); }
+
+void Process::note_closed_port(std::uint16_t number, const PortCounters& counters, const Inlet& inlet) {
+  if (counts()) closed_ports_ += port_statistics(name_, stack_.name, number, counters, inlet);
+}
+
+void Process::report_statistics() {
+  std::string text = closed_ports_ + stack_statistics_text(name_, *stack_.transport) +
+                     close_control(name_, *stack_.transport) + collectives_.text(name_) + wait_statistics(name_);
+  if (!counts()) return;
+  if (rank_ == 0) text += stack_.transport->shared_statistics();
+  // One write, so that the lines of several processes do not mix.
+  if (config_.flag("STATS")) (void)!write(STDERR_FILENO, text.data(), text.size());
+  record::leave_counters(config_.text("STATS_FILE"), rank_, text);
+}
+
+}  // namespace ulfm

@@ -347,6 +347,18 @@ def xswitch(libraries, rounds):
     return ways_there(rounds, (16, 2048, 1048576), ways, mpi)
 
 
+def hypercube(libraries, rounds):
+    """One way over cards of the point design, none, one and two lines apart, beside an X-Switch and `direct`: ports and MPI."""
+    ways = {"direct": ("--transport", "direct"),
+            "xswitch": ("--transport", "xswitch", "--topology", "single:2", "--nodes", f"0,{last_node('single:2')}")}
+    options = ("--transport", "pointdesign", "--topology", "gh:2x2x2")
+    for what, node in (("a card", 1), ("one line", 2), ("two lines", 6)):
+        ways[f"pointdesign, {what}"] = (*options, "--nodes", f"0,{node}")
+    mpi = {"MPI xswitch": over(libraries[0], "--transport", "xswitch", "--topology", "single:2"),
+           "MPI pointdesign": over(libraries[0], *options)}
+    return ways_there(rounds, (16, 2048, 1048576), ways, mpi)
+
+
 def pcie(libraries, rounds):
     """One way from board to board through the host, both modes, beside `direct`: ports and MPI."""
     ways, mpi = {"direct": ("--transport", "direct")}, {"MPI direct": libraries[0]}
@@ -569,6 +581,7 @@ BENCHES = {
     "paths": Bench("Through user level and through the kernel, one way", 5, paths),
     "logp": Bench("Parameters of LogGP", 5, logp),
     "xswitch": Bench("Ports over X-Switches, one way", 5, xswitch),
+    "hypercube": Bench("Ports and MPI over the point design beside an X-Switch, one way", 5, hypercube),
     "pcie": Bench("Ports and MPI from board to board through a PC host, one way", 5, pcie),
     "trapezoid": Bench("The trapezoid rule over boards in a PC host, as in the paper: usetime", 9, trapezoid),
     "nx2": Bench("NX/2: csend and crecv, one way", 5, nx2),

@@ -217,8 +217,8 @@ class Liar final : public Network {
 class Lying final : public Subject {
  public:
   Lying(const Subject& honest, int lie) : honest_(honest), lie_(lie) {}
-  Result<std::unique_ptr<Network>> make(std::uint32_t frames, bool reference) const override {
-    return std::make_unique<Liar>(std::move(honest_.make(frames, reference).value()), lie_);
+  Result<std::unique_ptr<Network>> make(std::uint32_t frames, Form form) const override {
+    return std::make_unique<Liar>(std::move(honest_.make(frames, form).value()), lie_);
   }
   std::uint64_t zero_load(std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route& way,
                           std::uint64_t start) const override {

@@ -63,7 +63,7 @@ class Run {
 
   Result<Row> go(bool with_use) {
     const double begin = cpu_seconds();
-    auto made = l_.subject->make(static_cast<std::uint32_t>(flying_.size()), l_.reference);
+    auto made = l_.subject->make(static_cast<std::uint32_t>(flying_.size()), l_.form);
     if (!made) return fail(std::move(made.error()));
     network_ = std::move(*made);
     for (std::uint32_t n = 0; n < t_.nodes(); ++n)

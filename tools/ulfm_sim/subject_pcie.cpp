@@ -109,10 +109,10 @@ class Boards final : public Subject {
  public:
   Boards(const Topology& topology, const pcie::Parameters& parameters) : t_(topology), p_(parameters) {}
 
-  Result<std::unique_ptr<Network>> make(std::uint32_t frames, bool reference) const override {
+  Result<std::unique_ptr<Network>> make(std::uint32_t frames, Form form) const override {
     pcie::Parameters parameters = p_;
     parameters.frames = frames;
-    if (reference) return std::make_unique<StepByStep>(parameters);
+    if (form == Form::reference) return std::make_unique<StepByStep>(parameters);
     const std::size_t bytes = pcie::Relay::bytes(parameters);
     Memory memory(bytes);
     if (memory.data() == nullptr) return no_memory(bytes);

@@ -5,6 +5,7 @@
 #include "fabric/xswitch/network.hpp"
 #include "fabric/xswitch/reference.hpp"
 #include "network.hpp"
+#include "xswitch_flow.hpp"
 
 namespace sim {
 namespace {
@@ -91,8 +92,9 @@ class Switches final : public Subject {
  public:
   Switches(const Topology& topology, const xswitch::Parameters& parameters) : t_(topology), p_(parameters) {}
 
-  Result<std::unique_ptr<Network>> make(std::uint32_t frames, bool reference) const override {
-    if (reference) return std::make_unique<StepByStep>(t_, p_);
+  Result<std::unique_ptr<Network>> make(std::uint32_t frames, Form form) const override {
+    if (form == Form::reference) return std::make_unique<StepByStep>(t_, p_);
+    if (form == Form::production) return make_flow(t_, p_, frames);
     const std::size_t bytes = xswitch::Network::bytes(t_, p_, frames);
     Memory memory(bytes);
     if (memory.data() == nullptr) return no_memory(bytes);

@@ -105,6 +105,7 @@ TEST_CASE("frames as flows end when the reference model says", "[sim]") {
                       {"single:5", {7, 4, 0, 1, 0}, 600, 3, 0.1},
                       {"tree:2", {}, 150, 500, 0.001},
                       {"hyperx:3x3x2", {}, 600, 16, 0.04},
+                      {"fullmesh:70x2", {}, 300, 16, 0.01},
                       {"dragonfly:2x3x1", {20, 12, 3, 2, 2}, 600, 16, 0.04}};
   for (const Case& c : all)
     for (std::uint64_t seed = 1; seed <= 2; ++seed) {

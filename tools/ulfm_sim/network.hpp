@@ -24,13 +24,16 @@ using ulfm::fabric::Shape;
 using ulfm::fabric::SwitchPort;
 using ulfm::fabric::Topology;
 
+/// The ports of a route, wherever it lies.
+using Way = std::span<const std::uint8_t>;
+
 /// A network that frames go through. Time is in cycles of the model; the first cycle is 1. Used by one thread.
 class Network {
  public:
   virtual ~Network() = default;
   /// Puts a message behind those that wait to leave `from`, before the first cycle that has not happened. False when
   /// the model refuses it.
-  virtual bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route& way) = 0;
+  virtual bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, Way way) = 0;
   /// Goes on until everything before cycle `until` has happened, and appends what has ended.
   virtual void run(std::uint64_t until, std::vector<Ending>& endings) = 0;
   /// Messages in the network and waiting at its edge, counted by the model.

@@ -17,7 +17,7 @@ class AnyNetwork final : public Network {
   AnyNetwork(const Topology& topology, Memory memory, std::unique_ptr<Model> model)
       : channels_(channels(topology)), memory_(std::move(memory)), model_(std::move(model)) {}
 
-  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route&) override {
+  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, Way) override {
     if (!model_->inject(frame, from, to, units)) return false;
     if (bytes_.size() <= frame) bytes_.resize(frame + 1);
     bytes_[frame] = units;

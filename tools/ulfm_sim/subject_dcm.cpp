@@ -18,7 +18,7 @@ class Counted : public Network {
  public:
   Counted(const Topology& topology, Model model) : t_(topology), model_(std::move(model)) {}
 
-  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route&) override {
+  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, Way) override {
     if (!model_.inject(frame, from, to, units * kWordBytes)) return false;
     ++injected_;
     return true;

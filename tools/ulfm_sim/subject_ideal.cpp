@@ -14,7 +14,7 @@ class Counted : public Network {
  public:
   Counted(const Topology& topology, Model model) : t_(topology), model_(std::move(model)) {}
 
-  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route&) override {
+  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, Way) override {
     return model_.inject(frame, from, to, units);
   }
   std::uint64_t inside() override { return model_.inside(); }

@@ -17,7 +17,7 @@ class Counted : public Network {
   Counted(const Topology& topology, const pointdesign::Parameters& parameters, Made&&... made)
       : t_(topology), p_(parameters), g_(parameters.geometry()), model_(std::forward<Made>(made)...) {}
 
-  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route&) override {
+  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, Way) override {
     return model_.inject(frame, from, to, units * kMessageBytes);
   }
   std::uint64_t inside() override {

@@ -48,7 +48,7 @@ class Production final : public Counted<xswitch::Network> {
   Production(const Topology& topology, Memory memory, xswitch::Network model)
       : Counted(topology, std::move(model)), memory_(std::move(memory)) {}
 
-  bool inject(FrameId frame, std::uint32_t from, std::uint32_t, std::uint32_t units, const Route& way) override {
+  bool inject(FrameId frame, std::uint32_t from, std::uint32_t, std::uint32_t units, Way way) override {
     return model_.inject(frame, from, way, units);
   }
   void run(std::uint64_t until, std::vector<Ending>& endings) override {
@@ -70,7 +70,7 @@ class StepByStep final : public Counted<xswitch::Reference> {
   StepByStep(const Topology& topology, const xswitch::Parameters& parameters)
       : Counted(topology, xswitch::Reference(topology, parameters)) {}
 
-  bool inject(FrameId frame, std::uint32_t from, std::uint32_t, std::uint32_t units, const Route& way) override {
+  bool inject(FrameId frame, std::uint32_t from, std::uint32_t, std::uint32_t units, Way way) override {
     model_.inject(frame, from, way, units);
     ++injected_;
     return true;

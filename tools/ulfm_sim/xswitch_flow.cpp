@@ -210,7 +210,7 @@ class Flow final : public Network {
     }
   }
 
-  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route& way) override {
+  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, Way way) override {
     if (frame >= frames_.size() || way.empty()) return false;
     if (way.size() > longest_) lengthen(static_cast<std::uint32_t>(way.size()));
     std::copy(way.begin(), way.end(), routes_.begin() + std::ptrdiff_t{frame} * longest_);

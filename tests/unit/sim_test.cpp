@@ -196,7 +196,7 @@ namespace {
 class Liar final : public Network {
  public:
   Liar(std::unique_ptr<Network> honest, int lie) : honest_(std::move(honest)), lie_(lie) {}
-  bool inject(FrameId f, std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route& way) override {
+  bool inject(FrameId f, std::uint32_t from, std::uint32_t to, std::uint32_t units, Way way) override {
     return honest_->inject(f, from, to, units, way);
   }
   void run(std::uint64_t until, std::vector<Ending>& endings) override {
@@ -217,8 +217,8 @@ class Liar final : public Network {
 class Lying final : public Subject {
  public:
   Lying(const Subject& honest, int lie) : honest_(honest), lie_(lie) {}
-  Result<std::unique_ptr<Network>> make(std::uint32_t frames, bool reference) const override {
-    return std::make_unique<Liar>(std::move(honest_.make(frames, reference).value()), lie_);
+  Result<std::unique_ptr<Network>> make(std::uint32_t frames, Form form) const override {
+    return std::make_unique<Liar>(std::move(honest_.make(frames, form).value()), lie_);
   }
   std::uint64_t zero_load(std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route& way,
                           std::uint64_t start) const override {
@@ -405,6 +405,22 @@ TEST_CASE("patterns have the names that others give them", "[sim]") {
   }
   CHECK(Pattern::make("hot-spot:3:0.5", topology)->share(0, 3) > 0.5);
   CHECK_FALSE(Pattern::make("bit", topology));
+}
+
+TEST_CASE("thousands of nodes of any shape are simulated", "[sim]") {
+  for (const char* topology :
+       {"torus:24x24x22", "fattree:24x3", "dragonfly:8x16x8", "hyperx:24x24x22", "fullmesh:128x100"}) {
+    INFO(topology);
+    Options o = small("xswitch", topology, "0.01");
+    o.warmup = 50, o.measure = 150, o.drain = 100;
+    const auto curves = simulated(o);
+    CHECK(curves[0]->topology.nodes() >= 12600);
+    CHECK(curves[0]->rows[0].messages > 300);
+  }
+  Options o = small("xswitch", "fullmesh:128x100", "0.01");
+  o.setting.model = "live";
+  auto live = make_curves(o).value();
+  CHECK_THAT(simulate(live, o, [](std::size_t, std::size_t) {}).error().what, Catch::Contains("2 to 26 ports"));
 }
 
 TEST_CASE("known cases saturate below the textbook's bound", "[sim]") {

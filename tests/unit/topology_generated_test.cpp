@@ -97,5 +97,9 @@ TEST_CASE("shapes of thousands of nodes are made", "[topology]") {
   CHECK(read_topology("mesh:113x113").value().nodes() == 12769);
   CHECK(read_topology("fattree:11x4").value().nodes() == 14641);
   CHECK(read_topology("dragonfly:8x12x7").value().nodes() == 8160);
+  CHECK(read_topology("dragonfly:8x16x8").value().nodes() == 16512);
+  CHECK(read_topology("fullmesh:128x100").value().nodes() == 12800);
+  CHECK(read_topology("hyperx:24x24x22").value().nodes() == 12672);
+  CHECK(read_topology("fattree:24x3").value().nodes() == 13824);
   CHECK(read_topology("hyperx:8x8x8x5").value().nodes() == 2560);
 }

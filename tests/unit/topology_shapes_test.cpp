@@ -126,15 +126,15 @@ TEST_CASE("what is no short form is refused with the way out", "[topology]") {
       {"mesh:65536x65536", "1 to 16384"},
       {"mesh:26x26x26", "at most 16384 switches"},
       {"torus:4x0x4", "no size of 0"},
-      {"mesh:2x2x2x2x2x2x2x2x2x2x2x2x2", "27 ports"},
+      {"hyperx:100x100x100", "298 ports"},
       {"fullmesh:8", "the nodes of a switch"},
-      {"fullmesh:26x2", "27 ports"},
+      {"fullmesh:200x100", "299 ports"},
       {"hyperx:4x0x2", "no size of 0"},
-      {"fattree:14x2", "2 to 13 children"},
+      {"fattree:128x2", "2 to 127 children"},
       {"fattree:4", "as in fattree:4x3"},
       {"fattree:13x5", "at most 16384 switches"},
       {"dragonfly:2x4", "as in dragonfly:2x4x2"},
-      {"dragonfly:12x12x6", "29 ports"},
+      {"dragonfly:200x50x10", "259 ports"},
   };
   for (const auto& [form, says] : wrong) {
     INFO(form);
@@ -154,6 +154,12 @@ TEST_CASE("ports are found by name", "[topology]") {
     INFO(wrong);
     CHECK_FALSE(find_port(t, wrong));
   }
+  const auto wide = read_topology("fullmesh:128x100").value();
+  CHECK(port_name(wide, {3, 25}) == "s3.Z");
+  CHECK(port_name(wide, {3, 26}) == "s3.AA");
+  for (std::uint32_t p = 0; p < wide.ports; ++p) CHECK(find_port(wide, port_name(wide, {3, p})) == SwitchPort{3, p});
+  CHECK_THAT(find_port(wide, "s3.ZZ").error().what, Catch::Contains("227 ports has A to HS"));
+  CHECK_FALSE(find_port(wide, "s3.A1"));
   CHECK_THAT(find_port(t, "s16.A").error().what, Catch::Contains("there are 16, s0 to s15"));
   CHECK_THAT(find_port(t, "s0.F").error().what, Catch::Contains("5 ports has A to E"));
 }

@@ -56,6 +56,13 @@ Result<std::vector<double>> read_rates(const std::string& text) {
   return rates;
 }
 
+Result<Form> form_of(const std::string& model) {
+  if (model == "production") return Form::production;
+  if (model == "live") return Form::live;
+  if (model == "reference") return Form::reference;
+  return fail(Errc::invalid, fmt::format("model \"{}\": take production, live or reference", model.substr(0, 80)));
+}
+
 /// Changes one thing of a setting. A name that is no part of it is an option of the model.
 Result<void> apply(Setting& s, const std::string& key, const std::string& value) {
   const std::pair<const char*, std::string Setting::*> texts[] = {
@@ -162,6 +169,8 @@ Result<void> fill(Curve& c, const Options& o) {
                   fmt::format("rate {}: a source makes at most one message a cycle, and this needs {:.3g} "
                               "of {:.4g} units",
                               rate, c.timing.while_on(rate / c.lengths.mean()), c.lengths.mean()));
+  const auto form = form_of(s.model);
+  if (!form) return fail(form.error());
   const std::uint64_t warmup = s.warmup.value_or(o.warmup), measure = s.measure != 0 ? s.measure : o.measure;
   c.load = {&c.topology,
             c.subject.get(),
@@ -173,23 +182,26 @@ Result<void> fill(Curve& c, const Options& o) {
             measure,
             s.drain != 0 ? s.drain : o.drain,
             s.seed,
-            s.model == "reference"};
+            *form};
   c.cycle_ns = o.cycle_ns > 0 ? o.cycle_ns : c.subject->cycle_ns();
   c.bound = bound_of(c.load);
   return {};
 }
 
-/// A point by the production model, and, when asked for, by the reference model, which must say the same.
+/// A point by one form of the model, and, when asked for, by the others, which must say the same.
 Result<Row> verified_point(const Load& load, double rate, bool with_use, bool verify) {
   auto row = run_point(load, rate, with_use);
   if (!row || !verify) return row;
-  Load other = load;
-  other.reference = !load.reference;
-  const auto reference = run_point(other, rate);
-  if (!reference) return fail(reference.error());
-  const std::string what = difference(*row, *reference);
-  if (what.empty()) return row;
-  return fail(Errc::protocol, fmt::format("simulation: at a rate of {} the models differ in {}", rate, what));
+  for (const Form form : {Form::production, Form::live, Form::reference}) {
+    if (form == load.form) continue;
+    Load other = load;
+    other.form = form;
+    const auto again = run_point(other, rate);
+    if (!again) return fail(again.error());
+    if (const std::string what = difference(*row, *again); !what.empty())
+      return fail(Errc::protocol, fmt::format("simulation: at a rate of {} the models differ in {}", rate, what));
+  }
+  return row;
 }
 
 /// The first error of several points, by their order and not by who came first.

@@ -7,8 +7,9 @@
 #include <ctime>
 #include <deque>
 #include <new>
-#include <queue>
 #include <tuple>
+
+#include "due.hpp"
 
 namespace sim {
 namespace {
@@ -43,9 +44,40 @@ struct Measured {
   std::uint64_t made, latency;
 };
 
+/// Ways of messages. Where a pair of nodes has one way only, and there are not too many pairs, it is found once.
+class Ways {
+ public:
+  Ways(const Routing& routing, std::uint32_t nodes)
+      : routing_(routing.clone()), nodes_(nodes), room_(std::min(routing.longest(), 255u) + 1) {
+    constexpr std::size_t kMost = std::size_t{1} << 22;  // bytes
+    const std::size_t bytes = std::size_t{nodes} * nodes * room_;
+    if (routing.is_fixed() && routing.longest() < 256 && bytes <= kMost) found_.resize(bytes);
+  }
+  std::span<const std::uint8_t> way(std::uint32_t from, std::uint32_t to, Random& random) {
+    if (found_.empty()) {
+      routing_->way(from, to, random, way_);
+      return way_;
+    }
+    std::uint8_t* const place = &found_[(std::size_t{from} * nodes_ + to) * room_];  // length, ports
+    if (place[0] == 0) {
+      routing_->way(from, to, random, way_);
+      place[0] = static_cast<std::uint8_t>(way_.size());
+      std::copy(way_.begin(), way_.end(), place + 1);
+    }
+    return {place + 1, place[0]};
+  }
+
+ private:
+  std::unique_ptr<Routing> routing_;
+  std::uint32_t nodes_, room_;
+  Route way_;
+  std::vector<std::uint8_t> found_;
+};
+
 class Run {
  public:
-  Run(const Load& load, double rate) : l_(load), t_(*load.topology), routing_(load.routing->clone()) {
+  Run(const Load& load, double rate)
+      : l_(load), t_(*load.topology), ways_(*load.routing, t_.nodes()), due_(t_.nodes()) {
     const std::uint32_t nodes = t_.nodes();
     window_ = l_.subject->window(l_.lengths->shortest(), l_.routing->longest());
     window_ = std::max(2u, std::min(window_, kMostFrames / nodes));
@@ -63,11 +95,11 @@ class Run {
 
   Result<Row> go(bool with_use) {
     const double begin = cpu_seconds();
-    auto made = l_.subject->make(static_cast<std::uint32_t>(flying_.size()), l_.reference);
+    auto made = l_.subject->make(static_cast<std::uint32_t>(flying_.size()), l_.form);
     if (!made) return fail(std::move(made.error()));
     network_ = std::move(*made);
     for (std::uint32_t n = 0; n < t_.nodes(); ++n)
-      if (l_.pattern->sends(n)) schedule(n);
+      if (const std::uint64_t at = l_.pattern->sends(n) ? sources_[n].next() : kNever; at != kNever) due_.put(n, at);
     through(from_);
     const auto before = with_use ? network_->busy() : std::vector<std::uint64_t>{};
     through(to_);
@@ -80,27 +112,21 @@ class Run {
   }
 
  private:
-  void schedule(std::uint32_t node) {
-    const std::uint64_t at = sources_[node].next();
-    if (at != kNever) due_.push({at, node});
-  }
-
   /// Everything that happens before cycle `end`.
   void through(std::uint64_t end) {
     while (wrong_.empty()) {
-      const std::uint64_t next = due_.empty() ? end : std::min(end, due_.top().first);
+      const std::uint64_t next = std::min(end, due_.next());
       while (sample_at_ <= next) {
         advance(sample_at_);
         sample();
       }
       advance(next);
       if (next == end) return;
-      while (!due_.empty() && due_.top().first == next) {
-        const std::uint32_t node = due_.top().second;
-        due_.pop();
-        make(node, next);
-        schedule(node);
-      }
+      due_.take(next, [&](std::uint32_t node) {
+        std::uint64_t again = next;
+        for (; again == next; again = sources_[node].next()) make(node, next);
+        if (again != kNever) due_.put(node, again);
+      });
     }
   }
 
@@ -118,13 +144,13 @@ class Run {
   }
 
   void send(std::uint32_t node, const Waiting& message) {
-    routing_->way(node, message.to, sources_[node].random(), way_);
+    const std::span<const std::uint8_t> way = ways_.way(node, message.to, sources_[node].random());
     const FrameId frame = free_.back();
     free_.pop_back();
     ++in_network_[node];
     owner_[frame] = node;
-    flying_[frame] = {message.made, message.units, static_cast<std::uint32_t>(way_.size())};
-    if (!network_->inject(frame, node, message.to, message.units, way_))
+    flying_[frame] = {message.made, message.units, static_cast<std::uint32_t>(way.size())};
+    if (!network_->inject(frame, node, message.to, message.units, way))
       wrong_ = fmt::format("the model refused a message of {} units from node {} to node {}", message.units, node,
                            message.to);
   }
@@ -288,21 +314,19 @@ class Run {
 
   const Load& l_;
   const Topology& t_;
-  std::unique_ptr<Routing> routing_;
+  Ways ways_;
   Row row_;
   std::unique_ptr<Network> network_;
   std::uint32_t window_ = 0;
   double per_message_ = 0;
   std::uint64_t from_ = 0, to_ = 0, reached_ = 1;
   std::vector<Source> sources_;
-  using Due = std::pair<std::uint64_t, std::uint32_t>;
-  std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
+  DueNodes due_;
   std::vector<Flying> flying_;
   std::vector<std::uint32_t> owner_, free_, in_network_, left_;
   std::vector<std::deque<Waiting>> outside_;
   std::vector<Ending> endings_;
   std::vector<Measured> measured_;
-  Route way_;
   std::string wrong_;
   std::uint64_t made_ = 0, ended_ = 0, waiting_ = 0, to_measure_ = 0;
   std::uint64_t units_made_ = 0, units_accepted_ = 0, accepted_ = 0, accepted_time_ = 0;

@@ -24,13 +24,16 @@ using ulfm::fabric::Shape;
 using ulfm::fabric::SwitchPort;
 using ulfm::fabric::Topology;
 
+/// The ports of a route, wherever it lies.
+using Way = std::span<const std::uint8_t>;
+
 /// A network that frames go through. Time is in cycles of the model; the first cycle is 1. Used by one thread.
 class Network {
  public:
   virtual ~Network() = default;
   /// Puts a message behind those that wait to leave `from`, before the first cycle that has not happened. False when
   /// the model refuses it.
-  virtual bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route& way) = 0;
+  virtual bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, Way way) = 0;
   /// Goes on until everything before cycle `until` has happened, and appends what has ended.
   virtual void run(std::uint64_t until, std::vector<Ending>& endings) = 0;
   /// Messages in the network and waiting at its edge, counted by the model.
@@ -43,6 +46,13 @@ class Network {
   virtual std::uint64_t unit_hops() = 0;
 };
 
+/// Forms of a model. They give the same results.
+enum class Form : std::uint8_t {
+  production,  ///< the fastest
+  live,        ///< the one that carries programs; where that is the fastest, the same
+  reference    ///< the one that goes through the cycles one by one
+};
+
 /// How long a message keeps a channel busy when nothing is in its way.
 struct Use {
   std::size_t channel;  ///< as in Network::busy()
@@ -53,8 +63,8 @@ struct Use {
 class Subject {
  public:
   virtual ~Subject() = default;
-  /// For so many messages at a time. `reference`: the model that goes through the cycles one by one.
-  virtual Result<std::unique_ptr<Network>> make(std::uint32_t frames, bool reference) const = 0;
+  /// For so many messages at a time.
+  virtual Result<std::unique_ptr<Network>> make(std::uint32_t frames, Form form) const = 0;
   /// Cycles from the first to the last, both counted, of a message that enters an idle network in cycle `start`: the
   /// closed form; 0: there is none.
   virtual std::uint64_t zero_load(std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route& way,

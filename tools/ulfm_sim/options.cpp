@@ -12,8 +12,10 @@ void declare_setting(CLI::App& command, Setting& s) {
   command.add_option("--routing", s.routing,
                      "default, updown, nonminimal:N (N links more than the shortest), or FILE.so");
   command.add_option("-l,--length", s.length, "units of a message: 16, 4-64, or 4:0.9,256:0.1");
-  command.add_option("--model", s.model, "production, or reference: cycle by cycle, slow")
-      ->check(CLI::IsMember({"production", "reference"}));
+  command
+      .add_option("--model", s.model,
+                  "production, live (the form that carries programs), or reference: cycle by cycle, slow")
+      ->check(CLI::IsMember({"production", "live", "reference"}));
 }
 
 void declare_load(CLI::App& load, Options& o) {
@@ -41,7 +43,7 @@ void declare_load(CLI::App& load, Options& o) {
       ->check(CLI::Range(1e-6, 1e9));
   load.add_option("-j,--threads", o.threads, "points simulated at a time; the result is the same")
       ->check(CLI::Range(1u, 1024u));
-  load.add_flag("--verify", o.verify, "simulate each point by the reference model, too: every figure must be the same");
+  load.add_flag("--verify", o.verify, "simulate each point by the other models, too: every figure must be the same");
   load.add_flag("--timing", o.timing, "add how long it took, and unit-hops a second");
   load.add_flag("--strict", o.strict, "exit code 3 when a point does not settle");
   load.add_flag("-q,--quiet", o.quiet, "no progress, no warnings");

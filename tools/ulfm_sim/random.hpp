@@ -17,9 +17,10 @@ class Random {
   /// 0 < u <= 1.
   double unit() noexcept { return static_cast<double>((next() >> 11) + 1) * 0x1p-53; }
   /// Trials up to the first success, at least 1; each succeeds with probability `p`, 0 < p <= 1.
-  std::uint64_t geometric(double p) noexcept {
-    if (p >= 1) return 1;
-    const double trials = std::ceil(std::log(unit()) / std::log1p(-p));
+  std::uint64_t geometric(double p) noexcept { return p >= 1 ? 1 : geometric_by(std::log1p(-p)); }
+  /// The same; `miss` is the logarithm of 1 - `p`.
+  std::uint64_t geometric_by(double miss) noexcept {
+    const double trials = std::ceil(std::log(unit()) / miss);
     return trials < 1 ? 1 : trials > 0x1p62 ? std::uint64_t{1} << 62 : static_cast<std::uint64_t>(trials);
   }
 

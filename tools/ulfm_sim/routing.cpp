@@ -149,7 +149,7 @@ class UpDown final : public Routing {
   /// One of the links from which the target is near enough; to stay is one more choice where it is reached.
   std::pair<std::uint32_t, Distances::Phase> step(std::uint32_t at, Distances::Phase phase, std::uint32_t target,
                                                   std::uint32_t left, Random& random) const {
-    std::pair<std::uint32_t, Distances::Phase> choices[33];
+    std::pair<std::uint32_t, Distances::Phase> choices[256];
     std::uint32_t count = 0;
     if (at == target) choices[count++] = {kStop, phase};
     for (std::uint32_t p = 0; p < t_.ports && left != 0; ++p) {

@@ -17,7 +17,7 @@ class AnyNetwork final : public Network {
   AnyNetwork(const Topology& topology, Memory memory, std::unique_ptr<Model> model)
       : channels_(channels(topology)), memory_(std::move(memory)), model_(std::move(model)) {}
 
-  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route&) override {
+  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, Way) override {
     if (!model_->inject(frame, from, to, units)) return false;
     if (bytes_.size() <= frame) bytes_.resize(frame + 1);
     bytes_[frame] = units;
@@ -50,8 +50,8 @@ class Any final : public Subject {
   Any(const ModelKind& kind, std::string_view options, const Topology& topology)
       : kind_(kind), options_(options), t_(topology) {}
 
-  Result<std::unique_ptr<Network>> make(std::uint32_t frames, bool reference) const override {
-    if (reference) return fail(Errc::invalid, std::string(kind_.name) + " has no reference model");
+  Result<std::unique_ptr<Network>> make(std::uint32_t frames, Form form) const override {
+    if (form == Form::reference) return fail(Errc::invalid, std::string(kind_.name) + " has no reference model");
     auto memory = prepare(frames);
     if (!memory) return fail(std::move(memory.error()));
     auto model = kind_.attach(memory->data(), memory->size());

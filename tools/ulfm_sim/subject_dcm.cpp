@@ -18,7 +18,7 @@ class Counted : public Network {
  public:
   Counted(const Topology& topology, Model model) : t_(topology), model_(std::move(model)) {}
 
-  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route&) override {
+  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, Way) override {
     if (!model_.inject(frame, from, to, units * kWordBytes)) return false;
     ++injected_;
     return true;
@@ -93,8 +93,8 @@ class Routers final : public Subject {
  public:
   Routers(const Topology& topology, const dcm::Parameters& parameters) : t_(topology), p_(parameters) {}
 
-  Result<std::unique_ptr<Network>> make(std::uint32_t frames, bool reference) const override {
-    if (reference) return std::make_unique<StepByStep>(t_, p_);
+  Result<std::unique_ptr<Network>> make(std::uint32_t frames, Form form) const override {
+    if (form == Form::reference) return std::make_unique<StepByStep>(t_, p_);
     const std::size_t bytes = dcm::Network::bytes(t_.dimension, frames);
     Memory memory(bytes);
     if (memory.data() == nullptr) return no_memory(bytes);

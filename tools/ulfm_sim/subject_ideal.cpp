@@ -14,7 +14,7 @@ class Counted : public Network {
  public:
   Counted(const Topology& topology, Model model) : t_(topology), model_(std::move(model)) {}
 
-  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route&) override {
+  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, Way) override {
     return model_.inject(frame, from, to, units);
   }
   std::uint64_t inside() override { return model_.inside(); }
@@ -66,8 +66,8 @@ class Ideal final : public Subject {
  public:
   Ideal(const Topology& topology, const ideal::Parameters& parameters) : t_(topology), p_(parameters) {}
 
-  Result<std::unique_ptr<Network>> make(std::uint32_t frames, bool reference) const override {
-    if (reference) return std::make_unique<StepByStep>(t_, ideal::Reference(t_.nodes(), p_));
+  Result<std::unique_ptr<Network>> make(std::uint32_t frames, Form form) const override {
+    if (form == Form::reference) return std::make_unique<StepByStep>(t_, ideal::Reference(t_.nodes(), p_));
     const std::size_t bytes = ideal::Network::bytes(t_.nodes(), frames);
     Memory memory(bytes);
     if (memory.data() == nullptr) return no_memory(bytes);

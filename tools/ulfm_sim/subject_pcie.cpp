@@ -16,7 +16,7 @@ class Counted : public Network {
   explicit Counted(const pcie::Parameters& parameters, Made&&... made)
       : p_(parameters), model_(std::forward<Made>(made)...) {}
 
-  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route&) override {
+  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, Way) override {
     return model_.post(frame, {from, to, from, to, 0, units * p_.fragment});
   }
   std::uint64_t inside() override { return model_.host().present; }
@@ -50,7 +50,7 @@ class Production final : public Counted<pcie::Relay> {
     to_.resize(parameters.frames);
   }
 
-  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route& way) override {
+  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, Way way) override {
     bytes_[frame] = units * p_.fragment;
     to_[frame] = to;
     return Counted::inject(frame, from, to, units, way);
@@ -85,7 +85,7 @@ class StepByStep final : public Counted<pcie::Reference> {
     bytes_.resize(parameters.frames);
   }
 
-  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route& way) override {
+  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, Way way) override {
     bytes_[frame] = units * p_.fragment;
     return Counted::inject(frame, from, to, units, way);
   }
@@ -109,10 +109,10 @@ class Boards final : public Subject {
  public:
   Boards(const Topology& topology, const pcie::Parameters& parameters) : t_(topology), p_(parameters) {}
 
-  Result<std::unique_ptr<Network>> make(std::uint32_t frames, bool reference) const override {
+  Result<std::unique_ptr<Network>> make(std::uint32_t frames, Form form) const override {
     pcie::Parameters parameters = p_;
     parameters.frames = frames;
-    if (reference) return std::make_unique<StepByStep>(parameters);
+    if (form == Form::reference) return std::make_unique<StepByStep>(parameters);
     const std::size_t bytes = pcie::Relay::bytes(parameters);
     Memory memory(bytes);
     if (memory.data() == nullptr) return no_memory(bytes);

@@ -17,7 +17,7 @@ class Counted : public Network {
   Counted(const Topology& topology, const pointdesign::Parameters& parameters, Made&&... made)
       : t_(topology), p_(parameters), g_(parameters.geometry()), model_(std::forward<Made>(made)...) {}
 
-  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route&) override {
+  bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, Way) override {
     return model_.inject(frame, from, to, units * kMessageBytes);
   }
   std::uint64_t inside() override {
@@ -96,11 +96,11 @@ class Cards final : public Subject {
   Cards(const Topology& topology, const pointdesign::Parameters& parameters)
       : t_(topology), p_(parameters), g_(parameters.geometry()) {}
 
-  Result<std::unique_ptr<Network>> make(std::uint32_t frames, bool reference) const override {
+  Result<std::unique_ptr<Network>> make(std::uint32_t frames, Form form) const override {
     pointdesign::Parameters p = p_;
     p.frames = p.copies = frames;
     if (auto ok = pointdesign::check(p); !ok) return fail(std::move(ok.error()).within("pointdesign"));
-    if (reference) return std::make_unique<StepByStep>(t_, p);
+    if (form == Form::reference) return std::make_unique<StepByStep>(t_, p);
     const std::size_t bytes = pointdesign::Network::bytes(p);
     Memory memory(bytes);
     if (memory.data() == nullptr) return no_memory(bytes);

@@ -5,6 +5,7 @@
 #include "fabric/xswitch/network.hpp"
 #include "fabric/xswitch/reference.hpp"
 #include "network.hpp"
+#include "xswitch_flow.hpp"
 
 namespace sim {
 namespace {
@@ -47,7 +48,7 @@ class Production final : public Counted<xswitch::Network> {
   Production(const Topology& topology, Memory memory, xswitch::Network model)
       : Counted(topology, std::move(model)), memory_(std::move(memory)) {}
 
-  bool inject(FrameId frame, std::uint32_t from, std::uint32_t, std::uint32_t units, const Route& way) override {
+  bool inject(FrameId frame, std::uint32_t from, std::uint32_t, std::uint32_t units, Way way) override {
     return model_.inject(frame, from, way, units);
   }
   void run(std::uint64_t until, std::vector<Ending>& endings) override {
@@ -69,7 +70,7 @@ class StepByStep final : public Counted<xswitch::Reference> {
   StepByStep(const Topology& topology, const xswitch::Parameters& parameters)
       : Counted(topology, xswitch::Reference(topology, parameters)) {}
 
-  bool inject(FrameId frame, std::uint32_t from, std::uint32_t, std::uint32_t units, const Route& way) override {
+  bool inject(FrameId frame, std::uint32_t from, std::uint32_t, std::uint32_t units, Way way) override {
     model_.inject(frame, from, way, units);
     ++injected_;
     return true;
@@ -91,8 +92,9 @@ class Switches final : public Subject {
  public:
   Switches(const Topology& topology, const xswitch::Parameters& parameters) : t_(topology), p_(parameters) {}
 
-  Result<std::unique_ptr<Network>> make(std::uint32_t frames, bool reference) const override {
-    if (reference) return std::make_unique<StepByStep>(t_, p_);
+  Result<std::unique_ptr<Network>> make(std::uint32_t frames, Form form) const override {
+    if (form == Form::reference) return std::make_unique<StepByStep>(t_, p_);
+    if (form == Form::production) return make_flow(t_, p_, frames);
     const std::size_t bytes = xswitch::Network::bytes(t_, p_, frames);
     Memory memory(bytes);
     if (memory.data() == nullptr) return no_memory(bytes);

@@ -221,7 +221,7 @@ Result<Timing> Timing::make(std::string_view text) {
 }
 
 Source::Source(const Timing& timing, double rate, std::uint64_t seed, std::uint32_t node)
-    : timing_(&timing), random_(seed, node), rate_(timing.while_on(rate)) {
+    : timing_(&timing), random_(seed, node), rate_(timing.while_on(rate)), miss_(std::log1p(-std::min(rate_, 1.0))) {
   if (timing.periodic_) exact_ = random_.unit() / rate;
   if (timing.off_ > 0 && random_.unit() * (timing.on_ + timing.off_) <= timing.on_)
     on_until_ = random_.geometric(1 / timing.on_);
@@ -235,12 +235,12 @@ std::uint64_t Source::next() {
     exact_ += 1 / rate_;
     return cycle_;
   }
-  cycle_ += random_.geometric(rate_);
+  cycle_ += random_.geometric_by(miss_);
   // What falls behind the end of a burst comes in the next one: the geometric distribution has no memory.
   while (timing_->off_ > 0 && cycle_ > on_until_ && cycle_ < kEnd) {
     const std::uint64_t begins = on_until_ + random_.geometric(1 / timing_->off_);
     on_until_ = begins + random_.geometric(1 / timing_->on_);
-    cycle_ = begins + random_.geometric(rate_);
+    cycle_ = begins + random_.geometric_by(miss_);
   }
   return cycle_;
 }

@@ -86,7 +86,7 @@ class Source {
  private:
   const Timing* timing_;
   Random random_;
-  double rate_, exact_ = 0;
+  double rate_, miss_, exact_ = 0;  // miss_: log of the probability of a cycle without a message
   std::uint64_t cycle_ = 0, on_until_ = 0;
 };
 

@@ -17,7 +17,7 @@ std::uint64_t most_pairs(const Topology& t) { return std::clamp<std::uint64_t>(1
 /// Cycles of one message that has the network to itself.
 Result<std::uint64_t> alone(const Curve& c, std::uint32_t from, std::uint32_t to, std::uint32_t units,
                             const Route& way) {
-  auto network = c.subject->make(1, c.load.reference);
+  auto network = c.subject->make(1, c.load.form);
   if (!network) return fail(std::move(network.error()));
   std::vector<Ending> endings;
   constexpr std::uint64_t kPatience = 1u << 26;

@@ -1,6 +1,7 @@
 // Graphviz' language.
 #include <fmt/core.h>
 
+#include "fabric/topology/ports.hpp"
 #include "print.hpp"
 
 namespace topo {
@@ -17,8 +18,8 @@ std::string link(const View& view, SwitchPort port) {
   const LinkEnd& end = t.end(port);
   const bool to_node = end.kind == LinkEnd::Kind::node;
   const std::string other = to_node ? fmt::format("node{}", end.index) : fmt::format("switch{}", end.index);
-  const std::string head = to_node ? "" : fmt::format(", headlabel=\"{}\"", ulfm::fabric::port_letter(end.port));
-  return fmt::format("  switch{} -- {} [taillabel=\"{}\"{}{}];\n", port.at, other, ulfm::fabric::port_letter(port.port),
+  const std::string head = to_node ? "" : fmt::format(", headlabel=\"{}\"", ulfm::fabric::port_label(end.port));
+  return fmt::format("  switch{} -- {} [taillabel=\"{}\"{}{}];\n", port.at, other, ulfm::fabric::port_label(port.port),
                      head, view.is_dead(port) ? ", style=dashed, color=red" : "");
 }
 

@@ -1,6 +1,7 @@
 // The form for programs. The keys are documented in ulfm_topo(1); they are only ever added to.
 #include <nlohmann/json.hpp>
 
+#include "fabric/topology/ports.hpp"
 #include "print.hpp"
 
 namespace topo {
@@ -15,7 +16,7 @@ Json switches_of(const View& view) {
     Json ports = Json::object();
     for (std::uint32_t p = 0; p < t.ports; ++p) {
       const bool used = t.end({s, p}).kind != LinkEnd::Kind::nothing;
-      ports[std::string(1, ulfm::fabric::port_letter(p))] = used ? Json(end_name(t, {s, p})) : Json();
+      ports[ulfm::fabric::port_label(p)] = used ? Json(end_name(t, {s, p})) : Json();
     }
     all.push_back({{"name", switch_name(t, s)}, {"ends", ports}});
   }

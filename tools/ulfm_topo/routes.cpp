@@ -4,17 +4,18 @@
 
 #include <nlohmann/json.hpp>
 
+#include "fabric/topology/ports.hpp"
 #include "print.hpp"
 
 namespace topo {
 namespace {
 
-using ulfm::fabric::port_letter;
+using ulfm::fabric::port_label;
 using ulfm::fabric::Route;
 
 std::string characters(const Route& way) {
   std::string text;
-  for (const std::uint8_t port : way) text += fmt::format("{}ID-F{}", text.empty() ? "" : " ", port_letter(port));
+  for (const std::uint8_t port : way) text += fmt::format("{}ID-F{}", text.empty() ? "" : " ", port_label(port));
   return text;
 }
 
@@ -41,15 +42,15 @@ void print_one(const Topology& t, std::uint32_t from, std::uint32_t to, const Ro
   fmt::print("n{} -> n{}  {}\n", from, to, counted(way.size(), "switch", "switches"));
   const auto passed = switches_on(t, from, way);
   for (std::size_t i = 0; i < way.size(); ++i)
-    fmt::print("  {:<8} ID-F{}  to {}\n", switch_name(t, passed[i]), port_letter(way[i]),
+    fmt::print("  {:<8} ID-F{}  to {}\n", switch_name(t, passed[i]), port_label(way[i]),
                end_name(t, {passed[i], way[i]}));
 }
 
 void print_json(const Topology& t, std::uint32_t from, std::uint32_t to, const Route& way) {
   nlohmann::ordered_json one{{"from", from}, {"to", to}, {"switches", nlohmann::ordered_json::array()}};
   for (const std::uint32_t s : switches_on(t, from, way)) one["switches"].push_back(switch_name(t, s));
-  std::string letters;
-  for (const std::uint8_t port : way) letters += port_letter(port);
+  std::string letters;  // with blanks between them where some ports have two
+  for (const std::uint8_t port : way) letters += (t.ports > 26 && !letters.empty() ? " " : "") + port_label(port);
   one["ports"] = letters;
   fmt::print("{}", one.dump());
 }

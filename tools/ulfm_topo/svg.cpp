@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "fabric/topology/ports.hpp"
 #include "layout.hpp"
 #include "print.hpp"
 
@@ -184,7 +185,7 @@ class Drawing {
     text_ += fmt::format("<circle class=\"port{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"/>", free ? " free" : "", at.x,
                          at.y, kPortRadius);
     text_ += fmt::format("<text class=\"letter{}\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", free ? " letter-free" : "",
-                         at.x, at.y + 3.2, ulfm::fabric::port_letter(p.port));
+                         at.x, at.y + 3.2, ulfm::fabric::port_label(p.port));
   }
 
   void node(std::uint32_t n) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "fabric/topology/ports.hpp"
 #include "print.hpp"
 
 namespace topo {
@@ -22,7 +23,7 @@ std::string list(const View& view) {
   for (std::uint32_t s = 0; s < t.switches; ++s) {
     std::string line = fmt::format("  {:<{}} ", switch_name(t, s), name);
     for (std::uint32_t p = 0; p < t.ports; ++p)
-      line += fmt::format("  {} {:<{}}", ulfm::fabric::port_letter(p),
+      line += fmt::format("  {} {:<{}}", ulfm::fabric::port_label(p),
                           end_name(t, {s, p}) + (view.is_dead({s, p}) ? "!" : ""), end);
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
@@ -128,7 +129,7 @@ void branch(const View& view, std::uint32_t s, const std::string& indent, std::s
   text += nodes.empty() ? "\n" : "  " + nodes + "\n";
   for (std::uint32_t p = s == 0 ? 0 : 1; p < t.ports && nodes.empty(); ++p) {
     const bool last = p + 1 == t.ports;
-    text += fmt::format("{}{}{}{} ", indent, last ? "`-" : "|-", ulfm::fabric::port_letter(p),
+    text += fmt::format("{}{}{}{} ", indent, last ? "`-" : "|-", ulfm::fabric::port_label(p),
                         view.is_dead({s, p}) ? " x" : "--");
     branch(view, t.end({s, p}).index, indent + (last ? "      " : "|     "), text);
   }

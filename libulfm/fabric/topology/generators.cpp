@@ -24,7 +24,7 @@ std::uint64_t product(std::span<const std::uint32_t> sizes, std::uint64_t most) 
 std::string limit() { return "at most " + std::to_string(kMaxGenerated) + " switches"; }
 std::string port_limit(std::uint64_t ports) {
   return "its switches would need " + std::to_string(ports) + " ports; a switch has at most " +
-         std::to_string(kMaxBoards);
+         std::to_string(kMaxGeneratedPorts);
 }
 
 Topology bare(std::string_view description, Shape shape, std::uint64_t ports, std::uint64_t switches) {
@@ -71,7 +71,7 @@ Result<Topology> make_grid(std::string_view description, std::span<const std::ui
   const std::uint64_t switches = product(sizes, kMaxGenerated), ports = 2 * sizes.size() + 1;
   if (std::count(sizes.begin(), sizes.end(), 0u) != 0 || switches > kMaxGenerated)
     return refuse(description, "a mesh or torus of more than two dimensions has no size of 0 and " + limit());
-  if (ports > kMaxBoards) return refuse(description, port_limit(ports));
+  if (ports > kMaxGeneratedPorts) return refuse(description, port_limit(ports));
   Topology t = bare(description, Shape::grid, ports, switches);
   t.sizes.assign(sizes.begin(), sizes.end());
   t.closed = closed;
@@ -94,7 +94,7 @@ Result<Topology> make_hyperx(std::string_view description, std::span<const std::
     return refuse(description, "a full mesh or hyperX has no size of 0 and " + limit());
   std::uint64_t ports = sizes.back();
   for (const std::uint32_t size : dimensions) ports += size - 1;
-  if (ports > kMaxBoards) return refuse(description, port_limit(ports));
+  if (ports > kMaxGeneratedPorts) return refuse(description, port_limit(ports));
   Topology t = bare(description, Shape::hyperx, ports, switches);
   t.sizes.assign(dimensions.begin(), dimensions.end());
   t.levels.assign(t.switches, 0);
@@ -115,8 +115,9 @@ Result<Topology> make_fat_tree(std::string_view description, std::span<const std
   if (sizes.size() != 2)
     return refuse(description, "needs the children of a switch and the levels, as in fattree:4x3 for 64 nodes");
   const std::uint32_t arity = sizes[0], levels = sizes[1];
-  if (arity < 2 || arity > kMaxBoards / 2)
-    return refuse(description, "a switch of a fat tree has 2 to " + std::to_string(kMaxBoards / 2) + " children");
+  if (arity < 2 || arity > kMaxGeneratedPorts / 2)
+    return refuse(description,
+                  "a switch of a fat tree has 2 to " + std::to_string(kMaxGeneratedPorts / 2) + " children");
   if (levels < 1 || levels > 14) return refuse(description, "a fat tree has 1 to 14 levels and " + limit());
   const std::vector<std::uint32_t> digits(levels - 1, arity);
   const std::uint64_t width = product(digits, kMaxGenerated);
@@ -147,7 +148,7 @@ Result<Topology> make_dragonfly(std::string_view description, std::span<const st
   const std::uint32_t nodes = sizes[0], group = sizes[1], global = sizes[2];
   if (nodes < 1 || group < 1 || global < 1) return refuse(description, "a dragonfly has no size of 0");
   const std::uint64_t ports = std::uint64_t{nodes} + group - 1 + global;
-  if (ports > kMaxBoards) return refuse(description, port_limit(ports));
+  if (ports > kMaxGeneratedPorts) return refuse(description, port_limit(ports));
   const std::uint32_t links = group * global, groups = links + 1;
   if (std::uint64_t{groups} * group > kMaxGenerated) return refuse(description, "a dragonfly has " + limit());
   Topology t = bare(description, Shape::dragonfly, ports, std::uint64_t{groups} * group);

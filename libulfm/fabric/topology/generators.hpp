@@ -5,7 +5,8 @@
 
 namespace ulfm::fabric {
 
-inline constexpr std::uint32_t kMaxGenerated = 16384;  ///< switches of a shape made here
+inline constexpr std::uint32_t kMaxGenerated = 16384;     ///< switches of a shape made here
+inline constexpr std::uint32_t kMaxGeneratedPorts = 254;  ///< of its switches: a way has a byte for each
 
 /// Mesh or torus of any number of dimensions, switch x0 + S0 (x1 + S1 (x2 ...)); port 2d leads to the next in dimension
 /// d, 2d + 1 back, the node is behind them. A torus ring of fewer than 3 switches is not closed.

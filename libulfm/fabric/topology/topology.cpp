@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "base/config.hpp"
+#include "fabric/topology/ports.hpp"
 #include "fabric/topology/shapes.hpp"
 
 namespace ulfm::fabric {
@@ -76,24 +77,24 @@ std::string port_name(const Topology& topology, SwitchPort port) {
            (section < topology.dimension ? static_cast<char>('a' + section) + std::to_string(port.port % topology.radix)
                                          : "p" + std::to_string(processor));
   }
-  return switch_name(topology, port.at) + "." + port_letter(port.port);
+  return switch_name(topology, port.at) + "." + port_label(port.port);
 }
 
 Result<SwitchPort> find_port(const Topology& topology, std::string_view text) {
   if (topology.shape == Shape::hypercube) return find_card_port(topology, text);
   const std::string quoted = "\"" + std::string(text.substr(0, 80)) + "\"";
   const std::size_t dot = text.rfind('.');
-  if (dot == std::string_view::npos || dot + 2 != text.size() || dot == 0 || dot > 78)
+  if (dot == std::string_view::npos || dot + 1 == text.size() || dot + 3 < text.size() || dot == 0 || dot > 78)
     return fail(Errc::invalid, quoted + " is no port; a port is a switch and a letter, such as s0.B");
   const std::uint32_t at = switch_of(topology, text.substr(0, dot));
   if (at >= topology.switches)
     return fail(Errc::not_found, quoted + ": no switch is called " + std::string(text.substr(0, dot)) + "; " +
                                      which_switches(topology, text.substr(0, dot)));
-  const char letter = text.back();
-  if (letter < 'A' || letter >= port_letter(topology.ports))
+  const auto port = port_of_label(text.substr(dot + 1));
+  if (!port || *port >= topology.ports)
     return fail(Errc::not_found, quoted + ": a switch of " + std::to_string(topology.ports) + " ports has A to " +
-                                     port_letter(topology.ports - 1));
-  return SwitchPort{at, static_cast<std::uint32_t>(letter - 'A')};
+                                     port_label(topology.ports - 1));
+  return SwitchPort{at, *port};
 }
 
 std::uint32_t node_of_process(const Topology& topology, std::uint32_t process, std::uint32_t processes) noexcept {

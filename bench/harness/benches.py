@@ -489,7 +489,10 @@ def models(_libraries, rounds):
 SIM_MODELS = [("xswitch", "mesh:4x4", 16, (0.05, 0.1, 0.15, 0.2)), ("xswitch", "mesh:8x8", 16, (0.05, 0.1, 0.15, 0.2)),
               ("xswitch", "mesh:8x8", 256, (0.05, 0.2)), ("dcm", "cube:6", 16, (0.01,)), ("pcie", "boards:8x1", 1, (0.2,)),
               ("pointdesign", "gh:2x4x4", 16, (0.2,)), ("ideal", "mesh:8x8", 16, (0.2,))]
-SIM_SIZES = [("mesh:8x8", 64), ("torus:8x8x4", 256), ("torus:16x8x8", 1024), ("torus:16x16x16", 4096), ("torus:24x24x22", 12672)]
+SIM_SIZES = [("mesh:8x8", 64, 0.01), ("torus:8x8x4", 256, 0.01), ("torus:16x8x8", 1024, 0.01), ("torus:16x16x16", 4096, 0.01),
+             ("torus:24x24x22", 12672, 0.01), ("hyperx:24x24x22", 12672, 0.002), ("fullmesh:128x100", 12800, 0.002),
+             ("fattree:24x3", 13824, 0.002), ("dragonfly:8x16x8", 16512, 0.002)]
+SIM_FLIT_LEVEL = 1.25e6  # flit-hops a second of a flit-level simulator on such a machine
 # Messages over the busiest channel for each one that a node sends, without more nodes than channels of their own can feed:
 # Dally and Towles 2004, chapters 3 and 8; rings are closed there.
 SIM_KNOWN = [("torus:1x8", "uniform", 1), ("torus:1x8", "tornado", 3), ("torus:8x8", "uniform", 1), ("torus:8x8", "tornado", 3),
@@ -508,31 +511,34 @@ def simulated(transport, topology, rate, *more):
 
 
 def sim(_libraries, rounds):
-    """Unit-hops a second of the simulator, by reference and production model; cost by size; what a second core is worth; and the
-    saturation of known cases beside the textbook's bound."""
+    """Unit-hops a second of the simulator, by production, live and reference form; cost by size and shape; what a second core is
+    worth; and the saturation of known cases beside the textbook's bound."""
     brief = ("--warmup", "500", "--measure", "2000", "--drain", "1")
     long = ("--warmup", "2000", "--measure", "60000", "--drain", "1")
 
     def speed(values, model, topology, length, rate):
         key = (model, topology, length, str(rate))
-        for kind, window in (("production", long), ("reference", brief)):
+        for kind, window in (("production", long), ("live", long), ("reference", brief)):
             found, _ = simulated(model, topology, rate, "-j", "1", "-l", str(length), "--model", kind, *window)
             values[*key, kind, "unit_hops_per_s"] = found["rows"][0]["unit_hops_per_second"]
             values[*key, kind, "cycles_per_s"] = found["rows"][0]["cycles_per_second"]
         values[*key, "production", "over_reference"] = (values[*key, "production", "unit_hops_per_s"] /
                                                         values[*key, "reference", "unit_hops_per_s"])
+        values[*key, "production", "over_flit_level"] = values[*key, "production", "unit_hops_per_s"] / SIM_FLIT_LEVEL
 
     def run():
         values = {}
         for model, topology, length, rates in SIM_MODELS:
             for rate in rates:
                 speed(values, model, topology, length, rate)
-        for topology, nodes in SIM_SIZES:
+        for topology, nodes, rate in SIM_SIZES:
             cycles = str(max(1000, 8_000_000 // nodes))
-            found, _ = simulated("xswitch", topology, 0.01, "-j", "1", "--warmup", "200", "--measure", cycles, "--drain", "1")
-            values["xswitch", topology, 16, "0.01", "production", "ns_per_unit_hop"] = 1e9 / found["rows"][0]["unit_hops_per_second"]
-            values["xswitch", topology, 16, "0.01", "production", "MiB"] = found["memory_MiB"]
-        seconds = [simulated("xswitch", "mesh:8x8", "0.02:0.18:0.01", "-j", str(threads))[1] for threads in (1, 2)]
+            found, _ = simulated("xswitch", topology, rate, "-j", "1", "--warmup", "200", "--measure", cycles, "--drain", "1")
+            key = ("xswitch", topology, 16, str(rate), "production")
+            values[*key, "ns_per_unit_hop"] = 1e9 / found["rows"][0]["unit_hops_per_second"]
+            values[*key, "MiB"] = found["memory_MiB"]
+        seconds = [simulated("xswitch", "mesh:8x8", "0.02:0.18:0.01", "-j", str(threads), "--measure", "200000")[1]
+                   for threads in (1, 2)]
         values["xswitch", "mesh:8x8", 16, "0.02:0.18:0.01", "production", "two_cores_over_one"] = seconds[0] / seconds[1]
         for topology, pattern, load in SIM_KNOWN:
             found, _ = simulated("xswitch", topology, 0.02, "-p", pattern, "--saturation", "--measure", "8000", "--drain", "16000")

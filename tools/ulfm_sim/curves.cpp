@@ -264,10 +264,11 @@ unsigned threads_of(const Options& options) {
   return options.threads != 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
 }
 
+// The last first: a curve's highest rates take longest, and nobody should wait for one of them at the end.
 void in_parallel(std::size_t count, unsigned threads, const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next = 0;
   const auto loop = [&] {
-    for (std::size_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) work(i);
+    for (std::size_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) work(count - 1 - i);
   };
   std::vector<std::thread> helpers;
   for (std::size_t i = 1; i < std::min<std::size_t>(threads, count); ++i) helpers.emplace_back(loop);

@@ -81,7 +81,7 @@ enum Kind : std::uint32_t {
 class Calendar {
  public:
   void put(Kind kind, std::uint32_t index, std::uint64_t cycle) {
-    if (cycle - now_ >= kSlots) return far_.push({cycle, kind, index});
+    if (cycle - now_ >= kSlots) return put_far(kind, index, cycle);
     Slot& slot = slots_[cycle % kSlots];
     slot.kinds |= 1u << kind;
     slot.events[kind].push_back(index);
@@ -122,6 +122,9 @@ class Calendar {
     bool operator>(const Far& other) const { return cycle > other.cycle; }
   };
 
+  [[gnu::noinline]] void put_far(Kind kind, std::uint32_t index, std::uint64_t cycle) {
+    far_.push({cycle, kind, index});
+  }
   std::uint64_t next() const {
     const std::uint64_t far = far_.empty() ? kNever : far_.top().cycle;
     if (busy_ == 0) return far;
@@ -154,7 +157,8 @@ struct alignas(64) Input {
   std::uint32_t head = kNone, tail = kNone;  // entries
   std::uint32_t units = 0;                   // of all of them, as long as they were when they came
   std::uint32_t server = kNone;              // the output that sends the first of them, or has sent it
-  std::uint32_t wanted = kNone;              // the output that the announced head names
+  std::uint32_t first_port = 0;              // of the same switch
+  std::uint8_t wanted = 0;                   // the output that the announced head names, counted from there
   bool announced = false, told_stop = false;
 };
 
@@ -201,7 +205,7 @@ class Flow final : public Network {
         routes_(std::size_t{frames} * longest_),
         queues_(t.nodes(), {kNone, kNone}) {
     for (std::uint32_t i = 0; i < switch_ports_; ++i) {
-      out_[i].first_port = i - i % ports_;
+      out_[i].first_port = in_[i].first_port = i - i % ports_;
       const LinkEnd& end = t.ends[i];
       if (end.kind == LinkEnd::Kind::switch_port) out_[i].peer = end.index * ports_ + end.port;
       if (end.kind != LinkEnd::Kind::node) continue;
@@ -399,25 +403,26 @@ class Flow final : public Network {
       if (before == kNever) return;
       in.ready = std::max(in.ready, before + 1);
     }
-    const std::uint32_t first = x - (x % ports_);
-    in.wanted = first + routes_[std::size_t{e.frame} * longest_ + e.hop];
+    const std::uint32_t first = in.first_port;
+    in.wanted = routes_[std::size_t{e.frame} * longest_ + e.hop];
     in.announced = true;
-    Output<Ports>& out = out_[in.wanted];
+    const std::uint32_t y = first + in.wanted;
+    Output<Ports>& out = out_[y];
     out.waiting.set(x - first);
     if (out.end == kNever) return;
     const std::uint64_t at = poll_of(out, x - first);
     if (at >= out.poll_at) return;
     out.poll_at = at;
-    calendar_.put(kPoll, in.wanted, at);
+    calendar_.put(kPoll, y, at);
   }
   void withdraw(std::uint32_t x) {
     Input& in = in_[x];
     if (!in.announced) return;
     in.announced = false;
-    Output<Ports>& out = out_[in.wanted];
-    const std::uint32_t input = x - out.first_port;
+    const std::uint32_t y = in.first_port + in.wanted, input = x - in.first_port;
+    Output<Ports>& out = out_[y];
     out.waiting.clear(input);
-    if (out.poll_at != kNever && position(out, out.poll_at) == input) expect_poll(in.wanted);
+    if (out.poll_at != kNever && position(out, out.poll_at) == input) expect_poll(y);
   }
 
   void poll(std::uint32_t y, std::uint64_t cycle) {

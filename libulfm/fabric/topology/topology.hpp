@@ -19,7 +19,7 @@ namespace ulfm::fabric {
 
 inline constexpr std::uint32_t kMaxSwitches = 4096;
 inline constexpr std::uint32_t kXSwitchPorts = 5;   ///< Li, THNPC-II, section 2.1
-inline constexpr std::uint32_t kThSwitchPorts = 8;  ///< Zhou et al. 1999, section 3; no switch has more
+inline constexpr std::uint32_t kThSwitchPorts = 8;  ///< Zhou et al. 1999, section 3; no switch of a file has more
 inline constexpr std::uint32_t kMaxBoards = 26;     ///< slots of a PC host, named A to Z
 
 /// Processes that a node of a cube carries at most (Pierce, The NX/2 Operating System).
@@ -76,7 +76,8 @@ enum GridPort : std::uint8_t { kNorth, kEast, kSouth, kWest, kGridNode };
 struct Topology {
   std::string name;  ///< as given: "mesh:4x4"; a file's own name or its path
   std::uint32_t ports =
-      kXSwitchPorts;  ///< per switch, 2 to 8: 5 is an X-Switch, 8 a TH-Switch; slots of a host: up to kMaxBoards
+      kXSwitchPorts;  ///< per switch: 5 is an X-Switch, 8 a TH-Switch; those of generated shapes have up to 254, the
+                      ///< host of boards kMaxBoards slots
   std::uint32_t switches = 0;
   std::vector<LinkEnd> ends;             ///< switches * ports, by switch and port
   std::vector<SwitchPort> attachment;    ///< by node: where it hangs
@@ -105,7 +106,7 @@ std::string switch_name(const Topology& topology, std::uint32_t at);
 std::string port_name(const Topology& topology, SwitchPort port);
 /// The port that a text such as "s3.B" names. Errc::not_found says what there is instead.
 Result<SwitchPort> find_port(const Topology& topology, std::string_view text);
-/// 'A' for port 0.
+/// 'A' for port 0. Only for ports below 26: port_label() in ports.hpp has a name for every one.
 constexpr char port_letter(std::uint32_t port) noexcept { return static_cast<char>('A' + port); }
 
 /// Node of process `process` of `processes`: the file's placement, or processes_per_node to a node, or else, and on

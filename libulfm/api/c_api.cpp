@@ -1,6 +1,7 @@
 // The C interface over nodes and ports.
 
 #include <ulfm/interrupt.h>
+#include <ulfm/pieces.h>
 #include <ulfm/ulfm.h>
 
 #include <array>
@@ -9,6 +10,7 @@
 
 #include "api/handles.hpp"
 #include "api/last_error.hpp"
+#include "base/give_way.hpp"
 #include "base/interrupted.hpp"
 #include "base/virtual_time.hpp"
 #include "transport/registry.hpp"
@@ -167,6 +169,16 @@ int ulfm_post(ulfm_port port, ulfm_address to) {
   return open.core->try_post({to.process, to.port}) ? ULFM_OK : post_or_say(*open.core, to);
 }
 
+int ulfm_send_pieces(ulfm_port port, ulfm_address to, const struct iovec* pieces, int count) {
+  const TimedCall timed("ulfm_send_pieces");
+  const OpenPort open = port_of(port);
+  if (open.core == nullptr) return say_stale();
+  std::size_t size = 0;
+  for (int i = 0; i < count; ++i) size += pieces[i].iov_len;
+  if (count < 1) return 0;  // a message of no bytes has one piece of none
+  return open.core->send_pieces({to.process, to.port}, {pieces, static_cast<std::size_t>(count)}, size) ? 1 : 0;
+}
+
 int ulfm_discard(ulfm_port port) {
   const OpenPort open = port_of(port);
   return open.core != nullptr ? finish(open.core->discard()) : say_stale();
@@ -289,6 +301,13 @@ int ulfm_watch_interrupts(ulfm_port port, int thread) {
   // A watch begins with each call of the library then, and a barrier with each would interrupt every core.
   if (thread != 0) open.core->inlet().wake_source().expect_many_sleeps();
   set_interrupted_thread(thread);
+  return ULFM_OK;
+}
+
+int ulfm_give_way(ulfm_port port) {
+  const OpenPort open = port_of(port);
+  if (open.core == nullptr) return say_stale();
+  if (VirtualTime::of_process() == nullptr) give_way(open.node->wait_policy());
   return ULFM_OK;
 }
 

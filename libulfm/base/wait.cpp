@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/give_way.hpp"
 #include "base/trace.hpp"
 
 namespace ulfm {
@@ -117,6 +118,14 @@ WaitPolicy WaitPolicy::for_processes(int processes) noexcept {
 void yield_now() noexcept {
   wait_counters().count(Rung::yield);
   sched_yield();
+}
+
+void give_way(const WaitPolicy& policy) noexcept {
+  if (policy.has_own_core()) return;
+  const auto now = Clock::now();
+  if (yields_are_dear(now)) return;
+  yield_now();
+  classify_yield(now, Clock::now(), policy.slow_yield);
 }
 
 std::uint32_t Waiter::spins_now(const WaitPolicy& policy) noexcept {

@@ -132,6 +132,8 @@ struct ModelPlan {
   std::span<const FaultEvent> events;
   std::uint32_t endpoints = 0;  ///< processes there can be
   std::uint64_t period = 0;     ///< in virtual time: of a cycle, picoseconds; 0: without
+  /// Nodes that have processes, rising: no others send or receive. Empty: all do.
+  std::span<const std::uint32_t> ends = {};
 };
 
 /// A model that has been worked out and not been made yet.

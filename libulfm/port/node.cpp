@@ -172,9 +172,9 @@ void Node::serve_stalled() {
   stalled_.store(still, std::memory_order_relaxed);
 }
 
-bool Node::send_at_once(PortCore& port, PortAddress to, std::span<const std::byte> bytes) {
+bool Node::send_at_once(PortCore& port, PortAddress to, Gather& data, std::size_t size) {
   if (!interface_lock_.try_lock()) return false;
-  const bool sent = send_queue_.empty() && port.send_at_once(to, bytes);
+  const bool sent = send_queue_.empty() && port.send_at_once(to, data, size);
   interface_lock_.unlock();
   if (sends_pending()) [[unlikely]]
     drive();  // others have posted meanwhile, and found the interface busy

@@ -44,8 +44,8 @@ class Node {
 
   /// The interface: takes port numbers from the send queue and moves data. Called by whoever posts or waits.
   void drive();
-  /// Sends a short message if the interface is idle and it can go at once: then it needs neither tag nor queue.
-  bool send_at_once(PortCore& port, PortAddress to, std::span<const std::byte> bytes);
+  /// Sends a message of one frame if the interface is idle and it can go at once: then it needs neither tag nor queue.
+  bool send_at_once(PortCore& port, PortAddress to, Gather& data, std::size_t size);
   /// For the port that has just tagged a buffer: serves it, or leaves its number in the send queue for whoever is
   /// serving now.
   void serve(PortCore& port);

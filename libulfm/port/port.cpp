@@ -69,9 +69,24 @@ void PortCore::give(PortAddress to) noexcept {
   composing_ = false;
   counters_.sent_messages.add();
   counters_.sent_bytes.add(buffer.size);
-  if (buffer.size <= kLeastFrame && node_.send_at_once(*this, to, {buffer.bytes.get(), buffer.size})) return;
+  const iovec piece{buffer.bytes.get(), buffer.size};
+  Gather data(std::span(&piece, 1));
+  if (buffer.size <= kLeastFrame && node_.send_at_once(*this, to, data, buffer.size)) return;
   buffer.to = to;
   hand_over(buffer);
+}
+
+bool PortCore::send_pieces(PortAddress to, std::span<const iovec> pieces, std::size_t size) {
+  if (composing_) return false;
+  if (to.key() != posted_key_) {
+    if (!node_.connect(*this, to)) return false;
+    posted_key_ = to.key();
+  }
+  Gather data(pieces);
+  if (!node_.send_at_once(*this, to, data, size)) return false;
+  counters_.sent_messages.add();
+  counters_.sent_bytes.add(size);
+  return true;
 }
 
 void PortCore::hand_over(SendBuffer& buffer) noexcept {
@@ -190,9 +205,11 @@ void PortCore::undeliverable(const SendBuffer& buffer, PortAddress to, const std
   last_key_ = ~std::uint64_t{0};
 }
 
-bool PortCore::send_at_once(PortAddress to, std::span<const std::byte> bytes) {
-  return posted == 0 && to.key() == last_key_ && !last_outlet_->port_closed() &&
-         push_whole(*last_outlet_, bytes.data(), bytes.size());
+bool PortCore::send_at_once(PortAddress to, Gather& data, std::size_t size) {
+  if (posted != 0) return false;
+  Outlet* outlet = outlet_for(to);
+  return outlet != nullptr && (size <= kLeastFrame || size <= outlet->max_frame(kMessageHeader)) &&
+         push_whole(*outlet, data, size);
 }
 
 bool PortCore::transmit() {

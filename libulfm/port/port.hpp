@@ -50,6 +50,9 @@ class PortCore {
   std::byte* try_compose(std::size_t size) noexcept;
   Result<std::span<std::byte>> compose(std::size_t size);
   bool try_post(PortAddress to) noexcept;
+  /// Sends a message from where it lies. False with nothing done when it cannot go at once and in one frame, or the
+  /// address cannot be reached.
+  bool send_pieces(PortAddress to, std::span<const iovec> pieces, std::size_t size);
   Result<void> post(PortAddress to);
   Result<void> discard();
   /// Connects to the addresses, doubles once, as one destination. The number stands for it until close_group(), and is
@@ -88,9 +91,8 @@ class PortCore {
   Result<void> connect(std::span<const PortAddress> all);
   /// Sends the oldest posted message as far as there is room; true when it has gone (or failed).
   bool transmit();
-  /// Sends what most messages are, one frame to where the last one went with nothing waiting before it, at once or
-  /// not at all. `bytes` is at most kLeastFrame long.
-  bool send_at_once(PortAddress to, std::span<const std::byte> bytes);
+  /// Sends what most messages are, one frame with nothing waiting before it, at once or not at all.
+  bool send_at_once(PortAddress to, Gather& data, std::size_t size);
   /// Says goodbye to everyone it has talked to.
   void send_byes();
   std::uint32_t posted = 0;  ///< numbers taken from the send queue whose messages have not gone

@@ -29,13 +29,17 @@ inline std::uint64_t get_length(const std::byte* from) noexcept {
   return little_endian(length);
 }
 
-/// Sends a message of at most kLeastFrame bytes, which any frame can carry; false without room.
-inline bool push_whole(Outlet& outlet, const std::byte* bytes, std::size_t size) noexcept {
+/// Sends a message of one frame: at most kLeastFrame bytes, which any can carry, or what the outlet's do. False without
+/// room.
+inline bool push_whole(Outlet& outlet, Gather& data, std::size_t size) noexcept {
   std::byte header[kMessageHeader];
   put_length(header, size);
+  return outlet.push(Kind::first, header, data, size);
+}
+inline bool push_whole(Outlet& outlet, const std::byte* bytes, std::size_t size) noexcept {
   const iovec piece{const_cast<std::byte*>(bytes), size};
   Gather data(std::span(&piece, 1));
-  return outlet.push(Kind::first, header, data, size);
+  return push_whole(outlet, data, size);
 }
 
 /// Sends a message piece by piece.

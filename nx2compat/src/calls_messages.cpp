@@ -52,8 +52,9 @@ Request& with_handler(Call& call, const Handler& handler) {
   node.interrupt.start(node.channel.port(), [&node](bool everywhere) {
     if (everywhere) node.engine->look_everywhere();
     else node.engine->progress();
-    node.engine->run_handlers();
+    const bool ran = node.engine->run_handlers();
     node.interrupt.want(node.engine->handlers_pending() != 0);
+    return ran;
   });
   node.interrupt.want(true);
   return request;

@@ -1,6 +1,7 @@
 // The way between nodes: one port of this process, and the addresses of the others.
 #pragma once
 
+#include <ulfm/pieces.h>
 #include <ulfm/ulfm.h>
 
 #include <cstddef>
@@ -51,6 +52,7 @@ class Channel {
   enum class Sent { gone, no_room, lost };
   /// Header and data as one port message. `lost`: the destination has closed its port.
   Sent send(ulfm_address to, const Header& header, const void* data, std::size_t size) {
+    if (__builtin_expect(send_at_once(to, header, data, size), 1)) return Sent::gone;
     return send_by(header, data, size, [&] { return ulfm_post(port_, to); });
   }
   /// The same to all nodes but this one, of which reach() has found each: one message that the network copies.
@@ -73,6 +75,8 @@ class Channel {
     holds_ = ulfm_wait(port_, limit_ns, &last_) == 1;
     return holds_ ? &last_ : nullptr;
   }
+  /// Messages of so many bytes are set apart from their headers.
+  void set_apart_from(std::size_t bytes) noexcept { apart_from_ = bytes; }
   ulfm_port port() const noexcept { return port_; }
   ulfm_job job() const noexcept { return job_; }
 
@@ -82,6 +86,29 @@ class Channel {
     bool known = false;
     std::uint32_t use = 0;  ///< of the cube's entry, when the address was taken from it
   };
+  /// Short messages go in one piece, which a cell of the transport takes without a loop.
+  static constexpr std::size_t kOnePiece = 128;
+  bool send_at_once(ulfm_address to, const Header& header, const void* data, std::size_t size) {
+    if (size >= apart_from_) {
+      const ApartHeader apart = set_apart(header);
+      const iovec pieces[] = {{const_cast<ApartHeader*>(&apart), sizeof apart}, {const_cast<void*>(data), size}};
+      return ulfm_send_pieces(port_, to, pieces, 2) == 1;
+    }
+    if (sizeof header + size <= kOnePiece) {
+      std::byte together[kOnePiece];
+      std::memcpy(together, &header, sizeof header);
+      if (size != 0) std::memcpy(together + sizeof header, data, size);
+      const iovec piece{together, sizeof header + size};
+      return ulfm_send_pieces(port_, to, &piece, 1) == 1;
+    }
+    const iovec pieces[] = {{const_cast<Header*>(&header), sizeof header}, {const_cast<void*>(data), size}};
+    return ulfm_send_pieces(port_, to, pieces, 2) == 1;
+  }
+  static ApartHeader set_apart(const Header& header) noexcept {
+    ApartHeader apart{header, {}};
+    apart.header.kind = static_cast<Kind>(static_cast<std::uint8_t>(header.kind) | kApart);
+    return apart;
+  }
   template <typename Post>
   Sent send_by(const Header& header, const void* data, std::size_t size, Post post) {
     void* buffer = nullptr;
@@ -106,6 +133,7 @@ class Channel {
   ulfm_group group_ = 0;  ///< of all other nodes, once it was used
   ulfm_message last_{};
   bool holds_ = false;
+  std::size_t apart_from_ = ~std::size_t{0};
   int self_ = 0, nodes_ = 1;
   bool waits_for_new_ = true;
   std::vector<Peer> peers_;

@@ -18,6 +18,7 @@ NxEngine::NxEngine(Channel& channel, const Tuning& tuning)
       own_number_(static_cast<std::uint16_t>(channel.self())),
       peers_(static_cast<std::size_t>(channel.places())) {
   for (Peer& peer : peers_) peer.buffers = tuning_.buffers;
+  channel_.set_apart_from(tuning_.apart);
   if (!channel_.addresses_stay()) tuning_.to_all = 0;  // others may come to the same places
 }
 

@@ -95,8 +95,8 @@ class NxEngine {
   bool wait_for(const std::function<bool()>& done, int milliseconds);
 
   // ---- handlers
-  /// Calls the handlers of what has completed, unless they are blocked or one is running.
-  void run_handlers();
+  /// Calls the handlers of what has completed, unless they are blocked or one is running. True when there were any.
+  bool run_handlers();
   bool handlers_blocked = false;
   Request& pooled_request();
   /// Requests with handlers that are not complete yet.

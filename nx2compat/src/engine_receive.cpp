@@ -35,8 +35,8 @@ Request& NxEngine::pooled_request() {
   return request;
 }
 
-void NxEngine::run_handlers() {
-  if (calls_.empty() || handlers_blocked || handler_runs_) return;
+bool NxEngine::run_handlers() {
+  if (calls_.empty() || handlers_blocked || handler_runs_) return false;
   handler_runs_ = true;
   while (!calls_.empty() && !handlers_blocked) {
     const HandlerCall call = calls_.front();
@@ -44,6 +44,7 @@ void NxEngine::run_handlers() {
     call_handler(call.handler, call.info);
   }
   handler_runs_ = false;
+  return true;
 }
 
 // ---- a short buffer has been emptied
@@ -252,8 +253,12 @@ void NxEngine::dispatch(const ulfm_message& message) {
   if (peer.left) (void)reach(header.source);  // the message may be of a program that was loaded there since
   peer.contacted = true;
   peer.buffers = std::min(peer.buffers + header.buffers, tuning_.buffers);
-  const auto* data = static_cast<const std::byte*>(message.bytes) + sizeof header;
-  const std::size_t size = message.size - sizeof header;
+  const auto kind = static_cast<std::uint8_t>(header.kind);
+  const std::size_t begin = (kind & kApart) != 0 ? sizeof(ApartHeader) : sizeof header;
+  if (message.size < begin) return;
+  header.kind = static_cast<Kind>(kind & ~kApart);
+  const auto* data = static_cast<const std::byte*>(message.bytes) + begin;
+  const std::size_t size = message.size - begin;
   switch (header.kind) {
     case Kind::message: return take_message(header, data, size);
     case Kind::data: return take_data(header, data, size);

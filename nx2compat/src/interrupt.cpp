@@ -55,7 +55,9 @@ void Interrupt::leave_slowly() noexcept {
   program_code::returned();  // a library that the program called has called us
   const bool asked = asked_.exchange(false, std::memory_order_seq_cst);
   if (asked) watch_again();
-  work_(asked);
+  // Whom the handlers served gets the core, where it is shared: a node that draws from a counter of its own would
+  // have drawn all of it before the others had their turn.
+  if (work_(asked)) (void)ulfm_give_way(port_);
   depth_.store(0, std::memory_order_seq_cst);  // pairs with ask()
   while (work_if_asked()) {
   }
@@ -91,7 +93,7 @@ void Interrupt::work_outside() {
   }
 }
 
-void Interrupt::start(ulfm_port port, std::function<void(bool)> work) {
+void Interrupt::start(ulfm_port port, std::function<bool(bool)> work) {
   if (active_) return;
   port_ = port;
   work_ = std::move(work);

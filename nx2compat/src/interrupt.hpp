@@ -35,8 +35,8 @@ class Interrupt {
   void leave_slowly() noexcept;
 
   /// From now on `work` is called when something arrives: by the signal, or by leave_slowly(). Its argument
-  /// says whether something has arrived for certain, so that it must be found.
-  void start(ulfm_port port, std::function<void(bool)> work);
+  /// says whether something has arrived for certain, so that it must be found; its result, whether handlers ran.
+  void start(ulfm_port port, std::function<bool(bool)> work);
   void stop();
   /// There are requests with handlers; without any the helper sleeps.
   void want(bool wanted) noexcept;
@@ -72,7 +72,7 @@ class Interrupt {
   std::atomic<bool> rung_{false};
   std::atomic<bool> stopping_{false};     ///< stop() to the helper; set before `wanted_`, so that who wakes sees it
   std::atomic<std::uint32_t> wanted_{0};  ///< written by the program's thread; wakes help(), publishes no more
-  std::function<void(bool)> work_;
+  std::function<bool(bool)> work_;
   ulfm_port port_ = 0;
   pthread_t program_{};
   std::thread helper_;

@@ -1,5 +1,6 @@
 #include "node.hpp"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "deaths.hpp"
 #include "timed.hpp"
 
 extern "C" {
@@ -68,6 +70,7 @@ void Node::open() {
   engine->release_ignored = [this](Request& request) { ids.release(request); };
   engine->on_kill = [] { std::exit(0); };
   process_ = getpid();
+  tell_of_deaths();
 }
 
 Node& Node::only() {
@@ -247,7 +250,7 @@ namespace {
 template <typename Done>
 void nap_until(Done done) noexcept {
   constexpr timespec kNap{0, 1'000'000};
-  for (int naps = 0; naps < 2000 && !done(); ++naps) nanosleep(&kNap, nullptr);
+  for (int naps = 0; naps < 2000 && !done(); ++naps) ppoll(nullptr, 0, &kNap, nullptr);  // no handler runs meanwhile
 }
 
 /// Whoever reads this process's output has it all; also when it goes elsewhere than to a pipe.

@@ -15,6 +15,7 @@ struct Tuning {
   std::size_t data_piece;      ///< bytes of a message of kind `data`
   std::size_t memory;          ///< bytes that a node keeps for messages nobody has asked for yet; 0: by the machine
   std::size_t to_all = 0;      ///< bytes; messages to all nodes that are no longer go by multicast; 0: none does
+  std::size_t apart = ~std::size_t{0};  ///< bytes of messages that lie a line behind their headers
 };
 
 /// Rows for the transports that are tuned; the last one is for all others.
@@ -22,9 +23,8 @@ struct Tuning {
 /// dcm: 100 bytes, as on the iPSC/2 (Pierce, section 3.1).
 /// pointdesign: the network copies what is for all nodes, so that goes at once, up to what fits into one of its
 /// messages beside the list of the receivers. What is for one node is as elsewhere.
-/// direct: 12 KB. The two further trips cost about a microsecond, which is what copying 12 KB costs; above it
-/// the second copy into a buffer of the system is what counts, and a proxy avoids it. A message is still one
-/// frame.
+/// direct: 16 KB. The two further trips cost more than copying that much into a buffer of the system would, and where
+/// nodes share cores two turns of the scheduler; above it a proxy avoids that copy. A message is still one frame.
 ///
 /// Data go in pieces of one frame of a lane of `direct`, which is small enough that what the sender has just written is
 /// still in a cache when the receiver reads it. On dcm each is a message of the machine, whose software takes its time
@@ -33,7 +33,7 @@ inline constexpr std::size_t kFramePiece = 16 * 1024;
 inline constexpr Tuning kTuning[] = {
     {"dcm", 100, 64, 16, 512 * 1024, 0},
     {"pointdesign", 100, 64, 16, kFramePiece, 0, 8 * 1024},
-    {"direct", 12 * 1024, 64, 16, kFramePiece, 0},
+    {"direct", kFramePiece, 64, 16, kFramePiece, 0, 0, 1024},
     {"", 100, 64, 16, kFramePiece, 0},
 };
 

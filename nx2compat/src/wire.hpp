@@ -1,6 +1,7 @@
 // What nodes say to each other: a header in front of every port message.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace nx2 {
@@ -30,6 +31,15 @@ struct Header {
 };
 // With the port's own 8 bytes, 24 bytes of data still travel in the cache line of the cell.
 static_assert(sizeof(Header) == 16);
+
+/// In `kind`: the message begins a cache line behind the header, so that copies of long ones are aligned.
+inline constexpr std::uint8_t kApart = 0x80;
+inline constexpr std::size_t kLine = 64;
+/// A header with its distance.
+struct alignas(kLine) ApartHeader {
+  Header header;
+  std::byte rest[kLine - sizeof(Header)];
+};
 
 struct ProxyBody {
   std::uint64_t count;

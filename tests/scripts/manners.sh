@@ -177,6 +177,23 @@ each '.' ulfm_perf "latency --size x" "latency --size 9:1" "latency --size -1" "
     "latency --transport xswitch --nodes 0" "latency --iteratons 5" "latency --json --csv" "latency --iterations x" \
     "latency --transport xswitch --topology mesh:2x2 --nodes 0,99"
 
+# ---- ulfm_sim
+wrong 'a command is needed' ulfm_sim
+each 'there is no command' ulfm_sim "lod -T mesh:2x2" "zeros" "mesh:2x2"
+each 'there is no option' ulfm_sim "load --jsn" "load -T mesh:2x2 --cycles 0" "zero --rate 0.1"
+each 'topology' ulfm_sim "load -T mish:2x2" "load -T ./absent.toml" "zero -T mesh:0x2" "load -T mesh:2x2 -t dcm -r 0.1"
+each 'above 0' ulfm_sim "load -r x" "load -r 0" "load -r 0.1:0.05:0.01" "load -r -1"
+each 'there is no model' ulfm_sim "load -t drect" "zero -t zzz"
+each '.' ulfm_sim "load --pattern zzz" "load --seed x" "load --json --csv" "load mesh:2x2" "zero -j 0" "load --measure 1" \
+    "load -T mesh:2x2 -r 0.1 --routing ./absent.so"
+
+# ---- ulfm_hostd
+each 'ulfmrun starts it' ulfm_hostd "" "--nosuch" "1 2" "a b c"
+wrong 'is no address' ulfm_hostd zz 1 1
+
+# ---- nxf77
+wrong 'INTEGER\*4 only' nxf77 -i8 program.f
+
 # ---- ulfm_stat
 each '.' ulfm_stat "--intervall 1" "-i 0" "-i x" "-c 3" "nopid" "-i 1 -c 0"
 wrong 'no job|holds no' ulfm_stat 1

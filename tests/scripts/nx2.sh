@@ -66,6 +66,27 @@ for i in 1 2 3 4; do
 done
 for i in 0 1 2 3 4; do ran "ending $i" 0 'node [0-9] ends' "$ulfmrun" -n 3 ./ending $i; done
 ran 'ending 5' 0 'node 0 waits' "$ulfmrun" -n 3 ./ending 5
+# A node that abort() or a fault ends says so in NX's words, and the job ends.
+cat >dies.c <<'C'
+#include <nx.h>
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+    char none[4];
+    gsync();
+    if (mynode() == 1 && argc > 1)
+        abort();
+    if (mynode() == 1)
+        *(volatile int *) 0 = 1;
+    crecv(5, none, sizeof none);
+    return 0;
+}
+C
+"$stage/bin/nxcc" -w dies.c -o dies
+ulimit -c 0
+ran 'abort' 134 '^\(node 1, pid 0\) Aborted$' "$ulfmrun" -n 3 ./dies abort
+ran 'a fault' 139 '^\(node 1, pid 0\) Segmentation fault$' "$ulfmrun" -n 3 ./dies
+grep -qE 'MPI_Finalize|TERMINAT|signal' out && echo "FAIL a fault brings words of MPI" && failures=$((failures + 1))
 ran 'one node without a launcher' 0 ': ok$' ./calls
 
 for n in 1 4; do

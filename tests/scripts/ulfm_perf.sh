@@ -108,6 +108,14 @@ if [[ -x $stage/bin/mpiexec ]]; then
     json "[r['transport'] for r in rows] == ['dcm']"
 fi
 
+# The limit holds on a slow network: sizes that do not fit are left out, and told.
+run 0 "$perf" latency --transport dcm,pace=ipsc2 --size 1K:4M --limit 6 --json
+json "1 <= len(rows) < 13 and rows[0]['size'] == 1024 and 'left out' in j['left_out']"
+grep -q 'are left out: the limit of 6 s' err || fail "latency with a limit does not say what it left out"
+ended=0
+timeout 100 "$perf" latency --transport dcm,pace=ipsc2 --size 1M --limit 0.1 </dev/null >out 2>err || ended=$?
+((ended == 1)) && grep -q 'raise it with --limit' err || fail "latency without time for any size: status $ended"
+
 # Every key stands in the manual.
 for key in transport size o_s_us o_r_us L_us g_us G_ns_per_byte half_rtt_us floor_us ulsr_us ulskrc_us ksrc2_us ulskrc_ratio \
     ksrc2_ratio ulsr_MB_per_s paper_ulsr_us paper_ksrc2_ratio_above paper_ulsr_MB_per_s; do

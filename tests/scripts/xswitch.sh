@@ -12,6 +12,7 @@ for shape in single:5 th8 tree:3 mesh:4x4 cube:4; do
     over "trapezoid, $shape, bad network" "$answer" --transport xswitch --topology $shape --fault "$bad_network" -n 4 \
         "$programs/trapezoid"
 done
+over "4096 switches" "$answer" --transport xswitch --topology mesh:64x64 -n 4 "$programs/trapezoid"
 over "halo over small frames" '' --transport xswitch,frame=64 --topology mesh:2x2 -n 4 "$programs/halo"
 ULFM_ENGINE=process over "the engine as a process" "$answer" --transport xswitch -n 8 "$programs/trapezoid"
 over "all of the host are neighbours" "$answer" -genv ULFM_SHARE host --transport xswitch -n 8 "$programs/trapezoid"

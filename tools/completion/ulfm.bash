@@ -16,4 +16,4 @@ _ulfm() {
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
     ((${#COMPREPLY[@]})) || compopt -o default
 }
-complete -F _ulfm ulfmrun ulfm_info ulfm_perf ulfm_stat ulfm_topo ulfm_sim ulfm_doctor ulfm_pmi nxcc nxf77 nxhost
+complete -F _ulfm ulfmrun ulfm_info ulfm_perf ulfm_stat ulfm_topo ulfm_sim ulfm_doctor ulfm_pmi ulfm_hostd nxcc nxf77 nxhost

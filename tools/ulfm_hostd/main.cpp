@@ -22,7 +22,7 @@ constexpr const char* kHelp =
     "ulfmrun starts it, and it ends with the job; nobody else needs to.\n"
     "Example: ULFM_ENGINE=process ulfmrun --transport pcie -n 4 ./hello\n"
     "Exit code: 0 when the job has ended, 1 when the interconnect is not there, 2 for a wrong command line.\n"
-    "Manual: ulfm-pcie(7).\n";
+    "Manual: ulfm_hostd(1), ulfm-pcie(7).\n";
 
 }  // namespace
 

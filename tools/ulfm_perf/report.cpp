@@ -113,6 +113,7 @@ void print_json(const Results& results, const Options& options) {
     out["rows"].push_back(one);
   }
   if (!results.doubts.empty()) out["warnings"] = results.doubts;
+  if (!results.left_out.empty()) out["left_out"] = results.left_out;
   if (options.test == "floor" && !results.rows.empty())
     out["one_way_us"] = json_value(results.rows.front().columns.front());
   std::cout << out.dump() << "\n";
@@ -139,6 +140,7 @@ void print(const Results& results, const Options& options) {
   }
   std::fflush(stdout);
   print_doubts(results.doubts);
+  if (!results.left_out.empty()) std::fprintf(stderr, "ulfm_perf: %s\n", results.left_out.c_str());
 }
 
 }  // namespace perf

@@ -35,6 +35,7 @@ struct Results {
   std::string title;
   std::vector<Row> rows;
   std::vector<std::string> doubts;  ///< why the figures cannot be trusted; none when they can
+  std::string left_out = {};        ///< what there was no time for; "" when there was for all
 };
 
 /// Prints: a two-column table in the manner of the OSU benchmarks (with percentiles behind), CSV or JSON.

@@ -1,7 +1,10 @@
 #include "options.hpp"
 
 #include <ulfm/ulfm.h>
+
 #include <CLI/CLI.hpp>
+
+#include "../common/command_line.hpp"
 
 namespace sim {
 namespace {
@@ -66,14 +69,9 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
       "Example: ulfm_sim load -T mesh:8x8 -r 0.02:0.2:0.02 --svg mesh.svg\n"
       "Exit code: 1 when the result cannot be trusted or written, 2 for a wrong command line, 3 with --strict when a\n"
       "point does not settle. Manual: ulfm_sim(1).");
-  try {
-    app.parse(argc, argv);
-    options.command = app.get_subcommands().front()->get_name();
-    if (options.json && options.csv) throw CLI::ValidationError("load", "--json and --csv are two forms: take one");
-  } catch (const CLI::ParseError& e) {
-    const int code = app.exit(e);
-    return code == 0 ? 0 : kUsage;
-  }
+  if (const auto code = tools::parse(app, argc, argv)) return code;
+  options.command = app.get_subcommands().front()->get_name();
+  if (options.json && options.csv) return tools::complain(app, "--json and --csv are two forms: take one");
   return std::nullopt;
 }
 

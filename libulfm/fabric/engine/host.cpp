@@ -76,16 +76,21 @@ Result<FabricHost> FabricHost::create(const FabricPlan& plan) {
     costs = *durations;
   }
   ArenaSizes sizes = sizes_for(plan, *kind, *topology, frame_bytes);
-  const ModelPlan asked{*topology,      options,         sizes.all_slots() * sizes.pieces(),
-                        faults->events, sizes.endpoints, timed ? costs.cycle : 0};
+  std::vector<std::uint32_t> ends(plan.processes);
+  for (std::uint32_t p = 0; p < plan.processes; ++p) ends[p] = node_of_process(*topology, p, plan.processes);
+  const auto node_of = ends;
+  std::sort(ends.begin(), ends.end());
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  const ModelPlan asked{
+      *topology, options, sizes.all_slots() * sizes.pieces(), faults->events, sizes.endpoints, timed ? costs.cycle : 0,
+      ends};
   sizes.timed = timed ? 1 : 0;
   auto model = kind->plan(asked);
   if (!model) return fail(std::move(model.error()));
   sizes.model_bytes = model->bytes;
   auto arena = FabricArena::create(*kind, sizes, std::string(kind->name) + " " + shape);
   if (!arena) return fail(arena.error());
-  for (std::uint32_t p = 0; p < plan.processes; ++p)
-    arena->header().node_of[p] = node_of_process(*topology, p, plan.processes);
+  std::copy(node_of.begin(), node_of.end(), arena->header().node_of);
   if (auto ok = model->create(arena->model()); !ok) return fail(ok.error());
   if (timed) begin_time(*arena, time, costs);
   return FabricHost(std::move(*arena), kind);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <numeric>
 
 #include "fabric/kit/changes.hpp"
 #include "fabric/xswitch/network.hpp"
@@ -15,12 +16,15 @@ constexpr Options::Row kOptions[] = {{"frame", 64, 65536}, {"fifo", 16, kMostFif
 // What the model keeps in front of the network: the routes that hold from the start and those that hold after each
 // scheduled fault. All are computed before the job begins, so that whoever moves the network only changes a number.
 //
-//   Head | scheduled changes | names of switches | tables of ways | ports on the ways | the network
+// Ways are between nodes that have processes, the ends: all of a large network would take gigabytes.
+//
+//   Head | scheduled changes | names of switches | ends | tables of ways | ports on the ways | the network
 struct Head {
-  std::uint32_t nodes, switches, ports;
+  std::uint32_t nodes, switches, ports, ends;
   Changes::Size changes;
-  std::uint64_t names_at, ways_at, ports_at, ports_bytes, network_at;
+  std::uint64_t names_at, ends_at, ways_at, ports_at, ports_bytes, network_at;
 };
+constexpr std::uint32_t kNoEnd = ~std::uint32_t{0};
 struct Way {
   std::uint32_t from;    ///< in the ports
   std::uint32_t length;  ///< 0: there is none
@@ -52,8 +56,19 @@ namespace {
 struct Plan {
   Parameters parameters;
   std::vector<TopologyChange> changes;
-  std::vector<Routes> tables;  ///< at the start, and after each change
+  std::vector<std::uint32_t> ends;  ///< nodes with processes, rising
+  std::vector<Routes> tables;       ///< between these by their places there; at the start, and after each change
 };
+
+Result<Routes> routes_between(const std::vector<std::uint32_t>& ends, const Topology& topology, const DeadPorts& dead) {
+  if (ends.size() == topology.nodes()) return compute_routes(topology, dead);
+  Routes routes{static_cast<std::uint32_t>(ends.size()), {}};
+  for (const std::uint32_t from : ends) {
+    auto ways = compute_routes_from(topology, from, dead);
+    for (const std::uint32_t to : ends) routes.way.push_back(std::move(ways[to]));
+  }
+  return routes;
+}
 
 Result<Plan> find_ways(const ModelPlan& asked) {
   Plan plan;
@@ -70,9 +85,14 @@ Result<Plan> find_ways(const ModelPlan& asked) {
   if (!changes) return fail(changes.error());
   plan.changes = std::move(*changes);
   if (auto ok = check_steps(plan.changes.size()); !ok) return fail(std::move(ok.error()));
+  plan.ends.assign(asked.ends.begin(), asked.ends.end());
+  if (plan.ends.empty()) {
+    plan.ends.resize(asked.topology.nodes());
+    std::iota(plan.ends.begin(), plan.ends.end(), 0u);
+  }
   DeadPorts dead;
   for (std::size_t i = 0; i <= plan.changes.size(); ++i) {
-    auto routes = compute_routes(asked.topology, i == 0 ? dead : plan.changes[i - 1].dead);
+    auto routes = routes_between(plan.ends, asked.topology, i == 0 ? dead : plan.changes[i - 1].dead);
     if (!routes) return fail(routes.error());
     plan.tables.push_back(std::move(*routes));
   }
@@ -84,13 +104,15 @@ Head layout(const Topology& topology, const Plan& plan) {
   head.nodes = topology.nodes();
   head.switches = topology.switches;
   head.ports = topology.ports;
+  head.ends = static_cast<std::uint32_t>(plan.ends.size());
   head.changes = Changes::Size::of(plan.changes);
   std::size_t ports = 0;
   for (const Routes& routes : plan.tables)
     for (const Route& way : routes.way) ports += way.size();
   head.names_at = kChangesAt + head.changes.bytes();
-  head.ways_at = head.names_at + up_to_line(head.switches * sizeof(Name));
-  head.ports_at = head.ways_at + up_to_line(plan.tables.size() * std::size_t{head.nodes} * head.nodes * sizeof(Way));
+  head.ends_at = head.names_at + up_to_line(head.switches * sizeof(Name));
+  head.ways_at = head.ends_at + up_to_line(head.nodes * sizeof(std::uint32_t));
+  head.ports_at = head.ways_at + up_to_line(plan.tables.size() * std::size_t{head.ends} * head.ends * sizeof(Way));
   head.ports_bytes = ports;
   head.network_at = head.ports_at + up_to_line(ports);
   return head;
@@ -108,10 +130,18 @@ void write_ways(std::byte* memory, const Head& head, const std::vector<Routes>& 
     }
 }
 
+// By node, its place among the ends.
+void write_ends(std::byte* memory, const Head& head, const std::vector<std::uint32_t>& ends) {
+  auto* const end = reinterpret_cast<std::uint32_t*>(memory + head.ends_at);
+  std::fill_n(end, head.nodes, kNoEnd);
+  for (std::uint32_t i = 0; i < head.ends; ++i) end[ends[i]] = i;
+}
+
 Result<void> create(std::byte* memory, const Topology& topology, const Plan& plan, std::uint32_t frames) {
   const Head head = layout(topology, plan);
   *reinterpret_cast<Head*>(memory) = head;
   Changes::write(memory + kChangesAt, plan.changes);
+  write_ends(memory, head, plan.ends);
   write_ways(memory, head, plan.tables);
   for (std::uint32_t s = 0; s < head.switches; ++s)
     std::snprintf(reinterpret_cast<Name*>(memory + head.names_at)[s].text, sizeof(Name), "%s",
@@ -225,7 +255,10 @@ class XSwitchModel final : public Model {
   }
   std::span<const std::uint8_t> way(std::uint32_t from, std::uint32_t to) const {
     if (from >= head_.nodes || to >= head_.nodes) return {};
-    const std::size_t index = (std::size_t{changes_.next()} * head_.nodes + from) * head_.nodes + to;
+    const auto* const end = reinterpret_cast<const std::uint32_t*>(memory_ + head_.ends_at);
+    const std::uint32_t first = end[from], last = end[to];
+    if (first >= head_.ends || last >= head_.ends) return {};
+    const std::size_t index = (std::size_t{changes_.next()} * head_.ends + first) * head_.ends + last;
     const Way way = reinterpret_cast<const Way*>(memory_ + head_.ways_at)[index];
     if (way.from > head_.ports_bytes || way.length > head_.ports_bytes - way.from) return {};
     return {reinterpret_cast<const std::uint8_t*>(memory_ + head_.ports_at) + way.from, way.length};
@@ -238,10 +271,11 @@ class XSwitchModel final : public Model {
 };
 
 bool is_sane(const Head& h, std::size_t bytes) {
-  const std::uint64_t ways = (std::uint64_t{h.changes.steps} + 1) * h.nodes * h.nodes * sizeof(Way);
-  return h.nodes >= 1 && h.nodes <= 65536 && h.switches <= 65536 && h.ports <= kMaxBoards && h.changes.is_sane() &&
-         h.names_at == kChangesAt + h.changes.bytes() && h.names_at <= bytes &&
-         h.ways_at == h.names_at + up_to_line(h.switches * sizeof(Name)) && ways <= bytes &&
+  const std::uint64_t ways = (std::uint64_t{h.changes.steps} + 1) * h.ends * h.ends * sizeof(Way);
+  return h.nodes >= 1 && h.nodes <= 65536 && h.switches <= 65536 && h.ports <= kMaxBoards && h.ends <= h.nodes &&
+         h.changes.is_sane() && h.names_at == kChangesAt + h.changes.bytes() && h.names_at <= bytes &&
+         h.ends_at == h.names_at + up_to_line(h.switches * sizeof(Name)) &&
+         h.ways_at == h.ends_at + up_to_line(h.nodes * sizeof(std::uint32_t)) && ways <= bytes &&
          h.ways_at <= bytes - ways && h.ports_at == h.ways_at + up_to_line(ways) && h.ports_bytes <= bytes &&
          h.ports_at <= bytes - h.ports_bytes && h.network_at == h.ports_at + up_to_line(h.ports_bytes) &&
          h.network_at <= bytes;

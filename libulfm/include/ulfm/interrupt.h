@@ -15,6 +15,11 @@ extern "C" {
  *  only. Once after each beginning. 0: as before. One thread to a process; any thread may call. */
 ULFM_API int ulfm_watch_interrupts(ulfm_port port, int thread);
 
+/** Whoever has just served others from a core that processes share lets them go on, as a wait would: gives the core
+ *  away once. Nothing where each process has its own core, and where it would go to somebody who computes for long.
+ *  Threads as for ulfm_post(). */
+ULFM_API int ulfm_give_way(ulfm_port port);
+
 #ifdef __cplusplus
 }
 #endif

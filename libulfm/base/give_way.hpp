@@ -1,0 +1,11 @@
+// Yields of who does not wait itself.
+#pragma once
+
+#include "base/wait.hpp"
+
+namespace ulfm {
+
+/// Lets others have the core once, where processes share cores and yields are not dear; counted as a yield.
+void give_way(const WaitPolicy& policy) noexcept;
+
+}  // namespace ulfm

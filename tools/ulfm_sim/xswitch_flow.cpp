@@ -47,7 +47,7 @@ class Wide {
   std::array<Narrow, kFlowPorts / 64> parts_;
 };
 
-/// The remainder by a divisor that is known late, of what fits 32 bits without a division (Lemire, Kaser and Kurz 2019).
+/// The remainder by a divisor known late, of what fits 32 bits, without a division (Lemire, Kaser and Kurz 2019).
 class Turn {
  public:
   explicit Turn(std::uint32_t ports) : ports_(ports), inverse_(~std::uint64_t{0} / ports + 1) {}

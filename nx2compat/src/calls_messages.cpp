@@ -50,9 +50,12 @@ Request& with_handler(Call& call, const Handler& handler) {
   request.handler = handler;
   node.engine->count_handler();
   node.interrupt.start(node.channel.port(), [&node](bool everywhere) {
-    if (everywhere) node.engine->look_everywhere();
-    else node.engine->progress();
-    const bool ran = node.engine->run_handlers();
+    node.engine->progress();
+    bool ran = node.engine->run_handlers();
+    if (everywhere) {  // what lies in an unlikely place comes behind the answer to the usual one
+      node.engine->look_everywhere();
+      ran = node.engine->run_handlers() || ran;
+    }
     node.interrupt.want(node.engine->handlers_pending() != 0);
     return ran;
   });

@@ -109,9 +109,9 @@ if [[ -x $stage/bin/mpiexec ]]; then
 fi
 
 # The limit holds on a slow network: sizes that do not fit are left out, and told.
-run 0 "$perf" latency --transport dcm,pace=ipsc2 --size 1K:4M --limit 6 --json
-json "1 <= len(rows) < 13 and rows[0]['size'] == 1024 and 'left out' in j['left_out']"
-grep -q 'are left out: the limit of 6 s' err || fail "latency with a limit does not say what it left out"
+run 0 "$perf" latency --transport dcm,pace=ipsc2 --size 1K:16M --limit 12 --json
+json "1 <= len(rows) < 15 and rows[0]['size'] == 1024 and 'left out' in j['left_out']"
+grep -q 'are left out: the limit of 12 s' err || fail "latency with a limit does not say what it left out"
 ended=0
 timeout 100 "$perf" latency --transport dcm,pace=ipsc2 --size 1M --limit 0.1 </dev/null >out 2>err || ended=$?
 ((ended == 1)) && grep -q 'raise it with --limit' err || fail "latency without time for any size: status $ended"

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <queue>
+#include <utility>
 
 namespace sim {
 namespace {
@@ -47,7 +48,7 @@ class Wide {
   std::array<Narrow, kFlowPorts / 64> parts_;
 };
 
-/// The remainder by a divisor known late, of what fits 32 bits, without a division (Lemire, Kaser and Kurz 2019).
+/// The remainder by a divisor that is known late; of 32 bits without a division (Lemire, Kaser and Kurz 2019).
 class Turn {
  public:
   explicit Turn(std::uint32_t ports) : ports_(ports), inverse_(~std::uint64_t{0} / ports + 1) {}
@@ -152,11 +153,11 @@ struct alignas(64) Input {
   std::uint64_t ready = 0;                   // from this cycle on the head that is announced may be polled
   std::uint64_t due_at = kNever;             // kLevel; of a node kEnded
   std::uint64_t command_at = 0;              // the cycle of the last command, which leaves by the other half
-  std::uint64_t received = 0;                // units of frames that are not in the list any more
+  std::uint64_t received = 0;                // units of frames before the one polled last
   std::uint64_t polled_off = 0;              // routing characters that outputs have taken
   std::uint32_t head = kNone, tail = kNone;  // entries
-  std::uint32_t units = 0;                   // of all of them, as long as they were when they came
-  std::uint32_t server = kNone;              // the output that sends the first of them, or has sent it
+  std::uint32_t units = 0;                   // of all of them and of the frame polled last, as long as they came
+  std::uint32_t server = 0;                  // the output that polled a head last
   std::uint32_t first_port = 0;              // of the same switch
   std::uint8_t wanted = 0;                   // the output that the announced head names, counted from there
   bool announced = false, told_stop = false;
@@ -324,19 +325,21 @@ class Flow final : public Network {
     if (cycle < out.start) return 0;
     const std::uint64_t units = std::min<std::uint64_t>(out.units, cycle - out.start + 1);
     if (out.feeder == kNone) return static_cast<std::uint32_t>(units);
-    return std::min(static_cast<std::uint32_t>(units), arrived(entries_[in_[out.feeder].head], cycle) - 1);
+    return std::min(static_cast<std::uint32_t>(units), arrived(served_[out.feeder], cycle) - 1);
   }
   std::uint32_t occupied(std::uint32_t x, std::uint64_t cycle) const {
     const Input& in = in_[x];
     std::uint32_t units = 0;
     for (std::uint32_t e = in.head; e != kNone; e = entries_[e].next) units += arrived(entries_[e], cycle);
+    const Output<Ports>* const out = serving(x);
+    if (out == nullptr) return units;
     // A head that is polled in the next cycle may come in it.
-    const std::uint32_t gone = in.server == kNone ? 0 : 1 + departed(out_[in.server], cycle);
-    return units - std::min(units, gone);
+    units += arrived(served_[x], cycle);
+    return units - std::min(units, 1 + departed(*out, cycle));
   }
   std::uint64_t sent_by(std::uint32_t y) const { return out_[y].sent + departed(out_[y], calendar_.now() - 1); }
   std::uint64_t received_by(std::uint32_t x, std::uint64_t cycle) const {
-    std::uint64_t units = in_[x].received;
+    std::uint64_t units = in_[x].received + arrived(served_[x], cycle);
     for (std::uint32_t e = in_[x].head; e != kNone; e = entries_[e].next) units += arrived(entries_[e], cycle);
     return units;
   }
@@ -352,21 +355,24 @@ class Flow final : public Network {
     free_ = entries_[e].next;
     return e;
   }
-  void pop(Input& in) {
+  Entry pop(Input& in) {
     const std::uint32_t e = in.head;
-    in.head = entries_[e].next;
-    in.units -= entries_[e].length;
-    in.received += entries_[e].length;
-    in.server = kNone;
+    const Entry popped = entries_[e];
+    in.head = popped.next;
     entries_[e].next = free_;
     free_ = e;
+    return popped;
   }
-  /// The entry whose head an output may take next.
-  std::uint32_t candidate(const Input& in) const {
-    return in.server == kNone || in.head == kNone ? in.head : entries_[in.head].next;
+  /// The output that sends the frame served last, or has sent it and nothing since; nullptr: it has sent another.
+  const Output<Ports>* serving(std::uint32_t x) const {
+    const Output<Ports>& out = out_[in_[x].server];
+    return out.feeder == x ? &out : nullptr;
   }
+  Output<Ports>* serving(std::uint32_t x) { return const_cast<Output<Ports>*>(std::as_const(*this).serving(x)); }
   /// The first entry of which something has not come.
-  Entry* incomplete(Input& in, std::uint64_t cycle) {
+  Entry* incomplete(std::uint32_t x, std::uint64_t cycle) {
+    const Input& in = in_[x];
+    if (arrived(served_[x], cycle) < served_[x].length) return &served_[x];
     for (std::uint32_t e = in.head; e != kNone; e = entries_[e].next)
       if (arrived(entries_[e], cycle) < entries_[e].length) return &entries_[e];
     return nullptr;
@@ -381,7 +387,8 @@ class Flow final : public Network {
   std::uint64_t poll_of(const Output<Ports>& out, std::uint32_t input) const {
     const std::uint64_t from = std::max(in_[out.first_port + input].ready, out.end + 1);
     const std::uint32_t at = position(out, from);
-    return from + input - at + (input < at ? ports_ : 0);
+    return from +
+           (input - at + (ports_ & (0u - static_cast<std::uint32_t>(input < at))));  // no branch: nobody can guess
   }
   void expect_poll(std::uint32_t y) {
     Output<Ports>& out = out_[y];
@@ -393,15 +400,13 @@ class Flow final : public Network {
   /// The next head of an input, if it is known when it may be polled.
   void announce(std::uint32_t x) {
     Input& in = in_[x];
-    const std::uint32_t c = candidate(in);
-    if (c == kNone || in.announced) return;
-    const Entry& e = entries_[c];
+    if (in.head == kNone || in.announced) return;
+    const Entry& e = entries_[in.head];
     if (!e.comes && e.got == 0) return;
     in.ready = e.comes ? e.first : 0;
-    if (in.server != kNone) {
-      const std::uint64_t before = out_[in.server].end;
-      if (before == kNever) return;
-      in.ready = std::max(in.ready, before + 1);
+    if (const Output<Ports>* const before = serving(x); before != nullptr) {
+      if (before->end == kNever) return;
+      in.ready = std::max(in.ready, before->end + 1);
     }
     const std::uint32_t first = in.first_port;
     in.wanted = routes_[std::size_t{e.frame} * longest_ + e.hop];
@@ -433,9 +438,9 @@ class Flow final : public Network {
     out.waiting.clear(input);
     Input& in = in_[x];
     in.announced = false;
-    if (in.server != kNone) pop(in);
-    if (out.feeder != kNone && in_[out.feeder].server == y) pop(in_[out.feeder]);
-    const Entry e = entries_[in.head];
+    in.received += served_[x].length;
+    in.units -= served_[x].length;
+    const Entry e = served_[x] = pop(in);
     in.server = y;
     ++in.polled_off;
     out.sent += out.units;
@@ -443,7 +448,7 @@ class Flow final : public Network {
     out.start = cycle + 1;
     out.done = 0;
     out.feeder = x;
-    out.polled = static_cast<std::uint8_t>(input + 1 < ports_ ? input + 1 : 0);
+    out.polled = static_cast<std::uint8_t>((input + 1) * static_cast<std::uint32_t>(input + 1 != ports_));
     out.goes = !out.stopped;
     out.tells = out.goes && (e.comes || e.got > 1);
     append(out.peer, e.frame, e.length - 1, static_cast<std::uint16_t>(e.hop + 1), cycle + 1 + link_, out.tells, cycle);
@@ -462,7 +467,7 @@ class Flow final : public Network {
     out.end = out.start + out.units - 1;
     if (out.feeder == kNone) return expect_next(y);
     if (out.waiting.any()) expect_poll(y);
-    if (const Input& in = in_[out.feeder]; in.head != in.tail) announce(out.feeder);
+    announce(out.feeder);
   }
   void lost_end(std::uint32_t y) {
     Output<Ports>& out = out_[y];
@@ -474,7 +479,6 @@ class Flow final : public Network {
   void append(std::uint32_t d, std::uint32_t frame, std::uint32_t length, std::uint16_t hop, std::uint64_t first,
               bool comes, std::uint64_t cycle) {
     Input& in = in_[d];
-    if (in.server != kNone && out_[in.server].end < cycle) pop(in);
     const std::uint32_t e = take_entry();
     entries_[e] = {first, frame, length, kNone, 0, hop, comes};
     if (in.head == kNone) in.head = e;
@@ -487,8 +491,8 @@ class Flow final : public Network {
   void coming(std::uint32_t d, std::uint64_t cycle) {
     Input& in = in_[d];
     if (is_node(d)) return expect_end(d);
-    if (candidate(in) == in.tail) announce(d);
-    if (in.told_stop || in.units >= stop_at_) expect_level(d, cycle - 1);
+    if (in.head == in.tail) announce(d);
+    look_at_level(d, cycle - 1);
   }
 
   // Nodes.
@@ -531,8 +535,10 @@ class Flow final : public Network {
     Input& in = in_[d];
     if (in.due_at != cycle) return;
     in.due_at = kNever;
-    const std::uint32_t frame = entries_[in.head].frame;
-    pop(in);
+    const Entry e = pop(in);
+    const std::uint32_t frame = e.frame;
+    in.received += e.length;
+    in.units -= e.length;
     --inside_;
     endings_->push_back(
         {frame, d - switch_ports_, cycle, d - switch_ports_ == frames_[frame].to, frames_[frame].begun});
@@ -560,7 +566,7 @@ class Flow final : public Network {
       tell_resume(y, cycle);
       return found_end(y);
     }
-    const Entry& e = entries_[in_[out.feeder].head];
+    const Entry& e = served_[out.feeder];
     if (e.comes) {
       out.start = std::max(out.start, e.first + 1);
       tell_resume(y, cycle);
@@ -580,7 +586,7 @@ class Flow final : public Network {
     entries_[in.tail].comes = false;
     if (is_node(out.peer)) {
       if (in.head == in.tail) in.due_at = kNever;
-    } else if (candidate(in) == in.tail) {
+    } else if (in.head == in.tail) {
       withdraw(out.peer);
     }
   }
@@ -610,7 +616,7 @@ class Flow final : public Network {
   }
   void pause_arrives(std::uint32_t d, std::uint64_t cycle) {
     Input& in = in_[d];
-    Entry* const e = incomplete(in, cycle - 1);
+    Entry* const e = incomplete(d, cycle - 1);
     if (e == nullptr || !e->comes) return;
     e->got = arrived(*e, cycle - 1);
     e->comes = false;
@@ -618,7 +624,7 @@ class Flow final : public Network {
       in.due_at = kNever;
       return;
     }
-    if (e == &entries_[in.head] && in.server != kNone) {
+    if (e == &served_[d]) {
       Output<Ports>& out = out_[in.server];
       lost_end(in.server);
       if (out.goes) calendar_.put(kDry, in.server, std::max(cycle, out.start + e->got - 1));
@@ -627,9 +633,9 @@ class Flow final : public Network {
   }
   void resume_arrives(std::uint32_t d, std::uint64_t cycle) {
     Input& in = in_[d];
-    Entry* const e = incomplete(in, cycle - 1);
+    Entry* const e = incomplete(d, cycle - 1);
     if (e == nullptr || e->comes) return;
-    Output<Ports>* const out = e == &entries_[in.head] && in.server != kNone ? &out_[in.server] : nullptr;
+    Output<Ports>* const out = e == &served_[d] ? serving(d) : nullptr;
     if (out != nullptr && out->goes) out->done = departed(*out, cycle - 1);
     e->comes = true;
     e->first = cycle - e->got;
@@ -644,7 +650,7 @@ class Flow final : public Network {
   void dry(std::uint32_t y, std::uint64_t cycle) {
     Output<Ports>& out = out_[y];
     if (out.end != kNever || !out.goes || !out.tells) return;
-    const Entry& e = entries_[in_[out.feeder].head];
+    const Entry& e = served_[out.feeder];
     if (e.comes || out.start + e.got - 1 != cycle) return;
     out.done = e.got - 1;
     tell_pause(y, cycle);
@@ -653,7 +659,12 @@ class Flow final : public Network {
   // Thresholds.
 
   void look_at_level(std::uint32_t x, std::uint64_t cycle) {
-    if (in_[x].told_stop || in_[x].units >= stop_at_) expect_level(x, cycle);
+    const Input& in = in_[x];
+    if (!in.told_stop && in.units < stop_at_) return;
+    // The frame served last is among those units, and may be gone.
+    const Output<Ports>* const out = serving(x);
+    const bool gone = out == nullptr || out->end <= cycle;
+    if (in.told_stop || in.units - (gone ? served_[x].length : 0) >= stop_at_) expect_level(x, cycle);
   }
   /// Nothing is known behind the end of `cycle` but what has been announced. Never later than the threshold is reached.
   void expect_level(std::uint32_t x, std::uint64_t cycle) {
@@ -668,15 +679,17 @@ class Flow final : public Network {
     const Input& in = in_[x];
     const std::uint32_t there = occupied(x, cycle);
     std::uint64_t more = 0, first = kNever;  // units to come, and since when
-    for (std::uint32_t i = in.head; i != kNone; i = entries_[i].next)
-      if (const Entry& e = entries_[i]; e.comes && arrived(e, cycle) < e.length) {
-        more += e.length - arrived(e, cycle);
-        first = std::min(first, std::max(cycle + 1, e.first));
-      }
+    const auto add = [&](const Entry& e) {
+      if (!e.comes || arrived(e, cycle) == e.length) return;
+      more += e.length - arrived(e, cycle);
+      first = std::min(first, std::max(cycle + 1, e.first));
+    };
+    add(served_[x]);
+    for (std::uint32_t i = in.head; i != kNone; i = entries_[i].next) add(entries_[i]);
     if (there >= stop_at_) return cycle + 1;
     if (there + more < stop_at_) return kNever;
     const std::uint64_t needed = stop_at_ - there;
-    const Output<Ports>* const out = in.server == kNone ? nullptr : &out_[in.server];
+    const Output<Ports>* const out = serving(x);
     if (out == nullptr || out->end == kNever || out->end <= cycle || first + needed - 1 < out->start)
       return first + needed - 1;
     // From `start` to `end` as many go as come; what comes behind that fills it again.
@@ -689,11 +702,12 @@ class Flow final : public Network {
     const Input& in = in_[x];
     const std::uint32_t there = occupied(x, cycle);
     if (there <= go_at_) return cycle + 1;
-    if (in.server == kNone) return kNever;
-    const Output<Ports>& out = out_[in.server];
-    if (out.end <= cycle || !out.goes) return kNever;
+    const Output<Ports>* const serves = serving(x);
+    if (serves == nullptr || serves->end <= cycle || !serves->goes) return kNever;
+    const Output<Ports>& out = *serves;
     std::uint64_t more = 0;
-    if (const Entry& last = entries_[in.tail]; link_ == 1 && last.comes && last.first <= cycle + 1)
+    if (const Entry& last = in.head == kNone ? served_[x] : entries_[in.tail];
+        link_ == 1 && last.comes && last.first <= cycle + 1)
       more = last.length - arrived(last, cycle);
     const std::uint64_t at = std::max(cycle, out.start - 1) + there + more - go_at_;
     return at > out.end ? kNever : at;
@@ -726,7 +740,8 @@ class Flow final : public Network {
   Turn turn_;
   std::vector<Input> in_;
   std::vector<Output<Ports>> out_;
-  std::vector<Entry> entries_;
+  std::vector<Entry> served_ = std::vector<Entry>(in_.size(), Entry{});  // by input: the frame polled last
+  std::vector<Entry> entries_;                                           // the others
   std::uint32_t free_ = kNone;
   std::vector<Frame> frames_;
   std::vector<std::uint8_t> routes_;

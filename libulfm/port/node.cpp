@@ -193,12 +193,23 @@ void Node::serve_port(PortCore& port) {
 
 void Node::serve_stalled() {
   bool still = false;
-  for (const auto& port : table_)
+  for (const auto& port : table_) {
     if (port && port->posted != 0) {
       serve_port(*port);
       still = still || port->posted != 0;
     }
+    if (port && port->is_passing_on()) {
+      port->pass_on();
+      still = still || port->is_passing_on();
+    }
+  }
   stalled_.store(still, std::memory_order_relaxed);
+}
+
+void Node::pass_on(PortCore& port, const std::shared_ptr<Tree>& tree, HeapBytes bytes, std::size_t size) {
+  std::lock_guard lock(interface_lock_);
+  port.pass_on(tree, std::move(bytes), size);
+  if (port.is_passing_on()) stalled_.store(true, std::memory_order_relaxed);
 }
 
 bool Node::send_at_once(PortCore& port, PortAddress to, std::span<const std::byte> bytes) {

@@ -206,12 +206,6 @@ void Node::serve_stalled() {
   stalled_.store(still, std::memory_order_relaxed);
 }
 
-void Node::pass_on(PortCore& port, const std::shared_ptr<Tree>& tree, HeapBytes bytes, std::size_t size) {
-  std::lock_guard lock(interface_lock_);
-  port.pass_on(tree, std::move(bytes), size);
-  if (port.is_passing_on()) stalled_.store(true, std::memory_order_relaxed);
-}
-
 bool Node::send_at_once(PortCore& port, PortAddress to, std::span<const std::byte> bytes) {
   if (!interface_lock_.try_lock()) return false;
   const bool sent = send_queue_.empty() && port.send_at_once(to, bytes);
@@ -227,6 +221,12 @@ void Node::serve(PortCore& port) {
     send_queue_.push(port.number());
   if (sends_pending()) [[unlikely]]
     drive();
+}
+
+void Node::pass_on(PortCore& port, const std::shared_ptr<Tree>& tree, HeapBytes bytes, std::size_t size) {
+  std::lock_guard lock(interface_lock_);
+  port.pass_on(tree, std::move(bytes), size);
+  if (port.is_passing_on()) stalled_.store(true, std::memory_order_relaxed);
 }
 
 // When the interface is idle and nothing of this port waits: the number would go in and straight out again.

@@ -96,15 +96,15 @@ class PortCore {
   /// Sends what most messages are, one frame to where the last one went with nothing waiting before it, at once or
   /// not at all. `bytes` is at most kLeastFrame long.
   bool send_at_once(PortAddress to, std::span<const std::byte> bytes);
+  /// Says goodbye to everyone it has talked to.
+  void send_byes();
+  std::uint32_t posted = 0;  ///< numbers taken from the send queue whose messages have not gone
   /// Messages of others wait to be sent on.
   bool is_passing_on() const noexcept { return passing_.load(std::memory_order_relaxed); }
   /// Sends on what there is room for.
   void pass_on();
   /// One more to send on.
   void pass_on(const std::shared_ptr<Tree>& tree, HeapBytes bytes, std::size_t size);
-  /// Says goodbye to everyone it has talked to.
-  void send_byes();
-  std::uint32_t posted = 0;  ///< numbers taken from the send queue whose messages have not gone
 
  private:
   struct Group {

@@ -184,18 +184,29 @@ int ulfm_discard(ulfm_port port) {
   return open.core != nullptr ? finish(open.core->discard()) : say_stale();
 }
 
-int ulfm_group_open(ulfm_port port, const ulfm_address* members, int count, ulfm_group* group) {
-  const TimedCall timed("ulfm_group_open");
+namespace {
+int open_group(ulfm_port port, const ulfm_address* members, int count, bool as_tree, ulfm_group* group) {
   const OpenPort open = port_of(port);
   if (open.core == nullptr) return say_stale();
   if (count < 1 || members == nullptr)
     return report({Errc::invalid, "a group of " + std::to_string(count) + " ports: 1 or more are needed"});
   std::vector<PortAddress> all;
   for (int i = 0; i < count; ++i) all.push_back({members[i].process, members[i].port});
-  auto made = open.core->open_group(all);
+  auto made = open.core->open_group(all, as_tree);
   if (!made) return report(made.error());
   *group = *made;
   return ULFM_OK;
+}
+}  // namespace
+
+int ulfm_group_open(ulfm_port port, const ulfm_address* members, int count, ulfm_group* group) {
+  const TimedCall timed("ulfm_group_open");
+  return open_group(port, members, count, false, group);
+}
+
+int ulfm_group_open_tree(ulfm_port port, const ulfm_address* members, int count, ulfm_group* group) {
+  const TimedCall timed("ulfm_group_open_tree");
+  return open_group(port, members, count, true, group);
 }
 
 int ulfm_group_close(ulfm_port port, ulfm_group group) {

@@ -76,10 +76,15 @@ Result<void> Port::send(std::span<const std::byte> bytes, Address to, std::chron
   return out ? post(std::move(*out), to) : fail(out.error());
 }
 
-Result<Group> Port::group(std::span<const Address> members) {
+Result<Group> Port::group(std::span<const Address> members) { return open_group(members, ulfm_group_open); }
+
+Result<Group> Port::tree(std::span<const Address> members) { return open_group(members, ulfm_group_open_tree); }
+
+Result<Group> Port::open_group(std::span<const Address> members,
+                               int (*open)(ulfm_port, const ulfm_address*, int, ulfm_group*)) {
   ulfm_group group = 0;
   if (members.size() > std::numeric_limits<int>::max()) return fail(Errc::too_large, "a group of too many ports");
-  if (const int rc = ulfm_group_open(handle_, members.data(), static_cast<int>(members.size()), &group); rc < 0)
+  if (const int rc = open(handle_, members.data(), static_cast<int>(members.size()), &group); rc < 0)
     return failure(rc);
   return Group(handle_, group);
 }

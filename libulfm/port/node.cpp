@@ -164,11 +164,16 @@ void Node::serve_port(PortCore& port) {
 
 void Node::serve_stalled() {
   bool still = false;
-  for (const auto& port : table_)
+  for (const auto& port : table_) {
     if (port && port->posted != 0) {
       serve_port(*port);
       still = still || port->posted != 0;
     }
+    if (port && port->is_passing_on()) {
+      port->pass_on();
+      still = still || port->is_passing_on();
+    }
+  }
   stalled_.store(still, std::memory_order_relaxed);
 }
 
@@ -187,6 +192,12 @@ void Node::serve(PortCore& port) {
     send_queue_.push(port.number());
   if (sends_pending()) [[unlikely]]
     drive();
+}
+
+void Node::pass_on(PortCore& port, const std::shared_ptr<Tree>& tree, HeapBytes bytes, std::size_t size) {
+  std::lock_guard lock(interface_lock_);
+  port.pass_on(tree, std::move(bytes), size);
+  if (port.is_passing_on()) stalled_.store(true, std::memory_order_relaxed);
 }
 
 // When the interface is idle and nothing of this port waits: the number would go in and straight out again.

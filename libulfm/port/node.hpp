@@ -51,7 +51,9 @@ class Node {
   void serve(PortCore& port);
   Result<void> connect(PortCore& port, PortAddress to);
   Result<void> connect(PortCore& port, std::span<const PortAddress> all);
-  /// Lets go of something that the interface may be using.
+  /// For a port that has got a message which goes on behind it.
+  void pass_on(PortCore& port, const std::shared_ptr<Tree>& tree, HeapBytes bytes, std::size_t size);
+  /// Does something that the interface must not do at the same time.
   template <typename What>
   void dispose(What what) {
     std::lock_guard lock(interface_lock_);

@@ -23,7 +23,7 @@ PortCore::PortCore(Node& node, std::uint16_t number, std::unique_ptr<Inlet> inle
   for (SendBuffer& buffer : send_) buffer.capacity = slot_bytes;  // memory comes with the first use
 }
 
-PortCore::~PortCore() { give_back_spent(); }
+PortCore::~PortCore() { give_back_spent(); }  // send_byes() has ended the trees
 
 // ---- application: sending -------------------------------------------------------------------------------------------
 
@@ -104,9 +104,10 @@ Result<void> PortCore::discard() {
 
 // ---- application: groups --------------------------------------------------------------------------------------------
 
-Result<std::uint64_t> PortCore::open_group(std::span<const PortAddress> members) {
+Result<std::uint64_t> PortCore::open_group(std::span<const PortAddress> members, bool as_tree) {
   if (members.empty()) return fail(Errc::invalid, "port " + std::to_string(number_) + ": a group has no members");
   auto group = std::make_shared<Group>();
+  group->as_tree = as_tree;
   for (const PortAddress& one : members) {
     const auto is_same = [&](const PortAddress& other) { return other.key() == one.key(); };
     if (std::none_of(group->members.begin(), group->members.end(), is_same)) group->members.push_back(one);
@@ -259,6 +260,7 @@ void PortCore::begin_group(SendBuffer& buffer) {
   Group& group = *buffer.group;
   sending_ = true;
   stalled_since_ = {};
+  if (group.tree) return group.tree->begin(buffer.bytes.get(), buffer.size);
   std::vector<std::shared_ptr<Outlet>> outlets;
   std::erase_if(group.members, [&](PortAddress one) {
     const bool found = outlet_for(one) != nullptr;
@@ -269,15 +271,73 @@ void PortCore::begin_group(SendBuffer& buffer) {
   if (!group.sender || outlets != group.outlets) {
     group.sender.reset();
     group.outlets = std::move(outlets);
-    std::vector<Outlet*> all;
-    for (const auto& outlet : group.outlets) all.push_back(outlet.get());
-    group.sender = std::make_unique<GroupSender>(all, all.size() > 1 ? node_.transport().group(all) : nullptr);
+    make_sender(group);
   }
-  group.sender->begin(buffer.bytes.get(), buffer.size);
+  if (group.tree) group.tree->begin(buffer.bytes.get(), buffer.size);
+  else group.sender->begin(buffer.bytes.get(), buffer.size);
+}
+
+// A tree is for where the transport has nothing better, and of two members nobody gains.
+void PortCore::make_sender(Group& group) {
+  std::vector<Outlet*> all;
+  for (const auto& outlet : group.outlets) all.push_back(outlet.get());
+  auto multicast = all.size() > 1 ? node_.transport().group(all) : nullptr;
+  if (!group.as_tree || multicast || all.size() < 3) {
+    group.sender = std::make_unique<GroupSender>(all, std::move(multicast));
+    return;
+  }
+  const auto lost = [this](PortAddress one) {
+    note_failure(Errc::peer_failed, "port " + std::to_string(one.port) + " of a tree of port " +
+                                        std::to_string(number_) +
+                                        " has been closed, or its process has ended; it is left out from now on");
+  };
+  const auto self = node_.process_of_card(node_.card());
+  const PortAddress source{self ? *self : 0, number_};
+  group.tree = std::make_unique<Tree>(node_, number_, source, group.members, counters_, lost);
+  group.outlets.clear();
+}
+
+bool PortCore::transmit_tree(SendBuffer& buffer) {
+  Tree& tree = *buffer.group->tree;
+  if (tree.advance()) return true;
+  if (!time_to_look()) return false;
+  tree.look_for_dead();
+  return tree.advance();
+}
+
+// ---- interface: sending on ------------------------------------------------------------------------------------------
+
+void PortCore::pass_on(const std::shared_ptr<Tree>& tree, HeapBytes bytes, std::size_t size) {
+  counters_.group_messages.add();
+  tree->pass_on(std::move(bytes), size);
+  if (std::find(passing_trees_.begin(), passing_trees_.end(), tree) == passing_trees_.end())
+    passing_trees_.push_back(tree);
+  pass_on();
+}
+
+void PortCore::pass_on() {
+  std::erase_if(passing_trees_, [](const std::shared_ptr<Tree>& tree) { return tree->advance(); });
+  const auto now = std::chrono::steady_clock::now();
+  if (passing_trees_.empty() || passing_since_ == std::chrono::steady_clock::time_point{}) {
+    passing_since_ = now;
+  } else if (now - passing_since_ >= kLookAfter) {
+    passing_since_ = now;
+    for (const auto& tree : passing_trees_) tree->look_for_dead();
+  }
+  std::size_t bytes = 0;
+  for (const auto& tree : passing_trees_) bytes += tree->waiting();
+  passing_bytes_.store(bytes, std::memory_order_relaxed);
+  passing_.store(!passing_trees_.empty(), std::memory_order_release);  // pairs with all_sent()
+}
+
+// What it has is still sent on.
+void PortCore::drop_tree(Origin& origin) {
+  if (origin.tree) node_.dispose([&] { origin.tree.reset(); });
 }
 
 bool PortCore::transmit_group(SendBuffer& buffer) {
   if (!sending_) begin_group(buffer);
+  if (buffer.group->tree) return transmit_tree(buffer);
   GroupSender& sender = *buffer.group->sender;
   if (sender.advance(counters_)) return true;
   if (!time_to_look()) return false;
@@ -298,6 +358,8 @@ bool PortCore::transmit_group(SendBuffer& buffer) {
 
 void PortCore::send_byes() {
   groups_.clear();
+  passing_trees_.clear();
+  for (Origin& origin : origins_) origin.tree.reset();
   for (auto& [key, outlet] : outlets_)
     if (!outlet->bye() && outlet->peer_listening()) {
       // Full: the receiver frees a slot when it reads on, without a bell; if it never does, our exit tells it.
@@ -334,7 +396,7 @@ void PortCore::hand_out(Arrival& arrival, CachedMessage&& whole) noexcept {
 
 bool PortCore::poll(Arrival& arrival) {
   give_back_spent();
-  if (held_ == depth_ || !cache_.empty()) [[unlikely]]
+  if (held_ == depth_ || !cache_.empty() || has_much_to_pass_on()) [[unlikely]]
     return poll_cache(arrival);
   ReceiveBuffer& buffer = free_receive_buffer();
   const Frame& frame = buffer.frame;
@@ -372,6 +434,7 @@ bool PortCore::poll(Arrival& arrival) {
     absorb();
     return false;
   }
+  if (cache_.empty()) return false;
   (void)free_receive_buffer();
   hand_out(arrival, cache_.take());
   counters_.cache_hits.add();
@@ -399,7 +462,7 @@ void PortCore::absorb() {
   give_back_spent();
   for (;;) {
     // Without room the arrivals stay where they are, and their senders wait.
-    if (!cache_.has_room(inlet_->max_frame())) return;
+    if (!cache_.has_room(inlet_->max_frame()) || has_much_to_pass_on()) return;
     Frame frame;
     CachedMessage whole;
     const Taken taken = take_message(frame, whole);
@@ -427,9 +490,59 @@ inline PortCore::Taken PortCore::take_frame(const Frame& frame, CachedMessage& w
     return Taken::nothing;
   }
   const FrameReader::Step step = origins_[frame.origin].reader.step(frame);
+  const bool of_tree = origins_[frame.origin].reader.meaning() != Meaning::message;
   if (step == FrameReader::Step::whole) [[likely]]
-    return Taken::in_place;
-  return assemble(frame, step, whole) ? Taken::assembled : Taken::nothing;
+    return of_tree ? take_of_tree(frame, whole) : Taken::in_place;
+  const std::uint32_t origin = frame.origin;
+  if (!assemble(frame, step, whole)) return Taken::nothing;
+  return of_tree ? take_branch(origin, whole) : Taken::assembled;
+}
+
+// ---- application: what comes down a tree ----------------------------------------------------------------------------
+
+// A message in one frame.
+PortCore::Taken PortCore::take_of_tree(const Frame& frame, CachedMessage& whole) {
+  const std::uint32_t origin = frame.origin;
+  if (!take_out(frame, whole)) {
+    inlet_->release(frame);
+    note_failure(Errc::no_memory, "no memory for a message of " + std::to_string(frame.length) + " bytes; it is lost");
+    return Taken::nothing;
+  }
+  return take_branch(origin, whole);
+}
+
+PortCore::Taken PortCore::take_branch(std::uint32_t index, CachedMessage& whole) {
+  if (origins_[index].reader.meaning() == Meaning::list) {
+    take_list(index, {reinterpret_cast<const char*>(whole.bytes.get()), whole.size});
+    return Taken::nothing;
+  }
+  Origin& origin = origins_[index];
+  if (!origin.root) {
+    fail_origin(index, "sent a message of a tree without a list of ports");
+    return Taken::nothing;
+  }
+  whole.source = *origin.root;
+  if (!origin.tree) return Taken::assembled;
+  if (HeapBytes copy = allocate_bytes(whole.size)) {
+    copy_bytes(copy.get(), whole.bytes.get(), whole.size);
+    node_.pass_on(*this, origin.tree, std::move(copy), whole.size);
+  } else {
+    note_failure(Errc::no_memory, "no memory to send on a message of " + std::to_string(whole.size) +
+                                      " bytes; it is lost for those behind this port");
+  }
+  return Taken::assembled;
+}
+
+// Those behind this port that cannot be reached are their root's to find out, by the next message that is not answered.
+void PortCore::take_list(std::uint32_t index, std::string_view text) {
+  auto list = read_tree_list(node_, text);
+  if (!list || origins_[index].root) return fail_origin(index, "sent a list of ports that is none");
+  Origin& origin = origins_[index];
+  origin.root = list->source;
+  if (list->below.empty()) return;
+  node_.dispose([&] {
+    origin.tree = std::make_shared<Tree>(node_, number_, list->source, list->below, counters_, [](PortAddress) {});
+  });
 }
 
 // Takes frames until a message is complete: in place, which is the one frame, or assembled from several.
@@ -448,6 +561,7 @@ void PortCore::lose_broken() {
 void PortCore::part_from(const Frame& frame) {
   inlet_->release(frame);
   inlet_->drop_origin(frame.origin);
+  drop_tree(origins_[frame.origin]);
   origins_[frame.origin].connected = false;
 }
 
@@ -455,6 +569,7 @@ void PortCore::on_connect(const Frame& frame) {
   if (frame.origin >= origins_.size()) origins_.resize(frame.origin + 1);
   const OriginInfo info = inlet_->origin(frame.origin);
   Origin& origin = origins_[frame.origin];
+  drop_tree(origin);
   origin = Origin{};
   origin.connected = true;
   if (auto process = node_.process_of_card(info.card)) origin.source = {*process, info.port};
@@ -491,7 +606,7 @@ bool PortCore::assemble(const Frame& frame, FrameReader::Step step, CachedMessag
 void PortCore::fail_origin(std::uint32_t index, const std::string& why) {
   const OriginInfo info = inlet_->origin(index);
   note_failure(Errc::peer_failed, info.process.text() + ", port " + std::to_string(info.port) + ", " + why);
-  if (index < origins_.size()) origins_[index].partial.reset();
+  if (index < origins_.size()) origins_[index].partial.reset(), drop_tree(origins_[index]);
   inlet_->drop_origin(index);
 }
 

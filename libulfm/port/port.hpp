@@ -11,6 +11,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -21,6 +22,7 @@
 #include "port/address.hpp"
 #include "port/message_cache.hpp"
 #include "port/tag.hpp"
+#include "port/tree.hpp"
 #include "proto/framing.hpp"
 #include "proto/multicast.hpp"
 #include "transport/contract.hpp"
@@ -57,7 +59,8 @@ class PortCore {
   Result<void> discard();
   /// Connects to the addresses, doubles once, as one destination. The number stands for it until close_group(), and is
   /// not given out again.
-  Result<std::uint64_t> open_group(std::span<const PortAddress> members);
+  /// With `as_tree` members send on what comes to them, where the transport has no better way.
+  Result<std::uint64_t> open_group(std::span<const PortAddress> members, bool as_tree = false);
   /// What has been posted to it is still sent.
   Result<void> close_group(std::uint64_t group);
   Result<void> post_group(std::uint64_t group);
@@ -66,7 +69,9 @@ class PortCore {
   Result<void> release(std::uint64_t handle);
   /// Messages posted that have not gone. The application's thread.
   std::uint32_t unsent() const noexcept { return given_ - gone_.load(std::memory_order_acquire); }
-  bool all_sent() const noexcept { return gone_.load(std::memory_order_acquire) == given_; }
+  bool all_sent() const noexcept {
+    return gone_.load(std::memory_order_acquire) == given_ && !passing_.load(std::memory_order_acquire);
+  }
 
   /// Moves arrivals to the message cache so that their senders can go on; for a process that sends and does not read.
   void absorb();
@@ -96,12 +101,20 @@ class PortCore {
   /// Says goodbye to everyone it has talked to.
   void send_byes();
   std::uint32_t posted = 0;  ///< numbers taken from the send queue whose messages have not gone
+  /// Messages of others wait to be sent on.
+  bool is_passing_on() const noexcept { return passing_.load(std::memory_order_relaxed); }
+  /// Sends on what there is room for.
+  void pass_on();
+  /// One more to send on.
+  void pass_on(const std::shared_ptr<Tree>& tree, HeapBytes bytes, std::size_t size);
 
  private:
   struct Group {
     std::vector<PortAddress> members;
     std::vector<std::shared_ptr<Outlet>> outlets;  ///< of the message that is being sent, or was last
     std::unique_ptr<GroupSender> sender;
+    bool as_tree = false;
+    std::unique_ptr<Tree> tree;  ///< when it is sent that way
   };
   struct GroupPlace {
     std::uint32_t uses = 0;  ///< the upper half of a group's number
@@ -128,9 +141,13 @@ class PortCore {
     PortAddress source;
     bool connected = false;
     bool losing = false;  ///< its message found no memory: the rest of it goes
+    /// The connection is one of a tree: whose messages come by it, and whom they go to from here.
+    std::optional<PortAddress> root;
+    std::shared_ptr<Tree> tree;
   };
   enum class Taken { nothing, in_place, assembled };
   static constexpr std::size_t kFirstSweep = 16;
+  static constexpr std::size_t kMostPassing = std::size_t{16} << 20;  // bytes to send on; beyond, nothing more is taken
 
   void give(PortAddress to) noexcept;
   void hand_over(SendBuffer& buffer) noexcept;
@@ -141,8 +158,12 @@ class PortCore {
   Taken take_frame(const Frame& frame, CachedMessage& whole);
   void lose_broken();
   void give_back_spent() noexcept;
+  bool has_much_to_pass_on() const noexcept { return passing_bytes_.load(std::memory_order_relaxed) >= kMostPassing; }
   void part_from(const Frame& frame);
   bool take_out(const Frame& frame, CachedMessage& whole);
+  Taken take_of_tree(const Frame& frame, CachedMessage& whole);
+  Taken take_branch(std::uint32_t origin, CachedMessage& whole);
+  void take_list(std::uint32_t origin, std::string_view text);
   void begin_message(const Frame& frame, Origin& origin);
   bool assemble(const Frame& frame, FrameReader::Step step, CachedMessage& whole);
   void on_connect(const Frame& frame);
@@ -156,7 +177,10 @@ class PortCore {
   bool transmit_any(SendBuffer& buffer);
   bool transmit_one(SendBuffer& buffer);
   bool transmit_group(SendBuffer& buffer);
+  bool transmit_tree(SendBuffer& buffer);
   void begin_group(SendBuffer& buffer);
+  void make_sender(Group& group);
+  void drop_tree(Origin& origin);
   bool time_to_look();
   void undeliverable(const SendBuffer& buffer, PortAddress to, const std::string& why);
 
@@ -182,6 +206,11 @@ class PortCore {
   std::chrono::steady_clock::time_point stalled_since_{};
 
   std::vector<GroupPlace> groups_;  // application
+
+  std::vector<std::shared_ptr<Tree>> passing_trees_;  // interface: with something to send on
+  std::atomic<bool> passing_{false};                  // there are some
+  std::atomic<std::size_t> passing_bytes_{0};
+  std::chrono::steady_clock::time_point passing_since_{};
 
   std::vector<ReceiveBuffer> receive_;
   std::uint32_t held_ = 0;

@@ -84,7 +84,8 @@ TEST_CASE("messages of any length go through frames of any size", "[framing]") {
       const std::uint32_t seed = draw.any();
       const std::size_t size = draw.one_in(4) ? 0 : draw.below(10000);
       const auto message = test::pattern_bytes(seed, size);
-      FrameSender sender(message.data(), size);
+      const auto meaning = static_cast<Meaning>(draw.below(3));
+      FrameSender sender(message.data(), size, meaning);
       std::vector<std::byte> whole;
       bool done = false;
       for (bool sent = false; !sent || !outlet.frames.empty();) {
@@ -96,6 +97,7 @@ TEST_CASE("messages of any length go through frames of any size", "[framing]") {
           const Frame frame = frame_of(stored);
           const Step step = reader.step(frame);
           test::must(step != Step::broken, "an honest frame is called broken");
+          test::must(reader.meaning() == meaning, "the message is taken for another kind");
           test::must(reader.offset() == whole.size() && reader.total() == size, "wrong place");
           whole.insert(whole.end(), frame.data, frame.data + frame.length);
           done = step == Step::whole || step == Step::completes;
@@ -111,6 +113,14 @@ TEST_CASE("a sequence that makes no message is broken", "[framing]") {
   Maker make;
   FrameReader reader;
   SECTION("continues nothing") { CHECK(reader.step(make.more(1)) == Step::broken); }
+  SECTION("of a tree, and neither a list nor a message") {
+    for (const std::uint64_t what : {0ull, 3ull, 1ull << 32 | 1}) {
+      std::vector<std::byte> header(kTreeHeader);
+      put_length(header.data(), 5);
+      put_length(header.data() + kMessageHeader, what);
+      CHECK(FrameReader().step(make.make(Kind::first, header, 5)) == Step::broken);
+    }
+  }
   SECTION("continues a complete message") {
     CHECK(reader.step(make.first(5, 5)) == Step::whole);
     CHECK(reader.step(make.more(1)) == Step::broken);

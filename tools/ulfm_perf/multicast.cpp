@@ -1,5 +1,6 @@
-// One message to many ports: the time until all of them have it, by a group and by as many unicasts, taking turns. All
-// processes read one clock, so a receiver says when the message was there, and the latest of them counts.
+// One message to many ports: the time until all of them have it, by a group, by as many unicasts, and by a tree in
+// which receivers send it on, taking turns. All processes read one clock, so a receiver says when the message was there,
+// and the latest of them counts.
 
 #include <unistd.h>
 
@@ -35,7 +36,10 @@ class Crowd {
     need(job_->barrier());  // all ports are open
     for (int rank = 0; rank < job_->size(); ++rank)
       if (rank != job_->rank() && (job_->rank() == 0 || rank == 0)) peers_.push_back(need(job_->address(rank, kPort)));
-    if (is_root()) need(ulfm_group_open(port_->handle(), peers_.data(), static_cast<int>(peers_.size()), &group_));
+    if (!is_root()) return;
+    const int count = static_cast<int>(peers_.size());
+    need(ulfm_group_open(port_->handle(), peers_.data(), count, &group_));
+    need(ulfm_group_open_tree(port_->handle(), peers_.data(), count, &tree_));
   }
 
   bool is_root() const { return job_->rank() == 0; }
@@ -47,15 +51,17 @@ class Crowd {
     const double each = static_cast<double>(now_ns() - began) / kProbe;
     const double budget = options_.limit * 1e9 / static_cast<double>(options_.sizes().size());
     const auto fit = static_cast<std::uint64_t>(std::clamp(budget / std::max(each, 1.0), 10.0, double{kMost}));
-    auto [many, single] = rounds(size, options_.iterations != 0 ? options_.iterations : fit);
+    auto [many, single, tree] = rounds(size, options_.iterations != 0 ? options_.iterations : fit);
     announce(0);
     const double a = percentile(many, 50), b = percentile(single, 50);
     return {{{"size", static_cast<double>(size)},
              {"multicast_us", a},
              {"unicasts_us", b},
+             {"tree_us", percentile(tree, 50)},
              {"ratio", b / a},
              {"p90_us", percentile(many, 90)},
-             {"unicasts_p90", percentile(single, 90)}}};
+             {"unicasts_p90", percentile(single, 90)},
+             {"tree_p90", percentile(tree, 90)}}};
   }
 
   /// A receiver's part of measure().
@@ -64,7 +70,7 @@ class Crowd {
       std::uint64_t messages = 0;
       receive(sizeof messages, &messages);
       if (messages == 0) return;
-      for (messages *= 2; messages != 0; --messages) {
+      for (messages *= 3; messages != 0; --messages) {
         receive(size, nullptr);
         const std::int64_t moment = now_ns();
         send(&moment, sizeof moment, [&] { return ulfm_post(port_->handle(), peers_.front()); });
@@ -79,19 +85,21 @@ class Crowd {
 
  private:
   struct Samples {
-    std::vector<double> many, single;
+    std::vector<double> many, single, tree;
   };
 
   Samples rounds(std::size_t size, std::uint64_t count) {
     announce(count);
     Samples samples;
     const auto to_group = [&] { send(nullptr, size, [&] { return ulfm_post_group(port_->handle(), group_); }); };
+    const auto to_tree = [&] { send(nullptr, size, [&] { return ulfm_post_group(port_->handle(), tree_); }); };
     const auto to_each = [&] {
       for (const ulfm::Address& peer : peers_) send(nullptr, size, [&] { return ulfm_post(port_->handle(), peer); });
     };
     for (std::uint64_t i = 0; i < count; ++i) {
       samples.many.push_back(time_of(to_group));
       samples.single.push_back(time_of(to_each));
+      samples.tree.push_back(time_of(to_tree));
     }
     return samples;
   }
@@ -141,7 +149,7 @@ class Crowd {
   std::unique_ptr<ulfm::Job> job_;
   std::unique_ptr<ulfm::Port> port_;
   std::vector<ulfm::Address> peers_;  ///< of the root all others, of the others the root
-  ulfm_group group_{};
+  ulfm_group group_{}, tree_{};
 };
 
 }  // namespace

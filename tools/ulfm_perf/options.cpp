@@ -96,7 +96,7 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
   app.add_subcommand("rate", "messages per second, one direction");
   app.add_subcommand("logp", "o_s, o_r, L, g and G of each transport, or of the one that is chosen");
   app.add_subcommand("paths", "the paper's ways of a message: user/user, user/kernel and kernel/kernel");
-  app.add_subcommand("multicast", "one to many, until all have it: by a group and by as many unicasts");
+  app.add_subcommand("multicast", "one to many, until all have it: by a group, by as many unicasts and by a tree");
   app.add_subcommand("soak",
                      "random messages both ways, every byte checked; --iterations messages each way, of --size a:b");
   std::string size, bind, nodes;

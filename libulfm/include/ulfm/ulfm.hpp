@@ -126,6 +126,8 @@ class ULFM_API Port {
 
   /// Connects to these ports as one destination: see ulfm_group_open.
   Result<Group> group(std::span<const Address> members);
+  /// The same; members send on what comes to them where the transport has no better way: see ulfm_group_open_tree.
+  Result<Group> tree(std::span<const Address> members);
   /// Posts one message to all members. It is composed once; see ulfm_post_group for who gets it how.
   Result<void> post(Outgoing&& message, const Group& to);
   /// compose, copy and post in one; waits for a send buffer for up to `limit`.
@@ -148,6 +150,8 @@ class ULFM_API Port {
   friend class Job;
   explicit Port(ulfm_port handle) : handle_(handle) {}
   Result<Outgoing> copy_of(std::span<const std::byte> bytes, std::chrono::nanoseconds limit);
+  Result<Group> open_group(std::span<const Address> members,
+                           int (*open)(ulfm_port, const ulfm_address*, int, ulfm_group*));
   ulfm_port handle_ = 0;
 };
 

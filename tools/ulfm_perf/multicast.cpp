@@ -1,6 +1,6 @@
 // One message to many ports: the time until all of them have it, by a group, by as many unicasts, and by a tree in
-// which receivers send it on, taking turns. All processes read one clock, so a receiver says when the message was there,
-// and the latest of them counts.
+// which receivers send it on, taking turns. All processes read one clock, so a receiver says when the message was
+// there, and the latest of them counts.
 
 #include <unistd.h>
 

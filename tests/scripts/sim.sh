@@ -75,7 +75,7 @@ done
 echo '1 0 3 2' >pairs
 run 0 load "${short[@]}" -T single:4 -p permutation:pairs -r 0.2
 
-refused 'subcommand is required'
+refused 'a command is needed; there is: load, zero'
 refused 'there is no model "xswich"' load -t xswich
 refused 'is none of uniform' load -p random
 refused 'is no whole number' load --sweep 'measure=many'

@@ -17,7 +17,7 @@ bool read(std::string_view text, Number& number) {
 }
 
 constexpr const char* kHelp =
-    "usage: ulfm_hostd ARENA PID STARTED\n"
+    "usage: ulfm_hostd ARENA PID STARTED | --help | --version\n"
     "Moves the messages of an emulated interconnect as a process of its own: the PC host of boards, for example.\n"
     "ulfmrun starts it, and it ends with the job; nobody else needs to.\n"
     "Example: ULFM_ENGINE=process ulfmrun --transport pcie -n 4 ./hello\n"

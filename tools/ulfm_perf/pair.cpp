@@ -58,16 +58,13 @@ ulfm::Result<Fabric> set_up_fabric(const Options& options) {
   if (ulfm::fabric::model_of_transport(transport) == nullptr || std::getenv("ULFM_FABRIC") != nullptr) return Fabric{};
   const char* topology = std::getenv("ULFM_TOPOLOGY");
   const char* faults = std::getenv("ULFM_FAULT");
-  auto host = ulfm::fabric::FabricHost::create(
-      {transport, topology != nullptr ? topology : "", 2, faults != nullptr ? faults : ""});
+  auto host = ulfm::fabric::FabricHost::create({transport,
+                                                topology != nullptr ? topology : "",
+                                                2,
+                                                faults != nullptr ? faults : "",
+                                                "",
+                                                {options.nodes.begin(), options.nodes.end()}});
   if (!host) return tl::unexpected(host.error());
-  const auto nodes = static_cast<int>(host->arena().sizes().nodes);
-  for (std::size_t i = 0; i < options.nodes.size(); ++i) {
-    if (options.nodes[i] >= nodes)
-      return ulfm::fail(ulfm::Errc::invalid, "--nodes: node " + std::to_string(options.nodes[i]) +
-                                                 "; this topology has nodes 0 to " + std::to_string(nodes - 1));
-    host->arena().header().node_of[i] = static_cast<std::uint32_t>(options.nodes[i]);
-  }
   if (auto ok = host->publish(); !ok) return tl::unexpected(ok.error());
   return Fabric(std::move(*host));
 }

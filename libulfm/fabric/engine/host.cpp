@@ -30,6 +30,14 @@ ArenaSizes sizes_for(const FabricPlan& plan, const ModelKind& kind, const Topolo
   return sizes;
 }
 
+Result<void> check_nodes(const Topology& topology, const std::vector<std::uint32_t>& nodes) {
+  for (const std::uint32_t node : nodes)
+    if (node >= topology.nodes())
+      return fail(Errc::invalid, "there is no node " + std::to_string(node) + "; this topology has nodes 0 to " +
+                                     std::to_string(topology.nodes() - 1));
+  return {};
+}
+
 // All processes run from the first moment, also those that the launcher has not started yet.
 void begin_time(FabricArena& arena, const TimeSettings& settings, const Durations& costs) {
   TimeHeader& time = arena.header().time;
@@ -76,8 +84,10 @@ Result<FabricHost> FabricHost::create(const FabricPlan& plan) {
     costs = *durations;
   }
   ArenaSizes sizes = sizes_for(plan, *kind, *topology, frame_bytes);
+  if (auto ok = check_nodes(*topology, plan.nodes); !ok) return fail(ok.error());
   std::vector<std::uint32_t> ends(plan.processes);
-  for (std::uint32_t p = 0; p < plan.processes; ++p) ends[p] = node_of_process(*topology, p, plan.processes);
+  for (std::uint32_t p = 0; p < plan.processes; ++p)
+    ends[p] = p < plan.nodes.size() ? plan.nodes[p] : node_of_process(*topology, p, plan.processes);
   const auto node_of = ends;
   std::sort(ends.begin(), ends.end());
   ends.erase(std::unique(ends.begin(), ends.end()), ends.end());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "fabric/engine/arena.hpp"
 #include "fabric/models.hpp"
@@ -14,6 +15,8 @@ struct FabricPlan {
   std::uint32_t processes = 2;
   std::string faults = {};  ///< as in ULFM_FAULT; only what is scheduled matters here
   std::string time = {};    ///< as behind --time; empty: the host's
+  /// On which node each process is, from process 0 on; those behind these are where the topology has them.
+  std::vector<std::uint32_t> nodes = {};
 };
 
 /// Holds the arena open for the processes of a job; they find it by the environment variable ULFM_FABRIC.

@@ -7,9 +7,6 @@
 #include "port/node.hpp"
 
 namespace ulfm {
-namespace {
-constexpr auto kLookAfter = std::chrono::milliseconds(100);  // a destination without room for so long is looked at
-}
 
 PortCore::PortCore(Node& node, std::uint16_t number, std::unique_ptr<Inlet> inlet, std::uint32_t depth,
                    std::uint32_t slot_bytes, std::size_t cache_limit)

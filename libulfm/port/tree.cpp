@@ -7,10 +7,6 @@
 #include "port/node.hpp"
 
 namespace ulfm {
-namespace {
-constexpr std::chrono::milliseconds kLookAfter{100};
-}
-
 Tree::Tree(Node& node, std::uint16_t from, PortAddress source, std::span<const PortAddress> below,
            PortCounters& counters, Lost lost)
     : node_(node), from_(from), source_(source), counters_(counters), lost_(std::move(lost)) {
@@ -54,7 +50,7 @@ void Tree::leave_out(std::size_t index) {
 }
 
 // Into the room of a process that has died messages go without a word, so now and then all are looked at.
-void Tree::start(const std::byte* bytes, std::size_t size) {
+void Tree::begin(const std::byte* bytes, std::size_t size) {
   const std::chrono::nanoseconds now = clock_of_job().now();
   const bool look = now - looked_ >= kLookAfter;
   if (look) looked_ = now;
@@ -64,8 +60,6 @@ void Tree::start(const std::byte* bytes, std::size_t size) {
   bytes_ = bytes, size_ = size, sending_ = true;
   for (Child& child : children_) give(child);
 }
-
-void Tree::begin(const std::byte* bytes, std::size_t size) { start(bytes, size); }
 
 void Tree::pass_on(HeapBytes bytes, std::size_t size) {
   waiting_ += size;
@@ -98,7 +92,7 @@ bool Tree::advance() {
       bytes_ = nullptr;
     }
     if (messages_.empty()) return true;
-    start(messages_.front().bytes.get(), messages_.front().size);
+    begin(messages_.front().bytes.get(), messages_.front().size);
   }
 }
 

@@ -24,6 +24,9 @@ namespace ulfm {
 
 class Node;
 
+/// A destination without room, or without a look at it, for so long is looked at: that costs system calls.
+inline constexpr std::chrono::milliseconds kLookAfter{100};
+
 /// Under the node's lock, as everything that sends.
 class Tree {
  public:
@@ -65,7 +68,6 @@ class Tree {
   void give(Child& child) const;
   bool send(Child& child);
   void leave_out(std::size_t child);
-  void start(const std::byte* bytes, std::size_t size);
   bool advance_one();
   std::string text_of(std::span<const PortAddress> list) const;
 

@@ -59,7 +59,8 @@ Process::Process(Config config, const TransportDescriptor& descriptor, Transport
       stack_(std::move(stack)),
       rank_(rank),
       name_("rank " + std::to_string(rank)),
-      policy_(policy) {}
+      policy_(policy),
+      stall_seconds_(config_.number("STALL_REPORT")) {}
 
 Result<std::unique_ptr<Process>> Process::start(Config config, const Place& place) {
   if (place.rank == 0)
@@ -109,9 +110,10 @@ void Process::note_closed_port(std::uint16_t number, const PortCounters& counter
 }
 
 void Process::report_statistics() {
-  std::string text = closed_ports_ + stack_statistics_text(name_, *stack_.transport) +
-                     close_control(name_, *stack_.transport) + collectives_.text(name_) + wait_statistics(name_);
+  const std::string control = close_control(name_, *stack_.transport);
   if (!counts()) return;
+  std::string text = closed_ports_ + stack_statistics_text(name_, *stack_.transport) + control +
+                     collectives_.text(name_) + wait_statistics(name_);
   if (rank_ == 0) text += stack_.transport->shared_statistics();
   // One write, so that the lines of several processes do not mix.
   if (config_.flag("STATS")) (void)!write(STDERR_FILENO, text.data(), text.size());

@@ -49,7 +49,7 @@ class Process {
   static void park(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, Outlet* full = nullptr);
 
   /// For a wait: one StallWatch each, or one for a series of waits without news.
-  StallWatch new_stall_watch() const { return StallWatch{config_.number("STALL_REPORT")}; }
+  StallWatch new_stall_watch() const noexcept { return StallWatch{stall_seconds_}; }
   /// Takes part in the job's table of waits with what `state()` returns; where there is none `text(time)` is written
   /// when the watch says so. `since`: of the wait.
   template <typename State, typename Text>
@@ -81,6 +81,7 @@ class Process {
   int rank_;
   std::string name_;
   WaitPolicy policy_;
+  std::int64_t stall_seconds_;             // each wait asks
   std::optional<StallBoard> stall_board_;  // none: this process reports for itself
   coll::Counts collectives_;
   std::string closed_ports_;

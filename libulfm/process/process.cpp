@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "base/job_record.hpp"
+#include "base/standard_streams.hpp"
 #include "base/virtual_time.hpp"
 
 namespace ulfm {
@@ -63,6 +64,7 @@ Process::Process(Config config, const TransportDescriptor& descriptor, Transport
       stall_seconds_(config_.number("STALL_REPORT")) {}
 
 Result<std::unique_ptr<Process>> Process::start(Config config, const Place& place) {
+  hold_standard_streams();
   if (place.rank == 0)
     for (const std::string& warning : config.warnings()) std::fprintf(stderr, "ulfm: %s\n", warning.c_str());
   auto descriptor = select_transport(config.text("TRANSPORT"));

@@ -69,7 +69,11 @@ bool Cube::map(int fd, int nodes) {
 
 bool Cube::create(int nodes) {
   unmap();
-  const int fd = memfd_create("nx2-cube", MFD_CLOEXEC);
+  const int made = memfd_create("nx2-cube", MFD_CLOEXEC);
+  if (made < 0) return false;
+  // Where standard output is closed, it must not become standard output.
+  const int fd = fcntl(made, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  close(made);
   if (fd < 0) return false;
   if (ftruncate(fd, static_cast<off_t>(bytes_for(nodes))) != 0 || !map(fd, nodes)) {
     close(fd);

@@ -145,7 +145,15 @@ grep -q 'cannot be written (No space left on device)' "$work/err" || fail "a ful
 (($(wc -l <"$work/err") == 1)) || fail "a full disk is told in $(wc -l <"$work/err") lines"
 timeout "$patience" "$stage/bin/ulfmrun" -n 2 "$work/lines" 2>&- >"$work/out" || fail "2>&-: exit status $?"
 (($(wc -l <"$work/out") == 6000)) || fail "2>&-: $(wc -l <"$work/out") of 6000 lines"
-timeout "$patience" "$stage/bin/ulfmrun" -n 2 "$work/lines" >&- 2>"$work/err" || fail ">&-: exit status $?"
+# With a closed descriptor 1, a segment that the launcher makes must not receive what the ranks print. Each job is one
+# chance of the two ranks to touch it at a bad moment.
+for _ in {1..8}; do
+    timeout "$patience" "$stage/bin/ulfmrun" -n 2 "$work/lines" >&- 2>"$work/err" || fail ">&-: exit status $? $(cat "$work/err")"
+    [[ ! -s $work/err ]] || fail ">&-: $(head -1 "$work/err")"
+done
+status=0
+timeout "$patience" "$stage/bin/ulfmrun" -n 1 sh -c 'p=$(cut -d" " -f4 /proc/$PPID/stat); readlink /proc/$p/fd/1 >&2' >&- 2>"$work/err" || status=$?
+grep -qx /dev/null "$work/err" || fail "ulfmrun >&-: status $status, the launcher prints into $(cat "$work/err")"
 
 # Others than rank 0 find the end of their input; programs without MPI may end one by one.
 echo 'for rank 0' >"$work/input"

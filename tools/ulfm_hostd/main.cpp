@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/standard_streams.hpp"
 #include "fabric/engine/process.hpp"
 
 namespace {
@@ -27,6 +28,7 @@ constexpr const char* kHelp =
 }  // namespace
 
 int main(int argc, char** argv) {
+  ulfm::hold_standard_streams();
   ulfm::fabric::KeeperTask task{"ulfm_hostd", {}, 0, 0};
   const std::string_view first = argc > 1 ? argv[1] : "";
   if (first == "--help" || first == "-h") return std::fputs(kHelp, stdout) < 0;

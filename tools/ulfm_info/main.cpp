@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/standard_streams.hpp"
 #include "fabric/models.hpp"
 #include "print.hpp"
 
@@ -82,6 +83,7 @@ int run(Options options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ulfm::hold_standard_streams();
   Options options;
   CLI::App app{"Shows what this ULFM has and how it is set", "ulfm_info"};
   declare(app, options);

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "../common/command_line.hpp"
+#include "base/standard_streams.hpp"
 #include "launcher.hpp"
 #include "server.hpp"
 
@@ -88,6 +89,7 @@ int serve(char** command) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ulfm::hold_standard_streams();
   CLI::App app{"Runs a rank of a job that srun or another launcher starts", "ulfm_pmi"};
   std::vector<std::string> program;
   app.set_version_flag("--version", std::string("ulfm_pmi ") + ulfm_version());

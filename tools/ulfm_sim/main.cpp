@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "base/standard_streams.hpp"
 #include "options.hpp"
 #include "report.hpp"
 
@@ -86,6 +87,7 @@ int run_load(const sim::Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ulfm::hold_standard_streams();
   sim::Options options;
   if (const auto code = sim::read_command_line(argc, argv, options)) return *code;
   if (options.command == "load") return run_load(options);

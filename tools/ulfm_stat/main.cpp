@@ -12,6 +12,7 @@
 
 #include "../common/command_line.hpp"
 #include "../common/statistics.hpp"
+#include "base/standard_streams.hpp"
 #include "fabric/engine/observer.hpp"
 #include "reading.hpp"
 
@@ -139,6 +140,7 @@ int watch(Observer& observer, const RunningFabric& fabric, const Options& option
 }  // namespace
 
 int main(int argc, char** argv) {
+  ulfm::hold_standard_streams();
   CLI::App app{"Shows the counters of an emulated interconnect while programs run over it", "ulfm_stat"};
   Options options;
   app.set_version_flag("--version", std::string("ulfm_stat ") + ulfm_version());

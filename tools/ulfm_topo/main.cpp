@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/standard_streams.hpp"
 #include "convert.hpp"
 #include "options.hpp"
 #include "print.hpp"
@@ -54,6 +55,7 @@ int run(const topo::View& view, const topo::Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ulfm::hold_standard_streams();
   topo::Options options;
   if (const auto code = topo::read_command_line(argc, argv, options)) return *code;
   const auto view = topo::make_view(options);

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/standard_streams.hpp"
 #include "child.hpp"
 #include "collect.hpp"
 #include "fabric/engine/process.hpp"
@@ -197,6 +198,7 @@ int run(const std::vector<std::string>& words) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ulfm::hold_standard_streams();
   try {
     return run({argv + 1, argv + argc});
   } catch (const Failure& failure) {

@@ -30,6 +30,7 @@ struct PortCounters {
   Counter cache_in;                           ///< messages moved to the message cache
   Counter cache_hits;                         ///< messages handed out from the message cache
   Counter cache_bytes_peak;                   ///< most bytes the message cache has held
+  Counter once_messages, once_bytes;          ///< MPI's long messages that were copied once, and their bytes
   Counter group_messages;                     ///< messages posted to groups, each counted once
   Counter group_frames, group_copies;         ///< frames sent to several at once, and their receivers
   Counter group_singles;                      ///< frames to one member of a group by its own connection

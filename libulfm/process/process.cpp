@@ -21,6 +21,9 @@ std::string port_statistics(const std::string& who, const std::string& transport
                     n(c.lane_frames) + " lane, lanes " + n(c.lanes_opened) + " opened " +
                     std::to_string(inlet.lanes_granted()) + " granted, full " + n(c.full) + ", message cache " +
                     n(c.cache_in) + " in " + n(c.cache_hits) + " hits " + n(c.cache_bytes_peak) + " bytes peak\n";
+  if (c.once_messages.get() != 0)
+    all += "ulfm: stats " + who + " port " + std::to_string(port) + " copied once: messages " + n(c.once_messages) +
+           ", bytes " + n(c.once_bytes) + "\n";
   if (c.group_messages.get() + c.group_frames.get() != 0)
     all += "ulfm: stats " + who + " port " + std::to_string(port) + " multicast: messages " + n(c.group_messages) +
            ", frames " + n(c.group_frames) + " at once to " + n(c.group_copies) + " receivers, " + n(c.group_singles) +

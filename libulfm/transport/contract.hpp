@@ -133,6 +133,9 @@ class Outlet {
   /// something, or found nonsense. port_closed() says so too. Costs nothing.
   virtual bool cut_off() const { return false; }
   virtual ProcessId peer() const = 0;
+  /// Frames go through memory that both processes map, and nothing on the way has to see their bytes (faults, a
+  /// protocol, an emulated network): a long message may as well be copied from process to process.
+  virtual bool shares_memory() const { return false; }
 
   /// Says that nothing more will come. False when there was no room for it; try again or let the peer find out.
   virtual bool bye() = 0;

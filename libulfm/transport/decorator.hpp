@@ -47,6 +47,7 @@ class ForwardingOutlet : public Outlet {
   bool port_closed() const override { return under_->port_closed(); }
   bool cut_off() const override { return under_->cut_off(); }
   ProcessId peer() const override { return under_->peer(); }
+  bool shares_memory() const override { return under_->shares_memory(); }
   bool bye() override { return under_->bye(); }
   Outlet& under() const noexcept { return *under_; }
 

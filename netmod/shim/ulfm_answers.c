@@ -5,6 +5,9 @@
  *
  * Included by ulfm_netmod.c. */
 
+static void stop_copying(MPIR_Request * req);
+static MPIDI_CH3_PktHandler_Fcn on_clear_to_send;
+
 /* Which packets ask for an answer. */
 static unsigned char asks[MPIDI_CH3_PKT_END_ALL + 1];
 
@@ -32,6 +35,7 @@ static void link_asking(MPIDI_VC_t * vc, MPIR_Request * req)
 {
     req_area_t *area = REQ_AREA(req);
     area->abandoned = 0;
+    memset(&area->copying, 0, sizeof area->copying);
     area->previous_asking = NULL;
     area->next_asking = AREA(vc)->asking;
     if (area->next_asking)
@@ -42,6 +46,7 @@ static void link_asking(MPIDI_VC_t * vc, MPIR_Request * req)
 static void unlink_asking(MPIDI_VC_t * vc, MPIR_Request * req)
 {
     req_area_t *area = REQ_AREA(req);
+    stop_copying(req);
     if (area->previous_asking)
         REQ_AREA(area->previous_asking)->next_asking = area->next_asking;
     else
@@ -67,17 +72,6 @@ static int take_answer(MPIDI_VC_t * vc, MPIR_Request * req)
     if (!wanted)
         MPIR_Request_free(req); /* the list's own reference */
     return wanted;
-}
-
-static int on_clear_to_send(MPIDI_VC_t * vc, MPIDI_CH3_Pkt_t * pkt, void *data, intptr_t * length,
-                            MPIR_Request ** req_p)
-{
-    MPIR_Request *sreq;
-    MPIR_Request_get_ptr(pkt->rndv_clr_to_send.sender_req_id, sreq);
-    *req_p = NULL;
-    if (!take_answer(vc, sreq))
-        return MPI_SUCCESS;
-    return MPIDI_CH3_PktHandler_RndvClrToSend(vc, pkt, data, length, req_p);
 }
 
 /* Data that nobody wants are dropped: without a request, so are the frames that continue them. */
@@ -183,7 +177,8 @@ void MPIDI_nem_ulfm_revoked(MPIR_Comm * comm)
             continue;           /* our own */
         for (req = AREA(vc)->asking; req; req = next) {
             next = REQ_AREA(req)->next_asking;
-            if (REQ_AREA(req)->abandoned || !belongs_to(req, comm))
+            /* What the other side may be copying has its end from there */
+            if (REQ_AREA(req)->abandoned || REQ_AREA(req)->copying.parts || !belongs_to(req, comm))
                 continue;
             REQ_AREA(req)->abandoned = 1;
             MPIR_Request_add_ref(req);

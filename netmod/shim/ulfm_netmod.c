@@ -8,6 +8,7 @@
  *   receiving   the packet handlers are called on the bytes in the slot; data that continue a message are copied
  *               straight into the request's own vectors
  *   connecting  on first use, with a hello that says which process (or which accepted port) this is
+ *   long        messages copied once, from process to process: ulfm_once.c
  *   answers     requests that only the other side can complete are on a list of their connection: ulfm_answers.c
  *   agreement   MPIX_Comm_agree and _shrink, also when members die in the middle of it: ulfm_agree.c
  *   closing     CH3's close protocol; a packet for a connection that is closed here is answered with `closed`
@@ -33,7 +34,9 @@ typedef struct hello {
 } hello_t;
 
 /* Packets of our own: these look like CH3 packets of a type CH3 does not use. */
-enum own_packet { OWN_HELLO = 1, OWN_CLOSED = 2, OWN_VOTE = 3, OWN_QUESTION = 4, OWN_DECISION = 5 };
+enum own_packet { OWN_HELLO = 1, OWN_CLOSED = 2, OWN_VOTE = 3, OWN_QUESTION = 4, OWN_DECISION = 5, OWN_HALF = 6,
+    OWN_WRITTEN = 7, OWN_READ = 8, OWN_WITHDRAWN = 9
+};
 typedef struct own_pkt {
     MPIDI_CH3_Pkt_type_t type;  /* OWN_TYPE */
     int32_t what;
@@ -61,11 +64,25 @@ typedef struct vc_area {
     int8_t waiting, open, hello_kind, terminating;
 } vc_area_t;
 
+/* A message that is copied once: see ulfm_once.c. */
+typedef struct copying {
+    MPIR_Request *next;         /* list of those with something to copy, while active */
+    MPIDI_VC_t *vc;
+    char *here;                 /* what this process copies next, */
+    uint64_t there;             /* its place in the other one, */
+    size_t left;                /* and how much that is */
+    size_t bytes;               /* of the message; sender */
+    MPI_Request theirs;
+    uint8_t active, failed;
+    uint8_t parts;              /* of OWN_PART and THEIR_PART, what has still to be done; 0: it goes as ever */
+} copying_t;
+
 typedef struct req_area {
     int begun;                  /* the header has gone */
     int header_length;
     MPIR_Request *next_asking, *previous_asking;        /* see ulfm_answers.c */
     int abandoned;
+    copying_t copying;
 } req_area_t;
 
 #define AREA(vc) ((vc_area_t *) (vc)->ch.netmod_area.padding)
@@ -99,8 +116,11 @@ static int nm_flush_vc(MPIDI_VC_t * vc);
 static int handle_frame(const ulfm_nm_frame * frame);
 static int finish_termination(MPIDI_VC_t * vc);
 static int fail_vc(MPIDI_VC_t * vc);
+static int ulfm_iStartContigMsg(MPIDI_VC_t * vc, void *hdr, intptr_t hdr_sz, void *data, intptr_t data_sz,
+                                MPIR_Request ** sreq_ptr);
 
 #include "ulfm_answers.c"
+#include "ulfm_once.c"
 
 /* ---- start and end ------------------------------------------------------------------------------------------------ */
 
@@ -443,6 +463,7 @@ static int ulfm_iStartContigMsg(MPIDI_VC_t * vc, void *hdr, intptr_t hdr_sz, voi
     struct iovec piece = { data, (size_t) data_sz };
     ptrdiff_t sent = -1;
     MPIR_Request *sreq;
+    cts_pkt_t answer;
 
     *sreq_ptr = NULL;
     mpi_errno = ready_to_send(vc);
@@ -453,6 +474,11 @@ static int ulfm_iStartContigMsg(MPIDI_VC_t * vc, void *hdr, intptr_t hdr_sz, voi
         goto fn_exit;
     }
     note_question(vc, hdr);
+    if (unlikely(((MPIDI_CH3_Pkt_t *) hdr)->type == MPIDI_CH3_PKT_RNDV_CLR_TO_SEND)) {
+        offer_buffer(vc, hdr, &answer);
+        hdr = &answer;
+        hdr_sz = sizeof answer;
+    }
     if (!area->queue.head) {
         sent = ulfm->begin(area->out, hdr, hdr_sz, &piece, data_sz != 0);
         if (sent == data_sz)
@@ -659,6 +685,8 @@ static int own_packet(MPIDI_VC_t * vc, const ulfm_nm_frame * frame)
 {
     const own_pkt_t *pkt = frame->header;
 
+    if (pkt->what >= OWN_HALF)
+        return on_once(vc, frame->header);
     if (pkt->what >= OWN_VOTE)
         return on_agreement(vc, pkt, frame);
     /* `closed`: the other side had finished with this connection before our close reached it. */
@@ -860,6 +888,11 @@ static int ulfm_poll(int in_blocking_poll)
             mpi_errno = nm_flush_vc(vc);
             MPIR_ERR_CHECK(mpi_errno);
         }
+    }
+    if (unlikely(copying_head)) {
+        mpi_errno = copy_pieces();
+        MPIR_ERR_CHECK(mpi_errno);
+        got = 1;
     }
     /* What has waited for room and has gone now is as good as something that came: the caller looks first. */
     if (!got && count == MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count)) {

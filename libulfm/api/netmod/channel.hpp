@@ -1,28 +1,35 @@
 // MPI's side of a process: one port whose frames go straight to MPICH's packet handlers. netmod.cpp is the table that
 // MPICH calls (<ulfm/netmod.h>); what its entries do is here, a file per concept: channel.cpp (connections, sending and
-// receiving), groups.cpp (one message to many), waits.cpp (a turn of a wait), stalls.cpp (waits that do not end),
-// collectives.cpp.
+// receiving), one_copy.cpp (long messages), groups.cpp (one message to many), waits.cpp (a turn of a wait), stalls.cpp
+// (waits that do not end), collectives.cpp.
 //
 // One thread at a time: MPICH's own lock.
 #pragma once
 
 #include <ulfm/netmod.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/wait.hpp"
 #include "coll/collective.hpp"
+#include "job/peer_memory.hpp"
 #include "process/process.hpp"
 
 struct ulfm_nm_vc {
   std::unique_ptr<ulfm::Outlet> outlet;
   ulfm_nm* owner;
   bool cut_off = false;  ///< seen and said
+  // Long messages: see one_copy.cpp.
+  enum class Copies : std::uint8_t { unknown, no, yes };
+  Copies copies = Copies::unknown;
+  std::optional<ulfm::PeerMemory> memory{};
 };
 
 struct ulfm_nm_group {
@@ -40,6 +47,18 @@ struct ulfm_nm_group {
 struct ulfm_coll {
   std::unique_ptr<ulfm::coll::Collective> collective;
   ulfm_nm* owner;
+};
+
+/// What a byte costs this process that goes one way, in ns: the least of the first copies, which nothing has disturbed.
+struct CostPerByte {
+  static constexpr int kEnough = 8;
+  double least = 1e9;
+  int samples = 0;
+  bool known() const noexcept { return samples >= kEnough; }
+  void note(std::chrono::nanoseconds took, std::size_t bytes) noexcept {
+    least = std::min(least, static_cast<double>(took.count()) / static_cast<double>(bytes));
+    ++samples;
+  }
 };
 
 struct ulfm_nm {
@@ -65,6 +84,9 @@ struct ulfm_nm {
   bool sends_waiting = false;
   ulfm::StallWatch stall;
   void (*describe)(ulfm_nm_waits*) = nullptr;
+
+  // Long messages: which way is faster.
+  CostPerByte by_frames, by_kernel;
 
   // Peers.
   std::int64_t dead = -1;
@@ -109,6 +131,10 @@ int disconnect(ulfm_nm* nm, ulfm_nm_vc* vc, int force);
 int listening(ulfm_nm_vc* vc);
 std::ptrdiff_t begin(ulfm_nm_vc* vc, const void* header, std::size_t header_length, const iovec* pieces, int n);
 std::ptrdiff_t more(ulfm_nm_vc* vc, const iovec* pieces, int n);
+int may_copy(ulfm_nm_vc* vc);
+int copies_once(ulfm_nm_vc* vc);
+int copy(ulfm_nm_vc* vc, int write, void* here, std::uint64_t there, std::size_t bytes);
+void count_copy(ulfm_nm_vc* vc, std::size_t bytes);
 int next(ulfm_nm* nm, ulfm_nm_frame* out);
 void release(ulfm_nm* nm, const ulfm_nm_frame* frame);
 int origin(ulfm_nm* nm, std::uint32_t index, ulfm_nm_origin* out);

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define ULFM_NM_ABI 6
+#define ULFM_NM_ABI 7
 #define ULFM_NM_LIBRARY "libulfm.so.0"
 #define ULFM_NM_ENTRY "ulfm_nm_table"
 #define ULFM_NM_HELLO 160 /* most bytes a connection may say about itself */
@@ -51,6 +51,10 @@ enum {
   ULFM_NM_IDLE_WAIT = 2,     /* a blocking wait with other things to look after: short naps */
   ULFM_NM_IDLE_BLOCK = 3     /* nothing but this port can end the wait: may sleep */
 };
+
+/* How a long message of a connection is copied once: by its sender alone, or each of the two processes, which have a core
+ * each, copies a half. */
+enum { ULFM_NM_COPY_ALONE = 1, ULFM_NM_COPY_TOGETHER = 2 };
 
 enum { ULFM_NM_LOOK = 1, ULFM_NM_ARRIVED = 2, ULFM_NM_GIVEN_UP = 3 };
 
@@ -229,6 +233,16 @@ typedef struct ulfm_nm_api {
   ptrdiff_t (*begin)(ulfm_nm_vc* vc, const void* header, size_t header_length, const struct iovec* data, int pieces);
   /* Goes on with it. Bytes taken. */
   ptrdiff_t (*more)(ulfm_nm_vc* vc, const struct iovec* data, int pieces);
+
+  /* The other process of a connection may be told where memory of this one is, to copy into it or out of it. */
+  int (*may_copy)(ulfm_nm_vc* vc);
+  /* How a long message is to go to it: ULFM_NM_COPY_, or 0: by frames, because that is faster or there is no other way. */
+  int (*copies_once)(ulfm_nm_vc* vc);
+  /* Copies between `here` and the address `there` of the other process, into it when `write` is not 0. 1, or 0 when that
+   * cannot be done; a part may have been copied, and copies_once() is 0 from then on. */
+  int (*copy)(ulfm_nm_vc* vc, int write, void* here, uint64_t there, size_t bytes);
+  /* For the statistics: a message of so many bytes went that way. */
+  void (*count_copy)(ulfm_nm_vc* vc, size_t bytes);
 
   /* The next frame: 1, or 0 when there is none. */
   int (*next)(ulfm_nm* nm, ulfm_nm_frame* frame);

@@ -50,6 +50,7 @@ class DirectOutlet final : public Outlet {
   bool port_closed() const override;
   bool cut_off() const override;
   ProcessId peer() const override { return {.number = peer_.pid}; }
+  bool shares_memory() const override { return true; }
   bool bye() override;
   /// A frame that fits into a cell, by the lane, which is claimed for it. False when that cannot be now.
   bool push_in_lane(Kind kind, std::span<const std::byte> header, const void* bytes, std::size_t length);

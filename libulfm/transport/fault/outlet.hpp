@@ -45,6 +45,7 @@ class FaultOutlet final : public ForwardingOutlet {
 
   bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) override;
   bool bye() override;
+  bool shares_memory() const override { return false; }
 
   // For a frame to several, under the port's lock.
   /// Nothing is to happen to the next frame: it may go with those of others. Else it goes by push(), to its fate.

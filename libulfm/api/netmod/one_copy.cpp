@@ -1,0 +1,66 @@
+// Long messages, which ask before they are sent, between two processes of a host: the kernel copies them from the memory
+// of the one into that of the other (job/peer_memory.hpp). Decision 0025.
+//
+// Whether that is faster depends on the machine: on what a system call and a page cost, and on how far the two cores are
+// from each other. So the first frames of long messages are timed, and then the first copies by the kernel.
+#include "api/netmod/channel.hpp"
+
+namespace ulfm::netmod {
+namespace {
+
+// A pidfd is of whoever has the pid when it is made, so the peer has to be there after that.
+std::optional<PeerMemory> memory_of(const Outlet& outlet) {
+  auto memory = PeerMemory::open(static_cast<pid_t>(outlet.peer().number));
+  if (memory && !outlet.peer_listening()) memory.reset();
+  return memory;
+}
+
+// Frames copy a byte twice, once in each process at the same time. With a core for each, two processes share the copies
+// by the kernel too; with one core for both each copy costs its time.
+bool is_faster(const ulfm_nm& nm) {
+  if (!nm.by_frames.known()) return false;
+  return !nm.by_kernel.known() || nm.by_kernel.least <= 2 * nm.by_frames.least;
+}
+
+bool wanted(const ulfm_nm& nm) {
+  const std::string& setting = nm.process->config().text("ONE_COPY");
+  return setting == "on" || (setting == "auto" && is_faster(nm));
+}
+
+}  // namespace
+
+int may_copy(ulfm_nm_vc* vc) {
+  return vc->outlet->shares_memory() && vc->owner->process->config().text("ONE_COPY") != "off" ? 1 : 0;
+}
+
+int copies_once(ulfm_nm_vc* vc) {
+  using Copies = ulfm_nm_vc::Copies;
+  if (vc->copies == Copies::no || !may_copy(vc) || !wanted(*vc->owner)) return 0;
+  if (vc->copies == Copies::unknown) {
+    vc->memory = memory_of(*vc->outlet);
+    vc->copies = vc->memory ? Copies::yes : Copies::no;
+    if (!vc->memory) return 0;
+  }
+  return vc->owner->own_core ? ULFM_NM_COPY_TOGETHER : ULFM_NM_COPY_ALONE;
+}
+
+int copy(ulfm_nm_vc* vc, int write, void* here, std::uint64_t there, std::size_t bytes) {
+  if (!vc->memory && vc->copies != ulfm_nm_vc::Copies::no) vc->memory = memory_of(*vc->outlet);
+  const auto start = std::chrono::steady_clock::now();
+  if (vc->memory && (write ? vc->memory->write(here, there, bytes) : vc->memory->read(here, there, bytes))) {
+    vc->owner->by_kernel.note(std::chrono::steady_clock::now() - start, bytes);
+    return 1;
+  }
+  vc->memory.reset();
+  vc->copies = ulfm_nm_vc::Copies::no;
+  return 0;
+}
+
+void count_copy(ulfm_nm_vc* vc, std::size_t bytes) {
+  PortCounters& counters = vc->owner->counters;
+  counters.sent_bytes.add(bytes);
+  counters.once_messages.add();
+  counters.once_bytes.add(bytes);
+}
+
+}  // namespace ulfm::netmod

@@ -1,0 +1,38 @@
+// The memory of another process of this host, read and written by the kernel for this one (process_vm_readv(2)): a long
+// message is then copied once. Decision 0025 has the measurements.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace ulfm {
+
+/// Not for two threads at once.
+class PeerMemory {
+ public:
+  /// The process must run at the time of the call. None: the kernel has no pidfd for it, or this process no descriptor.
+  static std::optional<PeerMemory> open(pid_t process) noexcept;
+  PeerMemory(PeerMemory&& other) noexcept;
+  PeerMemory& operator=(PeerMemory&& other) noexcept;
+  ~PeerMemory();
+
+  /// Copies `bytes` from the address `from` of the other process. False: the kernel does not allow it, the memory is
+  /// not there or not one that it can read, or the process has gone; a part may have been copied.
+  bool read(void* into, std::uint64_t from, std::size_t bytes) noexcept;
+  /// The same in the other direction.
+  bool write(const void* from, std::uint64_t into, std::size_t bytes) noexcept;
+
+ private:
+  PeerMemory(pid_t process, int pidfd) noexcept : process_(process), pidfd_(pidfd) {}
+  bool runs() const noexcept;
+  template <typename Call>
+  bool copy(Call call, void* here, std::uint64_t there, std::size_t bytes) noexcept;
+
+  pid_t process_;
+  int pidfd_;
+};
+
+}  // namespace ulfm

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Long messages that are copied once: the right bytes and no others, whatever the receiver does meanwhile, also where the
+# kernel refuses to copy, in the middle of a message too; and where they must not be copied past the network, they are not.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/mpi_common.bash"
+cp "$(dirname "${BASH_SOURCE[0]}")/one_copy.c" "$work/"
+"$mpicc" -O1 "$work/one_copy.c" -o "$work/one_copy" || fail "mpicc cannot compile one_copy.c"
+
+# The kernel's copies fail: from the first on, or now and then.
+cat >"$work/refuse.c" <<'C'
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+static int refused(void)
+{
+    static int calls;
+    const char *every = getenv("REFUSE_EVERY"), *rank = getenv("REFUSE_RANK"), *own = getenv("PMI_RANK");
+    if (rank && own && strcmp(rank, own)) return 0;
+    if (++calls % (every ? atoi(every) : 1)) return 0;
+    errno = EPERM;
+    return 1;
+}
+ssize_t process_vm_readv(pid_t p, const struct iovec *a, unsigned long n, const struct iovec *b, unsigned long m, unsigned long f)
+{
+    return refused() ? -1 : syscall(SYS_process_vm_readv, p, a, n, b, m, f);
+}
+ssize_t process_vm_writev(pid_t p, const struct iovec *a, unsigned long n, const struct iovec *b, unsigned long m, unsigned long f)
+{
+    return refused() ? -1 : syscall(SYS_process_vm_writev, p, a, n, b, m, f);
+}
+C
+cc -shared -fPIC "$work/refuse.c" -o "$work/refuse.so"
+
+# run NAME RANKS OPTIONS...: the whole program; its counters in $work/out.
+run() {
+    timeout "$patience" "$stage/bin/ulfmrun" --stats -n "$2" "${@:3}" "$work/one_copy" >"$work/out" 2>&1 ||
+        fail "$1: exit status $?"
+    grep -qx 'all messages are right' "$work/out" || fail "$1: no result"
+}
+copied() { grep -q ' copied once: messages [1-9]' "$work/out"; }
+
+for ranks in 2 4; do
+    run "$ranks ranks, on" "$ranks" -genv ULFM_ONE_COPY on
+    copied || fail "$ranks ranks: nothing was copied once"
+    run "$ranks ranks, by halves of short ones" "$ranks" -genv ULFM_ONE_COPY on -genv ULFM_EAGER 3000
+    run "$ranks ranks, auto" "$ranks"
+done
+run "off" 2 -genv ULFM_ONE_COPY off
+! copied || fail "ULFM_ONE_COPY=off is not heeded"
+for every in 1 2 7; do
+    run "refused each ${every}th time" 2 -genv ULFM_ONE_COPY on -genv LD_PRELOAD "$work/refuse.so" -genv REFUSE_EVERY $every
+done
+run "one rank's copies refused" 2 -genv ULFM_ONE_COPY on -genv LD_PRELOAD "$work/refuse.so" -genv REFUSE_RANK 1
+copied || fail "nothing was copied once by the other rank"
+for other in "--transport xswitch" "--fault drop=1e-4" "--ft" "-genv ULFM_PROTOCOL always"; do
+    # shellcheck disable=SC2086 # an option and its value
+    run "$other" 2 $other -genv ULFM_ONE_COPY on
+    ! copied || fail "$other: messages were copied past the network"
+done
+
+# One of the two is killed in the middle of a copy: the other does not wait, and the job ends.
+compile dies <<'C'
+#include <mpi.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    int rank, dies = atoi(argv[1]);
+    const int size = 64 << 20;
+    char *a = calloc(1, size), *b = calloc(1, size);
+    MPI_Request q[2];
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == dies && fork() == 0) {
+        usleep(20000 + 7000 * atoi(argv[2]));
+        kill(getppid(), SIGKILL);
+        _exit(0);
+    }
+    for (;;) {
+        MPI_Irecv(b, size, MPI_CHAR, !rank, 0, MPI_COMM_WORLD, q);
+        MPI_Isend(a, size, MPI_CHAR, !rank, 0, MPI_COMM_WORLD, q + 1);
+        MPI_Waitall(2, q, MPI_STATUSES_IGNORE);
+    }
+}
+C
+for round in 1 2 3 4 5 6; do
+    status=0
+    timeout "$patience" "$stage/bin/ulfmrun" -genv ULFM_ONE_COPY on -n 2 "$work/dies" $((round % 2)) "$round" >"$work/out" 2>&1 ||
+        status=$?
+    ((status != 0 && status != 124)) || fail "a rank was killed: exit status $status"
+done
+echo "long messages that are copied once are right, refused copies too, and none goes past the network"

@@ -49,6 +49,10 @@ constexpr std::uint64_t cycle_from(std::uint64_t time, std::uint64_t period) noe
   return time / period + (time % period != 0 ? 1 : 0) + 1;
 }
 
+/// Option "unread" of models with back-pressure: bytes that a process may leave unread, and what that is without it.
+inline constexpr std::uint32_t kUnread = 64 * 1024;
+inline constexpr Options::Row kUnreadRow{"unread", 0, 1 << 30};
+
 /// Nanoseconds since the job began at which nothing is due any more.
 inline constexpr std::uint64_t kNothingDue = ~std::uint64_t{0};
 
@@ -98,6 +102,12 @@ class Model {
   /// Cycles from the first to the last, both counted, of a message that has the network to itself, by a closed form; 0:
   /// the model has none here.
   virtual std::uint64_t alone(std::uint32_t, std::uint32_t, std::uint32_t) const { return 0; }
+
+  // Of models in which a node that takes nothing holds up the network before it.
+
+  virtual bool has_back_pressure() const { return false; }
+  /// The node takes nothing from now on, or takes on.
+  virtual void hold(std::uint32_t, bool) {}
 
   // Of models with a pool for the arrivals of each process.
 
@@ -153,6 +163,8 @@ struct ModelKind {
   /// carries; messages are divided.
   std::span<const Options::Row> options;
   std::uint32_t frame;  ///< when the option is not given
+  /// Of models with back-pressure, when the option "unread" is not given: see ArenaSizes::unread.
+  std::uint32_t unread = 0;
   /// Errors speak of options, of the topology, and of events that the model does not have.
   std::function<Result<PlannedModel>(const ModelPlan& plan)> plan;
   /// The view of a process that has mapped the arena.

@@ -13,8 +13,11 @@ namespace {
 // Software of 1988: what is left of 350 us when the hardware has had its part, half at each side.
 constexpr std::uint32_t kSoftwareCycles = 165 * kCyclesPerMicrosecond;
 
-constexpr Options::Row kOptions[] = {
-    {"frame", 64, 65536}, {"fifo", 16, kMostFifoWords}, {"hop", 1, kMostHopCycles}, {"pace", 0, 0, "ipsc2"}};
+constexpr Options::Row kOptions[] = {{"frame", 64, 65536},
+                                     {"fifo", 16, kMostFifoWords},
+                                     {"hop", 1, kMostHopCycles},
+                                     {"pace", 0, 0, "ipsc2"},
+                                     kUnreadRow};
 
 // In front of the network: head | scheduled changes.
 struct Head {
@@ -96,6 +99,8 @@ class DcmModel final : public Model {
     return network_.run(budget, endings, paced() ? network_.now() : kNever);
   }
   bool idle() const override { return paced() ? network_.ended() == 0 : network_.idle(); }
+  bool has_back_pressure() const override { return true; }
+  void hold(std::uint32_t node, bool on) override { network_.stall(node, on ? kNever : 0); }
 
   bool run_until(std::uint64_t time, std::uint64_t period, Ending& ending) override {
     const std::uint64_t until = time == kNothingDue ? kNever : cycle_from(time, period);
@@ -195,6 +200,7 @@ const ModelKind model_kind{.name = "dcm",
                            .default_topology = "cube:7",
                            .options = kOptions,
                            .frame = 16384,
+                           .unread = kUnread,
                            .plan = make_plan,
                            .attach = attach,
                            .timed = true};

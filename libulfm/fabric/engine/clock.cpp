@@ -225,6 +225,7 @@ void VirtualClock::look_for_dead() noexcept {
       continue;
     c.state.store(ClockState::ended, std::memory_order_relaxed);
     ++time_.ended;
+    engine_.let_in_timed(e, Unread::all);
     died = true;
   }
   if (died) drive();

@@ -65,6 +65,9 @@ class VirtualClock final : public VirtualTime {
            c.now.load(std::memory_order_relaxed) <= now();
   }
 
+  /// See FabricEngine::let_in().
+  void let_in() noexcept;
+
   const Durations& costs() const noexcept { return time_.costs; }
 
   /// While somebody holds, processes may still join: nothing that stands still is a deadlock.

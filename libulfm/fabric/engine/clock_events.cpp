@@ -195,7 +195,8 @@ void VirtualClock::ended(const Ending& ending, std::uint64_t not_before) noexcep
   if (progress.lost != 0 || ending.node >= arena_.sizes().nodes) return push(at, TimedEvent::arrive, index);
   if (forward(index, ending.node, at)) return;
   const std::uint32_t bytes = std::uint32_t{slot.header} + slot.length;
-  progress.in_pool = model_.has_pools() ? 1 : 0;
+  progress.in_pool = model_.has_pools() || engine_.holds() ? 1 : 0;
+  if (engine_.holds()) engine_.came_timed(index, progress.to);
   std::uint64_t& free = arena_.card_times(ending.node).receives;
   free = std::max(free, at) + costs().card + bytes * costs().card_byte;
   push(free, TimedEvent::arrive, index);
@@ -227,10 +228,26 @@ void VirtualClock::make_room(std::uint32_t index, std::uint64_t at) noexcept {
 void VirtualClock::leave_pool(std::uint32_t index, std::uint64_t at) noexcept {
   const Slot& slot = arena_.slot(index);
   const std::uint32_t to = arena_.slot_progress(index).to;
+  if (engine_.holds()) {
+    Ending none;
+    (void)model_.run_until(at, costs().cycle, none);  // it stands at that moment
+    return engine_.read_timed(index, to);
+  }
   if (slot.port >= kPorts || !model_.release(to, slot.port, std::uint32_t{slot.header} + slot.length)) return;
   Ending none;
   (void)model_.run_until(at, costs().cycle, none);  // it stands at that moment
   model_.woken(to);
+}
+
+// This process has found nothing at its time, and by that time everything has happened: its card takes in more, behind
+// that moment and before anything else.
+void VirtualClock::let_in() noexcept {
+  lock();
+  Ending none;
+  (void)model_.run_until(now() + 1, costs().cycle, none);
+  engine_.let_in_timed(self_, Unread::more);
+  if (now() + 1 < time_.alarm.load(std::memory_order_relaxed)) time_.alarm.store(now() + 1, std::memory_order_seq_cst);
+  unlock();
 }
 
 // ---- the heap -------------------------------------------------------------------------------------------------------

@@ -42,6 +42,7 @@ void FabricEngine::take_sending_queues() noexcept {
       const std::uint32_t endpoint = w * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
       if (endpoint >= arena_.sizes().endpoints) continue;
       if (pools_) model_->woken(endpoint);
+      if (holds_) settle_hold(endpoint);
       take_sending_queue(endpoint);
     }
   }
@@ -112,6 +113,7 @@ void FabricEngine::end(const Ending& ending) noexcept {
   if (!ending.delivered) ++progress.lost;
   if (--progress.pieces != 0) return;
   if (paced_) count_coming(progress.to, -1);
+  if (holds_ && progress.lost == 0 && is_open(destination_of(arena_.slot(index)))) came(progress.to, bytes_of(index));
   finish(index, progress.lost == 0);
 }
 

@@ -75,6 +75,9 @@ Result<void> FabricEngine::claim_endpoint(std::uint32_t process) {
   // In virtual time the same in each run: what is kept by cards is gone through in their order.
   endpoint.token = arena_.sizes().timed != 0 ? ((endpoint.token >> 32) + 1) << 32 | i : random_token();
   endpoint.job_id.store(0, std::memory_order_relaxed);
+  // What the one before has left unread is nobody's.
+  endpoint.unread.read.store(endpoint.unread.came.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  if (endpoint.unread.let_in == ~std::uint64_t{0}) endpoint.unread.let_in = 0;
   for (auto& generation : endpoint.generation)
     if (generation.load(std::memory_order_relaxed) % 2 == 1) generation.fetch_add(1, std::memory_order_relaxed);
   endpoint.state.store(EndpointState::ready, std::memory_order_release);  // pairs with whoever reads its card

@@ -31,6 +31,7 @@ FabricEngine::FabricEngine(FabricArena arena, std::unique_ptr<Model> model)
       process_(arena_.header().engine_pid.load(std::memory_order_relaxed) != 0),
       paced_(model_->paced()),
       pools_(model_->has_pools()),
+      holds_(arena_.sizes().unread != 0 && model_->has_back_pressure()),
       recovers_(model_->can_recover()) {}
 
 Result<std::unique_ptr<FabricEngine>> FabricEngine::over(Result<FabricArena> arena) {
@@ -78,10 +79,10 @@ void FabricEngine::submit(std::uint32_t slot) {
 std::string FabricEngine::statistics() {
   if (!acquire()) return "";
   const ArenaHeader& h = arena_.header();
-  std::string text = "ulfm: stats " + arena_.title() + ": frames refused " + std::to_string(h.refused.load()) +
-                     " lost " + std::to_string(h.lost.load()) +
-                     (recovers_ ? " recoveries " + std::to_string(h.recoveries.load()) : "") + "\n" +
-                     model_->statistics();
+  std::string text =
+      "ulfm: stats " + arena_.title() + ": frames refused " + std::to_string(h.refused.load()) + " lost " +
+      std::to_string(h.lost.load()) + (holds_ ? " held " + std::to_string(h.held.load()) : "") +
+      (recovers_ ? " recoveries " + std::to_string(h.recoveries.load()) : "") + "\n" + model_->statistics();
   release();
   return text;
 }

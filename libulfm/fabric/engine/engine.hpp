@@ -8,7 +8,7 @@
 //
 // The machine had a card in each node that did this (Zhou et al. 1999, section 3); the order of events is the model's,
 // whoever moves it. Its parts are in files of their own: endpoints.cpp, send_slots.cpp, lock.cpp (and who polls),
-// dispatch.cpp, pacing.cpp; many.cpp for frames for several, recovery.cpp for what a dead holder had begun.
+// dispatch.cpp, holding.cpp, pacing.cpp; many.cpp for frames for several, recovery.cpp for what a dead holder had begun.
 #pragma once
 
 #include <chrono>
@@ -44,6 +44,18 @@ class FabricEngine {
   /// A slot that had arrived at a port of ours has been read; it is still ours. True: call room_made() once it is free.
   bool read_out(std::uint32_t slot, std::uint32_t port) noexcept;
   void room_made() noexcept { notify(); }
+  /// The node of this process takes nothing because too much of what came for it is unread.
+  bool is_held() const noexcept {
+    return holds_ && arena_.endpoint(self_).unread.held.load(std::memory_order_relaxed) != 0;
+  }
+  /// A look has found nothing at a port, so this process waits for something that may be behind all that is unread at
+  /// another one, or on its way to another process of its node: as much again comes in. See came().
+  void let_in() noexcept;
+  /// For the clock, at its moment: a frame for that process has come through the network, or has been read.
+  void came_timed(std::uint32_t slot, std::uint32_t to) noexcept { came(to, bytes_of(slot)); }
+  void read_timed(std::uint32_t slot, std::uint32_t to) noexcept;
+  void let_in_timed(std::uint32_t endpoint, Unread::Asks asks) noexcept;
+  bool holds() const noexcept { return holds_; }
   /// Slots of ours that wait only for receivers which have died come back. Costs system calls.
   void reclaim();
   /// A slot has been filled: it goes into the sending queue, and on its way if nobody else sees to it.
@@ -131,6 +143,10 @@ class FabricEngine {
   void finish(std::uint32_t index, bool delivered) noexcept;
   bool is_open(const Destination& to) const noexcept;
   void put_into_box(std::uint32_t index, std::uint32_t to, std::uint32_t port) noexcept;
+  std::uint32_t bytes_of(std::uint32_t slot) noexcept;
+  void came(std::uint32_t to, std::uint32_t bytes) noexcept;
+  void settle_hold(std::uint32_t endpoint) noexcept;
+  void let_in_for_the_dead() noexcept;
   void note_taking(std::uint32_t endpoint, std::uint32_t slot) noexcept;
   void note_delivering(std::uint32_t slot, std::uint32_t to, std::uint32_t port) noexcept;
   void note_nothing() noexcept;
@@ -148,6 +164,7 @@ class FabricEngine {
   bool process_ = false;   // a process of its own does the work
   bool paced_ = false;     // the model keeps to real time
   bool pools_ = false;     // of the model
+  bool holds_ = false;     // nodes of processes that do not read
   bool recovers_ = false;  // the model can
 };
 

@@ -66,6 +66,7 @@ Result<FabricHost> FabricHost::create(const FabricPlan& plan) {
   auto given = read_options(*kind, options);
   if (!given) return fail(std::move(given.error()));
   const auto frame_bytes = static_cast<std::uint32_t>(given->number("frame", kind->frame));
+  const auto unread = static_cast<std::uint32_t>(given->number("unread", kind->unread));
   auto faults = parse_fault_plan(plan.faults);
   if (!faults) return fail(faults.error());
   const bool timed = !plan.time.empty();
@@ -95,6 +96,7 @@ Result<FabricHost> FabricHost::create(const FabricPlan& plan) {
       *topology, options, sizes.all_slots() * sizes.pieces(), faults->events, sizes.endpoints, timed ? costs.cycle : 0,
       ends};
   sizes.timed = timed ? 1 : 0;
+  sizes.unread = unread;
   auto model = kind->plan(asked);
   if (!model) return fail(std::move(model.error()));
   sizes.model_bytes = model->bytes;

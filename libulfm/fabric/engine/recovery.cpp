@@ -4,6 +4,8 @@
 // takes a slot from a sending queue, and it puts one into a box. Which one it is at stands in the arena (InHand), and
 // both can be finished by somebody else. Where one store more would be needed to be exact, a slot of a lost frame may
 // stay in use: better than one that is used twice.
+#include <algorithm>
+
 #include "fabric/engine/engine.hpp"
 
 #include "job/liveness.hpp"
@@ -64,7 +66,12 @@ bool FabricEngine::read_out(std::uint32_t index, std::uint32_t port) noexcept {
   const Endpoint& from = arena_.endpoint(index / arena_.sizes().slots);
   if (from.node == arena_.endpoint(self_).node) return false;  // it has not come through the interconnect
   const Slot& slot = arena_.slot(index);
-  return model_->release(self_, port, slot.header + slot.length);
+  if (pools_) return model_->release(self_, port, slot.header + slot.length);
+  Unread& unread = arena_.endpoint(self_).unread;
+  const std::uint64_t read = unread.read.fetch_add(bytes_of(index), std::memory_order_seq_cst) + bytes_of(index);
+  if (unread.held.load(std::memory_order_seq_cst) == 0) return false;
+  const std::uint64_t came = unread.came.load(std::memory_order_relaxed);
+  return came - std::min(came, read) <= arena_.sizes().unread / 2;
 }
 
 // ---- after a death --------------------------------------------------------------------------------------------------

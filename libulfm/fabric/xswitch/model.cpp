@@ -11,7 +11,8 @@
 namespace ulfm::fabric::xswitch {
 namespace {
 
-constexpr Options::Row kOptions[] = {{"frame", 64, 65536}, {"fifo", 16, kMostFifoUnits}, {"link", 1, kMostLinkCycles}};
+constexpr Options::Row kOptions[] = {
+    {"frame", 64, 65536}, {"fifo", 16, kMostFifoUnits}, {"link", 1, kMostLinkCycles}, kUnreadRow};
 
 // What the model keeps in front of the network: the routes that hold from the start and those that hold after each
 // scheduled fault. All are computed before the job begins, so that whoever moves the network only changes a number.
@@ -171,6 +172,8 @@ class XSwitchModel final : public Model {
   }
   std::size_t run(std::uint64_t budget, std::span<Ending> endings) override { return network_.run(budget, endings); }
   bool idle() const override { return network_.idle(); }
+  bool has_back_pressure() const override { return true; }
+  void hold(std::uint32_t node, bool on) override { network_.stall(node, on ? kNever : 0); }
 
   bool run_until(std::uint64_t time, std::uint64_t period, Ending& ending) override {
     const std::uint64_t until = time == kNothingDue ? kNever : cycle_from(time, period);
@@ -297,6 +300,7 @@ const ModelKind model_kind{.name = "xswitch",
                            .default_topology = "th8",
                            .options = kOptions,
                            .frame = 8192,
+                           .unread = kUnread,
                            .plan = make_plan,
                            .attach = attach,
                            .timed = true};

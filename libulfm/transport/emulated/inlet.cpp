@@ -62,14 +62,21 @@ bool EmulatedInlet::next(Frame& frame) {
     return next_timed(*clock, frame);
   if (take(frame)) return true;
   engine_.progress();
-  return take(frame);
+  if (take(frame)) return true;
+  if (engine_.is_held()) [[unlikely]]
+    engine_.let_in();
+  return false;
 }
 
 // What arrives by this process's time, and nothing later, has arrived after a look.
 bool EmulatedInlet::next_timed(fabric::VirtualClock& clock, Frame& frame) {
   clock.look();
   clock.looked_at(number_, box_.delivered);
-  if (!take(frame)) return false;
+  if (!take(frame)) {
+    if (engine_.is_held()) [[unlikely]]
+      engine_.let_in();
+    return false;
+  }
   const fabric::Durations& d = clock.costs();
   const std::uint8_t noted = arena_.slot(static_cast<std::uint32_t>(frame.position)).goes_on;
   const std::uint64_t software = (noted & fabric::kNoSoftware) != 0      ? 0
@@ -192,7 +199,7 @@ void EmulatedInlet::give_back(std::uint32_t slot) {
   if (arena_.slot(slot).receivers != 0) return give_back_share(slot);
   if (fabric::VirtualClock* clock = engine_.clock(); clock != nullptr) [[unlikely]]
     return clock->give_back(slot);
-  const bool awaited = engine_.has_pools() && engine_.read_out(slot, number_);
+  const bool awaited = (engine_.has_pools() || engine_.holds()) && engine_.read_out(slot, number_);
   arena_.slot(slot).state.store(SlotState::free, std::memory_order_release);  // pairs with SendSlots::take
   if (awaited) engine_.room_made();
 }
@@ -237,6 +244,8 @@ void EmulatedInlet::drop_origin(std::uint32_t index) {
 bool EmulatedInlet::has_frame() {
   if (engine_.clock() != nullptr) engine_.clock()->look();
   if (ready()) return true;
+  if (engine_.is_held()) [[unlikely]]
+    engine_.let_in();
   engine_.retire();  // from here on senders see to their frames themselves
   if (engine_.has_work()) engine_.step();
   return ready();

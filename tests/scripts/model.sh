@@ -25,6 +25,7 @@ over 'trapezoid, 16 ranks on 8 nodes' "$answer" --transport ./bus.so,width=1,fra
 over 'halo' '' --transport ./bus.so --topology mesh:2x2 -n 4 "$mpi/halo"
 over 'a bad network' "$answer" --transport ./bus.so --fault 'drop=1e-2,reorder=1e-2,seed=7' -n 4 "$mpi/trapezoid"
 mkdir -p elsewhere
+ran 'a plain mpiexec' 0 "$answer" env ULFM_TRANSPORT=./bus.so "$stage/bin/mpiexec" -n 4 "$mpi/trapezoid"
 over 'ranks in another folder' "$answer" --transport ./bus.so -wdir "$PWD/elsewhere" -n 4 "$mpi/trapezoid"
 ran 'from the environment' 0 "$answer" env ULFM_TRANSPORT=./bus.so "$ulfmrun" -wdir "$PWD/elsewhere" -n 4 "$mpi/trapezoid"
 ran 'statistics' 0 "$answer" env ULFM_STATS=1 "$ulfmrun" --transport ./bus.so -n 4 "$mpi/trapezoid"

@@ -29,10 +29,5 @@ ULFM_GIVE_UP=1s refused "two parts" 'is given up' --transport xswitch --topology
 refused "no such shape" 'cube:8' --transport xswitch --topology cube:8 -n 2 "$programs/trapezoid"
 refused "no such option" 'frame=64' --transport xswitch,fram=3 -n 2 "$programs/trapezoid"
 refused "no such link" 'there is no such link' --transport xswitch --topology mesh:2x2 --fault 'link 0-3 down at 1s' -n 2 "$programs/trapezoid"
-if ULFM_TRANSPORT=xswitch timeout 100 "$stage/bin/mpiexec" -n 2 "$programs/trapezoid" </dev/null >out 2>err; then
-    fail "without ulfmrun" "it ran"
-elif ! grep -q 'run the program with ulfmrun' err out; then
-    fail "without ulfmrun" "no advice"
-fi
 
 ((failures == 0)) || exit 1

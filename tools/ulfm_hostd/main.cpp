@@ -1,12 +1,18 @@
 // ulfm_hostd ARENA PID STARTED: the PC host of a job over boards, as a process. ulfmrun starts it; see ulfm-pcie(7).
+// ulfm_hostd hold PROCESSES PID STARTED: holds the interconnect of a job that mpiexec has started; the job's first
+// process starts it.
+#include <sys/socket.h>
 #include <ulfm/ulfm.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
 
 #include "base/standard_streams.hpp"
+#include "fabric/engine/meeting.hpp"
 #include "fabric/engine/process.hpp"
 
 namespace {
@@ -18,12 +24,27 @@ bool read(std::string_view text, Number& number) {
 }
 
 constexpr const char* kHelp =
-    "usage: ulfm_hostd ARENA PID STARTED | --help | --version\n"
+    "usage: ulfm_hostd ARENA PID STARTED | hold PROCESSES PID STARTED | --help | --version\n"
     "Moves the messages of an emulated interconnect as a process of its own: the PC host of boards, for example.\n"
-    "ulfmrun starts it, and it ends with the job; nobody else needs to.\n"
+    "With hold it makes the interconnect of a job that mpiexec has started, and holds it for the processes.\n"
+    "ulfmrun or a job's first process starts it, and it ends with the job; nobody else needs to.\n"
     "Example: ULFM_ENGINE=process ulfmrun --transport pcie -n 4 ./hello\n"
     "Exit code: 0 when the job has ended, 1 when the interconnect is not there, 2 for a wrong command line.\n"
     "Manual: ulfm_hostd(1), ulfm-pcie(7).\n";
+
+int hold(char** words) {
+  ulfm::fabric::HolderTask task;
+  task.listener = STDIN_FILENO;
+  int listens = 0;
+  socklen_t length = sizeof listens;
+  if (!read(words[0], task.processes) || !read(words[1], task.launcher) || !read(words[2], task.launcher_started) ||
+      getsockopt(STDIN_FILENO, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0 || listens == 0) {
+    std::fputs("ulfm_hostd: the first process of a job starts it with hold; see ulfm_hostd --help\n", stderr);
+    return 2;
+  }
+  task.programs = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  return ulfm::fabric::hold_arena(task);
+}
 
 }  // namespace
 
@@ -33,6 +54,7 @@ int main(int argc, char** argv) {
   const std::string_view first = argc > 1 ? argv[1] : "";
   if (first == "--help" || first == "-h") return std::fputs(kHelp, stdout) < 0;
   if (first == "--version") return std::printf("ulfm_hostd %s\n", ulfm_version()) < 0;
+  if (first == "hold" && argc == 5) return hold(argv + 2);
   if (argc != 4 || !read(argv[2], task.job) || !read(argv[3], task.job_started)) {
     std::fputs("ulfm_hostd: ulfmrun starts it, with the arena of a job; see ulfm_hostd --help\n", stderr);
     return 2;

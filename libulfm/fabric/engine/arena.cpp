@@ -130,9 +130,7 @@ Result<FabricArena> FabricArena::attach(const ArenaAddress& address) {
 
 Result<FabricArena> FabricArena::of_this_job() {
   const char* text = std::getenv("ULFM_FABRIC");
-  if (text == nullptr || *text == '\0')
-    return fail(Errc::unavailable,
-                "an emulated interconnect is set up before the processes start: run the program with ulfmrun");
+  if (text == nullptr || *text == '\0') return fail(Errc::unavailable, "ULFM_FABRIC is not set");
   auto address = decode_arena_address(text);
   if (!address) return fail(std::move(address.error()).within("ULFM_FABRIC"));
   return attach(*address);

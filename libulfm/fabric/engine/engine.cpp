@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "fabric/engine/meeting.hpp"
+
 namespace ulfm::fabric {
 namespace {
 
@@ -54,9 +56,11 @@ Result<std::unique_ptr<FabricEngine>> FabricEngine::join_as(Result<FabricArena> 
 }
 
 Result<std::unique_ptr<FabricEngine>> FabricEngine::join() {
+  auto arena = arena_of_this_job();
+  if (!arena) wait_to_complain();
   const char* rank = std::getenv("PMI_RANK");
   if (rank == nullptr) rank = std::getenv("ULFM_FABRIC_RANK");  // of a pair that no launcher started
-  return join_as(FabricArena::of_this_job(),
+  return join_as(std::move(arena),
                  rank != nullptr ? static_cast<std::uint32_t>(std::strtoul(rank, nullptr, 10)) : 0);
 }
 

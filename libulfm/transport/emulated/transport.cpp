@@ -1,14 +1,17 @@
 #include "transport/emulated/transport.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
 
+#include "fabric/engine/meeting.hpp"
 #include "transport/emulated/card.hpp"
 #include "transport/emulated/inlet.hpp"
 #include "transport/emulated/multicast.hpp"
 #include "transport/emulated/outlet.hpp"
+#include "transport/mux/mux.hpp"
 
 namespace ulfm::emulated {
 namespace {
@@ -102,8 +105,14 @@ std::unique_ptr<Transport> on(std::unique_ptr<fabric::FabricEngine> engine) {
   return std::make_unique<EmulatedTransport>(std::move(engine));
 }
 
+namespace {
+// No process of such a job can know where the others look for the arena.
+bool is_elsewhere() { return std::getenv("ULFM_FABRIC") == nullptr && spans_hosts(); }
+}  // namespace
+
 std::vector<int> nodes(int size) {
-  auto arena = fabric::FabricArena::of_this_job();
+  if (is_elsewhere()) return {};
+  auto arena = fabric::arena_of_this_job();
   if (!arena) return {};
   std::map<std::uint32_t, int> numbers;
   std::vector<int> node_of;
@@ -138,6 +147,9 @@ TransportDescriptor descriptor(const fabric::ModelKind& kind,
 }
 
 Result<std::unique_ptr<Transport>> make(const char* model) {
+  if (is_elsewhere())
+    return fail(Errc::unavailable,
+                "this job has processes on several hosts, and nobody has made its interconnect: start it with ulfmrun");
   auto engine = fabric::FabricEngine::join();
   if (!engine) return fail(engine.error());
   const std::string_view found((*engine)->arena().header().model);

@@ -1,0 +1,247 @@
+#include "fabric/engine/meeting.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <climits>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/wait.hpp"
+#include "job/control/socket.hpp"
+#include "job/launcher.hpp"
+
+namespace ulfm::fabric {
+namespace {
+
+using control::Fd;
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kHolder = "ulfm_hostd";
+constexpr int kMostWaiting = 4096;             // processes that have not been answered yet
+constexpr std::chrono::seconds kAnswerIn{60};  // of a holder that makes the largest arena on a loaded host
+constexpr std::chrono::seconds kNameFor{10};   // between taking the name and listening
+constexpr int kMostHolders = 3;                // that end without an answer
+constexpr std::size_t kMostAnswer = 8192;
+
+std::string no_launcher() {
+  return "an emulated interconnect is made for a job: start the program with ulfmrun or mpiexec";
+}
+
+struct Name {
+  sockaddr_un address{};
+  socklen_t length = 0;
+};
+
+// With the user's number: jobs of others have names of their own.
+Name name_of(const std::string& job) {
+  const std::string text = "ulfm-arena." + std::to_string(geteuid()) + "." + job;
+  Name name;
+  name.address.sun_family = AF_UNIX;
+  const std::size_t fits = std::min(text.size(), sizeof name.address.sun_path - 1);
+  std::memcpy(name.address.sun_path + 1, text.data(), fits);
+  name.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + fits);
+  return name;
+}
+
+Result<Fd> make_socket() {
+  Fd made(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!made) return fail_errno("a socket to find the emulated interconnect of this job");
+  return made;
+}
+
+// ---- starting the holder --------------------------------------------------------------------------------------------
+
+std::string folder_of(const std::string& file) {
+  char whole[PATH_MAX];
+  if (realpath(file.c_str(), whole) == nullptr) return "";
+  const std::string path = whole;
+  return path.substr(0, path.rfind('/'));
+}
+
+// Beside the library, as an installation has them; beside the launcher, for a program that has the library in itself.
+Result<std::string> folder_of_programs(const Launcher& launcher) {
+  Dl_info info{};
+  std::vector<std::string> folders;
+  if (dladdr(reinterpret_cast<const void*>(&folder_of_programs), &info) != 0 && info.dli_fname != nullptr)
+    if (const std::string own = folder_of(info.dli_fname); !own.empty())
+      folders = {own + "/../bin", own + "/../../bin", own};
+  if (launcher.pid > 0) folders.push_back(folder_of("/proc/" + std::to_string(launcher.pid) + "/exe"));
+  for (const std::string& folder : folders)
+    if (access((folder + "/" + kHolder).c_str(), X_OK) == 0) return folder;
+  return fail(Errc::unavailable, std::string("the first process of a job starts ") + kHolder +
+                                     ", which holds its emulated interconnect; " +
+                                     (folders.empty() ? "it is not installed" : "there is none in " + folders.front()) +
+                                     ": install all of ULFM, or start the job with ulfmrun");
+}
+
+// Nobody's child, in a session of its own, with nothing open but the socket: who reads the job's output sees its end,
+// and a program that waits for its children does not meet this one. Between fork and exec only what a signal handler
+// might do, for the program may have threads.
+Result<void> start_holder(Fd listener, const Launcher& launcher) {
+  auto folder = folder_of_programs(launcher);
+  if (!folder) return fail(folder.error());
+  const char* size = std::getenv("PMI_SIZE");
+  const std::string path = *folder + "/" + kHolder, processes = size != nullptr ? size : "1",
+                    pid = std::to_string(launcher.pid), started = std::to_string(launcher.started);
+  const char* const argv[] = {kHolder, "hold", processes.c_str(), pid.c_str(), started.c_str(), nullptr};
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null < 0) return fail_errno("opening /dev/null");
+  sigset_t none;
+  sigemptyset(&none);
+  const pid_t between = fork();
+  if (between == 0) {
+    setsid();
+    if (fork() != 0) _exit(0);
+    for (int signal = 1; signal < 32; ++signal) ::signal(signal, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    dup2(listener.get(), STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    dup2(null, STDERR_FILENO);
+    close_range(STDERR_FILENO + 1, ~0u, 0);
+    execv(path.c_str(), const_cast<char**>(argv));
+    _exit(127);
+  }
+  close(null);
+  if (between < 0) return fail_errno("starting " + path);
+  while (waitpid(between, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return {};
+}
+
+// The name, taken: who connects waits from now on, and one who finds it taken waits for that. Empty when another has it.
+Result<Fd> take_name(const Name& name) {
+  auto listener = make_socket();
+  if (!listener) return listener;
+  const auto* address = reinterpret_cast<const sockaddr*>(&name.address);
+  if (bind(listener->get(), address, name.length) != 0) {
+    if (errno == EADDRINUSE) return Fd();
+    return fail_errno("taking a name for the emulated interconnect of this job");
+  }
+  if (listen(listener->get(), kMostWaiting) != 0) return fail_errno("listening for the processes of this job");
+  return listener;
+}
+
+// ---- asking ---------------------------------------------------------------------------------------------------------
+
+// Connected to whoever listens under that name; empty when nobody does.
+Result<Fd> find_holder(const Name& name) {
+  auto made = make_socket();
+  if (!made) return made;
+  int rc = 0;
+  do rc = connect(made->get(), reinterpret_cast<const sockaddr*>(&name.address), name.length);
+  while (rc != 0 && errno == EINTR);
+  if (rc != 0 && errno == ECONNREFUSED) return Fd();
+  if (rc != 0) return fail_errno("asking for the emulated interconnect of this job");
+  if (!control::is_same_user(*made, control::Kind::unix_socket))
+    return fail(Errc::unavailable, "another user listens under the name of this job's emulated interconnect");
+  return made;
+}
+
+// What the holder says; nothing when it has ended without a word.
+Result<std::optional<std::string>> read_answer(const Fd& holder) {
+  const auto until = Clock::now() + kAnswerIn;
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+    pollfd one{holder.get(), POLLIN, 0};
+    const int ready = poll(&one, 1, static_cast<int>(std::max<long>(left, 0)));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready == 0)
+      return fail(Errc::unavailable, std::string("the holder of this job's emulated interconnect (") + kHolder +
+                                         ") has not answered for " + std::to_string(kAnswerIn.count()) + " s");
+    std::array<char, kMostAnswer> text;
+    const ssize_t got = recv(holder.get(), text.data(), text.size(), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return std::optional<std::string>{};
+    return std::optional<std::string>(std::string(text.data(), static_cast<std::size_t>(got)));
+  }
+}
+
+/// Where the arena is, or why there is none, and the connection that tells the holder of this process's end.
+struct Meeting {
+  Fd tie;
+  Result<ArenaAddress> arena;
+};
+
+Result<Meeting> meet() {
+  auto launcher = launcher_of_this_process();
+  if (!launcher) return fail(Errc::unavailable, no_launcher());
+  const Name name = name_of(launcher->job);
+  auto until = Clock::now() + kNameFor;
+  for (int ended = 0; ended < kMostHolders;) {
+    auto holder = find_holder(name);
+    if (!holder) return fail(holder.error());
+    if (*holder) {
+      auto answer = read_answer(*holder);
+      if (!answer) return fail(answer.error());
+      if (*answer && (*answer)->starts_with("-"))
+        return Meeting{std::move(*holder), fail(Errc::invalid, (*answer)->substr(1))};
+      if (*answer) return Meeting{std::move(*holder), decode_arena_address(std::string_view(**answer).substr(1))};
+      ++ended;
+      until = Clock::now() + kNameFor;
+      continue;
+    }
+    auto listener = take_name(name);
+    if (!listener) return fail(listener.error());
+    if (*listener) {
+      if (auto ok = start_holder(std::move(*listener), *launcher); !ok) return fail(ok.error());
+    } else if (Clock::now() > until) {
+      return fail(Errc::unavailable,
+                  "another process has begun to make the emulated interconnect of this job, and "
+                  "does not go on");
+    } else {
+      yield_now();
+    }
+  }
+  return fail(Errc::unavailable, std::string("the holder of this job's emulated interconnect (") + kHolder +
+                                     ") ends without a word each time it is started; start the job with ulfmrun");
+}
+
+}  // namespace
+
+namespace {
+
+// Kept until the process ends, and not ended by destructors, which run before that.
+const Result<Meeting>& meeting_of_this_process() {
+  static std::mutex lock;
+  static std::optional<Result<Meeting>>& met = *new std::optional<Result<Meeting>>;
+  std::lock_guard guard(lock);
+  if (!met) met.emplace(meet());
+  return *met;
+}
+
+bool is_told_by_ulfmrun() {
+  const char* text = std::getenv("ULFM_FABRIC");
+  return text != nullptr && *text != '\0';
+}
+
+}  // namespace
+
+Result<FabricArena> arena_of_this_job() {
+  if (is_told_by_ulfmrun()) return FabricArena::of_this_job();
+  const Result<Meeting>& met = meeting_of_this_process();
+  if (!met) return fail(met.error());
+  if (!met->arena) return fail(met->arena.error());
+  return FabricArena::attach(*met->arena);
+}
+
+void wait_to_complain() {
+  if (is_told_by_ulfmrun()) return;
+  const Result<Meeting>& met = meeting_of_this_process();
+  if (!met || met->arena || send(met->tie.get(), "?", 1, MSG_NOSIGNAL) != 1) return;
+  (void)read_answer(met->tie);
+}
+
+}  // namespace ulfm::fabric

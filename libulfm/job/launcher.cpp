@@ -1,0 +1,68 @@
+#include "job/launcher.hpp"
+
+#include <sys/socket.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "job/liveness.hpp"
+
+namespace ulfm {
+namespace {
+
+// The process that made the connection to the launcher; 0 when there is none of that kind.
+pid_t pid_behind_pmi() {
+  const char* fd = std::getenv("PMI_FD");
+  if (fd == nullptr || *fd == '\0') return 0;
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  const int rc = getsockopt(std::atoi(fd), SOL_SOCKET, SO_PEERCRED, &peer, &length);
+  return rc == 0 ? peer.pid : 0;
+}
+
+struct Facts {
+  std::string name;
+  pid_t parent = 0;
+};
+
+Facts facts_of(pid_t pid) {
+  Facts facts;
+  std::ifstream in("/proc/" + std::to_string(pid) + "/status");
+  for (std::string key; in >> key;) {
+    if (key == "Name:") in >> facts.name;
+    if (key == "PPid:") {
+      in >> facts.parent;
+      break;
+    }
+    std::string rest;
+    std::getline(in, rest);
+  }
+  return facts;
+}
+
+std::string text_of(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text != nullptr ? text : "";
+}
+
+Launcher process(pid_t pid) {
+  const std::uint64_t started = start_time(pid);
+  return {"process." + std::to_string(pid) + "." + std::to_string(started), pid, started};
+}
+
+}  // namespace
+
+Result<Launcher> launcher_of_this_process() {
+  const pid_t behind = pid_behind_pmi();
+  const Facts facts = behind > 0 ? facts_of(behind) : Facts{};
+  // Hydra has a proxy for each group of processes that it starts, so mpiexec, above them, stands for the job.
+  if (facts.name == "hydra_pmi_proxy") return process(facts.parent > 1 ? facts.parent : behind);
+  const std::string step = text_of("SLURM_STEP_ID");
+  if (!step.empty()) return Launcher{"slurm." + text_of("SLURM_JOB_ID") + "." + step};
+  if (const std::string space = text_of("PMIX_NAMESPACE"); !space.empty()) return Launcher{"pmix." + space};
+  if (behind > 0) return process(behind);
+  if (const std::string place = text_of("PMI_PORT"); !place.empty()) return Launcher{"port." + place};
+  return fail(Errc::unavailable, "no launcher has started this process");
+}
+
+}  // namespace ulfm

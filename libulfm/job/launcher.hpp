@@ -1,0 +1,25 @@
+// Who has started this process as one of a job: for what the processes of a job have in common on a host, and for how
+// long.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+#include "base/error.hpp"
+
+namespace ulfm {
+
+struct Launcher {
+  std::string job;  ///< the same in all processes of the job on this host, spawned ones too, and in no other job
+  /// The process with whose end the job is over; 0: none is known.
+  pid_t pid = 0;
+  std::uint64_t started = 0;
+};
+
+/// Found by the other end of the PMI connection, which wrappers around the program do not hide, or by the names that
+/// Slurm and PMIx give. Errc::unavailable when no launcher has started this process.
+Result<Launcher> launcher_of_this_process();
+
+}  // namespace ulfm

@@ -1,8 +1,8 @@
-// Long messages, which ask before they are sent, between two processes of a host: the kernel copies them from the memory
-// of the one into that of the other (job/peer_memory.hpp). Decision 0025.
+// Long messages, which ask before they are sent, between two processes of a host: the kernel copies them from the
+// memory of the one into that of the other (job/peer_memory.hpp). Decision 0025.
 //
-// Whether that is faster depends on the machine: on what a system call and a page cost, and on how far the two cores are
-// from each other. So the first frames of long messages are timed, and then the first copies by the kernel.
+// Whether that is faster depends on the machine: on what a system call and a page cost, and on how far the two cores
+// are from each other. So the first frames of long messages are timed, and then the first copies by the kernel.
 #include "api/netmod/channel.hpp"
 
 namespace ulfm::netmod {

@@ -60,8 +60,7 @@ Result<std::unique_ptr<FabricEngine>> FabricEngine::join() {
   if (!arena) wait_to_complain();
   const char* rank = std::getenv("PMI_RANK");
   if (rank == nullptr) rank = std::getenv("ULFM_FABRIC_RANK");  // of a pair that no launcher started
-  return join_as(std::move(arena),
-                 rank != nullptr ? static_cast<std::uint32_t>(std::strtoul(rank, nullptr, 10)) : 0);
+  return join_as(std::move(arena), rank != nullptr ? static_cast<std::uint32_t>(std::strtoul(rank, nullptr, 10)) : 0);
 }
 
 FabricEngine::~FabricEngine() {

@@ -121,7 +121,7 @@ Result<void> start_holder(Fd listener, const Launcher& launcher) {
   return {};
 }
 
-// The name, taken: who connects waits from now on, and one who finds it taken waits for that. Empty when another has it.
+// The name, taken: who connects waits from now on, as does one who finds it taken. Empty when another has it.
 Result<Fd> take_name(const Name& name) {
   auto listener = make_socket();
   if (!listener) return listener;

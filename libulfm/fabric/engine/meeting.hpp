@@ -26,7 +26,7 @@ namespace ulfm::fabric {
 /// them has it made with the settings that it has. Remembers the answer. Any thread.
 Result<FabricArena> arena_of_this_job();
 
-/// Before a failure of arena_of_this_job() is told: one process of the job tells it, or there would be as many sentences
+/// Before a failure of arena_of_this_job() is told: one process of the job tells it, or there would be as many lines
 /// as processes. The others return late.
 void wait_to_complain();
 

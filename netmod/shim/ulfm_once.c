@@ -16,8 +16,9 @@
  *
  * Copies go on piece by piece from poll. Included by ulfm_netmod.c. */
 
-/* What a copy gets at a time, before frames are looked at again: some 20 us. */
+/* What is copied at a time, some 20 us, and how many such pieces before frames are looked at again. */
 #define ONCE_PIECE ((size_t) 256 * 1024)
+#define ONCE_PIECES 4
 /* A half ends on a page, so that the two processes do not write to the same one. */
 #define ONCE_PAGE ((size_t) 4096)
 
@@ -39,7 +40,7 @@ typedef struct once_pkt {
 
 enum { OWN_PART = 1, THEIR_PART = 2 };
 
-static MPIR_Request *copying_head;      /* requests with something to copy */
+static MPIR_Request *copying_head, *copying_tail;       /* requests with something to copy, in their order */
 
 #define COPYING(req) (&REQ_AREA(req)->copying)
 
@@ -86,23 +87,32 @@ static void offer_buffer(MPIDI_VC_t * vc, const void *cts, cts_pkt_t * pkt)
     COPYING(rreq)->parts = THEIR_PART;
 }
 
-static void go_on_copying(MPIDI_VC_t * vc, MPIR_Request * req)
+static void append_copying(MPIDI_VC_t * vc, MPIR_Request * req)
 {
     COPYING(req)->vc = vc;
     COPYING(req)->active = 1;
-    COPYING(req)->next = copying_head;
-    copying_head = req;
+    COPYING(req)->next = NULL;
+    if (copying_head)
+        COPYING(copying_tail)->next = req;
+    else
+        copying_head = req;
+    copying_tail = req;
 }
 
 static void stop_copying(MPIR_Request * req)
 {
-    MPIR_Request **p = &copying_head;
+    MPIR_Request *before = NULL, *one;
 
     if (!COPYING(req)->active)
         return;
-    while (*p != req)
-        p = &COPYING(*p)->next;
-    *p = COPYING(req)->next;
+    for (one = copying_head; one != req; one = COPYING(one)->next)
+        before = one;
+    if (before)
+        COPYING(before)->next = COPYING(req)->next;
+    else
+        copying_head = COPYING(req)->next;
+    if (copying_tail == req)
+        copying_tail = before;
     COPYING(req)->active = 0;
 }
 
@@ -132,8 +142,10 @@ static int part_done(MPIDI_VC_t * vc, MPIR_Request * req, int part)
     if (COPYING(req)->parts)
         return MPI_SUCCESS;
     unlink_asking(vc, req);
-    if (!is_receive(req))
-        ulfm->count_copy(AREA(vc)->out, COPYING(req)->bytes);
+    if (is_receive(req))
+        ulfm->count_copy(AREA(vc)->out, 0, (size_t) req->dev.recv_data_sz);
+    else
+        ulfm->count_copy(AREA(vc)->out, 1, COPYING(req)->bytes);
     return MPID_Request_complete(req);
 }
 
@@ -169,17 +181,22 @@ static int copy_piece(MPIR_Request * req)
     return mpi_errno ? mpi_errno : part_done(vc, req, OWN_PART);
 }
 
-/* A turn of all copies. */
+/* A turn of the copies, the oldest first: they end one after the other. */
 static int copy_pieces(void)
 {
     int mpi_errno = MPI_SUCCESS;
-    MPIR_Request *req, *next;
+    int pieces;
 
-    for (req = copying_head; req && !mpi_errno; req = next) {
-        next = COPYING(req)->next;
-        mpi_errno = copy_piece(req);
-    }
+    for (pieces = 0; copying_head && pieces < ONCE_PIECES && !mpi_errno; pieces++)
+        mpi_errno = copy_piece(copying_head);
     return mpi_errno;
+}
+
+/* The first piece at once, unless others come before it. */
+static int start_copying(MPIDI_VC_t * vc, MPIR_Request * req)
+{
+    append_copying(vc, req);
+    return copying_head == req ? copy_piece(req) : MPI_SUCCESS;
 }
 
 /* The answer has a buffer in it. 0: the message goes as ever. */
@@ -210,9 +227,8 @@ static int begin_copying(MPIDI_VC_t * vc, MPIR_Request * sreq, const cts_pkt_t *
     c->here = row + half;
     c->there = pkt->address + half;
     c->left = c->bytes - half;
-    go_on_copying(vc, sreq);
     if (!*mpi_errno)
-        *mpi_errno = copy_piece(sreq);
+        *mpi_errno = start_copying(vc, sreq);
     return 1;
 }
 
@@ -253,8 +269,7 @@ static int on_once(MPIDI_VC_t * vc, const once_pkt_t * pkt)
             COPYING(req)->there = pkt->address;
             COPYING(req)->left = pkt->length;
             COPYING(req)->parts |= OWN_PART;
-            go_on_copying(vc, req);
-            return copy_piece(req);
+            return start_copying(vc, req);
         case OWN_WRITTEN:
             return part_done(vc, req, THEIR_PART);
         case OWN_WITHDRAWN:

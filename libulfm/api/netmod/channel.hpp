@@ -134,7 +134,7 @@ std::ptrdiff_t more(ulfm_nm_vc* vc, const iovec* pieces, int n);
 int may_copy(ulfm_nm_vc* vc);
 int copies_once(ulfm_nm_vc* vc);
 int copy(ulfm_nm_vc* vc, int write, void* here, std::uint64_t there, std::size_t bytes);
-void count_copy(ulfm_nm_vc* vc, std::size_t bytes);
+void count_copy(ulfm_nm_vc* vc, int went, std::size_t bytes);
 int next(ulfm_nm* nm, ulfm_nm_frame* out);
 void release(ulfm_nm* nm, const ulfm_nm_frame* frame);
 int origin(ulfm_nm* nm, std::uint32_t index, ulfm_nm_origin* out);

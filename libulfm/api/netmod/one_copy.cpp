@@ -56,9 +56,10 @@ int copy(ulfm_nm_vc* vc, int write, void* here, std::uint64_t there, std::size_t
   return 0;
 }
 
-void count_copy(ulfm_nm_vc* vc, std::size_t bytes) {
+void count_copy(ulfm_nm_vc* vc, int went, std::size_t bytes) {
   PortCounters& counters = vc->owner->counters;
-  counters.sent_bytes.add(bytes);
+  (went ? counters.sent_bytes : counters.received_bytes).add(bytes);
+  if (!went) return;
   counters.once_messages.add();
   counters.once_bytes.add(bytes);
 }

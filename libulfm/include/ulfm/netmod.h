@@ -241,8 +241,8 @@ typedef struct ulfm_nm_api {
   /* Copies between `here` and the address `there` of the other process, into it when `write` is not 0. 1, or 0 when that
    * cannot be done; a part may have been copied, and copies_once() is 0 from then on. */
   int (*copy)(ulfm_nm_vc* vc, int write, void* here, uint64_t there, size_t bytes);
-  /* For the statistics: a message of so many bytes went that way. */
-  void (*count_copy)(ulfm_nm_vc* vc, size_t bytes);
+  /* For the statistics: a message of so many bytes went or came that way. */
+  void (*count_copy)(ulfm_nm_vc* vc, int went, size_t bytes);
 
   /* The next frame: 1, or 0 when there is none. */
   int (*next)(ulfm_nm* nm, ulfm_nm_frame* frame);

@@ -1015,12 +1015,27 @@ static int fail_queue(MPIDI_VC_t * vc, int error)
     goto fn_exit;
 }
 
+/* Without fault tolerance the launcher ends the job and says which rank has died, on which host and of what. It may hear
+ * of it later than we do, between hosts above all, and all that it would say then is that we gave up. */
+static void leave_it_to_the_launcher(const MPIDI_VC_t * vc)
+{
+    static int waited = 0;
+    struct timespec left = { 2, 0 };
+
+    if (waited || MPIR_CVAR_ENABLE_FT || vc->pg != MPIDI_Process.my_pg)
+        return;
+    waited = 1;
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+        continue;
+}
+
 /* The other side is gone: what waits for it fails. */
 static int fail_vc(MPIDI_VC_t * vc)
 {
     int mpi_errno = MPI_SUCCESS;
     int error = MPI_SUCCESS;
 
+    leave_it_to_the_launcher(vc);
     MPIR_ERR_SET1(error, MPIX_ERR_PROC_FAILED, "**comm_fail", "**comm_fail %d", vc->pg_rank);
     mpi_errno = fail_queue(vc, error);
     MPIR_ERR_CHECK(mpi_errno);

@@ -25,7 +25,11 @@ Result<ulfm_nm*> open_nm(const char* job_id, int rank, int size, int local_proce
   if (!inlet) return fail(inlet.error());
   Transport& transport = (*process)->transport();
   transport.introduce(job_id, static_cast<std::uint32_t>(rank), transport.card());
-  return new ulfm_nm(std::move(*process), std::move(*inlet));
+  std::unique_ptr<ulfm_nm> nm(new ulfm_nm(std::move(*process), std::move(*inlet)));
+  nm->job = job_id;
+  if (local_processes > 1 && transport.card_of(job_id, static_cast<std::uint32_t>(rank)).empty())
+    if (auto cards = CardBoard::join(job_id, rank, size, transport.card())) nm->cards = std::move(*cards);
+  return nm.release();
 }
 
 void give_back(ulfm_nm* nm) {
@@ -125,7 +129,8 @@ const char* card(ulfm_nm* nm) {
 }
 
 int card_of(ulfm_nm* nm, const char* job_id, int rank, char* card, std::size_t size) {
-  const std::string found = nm->process->transport().card_of(job_id, static_cast<std::uint32_t>(rank));
+  std::string found = nm->process->transport().card_of(job_id, static_cast<std::uint32_t>(rank));
+  if (found.empty() && nm->cards && nm->job == job_id) found = nm->cards->card_of(rank);
   if (found.empty() || found.size() >= size) return 0;
   found.copy(card, found.size());
   card[found.size()] = 0;

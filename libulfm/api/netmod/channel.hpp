@@ -19,6 +19,7 @@
 
 #include "base/wait.hpp"
 #include "coll/collective.hpp"
+#include "job/card_board.hpp"
 #include "job/peer_memory.hpp"
 #include "process/process.hpp"
 
@@ -92,7 +93,9 @@ struct ulfm_nm {
   std::int64_t dead = -1;
   bool lost_way = false;  // a process that lives could not be connected to
   bool card_published = false;
-  std::string name;  // the card without its key
+  std::string job;                         // this process's own
+  std::unique_ptr<ulfm::CardBoard> cards;  // of its processes on this host, where that is quicker than the launcher
+  std::string name;                        // the card without its key
   std::string origin_card;
   std::vector<void*> cookies;
   std::vector<ulfm_nm_vc*> vcs;

@@ -100,6 +100,7 @@ done
 # With software and cards that cost nothing, everything takes cycles. Boards and circuits have 16 KB at a time on their way.
 cat >stream.c <<'END'
 #include <mpi.h>
+#include <stdio.h>
 static char data[60000];
 int main(int argc, char **argv) {
   int rank;
@@ -108,15 +109,16 @@ int main(int argc, char **argv) {
   for (int i = 0; i < 40; i++)
     if (rank == 0) MPI_Ssend(data, sizeof data, MPI_CHAR, 1, 0, MPI_COMM_WORLD);
     else if (rank == 1) MPI_Recv(data, sizeof data, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (rank == 0) puts("done");
   return MPI_Finalize();
 }
 END
 "$stage/bin/mpicc" -O1 stream.c -o stream || exit 1
 free=send_ns=0,receive_ns=0,system_send_ns=0,system_receive_ns=0,card_ns=0,card_byte_ps=0,look_ns=1
-for where in 'xswitch th8' 'dcm cube:3' 'pcie boards:2x2' 'pointdesign gh:2x2x2' 'ideal th8'; do
+for where in 'xswitch th8' 'dcm cube:3' 'pcie boards:4x1' 'pointdesign gh:2x2x2' 'ideal th8'; do
     read -r model shape <<<"$where"
     for cycle in 100000 200000; do
-        over "$model, $cycle ps" '' --transport "$model,cycle_ps=$cycle,$free" --topology "$shape" --time $none --times $cycle.json \
+        over "$model, $cycle ps" 'done' --transport "$model,cycle_ps=$cycle,$free" --topology "$shape" --time $none --times $cycle.json \
             -n 4 ./stream
     done
     python3 -c 'import json

@@ -97,6 +97,35 @@ for where in 'pcie boards:2x2' 'pointdesign gh:2x2x2' 'ideal single:4' 'xswitch 
     grep -q ' 100$' turns.out || fail "$model, NX/2" "printed $(cat turns.out)"
     over "$model, ports" 'every one as sent' --transport "$model" --topology "$shape" --time $none -n 2 ./pingpong
 done
+# With software and cards that cost nothing, everything takes cycles. Boards and circuits have 16 KB at a time on their way.
+cat >stream.c <<'END'
+#include <mpi.h>
+#include <stdio.h>
+static char data[60000];
+int main(int argc, char **argv) {
+  int rank;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  for (int i = 0; i < 40; i++)
+    if (rank == 0) MPI_Ssend(data, sizeof data, MPI_CHAR, 1, 0, MPI_COMM_WORLD);
+    else if (rank == 1) MPI_Recv(data, sizeof data, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (rank == 0) puts("done");
+  return MPI_Finalize();
+}
+END
+"$stage/bin/mpicc" -O1 stream.c -o stream || exit 1
+free=send_ns=0,receive_ns=0,system_send_ns=0,system_receive_ns=0,card_ns=0,card_byte_ps=0,look_ns=1
+for where in 'xswitch th8' 'dcm cube:3' 'pcie boards:4x1' 'pointdesign gh:2x2x2' 'ideal th8'; do
+    read -r model shape <<<"$where"
+    for cycle in 100000 200000; do
+        over "$model, $cycle ps" 'done' --transport "$model,cycle_ps=$cycle,$free" --topology "$shape" --time $none --times $cycle.json \
+            -n 4 ./stream
+    done
+    python3 -c 'import json
+full, half = (json.load(open(f"{c}.json"))["virtual_s"] for c in (100000, 200000))
+assert abs(half / full / 2 - 1) < 0.01, half / full' || fail "$model" 'half the rate does not take twice the time'
+done
+
 # 100 trips of 350 us, as Pierce has them.
 over 'NX/2 at its speed' '^0\.03[45]' --transport dcm --topology cube:1 --time $none -n 2 ./turns
 

@@ -90,7 +90,7 @@ TEST_CASE("errors of switches, links and nodes name line and column", "[topology
   refused("switches = 0\n", "1:12", "switches needs a whole number from 1 to 4096");
   refused("switches = \"4\"\n", "1:12", "switches needs a whole number");
   refused("switches = 4097\n", "1:12", "from 1 to 4096");
-  refused("switches = 1\nports = 9\n", "2:9", "ports needs a whole number from 2 to 8; an X-Switch has 5");
+  refused("switches = 1\nports = 27\n", "2:9", "ports needs a whole number from 2 to 26; an X-Switch has 5");
   refused("switches = 1\nprots = 8\n", "2:1", "did you mean ports?");
   refused("switches = 1\nname = 5\n", "2:8", "name needs a string");
   refused("switches = 1\nname = \"\\u0007\"\n", "2:8", "can be printed");

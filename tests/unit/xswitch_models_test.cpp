@@ -6,6 +6,18 @@ using namespace test::xswitch;
 
 namespace {
 
+/// Some links have a latency of their own.
+void draw_latencies(Draw& draw, Topology& shape) {
+  shape.latency.resize(shape.ends.size(), 0);
+  for (std::uint32_t i = 0; i < shape.ends.size(); ++i) {
+    const LinkEnd& other = shape.ends[i];
+    if (other.kind == LinkEnd::Kind::nothing || !draw.one_in(2) || shape.latency[i] != 0) continue;
+    shape.latency[i] = 1 + draw.below(4);
+    if (other.kind == LinkEnd::Kind::switch_port)
+      shape.latency[other.index * shape.ports + other.port] = shape.latency[i];
+  }
+}
+
 /// Connected switches, some with more links than a tree has, and at least one node.
 Topology draw_shape(Draw& draw) {
   const std::uint32_t ports = draw.one_in(3) ? 8 : 5, switches = 1 + draw.below(6);
@@ -27,7 +39,9 @@ Topology draw_shape(Draw& draw) {
         builder.node(at);
         break;
       }
-  return builder.shape();
+  Topology shape = builder.shape();
+  if (draw.one_in(2)) draw_latencies(draw, shape);
+  return shape;
 }
 
 Parameters draw_parameters(Draw& draw) {
@@ -35,7 +49,7 @@ Parameters draw_parameters(Draw& draw) {
   p.link_cycles = 1 + draw.below(4);
   p.stop_at = 1 + draw.below(draw.one_in(2) ? 6 : 40);
   p.go_at = draw.below(p.stop_at);
-  p.fifo_units = p.stop_at + headroom(p.link_cycles) + draw.below(8);
+  p.fifo_units = p.stop_at + headroom(4) + draw.below(8);
   p.check_units = draw.below(5);
   return p;
 }
@@ -113,7 +127,7 @@ TEST_CASE("a frame that has the network to itself takes the short way, to the sa
     Parameters p;
     p.stop_at = shape.ports + draw.below(40);
     p.link_cycles = 1 + draw.below(4);
-    p.fifo_units = std::max(7 * shape.ports, p.stop_at + headroom(p.link_cycles));
+    p.fifo_units = std::max(7 * shape.ports, p.stop_at + headroom(4));
     p.go_at = draw.below(p.stop_at);
     p.check_units = draw.below(5);
     Pair pair(shape, p);

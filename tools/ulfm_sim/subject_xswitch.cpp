@@ -94,7 +94,7 @@ class Switches final : public Subject {
 
   Result<std::unique_ptr<Network>> make(std::uint32_t frames, Form form) const override {
     if (form == Form::reference) return std::make_unique<StepByStep>(t_, p_);
-    if (form == Form::production) return make_flow(t_, p_, frames);
+    if (form == Form::production && t_.latency.empty()) return make_flow(t_, p_, frames);
     const std::size_t bytes = xswitch::Network::bytes(t_, p_, frames);
     Memory memory(bytes);
     if (memory.data() == nullptr) return no_memory(bytes);
@@ -107,11 +107,11 @@ class Switches final : public Subject {
   // has served nobody looked at its input 0 in cycle 1. Taking it off takes the cycle of that poll.
   std::uint64_t zero_load(std::uint32_t from, std::uint32_t, std::uint32_t units, const Route& way,
                           std::uint64_t start) const override {
-    std::uint64_t cycle = start + p_.link_cycles;
     SwitchPort in = t_.attachment[from];
+    std::uint64_t cycle = start + t_.link_cycles(in, p_.link_cycles);
     for (const std::uint8_t out : way) {
       const auto polled = static_cast<std::uint32_t>((cycle - 1) % t_.ports);
-      cycle += (in.port + t_.ports - polled) % t_.ports + 1 + p_.link_cycles;
+      cycle += (in.port + t_.ports - polled) % t_.ports + 1 + t_.link_cycles({in.at, out}, p_.link_cycles);
       const LinkEnd& end = t_.end({in.at, out});
       in = {end.index, end.port};
     }
@@ -132,7 +132,8 @@ class Switches final : public Subject {
   }
 
   std::uint32_t window(std::uint32_t units, std::uint32_t longest_way) const override {
-    const std::uint64_t room = std::uint64_t{longest_way + 1} * (p_.fifo_units + 2 * p_.link_cycles);
+    const std::uint64_t room =
+        std::uint64_t{longest_way + 1} * (p_.fifo_units + 2 * t_.most_link_cycles(p_.link_cycles));
     return static_cast<std::uint32_t>(room / (units + p_.check_units + 1) + 3);
   }
   std::uint32_t most_units() const override { return 1u << 20; }
@@ -151,7 +152,7 @@ Result<std::unique_ptr<Subject>> make_xswitch(std::string_view options, const To
   if (topology.shape == Shape::boards)
     return fail(Errc::invalid, "topology " + topology.name +
                                    ": the boards of one host have no switches between them; take --transport pcie");
-  auto parameters = xswitch::parameters_from(options);
+  auto parameters = xswitch::parameters_from(options, topology);
   if (!parameters) return fail(std::move(parameters.error()));
   return std::make_unique<Switches>(topology, *parameters);
 }

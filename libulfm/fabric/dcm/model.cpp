@@ -15,7 +15,11 @@ constexpr std::uint32_t kSoftwareCycles = 165 * kCyclesPerMicrosecond;
 
 constexpr Options::Row kOptions[] = {{"frame", 64, 65536},
                                      {"fifo", 16, kMostFifoWords},
+                                     {"stop", 5, kMostFifoWords},
+                                     {"go", 1, kMostFifoWords},
                                      {"hop", 1, kMostHopCycles},
+                                     {"route", 0, 1 << 20},
+                                     {"dma", 1, 5},
                                      {"pace", 0, 0, "ipsc2"},
                                      kUnreadRow};
 
@@ -40,7 +44,11 @@ Result<Asked> read(ModelOptions options) {
   given->set(p.hop_cycles, "hop");
   given->set(p.fifo_words, "fifo");
   p.stop_at = p.fifo_words - std::min(p.fifo_words, headroom(p.hop_cycles) + p.fifo_words / 4);
+  given->set(p.stop_at, "stop");
   p.go_at = p.stop_at / 2;
+  given->set(p.go_at, "go");
+  given->set(p.route_cycles, "route");
+  given->set(p.dma_cycles, "dma");
   asked.paced = given->number("pace", -1) >= 0;
   if (asked.paced) p.send_cycles = p.receive_cycles = kSoftwareCycles;
   if (auto ok = check(p); !ok) return fail(std::move(ok.error()).within("dcm"));

@@ -100,7 +100,11 @@ struct alignas(kLine) Message {
   Phase phase;
   std::uint8_t is_ready, delivered, spare;
   std::uint32_t pool;
-  std::uint64_t announced, ended_at;
+  std::uint64_t announced;
+  union {
+    std::uint64_t sent;      ///< fragments that have left; in virtual time more than have come to the host
+    std::uint64_t ended_at;  ///< from its end on
+  };
   std::uint64_t since;  ///< in virtual time: its sender knows of the permission, then: its data wait in the host
 };
 static_assert(sizeof(Message) == kLine);

@@ -19,7 +19,7 @@ constexpr std::uint32_t kDefaultLanes = 4;     // in virtual time
 constexpr std::uint32_t kDefaultLatency = 50;  // cycles
 constexpr std::int32_t kHost = -1;
 constexpr std::int32_t kNothing = -2;  // a change without an effect
-constexpr std::uint64_t kMagic = 0x6579'616c'6572'3250;
+constexpr std::uint64_t kMagic = 0x6579'616c'6572'3350;
 
 constexpr Options::Row kOptions[] = {{"frame", 1024, kMostMessage},
                                      {"fragment", 64, kMostMessage},

@@ -178,8 +178,9 @@ DataHeader Relay::take_data(std::uint32_t b) {
   const std::uint32_t id = board.sending.first;
   Process& process = arena_.edit(arena_.process(id));
   pop(board.sending, process.next);
-  const Message& message = arena_.message(process.permitted.first);
-  const std::uint32_t index = message.gathered, length = fragment_bytes(message.bytes, p_.fragment, index);
+  Message& message = arena_.edit(arena_.message(process.permitted.first));
+  const auto index = static_cast<std::uint32_t>(message.sent++);
+  const std::uint32_t length = fragment_bytes(message.bytes, p_.fragment, index);
   const std::uint32_t number = message.fragments == 1 ? 0 : index + 1;
   const auto wire = encode(DataHeader{message.sequence, static_cast<std::uint16_t>(number), length});
   if (index + 1 == message.fragments) pop(process.permitted, message.next);

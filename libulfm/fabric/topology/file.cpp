@@ -41,8 +41,9 @@ class Reader {
 
   Result<Topology> read() {
     using Step = Result<void> (Reader::*)();
-    for (const Step step : {&Reader::check_keys, &Reader::read_switches, &Reader::read_links, &Reader::read_nodes,
-                            &Reader::check_connected, &Reader::read_placement, &Reader::read_routes})
+    for (const Step step :
+         {&Reader::check_keys, &Reader::read_switches, &Reader::read_links, &Reader::read_nodes,
+          &Reader::check_connected, &Reader::read_latency, &Reader::read_placement, &Reader::read_routes})
       if (auto ok = (this->*step)(); !ok) return fail(std::move(ok.error()));
     return std::move(topology_);
   }
@@ -60,8 +61,8 @@ class Reader {
   // --------------------------------------------------------------------------------------------------------
 
   Result<void> check_keys() {
-    static const std::array<std::string, 9> known{
-        "name", "ports", "switches", "switch", "links", "nodes", "placement", "routes", "processes_per_node"};
+    static const std::array<std::string, 10> known{"name",  "ports",     "switches", "switch",  "links",
+                                                   "nodes", "placement", "routes",   "latency", "processes_per_node"};
     for (const auto& [key, node] : table_) {
       if (std::find(known.begin(), known.end(), key.str()) != known.end()) continue;
       const std::string near = nearest(key.str().substr(0, 80), known);
@@ -111,7 +112,7 @@ class Reader {
   // ----------------------------------------------------------------------------------------------------
 
   Result<void> read_switches() {
-    const auto ports = number("ports", 2, kThSwitchPorts, kXSwitchPorts);
+    const auto ports = number("ports", 2, kMostFilePorts, kXSwitchPorts);
     if (!ports) return fail(Errc::invalid, ports.error().what + "; an X-Switch has 5 ports, a TH-Switch 8");
     const toml::node* list = table_.get("switch");
     if (list != nullptr && table_.contains("switches"))
@@ -233,6 +234,31 @@ class Reader {
     return refuse(where("links"), "no way leads from switch " + switch_name(topology_, 0) + " to " +
                                       switch_name(topology_, s) + "; all switches must be one network: add a link (" +
                                       free_ports(s) + ")");
+  }
+
+  Result<void> read_latency() {
+    return strings("latency", "\"s0.B: 4\"", [this](std::string_view text, Where where) -> Result<void> {
+      const std::size_t colon = text.find(':');
+      const std::string_view digits = trim(text.substr(std::min(text.size(), colon) + (colon < text.size() ? 1 : 0)));
+      std::uint32_t cycles = 0;
+      const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), cycles);
+      if (colon == std::string_view::npos || end.ec != std::errc{} || end.ptr != digits.data() + digits.size() ||
+          cycles < 1 || cycles > kMostLatency)
+        return refuse(where, "latency " + quoted(text) + ": needs a port with a link and 1 to " +
+                                 std::to_string(kMostLatency) + " cycles, such as \"s0.B: 4\"");
+      const auto port = find_port(topology_, trim(text.substr(0, colon)));
+      if (!port) return refuse(where, port.error().what);
+      const LinkEnd& other = topology_.end(*port);
+      if (other.kind == LinkEnd::Kind::nothing)
+        return refuse(where, "latency " + quoted(text) + ": no link is at port " + port_name(topology_, *port));
+      topology_.latency.resize(topology_.ends.size(), 0);
+      std::uint32_t& here = topology_.latency[std::size_t{port->at} * topology_.ports + port->port];
+      if (here != 0) return refuse(where, "latency " + quoted(text) + ": this link has one already");
+      here = cycles;
+      if (other.kind == LinkEnd::Kind::switch_port)
+        topology_.latency[std::size_t{other.index} * topology_.ports + other.port] = cycles;
+      return {};
+    });
   }
 
   // ---- processes

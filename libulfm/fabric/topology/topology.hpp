@@ -18,9 +18,11 @@
 namespace ulfm::fabric {
 
 inline constexpr std::uint32_t kMaxSwitches = 4096;
-inline constexpr std::uint32_t kXSwitchPorts = 5;   ///< Li, THNPC-II, section 2.1
-inline constexpr std::uint32_t kThSwitchPorts = 8;  ///< Zhou et al. 1999, section 3; no switch of a file has more
-inline constexpr std::uint32_t kMaxBoards = 26;     ///< slots of a PC host, named A to Z
+inline constexpr std::uint32_t kXSwitchPorts = 5;    ///< Li, THNPC-II, section 2.1
+inline constexpr std::uint32_t kThSwitchPorts = 8;   ///< Zhou et al. 1999, section 3
+inline constexpr std::uint32_t kMostFilePorts = 26;  ///< of a switch of a file: named A to Z
+inline constexpr std::uint32_t kMostLatency = 64;    ///< cycles of a link in a file
+inline constexpr std::uint32_t kMaxBoards = 26;      ///< slots of a PC host, named A to Z
 
 /// Processes that a node of a cube carries at most (Pierce, The NX/2 Operating System).
 inline constexpr std::uint32_t kCubeProcesses = 20;
@@ -94,9 +96,22 @@ struct Topology {
   std::vector<std::uint32_t> levels;      ///< by switch, 0 is the top, where the shape says which way is up; or empty
   std::vector<std::string> switch_names;  ///< where the file gives them; empty: s0, s1, ...
   std::vector<FixedRoute> fixed;          ///< routes the file lays down; the others are computed
+  /// Cycles of a unit's way over the link, by switch and port, where the file gives them: 0 where it is the model's own.
+  /// Both ends have the same. Empty: all are the model's own.
+  std::vector<std::uint32_t> latency;
 
   std::uint32_t nodes() const noexcept { return static_cast<std::uint32_t>(attachment.size()); }
   const LinkEnd& end(SwitchPort p) const noexcept { return ends[std::size_t{p.at} * ports + p.port]; }
+  /// Cycles of the link at that port, of a model whose links have `own`.
+  std::uint32_t link_cycles(SwitchPort p, std::uint32_t own) const noexcept {
+    const std::size_t at = std::size_t{p.at} * ports + p.port;
+    return at < latency.size() && latency[at] != 0 ? latency[at] : own;
+  }
+  /// Of the slowest link.
+  std::uint32_t most_link_cycles(std::uint32_t own) const noexcept {
+    for (const std::uint32_t cycles : latency) own = cycles > own ? cycles : own;
+    return own;
+  }
 };
 
 /// "s3", or the name the file gives the switch.

@@ -99,7 +99,7 @@ bool SwitchEngine::pass_alone(std::uint32_t frame) {
     counters.data_units += body;
     counters.routing_units += routing;
     if (tracer_ != nullptr) tracer_->run(from, cycle, routing + body + 1, frame, hop, false);
-    cycle += link_cycles_;
+    cycle += arena_.link_cycles(from);
     if (hop == hops) break;
     const Output& at = arena_.port(from).out;
     const std::uint32_t x = at.peer, y = arena_.output(slot, hop, arena_.port(x).out);

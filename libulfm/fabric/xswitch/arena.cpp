@@ -38,6 +38,7 @@ Geometry Geometry::of(std::uint32_t ports, std::uint32_t switches, std::uint32_t
   g.wheel_at = shelf.put<std::uint64_t>(std::size_t{kWheelSlots} * g.slot_words);
   g.summaries_at = shelf.put<std::uint64_t>(std::size_t{kWheelSlots} * g.summary_words);
   g.heap_at = shelf.put<HeapItem>(g.events);
+  g.links_at = shelf.put<std::uint8_t>(g.ends);
   g.frames_at = shelf.put_bytes(std::size_t{frames} * g.frame_bytes);
   g.bytes = shelf.end();
   return g;
@@ -54,6 +55,7 @@ SwitchArena::SwitchArena(void* memory, const Geometry& geometry) : geometry_(geo
   wheel_ = reinterpret_cast<std::uint64_t*>(base + geometry.wheel_at);
   summaries_ = reinterpret_cast<std::uint64_t*>(base + geometry.summaries_at);
   heap_ = reinterpret_cast<HeapItem*>(base + geometry.heap_at);
+  links_ = reinterpret_cast<std::uint8_t*>(base + geometry.links_at);
   frames_ = base + geometry.frames_at;
 }
 

@@ -1,12 +1,14 @@
 // The memory of the production model: what lies where, and views of it that stay inside whatever it contains.
 //
-//   Header | Port | FifoTally | ChannelTally | queue entries | units on links | wheel | its summaries | heap | frames
+//   Header | Port | FifoTally | ChannelTally | queue entries | units on links | wheel | its summaries | heap | cycles of links |
+//   frames
 //            one of each for every port of a switch, every node, and every node's queue of frames to send
 //
 // Another process of the same user may write anything into it, so sizes are not read from it again after
 // attach, and every index read from it goes through a check or a mask.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -41,7 +43,7 @@ struct Geometry {
   std::uint32_t route_capacity = 0, frame_bytes = 0;
   std::uint32_t bounds[kBuckets] = {};
   std::size_t ports_at = 0, fifo_tallies_at = 0, channel_tallies_at = 0, queues_at = 0, flights_at = 0, wheel_at = 0,
-              summaries_at = 0, heap_at = 0, frames_at = 0, bytes = 0;
+              summaries_at = 0, heap_at = 0, links_at = 0, frames_at = 0, bytes = 0;
 
   static Geometry of(std::uint32_t ports, std::uint32_t switches, std::uint32_t nodes, std::uint32_t frames,
                      const Parameters& parameters);
@@ -196,6 +198,13 @@ class SwitchArena {
     return summaries_ + std::size_t{i} * geometry_.summary_words;
   }
   HeapItem& heap(std::uint32_t i) const noexcept { return heap_[i < geometry_.events ? i : 0]; }
+  /// Cycles of a unit's way over the link at an end: 1 to that of the slowest link, Parameters::link_cycles.
+  std::uint32_t link_cycles(std::uint32_t end) const noexcept {
+    return std::clamp<std::uint32_t>(links_[end < geometry_.ends ? end : 0], 1, geometry_.parameters.link_cycles);
+  }
+  void set_link_cycles(std::uint32_t end, std::uint32_t cycles) noexcept {
+    links_[end] = static_cast<std::uint8_t>(cycles);
+  }
   /// Geometry::events of them.
   HeapItem* heap_items() const noexcept { return heap_; }
   FrameSlot& frame(std::uint32_t i) const noexcept {
@@ -218,6 +227,7 @@ class SwitchArena {
   std::uint64_t* wheel_;
   std::uint64_t* summaries_;
   HeapItem* heap_;
+  std::uint8_t* links_;
   std::byte* frames_;
 };
 

@@ -11,8 +11,7 @@ SwitchEngine::SwitchEngine(void* memory, const Geometry& geometry)
       header_(arena_.header()),
       ports_(geometry.ports),
       switch_ports_(geometry.switch_ports),
-      ends_(geometry.ends),
-      link_cycles_(geometry.parameters.link_cycles) {}
+      ends_(geometry.ends) {}
 
 namespace {
 

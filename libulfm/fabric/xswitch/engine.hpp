@@ -28,7 +28,7 @@ class SwitchEngine {
   SwitchEngine(void* memory, const Geometry& geometry);
 
   /// Makes the arena's network; the memory is zero.
-  void build(const Topology& topology);
+  void build(const Topology& topology, std::uint32_t link_cycles);
 
   bool inject(FrameId frame, std::uint32_t node, std::span<const std::uint8_t> route, std::uint32_t data_units);
   std::size_t run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until);
@@ -145,7 +145,7 @@ class SwitchEngine {
   SwitchArena arena_;
   const Geometry& geometry_;
   Header& header_;
-  std::uint32_t ports_, switch_ports_, ends_, link_cycles_;
+  std::uint32_t ports_, switch_ports_, ends_;
   Tracer* tracer_ = nullptr;
 };
 

@@ -148,7 +148,7 @@ void SwitchEngine::start(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   fifo.announced = 1;
   const auto routing = static_cast<std::uint8_t>(head.routing - (is_source(x) ? 0 : 1));
   push(arena_.port(fifo.server).out.peer,
-       {cycle + link_cycles_, head.frame, fifo.leaving, hop, head.bad, routing, kind});
+       {cycle + arena_.link_cycles(fifo.server), head.frame, fifo.leaving, hop, head.bad, routing, kind});
 }
 
 /// It does not send in `cycle`. A start that was told for then or later is taken back.
@@ -157,16 +157,17 @@ void SwitchEngine::pause(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   fifo.sending = 0;
   if (fifo.dropping != 0) return;
   const std::uint32_t d = arena_.port(fifo.server).out.peer;
+  const std::uint64_t arrives = cycle + arena_.link_cycles(fifo.server);
   Output& out = arena_.port(d).out;
   if (out.flight_count != 0) {
     const StateChange& last = arena_.change(d, out.flight_first + out.flight_count - 1u);
-    if (last.kind <= StateChange::resume && last.at >= cycle + link_cycles_) {
+    if (last.kind <= StateChange::resume && last.at >= arrives) {
       if (last.kind == StateChange::begin) fifo.announced = 0;
       if (--out.flight_count == 0) expect(d, kArrival, out.arrival_at, kNever);
       return;
     }
   }
-  push(d, {cycle + link_cycles_, arena_.entry(x, fifo.first).frame, 0, 0, 0, 0, StateChange::pause});
+  push(d, {arrives, arena_.entry(x, fifo.first).frame, 0, 0, 0, 0, StateChange::pause});
 }
 
 void SwitchEngine::push(std::uint32_t d, const StateChange& change) {
@@ -312,7 +313,8 @@ void SwitchEngine::threshold(std::uint32_t x, std::uint64_t cycle) {
     settle(out.feeder, *fed, cycle);
     pause(out.feeder, *fed, cycle + 1);
   }
-  push(out.peer, {cycle + 1 + link_cycles_, 0, 0, 0, 0, 0, stop ? StateChange::command_stop : StateChange::command_go});
+  push(out.peer,
+       {cycle + 1 + arena_.link_cycles(x), 0, 0, 0, 0, 0, stop ? StateChange::command_stop : StateChange::command_go});
   if (fed != nullptr) {
     fed->goes_from = std::max(fed->goes_from, cycle + 2);
     start(out.feeder, *fed, cycle + 2);

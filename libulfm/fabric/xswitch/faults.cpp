@@ -8,7 +8,7 @@ namespace ulfm::fabric::xswitch {
 /// Units on the channel to input d that are sure to arrive: sent before now() and not there yet.
 std::uint64_t SwitchEngine::in_flight(std::uint32_t d) const {
   const Port& port = arena_.port(d);
-  const std::uint64_t end = header_.now + link_cycles_;
+  const std::uint64_t end = header_.now + arena_.link_cycles(d);
   std::uint64_t at = std::max(header_.now, port.in.counted_to + 1), units = 0;
   std::uint64_t coming = port.in.arriving != 0 ? port.in.coming : 0, rest = port.in.coming;
   const auto go_on_to = [&](std::uint64_t cycle) {
@@ -61,7 +61,7 @@ void SwitchEngine::lose_in_flight(std::uint32_t u, std::uint32_t d) {
   header_.lost += units;
   for (std::uint32_t i = 0; i < to.out.flight_count; ++i) {
     const StateChange& change = arena_.change(d, to.out.flight_first + i);
-    if (change.kind != StateChange::begin || change.at >= header_.now + link_cycles_) continue;
+    if (change.kind != StateChange::begin || change.at >= header_.now + arena_.link_cycles(d)) continue;
     arena_.frame(change.frame).cut = 1;
     if (sending_piece_of(out, change.frame)) continue;
     ++counters.lost_frames;

@@ -11,8 +11,13 @@
 namespace ulfm::fabric::xswitch {
 namespace {
 
-constexpr Options::Row kOptions[] = {
-    {"frame", 64, 65536}, {"fifo", 16, kMostFifoUnits}, {"link", 1, kMostLinkCycles}, kUnreadRow};
+constexpr Options::Row kOptions[] = {{"frame", 64, 65536},
+                                     {"fifo", 2, kMostFifoUnits},
+                                     {"stop", 1, kMostFifoUnits},
+                                     {"go", 0, kMostFifoUnits},
+                                     {"link", 1, kMostLinkCycles},
+                                     {"check", 0, kMostCheckUnits},
+                                     kUnreadRow};
 
 // What the model keeps in front of the network: the routes that hold from the start and those that hold after each
 // scheduled fault. All are computed before the job begins, so that whoever moves the network only changes a number.
@@ -38,16 +43,22 @@ constexpr std::size_t kChangesAt = up_to_line(sizeof(Head));
 
 }  // namespace
 
-Result<Parameters> parameters_from(ModelOptions options) {
+Result<Parameters> parameters_from(ModelOptions options, const Topology& topology) {
   auto given = read_options(model_kind, options);
   if (!given) return fail(given.error());
   Parameters parameters;
   given->set(parameters.link_cycles, "link");
-  parameters.fifo_units = std::max(parameters.fifo_units, 4 * headroom(parameters.link_cycles));
+  const std::uint32_t slowest = topology.most_link_cycles(parameters.link_cycles);
+  parameters.fifo_units = std::max(parameters.fifo_units, 4 * headroom(slowest));
   given->set(parameters.fifo_units, "fifo");
   parameters.stop_at = parameters.fifo_units * 3 / 4;
-  parameters.go_at = parameters.fifo_units / 4;
-  if (auto ok = check(parameters); !ok) return fail(std::move(ok.error()).within("xswitch"));
+  given->set(parameters.stop_at, "stop");
+  parameters.go_at = std::min(parameters.fifo_units / 4, parameters.stop_at - 1);
+  given->set(parameters.go_at, "go");
+  given->set(parameters.check_units, "check");
+  Parameters with_slowest = parameters;
+  with_slowest.link_cycles = slowest;
+  if (auto ok = check(with_slowest); !ok) return fail(std::move(ok.error()).within("xswitch"));
   return parameters;
 }
 
@@ -79,7 +90,7 @@ Result<Plan> find_ways(const ModelPlan& asked) {
   if (asked.topology.shape == Shape::hypercube)
     return fail(Errc::invalid, "topology " + asked.topology.name +
                                    ": a card of a generalized hypercube is no switch; take --transport pointdesign");
-  auto parameters = parameters_from(asked.options);
+  auto parameters = parameters_from(asked.options, asked.topology);
   if (!parameters) return fail(parameters.error());
   plan.parameters = *parameters;
   auto changes = timeline(asked.topology, asked.events);

@@ -9,6 +9,6 @@ namespace ulfm::fabric::xswitch {
 extern const ModelKind model_kind;
 
 /// The sizes that options such as "fifo=128,link=2" ask for. Errc::invalid says which option is wrong.
-Result<Parameters> parameters_from(ModelOptions options);
+Result<Parameters> parameters_from(ModelOptions options, const Topology& topology);
 
 }  // namespace ulfm::fabric::xswitch

@@ -11,7 +11,13 @@ namespace ulfm::fabric::xswitch {
 
 namespace {
 
-constexpr std::uint64_t kMagic = 0x2d58'5377'6974'6369;  // another one for each layout
+constexpr std::uint64_t kMagic = 0x2d58'5377'6974'636a;  // another one for each layout
+
+/// In the arena they have the cycles of the slowest link: what is sized by these is large enough for all.
+Parameters with_slowest_link(const Topology& topology, Parameters parameters) {
+  parameters.link_cycles = topology.most_link_cycles(parameters.link_cycles);
+  return parameters;
+}
 
 Geometry geometry_of(const Topology& topology, const Parameters& parameters, std::uint32_t frames) {
   return Geometry::of(topology.ports, topology.switches, topology.nodes(), frames, parameters);
@@ -50,7 +56,7 @@ Result<void> check(const Topology& topology, std::uint32_t frames) {
 
 }  // namespace
 
-void SwitchEngine::build(const Topology& topology) {
+void SwitchEngine::build(const Topology& topology, std::uint32_t link_cycles) {
   header_.now = 1;
   header_.alone = kNone;
   for (std::uint32_t i = 0; i < geometry_.feeders; ++i) {
@@ -68,6 +74,9 @@ void SwitchEngine::build(const Topology& topology) {
   for (std::uint32_t event = 0; event < geometry_.events; ++event) arena_.heap(event).place = kNone;
   for (std::uint32_t i = 0; i < switch_ports_; ++i) {
     const LinkEnd& other = topology.ends[i];
+    const std::uint32_t cycles = topology.link_cycles({i / ports_, i % ports_}, link_cycles);
+    arena_.set_link_cycles(i, cycles);
+    if (other.kind == LinkEnd::Kind::node) arena_.set_link_cycles(switch_ports_ + other.index, cycles);
     if (other.kind == LinkEnd::Kind::switch_port) arena_.port(i).out.peer = other.index * ports_ + other.port;
     if (other.kind == LinkEnd::Kind::node) {
       arena_.port(i).out.peer = switch_ports_ + other.index;
@@ -120,11 +129,11 @@ Balance SwitchEngine::balance() {
 // The public face.
 
 std::size_t Network::bytes(const Topology& topology, const Parameters& parameters, std::uint32_t frames) {
-  return geometry_of(topology, parameters, frames).bytes;
+  return geometry_of(topology, with_slowest_link(topology, parameters), frames).bytes;
 }
 
-Result<Network> Network::create(void* memory, const Topology& topology, const Parameters& parameters,
-                                std::uint32_t frames) {
+Result<Network> Network::create(void* memory, const Topology& topology, const Parameters& given, std::uint32_t frames) {
+  const Parameters parameters = with_slowest_link(topology, given);
   if (auto fine = xswitch::check(parameters); !fine) return fail(std::move(fine.error()));
   if (auto fine = check(topology, frames); !fine) return fail(std::move(fine.error()));
   auto* header = static_cast<Header*>(memory);
@@ -134,7 +143,7 @@ Result<Network> Network::create(void* memory, const Topology& topology, const Pa
   header->frames = frames;
   header->parameters = parameters;
   auto engine = std::make_unique<SwitchEngine>(memory, geometry_of(topology, parameters, frames));
-  engine->build(topology);
+  engine->build(topology, given.link_cycles);
   header->magic = kMagic;
   return Network(std::move(engine));
 }

@@ -7,7 +7,8 @@
 
 namespace ulfm::fabric::xswitch {
 
-/// One size for the whole network, in units and cycles. The paper gives none of them; these are ours.
+/// One size for the whole network, in units and cycles; a topology may have other latencies for some of its links
+/// (Topology::latency). The paper gives none of them; these are ours.
 struct Parameters {
   std::uint32_t fifo_units = 64;  ///< of an input port
   std::uint32_t stop_at = 48;     ///< occupancy that sends ID-STOP

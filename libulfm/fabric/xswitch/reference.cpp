@@ -28,7 +28,11 @@ Reference::Reference(const Topology& topology, const Parameters& parameters)
   }
   for (std::size_t node = 0; node < topology.nodes(); ++node)
     ends_[switch_ports_ + node].peer = index(topology.attachment[node]);
-  for (End& end : ends_) end.channel.resize(parameters.link_cycles);
+  for (std::size_t i = 0; i < ends_.size(); ++i) {
+    const auto port = static_cast<std::uint32_t>(i % ports_), at = static_cast<std::uint32_t>(i / ports_);
+    const SwitchPort named = i < switch_ports_ ? SwitchPort{at, port} : topology.attachment[i - switch_ports_];
+    ends_[i].channel.resize(topology.link_cycles(named, parameters.link_cycles));
+  }
 }
 
 void Reference::inject(FrameId frame, std::uint32_t node, std::span<const std::uint8_t> route,

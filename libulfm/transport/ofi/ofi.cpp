@@ -174,7 +174,7 @@ std::string why_unavailable() {
 
 Result<std::unique_ptr<Transport>> make_carrier(const Config& config, std::size_t frame) {
   Config own = config;
-  if (auto ok = own.set("TRANSPORT", ofi_transport.name, Origin::default_value, ""); !ok) return fail(ok.error());
+  if (auto ok = own.set("TRANSPORT", ofi_transport.name, Origin::command_line, ""); !ok) return fail(ok.error());
   auto settings = ofi::settings_from(own);
   if (!settings) return fail(settings.error());
   settings->max_frame = std::max(settings->max_frame, frame);

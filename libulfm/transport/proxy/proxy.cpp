@@ -28,6 +28,15 @@ constexpr microseconds kFirstNap{200}, kMostNap{5000};  // while the interconnec
 constexpr std::size_t kAnswerPiece = 16 * 1024;
 constexpr int kBurst = 64;  // requests between two looks at what waits for room
 
+// A proxy has no core to itself: it works for a process that is elsewhere. What it waits for wakes it.
+WaitPolicy waits_of_proxy() {
+  WaitPolicy policy;
+  policy.spins = 2;
+  policy.pauses = 0;
+  policy.yield_for = std::chrono::nanoseconds(0);
+  return policy;
+}
+
 /// A virtual connection of the process, and what waits for room there.
 struct Sent {
   explicit Sent(std::unique_ptr<Outlet> made) : outlet(std::move(made)) {}
@@ -50,7 +59,7 @@ class Proxy {
         carrier_(std::move(carrier)),
         requests_(std::move(requests)),
         facts_(facts),
-        policy_(WaitPolicy::for_processes(kMany)) {}
+        policy_(waits_of_proxy()) {}
 
   int serve() {
     Waiter waiter(policy_);
@@ -62,9 +71,6 @@ class Proxy {
   }
 
  private:
-  // A proxy has no core to itself: it works for a process that is elsewhere.
-  static constexpr int kMany = 1 << 10;
-
   bool step() {
     bool any = false;
     Frame frame;

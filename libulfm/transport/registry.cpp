@@ -18,7 +18,7 @@ namespace {
 template <std::size_t I>
 TransportDescriptor descriptor_of_model() {
   return emulated::descriptor(*fabric::kModels[I],
-                              [](const Config&) { return emulated::make(fabric::kModels[I]->name); });
+                              [](const Config& config) { return emulated::make(config, fabric::kModels[I]->name); });
 }
 
 template <std::size_t... I>
@@ -48,7 +48,7 @@ Result<const TransportDescriptor*> from_shared_object(std::string_view path) {
   const auto make = [](const Config& config) -> Result<std::unique_ptr<Transport>> {
     auto model = fabric::find_model(fabric::name_of_transport(config.text("TRANSPORT")));
     if (!model) return fail(std::move(model.error()));
-    return emulated::make((*model)->name);
+    return emulated::make(config, (*model)->name);
   };
   return &made->try_emplace(*kind, emulated::descriptor(**kind, make)).first->second;
 }

@@ -1,6 +1,8 @@
 // ulfm_hostd ARENA PID STARTED: the PC host of a job over boards, as a process. ulfmrun starts it; see ulfm-pcie(7).
 // ulfm_hostd hold PROCESSES PID STARTED: holds the interconnect of a job that mpiexec has started; the job's first
 // process starts it.
+// ulfm_hostd door ARENA FRAME PID STARTED, ulfm_hostd proxy ARENA RANK FRAME: for the processes of a job that are on
+// other hosts than its interconnect.
 #include <sys/socket.h>
 #include <ulfm/ulfm.h>
 #include <unistd.h>
@@ -14,6 +16,8 @@
 #include "base/standard_streams.hpp"
 #include "fabric/engine/meeting.hpp"
 #include "fabric/engine/process.hpp"
+#include "transport/proxy/door.hpp"
+#include "transport/proxy/proxy.hpp"
 
 namespace {
 
@@ -24,9 +28,11 @@ bool read(std::string_view text, Number& number) {
 }
 
 constexpr const char* kHelp =
-    "usage: ulfm_hostd ARENA PID STARTED | hold PROCESSES PID STARTED | --help | --version\n"
+    "usage: ulfm_hostd ARENA PID STARTED | hold PROCESSES PID STARTED |\n"
+    "       door ARENA FRAME PID STARTED | proxy ARENA RANK FRAME | --help | --version\n"
     "Moves the messages of an emulated interconnect as a process of its own: the PC host of boards, for example.\n"
     "With hold it makes the interconnect of a job that mpiexec has started, and holds it for the processes.\n"
+    "With door and proxy it stands for processes that are on other hosts than the interconnect.\n"
     "ulfmrun or a job's first process starts it, and it ends with the job; nobody else needs to.\n"
     "Example: ULFM_ENGINE=process ulfmrun --transport pcie -n 4 ./hello\n"
     "Exit code: 0 when the job has ended, 1 when the interconnect is not there, 2 for a wrong command line.\n"
@@ -46,6 +52,26 @@ int hold(char** words) {
   return ulfm::fabric::hold_arena(task);
 }
 
+int door(char** words) {
+  ulfm::proxy::DoorTask task{words[0], 0, 0, 0};
+  if (ulfm::fabric::decode_arena_address(words[0]) && read(words[1], task.frame) && read(words[2], task.job) &&
+      read(words[3], task.job_started))
+    return ulfm::proxy::serve_door(task);
+  std::fputs("ulfm_hostd: ulfmrun starts it with door; see ulfm_hostd --help\n", stderr);
+  return 2;
+}
+
+int proxy(char** words) {
+  ulfm::proxy::ProxyTask task;
+  const auto arena = ulfm::fabric::decode_arena_address(words[0]);
+  if (arena && read(words[1], task.rank) && read(words[2], task.frame)) {
+    task.arena = *arena;
+    return ulfm::proxy::serve_proxy(task);
+  }
+  std::fputs("ulfm_hostd: the door of a job starts it with proxy; see ulfm_hostd --help\n", stderr);
+  return 2;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -55,6 +81,8 @@ int main(int argc, char** argv) {
   if (first == "--help" || first == "-h") return std::fputs(kHelp, stdout) < 0;
   if (first == "--version") return std::printf("ulfm_hostd %s\n", ulfm_version()) < 0;
   if (first == "hold" && argc == 5) return hold(argv + 2);
+  if (first == "door" && argc == 6) return door(argv + 2);
+  if (first == "proxy" && argc == 5) return proxy(argv + 2);
   if (argc != 4 || !read(argv[2], task.job) || !read(argv[3], task.job_started)) {
     std::fputs("ulfm_hostd: ulfmrun starts it, with the arena of a job; see ulfm_hostd --help\n", stderr);
     return 2;

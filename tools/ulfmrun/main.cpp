@@ -26,6 +26,7 @@
 #include "program.hpp"
 #include "settings.hpp"
 #include "timed.hpp"
+#include "transport/proxy/door.hpp"
 
 namespace fs = std::filesystem;
 using namespace ulfmrun;
@@ -94,7 +95,8 @@ Variables rank_variables(const CommandLine& line, const ulfm::Config& settings, 
 std::optional<FabricHost> make_fabric(const CommandLine& line, const ulfm::Config& settings) {
   const std::string& transport = settings.text("TRANSPORT");
   if (ulfm::fabric::model_of_transport(transport) == nullptr) return std::nullopt;
-  if (line.elsewhere) fail(kUsage, transport + ": an emulated interconnect is on one host; name no others");
+  if (line.elsewhere && line.time)
+    fail(kUsage, "--time: virtual time is kept by processes of one host; leave it out, or name no other hosts");
   auto host = FabricHost::create({transport, settings.text("TOPOLOGY"), static_cast<std::uint32_t>(line.processes),
                                   settings.text("FAULT"), line.time.value_or("")});
   if (!host) {
@@ -116,6 +118,17 @@ FabricHost& publish(FabricHost& host, const ulfm::Config& settings, const Comman
   // The mapping and the descriptor go on to mpiexec.
   static FabricHost kept = std::move(host);
   return kept;
+}
+
+/// For processes on other hosts: how they get to the interconnect.
+void open_door(const FabricHost& host, const ulfm::Config& settings, const Stage& stage) {
+  std::vector<std::pair<std::string, std::string>> own;
+  for (const char* row : {"INTERFACE", "PORTS", "GIVE_UP"})
+    if (settings.origin(row) != ulfm::Origin::default_value)
+      own.emplace_back(std::string("ULFM_") + row, settings.text(row));
+  const auto door = ulfm::proxy::start_door(host.arena(), stage.programs, own);
+  if (!door) fail(kInstallation, door.error().what);
+  setenv("ULFM_FABRIC_DOOR", encode(*door).c_str(), 1);
 }
 
 /// mpiexec's command. Variables go in as -genv, not in mpiexec's own environment: -genvnone and -genvlist
@@ -183,8 +196,9 @@ int run(const std::vector<std::string>& words) {
   std::optional<FabricHost> fabric = make_fabric(line, settings);
   if (line.dry_run) return print(command, variables);
   check_limits(line);
-  FabricHost* const host = fabric ? &publish(*fabric, settings, line, stage) : nullptr;
   make_job_key();
+  FabricHost* const host = fabric ? &publish(*fabric, settings, line, stage) : nullptr;
+  if (host != nullptr && line.elsewhere && !only_this_host(line)) open_door(*host, settings, stage);
   make_stall_board(line);
   const bool timed = line.time && host != nullptr;
   const auto collector = Collector::for_job(line, settings);

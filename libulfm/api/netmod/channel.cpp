@@ -1,6 +1,8 @@
 #include "api/netmod/channel.hpp"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "api/last_error.hpp"
 #include "base/last_words.hpp"
@@ -94,8 +96,11 @@ int nodes(int size, int* node_of) {
   auto descriptor = select_transport(config->text("TRANSPORT"));
   if (!descriptor) return 0;
   const std::vector<int> nodes = (*descriptor)->nodes(size);
-  std::copy(nodes.begin(), nodes.end(), node_of);
-  return nodes.empty() ? 0 : *std::max_element(nodes.begin(), nodes.end()) + 1;
+  // Processes of one emulated node may be on several hosts, where they share no memory.
+  std::map<std::pair<int, int>, int> numbers;
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    node_of[i] = numbers.try_emplace({nodes[i], node_of[i]}, static_cast<int>(numbers.size())).first->second;
+  return static_cast<int>(numbers.size());
 }
 
 // MPICH's error stack cuts long sentences, and this one tells what to do.

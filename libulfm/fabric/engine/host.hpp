@@ -30,6 +30,7 @@ class FabricHost {
   Result<void> publish();
 
   FabricArena& arena() noexcept { return arena_; }
+  const FabricArena& arena() const noexcept { return arena_; }
   const ModelKind& kind() const noexcept { return *kind_; }
 
  private:

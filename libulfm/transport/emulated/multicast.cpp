@@ -32,8 +32,12 @@ std::unique_ptr<Multicast> EmulatedMulticast::make(fabric::FabricEngine& engine,
 }
 
 std::size_t EmulatedMulticast::frame(fabric::FabricEngine& engine, std::size_t receivers, std::size_t header) {
-  const std::size_t all = engine.arena().sizes().slot_bytes, beside = lists_of(receivers, header);
-  return engine.model().has_multicast() && beside <= all - all / 4 ? all - beside : 0;
+  return engine.model().has_multicast() ? frame(engine.arena().sizes().slot_bytes, receivers, header) : 0;
+}
+
+std::size_t EmulatedMulticast::frame(std::size_t slot_bytes, std::size_t receivers, std::size_t header) noexcept {
+  const std::size_t beside = lists_of(receivers, header);
+  return beside <= slot_bytes - slot_bytes / 4 ? slot_bytes - beside : 0;
 }
 
 std::size_t EmulatedMulticast::max_frame(std::size_t header) const {

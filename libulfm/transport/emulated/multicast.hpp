@@ -16,6 +16,8 @@ class EmulatedMulticast final : public Multicast {
   /// Most data bytes of a frame for so many; 0 when the network does not copy, or when their lists leave less than a
   /// quarter of a slot.
   static std::size_t frame(fabric::FabricEngine& engine, std::size_t receivers, std::size_t header);
+  /// The same for a network that copies, with slots of so many bytes.
+  static std::size_t frame(std::size_t slot_bytes, std::size_t receivers, std::size_t header) noexcept;
 
   bool push(Kind kind, const Headers& headers, Gather& data, std::size_t length,
             std::vector<std::uint32_t>& who) override;

@@ -12,6 +12,7 @@
 #include "transport/emulated/multicast.hpp"
 #include "transport/emulated/outlet.hpp"
 #include "transport/mux/mux.hpp"
+#include "transport/proxy/far.hpp"
 
 namespace ulfm::emulated {
 namespace {
@@ -111,15 +112,17 @@ bool is_elsewhere() { return std::getenv("ULFM_FABRIC") == nullptr && spans_host
 }  // namespace
 
 std::vector<int> nodes(int size) {
-  if (is_elsewhere()) return {};
-  auto arena = fabric::arena_of_this_job();
-  if (!arena) return {};
+  const proxy::DoorAddress* const door = proxy::door_of_this_job();
+  if (door == nullptr && is_elsewhere()) return {};
+  auto arena = door == nullptr ? fabric::arena_of_this_job() : fail(Errc::unavailable, "");
+  if (door == nullptr && !arena) return {};
   std::map<std::uint32_t, int> numbers;
   std::vector<int> node_of;
-  for (int rank = 0; rank < size; ++rank)
-    node_of.push_back(
-        numbers.try_emplace(arena->node_of_rank(static_cast<std::uint32_t>(rank)), static_cast<int>(numbers.size()))
-            .first->second);
+  for (int rank = 0; rank < size; ++rank) {
+    const auto r = static_cast<std::uint32_t>(rank);
+    const std::uint32_t node = door != nullptr ? door->nodes[r % door->nodes.size()] : arena->node_of_rank(r);
+    node_of.push_back(numbers.try_emplace(node, static_cast<int>(numbers.size())).first->second);
+  }
   return node_of;
 }
 
@@ -146,7 +149,8 @@ TransportDescriptor descriptor(const fabric::ModelKind& kind,
   };
 }
 
-Result<std::unique_ptr<Transport>> make(const char* model) {
+Result<std::unique_ptr<Transport>> make(const Config& config, const char* model) {
+  if (const proxy::DoorAddress* door = proxy::door_of_this_job()) return proxy::make_far(config, *door, model);
   if (is_elsewhere())
     return fail(Errc::unavailable,
                 "this job has processes on several hosts, and nobody has made its interconnect: start it with ulfmrun");

@@ -76,7 +76,7 @@ void Network::on_request(const fi_eq_cm_entry& event, std::span<const std::byte>
   Info info(event.info);
   Greeting greeting{};
   Refusal why = check(bytes, key_, greeting);
-  Port* port = why == Refusal::none && greeting.to < kPortsPerProcess ? ports_[greeting.to] : nullptr;
+  Port* port = why == Refusal::none && greeting.to < kNetworkPorts ? ports_[greeting.to] : nullptr;
   if (why == Refusal::none && port == nullptr) why = Refusal::no_such_port;
   if (why == Refusal::none && !accept(*info, *port, greeting)) why = Refusal::no_room;
   if (why == Refusal::none) return;

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "job/liveness.hpp"
+#include "transport/ofi/signals.hpp"
 
 namespace ulfm::ofi {
 namespace {
@@ -170,6 +171,7 @@ Result<void> Network::make_poll_set() {
   long rc = fi_control(&completions_->fid, FI_GETWAIT, &fds[0]);
   if (rc == 0) rc = fi_control(&events_->fid, FI_GETWAIT, &fds[1]);
   if (rc != 0) return fail(fabric_error("asking libfabric for a descriptor to wait on", rc));
+  std::copy_n(fds, waits_on_.size(), waits_on_.begin());
   for (const int fd : fds) {
     epoll_event event{};
     event.events = EPOLLIN;
@@ -268,6 +270,8 @@ void Network::arrived(ReceiveBuffer& buffer, std::size_t length) {
   port.ready.push_back(&buffer);
   ++counts_.received;
   port.arrivals.store(port.arrivals.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  // Who sleeps for it does not see by libfabric's descriptors what another thread has taken in.
+  if (sleepers_.load(std::memory_order_relaxed) != 0) ring();
 }
 
 // The first frame: length of the card in two bytes, the card, the hello.
@@ -328,9 +332,6 @@ void Network::release(Port& port, const Frame& frame) {
 // ---- ports ----------------------------------------------------------------------------------------------------------
 
 Result<std::unique_ptr<Port>> Network::open(std::uint16_t number) {
-  if (number >= kPortsPerProcess)
-    return fail(Errc::invalid,
-                "port " + std::to_string(number) + ": there are ports 0 to " + std::to_string(kPortsPerProcess - 1));
   std::lock_guard lock(lock_);
   if (ports_[number] != nullptr) return fail(Errc::busy, "port " + std::to_string(number) + " is open already");
   auto port = std::make_unique<Port>();
@@ -416,8 +417,16 @@ bool Network::has_frame(Port& port) {
     progress();
     read_events();
     if (!port.ready.empty()) return true;
-  } while (!is_ready_to_wait());
+  } while (!is_ready_to_wait() || clear_signals());
   return false;
+}
+
+// Only before a sleep, which a stale one would end at once. True when there was one.
+bool Network::clear_signals() {
+  pollfd set{poll_set_.get(), POLLIN, 0};
+  if (poll(&set, 1, 0) <= 0) return false;
+  const bool one = take_signal(waits_on_[0]), other = take_signal(waits_on_[1]);
+  return one || other;
 }
 
 bool Network::is_ready_to_wait() {
@@ -437,7 +446,9 @@ bool Network::sleep(std::chrono::nanoseconds limit) noexcept {
   timespec time{};
   time.tv_sec = static_cast<time_t>(limit.count() / 1'000'000'000);
   time.tv_nsec = static_cast<long>(limit.count() % 1'000'000'000);
+  sleepers_.fetch_add(1, std::memory_order_relaxed);
   const bool came = ppoll(&set, 1, &time, nullptr) > 0;
+  sleepers_.fetch_sub(1, std::memory_order_relaxed);
   std::uint64_t count = 0;
   (void)!read(rung_.get(), &count, sizeof count);
   return came;

@@ -135,6 +135,9 @@ struct Settings {
 /// What the rows of ulfm-ofi(7) say; Errc::invalid, with what is needed, for what they cannot say.
 Result<Settings> settings_from(const Config& config);
 
+/// One more than programs have.
+inline constexpr std::uint16_t kNetworkPorts = kPortsPerProcess + 1;
+
 struct Counts {
   std::uint64_t made = 0, accepted = 0, refused = 0, sent = 0, received = 0, dropped = 0;
 };
@@ -208,6 +211,7 @@ class Network {
   void end(Incoming& incoming);
   void reap();
   bool is_ready_to_wait();
+  bool clear_signals();
 
   Result<std::shared_ptr<Outgoing>> begin(const Card& to, const Ip& ip, const Greeting& greeting, const Key& key);
   Result<fid_ep*> make_endpoint(fi_info& info, fid_ep* receive_context, void* context);
@@ -232,7 +236,8 @@ class Network {
   Fid<fid_pep> listener_, v6_listener_;
   Fid<fid_ep> send_only_;  ///< receive context of connections on which nothing comes
   Fd poll_set_, rung_;
-  std::array<Port*, kPortsPerProcess> ports_{};
+  std::array<int, 2> waits_on_{};  // of libfabric: of its completion queue and its event queue
+  std::array<Port*, kNetworkPorts> ports_{};
   std::vector<std::shared_ptr<Outgoing>> retired_;
   std::vector<std::unique_ptr<SendBuffer>> all_buffers_;
   std::vector<SendBuffer*> free_buffers_;
@@ -241,7 +246,8 @@ class Network {
   Strangers strangers_;
   Counts counts_;
 
-  std::atomic<std::uint64_t> polls_{0};  // by the program, so that the thread sees whether it computes
+  std::atomic<std::uint32_t> sleepers_{0};  // threads in sleep()
+  std::atomic<std::uint64_t> polls_{0};     // by the program, so that the thread sees whether it computes
   std::mutex stop_lock_;
   std::condition_variable stop_changed_;
   bool stop_ = false;

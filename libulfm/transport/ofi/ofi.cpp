@@ -106,14 +106,15 @@ class OfiOutlet final : public Outlet {
 
 class OfiTransport final : public Transport {
  public:
-  explicit OfiTransport(std::shared_ptr<Network> network)
-      : network_(std::move(network)), card_(encode(network_->self())), shown_card_(card_) {}
+  OfiTransport(std::shared_ptr<Network> network, std::uint16_t ports)
+      : network_(std::move(network)), ports_(ports), card_(encode(network_->self())), shown_card_(card_) {}
 
   const std::string& card() const override { return card_; }
   bool reachable(std::string_view card) const override { return decode(control::identity_of(card)).has_value(); }
   void use_card(std::string_view card) override { shown_card_ = card; }
 
   Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const InletOptions&) override {
+    if (auto ok = check(number); !ok) return fail(ok.error());
     auto port = network_->open(number);
     if (!port) return fail(port.error());
     return std::make_unique<OfiInlet>(network_, std::move(*port));
@@ -123,9 +124,7 @@ class OfiTransport final : public Transport {
                                           std::span<const std::byte> hello, PortCounters& counters) override {
     auto peer = decode(control::identity_of(card));
     if (!peer) return fail(peer.error());
-    if (to >= kPortsPerProcess)
-      return fail(Errc::invalid,
-                  "port " + std::to_string(to) + ": there are ports 0 to " + std::to_string(kPortsPerProcess - 1));
+    if (auto ok = check(to); !ok) return fail(ok.error());
     if (hello.size() > kHelloLimit)
       return fail(Errc::too_large,
                   "hello of " + std::to_string(hello.size()) + " bytes; at most " + std::to_string(kHelloLimit));
@@ -147,7 +146,13 @@ class OfiTransport final : public Transport {
   }
 
  private:
+  Result<void> check(std::uint16_t port) const {
+    if (port < ports_) return {};
+    return fail(Errc::invalid, "port " + std::to_string(port) + ": there are ports 0 to " + std::to_string(ports_ - 1));
+  }
+
   std::shared_ptr<Network> network_;
+  std::uint16_t ports_;
   std::string card_, shown_card_;
 };
 
@@ -156,7 +161,7 @@ Result<std::unique_ptr<Transport>> make(const Config& config) {
   if (!settings) return fail(settings.error());
   auto network = Network::create(*settings);
   if (!network) return fail(network.error());
-  return std::make_unique<OfiTransport>(std::move(*network));
+  return std::make_unique<OfiTransport>(std::move(*network), kPortsPerProcess);
 }
 
 std::string why_unavailable() {
@@ -166,6 +171,17 @@ std::string why_unavailable() {
 
 }  // namespace
 }  // namespace ofi
+
+Result<std::unique_ptr<Transport>> make_carrier(const Config& config, std::size_t frame) {
+  Config own = config;
+  if (auto ok = own.set("TRANSPORT", ofi_transport.name, Origin::command_line, ""); !ok) return fail(ok.error());
+  auto settings = ofi::settings_from(own);
+  if (!settings) return fail(settings.error());
+  settings->max_frame = std::max(settings->max_frame, frame);
+  auto network = ofi::Network::create(*settings);
+  if (!network) return fail(network.error());
+  return std::make_unique<ofi::OfiTransport>(std::move(*network), ofi::kNetworkPorts);
+}
 
 const TransportDescriptor ofi_transport{
     .name = "ofi",

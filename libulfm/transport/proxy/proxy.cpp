@@ -1,0 +1,332 @@
+#include "transport/proxy/proxy.hpp"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <deque>
+#include <map>
+
+#include "fabric/engine/engine.hpp"
+#include "transport/emulated/transport.hpp"
+#include "transport/ofi/ofi.hpp"
+#include "transport/proxy/proxy_port.hpp"
+
+namespace ulfm::proxy {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kFirstWordIn{60};  // of the process, after which nobody is meant to come
+constexpr std::chrono::seconds kDrainFor{10};     // what is to go on when the process leaves
+constexpr milliseconds kSleep{50};
+constexpr microseconds kFirstNap{200}, kMostNap{5000};  // while the interconnect has no room
+constexpr std::size_t kAnswerPiece = 16 * 1024;
+constexpr int kBurst = 64;  // requests between two looks at what waits for room
+
+// A proxy has no core to itself: it works for a process that is elsewhere. What it waits for wakes it.
+WaitPolicy waits_of_proxy() {
+  WaitPolicy policy;
+  policy.spins = 2;
+  policy.pauses = 0;
+  policy.yield_for = std::chrono::nanoseconds(0);
+  return policy;
+}
+
+/// A virtual connection of the process, and what waits for room there.
+struct Sent {
+  explicit Sent(std::unique_ptr<Outlet> made) : outlet(std::move(made)) {}
+  struct Waiting {
+    Head head;
+    Bytes body;
+  };
+  std::unique_ptr<Outlet> outlet;
+  std::deque<Waiting> waiting;
+  std::uint32_t owed = 0;  // credits
+  bool ending = false;     // nothing more will come
+  bool told = false;       // that the port there is closed
+};
+
+class Proxy {
+ public:
+  Proxy(std::unique_ptr<Transport> place, std::unique_ptr<Transport> carrier, std::unique_ptr<Inlet> requests,
+        const Place& facts)
+      : place_(std::move(place)),
+        carrier_(std::move(carrier)),
+        requests_(std::move(requests)),
+        facts_(facts),
+        policy_(waits_of_proxy()) {}
+
+  int serve() {
+    Waiter waiter(policy_);
+    while (!is_over()) {
+      if (step()) waiter.reset();
+      else if (waiter.step()) rest();
+    }
+    return finish();
+  }
+
+ private:
+  bool step() {
+    bool any = false;
+    Frame frame;
+    for (int i = 0; i < kBurst && requests_->next(frame); ++i, any = true) {
+      Head head;
+      std::span<const std::byte> body;
+      if (read(frame, head, body)) take_in(frame, head, body);
+      requests_->release(frame);
+    }
+    for (auto it = sent_.begin(); it != sent_.end();) {
+      any = go_on(it->first, it->second) || any;
+      const bool over = it->second.ending && it->second.waiting.empty();
+      it = over ? sent_.erase(it) : std::next(it);
+    }
+    while (!answers_.empty() && down_ && say(*down_, answers_.front().head, answers_.front().body)) {
+      answers_.pop_front();
+      any = true;
+    }
+    if (any) nap_ = kFirstNap;
+    return any;
+  }
+
+  // The process has left, and all it sent has gone.
+  bool is_over() {
+    if (leaving_) {
+      bool waits = false;
+      for (const auto& [number, one] : sent_) waits = waits || !one.waiting.empty();
+      return !waits || Clock::now() > leaving_until_;
+    }
+    if (!down_ && Clock::now() > began_ + kFirstWordIn) _exit(1);
+    return false;
+  }
+
+  int finish() {
+    ports_ = {};
+    sent_.clear();
+    place_.reset();
+    answer(leave_, {}, {});
+    for (const auto until = Clock::now() + kDrainFor; !answers_.empty() && Clock::now() < until;)
+      if (!step()) rest();
+    return 0;
+  }
+
+  // When the process has died, this one ends as it is: those on the interconnect see that nobody said good-bye.
+  void rest() {
+    bool blocked = !answers_.empty();
+    for (auto& [number, one] : sent_) {
+      blocked = blocked || !one.waiting.empty();
+      tell_closed(number, one);
+    }
+    WakeSource& source = requests_->wake_source();
+    source.arm();
+    if (!requests_->has_frame()) {
+      if (blocked) nap_ = std::clamp(nap_ * 2, kFirstNap, kMostNap);
+      (void)source.sleep(blocked ? std::chrono::nanoseconds(nap_) : std::chrono::nanoseconds(kSleep));
+    }
+    source.cancel();
+    if (requests_->find_dead() >= 0) _exit(1);
+  }
+
+  // ---- what the process wants ----
+
+  void take_in(const Frame& frame, const Head& head, std::span<const std::byte> body) {
+    if (!down_) {
+      process_card_ = requests_->origin(frame.origin).card;
+      auto down = carrier_->connect(process_card_, kReplies, kRequests, {}, counters_);
+      if (!down) _exit(1);
+      down_ = std::move(*down);
+    }
+    switch (head.what) {
+      case What::join: return answer(head, {}, joined());
+      case What::open: return open(head);
+      case What::close: ports_[head.port % ports_.size()].reset(); return answer(head, {}, {});
+      case What::connect: return connect(head, body);
+      case What::listening: return listening(head);
+      case What::card_of: return answer(head, {}, as_bytes(place_->card_of(text_of(body), head.number)));
+      case What::statistics: return answer(head, {}, as_bytes(place_->shared_statistics()));
+      case What::leave:
+        leave_ = head;
+        leaving_ = true;
+        leaving_until_ = Clock::now() + kDrainFor;
+        return;
+      case What::introduce: return introduce(head, body);
+      case What::frame: return queue(head, body);
+      case What::end:
+        if (const auto found = sent_.find(head.id); found != sent_.end()) found->second.ending = true;
+        return;
+      case What::drop:
+        if (head.port < ports_.size() && ports_[head.port]) ports_[head.port]->drop_origin(head.id);
+        return;
+      default: return;
+    }
+  }
+
+  static Bytes as_bytes(const std::string& text) {
+    const auto bytes = bytes_of(text);
+    return {bytes.begin(), bytes.end()};
+  }
+
+  Bytes joined() const {
+    Bytes body;
+    append(body, bytes_of(facts_));
+    append(body, bytes_of(place_->card()));
+    return body;
+  }
+
+  // In pieces, the last of which says so.
+  void answer(const Head& question, const Error& error, Bytes body) {
+    if (error.code != Errc::ok) body = as_bytes(error.what);
+    std::span<const std::byte> rest = body;
+    do {
+      const std::size_t length = std::min(rest.size(), kAnswerPiece);
+      Head head{What::answer};
+      head.id = question.id;
+      head.number = number_of(error.code);
+      head.port = length < rest.size() ? 1 : 0;
+      answers_.push_back({head, Bytes(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(length))});
+      rest = rest.subspan(length);
+    } while (!rest.empty());
+  }
+
+  void open(const Head& head) {
+    auto inlet = place_->open(head.port, {});
+    if (!inlet) return answer(head, inlet.error(), {});
+    auto down = carrier_->connect(process_card_, head.port, kRequests, {}, counters_);
+    if (!down) return answer(head, down.error(), {});
+    ports_[head.port] = std::make_unique<ProxyPort>(head.port, std::move(*inlet), std::move(*down), policy_);
+    answer(head, {}, {});
+  }
+
+  void connect(const Head& head, std::span<const std::byte> body) {
+    Destination to{};
+    std::string card;
+    if (!take(body, to) || !take(body, to.card, card)) return answer(head, {Errc::protocol, "half a question"}, {});
+    auto outlet = place_->connect(card, to.port, head.port, body, counters_);
+    if (!outlet) return answer(head, outlet.error(), {});
+    const std::int32_t pid = (*outlet)->peer().number;
+    sent_.insert_or_assign(head.number, Sent(std::move(*outlet)));
+    const auto bytes = bytes_of(pid);
+    answer(head, {}, {bytes.begin(), bytes.end()});
+  }
+
+  // What has come from there is still to be had, as long as it has not been sent on.
+  void listening(const Head& head) {
+    const auto found = sent_.find(head.number);
+    bool listens = found != sent_.end() && found->second.outlet->peer_listening();
+    Bytes body{std::byte{0}};
+    for (const auto& port : ports_) {
+      if (!port) continue;
+      listens = listens || port->is_busy();
+      append(body, bytes_of(port->count()));
+    }
+    if (listens) body.front() = std::byte{1};
+    answer(head, {}, std::move(body));
+  }
+
+  void introduce(const Head& head, std::span<const std::byte> body) {
+    std::string card;
+    if (take(body, head.port, card)) place_->introduce(text_of(body), head.number, card);
+  }
+
+  // ---- what it sends ----
+
+  void queue(const Head& head, std::span<const std::byte> body) {
+    const auto found = sent_.find(head.id);
+    if (found == sent_.end() || head.header > body.size()) return;
+    Sent& to = found->second;
+    if (to.waiting.empty() && push(to, head, body)) return pay(head.id, to);
+    to.waiting.push_back({head, Bytes(body.begin(), body.end())});
+  }
+
+  static bool push(Sent& to, const Head& head, std::span<const std::byte> body) {
+    if (Kind{head.kind} == Kind::bye) return to.outlet->bye();
+    const auto rest = body.subspan(head.header);
+    const iovec piece{const_cast<std::byte*>(rest.data()), rest.size()};
+    Gather data(std::span(&piece, 1));
+    return to.outlet->push(Kind{head.kind}, body.first(head.header), data, rest.size());
+  }
+
+  bool go_on(std::uint32_t number, Sent& to) {
+    bool any = false;
+    while (!to.waiting.empty() && push(to, to.waiting.front().head, to.waiting.front().body)) {
+      to.waiting.pop_front();
+      pay(number, to);
+      any = true;
+    }
+    // Nobody will ever take it, and nobody misses it.
+    if (!to.waiting.empty() && to.ending && !to.outlet->peer_listening()) to.waiting.clear();
+    return any;
+  }
+
+  // In heaps: the process has others meanwhile.
+  void pay(std::uint32_t number, Sent& to) {
+    tell_closed(number, to);
+    if (++to.owed < kCredits / 2) return;
+    Head head{What::credit};
+    head.id = number;
+    head.number = std::exchange(to.owed, 0);
+    answers_.push_back({head, {}});
+  }
+
+  void tell_closed(std::uint32_t number, Sent& to) {
+    if (to.told || !to.outlet->port_closed()) return;
+    to.told = true;
+    Head head{What::closed};
+    head.id = number;
+    head.number = to.outlet->cut_off() ? 1 : 0;
+    answers_.push_back({head, {}});
+  }
+
+  PortCounters counters_;  // the process has its own
+  std::unique_ptr<Transport> place_, carrier_;
+  std::unique_ptr<Inlet> requests_;
+  std::unique_ptr<Outlet> down_;
+  Place facts_;
+  WaitPolicy policy_;
+  std::string process_card_;
+  std::array<std::unique_ptr<ProxyPort>, kPortsPerProcess> ports_;
+  std::map<std::uint32_t, Sent> sent_;
+  std::deque<Sent::Waiting> answers_;
+  microseconds nap_ = kFirstNap;
+  bool leaving_ = false;
+  Head leave_;
+  Clock::time_point began_ = Clock::now(), leaving_until_{};
+};
+
+Result<std::unique_ptr<Proxy>> make(const ProxyTask& task, std::string& card) {
+  auto config = Config::load();
+  if (!config) return fail(config.error());
+  auto carrier = make_carrier(*config, task.frame);
+  if (!carrier) return fail(carrier.error());
+  auto requests = (*carrier)->open(kRequests, {});
+  if (!requests) return fail(requests.error());
+  auto engine = fabric::FabricEngine::join_as(fabric::FabricArena::attach(task.arena), task.rank);
+  if (!engine) return fail(engine.error());
+  Place facts{};
+  std::snprintf(facts.model, sizeof facts.model, "%s", (*engine)->arena().header().model);
+  facts.slot_bytes = (*engine)->arena().sizes().slot_bytes;
+  facts.multicast = (*engine)->model().has_multicast() ? 1 : 0;
+  facts.pid = getpid();
+  card = (*carrier)->card();
+  return std::make_unique<Proxy>(emulated::on(std::move(*engine)), std::move(*carrier), std::move(*requests), facts);
+}
+
+}  // namespace
+
+int serve_proxy(const ProxyTask& task) {
+  prctl(PR_SET_NAME, "ulfm-proxy");
+  std::string card;
+  auto proxy = make(task, card);
+  const std::string line = (proxy ? "+" + card : "-" + proxy.error().what) + "\n";
+  (void)!write(STDOUT_FILENO, line.data(), line.size());
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  dup2(null, STDOUT_FILENO);
+  close(null);
+  return proxy ? (*proxy)->serve() : 1;
+}
+
+}  // namespace ulfm::proxy

@@ -1,5 +1,5 @@
-/* messages KIND COUNT: messages for two simulators. pingpong: 8 bytes between ranks 0 and 1; alltoall: 1000 bytes between all;
-   look: rank 1 tests until a message comes. Rank 0 prints the time that COUNT rounds took by MPI_Wtime. */
+/* messages KIND COUNT: messages for two simulators. pingpong: 8 bytes between ranks 0 and 1; alltoall: 1000 bytes between
+   all; look: rank 1 tests until a message comes. Rank 0 prints the time that COUNT rounds took by MPI_Wtime. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static void look(int rank, int count) {
   if (rank == 0) MPI_Recv(&ball, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   int rank, size;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -1,5 +1,5 @@
-// Zero load in virtual time: a message that has an interconnect to itself takes what the closed form says, for each model, by
-// hops and by bytes (ulfm-time(7), Zero load).
+// Zero load in virtual time: a message that has an interconnect to itself takes what the closed form says, for each model,
+// by hops and by bytes (ulfm-time(7), Zero load).
 #include <bit>
 #include <catch2/catch.hpp>
 #include <memory>
@@ -108,7 +108,7 @@ TEST_CASE("zero load: boards, by fragments, lanes and latency", "[time]") {
         }
         std::uint64_t all = 0;
         for (const std::uint64_t cycles : packets) all += cycles;
-        // The control packet, its way, and the permission's; then the data up. The host has them all, and sends them down.
+        // The control packet, its way, and the permission's; then the data up. The host sends them down.
         const std::uint64_t begun = link_cycles(pcie::kControlBytes, lanes) + 2 * latency;
         CHECK(alone("pcie", "boards:2x1", "mode=store," + sizes, 0, 1, bytes) == begun + all + latency + all + latency);
         // Each fragment goes down when it has come, or when the one before it has left.

@@ -96,7 +96,7 @@ struct Topology {
   std::vector<std::uint32_t> levels;      ///< by switch, 0 is the top, where the shape says which way is up; or empty
   std::vector<std::string> switch_names;  ///< where the file gives them; empty: s0, s1, ...
   std::vector<FixedRoute> fixed;          ///< routes the file lays down; the others are computed
-  /// Cycles of a unit's way over the link, by switch and port, where the file gives them: 0 where it is the model's own.
+  /// Cycles of a unit's way over the link, by switch and port, where the file gives them; 0: it is the model's own.
   /// Both ends have the same. Empty: all are the model's own.
   std::vector<std::uint32_t> latency;
 

@@ -1,7 +1,7 @@
 // The memory of the production model: what lies where, and views of it that stay inside whatever it contains.
 //
-//   Header | Port | FifoTally | ChannelTally | queue entries | units on links | wheel | its summaries | heap | cycles of links |
-//   frames
+//   Header | Port | FifoTally | ChannelTally | queue entries | units on links | wheel | its summaries | heap |
+//   cycles of links | frames
 //            one of each for every port of a switch, every node, and every node's queue of frames to send
 //
 // Another process of the same user may write anything into it, so sizes are not read from it again after

@@ -26,8 +26,8 @@ struct DoorTask {
 Result<DoorAddress> start_door(const fabric::FabricArena& arena, const std::string& programs,
                                const std::vector<std::pair<std::string, std::string>>& settings);
 
-/// What it does: prints "+" and its card, or "-" and a sentence, on standard output, and starts proxies until the job is
-/// over. The exit code: 0 when there was a door.
+/// What it does: prints "+" and its card, or "-" and a sentence, on standard output, and starts proxies until the job
+/// is over. The exit code: 0 when there was a door.
 int serve_door(const DoorTask& task);
 
 }  // namespace ulfm::proxy

@@ -1,5 +1,5 @@
-// Zero load in virtual time: a message that has an interconnect to itself takes what the closed form says, for each model,
-// by hops and by bytes (ulfm-time(7), Zero load).
+// Zero load in virtual time: a message that has an interconnect to itself takes what the closed form says, for each
+// model, by hops and by bytes (ulfm-time(7), Zero load).
 #include <bit>
 #include <catch2/catch.hpp>
 #include <memory>

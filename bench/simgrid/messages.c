@@ -1,6 +1,5 @@
 /* messages KIND COUNT: messages for two simulators. pingpong: 8 bytes between ranks 0 and 1; alltoall: 1000 bytes
-   between all; look: rank 1 tests until a message comes. Rank 0 prints the time that COUNT rounds took by MPI_Wtime.
-   */
+   between all; look: rank 1 tests until a message comes. Rank 0 prints the time that COUNT rounds took by MPI_Wtime. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -129,7 +129,9 @@ judged "NX/2" good 'ring: 4 nodes.*ok' --transport dcm -n 4 ./ring
 judged "a bad network" good 'wrong 0' --transport xswitch --topology mesh:2x2 --fault "$bad_network" -n 4 ./each
 # Rank 0 prints what the interconnect counts, also from elsewhere.
 beside_host 1 "$run" -hosts h2,h1 -launcher ssh -launcher-exec "$hosts_launcher" --stats --transport xswitch -n 2 ./each >out 2>err
-grep -q 'wrong 0' out && grep -q 'stats xswitch: cycles [1-9].*present 0$' err || fail "statistics" "no balance of the network"
+if ! grep -q 'wrong 0' out || ! grep -q 'stats xswitch: cycles [1-9].*present 0$' err; then
+    fail "statistics" "no balance of the network"
+fi
 judged "virtual time" bad 'virtual time is kept by processes of one host' --transport xswitch --time virtual -n 2 ./each
 
 judged "ranks that wait" good 'waited [0-9]*$' --transport xswitch -n 2 ./each wait
@@ -158,7 +160,8 @@ wait $cable
 (begun; cut_cable 2) &
 cable=$!
 began=$SECONDS
-ULFM_GIVE_UP=2s hosts_limit=60 judged "a cable cut for good" bad 'proxy of this process\|Process failed\|has died' --transport xswitch -n 2 ./each ring 40
+ULFM_GIVE_UP=2s hosts_limit=60 judged "a cable cut for good" bad 'proxy of this process\|Process failed\|has died' \
+    --transport xswitch -n 2 ./each ring 40
 wait $cable
 join_cable 2
 ((SECONDS - began < 40)) || fail "a cable cut for good" "it took $((SECONDS - began)) s"

@@ -19,7 +19,7 @@ cat >hosts.c <<'C'
 #include <string.h>
 #include <unistd.h>
 /* hosts: everybody exchanges with everybody, all sizes, every byte is checked; says what MPI takes for a node.
- * hosts ring SECONDS: rounds of a ring for so long. hosts die: the last rank is killed. */
+ * hosts ring SECONDS: rounds of a ring for so long, makes the file begun. hosts die: the last rank is killed. */
 static char in[4 << 20], out[4 << 20];
 static int rank, size, wrong;
 static void exchange(int peer, int bytes)
@@ -39,6 +39,8 @@ static void ring(double seconds)
     const double end = MPI_Wtime() + seconds;
     long round = 0, got, go = 1;
     for (; go; round++) {
+        if (round == 1 && rank == 0)
+            fclose(fopen("begun", "w"));
         MPI_Sendrecv(&round, 1, MPI_LONG, (rank + 1) % size, 1, &got, 1, MPI_LONG, (rank + size - 1) % size, 1,
                      MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         wrong += got != round;
@@ -154,7 +156,8 @@ on 2 "unauthenticated connections" "wrong 0" --stats -n 2 ./hosts ring 12
 wait "$unauthenticated" || fail "unauthenticated connections" "$(cat unauthenticated)"
 grep -q 'network: .*refused [1-9]' err || fail "unauthenticated connections" "they are not counted"
 
-(sleep 1; cut_cable 2; sleep 3; join_cable 2) &
+rm -f begun
+(until [[ -e begun ]]; do sleep 0.05; done; cut_cable 2; sleep 3; join_cable 2) &
 cable=$!
 on 2 "a cable cut for 3 seconds" "wrong 0" -n 2 ./hosts ring 6
 wait "$cable"

@@ -16,6 +16,7 @@ export ULFM_TRANSPORT=xswitch
 ULFM_TOPOLOGY=mesh:4x4 over "16 ranks" "$answer" -n 16 "$programs/trapezoid"
 ULFM_TOPOLOGY=mesh:2x2 ULFM_FAULT=$bad_network over "a bad network" "$answer" -n 4 "$programs/trapezoid"
 ULFM_FAULT='link 0-1 down at 0s' ULFM_TOPOLOGY=mesh:2x2 over "a link is down" "$answer" -n 4 "$programs/trapezoid"
+# shellcheck disable=SC2016 # the inner shell's variables
 over "wrappers" "$answer" -n 3 sh -c '"$0"; exit $?' "$programs/trapezoid"
 over "settings of the job" "$answer" -n 2 -env ULFM_TOPOLOGY single:4 "$programs/trapezoid" : -n 2 "$programs/trapezoid"
 over "one process" "$answer" -n 1 "$programs/trapezoid"
@@ -93,6 +94,7 @@ os.execv(sys.argv[2], sys.argv[2:])
 P
 for how in bound listening; do
     rm -f taken
+    # shellcheck disable=SC2016
     over "the first one goes away, $how" "$answer" -n 1 python3 half.py $how "$programs/trapezoid" \
         : -n 3 sh -c 'while [ ! -e taken ]; do sleep 0.01; done; exec "$0"' "$programs/trapezoid"
 done

@@ -71,13 +71,14 @@ std::string folder_of(const std::string& file) {
   return path.substr(0, path.rfind('/'));
 }
 
-// Beside the library, as an installation has them; beside the launcher, for a program that has the library in itself.
+// Beside the library, as an installation has them, and Debian's packages; beside the launcher, for a program that has
+// the library in itself.
 Result<std::string> folder_of_programs(const Launcher& launcher) {
   Dl_info info{};
   std::vector<std::string> folders;
   if (dladdr(reinterpret_cast<const void*>(&folder_of_programs), &info) != 0 && info.dli_fname != nullptr)
     if (const std::string own = folder_of(info.dli_fname); !own.empty())
-      folders = {own + "/../bin", own + "/../../bin", own};
+      folders = {own + "/../bin", own + "/../ulfm/bin", own + "/../../bin", own};
   if (launcher.pid > 0) folders.push_back(folder_of("/proc/" + std::to_string(launcher.pid) + "/exe"));
   for (const std::string& folder : folders)
     if (access((folder + "/" + kHolder).c_str(), X_OK) == 0) return folder;

@@ -126,6 +126,27 @@ full, half = (json.load(open(f"{c}.json"))["virtual_s"] for c in (100000, 200000
 assert abs(half / full / 2 - 1) < 0.01, half / full' || fail "$model" 'half the rate does not take twice the time'
 done
 
+# MPICH waits for the answer to a connection in a loop of its own, within one call; on a cube the answer takes 0.1 ms.
+cat >spawn.c <<'END'
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+  MPI_Comm parent, children;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_get_parent(&parent);
+  if (parent == MPI_COMM_NULL) {
+    MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE);
+    MPI_Comm_disconnect(&children);
+    puts("spawned");
+  } else {
+    MPI_Comm_disconnect(&parent);
+  }
+  return MPI_Finalize();
+}
+END
+"$stage/bin/mpicc" -O1 spawn.c -o spawn || exit 1
+over 'spawning on a cube' spawned --transport dcm --topology cube:2 --time $none -n 1 ./spawn
+
 # 100 trips of 350 us, as Pierce has them.
 over 'NX/2 at its speed' '^0\.03[45]' --transport dcm --topology cube:1 --time $none -n 2 ./turns
 

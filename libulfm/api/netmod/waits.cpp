@@ -78,8 +78,19 @@ int look_around_now_and_then(ulfm_nm* nm) {
 
 // In virtual time nobody spins and nobody naps: a wait ends with an arrival. What a test costs is for whoever knows
 // that it was one; here it may be a turn of a wait, which costs the least there is.
+// A test costs its look where MPI is called. MPICH has loops of tests of its own within one call, which go on until
+// something comes: whoever tests again and again, with nothing between, pays a look each time, or the moment at which
+// it comes would be a picosecond nearer with each turn.
+void spend_test(ulfm_nm* nm, VirtualTime& time) {
+  constexpr std::uint32_t kTestsOfACall = 8;
+  nm->tests_in_a_row = time.now() == nm->tested_at ? nm->tests_in_a_row + 1 : 0;
+  if (nm->tests_in_a_row < kTestsOfACall) time.spend(1, VirtualTime::Spent::messages);
+  else time.spend_look();
+  nm->tested_at = time.now();
+}
+
 int idle_timed(ulfm_nm* nm, VirtualTime& time, int how) {
-  if (how == ULFM_NM_IDLE_TEST) return time.spend(1, VirtualTime::Spent::messages), 0;
+  if (how == ULFM_NM_IDLE_TEST) return spend_test(nm, time), 0;
   if (how == ULFM_NM_IDLE_THREADED) {
     time.spend_look();
     if (++nm->idle_turns % kLookTurns == 0) yield_now();

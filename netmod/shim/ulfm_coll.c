@@ -89,6 +89,17 @@ static int coll_progress(void *arg)
     return mpi_errno != MPI_SUCCESS;
 }
 
+/* A collective that others gave up: because of a failure or a revocation, of which this rank may not have heard yet. */
+static int coll_given_up(MPIR_Comm * comm)
+{
+    const time_t end = time(NULL) + (MPIR_CVAR_ENABLE_FT ? 2 : 0);
+    int error = MPIDI_CH3U_Comm_failed(comm);
+
+    while (!error && time(NULL) < end && MPID_Progress_test(NULL) == MPI_SUCCESS)
+        error = MPIDI_CH3U_Comm_failed(comm);
+    return error;
+}
+
 /* All ranks come here at the same call. Rank 0 makes the segment; all have it, or nobody uses it. Until that is known
  * the state has none, and so the two collectives in here are MPICH's own. */
 static int coll_open(MPIR_Comm * comm, coll_state_t * state)
@@ -109,7 +120,10 @@ static int coll_open(MPIR_Comm * comm, coll_state_t * state)
                                &coll) == 0;
     mpi_errno = MPIR_Allreduce_impl(&mine, &all, 1, MPI_INT, MPI_MIN, comm, &errflag);
     MPIR_ERR_CHECK(mpi_errno);
-    MPIR_ERR_CHKANDJUMP(errflag, mpi_errno, MPI_ERR_OTHER, "**coll_fail");
+    if (errflag == MPIR_ERR_OTHER)
+        mpi_errno = coll_given_up(comm);
+    MPIR_ERR_CHECK(mpi_errno);
+    MPIR_ERR_CHKANDJUMP(errflag, mpi_errno, errflag, "**coll_fail");
   fn_exit:
     if (mpi_errno == MPI_SUCCESS && all)
         state->coll = coll;
@@ -198,7 +212,7 @@ static int coll_run(MPIR_Comm * comm, ulfm_coll_call * call, int *mpi_errno)
         *mpi_errno = state->error;
     else if (rc >= -comm->local_size)
         MPIR_ERR_SET1(*mpi_errno, MPIX_ERR_PROC_FAILED, "**comm_fail", "**comm_fail %d", -1 - rc);
-    else
+    else if ((*mpi_errno = coll_given_up(comm)) == MPI_SUCCESS)
         MPIR_ERR_SET1(*mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s",
                       "another rank of the communicator gave this collective up, or there is no memory for it");
     return 1;

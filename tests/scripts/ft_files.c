@@ -1,7 +1,7 @@
 /* Collective calls on files in which ranks die, one after the other:
  *   ft_files SEED FILE
- * In each round one rank dies in one call: before it, at one of the messages that it makes of it, at a random moment, or
- * after it. The others get MPIX_ERR_PROC_FAILED or MPIX_ERR_REVOKED, close the file, shrink, and use a file again. */
+ * In each round one rank dies in one call: before it, at one of its messages, at a random moment, or after
+ * it. The others get MPIX_ERR_PROC_FAILED or MPIX_ERR_REVOKED, close the file, shrink, and use a file again. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>

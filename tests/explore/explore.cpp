@@ -71,6 +71,7 @@ inline void explored_copy_bytes(std::byte* to, const std::byte* from, std::size_
 #define syscall explored_syscall
 #define copy_bytes explored_copy_bytes
 #include "base/claim.hpp"
+#include "base/detour.hpp"
 #include "base/doorbell.cpp"
 #include "base/doorbell.hpp"
 #include "base/ring.hpp"
@@ -268,10 +269,13 @@ void lane_sends(std::uint32_t frames, std::size_t size, bool rings) {
 }
 
 // One sender; more frames than cells, or more bytes than the byte ring has, so that both go round.
-Case lane(std::size_t size) {
-  return {size <= kInline ? "lane, frames in cells" : "lane, frames in the byte ring",
-          [size](Explorer& explorer) {
+Case lane(std::size_t size, bool weaker = false) {
+  return {weaker            ? "lane, cells given back without release"
+          : size <= kInline ? "lane, frames in cells"
+                            : "lane, frames in the byte ring",
+          [size, weaker](Explorer& explorer) {
             g_lane = std::make_unique<Lane>();
+            if (weaker) explorer.weaken(&g_lane->consumed, sizeof g_lane->consumed);
             explorer.thread([size] { lane_sends(6, size, false); });
             explorer.thread([size] {
               while (g_lane->received.all < 6) {
@@ -289,6 +293,102 @@ Case lane(std::size_t size) {
             });
           },
           [](Explorer& explorer) { expect(explorer, g_lane->received.all, 6); }};
+}
+
+// A lane and the open ring beside it. The receiver holds the first frame until it has seen some more, so that the lane
+// stops; the sender goes round by the open ring, and comes back.
+struct Road {
+  OpenRing open;
+  Lane lane;
+  explore::Atomic<std::uint64_t> pinned{0};
+  bool round = false;
+  std::uint32_t times_round = 0;
+  LaneTurns turns;
+};
+std::unique_ptr<Road> g_road;
+enum class Weaker { nothing, cells, slots, no_mark };
+
+bool send_on_road(std::uint32_t number, bool marks) {
+  Road& road = *g_road;
+  const auto announce = [&] {
+    Gather none;
+    return road.open.producer.push(kCellLane, 3, nullptr, 0, none, 0);
+  };
+  if (road.round && marks) road.round = !return_to_lane(road.lane.producer, 3, announce);
+  else if (road.round && road.lane.producer.relieved()) road.round = false;
+  if (road.round) return send(road.open.producer, 3, number, 20);
+  if (send(road.lane.producer, 3, number, 20)) return true;
+  if (may_go_round(road.pinned, road.lane.producer)) road.round = true, ++road.times_round;
+  return false;
+}
+
+// One look as DirectInlet::next has it: the lane first. True when something was there.
+bool look_on_road(Frame& frame, bool& of_lane, bool holds) {
+  Road& road = *g_road;
+  while (road.turns.is_read()) {
+    const Peek peek = road.lane.consumer.next(frame);
+    if (peek == Peek::nothing) {
+      road.lane.consumer.publish();
+      if (holds) pin_lane(road.pinned, road.lane.consumer);
+      break;
+    }
+    of_lane = true;
+    if (frame.kind != kCellLane) return true;
+    road.turns.marked();
+    road.lane.consumer.release(frame);
+    road.lane.consumer.publish();
+  }
+  of_lane = false;
+  if (road.open.consumer.next(frame) != Peek::frame) return false;
+  if (frame.kind == kCellLane) road.turns.returned();
+  else road.turns.went_round();
+  return true;
+}
+
+void receive_on_road(std::uint32_t frames, std::uint32_t held_until) {
+  Road& road = *g_road;
+  Frame held{}, frame;
+  bool holds = false, of_lane = false;
+  while (road.lane.received.all < frames) {
+    if (holds && road.lane.received.all >= held_until) {
+      Explorer::active->reads(held.data);
+      road.lane.consumer.release(held);
+      if (!road.turns.is_read()) road.lane.consumer.publish();
+      holds = false;
+    }
+    if (!look_on_road(frame, of_lane, holds)) {
+      Explorer::active->wait();
+      continue;
+    }
+    if (frame.kind != kCellLane) road.lane.received.take(frame, 20);
+    if (of_lane && road.lane.received.all == 1) held = frame, holds = true;
+    else if (of_lane) road.lane.consumer.release(frame);
+    else road.open.consumer.release(frame);
+  }
+}
+
+Case lane_with_return(Weaker weaker) {
+  static const std::map<Weaker, const char*> names{
+      {Weaker::nothing, "lane with pin and return"},
+      {Weaker::cells, "lane with pin and return, cells published without release"},
+      {Weaker::slots, "lane with pin and return, slots of the open ring without release"},
+      {Weaker::no_mark, "lane with pin and return, without mark and announcement"}};
+  return {names.at(weaker),
+          [weaker](Explorer& explorer) {
+            g_road = std::make_unique<Road>();
+            Road& road = *g_road;
+            if (weaker == Weaker::cells) explorer.weaken(road.lane.memory.get(), sizeof(Memory));
+            if (weaker == Weaker::slots) explorer.weaken(road.open.memory.get(), sizeof(Memory));
+            explorer.thread([weaker] {
+              for (std::uint32_t i = 0; i < 8; ++i)
+                while (!send_on_road(i, weaker != Weaker::no_mark)) Explorer::active->wait();
+            });
+            explorer.thread([] { receive_on_road(8, 5); });
+          },
+          [](Explorer& explorer) {
+            expect(explorer, g_road->lane.received.all, 8);
+            if (g_road->times_round == 0) explorer.violation("the sender did not go round, so this shows nothing");
+          }};
 }
 
 // A receiver that sleeps. With a barrier of its own, or with senders that fence.
@@ -427,6 +527,10 @@ int main(int argc, char** argv) {
   good &= run(dead_claim());
   good &= run(death_behind_a_claim());
   for (const std::size_t size : {std::size_t{20}, std::size_t{200}}) good &= run(lane(size));
+  good &= run(lane(20, true), true);
+  good &= run(lane_with_return(Weaker::nothing));
+  for (const Weaker weaker : {Weaker::cells, Weaker::slots, Weaker::no_mark})
+    good &= run(lane_with_return(weaker), true);
   good &= run(doorbell(false));
   good &= run(doorbell(true));
   good &= run(claims());

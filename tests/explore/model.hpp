@@ -74,6 +74,8 @@ class Explorer {
   void violation(const std::string& what) {
     if (outcome_.violation.empty()) outcome_.violation = what + " (choices " + choices() + ")";
   }
+  /// In setup: stores there release nothing, whatever the library asks for. For proving that a violation is found.
+  void weaken(const void* at, std::size_t bytes) { weak_ = {static_cast<const char*>(at), bytes}; }
   /// In a thread: waits until something changes; the run ends when all wait.
   void wait() {
     waiting_[current_] = true;
@@ -155,6 +157,7 @@ class Explorer {
   View global_;
   std::unordered_map<const void*, Location> locations_;
   std::unordered_map<const void*, Plain> plain_;
+  std::pair<const char*, std::size_t> weak_{nullptr, 0};
   int preemptions_ = 0, stale_ = 0;
   bool settled_ = false;                                   // all waited, and all have looked again since
   std::vector<std::pair<std::size_t, std::size_t>> path_;  // taken, of
@@ -246,6 +249,7 @@ inline Outcome Explorer::explore(const std::function<void(Explorer&)>& setup,
     global_ = {};
     waiting_.fill(false);
     preemptions_ = stale_ = 0;
+    weak_ = {nullptr, 0};
     settled_ = false;
     depth_ = 0;
     current_ = 0;
@@ -299,6 +303,7 @@ inline std::uint64_t Explorer::load(const void* at, std::uint64_t initial, std::
 
 inline void Explorer::store(const void* at, std::uint64_t initial, std::uint64_t value, std::memory_order order) {
   before_step();
+  if (at >= weak_.first && at < weak_.first + weak_.second) order = std::memory_order_relaxed;
   Location& l = location(at, initial);
   if (order == std::memory_order_seq_cst) sequential();
   view().at(l.number) = static_cast<std::uint32_t>(l.stores.size());

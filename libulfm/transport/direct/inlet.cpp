@@ -179,8 +179,7 @@ bool DirectInlet::look() {
 
 // A held frame can stop the lane. The sender goes round it by the open ring once it knows that all else is taken.
 void DirectInlet::pin(const Lane& lane) {
-  lane_control(segment_.base(), layout_, lane.number)
-      .pinned.store(lane.consumer.pinned(), std::memory_order_release);  // pairs with DirectOutlet::may_detour
+  pin_lane(lane_control(segment_.base(), layout_, lane.number).pinned, lane.consumer);
 }
 
 // What was found in the lane is a mark, or nonsense. True when a frame behind the mark was taken.
@@ -196,11 +195,10 @@ bool DirectInlet::no_message(std::uint32_t index, Peek peek, Frame& frame) {
 // have been seen before it: then it has to wait. False when it does.
 bool DirectInlet::pass_mark(std::uint32_t slot, const Frame& frame) {
   Lane& lane = *lanes_[slot];
-  ++lane.marks;
+  lane.turns.marked();
   lane.consumer.release(frame);
   lane.consumer.publish();
-  if (lane.marks <= lane.returns) return true;
-  lane.ahead = true;
+  if (lane.turns.is_read()) return true;
   deactivate(static_cast<std::int32_t>(slot));
   return false;
 }
@@ -271,16 +269,16 @@ bool DirectInlet::accept_lane(const Frame& frame) {
 void DirectInlet::leave_lane(const Frame& frame) {
   const std::int32_t slot = origins_[frame.origin].lane;
   Lane& lane = *lanes_[static_cast<std::size_t>(slot)];
-  if (!lane.away && !lane.ahead) deactivate(slot);
-  lane.away = true;
+  if (lane.turns.is_read()) deactivate(slot);
+  lane.turns.went_round();
 }
 
 bool DirectInlet::return_to_lane(std::int32_t slot, std::uint32_t number) {
   Lane& lane = *lanes_[static_cast<std::size_t>(slot)];
   if (lane.number != number) return false;
-  ++lane.returns;
-  if (!lane.away && !lane.ahead) return true;  // it turned round before it sent anything the other way
-  lane.away = lane.ahead = false;
+  const bool was_read = lane.turns.is_read();
+  lane.turns.returned();
+  if (was_read) return true;  // it turned round before it sent anything the other way
   active_.push_back(static_cast<std::uint32_t>(slot));
   return true;
 }
@@ -295,7 +293,7 @@ void DirectInlet::release(const Frame& frame) {
   lane.consumer.release(frame);
   if (!pools_.empty()) [[unlikely]]
     release_shared(frame);
-  if (lane.away || lane.ahead)
+  if (!lane.turns.is_read())
     lane.consumer.publish();  // nobody polls it now, and the sender waits for this to come back
   if (--lane.held == 0 && lane.leaving) drop_lane(frame.source);
 }

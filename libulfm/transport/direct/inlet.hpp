@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/detour.hpp"
 #include "base/segment.hpp"
 #include "transport/direct/layout.hpp"
 #include "transport/direct/pool.hpp"
@@ -40,10 +41,8 @@ class DirectInlet final : public Inlet {
     std::uint32_t number = 0;
     std::uint32_t origin = 0;
     std::uint32_t held = 0;  ///< frames taken and not released
-    bool away = false;       ///< its sender uses the open ring for now
-    bool ahead = false;      ///< its sender has come back, but what it sent by the open ring has not been taken yet
-    std::uint32_t returns = 0, marks = 0;  ///< announced in the open ring; marked in the lane
-    bool leaving = false;                  ///< forgotten; goes with the last held frame
+    LaneTurns turns;         ///< whether its sender has gone round it
+    bool leaving = false;    ///< forgotten; goes with the last held frame
   };
   struct Origin {
     bool connected = false;

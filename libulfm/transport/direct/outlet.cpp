@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/claim.hpp"
+#include "base/detour.hpp"
 #include "job/liveness.hpp"
 
 namespace ulfm::direct {
@@ -151,18 +152,14 @@ bool DirectOutlet::push_full(Kind kind, std::span<const std::byte> head, Gather&
 // The lane is full although the receiver has taken everything in it: it holds on to something. Going on by the open
 // ring keeps the order. The load pairs with DirectInlet's store of what it has taken.
 bool DirectOutlet::may_detour() {
-  const auto pinned = lane_control(segment_.base(), layout_, lane_number_).pinned.load(std::memory_order_acquire);
-  return pinned != 0 && pinned == lane_.position();
+  return may_go_round(lane_control(segment_.base(), layout_, lane_number_).pinned, lane_);
 }
 
 // Back into the lane when it has room: announced in the open ring, behind what went there, and marked in the lane,
 // where the receiver may look first.
 bool DirectOutlet::return_to_lane() {
-  if (!lane_.relieved() || !announce(lane_number_)) return false;
-  Gather none;
-  lane_.push(kCellLane, origin_, nullptr, 0, none, 0);  // relieved: there is room
-  detour_ = false;
-  return true;
+  detour_ = !ulfm::return_to_lane(lane_, origin_, [&] { return announce(lane_number_); });
+  return !detour_;
 }
 
 bool DirectOutlet::announce(std::uint32_t lane) {

@@ -1,5 +1,5 @@
-// How a stream goes round its lane and comes back: the rules by which its order is kept. A frame that the receiver holds
-// stops the lane; the sender then uses the open ring, and announces its return there and marks it in the lane.
+// How a stream goes round its lane and comes back: the rules that keep its order. A frame that the receiver holds
+// stops the lane; the sender then uses the open ring, announces its return there and marks it in the lane.
 #pragma once
 
 #include <sys/uio.h>

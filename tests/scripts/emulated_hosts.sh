@@ -151,7 +151,7 @@ begun() {
 # Of the process that it stands for the others see that it has died; that one says so itself.
 (begun; pkill -KILL -x ulfm-proxy) &
 killer=$!
-judged "a proxy is killed" bad 'proxy of this process\|Process failed\|has died' --transport xswitch -n 2 ./each ring 20
+judged "a proxy is killed" bad 'proxy of this process\|Communication error with rank\|has died' --transport xswitch -n 2 ./each ring 20
 wait $killer
 (begun; cut_cable 2; sleep 3; join_cable 2) &
 cable=$!
@@ -160,7 +160,7 @@ wait $cable
 (begun; cut_cable 2) &
 cable=$!
 began=$SECONDS
-ULFM_GIVE_UP=2s hosts_limit=60 judged "a cable cut for good" bad 'proxy of this process\|Process failed\|has died' \
+ULFM_GIVE_UP=2s hosts_limit=60 judged "a cable cut for good" bad 'proxy of this process\|Communication error with rank\|has died' \
     --transport xswitch -n 2 ./each ring 40
 wait $cable
 join_cable 2

@@ -103,9 +103,11 @@ class Holder {
     polls_.clear();
     polls_.push_back({listener_.get(), POLLIN, 0});
     // Until it has ended: from then on it would always be readable.
-    if (launcher_ && is_alive(task_.launcher, task_.launcher_started)) polls_.push_back({launcher_.get(), POLLIN, 0});
+    // One that ends now, after is_over() has asked, is not waited for without end.
+    const bool tells = launcher_ && is_alive(task_.launcher, task_.launcher_started);
+    if (tells) polls_.push_back({launcher_.get(), POLLIN, 0});
     for (const Tie& tie : ties_) polls_.push_back({tie.socket.get(), POLLIN, 0});
-    (void)poll(polls_.data(), polls_.size(), launcher_ && !said_ ? -1 : static_cast<int>(kLook.count()));
+    (void)poll(polls_.data(), polls_.size(), tells && !said_ ? -1 : static_cast<int>(kLook.count()));
   }
 
   // One after the other, so that those that are told come at once.

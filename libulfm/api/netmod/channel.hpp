@@ -28,8 +28,7 @@ struct ulfm_nm_vc {
   ulfm_nm* owner;
   bool cut_off = false;  ///< seen and said
   // Long messages: see one_copy.cpp.
-  enum class Copies : std::uint8_t { unknown, no, yes };
-  Copies copies = Copies::unknown;
+  bool no_copies = false;  ///< the kernel has refused
   std::optional<ulfm::PeerMemory> memory{};
 };
 
@@ -67,6 +66,7 @@ struct ulfm_nm {
       : process(std::move(p)),
         inlet(std::move(i)),
         own_core(process->wait_policy().has_own_core()),
+        one_copy(process->config().number("ONE_COPY")),
         waiter(process->wait_policy()),
         stall(process->new_stall_watch()) {}
 
@@ -76,6 +76,7 @@ struct ulfm_nm {
 
   // Waits.
   bool own_core;
+  std::int64_t one_copy;  // the setting, of off|auto|on
   ulfm::Waiter waiter;
   std::uint32_t idle_turns = 0;      // since something came or went
   std::uint32_t tests_in_a_row = 0;  // in virtual time: with nothing between

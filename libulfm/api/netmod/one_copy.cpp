@@ -22,37 +22,44 @@ bool is_faster(const ulfm_nm& nm) {
   return !nm.by_kernel.known() || nm.by_kernel.least <= 2 * nm.by_frames.least;
 }
 
-bool wanted(const ulfm_nm& nm) {
-  const std::string& setting = nm.process->config().text("ONE_COPY");
-  return setting == "on" || (setting == "auto" && is_faster(nm));
+// Of off|auto|on.
+bool wanted(const ulfm_nm& nm) { return nm.one_copy == 2 || (nm.one_copy == 1 && is_faster(nm)); }
+
+bool has_memory(ulfm_nm_vc& vc) {
+  if (vc.memory || vc.no_copies) return vc.memory.has_value();
+  vc.memory = memory_of(*vc.outlet);
+  vc.no_copies = !vc.memory;
+  return vc.memory.has_value();
+}
+
+bool copy_now(PeerMemory& memory, bool write, void* here, std::uint64_t there, std::size_t bytes) {
+  return write ? memory.write(here, there, bytes) : memory.read(here, there, bytes);
+}
+
+// The first copies by the kernel are timed.
+bool copy_timed(ulfm_nm_vc& vc, bool write, void* here, std::uint64_t there, std::size_t bytes) {
+  CostPerByte& cost = vc.owner->by_kernel;
+  if (cost.known()) return copy_now(*vc.memory, write, here, there, bytes);
+  const auto start = std::chrono::steady_clock::now();
+  if (!copy_now(*vc.memory, write, here, there, bytes)) return false;
+  cost.note(std::chrono::steady_clock::now() - start, bytes);
+  return true;
 }
 
 }  // namespace
 
-int may_copy(ulfm_nm_vc* vc) {
-  return vc->outlet->shares_memory() && vc->owner->process->config().text("ONE_COPY") != "off" ? 1 : 0;
-}
+int may_copy(ulfm_nm_vc* vc) { return vc->outlet->shares_memory() && vc->owner->one_copy != 0 ? 1 : 0; }
 
 int copies_once(ulfm_nm_vc* vc) {
-  using Copies = ulfm_nm_vc::Copies;
-  if (vc->copies == Copies::no || !may_copy(vc) || !wanted(*vc->owner)) return 0;
-  if (vc->copies == Copies::unknown) {
-    vc->memory = memory_of(*vc->outlet);
-    vc->copies = vc->memory ? Copies::yes : Copies::no;
-    if (!vc->memory) return 0;
-  }
+  if (!may_copy(vc) || !wanted(*vc->owner) || !has_memory(*vc)) return 0;
   return vc->owner->own_core ? ULFM_NM_COPY_TOGETHER : ULFM_NM_COPY_ALONE;
 }
 
 int copy(ulfm_nm_vc* vc, int write, void* here, std::uint64_t there, std::size_t bytes) {
-  if (!vc->memory && vc->copies != ulfm_nm_vc::Copies::no) vc->memory = memory_of(*vc->outlet);
-  const auto start = std::chrono::steady_clock::now();
-  if (vc->memory && (write ? vc->memory->write(here, there, bytes) : vc->memory->read(here, there, bytes))) {
-    vc->owner->by_kernel.note(std::chrono::steady_clock::now() - start, bytes);
-    return 1;
-  }
+  if (!has_memory(*vc)) return 0;
+  if (copy_timed(*vc, write != 0, here, there, bytes)) return 1;
   vc->memory.reset();
-  vc->copies = ulfm_nm_vc::Copies::no;
+  vc->no_copies = true;
   return 0;
 }
 

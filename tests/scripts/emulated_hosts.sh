@@ -4,13 +4,8 @@
 # are killed, cables that are cut; nothing is left behind.
 set -uo pipefail
 source=${ULFM_SOURCE:?source folder}
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# shellcheck source=../hosts/hosts.bash
-. "$here/../hosts/hosts.bash"
-# shellcheck source=fabric_common.bash
-. "$here/fabric_common.bash"
-trap 'rm -rf "$scratch" "$hosts_folder"' EXIT
-[[ -x $stage/bin/mpicc ]] || exit 77
+# shellcheck source=hosts_common.bash
+. "$(dirname "${BASH_SOURCE[0]}")/hosts_common.bash"
 
 cat >each.c <<'C'
 #include <mpi.h>

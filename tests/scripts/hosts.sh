@@ -3,13 +3,8 @@
 # sees, decoy interfaces, a wrong interface, a rank that is killed, spawned processes, jobs that connect, windows, files,
 # demo programs, NX/2, unauthenticated connections, a cable that is cut and joined again.
 set -uo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# shellcheck source=../hosts/hosts.bash
-. "$here/../hosts/hosts.bash"
-# shellcheck source=fabric_common.bash
-. "$here/fabric_common.bash"
-trap 'rm -rf "$scratch" "$hosts_folder"' EXIT
-[[ -x $stage/bin/mpicc ]] || exit 77
+# shellcheck source=hosts_common.bash
+. "$(dirname "${BASH_SOURCE[0]}")/hosts_common.bash"
 
 cat >hosts.c <<'C'
 #include <mpi.h>

@@ -1,15 +1,10 @@
 #!/usr/bin/env bash
 # Jobs that Slurm starts on two hosts (tests/hosts/slurm.bash), by PMI-2 and by PMIx: results, nodes, a rank that fails.
 set -uo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-# shellcheck source=../hosts/hosts.bash
-. "$here/../hosts/hosts.bash"
+# shellcheck source=hosts_common.bash
+. "$(dirname "${BASH_SOURCE[0]}")/hosts_common.bash"
 # shellcheck source=../hosts/slurm.bash
 . "$here/../hosts/slurm.bash"
-# shellcheck source=fabric_common.bash
-. "$here/fabric_common.bash"
-trap 'rm -rf "$scratch" "$hosts_folder"' EXIT
-[[ -x $stage/bin/mpicc ]] || exit 77
 
 cat >nodes.c <<'C'
 #include <mpi.h>

@@ -1,12 +1,9 @@
 #include "fabric/engine/meeting.hpp"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -21,6 +18,7 @@
 
 #include "base/wait.hpp"
 #include "job/control/socket.hpp"
+#include "job/daemon.hpp"
 #include "job/launcher.hpp"
 
 namespace ulfm::fabric {
@@ -88,38 +86,14 @@ Result<std::string> folder_of_programs(const Launcher& launcher) {
                                      ": install all of ULFM, or start the job with ulfmrun");
 }
 
-// Nobody's child, in a session of its own, with nothing open but the socket: who reads the job's output sees its end,
-// and a program that waits for its children does not meet this one. Between fork and exec only what a signal handler
-// might do, for the program may have threads.
-Result<void> start_holder(Fd listener, const Launcher& launcher) {
+Result<void> start_holder(const Fd& listener, const Launcher& launcher) {
   auto folder = folder_of_programs(launcher);
   if (!folder) return fail(folder.error());
   const char* size = std::getenv("PMI_SIZE");
-  const std::string path = *folder + "/" + kHolder, processes = size != nullptr ? size : "1",
-                    pid = std::to_string(launcher.pid), started = std::to_string(launcher.started);
-  const char* const argv[] = {kHolder, "hold", processes.c_str(), pid.c_str(), started.c_str(), nullptr};
-  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (null < 0) return fail_errno("opening /dev/null");
-  sigset_t none;
-  sigemptyset(&none);
-  const pid_t between = fork();
-  if (between == 0) {
-    setsid();
-    if (fork() != 0) _exit(0);
-    for (int signal = 1; signal < 32; ++signal) ::signal(signal, SIG_DFL);
-    sigprocmask(SIG_SETMASK, &none, nullptr);
-    dup2(listener.get(), STDIN_FILENO);
-    dup2(null, STDOUT_FILENO);
-    dup2(null, STDERR_FILENO);
-    close_range(STDERR_FILENO + 1, ~0u, 0);
-    execv(path.c_str(), const_cast<char**>(argv));
-    _exit(127);
-  }
-  close(null);
-  if (between < 0) return fail_errno("starting " + path);
-  while (waitpid(between, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  return {};
+  return start_daemon(
+      *folder + "/" + kHolder,
+      {kHolder, "hold", size != nullptr ? size : "1", std::to_string(launcher.pid), std::to_string(launcher.started)},
+      listener.get(), -1);
 }
 
 // The name, taken: who connects waits from now on, as does one who finds it taken. Empty when another has it.
@@ -197,7 +171,7 @@ Result<Meeting> meet() {
     auto listener = take_name(name);
     if (!listener) return fail(listener.error());
     if (*listener) {
-      if (auto ok = start_holder(std::move(*listener), *launcher); !ok) return fail(ok.error());
+      if (auto ok = start_holder(*listener, *launcher); !ok) return fail(ok.error());
     } else if (Clock::now() > until) {
       return fail(Errc::unavailable,
                   "another process has begun to make the emulated interconnect of this job, and "

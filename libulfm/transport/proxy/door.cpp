@@ -2,9 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include <cstdlib>
 #include <list>
 
+#include "job/daemon.hpp"
 #include "job/liveness.hpp"
 #include "transport/ofi/ofi.hpp"
 #include "transport/proxy/wire.hpp"
@@ -25,28 +24,12 @@ using std::chrono::milliseconds;
 constexpr const char* kProgram = "ulfm_hostd";
 constexpr milliseconds kWhileStarting{2}, kIdle{500};
 
-// Runs a program with its output in a pipe and nothing else open. For good, so nobody waits for it.
+// What it prints is read from the pipe.
 Result<Fd> start(const std::string& path, const std::vector<std::string>& words) {
-  std::vector<char*> argv;
-  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return fail_errno("a pipe to " + path);
-  Fd out(ends[0]), in(ends[1]), null(open("/dev/null", O_RDWR | O_CLOEXEC));
-  const pid_t between = fork();
-  if (between == 0) {
-    setsid();
-    if (fork() != 0) _exit(0);
-    dup2(null.get(), STDIN_FILENO);
-    dup2(in.get(), STDOUT_FILENO);
-    dup2(null.get(), STDERR_FILENO);
-    close_range(STDERR_FILENO + 1, ~0u, 0);
-    execv(path.c_str(), argv.data());
-    _exit(127);
-  }
-  if (between < 0) return fail_errno("starting " + path);
-  while (waitpid(between, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  Fd out(ends[0]), in(ends[1]);
+  if (auto ok = start_daemon(path, words, -1, in.get()); !ok) return fail(ok.error());
   return out;
 }
 
@@ -180,11 +163,7 @@ int serve_door(const DoorTask& task) {
   prctl(PR_SET_NAME, "ulfm-door");
   std::string card;
   auto door = make(task, card);
-  const std::string line = (door ? "+" + card : "-" + door.error().what) + "\n";
-  (void)!write(STDOUT_FILENO, line.data(), line.size());
-  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  dup2(null, STDOUT_FILENO);
-  close(null);
+  answer_starter(door ? "+" + card : "-" + door.error().what);
   if (!door) return 1;
   (*door)->serve();
   return 0;

@@ -1,6 +1,5 @@
 #include "transport/proxy/proxy.hpp"
 
-#include <fcntl.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <map>
 
 #include "fabric/engine/engine.hpp"
+#include "job/daemon.hpp"
 #include "transport/emulated/transport.hpp"
 #include "transport/ofi/ofi.hpp"
 #include "transport/proxy/proxy_port.hpp"
@@ -321,11 +321,7 @@ int serve_proxy(const ProxyTask& task) {
   prctl(PR_SET_NAME, "ulfm-proxy");
   std::string card;
   auto proxy = make(task, card);
-  const std::string line = (proxy ? "+" + card : "-" + proxy.error().what) + "\n";
-  (void)!write(STDOUT_FILENO, line.data(), line.size());
-  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  dup2(null, STDOUT_FILENO);
-  close(null);
+  answer_starter(proxy ? "+" + card : "-" + proxy.error().what);
   return proxy ? (*proxy)->serve() : 1;
 }
 

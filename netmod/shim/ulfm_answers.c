@@ -74,15 +74,28 @@ static int take_answer(MPIDI_VC_t * vc, MPIR_Request * req)
     return wanted;
 }
 
+/* The last byte of a long message that is measured has come. */
+static void arrived(MPIDI_VC_t * vc)
+{
+    ulfm->long_ends(AREA(vc)->out, AREA(vc)->arriving, 0);
+    AREA(vc)->arriving = 0;
+}
+
 /* Data that nobody wants are dropped: without a request, so are the frames that continue them. */
 static int on_rndv_data(MPIDI_VC_t * vc, MPIDI_CH3_Pkt_t * pkt, void *data, intptr_t * length, MPIR_Request ** req_p)
 {
     MPIR_Request *rreq;
+    int mpi_errno;
     MPIR_Request_get_ptr(pkt->rndv_send.receiver_req_id, rreq);
     *req_p = NULL;
+    if (REQ_AREA(rreq)->copying.measured)
+        AREA(vc)->arriving = (size_t) rreq->dev.recv_data_sz;
     if (!take_answer(vc, rreq))
         return MPI_SUCCESS;
-    return MPIDI_CH3_PktHandler_RndvSend(vc, pkt, data, length, req_p);
+    mpi_errno = MPIDI_CH3_PktHandler_RndvSend(vc, pkt, data, length, req_p);
+    if (AREA(vc)->arriving && !*req_p)
+        arrived(vc);
+    return mpi_errno;
 }
 
 static int on_sync_ack(MPIDI_VC_t * vc, MPIDI_CH3_Pkt_t * pkt, void *data, intptr_t * length, MPIR_Request ** req_p)

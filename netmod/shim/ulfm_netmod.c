@@ -60,6 +60,7 @@ typedef struct vc_area {
     } queue;
     char *card;                 /* temporary connections: whom to connect to */
     MPIR_Request *asking;       /* requests that an answer of the other side completes */
+    size_t arriving;            /* length of the long message of which frames come, when that is measured */
     uint64_t connector;
     int8_t waiting, open, hello_kind, terminating;
 } vc_area_t;
@@ -74,6 +75,7 @@ typedef struct copying {
     size_t bytes;               /* of the message; sender */
     MPI_Request theirs;
     uint8_t active, failed;
+    uint8_t measured;           /* receiver: long_begins() has been called */
     uint8_t parts;              /* of OWN_PART and THEIR_PART, what has still to be done; 0: it goes as ever */
 } copying_t;
 
@@ -752,6 +754,8 @@ static int handle_frame(const ulfm_nm_frame * frame)
                 break;          /* of a message that CH3 refused */
             mpi_errno = MPID_nem_handle_pkt(vc, (char *) frame->data, frame->length);
             mid_message = vc->ch.recv_active != NULL;
+            if (AREA(vc)->arriving && !mid_message)
+                arrived(vc);
             break;
         case ULFM_NM_BYE:
             break;

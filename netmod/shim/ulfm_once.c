@@ -79,7 +79,10 @@ static void offer_buffer(MPIDI_VC_t * vc, const void *cts, cts_pkt_t * pkt)
     MPIR_Memcpy(&pkt->cts, cts, sizeof pkt->cts);
     MPIR_Request_get_ptr(pkt->cts.receiver_req_id, rreq);
     row = row_of(rreq, &room);
-    if (!row || rreq->dev.recv_data_sz > room || MPIR_CVAR_ENABLE_FT || !ulfm->may_copy(AREA(vc)->out))
+    if (!row || rreq->dev.recv_data_sz > room || MPIR_CVAR_ENABLE_FT)
+        return;
+    COPYING(rreq)->measured = 1;
+    if (!ulfm->long_begins(AREA(vc)->out, (size_t) rreq->dev.recv_data_sz))
         return;
     pkt->address = (uint64_t) (uintptr_t) row;
     pkt->waits = in_frame && blocking;
@@ -143,9 +146,9 @@ static int part_done(MPIDI_VC_t * vc, MPIR_Request * req, int part)
         return MPI_SUCCESS;
     unlink_asking(vc, req);
     if (is_receive(req))
-        ulfm->count_copy(AREA(vc)->out, 0, (size_t) req->dev.recv_data_sz);
+        ulfm->long_ends(AREA(vc)->out, (size_t) req->dev.recv_data_sz, 1);
     else
-        ulfm->count_copy(AREA(vc)->out, 1, COPYING(req)->bytes);
+        ulfm->count_copy(AREA(vc)->out, COPYING(req)->bytes);
     return MPID_Request_complete(req);
 }
 

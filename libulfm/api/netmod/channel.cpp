@@ -11,9 +11,6 @@
 namespace ulfm::netmod {
 namespace {
 
-// Frames from this size on tell what a byte costs.
-constexpr std::size_t kTimedFrame = 8 * 1024;
-
 Result<ulfm_nm*> open_nm(const char* job_id, int rank, int size, int local_processes) {
   auto config = Config::load();
   if (!config) return fail(config.error());
@@ -45,23 +42,10 @@ void lose_way(ulfm_nm* nm, const Error& error) {
   if (!std::exchange(nm->lost_way, true)) say_before_the_end(nm->process->name() + ": " + error.what);
 }
 
-// The first long frames are timed: see one_copy.cpp.
-bool push_timed(ulfm_nm_vc* vc, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) {
-  const auto start = std::chrono::steady_clock::now();
-  if (!vc->outlet->push(kind, header, data, length)) return false;
-  vc->owner->by_frames.note(std::chrono::steady_clock::now() - start, length);
-  return true;
-}
-
-bool push(ulfm_nm_vc* vc, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) {
-  if (length >= kTimedFrame && !vc->owner->by_frames.known()) return push_timed(vc, kind, header, data, length);
-  return vc->outlet->push(kind, header, data, length);
-}
-
 std::ptrdiff_t push_more(ulfm_nm_vc* vc, Gather& data, std::size_t total, std::size_t sent) {
   while (sent < total) {
     const std::size_t length = std::min(total - sent, vc->outlet->max_frame(0));
-    if (!push(vc, Kind::more, {}, data, length)) {
+    if (!vc->outlet->push(Kind::more, {}, data, length)) {
       vc->owner->full = vc;
       break;
     }
@@ -176,7 +160,7 @@ std::ptrdiff_t begin(ulfm_nm_vc* vc, const void* header, std::size_t header_leng
   const std::size_t total = n == 1 ? pieces[0].iov_len : data.remaining();
   // Every frame takes this much, so that a short message need not ask.
   const std::size_t length = total <= kLeastFrame ? total : std::min(total, vc->outlet->max_frame(header_length));
-  if (!push(vc, Kind::first, {static_cast<const std::byte*>(header), header_length}, data, length)) {
+  if (!vc->outlet->push(Kind::first, {static_cast<const std::byte*>(header), header_length}, data, length)) {
     vc->owner->full = vc;
     return -1;
   }

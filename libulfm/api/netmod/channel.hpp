@@ -8,7 +8,6 @@
 
 #include <ulfm/netmod.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -17,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/netmod/two_ways.hpp"
 #include "base/wait.hpp"
 #include "coll/collective.hpp"
 #include "job/card_board.hpp"
@@ -49,18 +49,6 @@ struct ulfm_coll {
   ulfm_nm* owner;
 };
 
-/// What a byte costs this process that goes one way, in ns: the least of the first copies, which nothing has disturbed.
-struct CostPerByte {
-  static constexpr int kEnough = 8;
-  double least = 1e9;
-  int samples = 0;
-  bool known() const noexcept { return samples >= kEnough; }
-  void note(std::chrono::nanoseconds took, std::size_t bytes) noexcept {
-    least = std::min(least, static_cast<double>(took.count()) / static_cast<double>(bytes));
-    ++samples;
-  }
-};
-
 struct ulfm_nm {
   ulfm_nm(std::unique_ptr<ulfm::Process> p, std::unique_ptr<ulfm::Inlet> i)
       : process(std::move(p)),
@@ -89,8 +77,7 @@ struct ulfm_nm {
   ulfm::StallWatch stall;
   void (*describe)(ulfm_nm_waits*) = nullptr;
 
-  // Long messages: which way is faster.
-  CostPerByte by_frames, by_kernel;
+  ulfm::netmod::TwoWays long_ways;  // which is faster for long messages
 
   // Peers.
   std::int64_t dead = -1;
@@ -137,10 +124,11 @@ int disconnect(ulfm_nm* nm, ulfm_nm_vc* vc, int force);
 int listening(ulfm_nm_vc* vc);
 std::ptrdiff_t begin(ulfm_nm_vc* vc, const void* header, std::size_t header_length, const iovec* pieces, int n);
 std::ptrdiff_t more(ulfm_nm_vc* vc, const iovec* pieces, int n);
-int may_copy(ulfm_nm_vc* vc);
+int long_begins(ulfm_nm_vc* vc, std::size_t bytes);
+void long_ends(ulfm_nm_vc* vc, std::size_t bytes, int once);
 int copies_once(ulfm_nm_vc* vc);
 int copy(ulfm_nm_vc* vc, int write, void* here, std::uint64_t there, std::size_t bytes);
-void count_copy(ulfm_nm_vc* vc, int went, std::size_t bytes);
+void count_copy(ulfm_nm_vc* vc, std::size_t bytes);
 int next(ulfm_nm* nm, ulfm_nm_frame* out);
 void release(ulfm_nm* nm, const ulfm_nm_frame* frame);
 int origin(ulfm_nm* nm, std::uint32_t index, ulfm_nm_origin* out);

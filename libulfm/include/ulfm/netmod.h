@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define ULFM_NM_ABI 7
+#define ULFM_NM_ABI 8
 #define ULFM_NM_LIBRARY "libulfm.so.0"
 #define ULFM_NM_ENTRY "ulfm_nm_table"
 #define ULFM_NM_HELLO 160 /* most bytes a connection may say about itself */
@@ -234,15 +234,18 @@ typedef struct ulfm_nm_api {
   /* Goes on with it. Bytes taken. */
   ptrdiff_t (*more)(ulfm_nm_vc* vc, const struct iovec* data, int pieces);
 
-  /* The other process of a connection may be told where memory of this one is, to copy into it or out of it. */
-  int (*may_copy)(ulfm_nm_vc* vc);
-  /* How a long message is to go to it: ULFM_NM_COPY_, or 0: by frames, because that is faster or there is no other way. */
+  /* A long message of so many bytes is let in, into memory that the other process of the connection could copy to. Not 0:
+   * tell it where that memory is, for this is the faster way. Each call has its long_ends. */
+  int (*long_begins)(ulfm_nm_vc* vc, size_t bytes);
+  /* The message is there; `once` when it was not frames that brought it. */
+  void (*long_ends)(ulfm_nm_vc* vc, size_t bytes, int once);
+  /* How a long message is to go to a process that has told where its memory is: ULFM_NM_COPY_, or 0: by frames. */
   int (*copies_once)(ulfm_nm_vc* vc);
   /* Copies between `here` and the address `there` of the other process, into it when `write` is not 0. 1, or 0 when that
    * cannot be done; a part may have been copied, and copies_once() is 0 from then on. */
   int (*copy)(ulfm_nm_vc* vc, int write, void* here, uint64_t there, size_t bytes);
-  /* For the statistics: a message of so many bytes went or came that way. */
-  void (*count_copy)(ulfm_nm_vc* vc, int went, size_t bytes);
+  /* For the statistics: a message of so many bytes went that way. */
+  void (*count_copy)(ulfm_nm_vc* vc, size_t bytes);
 
   /* The next frame: 1, or 0 when there is none. */
   int (*next)(ulfm_nm* nm, ulfm_nm_frame* frame);

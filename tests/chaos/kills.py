@@ -107,6 +107,8 @@ def judge(one, text, status, killed):
     host = r"h\d" if "hosts" in one else re.escape(socket.gethostname())
     if status == 99 and "left behind" in text:
         return "processes were left behind"
+    if "assert (" in text or "callback returned error" in text:
+        return "it shows the launcher's functions"
     finished = one["place"] in ("finalize", "init")  # the victim may have been through when the signal came
     if one["who"] == "engine":  # another takes its place, and the job was ended by us; or it says what is missing
         return None if status in (0, 15) or "while it moved the" in text else f"it ended with status {status} and did not say why"

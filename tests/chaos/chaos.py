@@ -26,11 +26,13 @@ def draw_job(seed):
     """What a job is: a dictionary of which every entry can be left away when a failure is made smaller."""
     r = random.Random(seed)
     job = {"ranks": r.choice([2, 2, 3, 4, 5, 8]), "rounds": r.choice([5, 20, 60]), "program": r.randrange(10**6)}
-    transport = r.choice(["direct", "direct", "direct", "xswitch", "dcm", "pcie"])
+    transport = r.choice(["direct", "direct", "direct", "xswitch", "dcm", "pcie", "pointdesign", "ideal", "ofi"])
     if transport != "direct":
         job["transport"] = transport
-        topologies = {"xswitch": ["mesh:2x2", "tree:2", "single:4"], "dcm": ["cube:3"], "pcie": ["boards:4x4"]}
-        job["topology"] = r.choice(topologies[transport])
+        topologies = {"xswitch": ["mesh:2x2", "tree:2", "single:4"], "dcm": ["cube:3"], "pcie": ["boards:4x4"],
+                      "pointdesign": ["gh:2x2x2"]}
+        if transport in topologies:
+            job["topology"] = r.choice(topologies[transport])
     if r.random() < 0.2:
         job["faults"] = r.choice(["drop=1e-2", "drop=1e-3,duplicate=1e-2", "corrupt=1e-2", "reorder=2e-2"])
     if r.random() < 0.3:

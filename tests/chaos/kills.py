@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
-"""Kills one process of a job at a place that is known, again and again: the job ends in time, leaves no process behind,
-and names the rank, the host and the cause; with --ft the others go on.
+"""Kills one process of a job, or all that a host has, at a place that is known, again and again: the job ends in time,
+leaves no process behind, and names the rank, the host and the cause; with --ft the others go on.
+
+With --only hosts=N the jobs run on N hosts, which are namespaces of this machine (on_hosts.sh); a host loses all its
+processes there (who=namespace).
 
 Each round is drawn from a seed of its own, round N of the campaign from seed FIRST + N, and is a line in the log, so a
 campaign that was interrupted goes on where it stopped: the same command does it.
@@ -24,9 +27,11 @@ import chaos  # noqa: E402
 COLLECTIVES = ["barrier", "bcast", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan",
                "gather", "allgather", "scatter", "alltoall"]
 PLACES = ["init", "messages", "finalize", "large"] + COLLECTIVES
+BETWEEN_HOSTS = ["mux", "mux", "ofi", "xswitch", "pcie"]
 TRANSPORTS = {"direct": None, "xswitch": "mesh:2x2", "dcm": "cube:3", "pcie": "boards:4x4", "pointdesign": "gh:2x2x2",
-              "ideal": None, "ofi": None}
-NAMES = {"mpiexec": ("mpiexec",), "proxy": ("hydra_pmi_proxy",), "engine": ("ulfm-engine", "ulfm_hostd", "ulfm-host")}
+              "ideal": None, "ofi": None, "mux": None}
+NAMES = {"mpiexec": ("mpiexec",), "proxy": ("hydra_pmi_proxy",), "namespace": ("sleep",),
+         "engine": ("ulfm-engine", "ulfm_hostd", "ulfm-host")}
 
 
 def draw(seed, only):
@@ -37,8 +42,13 @@ def draw(seed, only):
            "transport": r.choice(["direct", "direct", "xswitch", "dcm", "pcie", "pointdesign", "ideal", "ofi"]),
            "who": r.choice(["rank", "rank", "rank", "rank", "mpiexec", "proxy", "engine"]),
            "signal": r.choice(["KILL", "KILL", "SEGV", "ABRT"]), "ft": r.random() < 0.5}
+    if "hosts" in only:
+        one["transport"] = r.choice(BETWEEN_HOSTS)
+        one["who"] = r.choice(["rank", "rank", "mpiexec", "proxy", "namespace", "namespace"])
     one.update(only)
     one["victim"] = r.randrange(one["ranks"])
+    if one["who"] == "namespace":  # not the launcher's host, whose processes are in its own namespace; ranks take turns
+        one["victim"] = r.randrange(1, one["ranks"], one["hosts"])
     if one["who"] == "engine" and TRANSPORTS[one["transport"]] is None:
         one["transport"] = r.choice(["xswitch", "dcm", "pcie", "pointdesign"])
     if one["who"] != "rank":
@@ -46,25 +56,35 @@ def draw(seed, only):
     return one
 
 
+def host_of(pid):
+    return os.readlink(f"/proc/{pid}/ns/uts")
+
+
 def find(mark, one):
-    """The process to kill, or None."""
-    for pid, rank in chaos.processes_of(mark):
-        if one["who"] == "rank":
-            if rank == one["victim"]:
-                return pid
-            continue
-        try:
+    """The process to kill, or None. A host ends with its first process, a sleep, which is that of the victim's host."""
+    processes, host = chaos.processes_of(mark), None
+    try:
+        if one["who"] == "namespace":
+            host = [host_of(pid) for pid, rank in processes if rank == one["victim"]][0]
+        for pid, rank in processes:
+            if one["who"] == "rank":
+                if rank == one["victim"]:
+                    return pid
+                continue
             with open(f"/proc/{pid}/comm") as f:
                 name = f.read().strip()
-        except OSError:
-            continue
-        if name in NAMES[one["who"]]:
-            return pid
+            if name in NAMES[one["who"]] and (host is None or host_of(pid) == host):
+                return pid
+    except (OSError, IndexError):
+        pass
     return None
 
 
 def command(one, tree, binary, file):
-    run = [os.path.join(tree, "bin", "ulfmrun")] + (["--ft"] if one["ft"] else [])
+    run = [os.path.join(tree, "bin", "ulfmrun")]
+    if "hosts" in one:
+        run = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "on_hosts.sh"), str(one["hosts"])]
+    run += ["--ft"] if one["ft"] else []
     run += ["--transport", one["transport"]]
     if TRANSPORTS[one["transport"]]:
         run += ["--topology", TRANSPORTS[one["transport"]]]
@@ -84,14 +104,19 @@ def judge(one, text, status, killed):
         return "it hung"
     if not killed:
         return None if status == 0 else f"nobody was killed, and it ended with status {status}"
+    host = r"h\d" if "hosts" in one else re.escape(socket.gethostname())
+    if status == 99 and "left behind" in text:
+        return "processes were left behind"
+    if "assert (" in text or "callback returned error" in text:
+        return "it shows the launcher's functions"
     finished = one["place"] in ("finalize", "init")  # the victim may have been through when the signal came
     if one["who"] == "engine":  # another takes its place, and the job was ended by us; or it says what is missing
         return None if status in (0, 15) or "while it moved the" in text else f"it ended with status {status} and did not say why"
-    if one["who"] == "proxy" and not re.search(rf"rank \d+ .*\bon {re.escape(socket.gethostname())}\b.*proxy", text):
+    if one["who"] in ("proxy", "namespace") and not re.search(rf"rank \d+ .*\bon {host}\b.*proxy", text):
         return None if status == 0 else "its message does not name ranks, host and cause"
     if one["who"] != "rank":
         return None
-    named = re.search(rf"rank {one['victim']}\b.*\bon {re.escape(socket.gethostname())}\b.*"
+    named = re.search(rf"rank {one['victim']}\b.*\bon {host}\b.*"
                       rf"signal {int(getattr(signal, 'SIG' + one['signal']))}\b", text)
     if status == 0 and not named:
         return None if finished else "it ended well, without the victim"
@@ -106,7 +131,7 @@ def judge(one, text, status, killed):
 def run(one, tree, binary, patience):
     mark = f"ULFM_KILLS_MARK_{os.getpid()}_{time.monotonic_ns()}"
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("ULFM_", "PMI_"))}
-    environment["CHAOS_MARK"] = mark
+    environment.update(CHAOS_MARK=mark, ULFM_STAGE=tree)
     if one["who"] == "engine":
         environment["ULFM_ENGINE"] = "process"
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
@@ -163,7 +188,7 @@ def main():
     if not arguments.stage or not os.access(os.path.join(arguments.stage, "bin", "ulfmrun"), os.X_OK):
         sys.exit("kills: no ulfmrun in the stage; ./dev setup makes it")
     only = dict(entry.split("=", 1) for entry in arguments.only.split(",") if entry)
-    for entry in ("ranks",):
+    for entry in ("ranks", "hosts"):
         if entry in only:
             only[entry] = int(only[entry])
     rounds = [(seed, only) for seed in range(arguments.first, arguments.first + arguments.kills)]

@@ -1,7 +1,12 @@
 // Other hosts: cards, which address is tried first, and what two processes show each other.
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <catch2/catch.hpp>
+#include <thread>
 
 #include "environment.hpp"
+#include "job/control/socket.hpp"
 #include "proto/stack.hpp"
 #include "transport/mux/mux.hpp"
 #include "transport/ofi/card.hpp"
@@ -248,6 +253,31 @@ TEST_CASE("ofi: a port that is not open and a process that has ended are told ap
   CHECK(gone.error().code == Errc::peer_failed);
   CHECK(gone.error().what.find("127.0.0.1:") != std::string::npos);
   CHECK(gone.error().what.find("Connection refused") != std::string::npos);
+}
+
+TEST_CASE("ofi: a process that ends while somebody connects has ended", "[ofi]") {
+  auto here = select_transport("ofi").value()->make(config_with({})).value();
+  auto there = select_transport("ofi").value()->make(config_with({})).value();
+  // A listener in its place that goes with a connection in it.
+  SocketAddress where(Ip::v4(INADDR_LOOPBACK), 0);
+  const control::Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  socklen_t length = where.room();
+  REQUIRE(::bind(listener.get(), where.get(), where.size()) == 0);
+  REQUIRE(::listen(listener.get(), 1) == 0);
+  REQUIRE(::getsockname(listener.get(), where.get(), &length) == 0);
+  Card card = decode(there->card()).value();
+  card.port = where.port();
+  std::thread ending([&] {
+    const control::Fd connection(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const linger at_once{1, 0};
+    (void)::setsockopt(connection.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    (void)::shutdown(listener.get(), SHUT_RDWR);  // nobody listens any more
+  });
+  PortCounters counters;
+  const auto gone = here->connect(encode(card), 9, 1, {}, counters);
+  ending.join();
+  REQUIRE_FALSE(gone);
+  CHECK(gone.error().code == Errc::peer_failed);
 }
 
 TEST_CASE("ofi: each process of a range of ports gets one, and one too many is told so", "[ofi]") {

@@ -70,6 +70,7 @@ void Network::take_failed_event() {
   if (entry.err_data_size != 0 && check(answer, out.key, out.nonce, out.welcome)) out.refusal = out.welcome.refusal;
   out.failure = out.refusal == Refusal::none ? error_text(entry.err) : "refused";
   out.nobody_there = entry.err == FI_ECONNREFUSED;
+  out.cut_off = entry.err == FI_ECONNRESET || entry.err == FI_ECONNABORTED;
 }
 
 void Network::on_request(const fi_eq_cm_entry& event, std::span<const std::byte> bytes) {
@@ -172,6 +173,7 @@ void Network::on_shutdown(Endpoint& endpoint) {
   if (out.state == Outgoing::State::connecting) {
     out.state = Outgoing::State::failed;
     out.failure = "the connection was closed at once";
+    out.cut_off = true;
   }
   if (!out.closed.exchange(true)) out.closed_at = Clock::now();
 }
@@ -233,7 +235,15 @@ struct Network::Attempts {
   }
   bool all_failed() const {
     return tries.size() == candidates.size() &&
-           std::all_of(tries.begin(), tries.end(), [](const auto& t) { return t->state == Outgoing::State::failed; });
+           std::all_of(tries.begin(), tries.end(), [](const auto& t) { return t->state == Outgoing::State::failed; }) &&
+           find_cut_off() == tries.size();
+  }
+  /// A try to make again: a process that ends cuts off who waits in its listener, and whoever asks then is refused.
+  std::size_t find_cut_off() const {
+    const auto again = std::find_if(tries.begin(), tries.end(), [](const auto& t) {
+      return t->state == Outgoing::State::failed && t->cut_off && !t->is_second;
+    });
+    return static_cast<std::size_t>(again - tries.begin());
   }
 
   std::string table(std::uint16_t port) const {
@@ -277,12 +287,16 @@ Result<std::shared_ptr<Outgoing>> Network::connect(const Card& to, std::uint16_t
       until = latest;
     }
     const bool failed = !attempts.tries.empty() && attempts.tries.back()->state == Outgoing::State::failed;
-    if (attempts.tries.size() < attempts.candidates.size() && (failed || Clock::now() >= next_at)) {
-      const Greeting hello = greeting(key, port, from, self_.pid, random_nonce());
-      auto one = begin(to, attempts.candidates[attempts.tries.size()].ip, hello, key);
+    const std::size_t cut_off = attempts.find_cut_off();
+    const bool is_second = cut_off < attempts.tries.size();
+    if (is_second || (attempts.tries.size() < attempts.candidates.size() && (failed || Clock::now() >= next_at))) {
+      const Candidate& candidate = attempts.candidates[cut_off];
+      auto one = begin(to, candidate.ip, greeting(key, port, from, self_.pid, random_nonce()), key);
       if (!one) return fail(std::move(one.error()).within(process));
-      (*one)->why = attempts.candidates[attempts.tries.size()].why;
-      attempts.tries.push_back(std::move(*one));
+      (*one)->why = candidate.why;
+      (*one)->is_second = is_second;
+      if (is_second) attempts.tries[cut_off] = std::move(*one);
+      else attempts.tries.push_back(std::move(*one));
       next_at = Clock::now() + next_after;
     }
     progress();

@@ -86,6 +86,8 @@ struct Outgoing : Endpoint {
   std::string failure;        ///< why the attempt failed
   Refusal refusal{};          ///< proven by the process that was meant
   bool nobody_there = false;  ///< the host answers, and nobody listens there
+  bool cut_off = false;       ///< it was there, and was closed before it was up
+  bool is_second = false;     ///< of this address, after one that was cut off
   std::uint64_t peer_token = 0;
   std::uint32_t in_flight = 0;  ///< sends whose completion has not come
   bool ending = false;          ///< its last frame has not gone yet

@@ -14,7 +14,8 @@ cat >hosts.c <<'C'
 #include <string.h>
 #include <unistd.h>
 /* hosts: everybody exchanges with everybody, all sizes, every byte is checked; says what MPI takes for a node.
- * hosts ring SECONDS: rounds of a ring for so long, makes the file begun. hosts die: the last rank is killed. */
+ * hosts ring SECONDS: rounds of a ring for so long, makes the file begun. hosts die: the last rank is killed.
+ * hosts leave: the last rank calls _exit(3), the others wait for each other. */
 static char in[4 << 20], out[4 << 20];
 static int rank, size, wrong;
 static void exchange(int peer, int bytes)
@@ -61,6 +62,11 @@ int main(int argc, char **argv)
         if (rank == size - 1)
             raise(SIGKILL);
         MPI_Recv(in, 1, MPI_CHAR, size - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    if (argc > 1 && !strcmp(argv[1], "leave")) {
+        if (rank == size - 1)
+            _exit(3);
+        MPI_Recv(in, 1, MPI_CHAR, (rank + 1) % (size - 1), 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
     if (argc > 2)
         ring(atof(argv[2]));
@@ -124,6 +130,14 @@ refuses "direct does not reach other hosts" "processes of this host" --transport
 for _ in 1 2 3; do
     refuses "a rank that is killed on another host" 'rank 1 .* on h2 .*killed by signal 9' -n 2 ./hosts die
 done
+
+code=0
+on_hosts 3 -n 6 ./hosts leave >out 2>err || code=$?
+if ((code == 3)) && grep -q 'rank 5 .* on h3 ended without MPI_Finalize: it called exit with status 3' err && ! grep -q '\.c:' err; then
+    echo "ok   a rank that leaves ends the job on all hosts, with its status"
+else
+    fail "a rank that leaves" "exit code $code"
+fi
 
 "$stage/bin/mpicc" -O1 "$here/mixed.c" -o mixed || exit 1
 on 2 "node-aware collectives" "nodes wrong 0" -n 4 -ppn 2 ./mixed nodes

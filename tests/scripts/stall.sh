@@ -31,16 +31,20 @@ int main(int argc, char **argv)
 }
 C
 
+# lines PATTERN: how many the output has. Each job below finds it empty: it may be looked at before the job has opened it.
+lines() { grep -cE "$1" "$work/out" || true; }
+
 # until PATTERN COUNT: the output has so many lines of it.
 until_there() {
     local end=$((SECONDS + 60))
-    until (($(grep -cE "$1" "$work/out" || true) >= $2)); do
+    until [[ $(lines "$1") -ge $2 ]]; do
         ((SECONDS < end)) || fail "no line like '$1' has come"
         sleep 0.1
     done
 }
 
 # Without ulfmrun there is no table, and each process reports for itself.
+: >"$work/out"
 ULFM_STALL_REPORT=1 "$mpiexec" -n 2 "$work/hang" wait >"$work/out" 2>&1 &
 job=$!
 for rank in 0 1; do
@@ -59,6 +63,7 @@ wait "$job" || true
 hung() {
     local what=$1 pattern
     shift
+    : >"$work/out"
     ULFM_STALL_REPORT=1 "$stage/bin/ulfmrun" -n 3 "$work/hang" "$what" >"$work/out" 2>&1 &
     job=$!
     for pattern in "$@"; do until_there "^ulfm: stall: +$pattern" 1; done
@@ -73,10 +78,11 @@ hung barrier 'deadlock: rank 0 waits for rank 1 to come to MPI_Barrier; rank 1 w
 hung compute '0 +[0-9]+ +computes +- +it makes no calls' '1 +[0-9]+ +waits .*rank 0 to come to MPI_Barrier +computes'
 
 # It is also made when ulfmrun is asked, and nobody ends of it.
+: >"$work/out"
 "$stage/bin/ulfmrun" -n 3 "$work/hang" ring >"$work/out" 2>&1 &
 job=$!
 until_there '^all wait$' 3
-until (($(grep -c '^ulfm: stall: deadlock' "$work/out" || true) >= 1)); do
+until [[ $(lines '^ulfm: stall: deadlock') -ge 1 ]]; do
     kill -USR2 "$job" || fail "SIGUSR2 has ended the job"
     sleep 0.2
 done

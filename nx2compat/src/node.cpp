@@ -24,6 +24,11 @@ __attribute__((visibility("default"))) std::int32_t msginfo_[8];
 namespace nx2 {
 namespace {
 
+// killcube() ends a node wherever it is: the lines that it has printed have gone by then, to a pipe too.
+[[gnu::constructor]] void print_by_lines() {
+  if (isatty(STDOUT_FILENO) == 0) std::setvbuf(stdout, nullptr, _IOLBF, 0);
+}
+
 bool was_launched() { return std::getenv("PMI_FD") != nullptr || std::getenv("PMI_PORT") != nullptr; }
 
 // A node that never makes a call must not keep the others from starting: it joins when it ends.

@@ -119,6 +119,11 @@ ran 'a host whose nodes end' 0 'host ends' "$nxhost" -n 2 ./killer ./ends
 for ((tries = 0; tries < 600; tries++)); do ! grep -q 'all nodes have ended' out || break; sleep 0.1; done
 kill $! && wait $!
 grep -q 'all nodes have ended' out || { echo "FAIL a host that waits for nobody does not say so" && failures=$((failures + 1)); }
+printf '#include <cube.h>\n#include <stdio.h>\nint main(void) { long n = mynode(); printf("node %%ld has spoken\\n", n); csend(1, &n, sizeof n, myhost(), 0); crecv(2, (void*)0, 0); return 0; }\n' >speaks.c
+printf '#include <cube.h>\nint main(void) { long n, i; setpid(0); load("./speaks", -1, 0); for (i = 0; i < 4; i++) crecv(1, &n, sizeof n); killcube(-1, 0); return 0; }\n' >listens.c
+"$stage/bin/nxcc" -w speaks.c -o speaks && "$stage/bin/nxcc" -w listens.c -o listens
+ran 'nodes that are killed after they have spoken' 0 'has spoken' "$nxhost" -n 4 ./listens
+(($(grep -c 'has spoken' out) == 4)) || { echo "FAIL what killed nodes had printed is lost" && failures=$((failures + 1)); }
 ran 'nxhost under ulfmrun' 2 'run it without ulfmrun' "$ulfmrun" -n 1 "$nxhost" -n 2 ./killer
 ran 'nxhost without a program' 2 'a host program is needed' "$nxhost" -n 2
 ran 'nxhost with a wrong number' 2 'needs a number of nodes' "$nxhost" -n 0 ./host

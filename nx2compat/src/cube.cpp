@@ -112,9 +112,7 @@ void Cube::give_up(int node) {
   if (!running(node)) note_gone(node);
 }
 
-void Cube::note_gone(int node) {
-  entry(node).presence.store(Presence::gone, std::memory_order_release);
-}
+void Cube::note_gone(int node) { entry(node).presence.store(Presence::gone, std::memory_order_release); }
 
 // Who asks for a node in virtual time gets the same answer in each run only if none is found half started.
 void Cube::await_opening(const std::vector<int>& nodes) {

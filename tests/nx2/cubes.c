@@ -1,4 +1,5 @@
-/* A host with two cubes at a time. usage: cubes NODE_PROGRAM [TYPE_OF_THE_SECOND]; the nodes are those of cubes_node.c. */
+/* A host with two cubes at a time. usage: cubes NODE_PROGRAM [TYPE_OF_THE_SECOND]
+ * The nodes are those of cubes_node.c. */
 #include <cube.h>
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Host programs of NX/2 over emulated interconnects: where the machine had the host, with one cube and with several, live
-# and in virtual time, which repeats; what cannot be is refused.
+# Host programs of NX/2 over emulated interconnects: where the machine had the host, with one cube and with several,
+# live and in virtual time, which repeats; what cannot be is refused.
 set -uo pipefail
 # shellcheck source=nx2_common.bash
 . "$(dirname "${BASH_SOURCE[0]}")/nx2_common.bash"
@@ -96,8 +96,8 @@ for transport in dcm dcm,preset=ipsc1 xswitch ideal; do
     ran "sum in virtual time over $transport" 0 '^sum 56' \
         "$nxhost" -n 8 --transport "$transport" --time $none --times first ./sum ./sum_node
     grep -q '^ulfm: host: ended at' out || { echo 'FAIL no time of the host' && failures=$((failures + 1)); }
-    for i in 1 2 3; do
-        ran 'again' 0 '^sum 56' "$nxhost" -n 8 --transport "$transport" --time $none --times again ./sum ./sum_node
+    for again in first second third; do
+        ran "the $again time again" 0 '^sum 56' "$nxhost" -n 8 --transport "$transport" --time $none --times again ./sum ./sum_node
         cmp <(sed 's/"host_s":[^,]*//' first) <(sed 's/"host_s":[^,]*//' again) || failures=$((failures + 1))
     done
 done

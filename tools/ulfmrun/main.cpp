@@ -134,8 +134,8 @@ void open_door(const FabricHost& host, const ulfm::Config& settings, const Stage
   setenv("ULFM_FABRIC_DOOR", encode(*door).c_str(), 1);
 }
 
-/// mpiexec's command, or that of a host. Variables go in as -genv, not in mpiexec's own environment: -genvnone and -genvlist
-/// must not take them away, remote hosts must get them, and mpiexec and its launcher must not be touched by
+/// mpiexec's command, or that of a host. Variables go in as -genv, not in mpiexec's own environment: -genvnone and
+/// -genvlist must not take them away, remote hosts must get them, and mpiexec and its launcher must not be touched by
 /// them.
 std::vector<std::string> command_of(const CommandLine& line, const Stage& stage, const Variables& variables) {
   if (line.cube != 0) return line.arguments;  // and the variables are in this process's environment

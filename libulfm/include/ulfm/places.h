@@ -12,8 +12,8 @@ extern "C" {
 #endif
 
 /** The caller has started process `pid` in `place`: that has a clock, which shows the caller's time, and nobody's time
- *  passes it from now on. The call takes the caller a nanosecond. From now on each wait of the caller ends also when such
- *  a process ends, with ULFM_ERR_TIMED_OUT. */
+ *  passes it from now on. The call takes the caller a nanosecond. From now on each wait of the caller ends also when
+ *  such a process ends, with ULFM_ERR_TIMED_OUT. */
 ULFM_API void ulfm_place_begin(int place, int64_t pid);
 /** 1 when the process there has ended before the caller's time. Then its end ends no wait any more. */
 ULFM_API int ulfm_place_has_ended(int place);

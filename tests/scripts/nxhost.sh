@@ -7,6 +7,12 @@ set -uo pipefail
 ulfmrun=$stage/bin/ulfmrun nxhost=$stage/bin/nxhost
 unset "${!ULFM_@}"
 
+check() {
+    local what=$1
+    shift
+    "$@" || { echo "FAIL $what" && failures=$((failures + 1)); }
+}
+
 for program in host host_node cubes cubes_node; do
     "$stage/bin/nxcc" -std=gnu11 -O1 -Wall -Wextra -Werror "$programs/$program.c" -o "$program" || exit 1
 done
@@ -58,8 +64,8 @@ ran 'a program on the command line' 0 '^sum 12' "$nxhost" --transport=dcm ./sum 
 ran 'a bad network' 0 ': ok$' "$nxhost" -n 4 --transport dcm --fault 'drop=1e-2,corrupt=1e-3,seed=3' ./host ./host_node
 ran 'over no interconnect' 0 ': ok$' "$nxhost" -n 4 --transport direct ./host ./host_node
 ran statistics 0 'stats dcm router 0 gateway: messages [1-9]' "$nxhost" -n 4 --transport dcm --stats ./sum ./sum_node
-(($(grep -c 'stats dcm router 0 gateway:' out) == 1)) || { echo 'FAIL told more than once' && failures=$((failures + 1)); }
-grep -q 'stats rank 128 .*sent [1-9]' out || { echo 'FAIL no counters of the host' && failures=$((failures + 1)); }
+check 'told once' test "$(grep -c 'stats dcm router 0 gateway:' out)" = 1
+check 'counters of the host' grep -q 'stats rank 128 .*sent [1-9]' out
 ran 'two cubes, no interconnect' 0 '^cubes: ok' "$nxhost" -n 2 ./cubes ./cubes_node
 ran 'two cubes over dcm' 0 '^cubes: ok' "$nxhost" -n 4 --transport dcm --topology cube:3 ./cubes ./cubes_node d2
 ran 'no room for the second' 1 'getcube' "$nxhost" -n 4 --transport dcm --topology cube:2 ./cubes ./cubes_node d2
@@ -95,14 +101,15 @@ none=virtual,compute=none
 for transport in dcm dcm,preset=ipsc1 xswitch ideal; do
     ran "sum in virtual time over $transport" 0 '^sum 56' \
         "$nxhost" -n 8 --transport "$transport" --time $none --times first ./sum ./sum_node
-    grep -q '^ulfm: host: ended at' out || { echo 'FAIL no time of the host' && failures=$((failures + 1)); }
+    check 'time of the host' grep -q '^ulfm: host: ended at' out
     for again in first second third; do
-        ran "the $again time again" 0 '^sum 56' "$nxhost" -n 8 --transport "$transport" --time $none --times again ./sum ./sum_node
-        cmp <(sed 's/"host_s":[^,]*//' first) <(sed 's/"host_s":[^,]*//' again) || failures=$((failures + 1))
+        ran "the $again time again" 0 "^sum 56" \
+            "$nxhost" -n 8 --transport "$transport" --time $none --times again ./sum ./sum_node
+        check 'the same times' cmp <(sed 's/"host_s":[^,]*//' first) <(sed 's/"host_s":[^,]*//' again)
     done
 done
-grep -q 'gateway 0' <("$nxhost" -n 2 --transport dcm --time $none --times t ./sum ./sum_node >/dev/null 2>&1; cat t) ||
-    { echo 'FAIL no gateway among the links' && failures=$((failures + 1)); }
+ran 'two nodes' 0 '^sum 2' "$nxhost" -n 2 --transport dcm --time $none --times first ./sum ./sum_node
+check 'the gateway is among the links' grep -q 'gateway 0' first
 ran 'host in virtual time' 0 ': ok$' "$nxhost" -n 4 --transport dcm --time $none ./host ./host_node
 ran 'two cubes in virtual time' 0 '^cubes: ok' \
     "$nxhost" -n 4 --transport dcm --topology cube:3 --time $none ./cubes ./cubes_node d2

@@ -2,6 +2,7 @@
 
 #include <ulfm/interrupt.h>
 #include <ulfm/pieces.h>
+#include <ulfm/places.h>
 #include <ulfm/ulfm.h>
 
 #include <array>
@@ -360,6 +361,31 @@ void ulfm_time_charge(int what) {
   VirtualTime::set_charge(what == ULFM_TIME_SYSTEM    ? VirtualTime::Charge::system
                           : what == ULFM_TIME_GOES_ON ? VirtualTime::Charge::none
                                                       : VirtualTime::Charge::message);
+}
+
+void ulfm_place_begin(int place, int64_t pid) {
+  if (VirtualTime* time = VirtualTime::of_process(); time != nullptr)
+    time->begin_place(static_cast<std::uint32_t>(place), static_cast<std::int32_t>(pid));
+}
+
+int ulfm_place_has_ended(int place) {
+  VirtualTime* time = VirtualTime::of_process();
+  return time != nullptr && time->place_has_ended(static_cast<std::uint32_t>(place)) ? 1 : 0;
+}
+
+void ulfm_place_end(int place) {
+  if (VirtualTime* time = VirtualTime::of_process(); time != nullptr)
+    time->end_place(static_cast<std::uint32_t>(place));
+}
+
+int64_t ulfm_place_now(void) {
+  const VirtualTime* time = VirtualTime::of_process();
+  return time != nullptr ? static_cast<std::int64_t>(time->now() / 1000) : 0;
+}
+
+int64_t ulfm_place_settle(void) {
+  if (VirtualTime* time = VirtualTime::of_process(); time != nullptr) time->look();
+  return ulfm_place_now();
 }
 
 void ulfm_time_look(void) {

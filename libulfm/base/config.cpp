@@ -148,9 +148,9 @@ std::string suggestion(std::string_view word) {
 
 // Variables of our tools that are no settings of the library.
 bool is_tool_variable(std::string_view name) {
-  constexpr std::array<std::string_view, 12> known{"STAGE",         "SOURCE",         "BUILD",  "MPICH_SOURCE",
-                                                   "MPICH_PROFILE", "NETMOD_LIBRARY", "FABRIC", "FABRIC_RANK",
-                                                   "FABRIC_DOOR",   "JOB_KEY",        "RECORD", "STALL_BOARD"};
+  constexpr std::array<std::string_view, 13> known{
+      "STAGE",       "SOURCE",      "BUILD",       "MPICH_SOURCE", "MPICH_PROFILE", "NETMOD_LIBRARY", "FABRIC",
+      "FABRIC_RANK", "FABRIC_HOST", "FABRIC_DOOR", "JOB_KEY",      "RECORD",        "STALL_BOARD"};
   return std::find(known.begin(), known.end(), name) != known.end();
 }
 

@@ -49,6 +49,13 @@ class VirtualTime {
   virtual void enter(const char* call) noexcept = 0;
   virtual void leave() noexcept = 0;
 
+  // Of a process that starts others itself: ulfm/places.h says what these do.
+  virtual void begin_place(std::uint32_t place, std::int32_t pid) noexcept = 0;
+  virtual bool place_has_ended(std::uint32_t place) noexcept = 0;
+  virtual void end_place(std::uint32_t place) noexcept = 0;
+  /// It has begun others, whose ends end its waits.
+  virtual bool has_places() const noexcept = 0;
+
   /// The calling thread has made calls and is in none.
   virtual bool outside() const noexcept = 0;
 

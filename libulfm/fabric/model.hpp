@@ -179,6 +179,9 @@ struct ModelKind {
   bool timed = false;
   /// Its jobs have a control channel also when nobody asks for one.
   bool control = false;
+  /// Each of its nodes has a gateway, an end outside of it: that of node n is the end `nodes + n`. A host is at the one
+  /// of node 0.
+  bool gateways = false;
   /// Path of the shared object it is from; nullptr: it is in the library.
   const char* object = nullptr;
 };

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <optional>
 
 #include "base/virtual_time.hpp"
@@ -11,11 +12,19 @@ namespace {
 
 using HostClock = std::chrono::steady_clock;
 
+constexpr unsigned long kMostProcesses = 65536;
+
 // Frames that the ports have moved either way.
 std::uint64_t frames_of(std::span<PortCore* const> ports) {
   std::uint64_t sum = 0;
   for (const PortCore* port : ports) sum += port->frames_sent() + port->frames_received();
   return sum;
+}
+
+// Of a process that a host program has loaded, or of that program, on an emulated interconnect; elsewhere 0.
+int number_of(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text != nullptr ? static_cast<int>(std::strtoul(text, nullptr, 10) % kMostProcesses) : 0;
 }
 
 std::string rank_key(int rank) { return "ulfm-card-" + std::to_string(rank); }
@@ -31,7 +40,9 @@ Result<std::unique_ptr<Node>> Node::create(bool alone) {
     if (!pmi) return fail(pmi.error());
     node->pmi_ = std::move(*pmi);
   }
-  auto process = Process::start(std::move(*config), {node->rank(), node->size(), alone ? 2 : node->size(), alone});
+  Process::Place place{node->rank(), node->size(), alone ? 2 : node->size(), alone};
+  if (alone) place.rank = number_of("ULFM_FABRIC_RANK"), place.first = number_of("ULFM_FABRIC_HOST");
+  auto process = Process::start(std::move(*config), place);
   if (!process) return fail(process.error());
   node->process_ = std::move(*process);
   if (node->pmi_) {
@@ -262,6 +273,8 @@ Result<std::size_t> Node::wait_timed(VirtualTime& time, std::span<PortCore* cons
     const bool looks_on = sleep_timed(time, ports, until);
     for (PortCore* port : ports)
       if (looks_on) port->look_for_dead();
+    if (looks_on && time.has_places())
+      return fail(Errc::timed_out, "a process that this one has started may have ended");
   }
 }
 

@@ -56,26 +56,27 @@ std::uint64_t moment_after(std::uint64_t now, std::chrono::nanoseconds deadline)
   return now + static_cast<std::uint64_t>(std::max<std::int64_t>(deadline.count(), 1)) * 1000;
 }
 
-Process::Process(Config config, const TransportDescriptor& descriptor, TransportStack stack, int rank,
+Process::Process(Config config, const TransportDescriptor& descriptor, TransportStack stack, const Place& place,
                  WaitPolicy policy)
     : config_(std::move(config)),
       descriptor_(&descriptor),
       stack_(std::move(stack)),
-      rank_(rank),
-      name_("rank " + std::to_string(rank)),
+      rank_(place.rank),
+      first_(place.rank == place.first),
+      name_("rank " + std::to_string(place.rank)),
       policy_(policy),
       stall_seconds_(config_.number("STALL_REPORT")) {}
 
 Result<std::unique_ptr<Process>> Process::start(Config config, const Place& place) {
   hold_standard_streams();
-  if (place.rank == 0)
+  if (place.rank == place.first)
     for (const std::string& warning : config.warnings()) std::fprintf(stderr, "ulfm: %s\n", warning.c_str());
   auto descriptor = select_transport(config.text("TRANSPORT"));
   if (!descriptor) return fail(descriptor.error());
   auto stack = make_stack(config, **descriptor, place.rank);
   if (!stack) return fail(stack.error());
   const WaitPolicy policy = wait_policy_from(config, place.sharing);
-  std::unique_ptr<Process> process(new Process(std::move(config), **descriptor, std::move(*stack), place.rank, policy));
+  std::unique_ptr<Process> process(new Process(std::move(config), **descriptor, std::move(*stack), place, policy));
   StallWatch::begin();
   if (auto board = StallBoard::attach(place.rank, place.size); board && !place.alone)
     process->stall_board_.emplace(std::move(*board));
@@ -119,7 +120,7 @@ void Process::report_statistics() {
   if (!counts()) return;
   std::string text = closed_ports_ + stack_statistics_text(name_, *stack_.transport) + control +
                      collectives_.text(name_) + wait_statistics(name_);
-  if (rank_ == 0) text += stack_.transport->shared_statistics();
+  if (first_) text += stack_.transport->shared_statistics();
   // One write, so that the lines of several processes do not mix.
   if (config_.flag("STATS")) (void)!write(STDERR_FILENO, text.data(), text.size());
   record::leave_counters(config_.text("STATS_FILE"), rank_, text);

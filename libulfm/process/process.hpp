@@ -26,6 +26,7 @@ class Process {
   struct Place {
     int rank = 0, size = 1, sharing = 2;
     bool alone = true;
+    int first = 0;  ///< rank of who says what all processes have in common: warnings, counters of the network
   };
   /// Makes the stack that the settings ask for. Errors: those of select_transport() and make_stack().
   static Result<std::unique_ptr<Process>> start(Config config, const Place& place);
@@ -73,12 +74,14 @@ class Process {
   void report_statistics();
 
  private:
-  Process(Config config, const TransportDescriptor& descriptor, TransportStack stack, int rank, WaitPolicy policy);
+  Process(Config config, const TransportDescriptor& descriptor, TransportStack stack, const Place& place,
+          WaitPolicy policy);
 
   Config config_;
   const TransportDescriptor* descriptor_;
   TransportStack stack_;
   int rank_;
+  bool first_;
   std::string name_;
   WaitPolicy policy_;
   std::int64_t stall_seconds_;             // each wait asks

@@ -43,7 +43,7 @@ Outcome wait_for_one(Number node, Number pid, Element* cnode, Element* cpid, Ele
   Node::host();
   Call call;
   if (const int error = check_host(call.node())) return error_of(error);
-  Cube& cube = call.node().cube;
+  Cube& cube = call.node().cube();
   const auto find = [&] {
     call.node().look_after_nodes();
     return std::find_if(cube.ended.begin(), cube.ended.end(), [&](const auto& e) { return names(node, pid, e); });
@@ -60,27 +60,34 @@ Outcome wait_for_one(Number node, Number pid, Element* cnode, Element* cpid, Ele
 
 }  // namespace
 
-// The number that nxhost was given comes first: the same program then runs on as many nodes as are wanted.
-Outcome getcube(Text, Text cubetype, Text, Number) {
+// For the cube that the host has from its beginning the number that nxhost was given comes first: the same program then
+// runs on as many nodes as are wanted. Under another name it is a further cube.
+Outcome getcube(Text cubename, Text cubetype, Text, Number) {
   Node& node = Node::host();
   if (const int error = check_host(node)) return error_of(error);
   const int asked = nodes_of_type(cubetype);
   if (asked < 0) return failed(EQPARAM);
   Call call;
-  if (asked == 0 || std::getenv("NX2_NODES") != nullptr) return {};
+  const std::string name(cubename);
+  if (!node.name_first_cube(name) && !node.attach_cube(name))
+    return error_of(node.add_cube(name, asked)).error != 0 ? failed(EQPARAM) : Outcome{};
+  if (asked == 0 || node.cubes() > 1 || std::getenv("NX2_NODES") != nullptr) return {};
   return error_of(node.make_cube(asked)).error != 0 ? failed(EQPARAM) : Outcome{};
 }
 
-Outcome attachcube(Text) {
+// With a single cube any name means that.
+Outcome attachcube(Text cubename) {
   Call call;
-  return error_of(check_host(Node::host())).error != 0 ? failed(EQPRIV) : Outcome{};
+  Node& node = Node::host();
+  if (const int error = check_host(node)) return error_of(error);
+  return node.attach_cube(std::string(cubename)) || node.cubes() == 1 ? Outcome{} : failed(EQPARAM);
 }
 
-Outcome relcube(Text) {
+Outcome relcube(Text cubename) {
   Node& node = Node::host();
   if (const int error = check_host(node)) return error_of(error);
   Call call;
-  node.kill_nodes(-1, -1);
+  node.release_cube(std::string(cubename));
   return {};
 }
 
@@ -92,7 +99,7 @@ Outcome load(Text filename, Number node, Number pid) {
   if (command.empty()) return failed(EQPARAM);
   if (node >= host.nodes() || node < -1) return failed(EQNODE);
   if (pid < 0) return failed(EQPID);
-  Cube& cube = host.cube;
+  Cube& cube = host.cube();
   std::vector<int> nodes;
   for (int i = node < 0 ? 0 : node; i < (node < 0 ? host.nodes() : node + 1); ++i) {
     if (!cube.running(i)) {
@@ -111,7 +118,7 @@ Outcome waitall(Number node, Number pid) {
   Node::host();
   Call call;
   if (const int error = check_host(call.node())) return error_of(error);
-  Cube& cube = call.node().cube;
+  Cube& cube = call.node().cube();
   call.engine().wait_for(
       [&] {
         call.node().look_after_nodes();
@@ -136,6 +143,8 @@ Outcome newserver(Text) { return {}; }
 
 /// Number of cubes that this host holds; what a record about a cube looked like is not known, so none is
 /// written.
-Outcome cubeinfo(void*, Number, Number) { return {Node::host().is_host() ? 1 : 0, 0}; }
+Outcome cubeinfo(void*, Number, Number) {
+  return {Node::host().is_host() ? static_cast<long>(Node::host().cubes()) : 0, 0};
+}
 
 }  // namespace nx2::calls

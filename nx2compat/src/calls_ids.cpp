@@ -60,9 +60,9 @@ Outcome msgcancel(Number mid) {
   for (Request* part = request; part != nullptr;) {
     Request* next = part->merged;
     if (part->is_receive) {
-      node.engine->cancel_receive(*part);
-    } else if (!part->done() && !node.engine->detach_send(*part)) {
-      node.engine->wait(*part);
+      node.engine()->cancel_receive(*part);
+    } else if (!part->done() && !node.engine()->detach_send(*part)) {
+      node.engine()->wait(*part);
     }
     node.ids.release(*part);
     part = next;

@@ -46,17 +46,17 @@ Outcome start_send(Call& call, const NxEngine::Envelope& to, const void* buf, Nu
 // A request that ends with a call of the program's procedure.
 Request& with_handler(Call& call, const Handler& handler) {
   Node& node = call.node();
-  Request& request = node.engine->pooled_request();
+  Request& request = node.engine()->pooled_request();
   request.handler = handler;
-  node.engine->count_handler();
-  node.interrupt.start(node.channel.port(), [&node](bool everywhere) {
-    node.engine->progress();
-    bool ran = node.engine->run_handlers();
+  node.engine()->count_handler();
+  node.interrupt.start(node.channel().port(), [&node](bool everywhere) {
+    node.engine()->progress();
+    bool ran = node.engine()->run_handlers();
     if (everywhere) {  // what lies in an unlikely place comes behind the answer to the usual one
-      node.engine->look_everywhere();
-      ran = node.engine->run_handlers() || ran;
+      node.engine()->look_everywhere();
+      ran = node.engine()->run_handlers() || ran;
     }
-    node.interrupt.want(node.engine->handlers_pending() != 0);
+    node.interrupt.want(node.engine()->handlers_pending() != 0);
     return ran;
   });
   node.interrupt.want(true);

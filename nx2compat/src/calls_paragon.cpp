@@ -36,19 +36,20 @@ Outcome start_on(const Element* nodes, Number count, Number ptype, Element* pids
   for (Number i = 0; i < (count < 0 ? host.nodes() : count); ++i) {
     const Number node = count < 0 ? i : static_cast<Number>(nodes[i]);
     if (node < 0 || node >= host.nodes()) return failed(EQNODE);
-    if (host.cube.running(node) || std::find(all.begin(), all.end(), node) != all.end()) return failed(EQUSEPID);
+    if (host.cube().running(node) || std::find(all.begin(), all.end(), node) != all.end()) return failed(EQUSEPID);
     all.push_back(node);
   }
-  for (const int node : all) host.cube.expect(node, ptype);
+  for (const int node : all) host.cube().expect(node, ptype);
   for (const int node : all) {
     const Outcome started = start(node);
     if (started.error == 0 && started.value == 0) return started;  // this is the new process
     if (started.error != 0) {
-      for (const int other : all) host.cube.give_up(other);
+      for (const int other : all) host.cube().give_up(other);
       return started;
     }
-    if (pids != nullptr) *pids++ = static_cast<Element>(host.cube.entry(node).pid);
+    if (pids != nullptr) *pids++ = static_cast<Element>(host.cube().entry(node).pid);
   }
+  host.cube().await_opening(all);
   return {static_cast<long>(all.size()), 0};
 }
 
@@ -56,7 +57,7 @@ Outcome start_on(const Element* nodes, Number count, Number ptype, Element* pids
 template <typename Element>
 Outcome fork_on(const Element* nodes, Number count, Number ptype, Element* pids) {
   return start_on(nodes, count, ptype, pids, [&](Number node) -> Outcome {
-    const pid_t pid = Node::instance().cube.fork_node(node);
+    const pid_t pid = Node::instance().cube().fork_node(node);
     if (pid < 0) return failed(EQMEM);
     if (pid == 0) Node::instance().become_node(ptype);
     return {pid, 0};
@@ -69,7 +70,7 @@ Outcome load_on(const Element* nodes, Number count, Number ptype, Element* pids,
   for (char** word = argv; word != nullptr && *word != nullptr; ++word)
     if (word != argv) command.emplace_back(*word);
   return start_on(nodes, count, ptype, pids, [&](Number node) -> Outcome {
-    const int error = Node::instance().cube.load(command, node, envp);
+    const int error = Node::instance().cube().load(command, node, envp);
     if (error != 0) return {-1, error};
     return {1, 0};
   });
@@ -153,7 +154,7 @@ Outcome nx_rmpart(Text, Number, Number) { return {}; }
 Outcome nx_perror(Text text) {
   const int error = errno;
   const char* words = phrase(error);
-  std::fprintf(stderr, "(node %d, ptype %d) %s: %s\n", Node::instance().self(), Node::instance().engine->ptype,
+  std::fprintf(stderr, "(node %d, ptype %d) %s: %s\n", Node::instance().self(), Node::instance().engine()->ptype,
                text.c_str(), words != nullptr ? words : std::strerror(error));
   return {};
 }

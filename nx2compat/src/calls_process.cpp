@@ -33,7 +33,7 @@ Outcome mynode() {
 }
 Outcome numnodes() { return {Node::instance().nodes(), 0}; }
 Outcome myhost() { return {Node::instance().host_place(), 0}; }
-Outcome myptype() { return {Node::instance().engine->ptype, 0}; }
+Outcome myptype() { return {Node::instance().engine()->ptype, 0}; }
 Outcome mypid() { return myptype(); }
 
 // The dimension of the smallest cube that has that many nodes.
@@ -116,7 +116,7 @@ Outcome killcube(Number node, Number pid) {
     call.node().kill_nodes(node < 0 ? -1 : node, pid);
     return {};
   }
-  if (call.engine().moved() == 0 && !call.node().cube.exists()) {
+  if (call.engine().moved() == 0 && !call.node().cube().exists()) {
     const bool alone = call.node().nodes() == 1;
     std::fprintf(stderr,
                  "nx: node %d calls killcube before any message%s: the job ends, this program too. A host program is "

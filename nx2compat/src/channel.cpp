@@ -1,11 +1,14 @@
 #include "channel.hpp"
 
+#include <ulfm/places.h>
 #include <unistd.h>
+
+#include "timed.hpp"
 
 namespace nx2 {
 
 std::string Channel::open_port() {
-  const ulfm_port_options options{kPort, 0, 0};
+  const ulfm_port_options options{number_, 0, 0};
   if (ulfm_port_open(job_, &options, &port_) < 0) return ulfm_last_error();
   transport_ = ulfm_job_transport(job_);
   return "";
@@ -23,7 +26,8 @@ std::string Channel::open_in_job() {
 }
 
 std::string Channel::open_in_cube() {
-  if (ulfm_job_alone(&job_) < 0) return ulfm_last_error();
+  job_ = lent_;
+  if (lent_ == 0 && ulfm_job_alone(&job_) < 0) return ulfm_last_error();
   self_ = cube_->self();
   nodes_ = cube_->nodes();
   if (std::string why = open_port(); !why.empty()) return why;
@@ -31,6 +35,8 @@ std::string Channel::open_in_cube() {
   CubeEntry& own = cube_->entry(self_);
   if (ulfm_job_card(job_, own.card, sizeof own.card) < 0) return ulfm_last_error();
   own.pid = getpid();
+  own.port = number_;
+  own.opened_at = ulfm_place_now();
   own.presence.store(Presence::open, std::memory_order_release);
   return "";
 }
@@ -43,8 +49,9 @@ std::string Channel::open(Cube& cube) {
 void Channel::close() {
   if (job_ == 0) return;
   give_back();
-  if (cube_->exists()) cube_->entry(self_).presence.store(Presence::gone, std::memory_order_release);
-  (void)ulfm_job_leave(job_);
+  if (cube_->exists()) cube_->note_gone(self_);
+  if (lent_ != 0) (void)ulfm_port_close(port_);
+  else (void)ulfm_job_leave(job_);
   job_ = 0;
   port_ = 0;
 }
@@ -59,6 +66,19 @@ Channel::Sent Channel::send_to_all(const Header& header, const void* data, std::
   return send_by(header, data, size, [&] { return ulfm_post_group(port_, group_); });
 }
 
+// In virtual time what it was by the time of who asks, whatever the host has done by now.
+Presence Channel::presence_of(CubeEntry& entry) {
+  Presence found = entry.presence.load(std::memory_order_acquire);
+  if (!is_timed()) return found;
+  if (found == Presence::empty || found == Presence::loading) {
+    (void)ulfm_place_settle();  // who opens it before that time has done so then
+    found = entry.presence.load(std::memory_order_acquire);
+  }
+  if (found == Presence::empty || found == Presence::loading) return found;
+  // Who sends to one that has gone finds its port closed, by the time of that.
+  return entry.opened_at < ulfm_place_now() ? Presence::open : Presence::loading;
+}
+
 Channel::Reach Channel::reach(int node) {
   Peer& peer = peers_[static_cast<std::size_t>(node)];
   if (!cube_->exists()) {
@@ -67,14 +87,14 @@ Channel::Reach Channel::reach(int node) {
     return peer.known ? Reach::there : Reach::absent;
   }
   CubeEntry& entry = cube_->entry(node);
-  switch (entry.presence.load(std::memory_order_acquire)) {
+  switch (presence_of(entry)) {
     case Presence::empty: return waits_for_new_ ? Reach::not_yet : Reach::absent;
     case Presence::loading: return Reach::not_yet;
     case Presence::open: break;
     case Presence::gone: return Reach::absent;
   }
   if (peer.known && peer.use == entry.use) return Reach::there;
-  peer.known = ulfm_job_address_of_card(job_, entry.card, kPort, &peer.address) == ULFM_OK;
+  peer.known = ulfm_job_address_of_card(job_, entry.card, entry.port, &peer.address) == ULFM_OK;
   peer.use = entry.use;
   return peer.known ? Reach::there : Reach::absent;
 }

@@ -14,7 +14,8 @@
 
 namespace nx2 {
 
-inline constexpr std::uint16_t kPort = 2;  ///< 1 is MPI's
+inline constexpr std::uint16_t kPort = 2;  ///< 1 is MPI's; a host has one more for each further cube
+inline constexpr std::uint16_t kPorts = 64;
 
 class Channel {
  public:
@@ -25,10 +26,12 @@ class Channel {
 
   /// Joins the job or the cube and opens the port. "" or why not.
   std::string open(Cube& cube);
+  /// For a host, whose channels share a job: open() and close() are about that port of it only.
+  void lend(ulfm_job job, std::uint16_t port) noexcept { lent_ = job, number_ = port; }
   /// Sends what was posted and leaves.
   void close();
   /// After fork(): what was opened is the parent's.
-  void forget() noexcept { job_ = port_ = 0, holds_ = false, group_ = 0; }
+  void forget() noexcept { job_ = lent_ = port_ = 0, number_ = kPort, holds_ = false, group_ = 0; }
   bool is_open() const noexcept { return port_ != 0; }
 
   /// This process's number, the number of nodes, and how many numbers there are: one more when there is a
@@ -126,9 +129,12 @@ class Channel {
   std::string open_in_job();
   std::string open_in_cube();
   std::string open_port();
+  static Presence presence_of(CubeEntry& entry);
 
   Cube* cube_ = nullptr;
   ulfm_job job_ = 0;
+  ulfm_job lent_ = 0;
+  std::uint16_t number_ = kPort;
   ulfm_port port_ = 0;
   ulfm_group group_ = 0;  ///< of all other nodes, once it was used
   ulfm_message last_{};

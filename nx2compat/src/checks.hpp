@@ -6,7 +6,7 @@
 namespace nx2 {
 
 /// 0 or an NX error number.
-inline int check_process(const Node& node) noexcept { return node.engine->ptype == kNoPtype ? EQNOSET : 0; }
+inline int check_process(const Node& node) noexcept { return node.engine()->ptype == kNoPtype ? EQNOSET : 0; }
 
 inline int check_buffer(const void* buffer, std::int32_t count) noexcept {
   if (count < 0) return EQLEN;
@@ -14,7 +14,7 @@ inline int check_buffer(const void* buffer, std::int32_t count) noexcept {
 }
 
 inline int check_place(const Node& node, std::int32_t place) noexcept {
-  return place >= 0 && place < node.channel.places() ? 0 : EQNODE;
+  return place >= 0 && place < node.channel().places() ? 0 : EQNODE;
 }
 
 inline int check_send(const Node& node, std::int32_t type, const void* buffer, std::int32_t count, std::int32_t to,

@@ -3,12 +3,14 @@
 #include <string>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <ulfm/places.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,11 +20,14 @@
 #include <sstream>
 
 #include "outcome.hpp"
+#include "timed.hpp"
 
 namespace nx2 {
 namespace {
 
 constexpr const char* kVariable = "NX2_CUBE";  // descriptor:nodes:node
+
+constexpr timespec kNap{0, 200'000};
 
 std::size_t bytes_for(int nodes) { return sizeof(CubeEntry) * static_cast<std::size_t>(nodes + 1); }
 
@@ -104,14 +109,67 @@ void Cube::expect(int node, std::int32_t ptype) {
 }
 
 void Cube::give_up(int node) {
-  if (!running(node)) entry(node).presence.store(Presence::gone, std::memory_order_release);
+  if (!running(node)) note_gone(node);
 }
 
-// A node never outlives its host.
+void Cube::note_gone(int node) { entry(node).presence.store(Presence::gone, std::memory_order_release); }
+
+// Who asks for a node in virtual time gets the same answer in each run only if none is found half started.
+void Cube::await_opening(const std::vector<int>& nodes) {
+  if (!is_timed()) return;
+  for (const int node : nodes)
+    for (const Child& child : children_) {
+      siginfo_t ended{};
+      const auto is_over = [&] {
+        return waitid(P_PID, static_cast<id_t>(child.pid), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+               ended.si_pid != 0;
+      };
+      while (child.node == node && entry(node).presence.load(std::memory_order_acquire) == Presence::loading) {
+        if (is_over()) {
+          ulfm_place_end(place(node));
+          break;
+        }
+        ppoll(nullptr, 0, &kNap, nullptr);
+      }
+    }
+}
+
+void Cube::bury(int node) {
+  if (!is_timed()) return;
+  for (const Child& child : children_) {
+    siginfo_t ended{};
+    if (node >= 0 && child.node != node) continue;
+    while (waitid(P_PID, static_cast<id_t>(child.pid), &ended, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+    }
+    ulfm_place_end(place(child.node));
+  }
+}
+
+// A node never outlives its host. On an emulated interconnect it has the place of its number.
 void Cube::in_child(int node, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
   self_ = node;
+  while (is_timed() && entry(node).begun.load(std::memory_order_acquire) != entry(node).use)
+    ppoll(nullptr, 0, &kNap, nullptr);
+  if (std::getenv("ULFM_FABRIC_HOST") != nullptr) setenv("ULFM_FABRIC_RANK", std::to_string(place(node)).c_str(), 1);
+}
+
+void Cube::note_child(pid_t pid, int node) {
+  entry(node).pid = pid;
+  children_.push_back({pid, node});
+  ulfm_place_begin(place(node), pid);
+  entry(node).begun.store(entry(node).use, std::memory_order_release);
+}
+
+// With another environment it is still of this job.
+void Cube::take_environment(char** environment) {
+  constexpr const char* kKept[] = {"ULFM_TRANSPORT", "ULFM_FABRIC", "ULFM_FABRIC_HOST", "ULFM_FABRIC_RANK"};
+  std::vector<std::pair<const char*, std::string>> kept;
+  for (const char* name : kKept)
+    if (const char* value = std::getenv(name)) kept.emplace_back(name, value);
+  environ = environment;
+  for (const auto& [name, value] : kept) setenv(name, value.c_str(), 1);
 }
 
 int Cube::load(const std::vector<std::string>& command, int node, char** environment) {
@@ -120,24 +178,24 @@ int Cube::load(const std::vector<std::string>& command, int node, char** environ
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  char place[64];
-  std::snprintf(place, sizeof place, "%d:%d:%d", fd_, nodes_, node);
+  char where[64];
+  std::snprintf(where, sizeof where, "%d:%d:%d", fd_, nodes_, node);
   std::fflush(nullptr);  // or the child's copy of what is still unwritten would be written twice
   const pid_t parent = getpid(), pid = fork();
   if (pid < 0) return EQMEM;
   if (pid == 0) {
     in_child(node, parent);
     fcntl(fd_, F_SETFD, 0);
-    if (environment != nullptr) environ = environment;
-    setenv(kVariable, place, 1);
+    if (environment != nullptr && std::getenv("ULFM_FABRIC") != nullptr) take_environment(environment);
+    else if (environment != nullptr) environ = environment;
+    setenv(kVariable, where, 1);
     unsetenv("NX2_NODES");
     unsetenv("NX2_LOAD");
     execvp(path.c_str(), argv.data());
     std::fprintf(stderr, "nx: load: %s: %s\n", path.c_str(), std::strerror(errno));
     _exit(127);
   }
-  entry(node).pid = pid;
-  children_.push_back({pid, node});
+  note_child(pid, node);
   return 0;
 }
 
@@ -148,6 +206,7 @@ int Cube::load_all(const std::vector<std::string>& command, const std::vector<in
       for (const int other : nodes) give_up(other);
       return error;
     }
+  await_opening(nodes);
   return 0;
 }
 
@@ -158,24 +217,32 @@ pid_t Cube::fork_node(int node) {
     in_child(node, parent);
     children_.clear();
   } else if (pid > 0) {
-    entry(node).pid = pid;
-    children_.push_back({pid, node});
+    note_child(pid, node);
   }
   return pid;
+}
+
+// In virtual time a process has ended when its clock has, before the host's; then it is about to end in the host's.
+bool Cube::has_ended(const Child& child, int& status) const {
+  if (!is_timed()) return waitpid(child.pid, &status, WNOHANG) > 0;
+  if (ulfm_place_has_ended(place(child.node)) == 0) return false;
+  while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return true;
 }
 
 int Cube::reap() {
   int bad = -1;
   for (std::size_t i = 0; i < children_.size();) {
     int status = 0;
-    if (waitpid(children_[i].pid, &status, WNOHANG) <= 0) {
+    if (!has_ended(children_[i], status)) {
       ++i;
       continue;
     }
     const int node = children_[i].node;
     if (status != 0) bad = node;
     ended.push_back({node, entry(node).ptype, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)});
-    entry(node).presence.store(Presence::gone, std::memory_order_release);
+    note_gone(node);
     children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   return bad;
@@ -216,9 +283,10 @@ std::string Cube::running_text() const {
 
 void Cube::release() {
   signal(-1, SIGKILL);
+  bury(-1);
   for (const Child& child : children_) {
     waitpid(child.pid, nullptr, 0);
-    entry(child.node).presence.store(Presence::gone, std::memory_order_release);
+    note_gone(child.node);
   }
   children_.clear();
 }

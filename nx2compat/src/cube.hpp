@@ -28,6 +28,10 @@ struct CubeEntry {
   std::int32_t ptype;
   std::int32_t pid;
   std::uint32_t use;  ///< counts the processes that were loaded here
+  /// In virtual time: nanoseconds at which its port was opened. Before `presence`.
+  std::int64_t opened_at;
+  std::atomic<std::uint32_t> begun;  ///< `use` of the process whose clock the host has begun, which waits for that
+  std::uint16_t port;
   char card[240];
 };
 
@@ -56,6 +60,16 @@ class Cube {
   void expect(int node, std::int32_t ptype);
   /// None was started on that node after all.
   void give_up(int node);
+  /// In virtual time: returns when each of these has opened its port, or has ended without that.
+  void await_opening(const std::vector<int>& nodes);
+  /// The place of its node 0 on an emulated interconnect; 0 when nobody says so.
+  void begin_at(int place) noexcept { first_place_ = place; }
+  /// Its place there.
+  int place(int node) const noexcept { return first_place_ + node; }
+  /// The process of a node has ended, now.
+  void note_gone(int node);
+  /// The processes of a node (-1: of all) have been told to end: waits for that in virtual time.
+  void bury(int node);
   /// Starts a program on a node that expects one; found as a shell finds it, or in the current folder. An NX
   /// error number or 0.
   int load(const std::vector<std::string>& command, int node, char** environment = nullptr);
@@ -94,13 +108,17 @@ class Cube {
     pid_t pid;
     int node;
   };
+  bool has_ended(const Child& child, int& status) const;
   bool map(int fd, int nodes);
   void unmap();
   void in_child(int node, pid_t parent);
+  void note_child(pid_t pid, int node);
+  static void take_environment(char** environment);
 
   int fd_ = -1;
   int nodes_ = 0;
   int self_ = 0;
+  int first_place_ = 0;
   CubeEntry* entries_ = nullptr;
   bool ever_loaded_ = false;
   std::vector<Child> children_;

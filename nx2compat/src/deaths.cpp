@@ -59,7 +59,7 @@ void on_death(int number) {
   for (const Death& death : kDeaths)
     if (death.signal == number) words = death.words;
   Line line;
-  line << "(node " << node->self() << ", pid " << (node->engine ? node->engine->ptype : 0) << ") " << words << "\n";
+  line << "(node " << node->self() << ", pid " << (node->engine() ? node->engine()->ptype : 0) << ") " << words << "\n";
   line.write_out();
   end_all(128 + number);
 }

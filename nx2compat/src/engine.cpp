@@ -51,7 +51,9 @@ void NxEngine::step(std::int64_t limit_ns) {
   push();
   const bool stuck = busy();
   if (stuck && (limit_ns < 0 || limit_ns > kNap)) limit_ns = kNap;
-  if (housekeeping && (limit_ns < 0 || limit_ns > kLook)) limit_ns = kLook;
+  // In virtual time the end of a node ends the wait, and only what comes from other cubes does not.
+  const std::int64_t look = is_timed() ? kNap : kLook;
+  if (housekeeping && (!is_timed() || is_one_of_several) && (limit_ns < 0 || limit_ns > look)) limit_ns = look;
   if (const ulfm_message* message = channel_.wait(limit_ns)) {
     dispatch(*message);
   } else if (housekeeping) {
@@ -72,7 +74,7 @@ bool NxEngine::wait_for(const std::function<bool()>& done, int milliseconds) {
   const auto until = job_time() + std::chrono::milliseconds(milliseconds);
   while (!done()) {
     if (milliseconds >= 0 && job_time() > until) return false;
-    step(kNap);
+    step(is_timed() && housekeeping && milliseconds < 0 ? -1 : kNap);
     run_handlers();
   }
   return true;

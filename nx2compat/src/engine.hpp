@@ -113,6 +113,8 @@ class NxEngine {
 
   /// Called in waits now and then; for the host to look after its nodes.
   std::function<void()> housekeeping;
+  /// The host has further cubes, whose messages move on in its housekeeping.
+  bool is_one_of_several = false;
   /// Called when killcube reached this node; does not return.
   std::function<void()> on_kill;
   /// Called for a request that completes and is ignored.

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -65,15 +67,26 @@ void write_info(const InfoArray& info, const MessageInfo& of) noexcept {
 
 // ---- beginning --------------------------------------------------------------------------------------------------
 
+Node::Node() {
+  cubes_.push_back(std::make_unique<HeldCube>());
+  at_ = cubes_.front().get();
+}
+
 void Node::open() {
-  if (const std::string why = channel.open(cube); !why.empty()) {
+  std::string why;
+  if (is_host()) {
+    if (host_job_ == 0 && ulfm_job_alone(&host_job_) < 0) why = ulfm_last_error();
+    channel().lend(host_job_, at_->port);
+  }
+  if (why.empty()) why = channel().open(cube());
+  if (!why.empty()) {
     std::fprintf(stderr, "nx: this process could not start as a node: %s\n", why.c_str());
     std::_Exit(1);
   }
   timed_job = ulfm_time_is_virtual() != 0;
-  engine.emplace(channel, tuning_for(channel.transport()));
-  engine->release_ignored = [this](Request& request) { ids.release(request); };
-  engine->on_kill = [] { std::exit(0); };
+  engine().emplace(channel(), tuning_for(channel().transport()));
+  engine()->release_ignored = [this](Request& request) { ids.release(request); };
+  engine()->on_kill = [] { std::exit(0); };
   process_ = getpid();
   tell_of_deaths();
 }
@@ -90,9 +103,9 @@ void Node::start() {
     std::_Exit(1);
   }
   if (std::getenv("NX2_NODES") != nullptr && !was_launched()) return start_as_host();
-  node.cube.inherit();
+  node.cube().inherit();
   node.open();
-  if (node.cube.exists()) node.engine->ptype = node.cube.entry(node.self()).ptype;
+  if (node.cube().exists()) node.engine()->ptype = node.cube().entry(node.self()).ptype;
   started_ = &node;
   std::atexit(finish_at_exit);
 }
@@ -114,16 +127,16 @@ void Node::start_as_host() {
 }
 
 int Node::make_cube(int nodes) {
-  if (engine) {
+  if (engine()) {
     if (nodes == this->nodes()) return 0;
-    if (cube.ever_loaded()) return EQPARAM;
-    engine.reset();
-    channel.close();
+    if (cube().ever_loaded()) return EQPARAM;
+    engine().reset();
+    channel().close();
   }
-  if (!cube.create(nodes)) return EQMEM;
+  if (!cube().create(nodes)) return EQMEM;
   open();
-  engine->ptype = kNoPtype;
-  engine->housekeeping = [this] { look_after_nodes(); };
+  engine()->ptype = kNoPtype;
+  engine()->housekeeping = [this] { look_after_nodes(); };
   return 0;
 }
 
@@ -134,23 +147,115 @@ void Node::load_named_program() {
   std::vector<std::string> words;
   std::istringstream in(command);
   for (std::string word; std::getline(in, word, '\x1f');) words.push_back(word);
-  std::vector<int> nodes(static_cast<std::size_t>(cube.nodes()));
+  std::vector<int> nodes(static_cast<std::size_t>(cube().nodes()));
   std::iota(nodes.begin(), nodes.end(), 0);
-  if (const int error = cube.load_all(words, nodes, 0); error != 0) end_of_job("load", error);
+  if (const int error = cube().load_all(words, nodes, 0); error != 0) end_of_job("load", error);
   loaded_by_name = words.front().substr(words.front().rfind('/') + 1);
+}
+
+// ---- several cubes
+// ---------------------------------------------------------------------------------------------------
+
+template <typename Do>
+void Node::for_each_cube(Do what) {
+  HeldCube* const attached = at_;
+  for (const auto& held : cubes_) {
+    at_ = held.get();
+    what(at_ == attached);
+  }
+  at_ = attached;
+}
+
+Node::HeldCube* Node::find_cube(const std::string& name) const {
+  for (const auto& held : cubes_)
+    if (named_ && held->name == name) return held.get();
+  return nullptr;
+}
+
+bool Node::name_first_cube(const std::string& name) {
+  if (std::exchange(named_, true)) return false;
+  at_->name = name;
+  return true;
+}
+
+bool Node::attach_cube(const std::string& name) {
+  HeldCube* const found = find_cube(name);
+  if (found != nullptr) at_ = found;
+  return found != nullptr;
+}
+
+// On an emulated interconnect cubes have nodes of their own: the first ones that are free, and a power of two of them
+// begins at a multiple of that, so that it is a cube of its own there, too. -1: there are not so many.
+int Node::place_for(int nodes) const {
+  const char* const host = std::getenv("ULFM_FABRIC_HOST");
+  if (host == nullptr) return 0;
+  const int all = std::atoi(host);
+  const auto step = static_cast<int>(std::bit_ceil(static_cast<unsigned>(nodes)));
+  for (int first = 0; first + nodes <= all; first += step) {
+    const bool is_free = std::none_of(cubes_.begin(), cubes_.end(), [&](const auto& held) {
+      return held->cube.exists() && held->cube.place(0) < first + nodes && first < held->cube.place(held->cube.nodes());
+    });
+    if (is_free) return first;
+  }
+  return -1;
+}
+
+int Node::add_cube(const std::string& name, int nodes) {
+  if (nodes == 0) nodes = cubes_.front()->cube.nodes();
+  const int place = place_for(nodes);
+  std::uint16_t port = kPort;
+  while (std::any_of(cubes_.begin(), cubes_.end(), [&](const auto& held) { return held->port == port; })) ++port;
+  if (place < 0 || port >= kPorts) return EQPARAM;
+  HeldCube* const before = at_;
+  cubes_.push_back(std::make_unique<HeldCube>());
+  at_ = cubes_.back().get();
+  at_->name = name;
+  at_->port = port;
+  cube().begin_at(place);
+  if (const int error = make_cube(nodes); error != 0) {
+    cubes_.pop_back();
+    at_ = before;
+    return error;
+  }
+  engine()->ptype = before->engine->ptype;
+  for (const auto& held : cubes_) held->engine->is_one_of_several = true;
+  return 0;
+}
+
+void Node::release_cube(const std::string& name) {
+  HeldCube* const before = at_;
+  if (HeldCube* const found = find_cube(name)) at_ = found;
+  kill_nodes(-1, -1);
+  if (cubes_.size() == 1) return;
+  HeldCube* const released = at_;
+  engine()->finish();
+  channel().close();
+  std::erase_if(cubes_, [&](const auto& held) { return held.get() == released; });
+  at_ = released == before ? cubes_.back().get() : before;
 }
 
 // ---- the host looks after its nodes
 // ----------------------------------------------------------------------------------
 
 void Node::look_after_nodes() {
-  const std::size_t before = cube.ended.size();
-  const int bad = cube.reap();
-  for (std::size_t i = before; i < cube.ended.size(); ++i) engine->abandon(cube.ended[i].node);
+  for_each_cube([this](bool attached) {
+    if (!attached) engine()->progress();
+    look_after_attached();
+  });
+}
+
+void Node::release_all() {
+  for_each_cube([this](bool) { cube().release(); });
+}
+
+void Node::look_after_attached() {
+  const std::size_t before = cube().ended.size();
+  const int bad = cube().reap();
+  for (std::size_t i = before; i < cube().ended.size(); ++i) engine()->abandon(cube().ended[i].node);
   note_loneliness();
-  if (bad < 0 || cube.killing) return;
-  std::fprintf(stderr, "nx: node %d ended with status %d; the job ends\n", bad, cube.ended.back().status);
-  cube.release();
+  if (bad < 0 || cube().killing) return;
+  std::fprintf(stderr, "nx: node %d ended with status %d; the job ends\n", bad, cube().ended.back().status);
+  release_all();
   std::_Exit(1);
 }
 
@@ -158,9 +263,10 @@ void Node::look_after_nodes() {
 void Node::note_loneliness() {
   constexpr std::chrono::seconds kLong{5};
   const auto now = std::chrono::steady_clock::now();
-  if (!cube.ever_loaded() || cube.running(-1) || cube.killing || engine->moved() != moved_when_alone_) {
+  if (is_timed() || cubes_.size() > 1 || !cube().ever_loaded() || cube().running(-1) || cube().killing ||
+      engine()->moved() != moved_when_alone_) {
     alone_since_ = now;
-    moved_when_alone_ = engine->moved();
+    moved_when_alone_ = engine()->moved();
   } else if (now - alone_since_ > kLong && !std::exchange(told_loneliness_, true)) {
     std::fprintf(stderr, "nx: all nodes have ended, and the host still waits for a message; Ctrl-C ends it\n");
   }
@@ -168,25 +274,32 @@ void Node::note_loneliness() {
 
 void Node::become_node(std::int32_t ptype) {
   interrupt.forget();
-  engine.reset();
+  engine().reset();
   (void)team.release();  // the parent's
   asked_for_team = false;
-  channel.forget();
+  std::erase_if(cubes_, [this](const auto& held) {
+    if (held.get() == at_) return false;
+    held->channel.forget();
+    return true;
+  });
+  host_job_ = 0;
+  channel().forget();
   open();
-  engine->ptype = ptype;
+  engine()->ptype = ptype;
 }
 
 void Node::kill_nodes(int node, std::int32_t ptype) {
-  if (node >= 0 && ptype >= 0 && cube.entry(node).ptype != ptype) return;
-  cube.killing = true;
-  cube.signal(node, SIGKILL);
-  engine->wait_for(
+  if (node >= 0 && ptype >= 0 && cube().entry(node).ptype != ptype) return;
+  cube().killing = true;
+  cube().signal(node, SIGKILL);
+  cube().bury(node);
+  engine()->wait_for(
       [&] {
         look_after_nodes();
-        return !cube.running(node);
+        return !cube().running(node);
       },
       -1);
-  cube.killing = false;
+  cube().killing = false;
 }
 
 // ---- the end ----------------------------------------------------------------------------------------------------
@@ -195,44 +308,57 @@ void Node::kill_nodes(int node, std::int32_t ptype) {
 // until somebody gave the cube back. Whether a node works is looked at often, because one that waits looks around now
 // and then.
 bool Node::await_nodes() {
-  constexpr int kStretch = 5000;  // milliseconds
+  constexpr int kStretch = 5000;  // milliseconds; virtual time knows a standstill without that
   bool told = false;
   for (;;) {
     std::uint64_t looks = 0, working = 0;
     const auto none_left = [&] {
       look_after_nodes();
-      ++looks, working += cube.any_works() ? 1 : 0;
-      return !cube.running(-1);
+      ++looks, working += cube().any_works() ? 1 : 0;
+      return !cube().running(-1);
     };
-    if (engine->wait_for(none_left, kStretch)) return true;
+    if (engine()->wait_for(none_left, is_timed() ? -1 : kStretch)) return true;
     if (working * 4 < looks) return false;
     if (!std::exchange(told, true))
       std::fprintf(stderr, "nx: the host has ended and waits for %s, which still work; Ctrl-C ends them\n",
-                   cube.running_text().c_str());
+                   cube().running_text().c_str());
   }
 }
 
-void Node::finish() {
-  if (process_ != getpid()) return;  // a child that forked and did not become a node
-  interrupt.stop();
+// False when nodes are left that wait for what cannot come.
+bool Node::finish_attached() {
   const bool left = is_host() && !await_nodes();
   if (left)
     std::fprintf(stderr,
                  "nx: the host has ended, and %s still wait for messages that nobody will send; they are ended. Call "
                  "waitall() before the host ends, or killcube()\n",
-                 cube.running_text().c_str());
-  if (is_host()) cube.release();
-  engine->finish();
+                 cube().running_text().c_str());
+  if (is_host()) cube().release();
+  engine()->finish();
   team.reset();
-  channel.close();
-  if (!left) return;
+  channel().close();
+  return !left;
+}
+
+void Node::finish() {
+  if (process_ != getpid()) return;  // a child that forked and did not become a node
+  interrupt.stop();
+  bool well = true;
+  for (; cubes_.size() > 1; cubes_.pop_back()) {
+    at_ = cubes_.back().get();
+    well = finish_attached() && well;
+  }
+  at_ = cubes_.front().get();
+  well = finish_attached() && well;
+  if (host_job_ != 0) (void)ulfm_job_leave(host_job_);
+  if (well) return;
   std::fflush(nullptr);
   std::_Exit(1);
 }
 
 void Node::finish_at_exit() {
   Node* node = started_;
-  if (node == nullptr || !node->engine) return;
+  if (node == nullptr || !node->engine()) return;
   node->finish();
   ended_ = true;
 }
@@ -243,10 +369,10 @@ void end_of_job(const char* call, int error) noexcept {
   std::fflush(nullptr);
   char text[256];
   const int length = std::snprintf(text, sizeof text, "(node %d, pid %d) %s: %s\n", node != nullptr ? node->self() : 0,
-                                   node != nullptr && node->engine ? node->engine->ptype : 0, call,
+                                   node != nullptr && node->engine() ? node->engine()->ptype : 0, call,
                                    words != nullptr ? words : std::strerror(error));
   (void)!write(STDERR_FILENO, text, static_cast<std::size_t>(length));
-  if (node != nullptr && node->is_host()) const_cast<Node*>(node)->cube.release();
+  if (node != nullptr && node->is_host()) const_cast<Node*>(node)->release_all();
   end_all(1);
 }
 

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "cube.hpp"
 #include "engine.hpp"
@@ -27,10 +29,10 @@ class Node {
 
   /// A host call as the first one makes a process that nobody launched the host of a cube.
   static Node& host();
-  bool is_host() const noexcept { return cube.exists() && cube.self() == cube.host(); }
+  bool is_host() const noexcept { return cube().exists() && cube().self() == cube().host(); }
 
-  int self() const noexcept { return channel.self(); }
-  int nodes() const noexcept { return channel.nodes(); }
+  int self() const noexcept { return channel().self(); }
+  int nodes() const noexcept { return channel().nodes(); }
   /// Number of the host: the one after the last node, also when there is none.
   int host_place() const noexcept { return nodes(); }
 
@@ -42,13 +44,27 @@ class Node {
   void kill_nodes(int node, std::int32_t ptype);
   /// At the host's end. Nodes that work end by themselves; false when those that are left wait for what cannot come.
   bool await_nodes();
+  /// Ends every node of every cube.
+  void release_all();
   /// Notes which nodes have ended; one that ended badly ends the job.
   void look_after_nodes();
 
-  Cube cube;
-  Channel channel;
-  MessageIds ids;  // before the engine, whose lists hold its requests
-  std::optional<NxEngine> engine;
+  // Of a node, or of the cube that a host has attached.
+  Cube& cube() const noexcept { return at_->cube; }
+  Channel& channel() const noexcept { return at_->channel; }
+  std::optional<NxEngine>& engine() const noexcept { return at_->engine; }
+
+  // A host's cubes. Its calls are for the one that is attached; the others' messages move on meanwhile.
+  std::size_t cubes() const noexcept { return cubes_.size(); }
+  /// The name of the cube that the host has from its beginning; false when that has one.
+  bool name_first_cube(const std::string& name);
+  bool attach_cube(const std::string& name);
+  /// A further one of so many nodes (0: as many as the first), which is attached. An NX error number or 0.
+  int add_cube(const std::string& name, int nodes);
+  /// Ends what runs there and gives its nodes back, but for the last one that the host has.
+  void release_cube(const std::string& name);
+
+  MessageIds ids;              // before the engines, whose lists hold its requests
   std::unique_ptr<Team> team;  ///< before the channel is closed
   bool asked_for_team = false;
   Interrupt interrupt;
@@ -56,7 +72,7 @@ class Node {
   const std::chrono::steady_clock::time_point started_at = std::chrono::steady_clock::now();
 
  private:
-  Node() = default;
+  Node();
   static void start();
   static void start_as_host();
   static void finish_at_exit();
@@ -66,9 +82,26 @@ class Node {
   /// Says that the host waits for nodes of which none is left.
   void note_loneliness();
   static Node& only();
+  struct HeldCube {
+    std::string name;
+    std::uint16_t port = kPort;  ///< the host's for this cube
+    Cube cube;
+    Channel channel;
+    std::optional<NxEngine> engine;
+  };
+  template <typename Do>
+  void for_each_cube(Do what);
+  HeldCube* find_cube(const std::string& name) const;
+  int place_for(int nodes) const;
+  void look_after_attached();
+  bool finish_attached();
 
   static Node* started_;
   static inline bool ended_ = false;
+  std::vector<std::unique_ptr<HeldCube>> cubes_;
+  HeldCube* at_ = nullptr;
+  bool named_ = false;
+  ulfm_job host_job_ = 0;  ///< of all its channels
   pid_t process_ = 0;
   std::chrono::steady_clock::time_point alone_since_{};
   std::uint64_t moved_when_alone_ = 0;
@@ -85,7 +118,7 @@ class Call {
     if (__builtin_expect(node_.interrupt.active(), 0)) node_.interrupt.leave_slowly();
     else node_.interrupt.leave();
   }
-  NxEngine& engine() noexcept { return *node_.engine; }
+  NxEngine& engine() noexcept { return *node_.engine(); }
   Node& node() noexcept { return node_; }
 
  private:

@@ -47,12 +47,12 @@ bool in_all(Group& group, bool here) {
 Team* Team::of(Node& node, Group& group) {
   if (node.asked_for_team) return node.team.get();
   node.asked_for_team = true;
-  if (node.cube.exists() || group.size() < 2 || node.channel.transport() != "direct") return nullptr;
+  if (node.cube().exists() || group.size() < 2 || node.channel().transport() != "direct") return nullptr;
   // Node 0 finds out whether a team is possible; an empty ticket says that it is not.
   char ticket[ULFM_TEAM_TICKET] = "";
   ulfm_team* made = nullptr;
-  NxEngine* engine = &*node.engine;
-  const ulfm_job job = node.channel.job();
+  NxEngine* engine = &*node.engine();
+  const ulfm_job job = node.channel().job();
   if (group.self() == 0 && ulfm_team_create(job, group.size(), progress, engine, ticket, &made) != ULFM_OK)
     ticket[0] = 0;
   give_to_all(group, ticket, sizeof ticket);

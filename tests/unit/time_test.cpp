@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "arena_memory.hpp"
+#include "fabric/engine/host.hpp"
 #include "fabric/models.hpp"
 #include "fabric/pcie/packet.hpp"
 #include "fabric/pcie/parameters.hpp"
@@ -72,6 +73,34 @@ TEST_CASE("zero load: a cube, by channels and words", "[time]") {
       const auto hops = static_cast<std::uint32_t>(std::popcount(to));
       CHECK(alone("dcm", "cube:5", "", 0, to, bytes) == 49 + 20 * (hops - 1) + 10 * ((bytes + 3) / 4));
     }
+}
+
+TEST_CASE("zero load: the host of a cube is as far from a node as node 0 is", "[time]") {
+  constexpr std::uint32_t kGatewayOfNode0 = 32;
+  for (const std::uint32_t node : {1u, 3u, 31u})
+    for (const std::uint32_t bytes : kSizes) {
+      const std::uint64_t from_node = alone("dcm", "cube:5", "", 0, node, bytes);
+      CHECK(alone("dcm", "cube:5", "", kGatewayOfNode0, node, bytes) == from_node);
+      CHECK(alone("dcm", "cube:5", "", node, kGatewayOfNode0, bytes) == from_node);
+    }
+}
+
+TEST_CASE("a host is behind the nodes: at the gateway of node 0 where there are gateways", "[time]") {
+  const auto places = [](const char* transport, const char* topology, std::uint32_t nodes) {
+    auto host = FabricHost::create({transport, topology, nodes, "", "virtual", {}, true}).value();
+    const FabricArena& arena = host.arena();
+    std::vector<std::uint32_t> all;
+    for (std::uint32_t p = 0; p < arena.sizes().processes; ++p) all.push_back(arena.node_of_rank(p));
+    for (std::uint32_t p = 0; p + 1 < arena.sizes().processes; ++p)
+      CHECK(arena.clock(p).state.load() == ClockState::unused);  // nothing is loaded yet
+    CHECK(arena.clock(arena.sizes().processes - 1).state.load() == ClockState::runs);
+    return all;
+  };
+  using Places = std::vector<std::uint32_t>;
+  CHECK(places("dcm", "cube:2", 3) == Places{0, 1, 2, 3, 4});
+  CHECK(places("dcm", "cube:0", 2) == Places{0, 0, 1});
+  CHECK(places("xswitch", "mesh:2x2", 2) == Places{0, 1, 2, 3, 0});
+  CHECK(!FabricHost::create({"dcm", "cube:1", 50, "", "", {}, true}));
 }
 
 TEST_CASE("zero load: X-Switches, by switches, polls and links", "[time]") {

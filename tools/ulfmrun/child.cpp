@@ -21,13 +21,13 @@ void pass_on(int signal, siginfo_t* from, void*) {
   if (g_mpiexec > 0 && from->si_code != SI_KERNEL) kill(g_mpiexec, signal);
 }
 
-[[noreturn]] void become_mpiexec(const std::vector<std::string>& command, pid_t parent) {
+[[noreturn]] void become_command(const std::vector<std::string>& command, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(kInstallation);
   std::vector<char*> argv;
   for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  execv(argv[0], argv.data());
+  execvp(argv[0], argv.data());
   std::fprintf(stderr, "ulfmrun: %s: %s\n", argv[0], std::strerror(errno));
   _exit(kInstallation);
 }
@@ -50,8 +50,8 @@ int run_child(const std::vector<std::string>& command) {
     sigaction(signal, &action, nullptr);
   }
   const pid_t child = fork();
-  if (child < 0) fail(kInstallation, std::string("starting mpiexec: ") + std::strerror(errno));
-  if (child == 0) become_mpiexec(command, self);
+  if (child < 0) fail(kInstallation, "starting " + command.front() + ": " + std::strerror(errno));
+  if (child == 0) become_command(command, self);
   g_mpiexec = child;
   return wait_for(child);
 }

@@ -1,4 +1,4 @@
-// mpiexec as a child, for jobs after which ulfmrun has something to do.
+// mpiexec, or a host program, as a child, for jobs after which ulfmrun has something to do.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace ulfmrun {
 
-/// Runs mpiexec and hands on to it the signals that end or stop a job. Returns its exit code, 128 and the signal's
+/// Runs that and hands on to it the signals that end or stop a job. Returns its exit code, 128 and the signal's
 /// number when one ended it.
 int run_child(const std::vector<std::string>& command);
 

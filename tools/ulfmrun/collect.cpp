@@ -27,13 +27,10 @@ void finish(std::FILE* out, const std::string& option, const std::string& file) 
 std::optional<Collector> Collector::for_job(const CommandLine& line, const ulfm::Config& settings) {
   std::string trace = settings.text("TRACE"), counters = settings.text("STATS_FILE");
   if ((trace.empty() && counters.empty()) || line.elsewhere) return std::nullopt;
-  auto record = ulfm::record::JobRecord::create(static_cast<std::uint32_t>(line.processes) + kSpawned, !trace.empty());
+  auto record = ulfm::record::JobRecord::create(static_cast<std::uint32_t>(line.processes + line.cube) + kSpawned,
+                                                !trace.empty());
   if (!record) fail(kInstallation, record.error().what);
   return Collector(std::move(*record), std::move(trace), std::move(counters));
-}
-
-void Collector::announce(std::vector<std::string>& command) const {
-  command.insert(command.begin() + 1, {"-genv", "ULFM_RECORD", record_.address()});
 }
 
 void Collector::write() const {

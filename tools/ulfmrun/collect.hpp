@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/config.hpp"
@@ -17,8 +18,8 @@ class Collector {
   /// process.
   static std::optional<Collector> for_job(const CommandLine& line, const ulfm::Config& settings);
 
-  /// Adds to mpiexec's command what the ranks need.
-  void announce(std::vector<std::string>& command) const;
+  /// What the ranks need in their environment.
+  std::pair<std::string, std::string> variable() const { return {"ULFM_RECORD", record_.address()}; }
   /// The job has ended: writes the files.
   void write() const;
 

@@ -97,8 +97,10 @@ std::optional<FabricHost> make_fabric(const CommandLine& line, const ulfm::Confi
   if (ulfm::fabric::model_of_transport(transport) == nullptr) return std::nullopt;
   if (line.elsewhere && line.time)
     fail(kUsage, "--time: virtual time is kept by processes of one host; leave it out, or name no other hosts");
-  auto host = FabricHost::create({transport, settings.text("TOPOLOGY"), static_cast<std::uint32_t>(line.processes),
-                                  settings.text("FAULT"), line.time.value_or("")});
+  const bool is_host = line.cube != 0;
+  const auto processes = static_cast<std::uint32_t>(is_host ? line.cube : line.processes);
+  auto host = FabricHost::create(
+      {transport, settings.text("TOPOLOGY"), processes, settings.text("FAULT"), line.time.value_or(""), {}, is_host});
   if (!host) {
     // Which of the two settings is wrong stands in the sentence, so the origin of both does.
     std::string origin = origin_prefix(settings, "TRANSPORT");
@@ -113,7 +115,8 @@ std::optional<FabricHost> make_fabric(const CommandLine& line, const ulfm::Confi
 /// survived no rank moves it.
 FabricHost& publish(FabricHost& host, const ulfm::Config& settings, const CommandLine& line, const Stage& stage) {
   if (auto ok = host.publish(); !ok) fail(kInstallation, ok.error().what);
-  if (settings.text("ENGINE") == "process" || (line.survives_deaths && !line.time))
+  // A host ends its nodes as it likes, also in the middle of something.
+  if (settings.text("ENGINE") == "process" || ((line.survives_deaths || line.cube != 0) && !line.time))
     if (auto ok = ulfm::fabric::start_engine_process(host, stage.programs); !ok) fail(kInstallation, ok.error().what);
   // The mapping and the descriptor go on to mpiexec.
   static FabricHost kept = std::move(host);
@@ -131,10 +134,11 @@ void open_door(const FabricHost& host, const ulfm::Config& settings, const Stage
   setenv("ULFM_FABRIC_DOOR", encode(*door).c_str(), 1);
 }
 
-/// mpiexec's command. Variables go in as -genv, not in mpiexec's own environment: -genvnone and -genvlist
-/// must not take them away, remote hosts must get them, and mpiexec and its launcher must not be touched by
+/// mpiexec's command, or that of a host. Variables go in as -genv, not in mpiexec's own environment: -genvnone and
+/// -genvlist must not take them away, remote hosts must get them, and mpiexec and its launcher must not be touched by
 /// them.
-std::vector<std::string> mpiexec_command(const CommandLine& line, const Stage& stage, const Variables& variables) {
+std::vector<std::string> command_of(const CommandLine& line, const Stage& stage, const Variables& variables) {
+  if (line.cube != 0) return line.arguments;  // and the variables are in this process's environment
   std::vector<std::string> command = {stage.mpiexec};
   for (const auto& [name, value] : variables) command.insert(command.end(), {"-genv", name, value});
   if (line.survives_deaths) command.emplace_back("-disable-auto-cleanup");
@@ -178,8 +182,17 @@ void make_stall_board(const CommandLine& line) {
   std::vector<char*> argv;
   for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  execv(argv[0], argv.data());
+  execvp(argv[0], argv.data());
   fail(kInstallation, command.front() + ": " + std::strerror(errno));
+}
+
+/// What a host and the nodes that it loads find in their environment.
+void prepare_host(const Variables& variables, const FabricHost* host) {
+  for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
+  if (host == nullptr) return;
+  const std::string number = std::to_string(host->arena().sizes().processes - 1);
+  setenv("ULFM_FABRIC_HOST", number.c_str(), 1);
+  setenv("ULFM_FABRIC_RANK", number.c_str(), 1);
 }
 
 int run(const std::vector<std::string>& words) {
@@ -191,18 +204,19 @@ int run(const std::vector<std::string>& words) {
   check_time(line, settings);
   check_hosts(line);
   const Stage stage = find_stage();
-  const Variables variables = rank_variables(line, settings, stage);
-  auto command = mpiexec_command(line, stage, variables);
+  Variables variables = rank_variables(line, settings, stage);
   std::optional<FabricHost> fabric = make_fabric(line, settings);
-  if (line.dry_run) return print(command, variables);
+  if (line.dry_run) return print(command_of(line, stage, variables), variables);
   check_limits(line);
   make_job_key();
   FabricHost* const host = fabric ? &publish(*fabric, settings, line, stage) : nullptr;
   if (host != nullptr && line.elsewhere && !only_this_host(line)) open_door(*host, settings, stage);
-  make_stall_board(line);
+  if (line.cube == 0) make_stall_board(line);
   const bool timed = line.time && host != nullptr;
   const auto collector = Collector::for_job(line, settings);
-  if (collector) collector->announce(command);
+  if (collector) variables.push_back(collector->variable());
+  if (line.cube != 0) prepare_host(variables, host);
+  const auto command = command_of(line, stage, variables);
   if (!timed && !collector) become(command);
   const int code = timed ? run_timed(*host, command, line.times.value_or("")) : run_child(command);
   if (collector) collector->write();

@@ -132,6 +132,7 @@ constexpr OwnOption kOwn[] = {
     {"--stats-file", "FILE", "ULFM_STATS_FILE", "write the counters of all ranks to FILE: a table, or .json, or .csv"},
     {"--ft", nullptr, nullptr, "a rank that dies does not end the job: MPI's fault tolerance (MPIX_Comm_*)"},
     {"--trace", "FILE", "ULFM_TRACE", "write a trace of all ranks to FILE, for Perfetto or chrome://tracing"},
+    {"--cube", "NODES", nullptr, "the program is a host, which loads that many nodes itself; nxhost(1) uses it"},
     {"--config", "FILE", "ULFM_CONFIG", "TOML file with settings"},
     {"--dry-run", nullptr, nullptr, "print the command and what it adds to the environment, and run nothing"},
     {"--help", nullptr, nullptr, "this text; mpiexec's own options: ulfmrun -help"},
@@ -206,6 +207,7 @@ class Parser {
       while (!at_end() && words_[at_].starts_with('-') && !passive_) take_option();
       if (passive_) take_rest();
     } while (take_program());
+    if (line_.cube != 0) check_host_program();
     return std::move(line_);
   }
 
@@ -250,6 +252,7 @@ class Parser {
     // Ranks may run in another directory than this one.
     if (name == "--config" || name == "--trace" || name == "--stats-file") value = absolute_file(value);
     if (name == "--config") line_.config = value;
+    if (name == "--cube") line_.cube = check_count(option.name, value);
     if (name == "--time") line_.time = value;
     if (name == "--times") line_.times = absolute_file(value);
     if (option.variable != nullptr) note(option, value);
@@ -316,6 +319,15 @@ class Parser {
   void take_rest() {
     line_.arguments.insert(line_.arguments.end(), words_.begin() + static_cast<std::ptrdiff_t>(at_), words_.end());
     at_ = words_.size();
+  }
+
+  /// A host is started without mpiexec, whose options mean nothing then.
+  void check_host_program() const {
+    if (passive_) return;
+    if (line_.programs.size() != 1 || line_.arguments.front() != line_.programs.front().name)
+      fail(kUsage, "--cube starts one program, without mpiexec; found " +
+                       (line_.programs.size() != 1 ? "several programs" : "its option " + line_.arguments.front()) +
+                       ": leave that out");
   }
 
   /// Copies a program and its arguments; true when ":" announces another.

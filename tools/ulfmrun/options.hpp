@@ -39,6 +39,7 @@ struct CommandLine {
 
   std::vector<Program> programs;
   int processes = 0;  ///< of all programs
+  int cube = 0;       ///< nodes of the cube that the one program loads itself; 0: it is no host
   std::vector<NamedHosts> hosts;
   std::string launcher, launcher_exec;  ///< as given; empty: not given
   /// Other hosts are named: what is absent here may be there.

@@ -69,6 +69,7 @@ struct ulfm_nm {
   std::uint32_t idle_turns = 0;      // since something came or went
   std::uint32_t tests_in_a_row = 0;  // in virtual time: with nothing between
   std::uint64_t tested_at = 0;       // and when the last one was
+  std::uint32_t looks_at_once = 1;   // in virtual time with threads, see idle_threaded()
   ulfm_nm_vc* full = nullptr;        // the connection that was the last to have no room
   std::chrono::steady_clock::time_point looked{};
   std::chrono::steady_clock::time_point idle_since{};

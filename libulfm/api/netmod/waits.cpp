@@ -89,13 +89,25 @@ void spend_test(ulfm_nm* nm, VirtualTime& time) {
   nm->tested_at = time.now();
 }
 
+// With threads a wait lets others of its process have their turn: it is made of looks. Each look is agreed upon with all
+// other processes, so while nobody of this one does anything in between they become rarer. What arrives ends the wait
+// between two of them, so the time at which it is seen is the same.
+int idle_threaded(ulfm_nm* nm, VirtualTime& time) {
+  constexpr std::uint32_t kMostLooks = 64;
+  const std::uint64_t before = time.now();
+  nm->looks_at_once = before == nm->tested_at ? std::min(2 * nm->looks_at_once, kMostLooks) : 1;
+  time.spend_look();
+  const std::uint64_t further = (time.now() - before) * (nm->looks_at_once - 1);
+  const bool ended =
+      further != 0 && time.wait(time.now() + further, VirtualTime::Patience::others_too) == VirtualTime::Woken::ended;
+  nm->tested_at = time.now();
+  if (++nm->idle_turns % kLookTurns == 0) yield_now();
+  return ended ? look_around(nm) : 0;
+}
+
 int idle_timed(ulfm_nm* nm, VirtualTime& time, int how) {
   if (how == ULFM_NM_IDLE_TEST) return spend_test(nm, time), 0;
-  if (how == ULFM_NM_IDLE_THREADED) {
-    time.spend_look();
-    if (++nm->idle_turns % kLookTurns == 0) yield_now();
-    return 0;
-  }
+  if (how == ULFM_NM_IDLE_THREADED) return idle_threaded(nm, time);
   const auto patience =
       how == ULFM_NM_IDLE_WAIT ? VirtualTime::Patience::others_too : VirtualTime::Patience::only_arrivals;
   const std::uint64_t until = moment_after(time.now(), nm->inlet->next_deadline());

@@ -211,6 +211,7 @@ const ModelKind model_kind{.name = "dcm",
                            .unread = kUnread,
                            .plan = make_plan,
                            .attach = attach,
-                           .timed = true};
+                           .timed = true,
+                           .gateways = true};
 
 }  // namespace ulfm::fabric::dcm

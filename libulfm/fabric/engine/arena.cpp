@@ -40,8 +40,8 @@ bool is_sane(const ArenaSizes& s) {
          s.all_slots() <= (1u << 20) && s.slot_bytes >= 64 && s.slot_bytes <= (1u << 20) && s.frame_bytes >= 1 &&
          s.pieces() <= 65535 && s.records >= 1 && s.records <= (1u << 20) && std::has_single_bit(s.box_entries) &&
          s.box_entries >= s.all_slots() && s.box_entries <= (1u << 21) && s.processes >= 1 &&
-         s.processes <= kMaxEndpoints && s.nodes >= 1 && s.nodes <= 65536 && s.timed <= 1 &&
-         s.model_bytes <= (std::uint64_t{1} << 34);
+         s.processes <= kMaxEndpoints && s.nodes >= 1 && s.nodes <= 65536 && s.timed <= 1 && s.hosts <= 1 &&
+         s.gateways <= s.hosts && s.gateways < s.nodes && s.model_bytes <= (std::uint64_t{1} << 34);
 }
 
 FabricArena::Layout::Layout(const ArenaSizes& s) {

@@ -27,7 +27,7 @@
 namespace ulfm::fabric {
 
 inline constexpr std::uint64_t kArenaMagic = 0x3130'616e'6572'6175ull;
-inline constexpr std::uint32_t kArenaVersion = 7;
+inline constexpr std::uint32_t kArenaVersion = 8;
 inline constexpr std::uint32_t kMaxEndpoints = 1024;
 inline constexpr std::uint32_t kPorts = 64;
 inline constexpr std::size_t kSlotInline = 32;  ///< header and data that travel in the slot's own line
@@ -39,7 +39,9 @@ inline constexpr std::uint32_t kObservers = kMaxEndpoints + 1;  ///< and from he
 
 struct ArenaSizes {
   std::uint32_t processes = 0;
-  std::uint32_t nodes = 0;
+  std::uint32_t nodes = 0;        ///< the host's end, if it has one, is the last
+  std::uint32_t hosts = 0;        ///< 1: the last process is a host, which starts the others
+  std::uint32_t gateways = 0;     ///< 1: and it is at the gateway of node 0
   std::uint32_t endpoints = 0;    ///< processes there can be, spawned ones included
   std::uint32_t slots = 0;        ///< per endpoint, a power of two
   std::uint32_t slot_bytes = 0;   ///< header and data of a frame

@@ -17,6 +17,7 @@
 #include "base/last_words.hpp"
 #include "base/wait.hpp"
 #include "fabric/engine/engine.hpp"
+#include "job/liveness.hpp"
 
 namespace ulfm::fabric {
 namespace {
@@ -25,6 +26,7 @@ constexpr long kLookForDead = 200'000'000;           // nanoseconds of the host 
 constexpr std::uint64_t kSuspicion = 1'000'000'000;  // picoseconds: when a wait that others may end looks again
 constexpr std::uint32_t kMostSuspicions = 2000;      // such looks in a row before it is a deadlock
 constexpr std::uint32_t kSequenceBits = 44;          // of SlotTime::order
+constexpr std::uint64_t kPlaceTime = 1000;           // picoseconds: of who starts another process, or ends it
 
 /// False when the time is up.
 bool futex_wait(void* word, std::uint32_t value, long nanoseconds) noexcept {
@@ -148,6 +150,7 @@ void VirtualClock::look() noexcept {
 VirtualTime::Woken VirtualClock::wait(std::uint64_t until, Patience patience) noexcept {
   std::uint32_t wants = patience == Patience::others_too ? traffic | others : traffic;
   if (std::exchange(wants_room_, false)) wants |= room;
+  if (has_places_) wants |= places;
   return wait_for(std::max(until, now()), wants);
 }
 
@@ -223,13 +226,64 @@ void VirtualClock::look_for_dead() noexcept {
     const ClockState state = c.state.load(std::memory_order_relaxed);
     if (c.tid == 0 || e == self_ || state == ClockState::unused || state == ClockState::ended || engine_.runs(e))
       continue;
-    c.state.store(ClockState::ended, std::memory_order_relaxed);
-    ++time_.ended;
-    engine_.let_in_timed(e, Unread::all);
+    end_clock(e);
     died = true;
   }
   if (died) drive();
   unlock();
+}
+
+void VirtualClock::end_clock(std::uint32_t endpoint) noexcept {
+  arena_.clock(endpoint).state.store(ClockState::ended, std::memory_order_relaxed);
+  ++time_.ended;
+  engine_.let_in_timed(endpoint, Unread::all);
+}
+
+// ---- processes that this one starts ---------------------------------------------------------------------------------
+
+// It is a bound from the moment at which it was started, before it has joined. The caller's time goes on a little, so
+// that for whoever asks later the process is there, and for whoever asked before it was not.
+void VirtualClock::begin_place(std::uint32_t place, std::int32_t pid) noexcept {
+  if (place >= arena_.sizes().processes || place == self_) return;
+  lock();
+  Endpoint& endpoint = arena_.endpoint(place);
+  endpoint.pid = pid;  // as it will say itself: for who looks whether it still runs
+  endpoint.started = start_time(pid);
+  ProcessClock& c = arena_.clock(place);
+  c.now.store(now(), std::memory_order_relaxed);
+  c.tid = static_cast<std::uint32_t>(pid);
+  c.begun_by = self_ + 1;
+  c.call[0] = 0;
+  c.state.store(ClockState::runs, std::memory_order_release);
+  has_places_ = true;
+  unlock();
+  spend(kPlaceTime, Spent::messages);
+}
+
+// Whoever ended at this very moment may or may not have done so yet.
+bool VirtualClock::place_has_ended(std::uint32_t place) noexcept {
+  if (place >= arena_.sizes().processes) return false;
+  lock();
+  ProcessClock& c = arena_.clock(place);
+  const bool ended =
+      c.state.load(std::memory_order_relaxed) == ClockState::ended && c.now.load(std::memory_order_relaxed) < now();
+  if (ended) c.begun_by = 0;
+  unlock();
+  return ended;
+}
+
+void VirtualClock::end_place(std::uint32_t place) noexcept {
+  if (place >= arena_.sizes().processes || place == self_) return;
+  lock();
+  ProcessClock& c = arena_.clock(place);
+  if (const ClockState state = c.state.load(std::memory_order_relaxed);
+      state == ClockState::runs || state == ClockState::waits) {
+    c.now.store(std::min(c.now.load(std::memory_order_relaxed), now()), std::memory_order_relaxed);
+    end_clock(place);
+    drive();
+  }
+  unlock();
+  spend(kPlaceTime, Spent::messages);
 }
 
 // ---- the network, under the lock ------------------------------------------------------------------------------------
@@ -246,12 +300,40 @@ std::uint64_t VirtualClock::bound() const noexcept {
     switch (c.state.load(std::memory_order_acquire)) {
       case ClockState::runs: least = std::min(least, c.now.load(std::memory_order_seq_cst) + 1); break;
       case ClockState::waits:
-        if (c.until != kNoMoment) least = std::min(least, c.until + 1);
+        if (const std::uint64_t until = moment_of(c); until != kNoMoment) least = std::min(least, until + 1);
         break;
       default: break;
     }
   }
   return least;
+}
+
+// The moment at which a wait ends by itself: its own, or just behind the first end of a process that the waiter began.
+std::uint64_t VirtualClock::moment_of(const ProcessClock& waiter) const noexcept {
+  std::uint64_t moment = waiter.until;
+  if ((waiter.wants & places) == 0) return moment;
+  const auto parent = static_cast<std::uint32_t>(&waiter - &arena_.clock(0)) + 1;
+  for (std::uint32_t e = 0; e < arena_.sizes().processes; ++e)
+    if (const ProcessClock& c = arena_.clock(e);
+        c.begun_by == parent && c.state.load(std::memory_order_relaxed) == ClockState::ended)
+      moment = std::min(
+          moment, std::max(c.now.load(std::memory_order_relaxed) + 1, waiter.now.load(std::memory_order_relaxed)));
+  return moment;
+}
+
+// A process is told of an end once. True when there was one before that moment.
+bool VirtualClock::forget_ends(std::uint32_t endpoint, std::uint64_t moment) noexcept {
+  bool found = false;
+  if ((arena_.clock(endpoint).wants & places) == 0) return false;
+  for (std::uint32_t e = 0; e < arena_.sizes().processes; ++e) {
+    ProcessClock& c = arena_.clock(e);
+    if (c.begun_by != endpoint + 1 || c.state.load(std::memory_order_relaxed) != ClockState::ended ||
+        c.now.load(std::memory_order_relaxed) >= moment)
+      continue;
+    c.begun_by = 0;
+    found = true;
+  }
+  return found;
 }
 
 void VirtualClock::drive() noexcept {
@@ -274,9 +356,11 @@ std::uint64_t VirtualClock::wake_moments(std::uint64_t before) noexcept {
   std::uint64_t next = kNoMoment;
   for (std::uint32_t e = 0; e < used(); ++e) {
     const ProcessClock& c = arena_.clock(e);
-    if (c.state.load(std::memory_order_relaxed) != ClockState::waits || c.until == kNoMoment) continue;
-    if (c.until < before) wake(e, c.until, Woken::moment);
-    else next = std::min(next, c.until);
+    if (c.state.load(std::memory_order_relaxed) != ClockState::waits) continue;
+    const std::uint64_t moment = moment_of(c);
+    if (moment == kNoMoment) continue;
+    if (moment < before) wake(e, moment, forget_ends(e, moment) ? Woken::ended : Woken::moment);
+    else next = std::min(next, moment);
   }
   return next;
 }
@@ -311,7 +395,9 @@ void VirtualClock::end_deadlocked() noexcept {
     const ProcessClock& c = arena_.clock(e);
     const ClockState state = c.state.load(std::memory_order_relaxed);
     if (state == ClockState::unused) continue;
-    std::snprintf(line, sizeof line, "ulfm:   rank %u at %.9f s: %s%.31s\n", e,
+    const bool host = arena_.sizes().hosts != 0 && e + 1 == arena_.sizes().processes;
+    std::snprintf(line, sizeof line, "ulfm:   %s at %.9f s: %s%.31s\n",
+                  host ? "host" : ("rank " + std::to_string(e)).c_str(),
                   static_cast<double>(c.now.load(std::memory_order_relaxed)) * 1e-12,
                   state == ClockState::ended ? "has ended"
                   : c.wants == barrier_end   ? "in a barrier"

@@ -20,7 +20,7 @@ class FabricEngine;
 
 class VirtualClock final : public VirtualTime {
  public:
-  enum Wants : std::uint32_t { nothing = 0, traffic = 1, barrier_end = 2, others = 4, room = 8 };
+  enum Wants : std::uint32_t { nothing = 0, traffic = 1, barrier_end = 2, others = 4, room = 8, places = 16 };
 
   /// For the process that has that endpoint. The engine outlives it.
   VirtualClock(FabricEngine& engine, FabricArena& arena, Model& model, std::uint32_t self);
@@ -35,6 +35,10 @@ class VirtualClock final : public VirtualTime {
   void enter(const char* call) noexcept override;
   void leave() noexcept override;
   bool outside() const noexcept override;
+  void begin_place(std::uint32_t place, std::int32_t pid) noexcept override;
+  bool place_has_ended(std::uint32_t place) noexcept override;
+  void end_place(std::uint32_t place) noexcept override;
+  bool has_places() const noexcept override { return has_places_; }
 
   /// Stamps a slot that has been filled: it is sent when `cost` has been spent. Then it goes into the sending queue.
   void stamp(std::uint32_t slot, std::uint64_t cost) noexcept;
@@ -81,6 +85,9 @@ class VirtualClock final : public VirtualTime {
   ProcessClock& mine() const noexcept { return arena_.clock(self_); }
   std::uint32_t used() const noexcept;
   std::uint64_t bound() const noexcept;
+  std::uint64_t moment_of(const ProcessClock& waiter) const noexcept;
+  bool forget_ends(std::uint32_t endpoint, std::uint64_t moment) noexcept;
+  void end_clock(std::uint32_t endpoint) noexcept;
   void drive() noexcept;
   bool step(std::uint64_t before) noexcept;
   void go_on() noexcept;
@@ -123,6 +130,7 @@ class VirtualClock final : public VirtualTime {
   std::vector<std::uint32_t> to_wake_;  // under the lock; woken when it is let go
   std::uint64_t limit_ = 0;             // under the lock: what is sent from now on is stamped with this or more
   bool wants_room_ = false;
+  bool has_places_ = false;
   std::uint64_t returned_seen_ = 0;
   std::array<std::uint64_t, kPorts> delivered_{};
   std::atomic<std::uint64_t> arrivals_seen_{0};  // of ProcessClock::arrived; threads have ports of their own

@@ -162,10 +162,14 @@ void VirtualClock::enter_network(std::uint32_t index, std::uint64_t at) noexcept
   }
 }
 
-// With store and forward a frame goes to a neighbour on the cube at a time, by rising dimensions.
+// With store and forward a frame goes to a neighbour on the cube at a time, by rising dimensions; to and from a gateway
+// by way of its node.
 std::uint32_t VirtualClock::next_stop(std::uint32_t here, std::uint32_t there) const noexcept {
   if (costs().forward + costs().forward_byte == 0 || here == there) return there;
-  return here ^ 1u << std::countr_zero(here ^ there);
+  const std::uint32_t cube = arena_.sizes().nodes - arena_.sizes().gateways;
+  if (here >= cube) return here - cube;
+  const std::uint32_t by = there < cube ? there : there - cube;
+  return here == by ? there : here ^ 1u << std::countr_zero(here ^ by);
 }
 
 // A node on the way has got it, and sends it on.

@@ -47,13 +47,22 @@ std::uint32_t FabricEngine::reuse_endpoint() {
 }
 
 // In virtual time a process of the job has the endpoint of its rank, so that ranks break ties.
+bool FabricEngine::has_own_endpoint(std::uint32_t process) const {
+  const ArenaSizes& sizes = arena_.sizes();
+  if (sizes.timed == 0 || process >= sizes.processes) return false;
+  EndpointState state = EndpointState::free;
+  Endpoint& endpoint = arena_.endpoint(process);
+  if (endpoint.state.compare_exchange_strong(state, EndpointState::claimed, std::memory_order_acq_rel)) return true;
+  // A host starts the next process where one was only when that one has ended, and its clock with it: all that it had
+  // sent has left its queue by then.
+  return arena_.clock(process).tid == static_cast<std::uint32_t>(getpid()) &&
+         arena_.clock(process).state.load(std::memory_order_acquire) == ClockState::runs;
+}
+
 Result<std::uint32_t> FabricEngine::find_endpoint(std::uint32_t process) {
   ArenaHeader& h = arena_.header();
   const std::uint32_t all = arena_.sizes().endpoints;
-  EndpointState unused = EndpointState::free;
-  if (arena_.sizes().timed != 0 && process < arena_.sizes().processes &&
-      arena_.endpoint(process).state.compare_exchange_strong(unused, EndpointState::claimed, std::memory_order_acq_rel))
-    return mark_claimed(process), process;
+  if (has_own_endpoint(process)) return mark_claimed(process), process;
   std::uint32_t i = h.endpoints_used.load(std::memory_order_relaxed);
   while (i < all && !h.endpoints_used.compare_exchange_weak(i, i + 1, std::memory_order_acq_rel)) {
   }

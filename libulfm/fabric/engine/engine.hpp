@@ -108,6 +108,7 @@ class FabricEngine {
   Result<void> claim_endpoint(std::uint32_t process);
   Result<std::uint32_t> find_endpoint(std::uint32_t process);
   bool may_reuse(std::uint32_t endpoint) const;
+  bool has_own_endpoint(std::uint32_t process) const;
   void mark_claimed(std::uint32_t endpoint);
   std::uint32_t reuse_endpoint();
   bool any_pending() const noexcept;

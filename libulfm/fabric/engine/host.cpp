@@ -14,12 +14,14 @@ constexpr std::uint32_t kSlotBytes = 8192;  // and 4 frames of the network at le
 constexpr std::uint32_t kLeastSlotBytes = 1024;
 constexpr std::uint32_t kSpareProcesses = 64;  // for MPI_Comm_spawn
 
-ArenaSizes sizes_for(const FabricPlan& plan, const ModelKind& kind, const Topology& topology,
+ArenaSizes sizes_for(const ModelKind& kind, const Topology& topology, std::uint32_t processes, bool host,
                      std::uint32_t frame_bytes) {
   ArenaSizes sizes;
-  sizes.processes = plan.processes;
-  sizes.nodes = topology.nodes();
-  sizes.endpoints = std::min(plan.processes + kSpareProcesses, kMaxEndpoints);
+  sizes.processes = processes;
+  sizes.hosts = host ? 1 : 0;
+  sizes.gateways = host && kind.gateways ? 1 : 0;
+  sizes.nodes = topology.nodes() + sizes.gateways;
+  sizes.endpoints = std::min(processes + kSpareProcesses, kMaxEndpoints);
   sizes.slots = kSlotsPerProcess;
   sizes.slot_bytes =
       kind.divides ? frame_bytes : std::max(frame_bytes, std::clamp(4 * frame_bytes, kLeastSlotBytes, kSlotBytes));
@@ -38,14 +40,33 @@ Result<void> check_nodes(const Topology& topology, const std::vector<std::uint32
   return {};
 }
 
-// All processes run from the first moment, also those that the launcher has not started yet.
+// Nodes that a host program may load: all that there are, or as many as it was told if that is more.
+std::uint32_t places_of_nodes(const FabricPlan& plan, const Topology& topology) {
+  const auto nodes = static_cast<std::uint32_t>(topology.placement.empty() ? topology.nodes() : plan.processes);
+  return std::min(std::max(plan.processes, nodes), kMaxEndpoints - 1);
+}
+
+// The node of each process, from process 0 on.
+std::vector<std::uint32_t> places_of(const FabricPlan& plan, const ModelKind& kind, const Topology& topology,
+                                     std::uint32_t processes) {
+  const std::uint32_t nodes = processes - (plan.host ? 1 : 0);
+  std::vector<std::uint32_t> places(processes);
+  for (std::uint32_t p = 0; p < nodes; ++p)
+    places[p] = p < plan.nodes.size() ? plan.nodes[p] : node_of_process(topology, p, nodes);
+  if (plan.host) places.back() = kind.gateways ? topology.nodes() : places.front();
+  return places;
+}
+
+// All processes run from the first moment, also those that the launcher has not started yet; a host's begin when it
+// loads them.
 void begin_time(FabricArena& arena, const TimeSettings& settings, const Durations& costs) {
   TimeHeader& time = arena.header().time;
   time.settings = settings;
   time.costs = costs;
-  for (std::uint32_t p = 0; p < arena.sizes().processes; ++p)
+  const ArenaSizes& sizes = arena.sizes();
+  for (std::uint32_t p = sizes.hosts != 0 ? sizes.processes - 1 : 0; p < sizes.processes; ++p)
     arena.clock(p).state.store(ClockState::runs, std::memory_order_relaxed);
-  arena.header().endpoints_used.store(arena.sizes().processes, std::memory_order_relaxed);
+  arena.header().endpoints_used.store(sizes.processes, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -63,6 +84,7 @@ Result<FabricHost> FabricHost::create(const FabricPlan& plan) {
   auto topology = read_topology(shape);
   if (!topology) return fail(topology.error());
   if (auto ok = check_processes(*topology, plan.processes); !ok) return fail(ok.error());
+  const std::uint32_t processes = plan.host ? places_of_nodes(plan, *topology) + 1 : plan.processes;
   auto given = read_options(*kind, options);
   if (!given) return fail(std::move(given.error()));
   const auto frame_bytes = static_cast<std::uint32_t>(given->number("frame", kind->frame));
@@ -84,12 +106,10 @@ Result<FabricHost> FabricHost::create(const FabricPlan& plan) {
     time = *settings;
     costs = *durations;
   }
-  ArenaSizes sizes = sizes_for(plan, *kind, *topology, frame_bytes);
+  ArenaSizes sizes = sizes_for(*kind, *topology, processes, plan.host, frame_bytes);
   if (auto ok = check_nodes(*topology, plan.nodes); !ok) return fail(ok.error());
-  std::vector<std::uint32_t> ends(plan.processes);
-  for (std::uint32_t p = 0; p < plan.processes; ++p)
-    ends[p] = p < plan.nodes.size() ? plan.nodes[p] : node_of_process(*topology, p, plan.processes);
-  const auto node_of = ends;
+  const std::vector<std::uint32_t> node_of = places_of(plan, *kind, *topology, processes);
+  std::vector<std::uint32_t> ends = node_of;
   std::sort(ends.begin(), ends.end());
   ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
   const ModelPlan asked{

@@ -17,6 +17,9 @@ struct FabricPlan {
   std::string time = {};    ///< as behind --time; empty: the host's
   /// On which node each process is, from process 0 on; those behind these are where the topology has them.
   std::vector<std::uint32_t> nodes = {};
+  /// The processes are the nodes of a cube that a host program loads. There is room for as many as the topology has
+  /// nodes, and one more process: the host, which comes first and is the last by number.
+  bool host = false;
 };
 
 /// Holds the arena open for the processes of a job; they find it by the environment variable ULFM_FABRIC.

@@ -41,10 +41,11 @@ std::string time_report(const FabricArena& arena, double host_seconds) {
   const double end = in_seconds(end_of(ranks));
   std::string text = fmt::format("ulfm: virtual time {:.9f} s, host time {:.3f} s, slow-down {:.3g}\n", end,
                                  host_seconds, end > 0 ? host_seconds / end : 0.0);
+  const ArenaSizes& sizes = arena.sizes();
   for (const RankTime& r : ranks)
-    text += fmt::format("ulfm: rank {}: ended at {:.9f} s, computing {:.9f} s, messages {:.9f} s, waiting {:.9f} s\n",
-                        r.rank, in_seconds(r.ended), in_seconds(r.computing), in_seconds(r.messages),
-                        in_seconds(r.waiting));
+    text += fmt::format("ulfm: {}: ended at {:.9f} s, computing {:.9f} s, messages {:.9f} s, waiting {:.9f} s\n",
+                        sizes.hosts != 0 && r.rank + 1 == sizes.processes ? "host" : fmt::format("rank {}", r.rank),
+                        in_seconds(r.ended), in_seconds(r.computing), in_seconds(r.messages), in_seconds(r.waiting));
   return text;
 }
 

@@ -42,6 +42,7 @@ struct alignas(128) ProcessClock {
   std::uint32_t woken;       ///< VirtualTime::Woken
   std::uint32_t ended_seen;  ///< how many processes had ended when it was last told
   std::uint32_t tid;         ///< process that has this clock; for who finds out that it has died
+  std::uint32_t begun_by;    ///< endpoint + 1 of who began it by begin_place(), and has not been told of its end
   /// Frames that have come to its ports, and slots that have come back to it. Counted under the lock; its process reads
   /// them there, or behind a look, when nothing more can come by its time.
   std::atomic<std::uint64_t> arrived, returned;

@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# Host programs of NX/2 over emulated interconnects: where the machine had the host, with one cube and with several,
+# live and in virtual time, which repeats; what cannot be is refused.
+set -uo pipefail
+# shellcheck source=nx2_common.bash
+. "$(dirname "${BASH_SOURCE[0]}")/nx2_common.bash"
+ulfmrun=$stage/bin/ulfmrun nxhost=$stage/bin/nxhost
+unset "${!ULFM_@}"
+
+check() {
+    local what=$1
+    shift
+    "$@" || { echo "FAIL $what" && failures=$((failures + 1)); }
+}
+
+for program in host host_node cubes cubes_node; do
+    "$stage/bin/nxcc" -std=gnu11 -O1 -Wall -Wextra -Werror "$programs/$program.c" -o "$program" || exit 1
+done
+cat >sum.c <<'C'
+#include <cube.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+  long i, n;
+  double x, sum = 0;
+  setpid(100);
+  getcube("mine", "", NULL, 0);
+  load(argv[1], -1, 0);
+  n = numnodes();
+  for (i = 0; i < n; i++) {
+    x = (double)i;
+    csend(1, &x, sizeof x, i, 0);
+  }
+  for (i = 0; i < n; i++) {
+    crecv(2, &x, sizeof x);
+    sum += x;
+  }
+  waitall(-1, -1);
+  printf("sum %g\n", sum);
+  if (argc > 2) crecv(3, &x, sizeof x);
+  return 0;
+}
+C
+cat >sum_node.c <<'C'
+#include <cube.h>
+int main(void) {
+  double x;
+  crecv(1, &x, sizeof x);
+  gsync();
+  x *= 2;
+  csend(2, &x, sizeof x, myhost(), 100);
+  return 0;
+}
+C
+cat >silent.c <<'C'
+int main(void) { return 0; }
+C
+for program in sum sum_node silent; do "$stage/bin/nxcc" -std=gnu11 "$program.c" -o "$program" || exit 1; done
+
+# Live.
+for n in 1 2 5 8; do ran "host over dcm, $n nodes" 0 ': ok$' "$nxhost" -n $n --transport dcm ./host ./host_node; done
+ran 'host over xswitch' 0 ': ok$' "$nxhost" -n 4 --transport xswitch --topology mesh:2x2 ./host ./host_node
+ran 'by the environment' 0 '^sum 56' env ULFM_TRANSPORT=dcm "$nxhost" -n 8 ./sum ./sum_node
+ran 'a program on the command line' 0 '^sum 12' "$nxhost" --transport=dcm ./sum sum_node : -n 4 ./sum_node
+ran 'a bad network' 0 ': ok$' "$nxhost" -n 4 --transport dcm --fault 'drop=1e-2,corrupt=1e-3,seed=3' ./host ./host_node
+ran 'over no interconnect' 0 ': ok$' "$nxhost" -n 4 --transport direct ./host ./host_node
+ran statistics 0 'stats dcm router 0 gateway: messages [1-9]' "$nxhost" -n 4 --transport dcm --stats ./sum ./sum_node
+check 'told once' test "$(grep -c 'stats dcm router 0 gateway:' out)" = 1
+check 'counters of the host' grep -q 'stats rank 128 .*sent [1-9]' out
+ran 'two cubes, no interconnect' 0 '^cubes: ok' "$nxhost" -n 2 ./cubes ./cubes_node
+ran 'two cubes over dcm' 0 '^cubes: ok' "$nxhost" -n 4 --transport dcm --topology cube:3 ./cubes ./cubes_node d2
+ran 'no room for the second' 1 'getcube' "$nxhost" -n 4 --transport dcm --topology cube:2 ./cubes ./cubes_node d2
+
+cat >sum_f.f <<'F'
+      PROGRAM SUMF
+      INTEGER I, N, NUMNODES
+      DOUBLE PRECISION X, S
+      EXTERNAL NUMNODES
+      CALL SETPID(100)
+      CALL GETCUBE('mine', 'd2', ' ', 0)
+      CALL LOAD('sum_node', -1, 0)
+      N = NUMNODES()
+      S = 0
+      DO 10 I = 0, N - 1
+        X = I
+10    CALL CSEND(1, X, 8, I, 0)
+      DO 20 I = 0, N - 1
+        CALL CRECV(2, X, 8)
+20    S = S + X
+      CALL WAITALL(-1, -1)
+      WRITE(*, '(A, F6.1)') 'sum ', S
+      END
+F
+if command -v gfortran >/dev/null; then
+    "$stage/bin/nxf77" -w sum_f.f -o sum_f || exit 1
+    ran 'a host in Fortran' 0 '^sum *12' "$nxhost" -n 4 --transport dcm ./sum_f
+    ran 'a host in Fortran, virtual time' 0 '^sum *12' "$nxhost" -n 4 --transport dcm --time virtual ./sum_f
+fi
+
+# In virtual time.
+none=virtual,compute=none
+for transport in dcm dcm,preset=ipsc1 xswitch ideal; do
+    ran "sum in virtual time over $transport" 0 '^sum 56' \
+        "$nxhost" -n 8 --transport "$transport" --time $none --times first ./sum ./sum_node
+    check 'time of the host' grep -q '^ulfm: host: ended at' out
+    for again in first second third; do
+        ran "the $again time again" 0 "^sum 56" \
+            "$nxhost" -n 8 --transport "$transport" --time $none --times again ./sum ./sum_node
+        check 'the same times' cmp <(sed 's/"host_s":[^,]*//' first) <(sed 's/"host_s":[^,]*//' again)
+    done
+done
+ran 'two nodes' 0 '^sum 2' "$nxhost" -n 2 --transport dcm --time $none --times first ./sum ./sum_node
+check 'the gateway is among the links' grep -q 'gateway 0' first
+ran 'host in virtual time' 0 ': ok$' "$nxhost" -n 4 --transport dcm --time $none ./host ./host_node
+ran 'two cubes in virtual time' 0 '^cubes: ok' \
+    "$nxhost" -n 4 --transport dcm --topology cube:3 --time $none ./cubes ./cubes_node d2
+ran 'a host that waits for nobody' 1 'deadlock in virtual time' \
+    "$nxhost" -n 2 --transport dcm --time $none ./sum ./sum_node for_ever
+ran 'nodes that make no call' 1 'deadlock in virtual time' "$nxhost" -n 2 --transport dcm --time $none ./sum ./silent
+
+ran 'time without an interconnect' 2 'virtual time goes with an emulated interconnect' \
+    "$nxhost" -n 2 --time virtual ./sum ./sum_node
+ran 'no such transport' 2 'there is no transport' "$nxhost" -n 2 --transport dmc ./sum ./sum_node
+ran 'too many nodes' 2 'at most 20' "$nxhost" -n 50 --transport dcm --topology cube:1 ./sum ./sum_node
+ran 'an option without its value' 2 'needs a value' "$nxhost" -n 2 --transport
+ran "a host and mpiexec's options" 2 'without mpiexec' "$ulfmrun" --cube 2 -wdir /tmp ./sum ./sum_node
+ran 'a host and a second program' 2 'one program' "$ulfmrun" --cube 2 ./sum : ./sum_node
+finish

@@ -27,6 +27,10 @@ int main(int argc, char** argv) {
     unsigned char *out = malloc((size_t)length), *in = malloc((size_t)length);
     MPI_Request r;
 
+    if (!out || !in) { /* it runs with limits, too */
+      fprintf(stderr, "storm: rank %d has no memory for 2 times %d bytes\n", rank, length);
+      MPI_Abort(MPI_COMM_WORLD, 1);
+    }
     for (int i = 0; i < length; i++) out[i] = byte_of(round, rank, to, i);
     MPI_Irecv(in, length, MPI_BYTE, from, round, MPI_COMM_WORLD, &r);
     if (what & 1) MPI_Ssend(out, length, MPI_BYTE, to, round, MPI_COMM_WORLD);

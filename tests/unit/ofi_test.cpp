@@ -258,7 +258,7 @@ TEST_CASE("ofi: a port that is not open and a process that has ended are told ap
 TEST_CASE("ofi: a process that ends while somebody connects has ended", "[ofi]") {
   auto here = select_transport("ofi").value()->make(config_with({})).value();
   auto there = select_transport("ofi").value()->make(config_with({})).value();
-  // A listener in its place that goes with a connection in it.
+  // A listener in its place that cuts off two and then is gone.
   SocketAddress where(Ip::v4(INADDR_LOOPBACK), 0);
   const control::Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   socklen_t length = where.room();
@@ -268,9 +268,11 @@ TEST_CASE("ofi: a process that ends while somebody connects has ended", "[ofi]")
   Card card = decode(there->card()).value();
   card.port = where.port();
   std::thread ending([&] {
-    const control::Fd connection(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    const linger at_once{1, 0};
-    (void)::setsockopt(connection.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    for (int i = 0; i < 2; ++i) {
+      const control::Fd connection(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      const linger at_once{1, 0};
+      (void)::setsockopt(connection.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    }
     (void)::shutdown(listener.get(), SHUT_RDWR);  // nobody listens any more
   });
   PortCounters counters;

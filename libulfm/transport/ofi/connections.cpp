@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 
 // All addresses are being tried after a second at the latest. What no host has answered by then, and some time for lost
 // packets, is given up. A process may answer late because its core is busy: when its host answers, it has GIVE_UP.
-constexpr milliseconds kAllTriedAfter{1000}, kNextAfter{250};
+constexpr milliseconds kAllTriedAfter{1000}, kNextAfter{250}, kAgainAfter{20};
 constexpr milliseconds kConnectFor{4000};
 constexpr std::uint32_t kMostInFlight = 32;  // sends of a connection that are not complete
 // After the end of a connection, what its process sent on another one may still be on the way here.
@@ -70,7 +70,7 @@ void Network::take_failed_event() {
   if (entry.err_data_size != 0 && check(answer, out.key, out.nonce, out.welcome)) out.refusal = out.welcome.refusal;
   out.failure = out.refusal == Refusal::none ? error_text(entry.err) : "refused";
   out.nobody_there = entry.err == FI_ECONNREFUSED;
-  out.cut_off = entry.err == FI_ECONNRESET || entry.err == FI_ECONNABORTED;
+  if (entry.err == FI_ECONNRESET || entry.err == FI_ECONNABORTED) out.again_at = Clock::now() + kAgainAfter;
 }
 
 void Network::on_request(const fi_eq_cm_entry& event, std::span<const std::byte> bytes) {
@@ -173,7 +173,7 @@ void Network::on_shutdown(Endpoint& endpoint) {
   if (out.state == Outgoing::State::connecting) {
     out.state = Outgoing::State::failed;
     out.failure = "the connection was closed at once";
-    out.cut_off = true;
+    out.again_at = Clock::now() + kAgainAfter;
   }
   if (!out.closed.exchange(true)) out.closed_at = Clock::now();
 }
@@ -234,14 +234,15 @@ struct Network::Attempts {
     return seen;
   }
   bool all_failed() const {
-    return tries.size() == candidates.size() &&
-           std::all_of(tries.begin(), tries.end(), [](const auto& t) { return t->state == Outgoing::State::failed; }) &&
-           find_cut_off() == tries.size();
+    return tries.size() == candidates.size() && std::all_of(tries.begin(), tries.end(), [](const auto& t) {
+             return t->state == Outgoing::State::failed && !t->again_at;
+           });
   }
-  /// A try to make again: a process that ends cuts off who waits in its listener, and whoever asks then is refused.
-  std::size_t find_cut_off() const {
-    const auto again = std::find_if(tries.begin(), tries.end(), [](const auto& t) {
-      return t->state == Outgoing::State::failed && t->cut_off && !t->is_second;
+  /// A try to make again, if there is any: a process that is ending cuts off who has come to its listener, and once it
+  /// has ended, whoever comes is refused.
+  std::size_t find_again() const {
+    const auto again = std::find_if(tries.begin(), tries.end(), [now = Clock::now()](const auto& t) {
+      return t->state == Outgoing::State::failed && t->again_at && now >= *t->again_at;
     });
     return static_cast<std::size_t>(again - tries.begin());
   }
@@ -287,15 +288,14 @@ Result<std::shared_ptr<Outgoing>> Network::connect(const Card& to, std::uint16_t
       until = latest;
     }
     const bool failed = !attempts.tries.empty() && attempts.tries.back()->state == Outgoing::State::failed;
-    const std::size_t cut_off = attempts.find_cut_off();
-    const bool is_second = cut_off < attempts.tries.size();
-    if (is_second || (attempts.tries.size() < attempts.candidates.size() && (failed || Clock::now() >= next_at))) {
-      const Candidate& candidate = attempts.candidates[cut_off];
+    const std::size_t which = attempts.find_again();
+    const bool again = which < attempts.tries.size();
+    if (again || (attempts.tries.size() < attempts.candidates.size() && (failed || Clock::now() >= next_at))) {
+      const Candidate& candidate = attempts.candidates[which];
       auto one = begin(to, candidate.ip, greeting(key, port, from, self_.pid, random_nonce()), key);
       if (!one) return fail(std::move(one.error()).within(process));
       (*one)->why = candidate.why;
-      (*one)->is_second = is_second;
-      if (is_second) attempts.tries[cut_off] = std::move(*one);
+      if (again) attempts.tries[which] = std::move(*one);
       else attempts.tries.push_back(std::move(*one));
       next_at = Clock::now() + next_after;
     }

@@ -16,6 +16,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -83,11 +84,10 @@ struct Outgoing : Endpoint {
   Key key{};
   Nonce nonce{};
   Welcome welcome{};
-  std::string failure;        ///< why the attempt failed
-  Refusal refusal{};          ///< proven by the process that was meant
-  bool nobody_there = false;  ///< the host answers, and nobody listens there
-  bool cut_off = false;       ///< it was there, and was closed before it was up
-  bool is_second = false;     ///< of this address, after one that was cut off
+  std::string failure;                        ///< why the attempt failed
+  Refusal refusal{};                          ///< proven by the process that was meant
+  bool nobody_there = false;                  ///< the host answers, and nobody listens there
+  std::optional<Clock::time_point> again_at;  ///< it was closed before it was up: when to try once more
   std::uint64_t peer_token = 0;
   std::uint32_t in_flight = 0;  ///< sends whose completion has not come
   bool ending = false;          ///< its last frame has not gone yet

@@ -89,9 +89,9 @@ void spend_test(ulfm_nm* nm, VirtualTime& time) {
   nm->tested_at = time.now();
 }
 
-// With threads a wait lets others of its process have their turn: it is made of looks. Each look is agreed upon with all
-// other processes, so while nobody of this one does anything in between they become rarer. What arrives ends the wait
-// between two of them, so the time at which it is seen is the same.
+// With threads a wait lets others of its process have their turn: it is made of looks. Each look is agreed upon with
+// all other processes, so while nobody of this one does anything in between they become rarer. What arrives ends the
+// wait between two of them, so the time at which it is seen is the same.
 int idle_threaded(ulfm_nm* nm, VirtualTime& time) {
   constexpr std::uint32_t kMostLooks = 64;
   const std::uint64_t before = time.now();

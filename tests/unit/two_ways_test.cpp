@@ -64,8 +64,8 @@ TEST_CASE("each size learns for itself, and begins as its smaller neighbour goes
   r.cost[TwoWays::kernel] = 0.5;
   r.came[0] = r.came[1] = 0;
   r.receive(TwoWays::kFirstRest, 1, 8 * kSize);
-  CHECK(r.came[TwoWays::frames] == TwoWays::kBlock);
-  CHECK(r.came[TwoWays::kernel] == TwoWays::kFirstRest - TwoWays::kBlock);
+  CHECK(r.came[TwoWays::frames] == 2 * TwoWays::kBlock);
+  CHECK(r.came[TwoWays::kernel] == TwoWays::kFirstRest - 2 * TwoWays::kBlock);
 }
 
 TEST_CASE("messages without a gap between them change their way too", "[two_ways]") {

@@ -6,7 +6,7 @@
 namespace ulfm::netmod {
 namespace {
 
-constexpr int kSeries = 4;        // blocks of a series of trials: each way twice
+constexpr int kSeries = 4;        // blocks of a series of trials: each way twice, for the first one finds cold memory
 constexpr double kBetter = 0.95;  // of the cost of the way so far, to change it
 
 TwoWays::Way other(TwoWays::Way way) { return way == TwoWays::frames ? TwoWays::kernel : TwoWays::frames; }
@@ -17,17 +17,16 @@ std::size_t TwoWays::class_of(std::size_t bytes) noexcept {
   return std::min<std::size_t>(std::bit_width(bytes), std::tuple_size_v<decltype(classes_)> - 1);
 }
 
-// The neighbour's way and the other one, once each, when there is a neighbour to learn from.
+// As the nearest smaller class goes that knows.
 void TwoWays::start(std::size_t index) noexcept {
   Class& c = classes_[index];
   c.known = true;
   c.trials = kSeries;
-  for (std::size_t i = index; i-- > 0;) {
-    if (!classes_[i].known || classes_[i].trials > 0) continue;
-    c.way = classes_[i].way;
-    c.trials = 2;
-    break;
-  }
+  for (std::size_t i = index; i-- > 0;)
+    if (classes_[i].known && classes_[i].trials == 0) {
+      c.way = classes_[i].way;
+      break;
+    }
 }
 
 TwoWays::Way TwoWays::begins(std::size_t bytes, Time now) noexcept {

@@ -5,7 +5,7 @@
 
 namespace ulfm {
 
-/// Lets others have the core once, where processes share cores and yields are not dear; counted as a yield.
+/// Lets others have the core once, where processes share cores and yields are not slow; counted as a yield.
 void give_way(const WaitPolicy& policy) noexcept;
 
 }  // namespace ulfm

@@ -20,21 +20,21 @@ using Clock = std::chrono::steady_clock;
 // microseconds. Now and then that is the scheduler's turn for another session. When it is most of the time, somebody
 // computes among us, and the system charges each further yield as if a whole slice had been used (Linux 6.18: the slice
 // is forfeited), so it is better to sleep until the doorbell rings; who is woken comes before who computes.
-constexpr std::chrono::milliseconds kDearFor{100};
-constexpr int kDearWeight = 8, kDearScore = 10 * kDearWeight;  // ten dear ones with few cheap ones between
+constexpr std::chrono::milliseconds kSlowFor{100};
+constexpr int kSlowWeight = 8, kSlowScore = 10 * kSlowWeight;  // ten slow ones with few quick ones between
 constexpr std::chrono::microseconds kTurnOfWaiting{10};        // at most, of each process that waits on the same core
 
-// End of the time in which yields are known to be dear; nanoseconds of the steady clock. Any thread.
-std::atomic<std::int64_t> dear_until{0};
-// Rises with each dear yield, falls with each cheap one. Any thread; of two at once one may be lost.
-std::atomic<int> dear_score{0};
+// End of the time in which yields are known to be slow; nanoseconds of the steady clock. Any thread.
+std::atomic<std::int64_t> slow_until{0};
+// Rises with each slow yield, falls with each quick one. Any thread; of two at once one may be lost.
+std::atomic<int> slow_score{0};
 
 // A yield that takes this long has run somebody else. A few of those with hardly a short one between: somebody shares
 // the core, although there may be a core for each process. What a wait is for then comes during a yield or not at all.
 constexpr std::chrono::microseconds kSwitched{3};
 constexpr int kSharedWeight = 4, kShared = 2 * kSharedWeight, kSharedMost = 4 * kSharedWeight;
 constexpr std::uint32_t kSpinsWhereShared = 2;
-std::atomic<int> shared_score{0};  // as dear_score
+std::atomic<int> shared_score{0};  // as slow_score
 
 int cores_of(pid_t pid) noexcept {
   cpu_set_t set;
@@ -67,21 +67,21 @@ void note_sharing(bool switched) noexcept {
   else if (score > 0) shared_score.store(score - 1, std::memory_order_relaxed);
 }
 
-void classify_yield(Clock::time_point before, Clock::time_point after, std::chrono::nanoseconds dear) noexcept {
+void classify_yield(Clock::time_point before, Clock::time_point after, std::chrono::nanoseconds limit) noexcept {
   note_sharing(after - before > kSwitched);
-  const int score = dear_score.load(std::memory_order_relaxed);
-  if (after - before <= dear) {
-    if (score > 0) dear_score.store(score - 1, std::memory_order_relaxed);
-  } else if (score + kDearWeight < kDearScore) {
-    dear_score.store(score + kDearWeight, std::memory_order_relaxed);
+  const int score = slow_score.load(std::memory_order_relaxed);
+  if (after - before <= limit) {
+    if (score > 0) slow_score.store(score - 1, std::memory_order_relaxed);
+  } else if (score + kSlowWeight < kSlowScore) {
+    slow_score.store(score + kSlowWeight, std::memory_order_relaxed);
   } else {
-    dear_score.store(kDearScore - kDearWeight, std::memory_order_relaxed);  // the next one decides again
-    dear_until.store((after + kDearFor).time_since_epoch().count(), std::memory_order_relaxed);
+    slow_score.store(kSlowScore - kSlowWeight, std::memory_order_relaxed);  // the next one decides again
+    slow_until.store((after + kSlowFor).time_since_epoch().count(), std::memory_order_relaxed);
   }
 }
 
-bool yields_are_dear(Clock::time_point now) noexcept {
-  return now.time_since_epoch().count() < dear_until.load(std::memory_order_relaxed);
+bool yields_are_slow(Clock::time_point now) noexcept {
+  return now.time_since_epoch().count() < slow_until.load(std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -123,7 +123,7 @@ void yield_now() noexcept {
 void give_way(const WaitPolicy& policy) noexcept {
   if (policy.has_own_core()) return;
   const auto now = Clock::now();
-  if (yields_are_dear(now)) return;
+  if (yields_are_slow(now)) return;
   yield_now();
   classify_yield(now, Clock::now(), policy.slow_yield);
 }
@@ -136,7 +136,7 @@ std::uint32_t Waiter::spins_now(const WaitPolicy& policy) noexcept {
 bool Waiter::slow_step() noexcept {
   const auto now = Clock::now();
   if (turns_ == spins_ + 1) {
-    cpu_contended_ = yields_are_dear(now);
+    cpu_contended_ = yields_are_slow(now);
     pausing_since_ = now;
   }
   if (cpu_contended_) return true;
@@ -147,7 +147,7 @@ bool Waiter::slow_step() noexcept {
   }
   if (yielding_since_ == Clock::time_point{}) yielding_since_ = now;
   if (now - yielding_since_ >= policy_->yield_for) return true;
-  if (yields_are_dear(now)) return true;
+  if (yields_are_slow(now)) return true;
   yield_now();
   classify_yield(now, Clock::now(), policy_->slow_yield);
   return false;

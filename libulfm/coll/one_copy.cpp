@@ -1,7 +1,6 @@
 // Long collectives with one copy: each rank shows where its data are and the others read them there
 // (process_vm_readv(2)), where the kernel allows that. It is tried once for each communicator, by all at once; where
 // one of them may not, all copy through the segment. Decision 0019 has the measurements.
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <cstring>
 
 #include "coll/collective.hpp"
+#include "job/peer_memory.hpp"
 
 namespace ulfm::coll {
 
@@ -25,12 +25,6 @@ Shown& shown_in(std::byte* part) { return *reinterpret_cast<Shown*>(part); }
 constexpr std::size_t kPiece = 64 * 1024;
 
 std::uint64_t address_of(const void* data) { return reinterpret_cast<std::uintptr_t>(data); }
-
-ssize_t read_process(pid_t process, void* into, std::uint64_t from, std::size_t bytes) {
-  const iovec here{into, bytes};
-  const iovec there{reinterpret_cast<void*>(static_cast<std::uintptr_t>(from)), bytes};
-  return process_vm_readv(process, &here, 1, &there, 1, 0);
-}
 }  // namespace
 
 // ---- what all rounds of it need -----------------------------------------------------------------------------------

@@ -7,16 +7,16 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 
+#include "base/fnv.hpp"
+#include "job/abstract_name.hpp"
 #include "job/control/socket.hpp"
 
 namespace ulfm {
@@ -34,26 +34,10 @@ using control::Fd;
 // A name that somebody has taken and does not listen at yet; it follows at once.
 constexpr int kTries = 1000;
 
-// FNV-1a. Names have room for some 100 characters, job ids may be longer.
-std::uint64_t hash_of(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return hash;
-}
+// Names have room for some 100 characters, job ids may be longer.
+std::string label_of(std::string_view job_id) { return fmt::format("ulfm-cards.{:016x}", fnv1a(job_id)); }
 
-std::string label_of(std::string_view job_id) { return fmt::format("ulfm-cards.{:016x}", hash_of(job_id)); }
-
-struct Name {
-  sockaddr_un address{};
-  socklen_t length;
-  explicit Name(const std::string& label) {
-    const std::string text = label + "." + std::to_string(geteuid());
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path + 1, text.data(), text.size());
-    length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
-  }
-  const sockaddr* get() const noexcept { return reinterpret_cast<const sockaddr*>(&address); }
-};
+AbstractName name_of(const std::string& label) { return AbstractName(label + "." + std::to_string(geteuid())); }
 
 Result<Fd> make_socket() {
   Fd made(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -62,13 +46,13 @@ Result<Fd> make_socket() {
 }
 
 // The process that listens at the name, of this user; 0 when there is none.
-pid_t owner_of(const Name& name) {
+pid_t owner_of(const AbstractName& name) {
   auto way = make_socket();
   if (!way) return 0;
-  int rc = connect(way->get(), name.get(), name.length);
+  int rc = connect(way->get(), name.get(), name.length());
   for (int i = 0; rc != 0 && errno == ECONNREFUSED && i < kTries; ++i) {
     sched_yield();
-    rc = connect(way->get(), name.get(), name.length);
+    rc = connect(way->get(), name.get(), name.length());
   }
   ucred owner{};
   socklen_t length = sizeof owner;
@@ -113,14 +97,14 @@ Result<std::unique_ptr<CardBoard>> CardBoard::join(std::string_view job_id, int 
   if (rank < 0 || rank >= size) return fail(Errc::invalid, "a rank that is none");
   const std::string label = label_of(job_id);
   const std::size_t bytes = sizeof(Row) * static_cast<std::size_t>(size);
-  const Name name(label);
+  const AbstractName name = name_of(label);
   // Before the name is taken, so that whoever finds the name finds the segment.
   Fd segment(memfd_create(label.c_str(), MFD_CLOEXEC));
   if (!segment || fchmod(segment.get(), 0600) != 0 || ftruncate(segment.get(), static_cast<off_t>(bytes)) != 0)
     return fail_errno("a segment for the cards of this job");
   auto listener = make_socket();
   if (!listener) return fail(listener.error());
-  const bool first = bind(listener->get(), name.get(), name.length) == 0 &&
+  const bool first = bind(listener->get(), name.get(), name.length()) == 0 &&
                      listen(listener->get(), std::numeric_limits<int>::max()) == 0;
   if (!first) {
     listener->reset();

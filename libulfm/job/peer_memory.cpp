@@ -14,7 +14,22 @@ namespace {
 
 // Longer copies are looked after between pieces of this size: a pid that is another process by now is not written to.
 constexpr std::size_t kPiece = 256 * 1024;
+
+template <typename Call>
+ssize_t call_kernel(Call call, pid_t process, void* here, std::uint64_t there, std::size_t bytes) noexcept {
+  const iovec own{here, bytes};
+  const iovec other{reinterpret_cast<void*>(static_cast<std::uintptr_t>(there)), bytes};
+  return call(process, &own, 1, &other, 1, 0);
+}
 }  // namespace
+
+ssize_t read_process(pid_t process, void* into, std::uint64_t from, std::size_t bytes) noexcept {
+  return call_kernel(process_vm_readv, process, into, from, bytes);
+}
+
+ssize_t write_process(pid_t process, const void* from, std::uint64_t into, std::size_t bytes) noexcept {
+  return call_kernel(process_vm_writev, process, const_cast<void*>(from), into, bytes);
+}
 
 std::optional<PeerMemory> PeerMemory::open(pid_t process) noexcept {
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
@@ -40,17 +55,13 @@ bool PeerMemory::runs() const noexcept {
   return poll(&state, 1, 0) == 0;
 }
 
-template <typename Call>
-bool PeerMemory::copy(Call call, void* here, std::uint64_t there, std::size_t bytes) noexcept {
-  auto* at = static_cast<std::byte*>(here);
+template <typename Call, typename Byte>
+bool PeerMemory::copy(Call call, Byte* here, std::uint64_t there, std::size_t bytes) noexcept {
   while (bytes > 0) {
     if (!runs()) return false;
-    const std::size_t piece = std::min(bytes, kPiece);
-    const iovec own{at, piece};
-    const iovec other{reinterpret_cast<void*>(static_cast<std::uintptr_t>(there)), piece};
-    const ssize_t n = call(process_, &own, 1, &other, 1, 0);
+    const ssize_t n = call(process_, here, there, std::min(bytes, kPiece));
     if (n <= 0) return false;
-    at += n;
+    here += n;
     there += static_cast<std::uint64_t>(n);
     bytes -= static_cast<std::size_t>(n);
   }
@@ -58,11 +69,11 @@ bool PeerMemory::copy(Call call, void* here, std::uint64_t there, std::size_t by
 }
 
 bool PeerMemory::read(void* into, std::uint64_t from, std::size_t bytes) noexcept {
-  return copy(process_vm_readv, into, from, bytes);
+  return copy(read_process, static_cast<std::byte*>(into), from, bytes);
 }
 
 bool PeerMemory::write(const void* from, std::uint64_t into, std::size_t bytes) noexcept {
-  return copy(process_vm_writev, const_cast<void*>(from), into, bytes);
+  return copy(write_process, static_cast<const std::byte*>(from), into, bytes);
 }
 
 }  // namespace ulfm

@@ -10,6 +10,12 @@
 
 namespace ulfm {
 
+/// Copies up to `bytes` from the address `from` of that process, by one call of the kernel. How many it copied, or -1
+/// and errno. The caller knows that the pid still is the process that it means.
+ssize_t read_process(pid_t process, void* into, std::uint64_t from, std::size_t bytes) noexcept;
+/// The same in the other direction.
+ssize_t write_process(pid_t process, const void* from, std::uint64_t into, std::size_t bytes) noexcept;
+
 /// Not for two threads at once.
 class PeerMemory {
  public:
@@ -28,8 +34,8 @@ class PeerMemory {
  private:
   PeerMemory(pid_t process, int pidfd) noexcept : process_(process), pidfd_(pidfd) {}
   bool runs() const noexcept;
-  template <typename Call>
-  bool copy(Call call, void* here, std::uint64_t there, std::size_t bytes) noexcept;
+  template <typename Call, typename Byte>
+  bool copy(Call call, Byte* here, std::uint64_t there, std::size_t bytes) noexcept;
 
   pid_t process_;
   int pidfd_;

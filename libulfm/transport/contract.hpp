@@ -68,7 +68,7 @@ class Inlet {
   /// One look wherever a frame may be that needs nobody to be moved: what a wait without a core does between two
   /// yields.
   virtual bool look() { return spin(1); }
-  /// Gives a frame's room back to its sender. Any order.
+  /// Gives a frame's room back to its sender. Any order. All but header, kind and fresh is as next() gave it.
   virtual void release(const Frame& frame) = 0;
 
   /// About the sender of a frame. `process` is none when the origin is not connected.

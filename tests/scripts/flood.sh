@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Floods: a sender that only sends, to a receiver that only receives, over every interconnect. All arrives, in order. That nobody sleeps
-# meanwhile is counted in tests/unit/netmod_wait_test.cpp: here a machine that is busy with other things makes waits sleep.
+# meanwhile is counted in tests/unit/netmod_test.cpp: here a machine that is busy with other things makes waits sleep.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/mpi_common.bash"
 messages=20000

@@ -23,6 +23,8 @@ over() {
 over 'trapezoid' "$answer" --transport ./bus.so --topology single:4 -n 4 "$mpi/trapezoid"
 over 'trapezoid, 16 ranks on 8 nodes' "$answer" --transport ./bus.so,width=1,frame=256 -n 16 "$mpi/trapezoid"
 over 'halo' '' --transport ./bus.so --topology mesh:2x2 -n 4 "$mpi/halo"
+# The programs of ./dev demo, checked against one process. The conformance tests run over this model, too.
+for program in pi mm lu halo; do over "$program" 'check: ok' --transport ./bus.so -n 4 "$mpi/$program" --check; done
 over 'a bad network' "$answer" --transport ./bus.so --fault 'drop=1e-2,reorder=1e-2,seed=7' -n 4 "$mpi/trapezoid"
 mkdir -p elsewhere
 ran 'a plain mpiexec' 0 "$answer" env ULFM_TRANSPORT=./bus.so "$stage/bin/mpiexec" -n 4 "$mpi/trapezoid"

@@ -21,7 +21,7 @@ struct Cube {
       const std::size_t n = network.run(100000, some);
       all.insert(all.end(), some.begin(), some.begin() + static_cast<std::ptrdiff_t>(n));
     }
-    sort_endings(all);
+    test::sort_endings(all);
     return all;
   }
   ArenaMemory memory;

@@ -1,8 +1,13 @@
-// What the contract of transports promises, held against every transport and every stack of decorators: the
-// same body for all. Another transport joins by a line in the list; models of interconnects join by themselves, and one
-// from a shared object with them.
+// What the contract of transports promises, held against every transport and every stack of decorators: the same body
+// for all. Another transport joins by a line in the list; models of interconnects join by themselves, and one from a
+// shared object with them. The tests print which stack passed which of them:
+//
+//   build/release/tests/ulfm_unit_tests "[conformance]"
+#define CATCH_CONFIG_EXTERNAL_INTERFACES  // for the table
 #include "proto/stack.hpp"
 
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -13,39 +18,113 @@
 #include "pattern.hpp"
 #include "property.hpp"
 #include "transport/registry.hpp"
+#include "transport/trace/trace.hpp"
 
 using namespace ulfm;
 using namespace std::chrono_literals;
 
 namespace {
 
+/// `name`: of the stack that the settings make.
 struct Case {
   std::string transport, protocol, faults, name, control = "auto";
+  bool trace = false;
+
+  std::string label() const {
+    std::string text = name.substr(name.rfind('/') + 1);
+    if (control != "auto") text += "+control:" + control;
+    if (trace) text += "+trace";
+    return text;
+  }
 };
+
+const char* const kFaults = "drop=0.05,corrupt=0.02,duplicate=0.05,reorder=0.05,delay=0.02:300us,seed=3";
 
 const Case kCases[] = {
     {"direct", "auto", "", "direct"},
     {"direct", "auto", "", "direct", "tcp"},
     {"direct", "auto", "", "direct", "unix"},
-    {"ofi", "auto", "", "ofi"},
-    {"ofi", "always", "", "ofi+protocol"},
-    {"mux", "auto", "", "mux"},
+    {"direct", "auto", "", "direct", "auto", true},
     {"direct", "always", "", "direct+protocol"},
-    {"direct", "auto", "drop=0.05,corrupt=0.02,duplicate=0.05,reorder=0.05,delay=0.02:300us,seed=3",
-     "direct+faults+protocol"},
+    {"direct", "auto", kFaults, "direct+faults+protocol"},
+    {"direct", "auto", kFaults, "direct+faults+protocol", "tcp", true},
+    {"ofi", "auto", "", "ofi"},
+    {"ofi", "auto", "", "ofi", "tcp", true},
+    {"ofi", "always", "", "ofi+protocol"},
+    {"ofi", "auto", "drop=0.01,duplicate=0.02,reorder=0.02,seed=3", "ofi+faults+protocol"},
+    {"mux", "auto", "", "mux"},
+    {"mux", "auto", "", "mux", "tcp", true},
+    {"mux", "always", "", "mux+protocol"},
+    {"mux", "auto", kFaults, "mux+faults+protocol"},
 };
 
-/// The list, and every model: alone, and below the protocol with faults.
+/// The list, and every model: alone, with the protocol and a trace, and with faults below the protocol.
 std::vector<Case> all_cases() {
   std::vector<Case> all(std::begin(kCases), std::end(kCases));
   std::vector<std::string> models{ULFM_TEST_MODELS "/ulfm_example_bus.so"};
   for (const fabric::ModelKind* kind : fabric::kModels) models.emplace_back(kind->name);
   for (const std::string& model : models) {
     all.push_back({model, "auto", "", model});
+    all.push_back({model, "always", "", model + "+protocol", "auto", true});
     all.push_back({model, "auto", "drop=0.05,duplicate=0.05,reorder=0.05,seed=3", model + "+faults+protocol"});
   }
   return all;
 }
+
+/// The stack that a test runs over now; "" outside of these tests.
+std::string& stack_under_test() {
+  static std::string label;
+  return label;
+}
+
+/// Which stack passed which test. The run's last words, when there were such tests.
+class ConformanceTable final : public Catch::TestEventListenerBase {
+ public:
+  using TestEventListenerBase::TestEventListenerBase;
+
+  void testCaseStarting(const Catch::TestCaseInfo& test) override {
+    TestEventListenerBase::testCaseStarting(test);
+    test_ = test.name;
+    stack_under_test().clear();
+  }
+  // The outermost section of a test ends once for each stack.
+  void sectionEnded(const Catch::SectionStats& section) override {
+    TestEventListenerBase::sectionEnded(section);
+    if (section.sectionInfo.name != test_ || stack_under_test().empty()) return;
+    const auto column = std::find(tests_.begin(), tests_.end(), test_) - tests_.begin();
+    if (column == static_cast<std::ptrdiff_t>(tests_.size())) tests_.push_back(test_);
+    auto row = std::find_if(rows_.begin(), rows_.end(), [](const Row& r) { return r.stack == stack_under_test(); });
+    if (row == rows_.end()) row = rows_.insert(rows_.end(), Row{stack_under_test(), {}});
+    row->passed[static_cast<std::size_t>(column)] = section.assertions.allOk();
+    stack_under_test().clear();
+  }
+  void testRunEnded(const Catch::TestRunStats& run) override {
+    TestEventListenerBase::testRunEnded(run);
+    if (rows_.empty()) return;
+    std::puts("\nConformance, stack x test:");
+    for (std::size_t i = 0; i < tests_.size(); ++i) std::printf("  %zu  %s\n", i + 1, tests_[i].c_str());
+    std::printf("\n  %-36s", "stack");
+    for (std::size_t i = 0; i < tests_.size(); ++i) std::printf(" %5zu", i + 1);
+    for (const Row& row : rows_) {
+      std::printf("\n  %-36s", row.stack.c_str());
+      for (std::size_t i = 0; i < tests_.size(); ++i) {
+        const auto found = row.passed.find(i);
+        std::printf(" %5s", found == row.passed.end() ? "-" : found->second ? "ok" : "WRONG");
+      }
+    }
+    std::puts("");
+  }
+
+ private:
+  struct Row {
+    std::string stack;
+    std::map<std::size_t, bool> passed;  // by test
+  };
+  std::string test_;
+  std::vector<std::string> tests_;
+  std::vector<Row> rows_;
+};
+CATCH_REGISTER_LISTENER(ConformanceTable)
 
 Config config_for(const Case& c) {
   test::Environment environment;
@@ -66,11 +145,12 @@ struct Ends {
   explicit Ends(const Case& c, InletOptions options = {}) {
     const Config config = config_for(c);
     if (const fabric::ModelKind* kind = fabric::model_of_transport(c.transport); kind != nullptr) set_up(*kind, c);
-    stack = make_stack(config, *select_transport(c.transport).value(), 0).value();
+    stack_under_test() = c.label();
+    stack = make(config, c, 0);
     transport = far = stack.transport.get();
     if (host) {
       REQUIRE(setenv("ULFM_FABRIC_RANK", "1", 1) == 0);
-      far_stack = make_stack(config, *select_transport(c.transport).value(), 1).value();
+      far_stack = make(config, c, 1);
       far = far_stack.transport.get();
     }
     here = transport->open(kHere, options).value();
@@ -80,6 +160,13 @@ struct Ends {
     if (!host) return;
     unsetenv("ULFM_FABRIC_RANK");
     unsetenv("ULFM_FABRIC");
+  }
+  // A trace is around everything, as make_stack has it; without a file, for that is the process's.
+  static TransportStack make(const Config& config, const Case& c, int rank) {
+    const TransportDescriptor& descriptor = *select_transport(c.transport).value();
+    TransportStack made = make_stack(config, descriptor, rank).value();
+    if (c.trace) made.transport = std::make_unique<TraceTransport>(std::move(made.transport), descriptor.name);
+    return made;
   }
   void set_up(const fabric::ModelKind& kind, const Case& c) {
     host.emplace(std::move(fabric::FabricHost::create({c.transport, kind.default_topology, 2}).value()));
@@ -157,9 +244,9 @@ TEST_CASE("a stack that cannot be is refused in words", "[stack]") {
   CHECK(refused("link 1-2 down at 1s").find("transport direct has no links") != std::string::npos);
 }
 
-TEST_CASE("every frame arrives once, in order, intact, whatever its size", "[stack]") {
+TEST_CASE("every frame arrives once, in order, intact, whatever its size", "[stack][conformance]") {
   const Case c = GENERATE(from_range(all_cases()));
-  INFO(c.name);
+  INFO(c.label());
   Ends ends(c);
   auto outlet = ends.connect();
   constexpr std::uint32_t kFrames = 3000;
@@ -179,9 +266,9 @@ TEST_CASE("every frame arrives once, in order, intact, whatever its size", "[sta
   CHECK_FALSE(ends.there->next(frame));
 }
 
-TEST_CASE("headers of any length, with and without data", "[stack]") {
+TEST_CASE("headers of any length, with and without data", "[stack][conformance]") {
   const Case c = GENERATE(from_range(all_cases()));
-  INFO(c.name);
+  INFO(c.label());
   InletOptions smallest;
   smallest.slot = 1;
   Ends ends(c, smallest);
@@ -205,9 +292,9 @@ TEST_CASE("headers of any length, with and without data", "[stack]") {
   }
 }
 
-TEST_CASE("origins: who it is, fresh once, hello, goodbye, and the index again", "[stack]") {
+TEST_CASE("origins: who it is, fresh once, hello, goodbye, and the index again", "[stack][conformance]") {
   const Case c = GENERATE(from_range(all_cases()));
-  INFO(c.name);
+  INFO(c.label());
   Ends ends(c);
   for (int round = 0; round < 20; ++round) {
     const std::string hello = "hello " + std::string(static_cast<std::size_t>(round * 7), 'x');
@@ -238,9 +325,9 @@ TEST_CASE("origins: who it is, fresh once, hello, goodbye, and the index again",
   }
 }
 
-TEST_CASE("several connections to a port are several origins, each in order", "[stack]") {
+TEST_CASE("several connections to a port are several origins, each in order", "[stack][conformance]") {
   const Case c = GENERATE(from_range(all_cases()));
-  INFO(c.name);
+  INFO(c.label());
   Ends ends(c);
   constexpr std::size_t kOutlets = 12;
   std::vector<std::unique_ptr<Outlet>> outlets;
@@ -273,9 +360,9 @@ TEST_CASE("several connections to a port are several origins, each in order", "[
   CHECK(got.size() == kOutlets);
 }
 
-TEST_CASE("held frames stay as they are and hold up nobody", "[stack]") {
+TEST_CASE("held frames stay as they are and hold up nobody", "[stack][conformance]") {
   const Case c = GENERATE(from_range(all_cases()));
-  INFO(c.name);
+  INFO(c.label());
   Ends ends(c);
   auto outlet = ends.connect();
   std::vector<Frame> held;
@@ -301,9 +388,9 @@ TEST_CASE("held frames stay as they are and hold up nobody", "[stack]") {
   }
 }
 
-TEST_CASE("what was sent last arrives although the sender closes at once", "[stack]") {
+TEST_CASE("what was sent last arrives although the sender closes at once", "[stack][conformance]") {
   const Case c = GENERATE(from_range(all_cases()));
-  INFO(c.name);
+  INFO(c.label());
   for (int round = 0; round < 5; ++round) {
     Ends ends(c);
     auto outlet = ends.connect();
@@ -329,9 +416,9 @@ TEST_CASE("what was sent last arrives although the sender closes at once", "[sta
   }
 }
 
-TEST_CASE("the other end's close is seen by who sends", "[stack]") {
+TEST_CASE("the other end's close is seen by who sends", "[stack][conformance]") {
   const Case c = GENERATE(from_range(all_cases()));
-  INFO(c.name);
+  INFO(c.label());
   Ends ends(c);
   auto outlet = ends.connect();
   REQUIRE(ends.push(*outlet, 1, 10));

@@ -6,16 +6,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <map>
-#include <memory>
-#include <new>
 
-#include "arena_memory.hpp"
 #include "fabric/xswitch/network.hpp"
 #include "fabric/xswitch/reference.hpp"
-#include "property.hpp"
+#include "model_pair.hpp"
 
 namespace test::xswitch {
 
@@ -123,33 +118,29 @@ class Expander : public Tracer {
   std::uint64_t first_ = 0;
 };
 
-class Pair {
+class Pair : public ModelPair<Pair> {
  public:
   static constexpr std::uint32_t kFrames = 48;
 
   Pair(const Topology& shape, const Parameters& parameters)
-      : shape_(shape),
-        parameters_(parameters),
-        memory_(std::make_unique<ArenaMemory>(Network::bytes(shape, parameters, kFrames))),
-        network(Network::create(memory_->get(), shape, parameters, kFrames).value()),
-        reference(shape, parameters) {
-    for (FrameId f = 0; f < kFrames; ++f) free_.push_back(f);
+      : ModelPair(Network::bytes(shape, parameters, kFrames), kFrames),
+        network(Network::create(memory(), shape, parameters, kFrames).value()),
+        reference(shape, parameters),
+        shape_(shape),
+        parameters_(parameters) {
     expander_.begin_at(1, channels());
     network.trace(&expander_);
   }
 
   std::size_t channels() const { return shape_.ends.size() + shape_.nodes(); }
-  bool has_frame() const { return !free_.empty(); }
-  std::uint64_t now() const { return reference.now(); }
-  const std::vector<Ending>& endings() const { return reference.endings(); }
   /// What a channel carried; cycle by cycle since the last check.
   const std::vector<std::vector<Unit>>& sent() const { return sent_; }
 
   FrameId inject(std::uint32_t node, const Route& route, std::uint32_t data_units) {
-    const FrameId frame = free_.back();
-    free_.pop_back();
+    const FrameId frame = next_frame();
     must(network.inject(frame, node, route, data_units), "a frame is refused");
     reference.inject(frame, node, route, data_units);
+    took(true, true);
     expander_.frames[frame] = units_of(frame, route, data_units, parameters_.check_units);
     return frame;
   }
@@ -166,54 +157,15 @@ class Pair {
     reference.set_switch(at, alive);
   }
 
-  /// Both go on to that cycle and are compared. `budget` and `room` for endings of each call to Network::run.
-  void advance_to(std::uint64_t cycle, std::uint64_t budget = 1000, std::size_t room = 8) {
-    while (network.now() < cycle) take_endings(budget, room, cycle);
-    while (take_endings(budget, room, cycle) != 0) {
-    }
-    step_reference(cycle);
-    compare();
-  }
-  void advance(std::uint64_t cycles) { advance_to(now() + cycles); }
-
-  /// The network goes on by itself until nothing moves, the reference follows.
-  void drain(std::uint64_t budget = 1000, std::size_t room = 8) {
-    while (!network.idle()) take_endings(budget, room, kNever);
-    step_reference(network.now());
-    compare();
-    must(reference.empty(), "the network is idle with frames inside");
-  }
-
-  /// The network goes on with a copy of its memory elsewhere.
-  void move_elsewhere() {
-    auto copy = std::make_unique<ArenaMemory>(memory_->size());
-    std::memcpy(copy->get(), memory_->get(), memory_->size());
-    std::memset(memory_->get(), 0xa5, memory_->size());
-    memory_ = std::move(copy);
-    network = Network::attach(memory_->get(), memory_->size()).value();
-    network.trace(&expander_);
-  }
-
- private:
-  Topology shape_;
-  Parameters parameters_;
-  std::unique_ptr<ArenaMemory> memory_;
-  Expander expander_;
-  std::vector<std::vector<Unit>> sent_;  // by cycle and channel
-  std::vector<Ending> ended_;
-  std::size_t compared_endings_ = 0;
-  std::vector<FrameId> free_;
-
- public:
   Network network;
   Reference reference;
 
  private:
-  std::size_t take_endings(std::uint64_t budget, std::size_t room, std::uint64_t until) {
-    std::vector<Ending> some(room);
-    const std::size_t n = network.run(budget, some, until);
-    ended_.insert(ended_.end(), some.begin(), some.begin() + static_cast<std::ptrdiff_t>(n));
-    return n;
+  friend class ModelPair<Pair>;
+  Network& net() { return network; }
+  void attach(std::byte* memory, std::size_t bytes) {
+    network = Network::attach(memory, bytes).value();
+    network.trace(&expander_);
   }
   void step_reference(std::uint64_t cycle) {
     sent_.clear();
@@ -231,31 +183,14 @@ class Pair {
   void compare() {
     network.settle();
     must(expander_.wrong.empty(), "the trace is wrong: " + expander_.wrong);
-    must(network.now() == reference.now(), fmt::format("it is cycle {} and not {}", network.now(), reference.now()));
     const std::uint64_t first = reference.now() - sent_.size();
     for (std::size_t i = 0; i < sent_.size(); ++i)
       for (std::size_t channel = 0; channel < channels(); ++channel)
         must(expander_.at(channel, first + i) == sent_[i][channel],
              fmt::format("{} sends {:#x} in cycle {} and not {:#x}", name(channel), expander_.at(channel, first + i),
                          first + i, sent_[i][channel]));
-    compare_endings();
     compare_counters();
     expander_.begin_at(reference.now(), channels());
-  }
-  void compare_endings() {
-    std::vector<Ending> theirs = reference.endings(), ours = ended_;
-    const auto order = [](const Ending& a, const Ending& b) {
-      return std::pair(a.cycle, a.frame) < std::pair(b.cycle, b.frame);
-    };
-    must(theirs.size() == ours.size(), fmt::format("{} frames ended and not {}", ours.size(), theirs.size()));
-    std::sort(theirs.begin(), theirs.end(), order);
-    std::sort(ours.begin(), ours.end(), order);
-    for (std::size_t i = 0; i < ours.size(); ++i)
-      must(ours[i] == theirs[i],
-           fmt::format("frame {} ended at {} in cycle {} ({}), and not frame {} at {} in cycle {} ({})", ours[i].frame,
-                       ours[i].node, ours[i].cycle, ours[i].delivered, theirs[i].frame, theirs[i].node, theirs[i].cycle,
-                       theirs[i].delivered));
-    for (; compared_endings_ < ended_.size(); ++compared_endings_) free_.push_back(ended_[compared_endings_].frame);
   }
   void compare_counters() {
     for (std::uint32_t i = 0; i < shape_.ends.size(); ++i) {
@@ -279,6 +214,11 @@ class Pair {
     must(ours == theirs,
          fmt::format("{} in cycle {} counts\n  {}\nand not\n  {}", who, reference.now(), text(ours), text(theirs)));
   }
+
+  Topology shape_;
+  Parameters parameters_;
+  Expander expander_;
+  std::vector<std::vector<Unit>> sent_;  // by cycle and channel
 };
 
 }  // namespace test::xswitch

@@ -2,12 +2,12 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <string>
 #include <utility>
 
+#include "job/abstract_name.hpp"
 #include "messages.hpp"
 
 namespace perf {
@@ -27,16 +27,11 @@ struct Descriptor {
   int fd;
 };
 
-// The kernel picks an abstract name, which is in no file system: "\0" and five hexadecimal digits (unix(7), autobind).
 ulfm::Result<std::string> listen_somewhere(int fd) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  socklen_t length = sizeof(sa_family_t);
-  if (bind(fd, reinterpret_cast<sockaddr*>(&address), length) != 0) return ulfm::fail_errno("binding a Unix socket");
-  length = sizeof address;
-  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0 || listen(fd, 1) != 0)
-    return ulfm::fail_errno("listening on a Unix socket");
-  return std::string(address.sun_path + 1, length - offsetof(sockaddr_un, sun_path) - 1);
+  std::string name;
+  if (!ulfm::bind_anywhere(fd, name)) return ulfm::fail_errno("binding a Unix socket");
+  if (listen(fd, 1) != 0) return ulfm::fail_errno("listening on a Unix socket");
+  return name;
 }
 
 ulfm::Result<int> accept_peer(Side& side, Descriptor& socket) {
@@ -53,11 +48,8 @@ ulfm::Result<int> connect_to_peer(Side& side, Descriptor& socket) {
   if (auto ok = side.job->barrier(); !ok) return tl::unexpected(ok.error());
   auto name = side.job->get(kKey);
   if (!name) return tl::unexpected(name.error());
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  name->copy(address.sun_path + 1, sizeof address.sun_path - 1);
-  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name->size());
-  if (connect(socket.fd, reinterpret_cast<sockaddr*>(&address), length) != 0)
+  const ulfm::AbstractName address(*name);
+  if (connect(socket.fd, address.get(), address.length()) != 0)
     return ulfm::fail_errno("connecting a Unix socket to the other side");
   return socket.take();
 }

@@ -178,8 +178,8 @@ struct alignas(64) Output {
   std::uint32_t first_port = 0;    // of the same switch
   std::uint8_t polled = 0;         // the input that it polls in the cycle behind `end`, then one after the other
   bool stopped = false;
-  bool goes = false;   // neither stopped nor displaced by a command
-  bool tells = false;  // the other end expects units
+  bool goes = false;      // neither stopped nor displaced by a command
+  bool notifies = false;  // the other end expects units
 };
 
 struct Frame {
@@ -450,13 +450,14 @@ class Flow final : public Network {
     out.feeder = x;
     out.polled = static_cast<std::uint8_t>((input + 1) * static_cast<std::uint32_t>(input + 1 != ports_));
     out.goes = !out.stopped;
-    out.tells = out.goes && (e.comes || e.got > 1);
-    append(out.peer, e.frame, e.length - 1, static_cast<std::uint16_t>(e.hop + 1), cycle + 1 + link_, out.tells, cycle);
+    out.notifies = out.goes && (e.comes || e.got > 1);
+    append(out.peer, e.frame, e.length - 1, static_cast<std::uint16_t>(e.hop + 1), cycle + 1 + link_, out.notifies,
+           cycle);
     if (out.goes && e.comes) {
       found_end(y);
     } else {
       out.end = kNever;
-      if (out.tells) calendar_.put(kDry, y, out.start + e.got - 1);
+      if (out.notifies) calendar_.put(kDry, y, out.start + e.got - 1);
     }
     if (in.told_stop) expect_level(x, cycle - 1);
   }
@@ -503,9 +504,9 @@ class Flow final : public Network {
     out.units = frames_[frame].length;
     out.start = cycle;
     out.done = 0;
-    out.goes = out.tells = !out.stopped;
+    out.goes = out.notifies = !out.stopped;
     frames_[frame].begun = cycle;
-    append(out.peer, frame, out.units, 0, cycle + link_, out.tells, cycle);
+    append(out.peer, frame, out.units, 0, cycle + link_, out.notifies, cycle);
     if (out.goes) found_end(y);
     else out.end = kNever;
   }
@@ -553,7 +554,7 @@ class Flow final : public Network {
     out.done = departed(out, cycle - 1);
     out.goes = false;
     lost_end(y);
-    if (out.tells) tell_pause(y, cycle);
+    if (out.notifies) notify_pause(y, cycle);
     if (out.feeder != kNone) look_at_level(out.feeder, cycle - 1);
   }
   /// It sends again, from `cycle` on, if there is something.
@@ -563,24 +564,24 @@ class Flow final : public Network {
     out.start = cycle - out.done;
     if (out.feeder == kNone) {
       if (out.done == 0) frames_[entries_[in_[out.peer].tail].frame].begun = cycle;
-      tell_resume(y, cycle);
+      notify_resume(y, cycle);
       return found_end(y);
     }
     const Entry& e = served_[out.feeder];
     if (e.comes) {
       out.start = std::max(out.start, e.first + 1);
-      tell_resume(y, cycle);
+      notify_resume(y, cycle);
       found_end(y);
     } else if (e.got - 1 > out.done) {
-      tell_resume(y, cycle);
+      notify_resume(y, cycle);
       calendar_.put(kDry, y, out.start + e.got - 1);
     }
     look_at_level(out.feeder, cycle - 1);
   }
   /// The other end gets nothing from `cycle` on: before the frame's first unit its coming is taken back at once.
-  void tell_pause(std::uint32_t y, std::uint64_t cycle) {
+  void notify_pause(std::uint32_t y, std::uint64_t cycle) {
     Output<Ports>& out = out_[y];
-    out.tells = false;
+    out.notifies = false;
     if (out.done != 0) return calendar_.put(kPause, out.peer, cycle + link_);
     Input& in = in_[out.peer];
     entries_[in.tail].comes = false;
@@ -590,9 +591,9 @@ class Flow final : public Network {
       withdraw(out.peer);
     }
   }
-  void tell_resume(std::uint32_t y, std::uint64_t cycle) {
+  void notify_resume(std::uint32_t y, std::uint64_t cycle) {
     Output<Ports>& out = out_[y];
-    out.tells = true;
+    out.notifies = true;
     if (out.done != 0) return calendar_.put(kResume, out.peer, cycle + link_);
     Entry& e = entries_[in_[out.peer].tail];
     e.comes = true;
@@ -642,18 +643,18 @@ class Flow final : public Network {
     if (is_node(d)) return expect_end(d);
     if (out != nullptr && out->goes) {
       out->start = std::max(out->start, e->first + 1);
-      if (!out->tells) tell_resume(in.server, cycle);
+      if (!out->notifies) notify_resume(in.server, cycle);
       found_end(in.server);
     }
     look_at_level(d, cycle - 1);
   }
   void dry(std::uint32_t y, std::uint64_t cycle) {
     Output<Ports>& out = out_[y];
-    if (out.end != kNever || !out.goes || !out.tells) return;
+    if (out.end != kNever || !out.goes || !out.notifies) return;
     const Entry& e = served_[out.feeder];
     if (e.comes || out.start + e.got - 1 != cycle) return;
     out.done = e.got - 1;
-    tell_pause(y, cycle);
+    notify_pause(y, cycle);
   }
 
   // Thresholds.

@@ -31,8 +31,8 @@ Result<ulfm_nm*> open_nm(const char* job_id, int rank, int size, int local_proce
   return nm.release();
 }
 
-void give_back(ulfm_nm* nm) {
-  if (std::exchange(nm->spent, false)) nm->inlet->release(nm->current);
+void release_spent(ulfm_nm* nm) {
+  if (std::exchange(nm->has_spent, false)) nm->inlet->release(nm->spent);
 }
 
 // Without a way to a process that lives, what was to be sent to it is lost, and it waits for ever: that is like giving
@@ -101,7 +101,7 @@ int open(const char* job_id, int rank, int size, int local_processes, ulfm_nm** 
 void close(ulfm_nm* nm) {
   nm->waiter.reset();
   while (!nm->groups.empty()) group_close(nm->groups.back());
-  give_back(nm);
+  release_spent(nm);
   nm->process->note_closed_port(kMpiPort, nm->counters, *nm->inlet);
   nm->inlet.reset();  // may send again what was lost of the last frames, which counts too
   nm->process->report_statistics();
@@ -183,7 +183,7 @@ std::ptrdiff_t more(ulfm_nm_vc* vc, const iovec* pieces, int n) {
 
 int next(ulfm_nm* nm, ulfm_nm_frame* out) {
   Frame& frame = nm->current;
-  give_back(nm);
+  release_spent(nm);
   if (!nm->inlet->next(frame)) {
     if (const std::int64_t broken = nm->inlet->take_broken(); broken >= 0) return fail_origin(nm, broken, out);
     if (nm->dead >= 0) return fail_origin(nm, std::exchange(nm->dead, -1), out);
@@ -193,6 +193,9 @@ int next(ulfm_nm* nm, ulfm_nm_frame* out) {
   if (frame.fresh) cookie_of(nm, frame.origin) = nullptr;
   out->fresh = frame.fresh;
   out->origin = frame.origin;
+  out->source = frame.source;
+  out->position = frame.position;
+  out->shared = frame.shared_room;
   out->cookie = nm->cookies[frame.origin];
   out->header = frame.header;
   out->header_length = frame.header_length;
@@ -211,10 +214,17 @@ int next(ulfm_nm* nm, ulfm_nm_frame* out) {
 
 void release(ulfm_nm* nm, const ulfm_nm_frame* frame) {
   if (frame->kind == ULFM_NM_LOST) return;
-  nm->spent = true;
+  release_spent(nm);
+  nm->spent.data = static_cast<const std::byte*>(frame->data);
+  nm->spent.length = static_cast<std::uint32_t>(frame->length);
+  nm->spent.origin = frame->origin;
+  nm->spent.source = frame->source;
+  nm->spent.position = frame->position;
+  nm->spent.shared_room = frame->shared != 0;
+  nm->has_spent = true;
   const bool bye = frame->kind == ULFM_NM_BYE;
   // Not now, as a rule: the program waits for what was in it.
-  if (nm->current.shared_room || bye) give_back(nm);
+  if (nm->spent.shared_room || bye) release_spent(nm);
   if (bye) nm->inlet->drop_origin(frame->origin);
 }
 

@@ -91,8 +91,9 @@ struct ulfm_nm {
   std::vector<void*> cookies;
   std::vector<ulfm_nm_vc*> vcs;
 
-  ulfm::Frame current;
-  bool spent = false;  // MPICH has done with `current`, whose room is given back at the next look
+  ulfm::Frame current;  // what the last look found
+  ulfm::Frame spent;    // MPICH has released it; the inlet gets its room back at the next look
+  bool has_spent = false;
 
   std::vector<ulfm_nm_group*> groups;
   int places = 0;    // see places_of() in groups.cpp; 0: not asked for yet

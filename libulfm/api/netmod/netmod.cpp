@@ -9,6 +9,8 @@ using namespace ulfm;
 
 namespace {
 
+static_assert(ULFM_NM_HELLO == kHelloLimit);
+
 constexpr ulfm_nm_api kTable{
     ULFM_NM_ABI,        ULFM_VERSION_STRING, ulfm_last_error,      netmod::nodes,       netmod::open,
     netmod::close,      netmod::card,        netmod::card_of,      netmod::eager_limit, netmod::connect,

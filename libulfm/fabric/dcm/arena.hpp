@@ -9,11 +9,17 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "fabric/dcm/network.hpp"
+#include "fabric/dcm/counters.hpp"
+#include "fabric/dcm/parameters.hpp"
 #include "fabric/dcm/words.hpp"
+#include "fabric/kit/chain.hpp"
+#include "fabric/kit/heap.hpp"
+#include "fabric/topology/topology.hpp"
 
 namespace ulfm::fabric::dcm {
 
+/// A cycle that never comes.
+inline constexpr std::uint64_t kNever = std::uint64_t{1} << 58;
 inline constexpr std::uint32_t kNone = ~std::uint32_t{0};
 inline constexpr std::uint32_t kRuns = 8;      ///< remembered of a message; see Message::runs
 inline constexpr std::uint32_t kChanges = 16;  ///< of RDY, on their way to the source
@@ -27,9 +33,9 @@ struct Header {
   std::uint64_t events;
   std::uint64_t entered, left, stripped, lost;  ///< words; entered: of messages that have ended
   std::uint32_t heap_size;
-  std::uint32_t inside;                          ///< messages injected and not handed out
-  std::uint32_t ended_first, ended_last, ended;  ///< messages to hand out, a list
-  std::uint32_t down;                            ///< channels and routers
+  std::uint32_t inside;  ///< messages injected and not handed out
+  Chain ended;           ///< messages to hand out
+  std::uint32_t down;    ///< channels and routers
   std::uint32_t damaged;
 };
 
@@ -100,12 +106,6 @@ struct alignas(64) Message {
   ReadyChange changes[kChanges];
 };
 
-struct HeapItem {
-  std::uint64_t key;  ///< cycle * 8 + phase
-  std::uint32_t owner;
-  std::uint32_t place;  ///< in the heap, of the owner that has this item's index; kNone
-};
-
 struct Geometry {
   std::uint32_t dimension = 0, routers = 0, outs = 0, sources = 0, frames = 0, items = 0;
   std::size_t outs_at = 0, sources_at = 0, messages_at = 0, heap_at = 0, bytes = 0;
@@ -120,7 +120,8 @@ class CircuitArena {
   Out& out(std::uint32_t i) const noexcept { return at<Out>(g_.outs_at)[i < g_.outs ? i : 0]; }
   Source& source(std::uint32_t i) const noexcept { return at<Source>(g_.sources_at)[i < g_.sources ? i : 0]; }
   Message& message(std::uint32_t i) const noexcept { return at<Message>(g_.messages_at)[i < g_.frames ? i : 0]; }
-  HeapItem& heap(std::uint32_t i) const noexcept { return at<HeapItem>(g_.heap_at)[i < g_.items ? i : 0]; }
+  /// Of events; keys are cycle * 8 + phase.
+  IndexedHeap heap() const noexcept { return {at<HeapItem>(g_.heap_at), g_.items, header().heap_size}; }
 
  private:
   template <typename T>

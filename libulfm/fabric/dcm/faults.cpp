@@ -1,17 +1,17 @@
 // Channels, routers and nodes that die, and what is lost with them.
-#include "fabric/dcm/engine.hpp"
+#include "fabric/dcm/network.hpp"
 
 namespace ulfm::fabric::dcm {
 
 // Bit 0 of `down`: the channel or what hangs there. Bit 1, kept at the router's sink: the router.
-bool CircuitEngine::is_down(std::uint32_t index) const noexcept {
+bool Network::is_down(std::uint32_t index) const noexcept {
   const std::uint32_t router = index / kWays, way = index % kWays;
   const auto dead = [&](std::uint32_t r) { return (arena_.out(out_index(r, kNode)).down & 2) != 0; };
   if ((arena_.out(index).down & 1) != 0 || dead(router)) return true;
   return way < g_.dimension && dead(router ^ 1u << way);
 }
 
-bool CircuitEngine::reaches(std::uint32_t from, std::uint32_t to) const noexcept {
+bool Network::reaches(std::uint32_t from, std::uint32_t to) const noexcept {
   if (from >= 2 * g_.routers || to >= 2 * g_.routers || from == to) return false;
   std::uint32_t router = from % g_.routers, in = source_way(from);
   if (header().down == 0) return true;
@@ -27,7 +27,7 @@ bool CircuitEngine::reaches(std::uint32_t from, std::uint32_t to) const noexcept
 }
 
 // As long as it holds a channel, or its last nibbles are on it.
-bool CircuitEngine::uses_what_is_down(const Message& m, FrameId frame) const {
+bool Network::uses_what_is_down(const Message& m, FrameId frame) const {
   if (arena_.source(source_index(m.from)).current == frame &&
       is_down(out_index(m.from % g_.routers, source_way(m.from))))
     return true;
@@ -39,7 +39,7 @@ bool CircuitEngine::uses_what_is_down(const Message& m, FrameId frame) const {
   return false;
 }
 
-void CircuitEngine::lose_what_is_down() {
+void Network::lose_what_is_down() {
   const std::uint64_t now = header().now;
   for (FrameId frame = 0; frame < g_.frames; ++frame) {
     const Message& m = arena_.message(frame);
@@ -49,7 +49,7 @@ void CircuitEngine::lose_what_is_down() {
     if (is_down(out_index(i / 2, i % 2 == 0 ? kNode : kGateway))) lose_queue(i);
 }
 
-void CircuitEngine::lose_queue(std::uint32_t index) {
+void Network::lose_queue(std::uint32_t index) {
   Source& source = arena_.source(index);
   for (std::uint32_t turns = 0; source.first != kNone; ++turns) {
     const FrameId frame = source.first;
@@ -60,7 +60,7 @@ void CircuitEngine::lose_queue(std::uint32_t index) {
 }
 
 // All that a message holds is free, at the beginning of cycle `t` or in its step of requests.
-void CircuitEngine::lose(FrameId frame, std::uint64_t t) {
+void Network::lose(FrameId frame, std::uint64_t t) {
   Message& m = arena_.message(frame);
   const std::uint32_t sent = m.entered != 0 ? 1 + begun(m, static_cast<std::int64_t>(t) - 1) : 0;
   for (std::uint32_t hop = m.released; hop < m.hops && hop < kMaxDimensions; ++hop) {
@@ -98,7 +98,7 @@ void CircuitEngine::lose(FrameId frame, std::uint64_t t) {
   hand_over(frame, false, t);
 }
 
-void CircuitEngine::set_channel(std::uint32_t router, std::uint32_t way, bool up) {
+void Network::set_channel(std::uint32_t router, std::uint32_t way, bool up) {
   if (router >= g_.routers || way >= kWays || (way < kGateway && way >= g_.dimension)) return;
   const auto set = [&](std::uint32_t index) {
     std::uint32_t& down = arena_.out(index).down;
@@ -110,7 +110,7 @@ void CircuitEngine::set_channel(std::uint32_t router, std::uint32_t way, bool up
   if (!up) lose_what_is_down();
 }
 
-void CircuitEngine::set_router(std::uint32_t router, bool alive) {
+void Network::set_router(std::uint32_t router, bool alive) {
   if (router >= g_.routers) return;
   std::uint32_t& down = arena_.out(out_index(router, kNode)).down;
   header().down += (alive ? 0u : 1u) - (down >> 1 & 1);

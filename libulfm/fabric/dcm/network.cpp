@@ -4,7 +4,6 @@
 
 #include <cstring>
 
-#include "fabric/dcm/engine.hpp"
 #include "fabric/topology/topology.hpp"
 
 namespace ulfm::fabric::dcm {
@@ -15,7 +14,8 @@ constexpr std::uint32_t kMostFrames = 1u << 22;
 
 }  // namespace
 
-ChannelCounters CircuitEngine::counters(std::uint32_t router, std::uint32_t way) {
+ChannelCounters Network::counters(std::uint32_t router, std::uint32_t way) {
+  if (router >= g_.routers || way >= kWays) return {};
   const std::uint64_t now = header().now;
   const std::uint32_t index = out_index(router, way);
   const Out& out = arena_.out(index);
@@ -34,7 +34,7 @@ ChannelCounters CircuitEngine::counters(std::uint32_t router, std::uint32_t way)
   return sum;
 }
 
-Balance CircuitEngine::balance() {
+Balance Network::balance() {
   const Header& h = header();
   for (std::uint32_t i = 0; i < g_.outs; ++i)
     if (is_sink(i)) settle(i, h.now - 1);
@@ -49,8 +49,6 @@ Balance CircuitEngine::balance() {
   }
   return sum;
 }
-
-// The public face.
 
 std::size_t Network::bytes(std::uint32_t dimension, std::uint32_t frames) {
   return Geometry::of(dimension, frames).bytes;
@@ -67,10 +65,10 @@ Result<Network> Network::create(void* memory, std::uint32_t dimension, const Par
   header->dimension = dimension;
   header->frames = frames;
   header->parameters = parameters;
-  auto engine = std::make_unique<CircuitEngine>(memory, Geometry::of(dimension, frames), parameters);
-  engine->build();
+  Network network(memory, Geometry::of(dimension, frames), parameters);
+  network.build();
   header->magic = kMagic;
-  return Network(std::move(engine));
+  return network;
 }
 
 Result<Network> Network::attach(void* memory, std::size_t bytes) {
@@ -85,36 +83,7 @@ Result<Network> Network::attach(void* memory, std::size_t bytes) {
   if (geometry.bytes > bytes)
     return fail(Errc::protocol,
                 fmt::format("the network there needs {} bytes of memory, and {} are mapped", geometry.bytes, bytes));
-  return Network(std::make_unique<CircuitEngine>(memory, geometry, header.parameters));
+  return Network(memory, geometry, header.parameters);
 }
-
-Network::Network(std::unique_ptr<CircuitEngine> engine) noexcept : engine_(std::move(engine)) {}
-Network::Network(Network&&) noexcept = default;
-Network& Network::operator=(Network&&) noexcept = default;
-Network::~Network() = default;
-
-bool Network::inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes, bool begins) {
-  return engine_->inject(frame, from, to, bytes, begins);
-}
-std::size_t Network::run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until) {
-  return engine_->run(budget, endings, until);
-}
-void Network::catch_up(std::uint64_t until) { engine_->go_on(kNever, ~std::size_t{0}, until); }
-void Network::stall(std::uint32_t end, std::uint64_t cycles) { engine_->stall(end, cycles); }
-void Network::set_channel(std::uint32_t router, std::uint32_t way, bool up) { engine_->set_channel(router, way, up); }
-void Network::set_router(std::uint32_t router, bool alive) { engine_->set_router(router, alive); }
-bool Network::reaches(std::uint32_t from, std::uint32_t to) const noexcept { return engine_->reaches(from, to); }
-bool Network::damaged() const noexcept { return engine_->header().damaged != 0; }
-bool Network::idle() const noexcept { return next_event() == kNever; }
-std::uint64_t Network::next_event() const noexcept { return engine_->next_event(); }
-std::uint32_t Network::ended() const noexcept { return engine_->header().ended; }
-std::uint32_t Network::frames_inside() const noexcept { return engine_->header().inside; }
-std::uint64_t Network::now() const noexcept { return engine_->header().now; }
-std::uint64_t Network::events() const noexcept { return engine_->header().events; }
-ChannelCounters Network::counters(std::uint32_t router, std::uint32_t way) {
-  if (router >= engine_->geometry().routers || way >= kWays) return {};
-  return engine_->counters(router, way);
-}
-Balance Network::balance() { return engine_->balance(); }
 
 }  // namespace ulfm::fabric::dcm

@@ -1,9 +1,9 @@
 // Establishing a path and releasing it.
-#include "fabric/dcm/engine.hpp"
+#include "fabric/dcm/network.hpp"
 
 namespace ulfm::fabric::dcm {
 
-bool CircuitEngine::inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes, bool begins) {
+bool Network::inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes, bool begins) {
   Header& h = header();
   if (frame >= g_.frames || from >= 2 * g_.routers || to >= 2 * g_.routers || from == to || bytes > kMostBytes ||
       h.damaged != 0)
@@ -27,7 +27,7 @@ bool CircuitEngine::inject(FrameId frame, std::uint32_t from, std::uint32_t to, 
   return true;
 }
 
-void CircuitEngine::begin(std::uint32_t index, std::uint64_t t) {
+void Network::begin(std::uint32_t index, std::uint64_t t) {
   Source& source = arena_.source(index);
   const FrameId frame = source.first;
   if (source.current != kNone || frame == kNone) return;
@@ -40,12 +40,12 @@ void CircuitEngine::begin(std::uint32_t index, std::uint64_t t) {
   schedule(timer(frame, kPath), t + (m.begins != 0 ? p_.send_cycles : 0) + p_.dma_cycles + p_.route_cycles, kRequest);
 }
 
-void CircuitEngine::path(FrameId frame, std::uint64_t t) {
+void Network::path(FrameId frame, std::uint64_t t) {
   if (arena_.message(frame).finished != 0) release(frame, t);
   else request(frame, t);
 }
 
-void CircuitEngine::request(FrameId frame, std::uint64_t t) {
+void Network::request(FrameId frame, std::uint64_t t) {
   Message& m = arena_.message(frame);
   if (m.router >= g_.routers || m.in >= kWays) return damage();
   m.out = out_index(m.router, requested(m.probe, m.in));
@@ -59,7 +59,7 @@ void CircuitEngine::request(FrameId frame, std::uint64_t t) {
   schedule(arbiter(m.out), t, kArbitrate);
 }
 
-void CircuitEngine::arbitrate(std::uint32_t index, std::uint64_t t) {
+void Network::arbitrate(std::uint32_t index, std::uint64_t t) {
   Out& out = arena_.out(index);
   const std::uint32_t asking = out.asking & requesters(index % kWays);
   if (asking == 0) return;
@@ -70,7 +70,7 @@ void CircuitEngine::arbitrate(std::uint32_t index, std::uint64_t t) {
     if ((out.asking >> in & 1) != 0 && out.asked[in] == t) ++out.counters.blocked;
 }
 
-void CircuitEngine::grant(std::uint32_t index, std::uint32_t in, std::uint64_t t) {
+void Network::grant(std::uint32_t index, std::uint32_t in, std::uint64_t t) {
   Out& out = arena_.out(index);
   const FrameId frame = in < kWays ? out.asking_frame[in] : kNone;
   if (frame >= g_.frames) return damage();
@@ -88,7 +88,7 @@ void CircuitEngine::grant(std::uint32_t index, std::uint32_t in, std::uint64_t t
   else grant_channel(frame, index, t);
 }
 
-void CircuitEngine::grant_channel(FrameId frame, std::uint32_t index, std::uint64_t t) {
+void Network::grant_channel(FrameId frame, std::uint32_t index, std::uint64_t t) {
   Message& m = arena_.message(frame);
   if (m.hops >= kMaxDimensions) return damage();
   Out& out = arena_.out(index);
@@ -104,7 +104,7 @@ void CircuitEngine::grant_channel(FrameId frame, std::uint32_t index, std::uint6
   schedule(timer(frame, kPath), t + nibbles + p_.hop_cycles + p_.route_cycles, kRequest);
 }
 
-void CircuitEngine::grant_sink(FrameId frame, std::uint32_t index, std::uint64_t t) {
+void Network::grant_sink(FrameId frame, std::uint32_t index, std::uint64_t t) {
   Message& m = arena_.message(frame);
   Out& out = arena_.out(index);
   ++out.counters.probes;
@@ -119,7 +119,7 @@ void CircuitEngine::grant_sink(FrameId frame, std::uint32_t index, std::uint64_t
 }
 
 // The tail has passed: hop by hop the channels are free.
-void CircuitEngine::release(FrameId frame, std::uint64_t t) {
+void Network::release(FrameId frame, std::uint64_t t) {
   Message& m = arena_.message(frame);
   if (m.released >= m.hops) return;
   const std::uint32_t index = way_of(m, m.released);
@@ -132,7 +132,7 @@ void CircuitEngine::release(FrameId frame, std::uint64_t t) {
 }
 
 /// Free at the end of cycle `t` or before; requests are looked at in cycle `again`.
-void CircuitEngine::free_out(std::uint32_t index, std::uint64_t t, std::uint64_t again) {
+void Network::free_out(std::uint32_t index, std::uint64_t t, std::uint64_t again) {
   Out& out = arena_.out(index);
   out.counters.held_cycles += t - out.granted;
   out.holder = kNone;

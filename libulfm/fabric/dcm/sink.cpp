@@ -1,18 +1,18 @@
 // The sink of a node: its FIFO, whether it is ready, and the node that takes.
 #include <algorithm>
 
-#include "fabric/dcm/engine.hpp"
+#include "fabric/dcm/network.hpp"
 
 namespace ulfm::fabric::dcm {
 
 /// Words that the FIFO of the message's sink has been given up to that cycle, the probe among them.
-std::uint32_t CircuitEngine::arrived(const Message& m, std::uint64_t cycle) const noexcept {
+std::uint32_t Network::arrived(const Message& m, std::uint64_t cycle) const noexcept {
   return 1 + std::min(m.total - 1, begun(m, at_source(cycle, m.hops) - (kWordNibbles - 1)));
 }
 
 // A node that has caught up takes each pair of words in the first cycle it can: no more than one comes in
 // between.
-void CircuitEngine::settle(std::uint32_t index, std::uint64_t t) {
+void Network::settle(std::uint32_t index, std::uint64_t t) {
   Out& out = arena_.out(index);
   if (out.holder >= g_.frames || out.settled >= t) return;
   const Message& m = arena_.message(out.holder);
@@ -34,7 +34,7 @@ void CircuitEngine::settle(std::uint32_t index, std::uint64_t t) {
 // ---- what comes next
 // ------------------------------------------------------------------------------------------------
 
-std::uint64_t CircuitEngine::next_stop(const Out& out, const Message& m, std::uint64_t t) const {
+std::uint64_t Network::next_stop(const Out& out, const Message& m, std::uint64_t t) const {
   std::uint64_t cycle = t + 1;
   if (out.stalled_until > cycle) {
     const std::uint32_t word = p_.stop_at + out.taken - 1;
@@ -55,7 +55,7 @@ std::uint64_t CircuitEngine::next_stop(const Out& out, const Message& m, std::ui
   return kNever;
 }
 
-std::uint64_t CircuitEngine::next_go(const Out& out, const Message& m, std::uint64_t t) const {
+std::uint64_t Network::next_go(const Out& out, const Message& m, std::uint64_t t) const {
   if (out.stalled_until >= kNever) return kNever;
   std::uint64_t tick = tick_from(std::max(t + 1, out.stalled_until));
   std::uint32_t taken = out.taken;
@@ -67,7 +67,7 @@ std::uint64_t CircuitEngine::next_go(const Out& out, const Message& m, std::uint
   return kNever;
 }
 
-std::uint64_t CircuitEngine::next_end(const Out& out, const Message& m, std::uint64_t t) const {
+std::uint64_t Network::next_end(const Out& out, const Message& m, std::uint64_t t) const {
   if (out.done_at != 0) return out.done_at;
   const std::uint64_t awake = std::max(t + 1, out.stalled_until);
   if (awake >= kNever) return kNever;
@@ -76,7 +76,7 @@ std::uint64_t CircuitEngine::next_end(const Out& out, const Message& m, std::uin
 }
 
 // Looks ahead from what is settled, on the understanding that the serializer goes on as it does now.
-void CircuitEngine::plan(FrameId frame, std::uint64_t t) {
+void Network::plan(FrameId frame, std::uint64_t t) {
   const Message& m = arena_.message(frame);
   if (m.at_sink == 0) return;
   settle(m.out, t - 1);
@@ -97,7 +97,7 @@ void CircuitEngine::plan(FrameId frame, std::uint64_t t) {
 // ---- taking
 // ---------------------------------------------------------------------------------------------------------
 
-void CircuitEngine::take(FrameId frame, std::uint64_t t) {
+void Network::take(FrameId frame, std::uint64_t t) {
   Message& m = arena_.message(frame);
   if (m.at_sink == 0 || !is_sink(m.out) || m.out >= g_.outs) return damage();
   Out& out = arena_.out(m.out);
@@ -121,14 +121,14 @@ void CircuitEngine::take(FrameId frame, std::uint64_t t) {
   plan(frame, t);
 }
 
-void CircuitEngine::set_accept(FrameId frame, Out& out, bool accept, std::uint64_t t) {
+void Network::set_accept(FrameId frame, Out& out, bool accept, std::uint64_t t) {
   out.accept = accept ? 1 : 0;
   const Message& m = arena_.message(frame);
   if (m.hops != 0) send_ready(frame, m.hops - 1u, accept, t + 1);
   else set_ready(frame, accept, t + 1);
 }
 
-void CircuitEngine::deliver(FrameId frame, std::uint64_t t) {
+void Network::deliver(FrameId frame, std::uint64_t t) {
   Message& m = arena_.message(frame);
   Out& out = arena_.out(m.out);
   out.counters.words += m.total;
@@ -138,20 +138,17 @@ void CircuitEngine::deliver(FrameId frame, std::uint64_t t) {
   hand_over(frame, true, t);
 }
 
-void CircuitEngine::hand_over(FrameId frame, bool delivered, std::uint64_t t) {
+void Network::hand_over(FrameId frame, bool delivered, std::uint64_t t) {
   Header& h = header();
   Message& m = arena_.message(frame);
   for (std::uint32_t i = 0; i < kTimers; ++i) cancel(timer(frame, static_cast<Timer>(i)));
   m.used = 2;
   m.delivered = delivered ? 1 : 0;
   m.ended_at = t;
-  m.next = kNone;
-  if (h.ended++ == 0) h.ended_first = frame;
-  else arena_.message(h.ended_last).next = frame;
-  h.ended_last = frame;
+  h.ended.append(frame, next_message());
 }
 
-void CircuitEngine::stall(std::uint32_t end, std::uint64_t cycles) {
+void Network::stall(std::uint32_t end, std::uint64_t cycles) {
   if (end >= 2 * g_.routers) return;
   Header& h = header();
   const std::uint32_t index = out_index(end % g_.routers, source_way(end));

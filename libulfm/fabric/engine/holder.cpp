@@ -77,8 +77,8 @@ class Holder {
       take_new();
       hear();
       for (Tie& tie : ties_) {
-        if (!tie.answered) tie.answered = tell(tie, answer);
-        if (tie.asks && (!said_ || Clock::now() > *said_ + kOthersAfter) && tell(tie, "!")) {
+        if (!tie.answered) tie.answered = reply(tie, answer);
+        if (tie.asks && (!said_ || Clock::now() > *said_ + kOthersAfter) && reply(tie, "!")) {
           tie.asks = false;
           if (!said_) said_ = Clock::now();
         }
@@ -104,10 +104,10 @@ class Holder {
     polls_.push_back({listener_.get(), POLLIN, 0});
     // Until it has ended: from then on it would always be readable.
     // One that ends now, after is_over() has asked, is not waited for without end.
-    const bool tells = launcher_ && is_alive(task_.launcher, task_.launcher_started);
-    if (tells) polls_.push_back({launcher_.get(), POLLIN, 0});
+    const bool is_watched = launcher_ && is_alive(task_.launcher, task_.launcher_started);
+    if (is_watched) polls_.push_back({launcher_.get(), POLLIN, 0});
     for (const Tie& tie : ties_) polls_.push_back({tie.socket.get(), POLLIN, 0});
-    (void)poll(polls_.data(), polls_.size(), tells && !said_ ? -1 : static_cast<int>(kLook.count()));
+    (void)poll(polls_.data(), polls_.size(), is_watched && !said_ ? -1 : static_cast<int>(kLook.count()));
   }
 
   // One after the other, so that those that are told come at once.
@@ -132,7 +132,7 @@ class Holder {
     });
   }
 
-  static bool tell(const Tie& tie, const std::string& text) {
+  static bool reply(const Tie& tie, const std::string& text) {
     return send(tie.socket.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
   }
 

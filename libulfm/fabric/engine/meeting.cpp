@@ -3,20 +3,18 @@
 #include <dlfcn.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <climits>
-#include <cstddef>
 #include <cstdlib>
-#include <cstring>
 #include <mutex>
 #include <optional>
 #include <vector>
 
 #include "base/wait.hpp"
+#include "job/abstract_name.hpp"
 #include "job/control/socket.hpp"
 #include "job/daemon.hpp"
 #include "job/launcher.hpp"
@@ -38,20 +36,9 @@ std::string no_launcher() {
   return "an emulated interconnect is made for a job: start the program with ulfmrun or mpiexec";
 }
 
-struct Name {
-  sockaddr_un address{};
-  socklen_t length = 0;
-};
-
 // With the user's number: jobs of others have names of their own.
-Name name_of(const std::string& job) {
-  const std::string text = "ulfm-arena." + std::to_string(geteuid()) + "." + job;
-  Name name;
-  name.address.sun_family = AF_UNIX;
-  const std::size_t fits = std::min(text.size(), sizeof name.address.sun_path - 1);
-  std::memcpy(name.address.sun_path + 1, text.data(), fits);
-  name.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + fits);
-  return name;
+AbstractName name_of(const std::string& job) {
+  return AbstractName("ulfm-arena." + std::to_string(geteuid()) + "." + job);
 }
 
 Result<Fd> make_socket() {
@@ -97,11 +84,10 @@ Result<void> start_holder(const Fd& listener, const Launcher& launcher) {
 }
 
 // The name, taken: who connects waits from now on, as does one who finds it taken. Empty when another has it.
-Result<Fd> take_name(const Name& name) {
+Result<Fd> take_name(const AbstractName& name) {
   auto listener = make_socket();
   if (!listener) return listener;
-  const auto* address = reinterpret_cast<const sockaddr*>(&name.address);
-  if (bind(listener->get(), address, name.length) != 0) {
+  if (bind(listener->get(), name.get(), name.length()) != 0) {
     if (errno == EADDRINUSE) return Fd();
     return fail_errno("taking a name for the emulated interconnect of this job");
   }
@@ -112,11 +98,11 @@ Result<Fd> take_name(const Name& name) {
 // ---- asking ---------------------------------------------------------------------------------------------------------
 
 // Connected to whoever listens under that name; empty when nobody does.
-Result<Fd> find_holder(const Name& name) {
+Result<Fd> find_holder(const AbstractName& name) {
   auto made = make_socket();
   if (!made) return made;
   int rc = 0;
-  do rc = connect(made->get(), reinterpret_cast<const sockaddr*>(&name.address), name.length);
+  do rc = connect(made->get(), name.get(), name.length());
   while (rc != 0 && errno == EINTR);
   if (rc != 0 && errno == ECONNREFUSED) return Fd();
   if (rc != 0) return fail_errno("asking for the emulated interconnect of this job");
@@ -150,10 +136,10 @@ struct Meeting {
   Result<ArenaAddress> arena;
 };
 
-Result<Meeting> meet() {
+Result<Meeting> find_arena() {
   auto launcher = launcher_of_this_process();
   if (!launcher) return fail(Errc::unavailable, no_launcher());
-  const Name name = name_of(launcher->job);
+  const AbstractName name = name_of(launcher->job);
   auto until = Clock::now() + kNameFor;
   for (int ended = 0; ended < kMostHolders;) {
     auto holder = find_holder(name);
@@ -193,11 +179,11 @@ const Result<Meeting>& meeting_of_this_process() {
   static std::mutex lock;
   static std::optional<Result<Meeting>>& met = *new std::optional<Result<Meeting>>;
   std::lock_guard guard(lock);
-  if (!met) met.emplace(meet());
+  if (!met) met.emplace(find_arena());
   return *met;
 }
 
-bool is_told_by_ulfmrun() {
+bool is_started_by_ulfmrun() {
   const char* text = std::getenv("ULFM_FABRIC");
   return text != nullptr && *text != '\0';
 }
@@ -205,7 +191,7 @@ bool is_told_by_ulfmrun() {
 }  // namespace
 
 Result<FabricArena> arena_of_this_job() {
-  if (is_told_by_ulfmrun()) return FabricArena::of_this_job();
+  if (is_started_by_ulfmrun()) return FabricArena::of_this_job();
   const Result<Meeting>& met = meeting_of_this_process();
   if (!met) return fail(met.error());
   if (!met->arena) return fail(met->arena.error());
@@ -213,7 +199,7 @@ Result<FabricArena> arena_of_this_job() {
 }
 
 void wait_to_complain() {
-  if (is_told_by_ulfmrun()) return;
+  if (is_started_by_ulfmrun()) return;
   const Result<Meeting>& met = meeting_of_this_process();
   if (!met || met->arena || send(met->tie.get(), "?", 1, MSG_NOSIGNAL) != 1) return;
   (void)read_answer(met->tie);

@@ -6,7 +6,8 @@
 #include <cstring>
 #include <tuple>
 
-#include "base/align.hpp"
+#include "fabric/kit/heap.hpp"
+#include "fabric/kit/shelf.hpp"
 
 namespace ulfm::fabric::ideal {
 
@@ -43,25 +44,31 @@ namespace {
 
 constexpr std::uint64_t kMagic = 0x6c61'6564'692d'5048;
 constexpr std::uint32_t kMost = 1u << 24;
-constexpr std::size_t kNodesAt = up_to_line(sizeof(Header));
-std::size_t messages_at(std::uint32_t nodes) { return kNodesAt + up_to_line(nodes * sizeof(Node)); }
-std::size_t heap_at(std::uint32_t nodes, std::uint32_t frames) {
-  return messages_at(nodes) + up_to_line(frames * sizeof(Message));
-}
+
+struct Places {
+  std::size_t nodes, messages, heap, end;
+  Places(std::uint32_t node_count, std::uint32_t frames) {
+    Shelf shelf;
+    shelf.put<Header>(1);
+    nodes = shelf.put<Node>(node_count);
+    messages = shelf.put<Message>(frames);
+    heap = shelf.put<std::uint32_t>(frames);
+    end = shelf.end();
+  }
+};
 
 }  // namespace
 
-std::size_t Network::bytes(std::uint32_t nodes, std::uint32_t frames) {
-  return heap_at(nodes, frames) + up_to_line(frames * sizeof(std::uint32_t));
-}
+std::size_t Network::bytes(std::uint32_t nodes, std::uint32_t frames) { return Places(nodes, frames).end; }
 
 Network::Network(void* memory, std::uint32_t nodes, std::uint32_t frames, const Parameters& parameters)
     : p_(parameters), nodes_(nodes), frames_(frames) {
+  const Places at(nodes, frames);
   auto* const base = static_cast<std::byte*>(memory);
   header_ = reinterpret_cast<Header*>(base);
-  node_ = reinterpret_cast<Node*>(base + kNodesAt);
-  message_ = reinterpret_cast<Message*>(base + messages_at(nodes));
-  heap_ = reinterpret_cast<std::uint32_t*>(base + heap_at(nodes, frames));
+  node_ = reinterpret_cast<Node*>(base + at.nodes);
+  message_ = reinterpret_cast<Message*>(base + at.messages);
+  heap_ = reinterpret_cast<std::uint32_t*>(base + at.heap);
 }
 
 Result<Network> Network::create(void* memory, std::uint32_t nodes, std::uint32_t frames, const Parameters& parameters) {
@@ -75,7 +82,8 @@ Result<Network> Network::create(void* memory, std::uint32_t nodes, std::uint32_t
 }
 
 Result<Network> Network::attach(void* memory, std::size_t bytes) {
-  if (bytes < kNodesAt) return fail(Errc::protocol, fmt::format("a network needs more than {} bytes of memory", bytes));
+  if (bytes < sizeof(Header))
+    return fail(Errc::protocol, fmt::format("a network needs more than {} bytes of memory", bytes));
   Header header;
   std::memcpy(&header, memory, sizeof header);
   const bool sound = header.magic == kMagic && header.nodes >= 1 && header.nodes <= kMost && header.frames >= 1 &&
@@ -137,24 +145,22 @@ bool Network::earlier(std::uint32_t a, std::uint32_t b) const noexcept {
   return std::tie(one.end, one.from, one.begun, a) < std::tie(other.end, other.from, other.begun, b);
 }
 
+void Network::put_in_heap(std::uint32_t size, std::uint32_t hole, std::uint32_t frame) noexcept {
+  fill_hole(
+      size, hole, frame, [this](std::uint32_t i) { return heap_[i]; },
+      [this](std::uint32_t i, std::uint32_t moved) { heap_[i] = moved; },
+      [this](std::uint32_t a, std::uint32_t b) { return earlier(a, b); });
+}
+
 void Network::push(std::uint32_t frame) noexcept {
-  std::uint32_t at = header_->inside++;
-  for (; at != 0 && earlier(frame, heap_[(at - 1) / 2]); at = (at - 1) / 2) heap_[at] = heap_[(at - 1) / 2];
-  heap_[at] = frame;
+  const std::uint32_t hole = header_->inside++;
+  put_in_heap(hole + 1, hole, frame);
 }
 
 std::uint32_t Network::pop() noexcept {
   const std::uint32_t first = heap_[0] < frames_ ? heap_[0] : 0, size = inside() - 1;
   header_->inside = size;
-  const std::uint32_t moved = heap_[size];
-  std::uint32_t at = 0;
-  for (std::uint32_t child = 1; child < size; child = 2 * at + 1) {
-    if (child + 1 < size && earlier(heap_[child + 1], heap_[child])) ++child;
-    if (!earlier(heap_[child], moved)) break;
-    heap_[at] = heap_[child];
-    at = child;
-  }
-  heap_[at] = moved;
+  put_in_heap(size, 0, heap_[size]);
   return first;
 }
 

@@ -57,6 +57,7 @@ class Network {
  private:
   Network(void* memory, std::uint32_t nodes, std::uint32_t frames, const Parameters& parameters);
   bool earlier(std::uint32_t a, std::uint32_t b) const noexcept;
+  void put_in_heap(std::uint32_t size, std::uint32_t hole, std::uint32_t frame) noexcept;
   void push(std::uint32_t frame) noexcept;
   std::uint32_t pop() noexcept;
 

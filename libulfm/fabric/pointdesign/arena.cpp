@@ -17,7 +17,7 @@ PointArena::PointArena(std::byte* base, const Parameters& p) : base_(base) {
   minis_at_ = shelf.put<Mini>(minis_);
   messages_at_ = shelf.put<Message>(frames_);
   copies_at_ = shelf.put<Copy>(copies_);
-  heap_at_ = shelf.put<HeapItem>(copies_);
+  heap_at_ = shelf.put<TimedCopy>(copies_);
   set_bytes_ = up_to_line(LineSet::bytes(lines_));
   sets_at_ = shelf.put_bytes(set_bytes_ * kSets);
   end_ = shelf.end();

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstddef>
 
+#include "fabric/kit/chain.hpp"
 #include "fabric/pointdesign/formats.hpp"
 #include "fabric/pointdesign/parameters.hpp"
 
@@ -27,11 +28,11 @@ struct Header {
   std::uint32_t free_copy;    ///< a list
   std::uint32_t copies_used;  ///< of the pool, ever
   std::uint32_t heap_size;
-  std::uint32_t ended_first, ended_last, ended;  ///< messages to hand out, a list
-  std::uint32_t there_first, there_last;         ///< copies whose arrival is to be told, a list
-  std::uint32_t there;                           ///< processors that they are at
-  std::uint32_t on_lines;                        ///< messages on a line
-  std::uint32_t waiting;                         ///< in queues
+  Chain ended;                            ///< messages to hand out
+  std::uint32_t there_first, there_last;  ///< copies whose arrival is to be told, a list
+  std::uint32_t there;                    ///< processors that they are at
+  std::uint32_t on_lines;                 ///< messages on a line
+  std::uint32_t waiting;                  ///< in queues
   Totals totals;
 };
 
@@ -50,7 +51,7 @@ struct Processor {
 
 struct Port {
   std::uint64_t free;  ///< first cycle in which a message may leave by it
-  PortCounters counters;
+  CoprocessorPortCounters counters;
 };
 
 struct Line {
@@ -98,7 +99,8 @@ struct Copy {
 /// A broadcast's copy goes to the card at the other end of the line it waits for, and on from there.
 enum CopyKind : std::uint8_t { kSingle, kSpreading };
 
-struct HeapItem {
+/// What happens to a copy in a cycle, in the order in which it was scheduled.
+struct TimedCopy {
   std::uint64_t cycle, sequence;
   std::uint32_t copy;
 };
@@ -163,7 +165,7 @@ class PointArena {
   Mini& mini(std::uint32_t i) const noexcept { return at<Mini>(minis_at_)[i < minis_ ? i : 0]; }
   Message& message(std::uint32_t i) const noexcept { return at<Message>(messages_at_)[i < frames_ ? i : 0]; }
   Copy& copy(std::uint32_t i) const noexcept { return at<Copy>(copies_at_)[i < copies_ ? i : 0]; }
-  HeapItem& heap(std::uint32_t i) const noexcept { return at<HeapItem>(heap_at_)[i < copies_ ? i : 0]; }
+  TimedCopy& heap(std::uint32_t i) const noexcept { return at<TimedCopy>(heap_at_)[i < copies_ ? i : 0]; }
 
   /// Lines in front of which something waits.
   LineSet active() const noexcept { return set(0); }

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <tuple>
 #include <utility>
 
+#include "fabric/kit/heap.hpp"
 #include "fabric/pointdesign/network.hpp"
 
 namespace ulfm::fabric::pointdesign {
@@ -23,24 +25,22 @@ struct Rank {
 std::size_t Network::run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until) {
   Header& h = header();
   const std::uint64_t limit = h.events + std::max<std::uint64_t>(budget, 1);
-  while (h.ended + h.there < endings.size() && h.now < until && h.events < limit && h.inside > h.ended) {
+  while (h.ended.count + h.there < endings.size() && h.now < until && h.events < limit && h.inside > h.ended.count) {
     if (h.waiting == 0 && h.on_lines == 0 && h.heap_size != 0)
       h.now = std::max(h.now, std::min(arena_.heap(0).cycle, until) - 1);
     step();
   }
   // Not behind an ending that is about to be told: what it causes may enter before that cycle.
-  if (h.inside == h.ended && until != kNever && h.now < until && h.ended < endings.size()) h.now = until;
+  if (h.inside == h.ended.count && until != kNever && h.now < until && h.ended.count < endings.size()) h.now = until;
   return hand_out(endings);
 }
 
 std::size_t Network::hand_out(std::span<Ending> endings) {
   Header& h = header();
   std::size_t count = hand_out_arrivals(endings);
-  for (; count < endings.size() && h.ended != 0; ++count) {
-    const std::uint32_t frame = h.ended_first;
+  for (; count < endings.size() && !h.ended.empty(); ++count) {
+    const std::uint32_t frame = h.ended.take(next_message());
     Message& m = arena_.message(frame);
-    h.ended_first = m.next;
-    if (--h.ended == 0) h.ended_first = h.ended_last = kNone;
     endings[count] = {frame, m.lost != 0 ? m.source : m.node, m.cycle, m.lost == 0};
     m.used = 0;
     if (m.each != 0) h.reserved -= m.reserved;
@@ -297,12 +297,12 @@ void Network::finish(std::uint32_t copy, bool delivered, std::uint32_t card) {
   ++header().events;
   if (delivered) counters.delivered += static_cast<std::uint32_t>(std::popcount(c.who));
   else ++counters.lost, m.lost = 1;
-  if (delivered && m.each != 0) tell_arrival(copy);
+  if (delivered && m.each != 0) report_arrival(copy);
   else release(copy);
   if (m.outstanding == 0) end(frame);
 }
 
-void Network::tell_arrival(std::uint32_t copy) {
+void Network::report_arrival(std::uint32_t copy) {
   Header& h = header();
   Copy& c = arena_.copy(copy);
   --arena_.message(c.frame).outstanding;
@@ -319,42 +319,32 @@ void Network::end(FrameId frame) {
   Message& m = arena_.message(frame);
   m.cycle = h.now;
   m.ended = 1;
-  m.next = kNone;
   ++(m.lost != 0 ? h.totals.lost : h.totals.left);
   if (m.each == 0) h.reserved -= m.reserved;
-  if (h.ended++ == 0) h.ended_first = frame;
-  else arena_.message(h.ended_last).next = frame;
-  h.ended_last = frame;
+  h.ended.append(frame, next_message());
 }
 
 // ---- the heap -------------------------------------------------------------------------------------------------------
 
 void Network::schedule(std::uint64_t cycle, std::uint32_t copy) {
   Header& h = header();
-  const HeapItem item{cycle, h.sequence++, copy};
-  const auto before = [](const HeapItem& a, const HeapItem& b) {
-    return std::pair(a.cycle, a.sequence) < std::pair(b.cycle, b.sequence);
-  };
-  std::uint32_t i = h.heap_size++;
-  for (; i != 0 && before(item, arena_.heap((i - 1) / 2)); i = (i - 1) / 2) arena_.heap(i) = arena_.heap((i - 1) / 2);
-  arena_.heap(i) = item;
+  const std::uint32_t hole = h.heap_size++;
+  put_in_heap(hole, {cycle, h.sequence++, copy});
 }
 
-HeapItem Network::unschedule() {
-  Header& h = header();
-  const HeapItem first = arena_.heap(0), last = arena_.heap(--h.heap_size);
-  const auto after = [](const HeapItem& a, const HeapItem& b) {
-    return std::pair(a.cycle, a.sequence) > std::pair(b.cycle, b.sequence);
-  };
-  std::uint32_t i = 0;
-  for (std::uint32_t child = 1; child < h.heap_size; child = 2 * i + 1) {
-    if (child + 1 < h.heap_size && after(arena_.heap(child), arena_.heap(child + 1))) ++child;
-    if (!after(last, arena_.heap(child))) break;
-    arena_.heap(i) = arena_.heap(child);
-    i = child;
-  }
-  arena_.heap(i) = last;
+TimedCopy Network::unschedule() {
+  const TimedCopy first = arena_.heap(0), last = arena_.heap(--header().heap_size);
+  put_in_heap(0, last);
   return first;
+}
+
+void Network::put_in_heap(std::uint32_t hole, const TimedCopy& item) {
+  fill_hole(
+      header().heap_size, hole, item, [this](std::uint32_t i) -> const TimedCopy& { return arena_.heap(i); },
+      [this](std::uint32_t i, const TimedCopy& moved) { arena_.heap(i) = moved; },
+      [](const TimedCopy& a, const TimedCopy& b) {
+        return std::tie(a.cycle, a.sequence) < std::tie(b.cycle, b.sequence);
+      });
 }
 
 }  // namespace ulfm::fabric::pointdesign

@@ -205,7 +205,7 @@ std::string PointModel::port_lines(std::uint32_t node) const {
   const Geometry& g = network_.geometry();
   std::string text;
   for (std::uint32_t port = 0; port < g.ports(); ++port) {
-    const PortCounters& c = network_.port(node, port);
+    const CoprocessorPortCounters& c = network_.port(node, port);
     if (c.unicasts + c.multicasts + c.broadcasts == 0) continue;
     text += fmt::format(
         "ulfm: stats pointdesign port {}.p{} {}: unicasts {} multicasts {} broadcasts {}, decoders upper {} lower {}, "

@@ -15,7 +15,8 @@ void Network::create(std::byte* memory, const Parameters& p) {
   Header& h = arena.header();
   h.magic = kMagic;
   h.parameters = p;
-  h.free_copy = h.ended_first = h.ended_last = h.there_first = h.there_last = kNone;
+  h.ended.clear();
+  h.free_copy = h.there_first = h.there_last = kNone;
   const Geometry g = p.geometry();
   for (std::uint32_t i = 0; i < g.lines(); ++i) arena.line(i).current = arena.line(i).claimed = kNone;
   for (std::uint32_t i = 0; i < g.lines() * (p.processors + 1); ++i) arena.mini(i).first = arena.mini(i).last = kNone;

@@ -53,7 +53,7 @@ class Network final : private Health {
   const Totals& totals() const { return header().totals; }
   const CardCounters& card(std::uint32_t i) const { return arena_.card(i).counters; }
   const LineCounters& line(std::uint32_t i) const { return arena_.line(i).counters; }
-  const PortCounters& port(std::uint32_t node, std::uint32_t port) const {
+  const CoprocessorPortCounters& port(std::uint32_t node, std::uint32_t port) const {
     return arena_.port(node * g_.ports() + port).counters;
   }
   /// Of processor `q` of the card the line leaves; q = processors: of through traffic.
@@ -101,14 +101,18 @@ class Network final : private Health {
   void deliver(std::uint32_t copy, std::uint32_t card);
   void happen(std::uint32_t copy);
   void finish(std::uint32_t copy, bool delivered, std::uint32_t card);
-  void tell_arrival(std::uint32_t copy);
+  void report_arrival(std::uint32_t copy);
   void end(FrameId frame);
   void lose(std::uint32_t copy, std::uint32_t card) { finish(copy, false, card); }
   std::uint64_t value(std::uint32_t line, std::uint32_t q, const Copy& head) const;
   std::uint32_t distance(std::uint32_t line, const Copy& copy) const;
   bool has_late(std::uint32_t line, std::uint64_t cycle) const;
   void schedule(std::uint64_t cycle, std::uint32_t copy);
-  HeapItem unschedule();
+  TimedCopy unschedule();
+  void put_in_heap(std::uint32_t hole, const TimedCopy& item);
+  auto next_message() {
+    return [this](std::uint32_t i) -> std::uint32_t& { return arena_.message(i).next; };
+  }
   std::size_t hand_out(std::span<Ending> endings);
   std::size_t hand_out_arrivals(std::span<Ending> endings);
   const std::vector<Outgoing>& plan_for(std::uint32_t from, std::span<const std::uint32_t> to);

@@ -132,11 +132,11 @@ class Order {
       }
       unlink(sender, before, i);
       one.ending.cycle = std::max(one.ending.cycle, ending.cycle);  // so long it was kept back
-      tell(i);
+      hand_over(i);
       i = next;
     }
   }
-  void tell(std::uint32_t i) const {
+  void hand_over(std::uint32_t i) const {
     flight(i - 1).next = 0;
     Lists& l = lists();
     if (l.first == 0) l.first = i;

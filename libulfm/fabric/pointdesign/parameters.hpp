@@ -78,11 +78,11 @@ struct CardCounters {
   friend bool operator==(const CardCounters&, const CardCounters&) = default;
 };
 /// A port of a coprocessor, with the decoders behind it.
-struct PortCounters {
+struct CoprocessorPortCounters {
   std::uint64_t unicasts = 0, multicasts = 0, broadcasts = 0;  ///< messages that left by it
   std::uint64_t upper = 0, lower = 0;                          ///< decoders of either level that handed one on
   std::uint64_t copies = 0;                                    ///< put into queues
-  friend bool operator==(const PortCounters&, const PortCounters&) = default;
+  friend bool operator==(const CoprocessorPortCounters&, const CoprocessorPortCounters&) = default;
 };
 /// The network as a whole.
 struct Totals {

@@ -58,7 +58,7 @@ class Reference final : private Health {
   const Totals& totals() const { return totals_; }
   const CardCounters& card(std::uint32_t i) const { return cards_[i].counters; }
   const LineCounters& line(std::uint32_t i) const { return lines_[i].counters; }
-  const PortCounters& port(std::uint32_t node, std::uint32_t port) const {
+  const CoprocessorPortCounters& port(std::uint32_t node, std::uint32_t port) const {
     return processors_[node].ports[port].counters;
   }
   const QueueCounters& queue(std::uint32_t line, std::uint32_t q) const { return lines_[line].queues[q].counters; }
@@ -101,7 +101,7 @@ class Reference final : private Health {
   };
   struct Port {
     std::uint64_t free = 0;
-    PortCounters counters;
+    CoprocessorPortCounters counters;
   };
   struct Processor {
     bool dead = false;

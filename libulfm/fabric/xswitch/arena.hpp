@@ -12,13 +12,19 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "fabric/xswitch/network.hpp"
+#include "fabric/kit/chain.hpp"
+#include "fabric/kit/heap.hpp"
+#include "fabric/topology/topology.hpp"
+#include "fabric/xswitch/counters.hpp"
+#include "fabric/xswitch/parameters.hpp"
 
 namespace ulfm::fabric::xswitch {
 
+/// A cycle that never comes.
+inline constexpr std::uint64_t kNever = std::uint64_t{1} << 60;
 inline constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-/// What a port can have an event of, each at most once, in the order of a cycle; see engine.hpp.
+/// What a port can have an event of, each at most once, in the order of a cycle; see network.hpp.
 enum EventKind : std::uint32_t {
   kArrival = 0,    ///< the first change on its way to the port
   kGrant = 1,      ///< a poll of its output finds a head
@@ -62,8 +68,8 @@ struct Header {
   std::uint32_t inside;             ///< frames injected and not handed out
   std::uint64_t busy[kEventKinds];  ///< slots of the wheel that have events, a bit each
 
-  alignas(64) std::uint32_t ended_first, ended_last, ended;  ///< frames to hand out, a list
-  std::uint32_t alone;                                       ///< the only frame inside, not begun; kNone
+  alignas(64) Chain ended;  ///< frames to hand out
+  std::uint32_t alone;      ///< the only frame inside, not begun; kNone
   std::uint32_t dead_links;
   std::uint32_t damaged;  ///< an event came again and again: somebody wrote into the arena
 };
@@ -151,13 +157,6 @@ static_assert(sizeof(StateChange) == 24);
 inline constexpr std::uint32_t kWheelCycles = 64;
 inline constexpr std::uint32_t kWheelSlots = kEventKinds * kWheelCycles;  ///< one for each kind in a cycle
 
-/// An event that is further off, by port * kEventKinds + kind.
-struct HeapItem {
-  std::uint64_t key;  ///< cycle * kEventKinds + kind
-  std::uint32_t event;
-  std::uint32_t place;  ///< in the heap, of the event that has this item's index; kNone
-};
-
 struct FrameSlot {
   std::uint64_t end_cycle;
   std::uint64_t begun;  ///< the cycle in which its first unit left the node; 0
@@ -197,7 +196,8 @@ class SwitchArena {
   std::uint64_t* summary(std::uint32_t i) const noexcept {
     return summaries_ + std::size_t{i} * geometry_.summary_words;
   }
-  HeapItem& heap(std::uint32_t i) const noexcept { return heap_[i < geometry_.events ? i : 0]; }
+  /// Events that are further off: their owners are port * kEventKinds + kind, their keys cycle * kEventKinds + kind.
+  IndexedHeap heap() const noexcept { return {heap_, geometry_.events, header_->heap_size}; }
   /// Cycles of a unit's way over the link at an end: 1 to that of the slowest link, Parameters::link_cycles.
   std::uint32_t link_cycles(std::uint32_t end) const noexcept {
     return std::clamp<std::uint32_t>(links_[end < geometry_.ends ? end : 0], 1, geometry_.parameters.link_cycles);
@@ -205,8 +205,6 @@ class SwitchArena {
   void set_link_cycles(std::uint32_t end, std::uint32_t cycles) noexcept {
     links_[end] = static_cast<std::uint8_t>(cycles);
   }
-  /// Geometry::events of them.
-  HeapItem* heap_items() const noexcept { return heap_; }
   FrameSlot& frame(std::uint32_t i) const noexcept {
     return *reinterpret_cast<FrameSlot*>(frames_ + std::size_t{i < geometry_.frames ? i : 0} * geometry_.frame_bytes);
   }

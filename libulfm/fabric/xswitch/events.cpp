@@ -1,13 +1,13 @@
 #include <algorithm>
 #include <bit>
 
-#include "fabric/xswitch/engine.hpp"
+#include "fabric/xswitch/network.hpp"
 
 namespace ulfm::fabric::xswitch {
 
 // Arrivals.
 
-void SwitchEngine::arrive(std::uint32_t d, std::uint64_t cycle) {
+void Network::arrive(std::uint32_t d, std::uint64_t cycle) {
   Output& out = arena_.port(d).out;
   while (out.flight_count != 0 && arena_.change(d, out.flight_first).at <= cycle) {
     const StateChange change = arena_.change(d, out.flight_first);
@@ -20,11 +20,11 @@ void SwitchEngine::arrive(std::uint32_t d, std::uint64_t cycle) {
   if (out.flight_count != 0) expect(d, kArrival, out.arrival_at, arena_.change(d, out.flight_first).at);
 }
 
-void SwitchEngine::run_arrives(std::uint32_t d, const StateChange& change, std::uint64_t cycle) {
+void Network::run_arrives(std::uint32_t d, const StateChange& change, std::uint64_t cycle) {
   Fifo& fifo = arena_.port(d).in;
   settle(d, fifo, cycle - 1);
   fifo.arriving = change.kind != StateChange::pause;
-  if (change.kind == StateChange::begin && fifo.count < geometry_.queue_capacity) {
+  if (change.kind == StateChange::begin && fifo.count < geometry().queue_capacity) {
     fifo.coming = change.length;
     fifo.ending = 0;
     arena_.entry(d, fifo.first + fifo.count) = {change.frame, change.length, change.hop, change.bad, change.routing};
@@ -37,7 +37,7 @@ void SwitchEngine::run_arrives(std::uint32_t d, const StateChange& change, std::
   predict(d, fifo);
 }
 
-void SwitchEngine::stop_arrives(std::uint32_t end, std::uint64_t cycle) {
+void Network::stop_arrives(std::uint32_t end, std::uint64_t cycle) {
   Output& out = arena_.port(end).out;
   out.stopped = 1;
   if (out.feeder == kNone) return;
@@ -50,7 +50,7 @@ void SwitchEngine::stop_arrives(std::uint32_t end, std::uint64_t cycle) {
   predict(out.feeder, fifo);
 }
 
-void SwitchEngine::go_arrives(std::uint32_t end, std::uint64_t cycle) {
+void Network::go_arrives(std::uint32_t end, std::uint64_t cycle) {
   Output& out = arena_.port(end).out;
   out.stopped = 0;
   if (out.feeder == kNone) return;
@@ -65,7 +65,7 @@ void SwitchEngine::go_arrives(std::uint32_t end, std::uint64_t cycle) {
 }
 
 /// The first frame of a switch's FIFO may be polled from `cycle` on.
-void SwitchEngine::head_ready(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
+void Network::head_ready(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   fifo.goes_from = cycle;
   if (fifo.leaving <= 1) return;  // no head: predict() has it thrown away
   const Entry& head = arena_.entry(x, fifo.first);
@@ -81,19 +81,19 @@ void SwitchEngine::head_ready(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) 
 // Polling.
 
 /// The input that an output polls in a cycle.
-std::uint32_t SwitchEngine::position(const Output& out, std::uint64_t cycle) const {
+std::uint32_t Network::position(const Output& out, std::uint64_t cycle) const {
   const std::uint64_t turned = cycle - out.polls_from + out.polled;
   return static_cast<std::uint32_t>(ports_ == 5 ? turned % 5 : ports_ == 8 ? turned % 8 : turned % ports_);
 }
 
-std::uint64_t SwitchEngine::next_poll(const Output& out, std::uint32_t input, std::uint64_t cycle) const {
+std::uint64_t Network::next_poll(const Output& out, std::uint32_t input, std::uint64_t cycle) const {
   const std::uint64_t from = std::max(cycle, out.polls_from);
   const std::uint32_t now = position(out, from);
   return from + (input >= now ? input - now : input + ports_ - now);
 }
 
 /// The first poll that finds one of the heads that wait, from the beginning of a polling on.
-std::uint64_t SwitchEngine::next_grant(const Output& out) const {
+std::uint64_t Network::next_grant(const Output& out) const {
   const std::uint32_t waiting = out.waiting & ((1u << ports_) - 1);
   if (waiting == 0) return kNever;
   const std::uint32_t behind = waiting >> (out.polled % 32);
@@ -101,7 +101,7 @@ std::uint64_t SwitchEngine::next_grant(const Output& out) const {
   return out.polls_from + ports_ - out.polled + static_cast<std::uint32_t>(std::countr_zero(waiting));
 }
 
-void SwitchEngine::grant(std::uint32_t y, std::uint64_t cycle) {
+void Network::grant(std::uint32_t y, std::uint64_t cycle) {
   Output& out = arena_.port(y).out;
   out.grant_at = kNever;
   const std::uint32_t input = position(out, cycle), x = out.first_port + input;
@@ -112,7 +112,7 @@ void SwitchEngine::grant(std::uint32_t y, std::uint64_t cycle) {
   take_first(x, fifo, cycle);
   --fifo.leaving;
   --fifo.head_length;
-  ++header_.stripped;
+  ++header().stripped;
   out.feeder = x;
   fifo.server = y;
   fifo.dropping = out.dead;
@@ -125,7 +125,7 @@ void SwitchEngine::grant(std::uint32_t y, std::uint64_t cycle) {
 }
 
 /// An output polls again, from the cycle behind `cycle` on and beginning behind `input`.
-void SwitchEngine::release(std::uint32_t y, std::uint32_t input, std::uint64_t cycle) {
+void Network::release(std::uint32_t y, std::uint32_t input, std::uint64_t cycle) {
   Output& out = arena_.port(y).out;
   out.feeder = kNone;
   out.polls_from = cycle + 1;
@@ -137,7 +137,7 @@ void SwitchEngine::release(std::uint32_t y, std::uint32_t input, std::uint64_t c
 // Runs.
 
 /// A queue that is served and has something sends from `cycle` on; the other end of the link is told.
-void SwitchEngine::start(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
+void Network::start(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   const bool has = is_source(x) || fifo.occupied > 0 || (fifo.arriving != 0 && fifo.coming != 0);
   if (fifo.going == 0 || fifo.sending != 0 || fifo.leaving == 0 || !has) return;
   fifo.sending = 1;
@@ -152,7 +152,7 @@ void SwitchEngine::start(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
 }
 
 /// It does not send in `cycle`. A start that was told for then or later is taken back.
-void SwitchEngine::pause(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
+void Network::pause(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   if (fifo.sending == 0) return;
   fifo.sending = 0;
   if (fifo.dropping != 0) return;
@@ -170,16 +170,16 @@ void SwitchEngine::pause(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   push(d, {arrives, arena_.entry(x, fifo.first).frame, 0, 0, 0, 0, StateChange::pause});
 }
 
-void SwitchEngine::push(std::uint32_t d, const StateChange& change) {
+void Network::push(std::uint32_t d, const StateChange& change) {
   Output& out = arena_.port(d).out;
-  if (d >= ends_ || out.flight_count >= geometry_.flight_capacity) return;
+  if (d >= ends_ || out.flight_count >= geometry().flight_capacity) return;
   arena_.change(d, out.flight_first + out.flight_count) = change;
   if (++out.flight_count == 1) expect(d, kArrival, out.arrival_at, change.at);
 }
 
 // Turns.
 
-void SwitchEngine::turn(std::uint32_t x, std::uint64_t cycle) {
+void Network::turn(std::uint32_t x, std::uint64_t cycle) {
   Fifo& fifo = arena_.port(x).in;
   if (fifo.server == kNone && !is_node(x)) return throw_away(x, fifo, cycle);
   settle(x, fifo, cycle);
@@ -189,10 +189,10 @@ void SwitchEngine::turn(std::uint32_t x, std::uint64_t cycle) {
 }
 
 /// The first frame was cut within its head: its ID-EOF stands alone.
-void SwitchEngine::throw_away(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
+void Network::throw_away(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   take_first(x, fifo, cycle);
   ++arena_.fifo_tally(x).lost_units;
-  ++header_.lost;
+  ++header().lost;
   const std::uint32_t frame = arena_.entry(x, fifo.first).frame;
   pop_frame(fifo);
   if (fifo.count != 0) {
@@ -204,7 +204,7 @@ void SwitchEngine::throw_away(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) 
 }
 
 /// The ID-EOF of the first frame left in `cycle`.
-void SwitchEngine::finish(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
+void Network::finish(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   if (is_node(x)) return finish_at_node(x, fifo, cycle);
   const std::uint32_t frame = arena_.entry(x, fifo.first).frame, y = fifo.server;
   if (fifo.dropping != 0) {
@@ -231,7 +231,7 @@ void SwitchEngine::finish(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   if (dropped) piece_gone(frame, cycle);
 }
 
-void SwitchEngine::finish_at_node(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
+void Network::finish_at_node(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   const std::uint32_t frame = arena_.entry(x, fifo.first).frame;
   pop_frame(fifo);
   if (fifo.count != 0) load_head(x, fifo);
@@ -239,10 +239,10 @@ void SwitchEngine::finish_at_node(std::uint32_t x, Fifo& fifo, std::uint64_t cyc
   piece_gone(frame, cycle);
 }
 
-void SwitchEngine::next_from_source(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
+void Network::next_from_source(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   Entry& head = arena_.entry(x, 0);
   const std::uint32_t next = arena_.frame(head.frame).next;
-  if (next >= geometry_.frames) {
+  if (next >= geometry().frames) {
     pop_frame(fifo);
     return;
   }
@@ -256,18 +256,18 @@ void SwitchEngine::next_from_source(std::uint32_t x, Fifo& fifo, std::uint64_t c
   start(x, fifo, cycle + 1);
 }
 
-void SwitchEngine::pop_frame(Fifo& fifo) {
+void Network::pop_frame(Fifo& fifo) {
   if (fifo.count != 0) --fifo.count;
   fifo.first = fifo.count == 0 ? 0 : fifo.first + 1;
   fifo.leaving = fifo.head_length = 0;
 }
 
-void SwitchEngine::load_head(std::uint32_t x, Fifo& fifo) {
+void Network::load_head(std::uint32_t x, Fifo& fifo) {
   fifo.leaving = fifo.head_length = arena_.entry(x, fifo.first).length;
 }
 
 /// Adds what has been sent of the first frame.
-void SwitchEngine::count_sent(std::uint32_t x, const Fifo& fifo, ChannelCounters& counters) const {
+void Network::count_sent(std::uint32_t x, const Fifo& fifo, ChannelCounters& counters) const {
   const Entry& head = arena_.entry(x, fifo.first);
   const std::uint32_t ended = fifo.leaving == 0 ? 1 : 0;
   const std::uint32_t units = fifo.head_length - fifo.leaving - ended;
@@ -277,30 +277,27 @@ void SwitchEngine::count_sent(std::uint32_t x, const Fifo& fifo, ChannelCounters
   counters.data_units += units - routing;
 }
 
-void SwitchEngine::end_waiting(std::uint32_t y, Output& out, std::uint64_t cycle) {
+void Network::end_waiting(std::uint32_t y, Output& out, std::uint64_t cycle) {
   if (out.waits_since < cycle) arena_.channel_tally(y).counters.wait_cycles += cycle - out.waits_since;
   out.waits_since = kNever;
 }
 
 /// Nothing is left of one piece of a frame; without others the frame has ended.
-void SwitchEngine::piece_gone(std::uint32_t frame, std::uint64_t cycle) {
+void Network::piece_gone(std::uint32_t frame, std::uint64_t cycle) {
   FrameSlot& slot = arena_.frame(frame);
   if (slot.used == 0 || slot.pieces == 0 || --slot.pieces != 0) return;
   slot.end_cycle = cycle;
-  slot.next = kNone;
-  if (header_.ended++ == 0) header_.ended_first = frame;
-  else arena_.frame(header_.ended_last).next = frame;
-  header_.ended_last = frame;
+  header().ended.append(frame, next_frame());
 }
 
 // Thresholds.
 
-void SwitchEngine::threshold(std::uint32_t x, std::uint64_t cycle) {
+void Network::threshold(std::uint32_t x, std::uint64_t cycle) {
   Port& port = arena_.port(x);
   Fifo& fifo = port.in;
   Output& out = port.out;
   settle(x, fifo, cycle);
-  const Parameters& p = geometry_.parameters;
+  const Parameters& p = geometry().parameters;
   const bool stop = fifo.told_stop == 0 && fifo.occupied >= static_cast<std::int32_t>(p.stop_at);
   const bool go = fifo.told_stop != 0 && fifo.occupied <= static_cast<std::int32_t>(p.go_at);
   if (!stop && !go) return predict(x, fifo);

@@ -5,8 +5,6 @@
 #include <cstring>
 #include <numeric>
 
-#include "fabric/xswitch/engine.hpp"
-
 namespace ulfm::fabric::xswitch {
 
 namespace {
@@ -56,22 +54,23 @@ Result<void> check(const Topology& topology, std::uint32_t frames) {
 
 }  // namespace
 
-void SwitchEngine::build(const Topology& topology, std::uint32_t link_cycles) {
-  header_.now = 1;
-  header_.alone = kNone;
-  for (std::uint32_t i = 0; i < geometry_.feeders; ++i) {
+void Network::build(const Topology& topology, std::uint32_t link_cycles) {
+  header().now = 1;
+  header().alone = kNone;
+  for (std::uint32_t i = 0; i < geometry().feeders; ++i) {
     Port& port = arena_.port(i);
-    port.in.server = is_node(i) ? i : is_source(i) ? i - geometry_.nodes : kNone;
+    port.in.server = is_node(i) ? i : is_source(i) ? i - geometry().nodes : kNone;
     port.in.going = is_node(i);
     port.in.goes_from = 1;
     port.out.polls_from = 1;
     port.in.turn_at = port.in.level_at = kNever;
     port.out.grant_at = port.out.arrival_at = port.out.waits_since = kNever;
     port.out.first_port = i < switch_ports_ ? i - i % ports_ : 0;
-    port.out.feeder = is_node(i) ? i + geometry_.nodes : kNone;
+    port.out.feeder = is_node(i) ? i + geometry().nodes : kNone;
     port.out.peer = kNone;
   }
-  for (std::uint32_t event = 0; event < geometry_.events; ++event) arena_.heap(event).place = kNone;
+  arena_.heap().clear();
+  header().ended.clear();
   for (std::uint32_t i = 0; i < switch_ports_; ++i) {
     const LinkEnd& other = topology.ends[i];
     const std::uint32_t cycles = topology.link_cycles({i / ports_, i % ports_}, link_cycles);
@@ -85,9 +84,10 @@ void SwitchEngine::build(const Topology& topology, std::uint32_t link_cycles) {
   }
 }
 
-SwitchPortCounters SwitchEngine::counters(std::uint32_t end) {
+SwitchPortCounters Network::counters_at(std::uint32_t end) {
+  if (end >= ends_) return {};
   Port& port = arena_.port(end);
-  const std::uint64_t now = header_.now;
+  const std::uint64_t now = header().now;
   settle(end, port.in, now - 1);
   settle_command(end, port.out, now - 1);
   if (port.out.feeder != kNone) settle(port.out.feeder, arena_.port(port.out.feeder).in, now - 1);
@@ -110,7 +110,7 @@ SwitchPortCounters SwitchEngine::counters(std::uint32_t end) {
   return sum;
 }
 
-LinkEnd SwitchEngine::peer(std::uint32_t end) const {
+LinkEnd Network::peer_at(std::uint32_t end) const {
   if (end >= ends_) return {};
   const std::uint32_t other = arena_.port(end).out.peer;
   if (other >= ends_) return {};
@@ -118,15 +118,13 @@ LinkEnd SwitchEngine::peer(std::uint32_t end) const {
   return {LinkEnd::Kind::switch_port, other / ports_, other % ports_};
 }
 
-Balance SwitchEngine::balance() {
-  settle_all();
-  Balance sum{header_.entered, header_.inserted, header_.left, header_.stripped, header_.lost, 0};
-  for (std::uint32_t i = 0; i < geometry_.ends; ++i)
+Balance Network::balance() {
+  settle();
+  Balance sum{header().entered, header().inserted, header().left, header().stripped, header().lost, 0};
+  for (std::uint32_t i = 0; i < geometry().ends; ++i)
     sum.present += static_cast<std::uint64_t>(arena_.port(i).in.occupied) + in_flight(i);
   return sum;
 }
-
-// The public face.
 
 std::size_t Network::bytes(const Topology& topology, const Parameters& parameters, std::uint32_t frames) {
   return geometry_of(topology, with_slowest_link(topology, parameters), frames).bytes;
@@ -142,10 +140,10 @@ Result<Network> Network::create(void* memory, const Topology& topology, const Pa
   header->nodes = topology.nodes();
   header->frames = frames;
   header->parameters = parameters;
-  auto engine = std::make_unique<SwitchEngine>(memory, geometry_of(topology, parameters, frames));
-  engine->build(topology, given.link_cycles);
+  Network network(memory, geometry_of(topology, parameters, frames));
+  network.build(topology, given.link_cycles);
   header->magic = kMagic;
-  return Network(std::move(engine));
+  return network;
 }
 
 Result<Network> Network::attach(void* memory, std::size_t bytes) {
@@ -162,49 +160,16 @@ Result<Network> Network::attach(void* memory, std::size_t bytes) {
   if (geometry.bytes > bytes)
     return fail(Errc::protocol,
                 fmt::format("the network there needs {} bytes of memory, and {} are mapped", geometry.bytes, bytes));
-  return Network(std::make_unique<SwitchEngine>(memory, geometry));
+  return Network(memory, geometry);
 }
 
-Network::Network(std::unique_ptr<SwitchEngine> engine) noexcept : engine_(std::move(engine)) {}
-Network::Network(Network&&) noexcept = default;
-Network& Network::operator=(Network&&) noexcept = default;
-Network::~Network() = default;
+std::uint32_t Network::end_of(SwitchPort port) const noexcept {
+  const std::uint64_t index = std::uint64_t{port.at} * ports_ + port.port;
+  return port.port < ports_ && index < switch_ports_ ? static_cast<std::uint32_t>(index) : kNone;
+}
 
-bool Network::inject(FrameId frame, std::uint32_t node, std::span<const std::uint8_t> route, std::uint32_t data_units) {
-  return engine_->inject(frame, node, route, data_units);
+std::uint32_t Network::end_of_node(std::uint32_t node) const noexcept {
+  return node < ends_ - switch_ports_ ? switch_ports_ + node : kNone;
 }
-std::size_t Network::run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until) {
-  return engine_->run(budget, endings, until);
-}
-void Network::stall(std::uint32_t node, std::uint64_t cycles) { engine_->stall(node, cycles); }
-void Network::set_link(SwitchPort end, bool up) { engine_->set_link(end, up); }
-void Network::set_switch(std::uint32_t index, bool alive) { engine_->set_switch(index, alive); }
-bool Network::damaged() const noexcept { return engine_->header().damaged != 0; }
-bool Network::idle() const noexcept { return engine_->idle(); }
-std::uint32_t Network::frames_inside() const noexcept { return engine_->header().inside; }
-std::uint64_t Network::now() const noexcept { return engine_->header().now; }
-std::uint64_t Network::events() const noexcept { return engine_->header().events; }
-SwitchPortCounters Network::counters(SwitchPort port) {
-  const Geometry& g = engine_->geometry();
-  const std::uint64_t index = std::uint64_t{port.at} * g.ports + port.port;
-  if (port.port >= g.ports || index >= g.switch_ports) return {};
-  return engine_->counters(static_cast<std::uint32_t>(index));
-}
-SwitchPortCounters Network::node_counters(std::uint32_t node) {
-  const Geometry& g = engine_->geometry();
-  return node < g.nodes ? engine_->counters(g.switch_ports + node) : SwitchPortCounters{};
-}
-LinkEnd Network::peer(SwitchPort port) const {
-  const Geometry& g = engine_->geometry();
-  const std::uint64_t index = std::uint64_t{port.at} * g.ports + port.port;
-  return port.port < g.ports && index < g.switch_ports ? engine_->peer(static_cast<std::uint32_t>(index)) : LinkEnd{};
-}
-LinkEnd Network::peer_of_node(std::uint32_t node) const {
-  const Geometry& g = engine_->geometry();
-  return node < g.nodes ? engine_->peer(g.switch_ports + node) : LinkEnd{};
-}
-Balance Network::balance() { return engine_->balance(); }
-void Network::trace(Tracer* tracer) noexcept { engine_->trace(tracer); }
-void Network::settle() { engine_->settle_all(); }
 
 }  // namespace ulfm::fabric::xswitch

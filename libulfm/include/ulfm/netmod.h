@@ -26,11 +26,14 @@ typedef struct ulfm_nm_group ulfm_nm_group; /* several of them, to which the net
 
 enum { ULFM_NM_FIRST = 1, ULFM_NM_MORE = 2, ULFM_NM_BYE = 3, ULFM_NM_LOST = 4 };
 
-/* One piece of a message, in place; valid until release. For BYE and LOST only origin and cookie are set. */
+/* One piece of a message, in place; valid until it is released. For BYE and LOST only origin and cookie are set. */
 typedef struct ulfm_nm_frame {
   int kind;
   int fresh; /* first frame from this origin: ask origin() who it is and set a cookie */
   uint32_t origin;
+  uint32_t source;   /* source, position and shared: where the frame lies; the library's */
+  uint64_t position;
+  int shared;
   void* cookie;
   const void* header;
   const void* data;
@@ -212,13 +215,13 @@ typedef struct ulfm_nm_api {
    * numbered from 0. 0, with nothing written, when the nodes are the hosts. Called before open(). */
   int (*nodes)(int size, int* node_of);
 
-  /* Opens the port of process `rank` in the process group `world`. `local_processes` shares this host, for the choice
+  /* Opens the port of process `rank` in the process group `job_id`. `local_processes` shares this host, for the choice
    * of waiting. */
-  int (*open)(const char* world, int rank, int size, int local_processes, ulfm_nm** nm);
+  int (*open)(const char* job_id, int rank, int size, int local_processes, ulfm_nm** nm);
   void (*close)(ulfm_nm* nm);
   const char* (*card)(ulfm_nm* nm);
   /* The card of a process, when it can be found without the launcher's key-value space: 1, or 0 when not so. */
-  int (*card_of)(ulfm_nm* nm, const char* world, int rank, char* card, size_t size);
+  int (*card_of)(ulfm_nm* nm, const char* job_id, int rank, char* card, size_t size);
   size_t (*eager_limit)(ulfm_nm* nm);
 
   /* A virtual connection to the process with that card. 0 or a negative ULFM_ERR_*. */
@@ -247,8 +250,9 @@ typedef struct ulfm_nm_api {
   /* For the statistics: a message of so many bytes went that way. */
   void (*count_copy)(ulfm_nm_vc* vc, size_t bytes);
 
-  /* The next frame: 1, or 0 when there is none. */
+  /* The next frame: 1, or 0 when there is none. The caller may hold several frames. */
   int (*next)(ulfm_nm* nm, ulfm_nm_frame* frame);
+  /* Ends the caller's use of that frame. Frames may be released in any order, each once. */
   void (*release)(ulfm_nm* nm, const ulfm_nm_frame* frame);
   int (*origin)(ulfm_nm* nm, uint32_t index, ulfm_nm_origin* origin);
   void (*set_cookie)(ulfm_nm* nm, uint32_t index, void* cookie);

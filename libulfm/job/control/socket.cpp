@@ -4,10 +4,9 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <cstddef>
+#include "job/abstract_name.hpp"
 
 namespace ulfm::control {
 namespace {
@@ -29,14 +28,6 @@ sockaddr_in tcp_address(std::uint32_t address, std::uint16_t port) {
   return in;
 }
 
-// A name in the abstract name space begins with a zero byte and has no end but the length.
-std::pair<sockaddr_un, socklen_t> unix_address(const std::string& name) {
-  sockaddr_un un{};
-  un.sun_family = AF_UNIX;
-  name.copy(un.sun_path + 1, sizeof un.sun_path - 1);
-  return {un, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())};
-}
-
 Result<void> bind_tcp(const Fd& fd, EndpointKey& key) {
   key.address = INADDR_LOOPBACK;
   sockaddr_in in = tcp_address(key.address, 0);
@@ -49,14 +40,7 @@ Result<void> bind_tcp(const Fd& fd, EndpointKey& key) {
 }
 
 Result<void> bind_unix(const Fd& fd, EndpointKey& key) {
-  sockaddr_un un{};
-  un.sun_family = AF_UNIX;
-  socklen_t length = sizeof un;
-  // Without a name the kernel chooses a free one of five hexadecimal digits (unix(7), autobind).
-  if (bind(fd.get(), reinterpret_cast<sockaddr*>(&un), sizeof un.sun_family) != 0 ||
-      getsockname(fd.get(), reinterpret_cast<sockaddr*>(&un), &length) != 0)
-    return fail_errno("control channel: binding a Unix-domain socket");
-  key.name.assign(un.sun_path + 1, length - offsetof(sockaddr_un, sun_path) - 1);
+  if (!bind_anywhere(fd.get(), key.name)) return fail_errno("control channel: binding a Unix-domain socket");
   return {};
 }
 
@@ -83,8 +67,8 @@ Result<Fd> begin_connect(const EndpointKey& key) {
     const sockaddr_in in = tcp_address(key.address, key.port);
     rc = connect(fd.get(), reinterpret_cast<const sockaddr*>(&in), sizeof in);
   } else {
-    const auto [un, length] = unix_address(key.name);
-    rc = connect(fd.get(), reinterpret_cast<const sockaddr*>(&un), length);
+    const AbstractName name(key.name);
+    rc = connect(fd.get(), name.get(), name.length());
   }
   if (rc == 0 || errno == EINPROGRESS) return fd;
   if (errno == EAGAIN) return fail(Errc::full, "the listener has no room now");

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <span>
 
-#include "base/ring.hpp"
+#include "base/frame.hpp"
 
 namespace ulfm::reliable {
 

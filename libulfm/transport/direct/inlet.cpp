@@ -326,7 +326,7 @@ void DirectInlet::settle(std::uint32_t index) {
   if (!origins_[index].said_bye && !has_ended(index)) return;
   if (open_.holds(index)) return;
   std::erase(dropped_, index);
-  forget(index);
+  clear_origin(index);
 }
 
 void DirectInlet::settle_dropped() {
@@ -365,7 +365,7 @@ bool DirectInlet::has_frame_of(std::uint32_t index) {
 }
 
 // Record and lanes are free for the next sender: the lane when nothing of it is held any more.
-void DirectInlet::forget(std::uint32_t index) {
+void DirectInlet::clear_origin(std::uint32_t index) {
   const std::int32_t slot = origins_[index].lane;
   origins_[index] = Origin{};
   const std::uint32_t own = slot >= 0 ? lanes_[static_cast<std::size_t>(slot)]->number : geometry_.lanes;

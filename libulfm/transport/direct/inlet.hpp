@@ -79,7 +79,7 @@ class DirectInlet final : public Inlet {
   void discard_lane(std::uint32_t origin);
   bool has_frame_of(std::uint32_t origin);
   bool has_ended(std::uint32_t origin) const;
-  void forget(std::uint32_t origin);
+  void clear_origin(std::uint32_t origin);
   PeerRecord& record(std::uint32_t origin) const { return peer_record(segment_.base(), layout_, origin); }
   void deactivate(std::int32_t slot);
   void leave_lane(const Frame& frame);

@@ -16,7 +16,7 @@ bool Pool::is_free(std::uint32_t buffer) const noexcept {
 }
 
 // Relaxed: the receiver learns of it by its lane.
-void Pool::hold(std::uint32_t buffer, std::uint32_t member) const noexcept {
+void Pool::acquire(std::uint32_t buffer, std::uint32_t member) const noexcept {
   word(buffer, member).fetch_or(std::uint64_t{1} << member % 64, std::memory_order_relaxed);
 }
 
@@ -35,11 +35,11 @@ std::int64_t Pool::buffer_at(const std::byte* address) const noexcept {
 DirectMulticast::DirectMulticast(std::vector<DirectOutlet*> outlets, Pool pool, std::uint32_t what,
                                  std::function<void()> on_close)
     : outlets_(std::move(outlets)),
-      told_(outlets_.size(), 0),
+      announced_(outlets_.size(), 0),
       pool_(std::move(pool)),
       what_(what),
       on_close_(std::move(on_close)) {
-  for (std::uint32_t i = 0; i < outlets_.size(); ++i) tell(i);
+  for (std::uint32_t i = 0; i < outlets_.size(); ++i) announce(i);
 }
 
 DirectMulticast::~DirectMulticast() {
@@ -66,16 +66,16 @@ std::unique_ptr<Multicast> DirectMulticast::make(std::span<Outlet* const> outlet
 }
 
 // References go by lanes, so that a receiver that holds one holds up nobody else. Without room it is told later.
-void DirectMulticast::tell(std::uint32_t member) {
+void DirectMulticast::announce(std::uint32_t member) {
   if (outlets_[member] == nullptr) return;
   const PoolNotice notice{pool_.header().token, pool_.segment().fd(), what_,
                           static_cast<std::uint32_t>(outlets_.size()), member};
-  told_[member] = outlets_[member]->push_in_lane(kCellPool, {}, &notice, sizeof notice) ? 1 : 0;
+  announced_[member] = outlets_[member]->push_in_lane(kCellPool, {}, &notice, sizeof notice) ? 1 : 0;
 }
 
 bool DirectMulticast::may_share(std::uint32_t member) {
   if (outlets_[member] == nullptr) return false;
-  if (told_[member] == 0) tell(member);
+  if (announced_[member] == 0) announce(member);
   return pool_.attached(member).load(std::memory_order_relaxed) == 1;
 }
 
@@ -112,7 +112,7 @@ bool DirectMulticast::push(Kind kind, const Headers& headers, Gather& data, std:
   const PoolReference reference{pool_.header().token, static_cast<std::uint32_t>(length),
                                 static_cast<std::uint16_t>(at), static_cast<std::uint8_t>(kind)};
   for (const std::uint32_t member : shares) {
-    pool_.hold(at, member);
+    pool_.acquire(at, member);
     if (outlets_[member]->push_in_lane(kCellShared, headers.of(member), &reference, sizeof reference)) {
       std::erase(who, member);
     } else {

@@ -70,7 +70,7 @@ class Pool {
     return segment_.base() + at_.buffers + std::size_t{i} * kPoolBuffer;
   }
   bool is_free(std::uint32_t buffer) const noexcept;
-  void hold(std::uint32_t buffer, std::uint32_t member) const noexcept;
+  void acquire(std::uint32_t buffer, std::uint32_t member) const noexcept;
   void release(std::uint32_t buffer, std::uint32_t member) const noexcept;
   /// The buffer that an address lies in; -1 for none.
   std::int64_t buffer_at(const std::byte* address) const noexcept;
@@ -110,12 +110,12 @@ class DirectMulticast final : public Multicast {
 
  private:
   DirectMulticast(std::vector<DirectOutlet*> outlets, Pool pool, std::uint32_t what, std::function<void()> on_close);
-  void tell(std::uint32_t member);
+  void announce(std::uint32_t member);
   bool may_share(std::uint32_t member);
   std::int64_t take_buffer();
 
   std::vector<DirectOutlet*> outlets_;  // nullptr for one of another transport
-  std::vector<std::uint8_t> told_;
+  std::vector<std::uint8_t> announced_;
   Pool pool_;
   std::uint32_t what_;
   std::function<void()> on_close_;

@@ -6,7 +6,9 @@
 #include <map>
 #include <mutex>
 
+#include "base/fnv.hpp"
 #include "fabric/engine/meeting.hpp"
+#include "fabric/pcie/parameters.hpp"
 #include "transport/emulated/card.hpp"
 #include "transport/emulated/inlet.hpp"
 #include "transport/emulated/multicast.hpp"
@@ -17,12 +19,10 @@
 namespace ulfm::emulated {
 namespace {
 
-// Of the name of a job: FNV-1a (Fowler, Noll and Vo). Never 0.
-std::uint64_t number_of(std::string_view job_id) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : job_id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash | 1;
-}
+static_assert(fabric::pcie::kPortsPerProcess == kPortsPerProcess, "a pool of the host for each port of a process");
+
+// Of the name of a job; never 0.
+std::uint64_t number_of(std::string_view job_id) { return fnv1a(job_id) | 1; }
 
 class EmulatedTransport final : public Transport {
  public:

@@ -154,14 +154,14 @@ void Network::limit_silence(Endpoint& endpoint) const {
 }
 
 void Network::end_unauthenticated() {
-  if (Clock::now() < strangers_.next_look()) return;
+  if (Clock::now() < unauthenticated_.next_look()) return;
   std::set<std::string> known;
   for (const Port* port : ports_) {
     if (port == nullptr) continue;
     for (const auto& one : port->incoming)
       if (one->ep) known.insert(one->peer);
   }
-  counts_.refused += strangers_.end_some(self_.port, known, Clock::now());
+  counts_.refused += unauthenticated_.end_some(self_.port, known, Clock::now());
 }
 
 void Network::on_shutdown(Endpoint& endpoint) {

@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t kManyStrangers = 64;
+constexpr std::size_t kManyPeers = 64;
 constexpr auto kPatience = 5000ms, kShortPatience = 100ms, kLookEvery = 1000ms;
 
 using Ask = int (*)(int, sockaddr*, socklen_t*);
@@ -55,8 +55,8 @@ bool limit_silence(const SocketAddress& own, const SocketAddress& peer, std::chr
   });
 }
 
-std::size_t Strangers::end_some(std::uint16_t port, const std::set<std::string>& known,
-                                Clock::time_point now) noexcept {
+std::size_t UnauthenticatedPeers::end_some(std::uint16_t port, const std::set<std::string>& known,
+                                           Clock::time_point now) noexcept {
   std::map<std::string, Clock::time_point> here;
   std::size_t ended = 0;
   (void)any_descriptor([&](int fd) {
@@ -69,7 +69,7 @@ std::size_t Strangers::end_some(std::uint16_t port, const std::set<std::string>&
     if (known.count(name) != 0) return false;
     const auto seen = first_seen_.find(name);
     const auto since = seen == first_seen_.end() ? now : seen->second;
-    const auto patience = first_seen_.size() > kManyStrangers ? kShortPatience : kPatience;
+    const auto patience = first_seen_.size() > kManyPeers ? kShortPatience : kPatience;
     if (now - since >= patience) {
       (void)shutdown(fd, SHUT_RDWR);  // libfabric takes it for a peer that has gone
       ++ended;
@@ -79,7 +79,7 @@ std::size_t Strangers::end_some(std::uint16_t port, const std::set<std::string>&
     return false;
   });
   first_seen_ = std::move(here);
-  next_look_ = now + (first_seen_.size() > kManyStrangers ? kShortPatience : kLookEvery);
+  next_look_ = now + (first_seen_.size() > kManyPeers ? kShortPatience : kLookEvery);
   return ended;
 }
 

@@ -24,7 +24,7 @@ bool is_host_answering(const SocketAddress& peer) noexcept;
 
 /// Connections that came to a port of this process and have not become one of ours: whoever connects and says nothing,
 /// or half a word, would keep a descriptor for ever.
-class Strangers {
+class UnauthenticatedPeers {
  public:
   using Clock = std::chrono::steady_clock;
   /// Ends those that are not among `known` and have been there for a while, a shorter one when there are many. Returns

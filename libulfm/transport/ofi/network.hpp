@@ -245,7 +245,7 @@ class Network {
   std::vector<SendBuffer*> free_buffers_;
   std::size_t buffer_bytes_ = 0, inject_limit_ = 0;
   std::uint32_t looks_ = 0;
-  Strangers strangers_;
+  UnauthenticatedPeers unauthenticated_;
   Counts counts_;
 
   std::atomic<std::uint32_t> sleepers_{0};  // threads in sleep()

@@ -82,7 +82,7 @@ class FarInlet final : public Inlet {
     Head head{What::drop};
     head.port = number_;
     head.id = index;
-    tunnel_->tell(head, {});
+    tunnel_->notify(head, {});
   }
 
   bool has_frame() override {
@@ -116,7 +116,7 @@ class FarInlet final : public Inlet {
     std::span<const std::byte> body;
     if (!read(frame, head, body)) return false;
     if (head.what == What::arrived) return describe(head, body, frame);
-    if (head.what == What::origin) meet(head.id, body);
+    if (head.what == What::origin) on_origin(head.id, body);
     else if (head.what == What::dead) dead_.push_back(head.id);
     else if (head.what == What::broken) broken_.push_back(head.id);
     else if (head.what == What::over) over_ = text_of(body);
@@ -136,7 +136,7 @@ class FarInlet final : public Inlet {
     return true;
   }
 
-  void meet(std::uint32_t index, std::span<const std::byte> body) {
+  void on_origin(std::uint32_t index, std::span<const std::byte> body) {
     Origin origin{};
     From from;
     if (index >= kMostOrigins || !take(body, origin) || !take(body, origin.card, from.card)) return;
@@ -179,7 +179,7 @@ class FarOutlet final : public Outlet {
         sending_(std::make_shared<Sending>()),
         number_(tunnel_->add(sending_)) {}
   ~FarOutlet() override {
-    if (connected_) tunnel_->tell(head(What::end), {});
+    if (connected_) tunnel_->notify(head(What::end), {});
     tunnel_->remove(number_);
   }
 
@@ -291,7 +291,7 @@ class FarTransport final : public Transport {
     Head head{What::introduce};
     head.number = rank;
     head.port = static_cast<std::uint16_t>(card.size());
-    tunnel_->tell(head, bytes_of(std::string(card) + std::string(job_id)));
+    tunnel_->notify(head, bytes_of(std::string(card) + std::string(job_id)));
   }
   std::string card_of(std::string_view job_id, std::uint32_t rank) const override {
     Head question{What::card_of};

@@ -119,7 +119,7 @@ class Proxy {
     bool blocked = !answers_.empty();
     for (auto& [number, one] : sent_) {
       blocked = blocked || !one.waiting.empty();
-      tell_closed(number, one);
+      notify_closed(number, one);
     }
     WakeSource& source = requests_->wake_source();
     source.arm();
@@ -264,7 +264,7 @@ class Proxy {
 
   // In heaps: the process has others meanwhile.
   void pay(std::uint32_t number, Sent& to) {
-    tell_closed(number, to);
+    notify_closed(number, to);
     if (++to.owed < kCredits / 2) return;
     Head head{What::credit};
     head.id = number;
@@ -272,7 +272,7 @@ class Proxy {
     answers_.push_back({head, {}});
   }
 
-  void tell_closed(std::uint32_t number, Sent& to) {
+  void notify_closed(std::uint32_t number, Sent& to) {
     if (to.told || !to.outlet->port_closed()) return;
     to.told = true;
     Head head{What::closed};

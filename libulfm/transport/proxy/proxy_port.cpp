@@ -79,13 +79,13 @@ void ProxyPort::look_after() {
   look_after_at_ = Clock::now() + kLookAfter;
   std::lock_guard lock(lock_);
   if (has_frame_) return;  // what has come is told first
-  const auto tell = [this](What what, std::int64_t origin) {
+  const auto notify = [this](What what, std::int64_t origin) {
     Head head{what};
     head.id = static_cast<std::uint32_t>(origin);
-    if (origin >= 0 && told_.count(head.id) == 0 && say(*down_, head, {})) told_.insert(head.id);
+    if (origin >= 0 && notified_.count(head.id) == 0 && say(*down_, head, {})) notified_.insert(head.id);
   };
-  tell(What::dead, inlet_->find_dead());
-  tell(What::broken, inlet_->take_broken());
+  notify(What::dead, inlet_->find_dead());
+  notify(What::broken, inlet_->take_broken());
   if (const std::string why = inlet_->why_broken(); !why.empty() && over_.empty())
     if (say(*down_, {What::over}, bytes_of(why))) over_ = why;
 }
@@ -111,7 +111,7 @@ void ProxyPort::rest() {
 void ProxyPort::drop_origin(std::uint32_t index) {
   std::lock_guard lock(lock_);
   inlet_->drop_origin(index);
-  told_.erase(index);
+  notified_.erase(index);
 }
 
 bool ProxyPort::is_busy() {

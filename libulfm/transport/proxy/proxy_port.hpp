@@ -38,8 +38,8 @@ class ProxyPort {
   std::unique_ptr<Outlet> down_;
   Frame frame_;  // taken and not sent on
   bool has_frame_ = false;
-  bool blocked_ = false;          // it found no room
-  std::set<std::uint32_t> told_;  // origins whose end has been told
+  bool blocked_ = false;              // it found no room
+  std::set<std::uint32_t> notified_;  // origins whose end the process knows
   std::string over_;
   Clock::time_point look_after_at_{};
   std::chrono::microseconds nap_{};

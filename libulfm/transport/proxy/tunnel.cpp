@@ -97,7 +97,7 @@ Result<Bytes> Tunnel::call(Head question, std::span<const std::byte> body) {
   }
 }
 
-void Tunnel::tell(const Head& head, std::span<const std::byte> body) {
+void Tunnel::notify(const Head& head, std::span<const std::byte> body) {
   for (;;) {
     {
       std::lock_guard lock(up_lock_);

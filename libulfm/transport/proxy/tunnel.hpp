@@ -35,7 +35,7 @@ class Tunnel {
   /// Asks, and waits for the answer. Errc::peer_failed when the proxy has gone; what the proxy says went wrong.
   Result<Bytes> call(Head question, std::span<const std::byte> body);
   /// Says something that has no answer, when there is room, which there is soon.
-  void tell(const Head& head, std::span<const std::byte> body);
+  void notify(const Head& head, std::span<const std::byte> body);
   /// The same for a frame, in order with all the rest; false when there is no room now.
   bool push(const Head& head, std::span<const std::byte> header, Gather& data, std::size_t length);
 

@@ -1,7 +1,9 @@
-// The waits of MPI's side of the library, counted: whoever only sends begins them anew when something went.
+// MPI's side of the library, by its table: waits, counted, and frames that are released in any order.
 #include <catch2/catch.hpp>
 
 #include <ulfm/netmod.h>
+
+#include <cstring>
 
 #include "base/wait.hpp"
 #include "environment.hpp"
@@ -16,18 +18,23 @@ std::uint64_t sleeps() { return wait_counters().steps[static_cast<int>(Rung::par
 
 /// Two processes of MPI, both this one, and a connection from the first to the second.
 struct Pair {
-  Pair() {
+  explicit Pair(const char* protocol = "auto") {
+    environment.set("ULFM_PROTOCOL", protocol);
     // A ladder of 100 turns, and then it sleeps.
     environment.set("ULFM_SPIN", "100");
     environment.set("ULFM_PARK_AFTER", "0");
-    REQUIRE(table->open("world", 0, 2, 2, &sender) == 0);
-    REQUIRE(table->open("world", 1, 2, 2, &receiver) == 0);
+    REQUIRE(table->open("job", 0, 2, 2, &sender) == 0);
+    REQUIRE(table->open("job", 1, 2, 2, &receiver) == 0);
     REQUIRE(table->connect(sender, table->card(receiver), "me", 2, &connection) == 0);
   }
   ~Pair() {
     (void)table->disconnect(sender, connection, 1);
     table->close(sender);
     table->close(receiver);
+  }
+  bool send(std::uint32_t number) {
+    const iovec piece{&number, sizeof number};
+    return table->begin(connection, "header", 6, &piece, 1) == sizeof number;
   }
   bool send() { return table->begin(connection, "header", 6, nullptr, 0) >= 0; }
   void fill() {
@@ -76,4 +83,36 @@ TEST_CASE("room ends a turn of who waits for it", "[netmod]") {
   CHECK(pair.idle(1) == 0);
   pair.read_all();
   CHECK(pair.idle(1) == ULFM_NM_ARRIVED);
+}
+
+TEST_CASE("a frame is valid until it is released, in whatever order", "[netmod]") {
+  // Without the protocol, first by the open ring and then by a lane; and with it.
+  const char* const protocol = GENERATE("auto", "always");
+  CAPTURE(protocol);
+  Pair pair(protocol);
+  constexpr std::uint32_t kHeld = 4;
+  const auto number_in = [](const ulfm_nm_frame& frame) {
+    std::uint32_t number = 0;
+    REQUIRE(frame.length == sizeof number);
+    std::memcpy(&number, frame.data, sizeof number);
+    return number;
+  };
+  const auto read = [&](ulfm_nm_frame& frame) {
+    for (int looks = 0; looks < 100000; ++looks)
+      if (pair.table->next(pair.receiver, &frame) == 1) return true;
+    return false;
+  };
+  std::uint32_t sent = 0;
+  for (int round = 0; round < 3000; ++round) {
+    ulfm_nm_frame held[kHeld];
+    const std::uint32_t first = sent;
+    while (sent < first + kHeld) REQUIRE(pair.send(sent++));
+    for (ulfm_nm_frame& frame : held) REQUIRE(read(frame));
+    // The last one first, then others; each of the rest still has its bytes.
+    for (const std::uint32_t turn : {3u, 0u, 2u, 1u}) {
+      CHECK(number_in(held[turn]) == first + turn);
+      pair.table->release(pair.receiver, &held[turn]);
+    }
+  }
+  CHECK(sent == 3000 * kHeld);
 }

@@ -1,5 +1,5 @@
-// A name for a socket in the abstract name space of Unix-domain sockets (unix(7)): it needs no file and is gone with the
-// last socket that has it.
+// A name for a socket in the abstract name space of Unix-domain sockets (unix(7)): it needs no file and is gone with
+// the last socket that has it.
 #pragma once
 
 #include <sys/socket.h>

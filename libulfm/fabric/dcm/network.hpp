@@ -3,8 +3,8 @@
 //
 // An arena of indices without pointers, as that of the X-Switches. What happens in a cycle, and in which order, is
 // written in reference.hpp; this model does the same without going through the cycles. Events are in a heap, in the
-// order of cycles and, within a cycle, of those steps. A message costs some events for each channel on its way and some for
-// each time it is throttled, whatever its length.
+// order of cycles and, within a cycle, of those steps. A message costs some events for each channel on its way and some
+// for each time it is throttled, whatever its length.
 #pragma once
 
 #include <cstddef>

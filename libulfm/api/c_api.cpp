@@ -192,6 +192,7 @@ int open_group(ulfm_port port, const ulfm_address* members, int count, bool as_t
   if (count < 1 || members == nullptr)
     return report({Errc::invalid, "a group of " + std::to_string(count) + " ports: 1 or more are needed"});
   std::vector<PortAddress> all;
+  all.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) all.push_back({members[i].process, members[i].port});
   auto made = open.core->open_group(all, as_tree);
   if (!made) return report(made.error());

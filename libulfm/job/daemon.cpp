@@ -7,6 +7,7 @@
 
 #include <cerrno>
 
+#include "base/argv.hpp"
 #include "base/standard_streams.hpp"
 #include "job/control/socket.hpp"
 
@@ -30,9 +31,7 @@ namespace {
 }  // namespace
 
 Result<void> start_daemon(const std::string& path, const std::vector<std::string>& words, int input, int output) {
-  std::vector<char*> argv;
-  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
+  std::vector<char*> argv = argv_of(words);
   const control::Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null) return fail_errno("opening /dev/null");
   const pid_t between = fork();

@@ -68,9 +68,8 @@ Outcome getcube(Text cubename, Text cubetype, Text, Number) {
   const int asked = nodes_of_type(cubetype);
   if (asked < 0) return failed(EQPARAM);
   Call call;
-  const std::string name(cubename);
-  if (!node.name_first_cube(name) && !node.attach_cube(name))
-    return error_of(node.add_cube(name, asked)).error != 0 ? failed(EQPARAM) : Outcome{};
+  if (!node.name_first_cube(cubename) && !node.attach_cube(cubename))
+    return error_of(node.add_cube(cubename, asked)).error != 0 ? failed(EQPARAM) : Outcome{};
   if (asked == 0 || node.cubes() > 1 || std::getenv("NX2_NODES") != nullptr) return {};
   return error_of(node.make_cube(asked)).error != 0 ? failed(EQPARAM) : Outcome{};
 }

@@ -176,6 +176,7 @@ int Cube::load(const std::vector<std::string>& command, int node, char** environ
   const std::string path = find_program(command.front());
   if (path.empty()) return ENOENT;
   std::vector<char*> argv;
+  argv.reserve(command.size() + 1);
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   char where[64];

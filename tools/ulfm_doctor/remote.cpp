@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "agent.hpp"
+#include "base/argv.hpp"
 
 extern char** environ;
 
@@ -68,9 +69,7 @@ void Remote::start(const std::vector<std::string>& command) {
     complaints_ = std::strerror(errno);
     return;
   }
-  std::vector<char*> argv;
-  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
+  std::vector<char*> argv = ulfm::argv_of(command);
   pid_ = fork();
   if (pid_ == 0) {
     dup2(in[0], STDIN_FILENO);

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/argv.hpp"
 #include "failure.hpp"
 
 namespace ulfmrun {
@@ -24,9 +25,7 @@ void pass_on(int signal, siginfo_t* from, void*) {
 [[noreturn]] void become_command(const std::vector<std::string>& command, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(kInstallation);
-  std::vector<char*> argv;
-  for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
+  std::vector<char*> argv = ulfm::argv_of(command);
   execvp(argv[0], argv.data());
   std::fprintf(stderr, "ulfmrun: %s: %s\n", argv[0], std::strerror(errno));
   _exit(kInstallation);

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/argv.hpp"
 #include "base/standard_streams.hpp"
 #include "child.hpp"
 #include "collect.hpp"
@@ -179,9 +180,7 @@ void make_stall_board(const CommandLine& line) {
 }
 
 [[noreturn]] void become(const std::vector<std::string>& command) {
-  std::vector<char*> argv;
-  for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
+  std::vector<char*> argv = ulfm::argv_of(command);
   execvp(argv[0], argv.data());
   fail(kInstallation, command.front() + ": " + std::strerror(errno));
 }

@@ -39,12 +39,23 @@ static void send_all(int rank) {
   }
   for (int i = 0; i < each; i++) MPI_Wait(&all[i], MPI_STATUS_IGNORE);
 }
+/* Everybody begins when nothing is on its way any more: a message of MPI_Barrier that is stopped on its way up would hold
+ * back what its sender sends next, also to a neighbour. */
+static void begin(int rank, int size) {
+  if (rank != 0) {
+    MPI_Send(NULL, 0, MPI_INT, 0, 2, MPI_COMM_WORLD);
+    MPI_Recv(NULL, 0, MPI_INT, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+  for (int i = 1; rank == 0 && i < size; i++) MPI_Recv(NULL, 0, MPI_INT, i, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  for (int i = 1; rank == 0 && i < size; i++) MPI_Send(NULL, 0, MPI_INT, i, 2, MPI_COMM_WORLD);
+}
 int main(int argc, char **argv) {
   int rank, size, ball = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Barrier(MPI_COMM_WORLD);
+  begin(rank, size);
   if (rank == 0) {
     wait_for(argv[1]);
     const long wrong = read_all(size - 3);

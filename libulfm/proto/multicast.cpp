@@ -6,7 +6,7 @@
 
 namespace ulfm {
 
-GroupSender::GroupSender(std::vector<Outlet*> outlets, std::unique_ptr<Multicast> multicast)
+GroupSender::GroupSender(const std::vector<Outlet*>& outlets, std::unique_ptr<Multicast> multicast)
     : multicast_(std::move(multicast)) {
   for (Outlet* outlet : outlets) members_.push_back({outlet});
 }

@@ -21,7 +21,7 @@ class GroupSender {
   static constexpr std::chrono::milliseconds kPatience{2};
 
   /// `multicast` may be nullptr. The outlets belong to somebody else; one that is gone is nullptr (drop()).
-  GroupSender(std::vector<Outlet*> outlets, std::unique_ptr<Multicast> multicast);
+  GroupSender(const std::vector<Outlet*>& outlets, std::unique_ptr<Multicast> multicast);
 
   void begin(const std::byte* bytes, std::size_t size);
   /// Sends what there is room for; true when all members have the whole message.

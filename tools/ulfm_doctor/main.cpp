@@ -12,6 +12,7 @@
 #include "../common/command_line.hpp"
 #include "../common/host_list.hpp"
 #include "agent.hpp"
+#include "base/argv.hpp"
 #include "base/standard_streams.hpp"
 #include "checks.hpp"
 #include "remote.hpp"
@@ -242,8 +243,7 @@ int main(int argc, char** argv) {
       "Exit code: 0 when a job can run, 1 when something failed, 2 for a wrong command line.\n"
       "Manual: ulfm_doctor(1).");
   std::vector<std::string> words = with_two_dashes(argc, argv);
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
+  std::vector<char*> pointers = ulfm::argv_of(words);
   if (const auto code = tools::parse(app, argc, pointers.data())) return *code;
   if (options.agent) return run_agent();
   const auto hosts = all_hosts(options);

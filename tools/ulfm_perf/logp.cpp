@@ -115,8 +115,8 @@ class Signature {
     clock_ = percentile(readings, 50);
     echo(warmup_, size_);
     delay_ = std::max(5.0, 4 * echo(kTrips, size_));
-    std::vector<double> trips;
-    for (int i = 0; i < 5; ++i) trips.push_back(echo(1, kSmallest));
+    std::vector<double> trips(5);
+    for (double& trip : trips) trip = echo(1, kSmallest);
     large_ = percentile(trips, 50) < 2000 ? 16 * kSmallest : 4 * kSmallest;
   }
 

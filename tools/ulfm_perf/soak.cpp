@@ -54,7 +54,7 @@ double resident_kb() {
   std::ifstream in("/proc/self/statm");
   std::size_t pages = 0, resident = 0;
   in >> pages >> resident;
-  return static_cast<double>(resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) / 1024);
+  return static_cast<double>(resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE))) / 1024;
 }
 
 /// What one side has done, and the sentence when something was wrong.

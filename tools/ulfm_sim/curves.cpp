@@ -109,7 +109,7 @@ Result<std::pair<std::string, std::string>> pair_of(const std::string& word, con
   return std::pair{word.substr(0, equals), word.substr(equals + 1)};
 }
 
-Result<std::vector<Labelled>> swept(std::vector<Labelled> all, const std::string& text) {
+Result<std::vector<Labelled>> swept(const std::vector<Labelled>& all, const std::string& text) {
   auto pair = pair_of(text, "--sweep");
   if (!pair) return fail(std::move(pair.error()));
   std::vector<Labelled> next;
@@ -126,7 +126,7 @@ Result<std::vector<Labelled>> swept(std::vector<Labelled> all, const std::string
 Result<std::vector<Labelled>> settings_of(const Options& o) {
   std::vector<Labelled> all{{"", o.setting}};
   for (const std::string& text : o.sweep) {
-    auto next = swept(std::move(all), text);
+    auto next = swept(all, text);
     if (!next) return fail(std::move(next.error()));
     all = std::move(*next);
   }

@@ -36,8 +36,8 @@ class Counted : public Network {
 
 class Production final : public Counted<ideal::Network> {
  public:
-  Production(const Topology& topology, Memory memory, ideal::Network model)
-      : Counted(topology, std::move(model)), memory_(std::move(memory)) {}
+  Production(const Topology& topology, Memory memory, const ideal::Network& model)
+      : Counted(topology, model), memory_(std::move(memory)) {}
   void run(std::uint64_t until, std::vector<Ending>& endings) override {
     if (until <= model_.now()) return;
     collect_(endings, [&](std::span<Ending> room) { return model_.run(kNoBudget, room, until); });
@@ -73,7 +73,7 @@ class Ideal final : public Subject {
     if (memory.data() == nullptr) return no_memory(bytes);
     auto model = ideal::Network::create(memory.data(), t_.nodes(), frames, p_);
     if (!model) return fail(std::move(model.error()));
-    return std::make_unique<Production>(t_, std::move(memory), std::move(*model));
+    return std::make_unique<Production>(t_, std::move(memory), *model);
   }
   std::uint64_t zero_load(std::uint32_t, std::uint32_t, std::uint32_t units, const Route&,
                           std::uint64_t) const override {

@@ -1,6 +1,7 @@
 // Who sends to whom, how much, and when.
 #pragma once
 
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,7 +46,7 @@ class Lengths {
   std::uint32_t shortest() const { return shortest_; }
   const std::string& text() const { return text_; }
   /// The mean of a function that is linear in the length, and of most others nearly.
-  std::uint32_t typical() const { return static_cast<std::uint32_t>(mean_ + 0.5); }
+  std::uint32_t typical() const { return static_cast<std::uint32_t>(std::lround(mean_)); }
 
  private:
   struct Range {

@@ -27,7 +27,8 @@ Layout grid(const Topology& t) {
   Layout l = prepared(t, 2 * kHalf, 2 * kHalf);
   const double margin = t.shape == Shape::torus ? 110 : 60;
   for (std::uint32_t s = 0; s < t.switches; ++s) {
-    const Point at{margin + s % t.columns * kCell, margin + s / t.columns * kCell};
+    const std::uint32_t column = s % t.columns, row = s / t.columns;
+    const Point at{margin + column * kCell, margin + row * kCell};
     l.switches[s] = at;
     l.nodes[s] = {at.x + 64, at.y + 60};
     const Point ports[] = {{at.x, at.y - kHalf},

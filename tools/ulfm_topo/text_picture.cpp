@@ -145,7 +145,7 @@ std::string text_picture(const View& view) {
     if (grid.width() <= kWidth && t.rows <= kTallest) return grid.text();
   }
   if (t.shape == Shape::chain) {
-    const std::string text = chain(view);
+    std::string text = chain(view);
     if (text.size() <= 2 * kWidth) return text;
   }
   if (t.shape == Shape::tree && t.switches <= kTallest) {

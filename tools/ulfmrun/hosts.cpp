@@ -14,6 +14,7 @@
 #include <set>
 
 #include "../common/host_list.hpp"
+#include "base/argv.hpp"
 #include "failure.hpp"
 
 namespace ulfmrun {
@@ -34,7 +35,7 @@ bool reached_by_ssh(const CommandLine& line) {
 }
 
 /// The output of a program, for as long as it fits; "" when it fails.
-std::string output_of(std::vector<std::string> command) {
+std::string output_of(const std::vector<std::string>& command) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return "";
   posix_spawn_file_actions_t actions;
@@ -42,9 +43,7 @@ std::string output_of(std::vector<std::string> command) {
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  std::vector<char*> argv;
-  for (std::string& word : command) argv.push_back(word.data());
-  argv.push_back(nullptr);
+  std::vector<char*> argv = ulfm::argv_of(command);
   pid_t child = -1;
   const int rc = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);

@@ -55,7 +55,7 @@ void write_key(const fs::path& path, const std::string& key) {
 }  // namespace
 
 std::string key_of_user() {
-  const std::string fresh = random_key();
+  std::string fresh = random_key();
   const char* cache = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
   if ((cache == nullptr || *cache != '/') && (home == nullptr || *home != '/')) return fresh;

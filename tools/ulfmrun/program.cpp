@@ -191,7 +191,7 @@ std::string built_in_library(const std::string& path, const Elf& elf, const std:
   if (needed.find('/') != std::string::npos) return needed;
   if (!elf.runpath.empty()) return "";  // RUNPATH comes after LD_LIBRARY_PATH and turns RPATH off
   for (const auto& directory : split_path(elf.rpath)) {
-    const std::string candidate = expand_origin(directory, path) + "/" + needed;
+    std::string candidate = expand_origin(directory, path) + "/" + needed;
     if (is_file(candidate)) return candidate;
   }
   return "";

@@ -1,6 +1,7 @@
 // One message to many at once, where the network copies it, and when that is better than messages.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 
 #include "api/netmod/channel.hpp"
@@ -43,7 +44,7 @@ struct WayUp {
 // Ranks that can be heard of in t receives: those of t - 1, and those behind the child whose message came last.
 WayUp way_up(int ranks, double delay) {
   constexpr int kLeast = 2, kMost = 16;  // a flatter tree has one rank combine too much
-  const int d = std::clamp(static_cast<int>(delay + 0.5), kLeast, kMost);
+  const int d = std::clamp(static_cast<int>(std::lround(delay)), kLeast, kMost);
   std::vector<long> within(static_cast<std::size_t>(d), 1);
   while (within.back() < ranks) within.push_back(within.back() + within[within.size() - static_cast<std::size_t>(d)]);
   return {delay > kMost ? 0 : d, static_cast<double>(within.size() - 1) + std::max(0.0, delay - d)};

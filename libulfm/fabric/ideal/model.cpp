@@ -35,7 +35,7 @@ Result<PlannedModel> make_plan(const ModelPlan& asked) {
 
 class IdealModel final : public Model {
  public:
-  explicit IdealModel(Network network) : network_(std::move(network)) {}
+  explicit IdealModel(const Network& network) : network_(network) {}
 
   bool reaches(std::uint32_t from, std::uint32_t to) const override {
     return from != to && from < network_.nodes() && to < network_.nodes();
@@ -75,7 +75,7 @@ class IdealModel final : public Model {
 Result<std::unique_ptr<Model>> attach(std::byte* memory, std::size_t bytes) {
   auto network = Network::attach(memory, bytes);
   if (!network) return fail(std::move(network.error()).within("the emulated interconnect of this job"));
-  return std::make_unique<IdealModel>(std::move(*network));
+  return std::make_unique<IdealModel>(*network);
 }
 
 }  // namespace

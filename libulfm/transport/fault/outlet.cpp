@@ -205,7 +205,7 @@ void FaultOutlet::send_due(std::chrono::nanoseconds now) {
   }
 }
 
-std::deque<FaultOutlet::Held>::iterator FaultOutlet::lose(std::deque<Held>::iterator frame) {
+std::deque<FaultOutlet::Held>::iterator FaultOutlet::lose(const std::deque<Held>::iterator& frame) {
   count(counters_->dropped);
   port_->held.fetch_sub(1, std::memory_order_relaxed);
   return held_.erase(frame);

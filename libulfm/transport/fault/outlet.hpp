@@ -71,7 +71,7 @@ class FaultOutlet final : public ForwardingOutlet {
   bool forward(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
   bool forward(const Held& frame);
   bool fits(const Held& frame) const;
-  std::deque<Held>::iterator lose(std::deque<Held>::iterator frame);
+  std::deque<Held>::iterator lose(const std::deque<Held>::iterator& frame);
   void release_held();
   Held copy(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
   void damage(Held& frame);

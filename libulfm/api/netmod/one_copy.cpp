@@ -15,6 +15,8 @@ std::optional<PeerMemory> memory_of(const Outlet& outlet) {
 // Of off|auto|on.
 enum Setting { off, automatic, on };
 
+bool may_copy(const ulfm_nm_vc& vc) { return vc.outlet->shares_memory() && vc.owner->one_copy != off; }
+
 bool has_memory(ulfm_nm_vc& vc) {
   if (vc.memory || vc.no_copies) return vc.memory.has_value();
   vc.memory = memory_of(*vc.outlet);
@@ -26,20 +28,20 @@ bool has_memory(ulfm_nm_vc& vc) {
 
 int long_begins(ulfm_nm_vc* vc, std::size_t bytes) {
   ulfm_nm& nm = *vc->owner;
-  if (!vc->outlet->shares_memory() || nm.one_copy == off) return 0;
+  if (!may_copy(*vc)) return 0;
   const bool kernel = nm.long_ways.begins(bytes, std::chrono::steady_clock::now()) == TwoWays::kernel;
   return kernel || nm.one_copy == on ? 1 : 0;
 }
 
 void long_ends(ulfm_nm_vc* vc, std::size_t bytes, int once) {
   ulfm_nm& nm = *vc->owner;
-  if (vc->outlet->shares_memory() && nm.one_copy != off) nm.long_ways.ends(bytes, std::chrono::steady_clock::now());
+  if (may_copy(*vc)) nm.long_ways.ends(bytes, std::chrono::steady_clock::now());
   if (once) nm.counters.received_bytes.add(bytes);
 }
 
 // With a core for each, two processes share the copies by the kernel; with one core for both each copy costs its time.
 int copies_once(ulfm_nm_vc* vc) {
-  if (!vc->outlet->shares_memory() || vc->owner->one_copy == off || !has_memory(*vc)) return 0;
+  if (!may_copy(*vc) || !has_memory(*vc)) return 0;
   return vc->owner->own_core ? ULFM_NM_COPY_TOGETHER : ULFM_NM_COPY_ALONE;
 }
 

@@ -16,7 +16,7 @@ void set_receive(Request& request, const Selector& selector, void* buf, Number c
 }
 
 // The receive of a blocking call: it lives on the stack.
-Outcome receive(Call& call, const Selector& selector, void* buf, Number count, InfoArray info) {
+Outcome receive_posted(Call& call, const Selector& selector, void* buf, Number count, InfoArray info) {
   Request request;
   set_receive(request, selector, buf, count, info);
   NxEngine& engine = call.engine();
@@ -25,6 +25,15 @@ Outcome receive(Call& call, const Selector& selector, void* buf, Number count, I
   if (request.error != 0) return error_of(request.error);
   if (info.place == nullptr) set_info(request.result);
   return {request.result.count, 0};
+}
+
+Outcome receive(Call& call, const Selector& selector, void* buf, Number count, InfoArray info) {
+  MessageInfo result;
+  if (!call.engine().receive_next(selector, static_cast<std::byte*>(buf), size_of(count), result))
+    return receive_posted(call, selector, buf, count, info);
+  if (info.place == nullptr) set_info(result);
+  else write_info(info, result);
+  return {result.count, 0};
 }
 
 // A receive under a message id.

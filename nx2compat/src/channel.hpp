@@ -47,6 +47,8 @@ class Channel {
     absent,   ///< what ran there has ended
   };
   Reach reach(int node);
+  /// Counts the processes that were loaded at that place, the one that is being loaded included.
+  std::uint32_t loads(int node) const noexcept { return cube_->exists() ? cube_->entry(node).use : 0; }
   /// This process ends: it does not wait for programs that nobody has begun to load.
   void wait_for_nobody_new() noexcept { waits_for_new_ = false; }
   /// Counts the processes that have been at that place, as far as reach() has seen them.

@@ -16,6 +16,7 @@ NxEngine::NxEngine(Channel& channel, const Tuning& tuning)
     : channel_(channel),
       tuning_(tuning),
       own_number_(static_cast<std::uint16_t>(channel.self())),
+      own_use_(channel.loads(channel.self())),
       peers_(static_cast<std::size_t>(channel.places())) {
   for (Peer& peer : peers_) peer.buffers = tuning_.buffers;
   channel_.set_apart_from(tuning_.apart);
@@ -34,8 +35,7 @@ NxEngine::~NxEngine() {
 
 void NxEngine::progress() {
   while (const ulfm_message* message = channel_.poll()) dispatch(*message);
-  push();
-  if (killed_ && !closing_) on_kill();
+  settle();
 }
 
 // A look of a port takes the likeliest places first and then some of the others in turn.
@@ -59,8 +59,7 @@ void NxEngine::step(std::int64_t limit_ns) {
   } else if (housekeeping) {
     housekeeping();
   }
-  push();
-  if (killed_ && !closing_) on_kill();
+  settle();
 }
 
 void NxEngine::wait(const Request& request) {

@@ -69,6 +69,9 @@ class NxEngine {
 
   // ---- receiving
   void post_receive(Request& request);
+  /// What most receives are: nothing is in the way, and the next message to come is short and the one that is asked
+  /// for. Waits for the next message. False when the receive has to be posted.
+  bool receive_next(const Selector& selector, std::byte* buffer, std::size_t capacity, MessageInfo& result);
   /// The first message that it selects, whole or as a proxy; it stays.
   bool find(const Selector& selector, MessageInfo& info);
   /// Drops what it selects.
@@ -172,13 +175,27 @@ class NxEngine {
   /// Something waits to be sent.
   bool busy() const noexcept { return held_ != 0 || !outbox_.empty() || !streams_.empty(); }
   void push_all();
+  /// What follows each message: sends what has room now, and ends when it was killcube's.
+  void settle() {
+    push();
+    if (killed_ && !closing_) on_kill();
+  }
   void flush_outbox();
   void flush_held();
   template <typename Visit>
   void for_destinations(const Envelope& to, Visit visit);
 
   // receiving (engine_receive.cpp)
+  /// A port message, taken apart.
+  struct Opened {
+    Header header;
+    const std::byte* data;
+    std::size_t size;
+  };
+  bool open(const ulfm_message& message, Opened& opened);
+  void take(const Opened& opened);
   void dispatch(const ulfm_message& message);
+  bool is_mine(const Header& header) const noexcept { return header.ptype == ptype || header.ptype == kAny; }
   void take_message(const Header& header, const std::byte* data, std::size_t size);
   void take_proxy(const Header& header, const ProxyBody& body);
   void take_data(const Header& header, const std::byte* data, std::size_t size);
@@ -197,10 +214,17 @@ class NxEngine {
   void put_back(Request& request, Bytes bytes);
   void complete(Request& request);
   Outgoing* outgoing_of(const Header& header);
+  /// What the other side calls the long message that is the `index`th here, and back; ~0: it is none of this process's.
+  std::uint32_t number_of(std::uint32_t index) const noexcept { return own_use_ << kNumberBits | index; }
+  std::size_t index_of(std::int32_t number) const noexcept {
+    const std::uint32_t index = static_cast<std::uint32_t>(number) & kNumberMask;
+    return number_of(index) == static_cast<std::uint32_t>(number) ? index : ~std::size_t{0};
+  }
 
   Channel& channel_;
   Tuning tuning_;
   std::uint16_t own_number_;
+  std::uint32_t own_use_;  ///< which of its node's processes this one is
   std::vector<Peer> peers_;
   std::deque<Control> outbox_;  ///< messages that found no room in the port
   std::size_t held_ = 0;        ///< messages that wait for short buffers, all peers

@@ -63,7 +63,7 @@ void NxEngine::return_buffer(std::int32_t node, std::int32_t type) {
 // -------------------------------------------------------------------
 
 Request* NxEngine::find_posted(const Header& header) {
-  if (header.ptype != ptype && header.ptype != kAny) return nullptr;
+  if (!is_mine(header)) return nullptr;
   for (Request* r = posted_.first(); r != nullptr; r = posted_.next(*r))
     if (r->selector.selects(header.type, header.source, header.source_ptype)) return r;
   return nullptr;
@@ -146,7 +146,7 @@ Incoming& NxEngine::new_incoming(std::int32_t source, std::uint32_t sender_id, s
   incoming.sender_id = sender_id;
   incoming.count = count;
   incoming.in_use = true;
-  control(source, Kind::request, sender_id, id);
+  control(source, Kind::request, sender_id, number_of(id));
   return incoming;
 }
 
@@ -200,9 +200,9 @@ void NxEngine::take_proxy(const Header& header, const ProxyBody& body) {
 
 void NxEngine::take_data(const Header& header, const std::byte* data, std::size_t size) {
   return_buffer(header.source, 0);
-  const auto id = static_cast<std::uint32_t>(header.type);
-  if (id >= incoming_.size()) return;
-  Incoming& incoming = incoming_[id];
+  const std::size_t index = index_of(header.type);
+  if (index >= incoming_.size()) return;
+  Incoming& incoming = incoming_[index];
   if (!incoming.in_use || incoming.source != header.source || size > incoming.count - incoming.received) return;
   if (incoming.to != nullptr) std::memcpy(incoming.to + incoming.received, data, size);
   incoming.received += size;
@@ -223,9 +223,9 @@ void NxEngine::take_data(const Header& header, const std::byte* data, std::size_
 }
 
 Outgoing* NxEngine::outgoing_of(const Header& header) {
-  const auto id = static_cast<std::uint32_t>(header.type);
-  if (id >= outgoing_.size() || !outgoing_[id].in_use || outgoing_[id].node != header.source) return nullptr;
-  return &outgoing_[id];
+  const std::size_t index = index_of(header.type);
+  if (index >= outgoing_.size() || !outgoing_[index].in_use || outgoing_[index].node != header.source) return nullptr;
+  return &outgoing_[index];
 }
 
 void NxEngine::take_request(const Header& header) {
@@ -244,27 +244,36 @@ void NxEngine::take_refusal(const Header& header) {
 // ---- what came through the port
 // -------------------------------------------------------------------------------------
 
-void NxEngine::dispatch(const ulfm_message& message) {
-  Header header;
-  if (message.size < sizeof header) return;
+// False when it is no message of a node.
+bool NxEngine::open(const ulfm_message& message, Opened& opened) {
+  Header& header = opened.header;
+  if (message.size < sizeof header) return false;
   std::memcpy(&header, message.bytes, sizeof header);
-  if (header.source >= channel_.places()) return;
+  if (header.source >= channel_.places()) return false;
   Peer& peer = peers_[header.source];
   if (peer.left) (void)reach(header.source);  // the message may be of a program that was loaded there since
   peer.contacted = true;
   peer.buffers = std::min(peer.buffers + header.buffers, tuning_.buffers);
   const auto kind = static_cast<std::uint8_t>(header.kind);
   const std::size_t begin = (kind & kApart) != 0 ? sizeof(ApartHeader) : sizeof header;
-  if (message.size < begin) return;
+  if (message.size < begin) return false;
   header.kind = static_cast<Kind>(kind & ~kApart);
-  const auto* data = static_cast<const std::byte*>(message.bytes) + begin;
-  const std::size_t size = message.size - begin;
+  opened.data = static_cast<const std::byte*>(message.bytes) + begin;
+  opened.size = message.size - begin;
+  return true;
+}
+
+void NxEngine::take(const Opened& opened) {
+  const auto& [header, data, size] = opened;
   switch (header.kind) {
     case Kind::message: return take_message(header, data, size);
     case Kind::data: return take_data(header, data, size);
     case Kind::request: return take_request(header);
     case Kind::refuse: return take_refusal(header);
-    case Kind::bye: return abandon(header.source);
+    case Kind::bye:
+      // Another program may have been loaded there since.
+      if (static_cast<std::uint32_t>(header.type) == channel_.loads(header.source)) abandon(header.source);
+      return;
     case Kind::kill: killed_ = true; return;
     case Kind::proxy:
       if (ProxyBody body; size == sizeof body) {
@@ -275,6 +284,32 @@ void NxEngine::dispatch(const ulfm_message& message) {
     case Kind::buffers:
     case Kind::ping: return;
   }
+}
+
+void NxEngine::dispatch(const ulfm_message& message) {
+  if (Opened opened; open(message, opened)) take(opened);
+}
+
+bool NxEngine::receive_next(const Selector& selector, std::byte* buffer, std::size_t capacity, MessageInfo& result) {
+  if (busy() || handlers_pending_ != 0 || !calls_.empty() || housekeeping) return false;
+  if (!arrived_.empty() && find_arrived(selector) != nullptr) return false;
+  const ulfm_message* message = channel_.wait(-1);
+  Opened opened;
+  if (message == nullptr || !open(*message, opened)) return false;
+  const auto& [header, data, size] = opened;
+  const bool asked_for = header.kind == Kind::message && size <= capacity && is_mine(header) &&
+                         selector.selects(header.type, header.source, header.source_ptype) &&
+                         (posted_.empty() || find_posted(header) == nullptr);
+  if (asked_for) {
+    if (size != 0) std::memcpy(buffer, data, size);
+    result = info_of(header, size);
+    ++moved_;
+    return_buffer(header.source, header.type);
+  } else {
+    take(opened);
+  }
+  settle();
+  return asked_for;
 }
 
 // ---- the program's side

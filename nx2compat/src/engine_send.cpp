@@ -106,7 +106,7 @@ void NxEngine::start_long(Request* request, const Header& header, std::int32_t n
   outgoing.request = request;
   outgoing.in_use = true;
   if (request != nullptr) ++request->pending;
-  const ProxyBody body{size, id, 0};
+  const ProxyBody body{size, number_of(id), 0};
   Header proxy = header;
   proxy.kind = Kind::proxy;
   send_short(node, proxy, &body, sizeof body);
@@ -329,7 +329,7 @@ void NxEngine::finish() {
       if (outgoing.in_use && outbox_.empty()) control(outgoing.node, Kind::ping);
   }
   for (std::size_t node = 0; node < peers_.size(); ++node)
-    if (peers_[node].contacted && !peers_[node].left) control(static_cast<std::int32_t>(node), Kind::bye);
+    if (peers_[node].contacted && !peers_[node].left) control(static_cast<std::int32_t>(node), Kind::bye, own_use_);
   wait_for([&] { return outbox_.empty(); }, 1000);
 }
 

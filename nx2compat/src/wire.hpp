@@ -16,7 +16,7 @@ enum class Kind : std::uint8_t {
   refuse,       ///< type: the sender's number; the message is not wanted any more
   data,         ///< type: the receiver's number; the next bytes of the message follow
   buffers,      ///< nothing but the buffers it returns
-  bye,          ///< this node ends; what is sent to it from now on is lost
+  bye,          ///< this process ends; what is sent to it from now on is lost. type: which of its node's it is
   kill,         ///< killcube: end
   ping,         ///< is anybody there? Nothing to answer: that it can be sent is the answer
 };
@@ -40,6 +40,11 @@ struct alignas(kLine) ApartHeader {
   Header header;
   std::byte rest[kLine - sizeof(Header)];
 };
+
+/// The numbers of long messages begin with which of its node's processes chose them: what is still on its way from or
+/// to a process that has ended is not taken for that of the program that was loaded there since.
+inline constexpr std::uint32_t kNumberBits = 24;
+inline constexpr std::uint32_t kNumberMask = (1u << kNumberBits) - 1;
 
 struct ProxyBody {
   std::uint64_t count;

@@ -51,13 +51,59 @@ int main(void) {
   return 0;
 }
 C
+# What a program has sent is still on its way when the next one is loaded at its place, its last word included.
+cat >chatty_node.c <<'C'
+#include <cube.h>
+int main(void) {
+  long i;
+  for (i = 0; i < 12; i++) csend(9, &i, sizeof i, myhost(), 100);
+  return 0;
+}
+C
+cat >eater_node.c <<'C'
+#include <cube.h>
+static char large[200000];
+int main(void) {
+  crecv(1, large, sizeof large);
+  csend(2, large, sizeof large, myhost(), 100);
+  return 0;
+}
+C
+cat >reload.c <<'C'
+#include <cube.h>
+#include <stdio.h>
+static char large[200000];
+int main(void) {
+  long i, round, value, sum = 0;
+  setpid(100);
+  getcube("mine", "", NULL, 0);
+  for (round = 0; round < 5; round++) {
+    load("chatty_node", -1, 0);
+    waitall(-1, -1);
+    load("eater_node", -1, 0);
+    csend(1, large, sizeof large, -1, 0);
+    for (i = 0; i < numnodes(); i++) crecv(2, large, sizeof large);
+    waitall(-1, -1);
+  }
+  for (i = 0; i < 5 * 12 * numnodes(); i++) {
+    crecv(9, &value, sizeof value);
+    sum += value;
+  }
+  printf("reload: %ld\n", sum);
+  return 0;
+}
+C
 cat >silent.c <<'C'
 int main(void) { return 0; }
 C
-for program in sum sum_node silent; do "$stage/bin/nxcc" -std=gnu11 "$program.c" -o "$program" || exit 1; done
+for program in sum sum_node silent chatty_node eater_node reload; do "$stage/bin/nxcc" -std=gnu11 "$program.c" -o "$program" || exit 1; done
 
 # Live.
 for n in 1 2 5 8; do ran "host over dcm, $n nodes" 0 ': ok$' "$nxhost" -n $n --transport dcm ./host ./host_node; done
+for network in 'direct' 'xswitch --topology mesh:2x2' 'dcm'; do
+    # shellcheck disable=SC2086 # options
+    ran "programs loaded one after the other, $network" 0 '^reload: 990$' "$nxhost" -n 3 --transport $network ./reload
+done
 ran 'host over xswitch' 0 ': ok$' "$nxhost" -n 4 --transport xswitch --topology mesh:2x2 ./host ./host_node
 ran 'by the environment' 0 '^sum 56' env ULFM_TRANSPORT=dcm "$nxhost" -n 8 ./sum ./sum_node
 ran 'a program on the command line' 0 '^sum 12' "$nxhost" --transport=dcm ./sum sum_node : -n 4 ./sum_node

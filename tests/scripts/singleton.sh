@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Programs that are started without a launcher: fault tolerance returns at once, connect and accept need no launcher, spawn
-# gets one, and where that cannot be the call ends with a sentence. Nothing is left behind.
+# Programs that are started without a launcher: fault tolerance returns at once, connect and accept need no launcher,
+# spawn gets one, and where that cannot be the call ends with a sentence. Nothing is left behind.
 set -uo pipefail
 # shellcheck source=mpi_common.bash
 . "$(dirname "${BASH_SOURCE[0]}")/mpi_common.bash"

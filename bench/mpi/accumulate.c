@@ -7,6 +7,7 @@ enum { kBatches = 9 };
 
 int main(int argc, char** argv) {
   int rank;
+  bench_needs(argc, 1, "accumulate SIZE...");
   bench_pin();
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -34,6 +34,7 @@ static void all_sizes(char* from, char* to, size_t first, size_t last, int rank,
 
 int main(int argc, char** argv) {
   int rank;
+  bench_needs(argc, 2, "bandwidth FIRST LAST");
   bench_pin();
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

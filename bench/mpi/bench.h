@@ -16,6 +16,13 @@ static inline int bench_place(void) {
   return 0;
 }
 
+/* Ends the program, before MPI_Init, when it was given fewer arguments than that. */
+static inline void bench_needs(int argc, int arguments, const char* usage) {
+  if (argc > arguments) return;
+  if (bench_place() == 0) fprintf(stderr, "usage: %s\n", usage);
+  exit(2);
+}
+
 /* BENCH_CORES=0,1: process i on the i-th of them, in turn, so that every library is pinned alike. */
 static inline void bench_pin(void) {
   int cores[1024], count = 0;

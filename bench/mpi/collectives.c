@@ -49,6 +49,7 @@ static double batch(const char* what, int bytes, int count) {
 }
 
 int main(int argc, char** argv) {
+  bench_needs(argc, 1, "collectives WHAT:BYTES...");
   bench_pin();
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -19,6 +19,7 @@ static double flood(char* buffer, int size, int rank, int ranks, int any) {
 
 int main(int argc, char** argv) {
   int rank, ranks;
+  bench_needs(argc, 2, "flood name|any SIZE...");
   bench_pin();
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -19,6 +19,7 @@ static double half_trip(char* buffer, int size, int rank, int count) {
 
 int main(int argc, char** argv) {
   int rank;
+  bench_needs(argc, 2, "latency FIRST LAST");
   bench_pin();
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -34,6 +34,7 @@ static double batch(int threads) {
 
 int main(int argc, char** argv) {
   int rank, provided;
+  bench_needs(argc, 1, "threads N...");
   bench_pin();
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

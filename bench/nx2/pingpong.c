@@ -36,6 +36,7 @@ static long agree(long count, long peer) {
 }
 
 int main(int argc, char** argv) {
+  if (argc < 3) return fprintf(stderr, "usage: pingpong PEER SIZE...\n"), 2;
   const long peer = atol(argv[1]);
   if (mynode() != 0 && mynode() != peer) return 0;
   for (int a = 2; a < argc; ++a) {

@@ -6,6 +6,7 @@
 
 int main(int argc, char** argv) {
   int rank, ranks;
+  if (argc < 3) return fprintf(stderr, "usage: contend MESSAGES SIZE [MICROSECONDS]\n"), 2;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);

@@ -110,6 +110,7 @@ Outcome load(Text filename, Number node, Number pid) {
     }
   }
   const int error = cube.load_all(command, nodes, pid);
+  if (error == 0) host.await_coming(nodes);
   return error != 0 ? error_of(error) : Outcome{};
 }
 

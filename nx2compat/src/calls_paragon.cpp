@@ -50,6 +50,7 @@ Outcome start_on(const Element* nodes, Number count, Number ptype, Element* pids
     if (pids != nullptr) *pids++ = static_cast<Element>(host.cube().entry(node).pid);
   }
   host.cube().await_opening(all);
+  host.await_coming(all);
   return {static_cast<long>(all.size()), 0};
 }
 
@@ -57,6 +58,11 @@ Outcome start_on(const Element* nodes, Number count, Number ptype, Element* pids
 template <typename Element>
 Outcome fork_on(const Element* nodes, Number count, Number ptype, Element* pids) {
   return start_on(nodes, count, ptype, pids, [&](Number node) -> Outcome {
+    if (Node::instance().cube().is_far(node)) {
+      std::fprintf(stderr,
+                   "nx: nx_nfork copies this process, on its own host only; use nx_load, or leave out -hosts\n");
+      return failed(EQPARAM);
+    }
     const pid_t pid = Node::instance().cube().fork_node(node);
     if (pid < 0) return failed(EQMEM);
     if (pid == 0) Node::instance().become_node(ptype);

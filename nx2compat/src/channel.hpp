@@ -66,6 +66,7 @@ class Channel {
   ulfm_address address(int node) const noexcept { return peers_[static_cast<std::size_t>(node)].address; }
   /// Nobody else can come to a place: nodes of a job, not of a cube.
   bool addresses_stay() const noexcept { return !cube_->exists(); }
+  Cube& cube() noexcept { return *cube_; }
 
   /// The next message, which stays until the next poll(), wait() or close(): whoever has what he waited for goes on,
   /// and the buffer goes back when there is time. nullptr when nothing is there.

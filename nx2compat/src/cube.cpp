@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <ulfm/places.h>
@@ -25,7 +26,8 @@
 namespace nx2 {
 namespace {
 
-constexpr const char* kVariable = "NX2_CUBE";  // descriptor:nodes:node
+// descriptor:nodes:node; on another host what copy_from() reads.
+constexpr const char* kVariable = "NX2_CUBE";
 
 constexpr timespec kNap{0, 200'000};
 
@@ -57,6 +59,7 @@ std::string find_program(const std::string& name) {
 Cube::~Cube() { unmap(); }
 
 void Cube::unmap() {
+  copy_ = false;
   if (entries_ != nullptr) munmap(entries_, bytes_for(nodes_));
   if (fd_ >= 0) close(fd_);
   entries_ = nullptr;
@@ -93,11 +96,80 @@ bool Cube::create(int nodes) {
 bool Cube::inherit() {
   const char* text = std::getenv(kVariable);
   int fd = -1, nodes = 0, self = 0;
-  if (text == nullptr || std::sscanf(text, "%d:%d:%d", &fd, &nodes, &self) != 3) return false;
+  if (text == nullptr) return false;
+  if (copy_from(text)) return true;
+  if (std::sscanf(text, "%d:%d:%d", &fd, &nodes, &self) != 3) return false;
   if (nodes < 1 || self < 0 || self >= nodes || !map(fd, nodes)) return false;
   self_ = self;
   fcntl(fd, F_SETFD, FD_CLOEXEC);
   return true;
+}
+
+// "far NODES NODE PTYPE PORT PRESENCE.USE... CARD": the number of nodes and this node's, the host's port, the state of
+// each node, and the host's card.
+std::string Cube::text_for(int node) const {
+  const CubeEntry& host_entry = entries_[host()];
+  std::string text = "far " + std::to_string(nodes_) + " " + std::to_string(node) + " " +
+                     std::to_string(entries_[node].ptype) + " " + std::to_string(host_entry.port);
+  for (int i = 0; i < nodes_; ++i)
+    text += " " + std::to_string(static_cast<unsigned>(entries_[i].presence.load(std::memory_order_acquire))) + "." +
+            std::to_string(entries_[i].use);
+  return text + " " + host_entry.card;
+}
+
+bool Cube::copy_from(const char* text) {
+  std::istringstream in(text);
+  std::string word, card;
+  int nodes = 0, self = -1;
+  std::int32_t ptype = 0;
+  std::uint16_t port = 0;
+  if (!(in >> word >> nodes >> self >> ptype >> port) || word != "far" || nodes < 1 || self < 0 || self >= nodes)
+    return false;
+  void* memory = mmap(nullptr, bytes_for(nodes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  entries_ = static_cast<CubeEntry*>(memory);
+  nodes_ = nodes;
+  self_ = self;
+  copy_ = true;
+  for (int i = 0; i < nodes; ++i) {
+    unsigned presence = 0, use = 0;
+    char dot = 0;
+    if (!(in >> presence >> dot >> use)) return false;
+    // Whose card this process does not have yet is being loaded, for it.
+    const auto state = static_cast<Presence>(presence);
+    entries_[i].use = use;
+    entries_[i].presence = state == Presence::open ? Presence::loading : state;
+  }
+  entries_[self].ptype = ptype;
+  if (!(in >> card) || card.size() >= sizeof entries_[nodes].card) return false;
+  card.copy(entries_[nodes].card, card.size());
+  entries_[nodes].port = port;
+  entries_[nodes].presence = Presence::open;
+  return true;
+}
+
+EntryBody Cube::image(int node) const noexcept {
+  const CubeEntry& from = entries_[node];
+  EntryBody image{};
+  image.node = node;
+  image.presence = static_cast<std::uint32_t>(from.presence.load(std::memory_order_acquire));
+  image.ptype = from.ptype;
+  image.pid = from.pid;
+  image.use = from.use;
+  image.port = from.port;
+  std::memcpy(image.card, from.card, sizeof image.card);
+  return image;
+}
+
+void Cube::apply(const EntryBody& image) noexcept {
+  CubeEntry& to = entries_[image.node];
+  to.ptype = image.ptype;
+  to.pid = image.pid;
+  to.use = image.use;
+  to.port = static_cast<std::uint16_t>(image.port);
+  std::memcpy(to.card, image.card, sizeof to.card);
+  to.card[sizeof to.card - 1] = '\0';
+  to.presence.store(static_cast<Presence>(image.presence), std::memory_order_release);
 }
 
 void Cube::expect(int node, std::int32_t ptype) {
@@ -155,9 +227,9 @@ void Cube::in_child(int node, pid_t parent) {
   if (std::getenv("ULFM_FABRIC_HOST") != nullptr) setenv("ULFM_FABRIC_RANK", std::to_string(place(node)).c_str(), 1);
 }
 
-void Cube::note_child(pid_t pid, int node) {
+void Cube::note_child(pid_t pid, int node, int lifeline) {
   entry(node).pid = pid;
-  children_.push_back({pid, node});
+  children_.push_back({pid, node, lifeline});
   ulfm_place_begin(place(node), pid);
   entry(node).begun.store(entry(node).use, std::memory_order_release);
 }
@@ -172,9 +244,63 @@ void Cube::take_environment(char** environment) {
   for (const auto& [name, value] : kept) setenv(name, value.c_str(), 1);
 }
 
+// In a new process, which becomes the launcher.
+void Cube::start_far(const std::vector<std::string>& command, int node, int lifeline) const {
+  dup2(lifeline, STDIN_FILENO);
+  std::vector<std::string> shell = far_.shell_on(node);
+  std::vector<char*> argv;
+  for (std::string& word : shell) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execvp(argv.front(), argv.data());
+  std::fprintf(stderr, "nx: load of %s on %s: %s: %s\n", command.front().c_str(), far_.of(node).c_str(), argv.front(),
+               std::strerror(errno));
+  _exit(127);
+}
+
+namespace {
+// All of it, to a reader that may not read.
+bool write_all(int fd, const std::string& text) {
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t n = send(fd, text.data() + done, text.size() - done, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    done += static_cast<std::size_t>(n);
+  }
+  return true;
+}
+}  // namespace
+
+// The shell on the other host reads what to do, and then until this process closes its end.
+int Cube::load_far(const std::vector<std::string>& command, int node, char** environment) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return EQMEM;
+  const std::string script = script_for(command, text_for(node), environment);
+  std::fflush(nullptr);
+  const pid_t parent = getpid(), pid = fork();
+  if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    start_far(command, node, ends[1]);
+  }
+  close(ends[1]);
+  if (pid < 0) {
+    close(ends[0]);
+    return EQMEM;
+  }
+  note_child(pid, node, ends[0]);
+  (void)write_all(ends[0], script);  // a launcher that has ended is noted as the node's end
+  return 0;
+}
+
 int Cube::load(const std::vector<std::string>& command, int node, char** environment) {
   const std::string path = find_program(command.front());
   if (path.empty()) return ENOENT;
+  if (is_far(node)) {
+    std::vector<std::string> there = command;
+    there.front() = path;
+    return load_far(there, node, environment);
+  }
   std::vector<char*> argv;
   argv.reserve(command.size() + 1);
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
@@ -244,6 +370,7 @@ int Cube::reap() {
     if (status != 0) bad = node;
     ended.push_back({node, entry(node).ptype, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)});
     note_gone(node);
+    if (children_[i].lifeline >= 0) close(children_[i].lifeline);
     children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   return bad;
@@ -251,7 +378,10 @@ int Cube::reap() {
 
 void Cube::signal(int node, int number) {
   for (const Child& child : children_)
-    if (node < 0 || child.node == node) kill(child.pid, number);
+    if (node < 0 || child.node == node) {
+      if (child.lifeline >= 0) shutdown(child.lifeline, SHUT_RDWR);
+      kill(child.pid, number);
+    }
 }
 
 bool Cube::running(int node) const {
@@ -262,6 +392,7 @@ bool Cube::running(int node) const {
 
 bool Cube::any_works() const {
   for (const Child& child : children_) {
+    if (child.lifeline >= 0) return true;  // its launcher is here, which tells nothing
     std::FILE* stat = std::fopen(("/proc/" + std::to_string(child.pid) + "/stat").c_str(), "re");
     if (stat == nullptr) return true;
     char line[1024];
@@ -287,6 +418,7 @@ void Cube::release() {
   bury(-1);
   for (const Child& child : children_) {
     waitpid(child.pid, nullptr, 0);
+    if (child.lifeline >= 0) close(child.lifeline);
     note_gone(child.node);
   }
   children_.clear();

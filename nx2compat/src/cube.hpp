@@ -1,5 +1,7 @@
 // The cube of a host program: a page that the host and the nodes it starts share.
 //
+// Nodes on other hosts have a copy of it, which the host keeps up to date by messages (Kind::entry).
+//
 // Nodes that mpiexec starts find each other through it. Nodes that a host starts, one after the other and in
 // any order, find each other and the host through this table: who is there, and the card by which its port is
 // reached.
@@ -11,6 +13,9 @@
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "far.hpp"
+#include "wire.hpp"
 
 namespace nx2 {
 
@@ -32,7 +37,7 @@ struct CubeEntry {
   std::int64_t opened_at;
   std::atomic<std::uint32_t> begun;  ///< `use` of the process whose clock the host has begun, which waits for that
   std::uint16_t port;
-  char card[240];
+  char card[sizeof EntryBody::card];
 };
 
 class Cube {
@@ -44,8 +49,16 @@ class Cube {
 
   /// Makes the table for that many nodes and a host; one that was made before goes.
   bool create(int nodes);
-  /// Maps the table that this process inherited; false when its environment names none.
+  /// Maps the table that this process inherited, or makes its copy on another host; false when its environment names
+  /// none.
   bool inherit();
+  /// This process's table is a copy.
+  bool is_copy() const noexcept { return copy_; }
+  /// A node is on another host than the host program.
+  bool is_far(int node) const noexcept { return node < nodes_ && !far_.of(node).empty(); }
+  bool has_far() const noexcept { return far_.any(); }
+  EntryBody image(int node) const noexcept;
+  void apply(const EntryBody& image) noexcept;
 
   bool exists() const noexcept { return entries_ != nullptr; }
   int nodes() const noexcept { return nodes_; }
@@ -107,12 +120,17 @@ class Cube {
   struct Child {
     pid_t pid;
     int node;
+    int lifeline = -1;  ///< of one on another host: its program is killed when this is closed
   };
+  int load_far(const std::vector<std::string>& command, int node, char** environment);
+  void start_far(const std::vector<std::string>& command, int node, int lifeline) const;
+  std::string text_for(int node) const;
+  bool copy_from(const char* text);
   bool has_ended(const Child& child, int& status) const;
   bool map(int fd, int nodes);
   void unmap();
   void in_child(int node, pid_t parent);
-  void note_child(pid_t pid, int node);
+  void note_child(pid_t pid, int node, int lifeline = -1);
   static void take_environment(char** environment);
 
   int fd_ = -1;
@@ -120,6 +138,8 @@ class Cube {
   int self_ = 0;
   int first_place_ = 0;
   CubeEntry* entries_ = nullptr;
+  FarHosts far_;
+  bool copy_ = false;
   bool ever_loaded_ = false;
   std::vector<Child> children_;
 };

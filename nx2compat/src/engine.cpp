@@ -21,6 +21,9 @@ NxEngine::NxEngine(Channel& channel, const Tuning& tuning)
   for (Peer& peer : peers_) peer.buffers = tuning_.buffers;
   channel_.set_apart_from(tuning_.apart);
   if (!channel_.addresses_stay()) tuning_.to_all = 0;  // others may come to the same places
+  Cube& cube = channel_.cube();
+  shares_ = cube.exists() && cube.has_far() && cube.self() == cube.host();
+  for (int node = 0; shares_ && node < cube.nodes(); ++node) shared_.push_back(cube.image(node));
 }
 
 NxEngine::~NxEngine() {
@@ -52,7 +55,7 @@ void NxEngine::step(std::int64_t limit_ns) {
   const bool stuck = busy();
   if (stuck && (limit_ns < 0 || limit_ns > kNap)) limit_ns = kNap;
   // In virtual time the end of a node ends the wait, and only what comes from other cubes does not.
-  const std::int64_t look = is_timed() ? kNap : kLook;
+  const std::int64_t look = is_timed() || shares_ ? kNap : kLook;
   if (housekeeping && (!is_timed() || is_one_of_several) && (limit_ns < 0 || limit_ns > look)) limit_ns = look;
   if (const ulfm_message* message = channel_.wait(limit_ns)) {
     dispatch(*message);

@@ -114,6 +114,11 @@ class NxEngine {
   /// A process of that place has ended: what it was sent is lost.
   void abandon(std::int32_t node);
 
+  /// Tells the host where this process is, which does not share its table.
+  void announce();
+  /// Tells nodes on other hosts what has changed in the cube.
+  void share_table();
+
   /// Called in waits now and then; for the host to look after its nodes.
   std::function<void()> housekeeping;
   /// The host has further cubes, whose messages move on in its housekeeping.
@@ -177,6 +182,7 @@ class NxEngine {
   void push_all();
   /// What follows each message: sends what has room now, and ends when it was killcube's.
   void settle() {
+    if (__builtin_expect(shares_, 0)) share_table();
     push();
     if (killed_ && !closing_) on_kill();
   }
@@ -201,6 +207,8 @@ class NxEngine {
   void take_data(const Header& header, const std::byte* data, std::size_t size);
   void take_request(const Header& header);
   void take_refusal(const Header& header);
+  void take_entry(const Header& header, const EntryBody& image);
+  void send_entry(std::int32_t node, const EntryBody& image);
   void return_buffer(std::int32_t node, std::int32_t type);
   Request* find_posted(const Header& header);
   Arrived* find_arrived(const Selector& selector);
@@ -249,6 +257,8 @@ class NxEngine {
 
   std::uint64_t moved_ = 0;  ///< counts everything that went either way
   std::uint32_t fruitless_ = 0;
+  bool shares_ = false;            ///< nodes of this host's cube are on other hosts,
+  std::vector<EntryBody> shared_;  ///< and have last been told this
   bool closing_ = false;
   bool killed_ = false;
 };

@@ -281,6 +281,12 @@ void NxEngine::take(const Opened& opened) {
         take_proxy(header, body);
       }
       return;
+    case Kind::entry:
+      if (EntryBody image; size == sizeof image) {
+        std::memcpy(&image, data, sizeof image);
+        take_entry(header, image);
+      }
+      return;
     case Kind::buffers:
     case Kind::ping: return;
   }

@@ -87,6 +87,7 @@ void Node::open() {
   engine().emplace(channel(), tuning_for(channel().transport()));
   engine()->release_ignored = [this](Request& request) { ids.release(request); };
   engine()->on_kill = [] { std::exit(0); };
+  if (cube().is_copy()) engine()->announce();
   process_ = getpid();
   tell_of_deaths();
 }
@@ -150,6 +151,7 @@ void Node::load_named_program() {
   std::vector<int> nodes(static_cast<std::size_t>(cube().nodes()));
   std::iota(nodes.begin(), nodes.end(), 0);
   if (const int error = cube().load_all(words, nodes, 0); error != 0) end_of_job("load", error);
+  await_coming(nodes);
   loaded_by_name = words.front().substr(words.front().rfind('/') + 1);
 }
 
@@ -257,6 +259,20 @@ void Node::look_after_attached() {
   std::fprintf(stderr, "nx: node %d ended with status %d; the job ends\n", bad, cube().ended.back().status);
   release_all();
   std::_Exit(1);
+}
+
+// They hear of each other from this process, in its calls; a host that computes after load() does not hold them up.
+void Node::await_coming(const std::vector<int>& nodes) {
+  constexpr int kLong = 5000;  // milliseconds; a program may compute before its first call
+  if (!cube().has_far()) return;
+  const auto have_come = [&] {
+    look_after_nodes();
+    return std::all_of(nodes.begin(), nodes.end(), [&](int node) {
+      return cube().entry(node).presence.load(std::memory_order_acquire) != Presence::loading;
+    });
+  };
+  engine()->wait_for(have_come, kLong);
+  engine()->share_table();
 }
 
 // Said once: on the machine such a host waited for ever.

@@ -42,6 +42,8 @@ class Node {
   void become_node(std::int32_t ptype);
   /// Ends the processes of a node (-1: of all nodes).
   void kill_nodes(int node, std::int32_t ptype);
+  /// Gives nodes on other hosts the time to come and to hear of each other; what of these are here too.
+  void await_coming(const std::vector<int>& nodes);
   /// At the host's end. Nodes that work end by themselves; false when those that are left wait for what cannot come.
   bool await_nodes();
   /// Ends every node of every cube.

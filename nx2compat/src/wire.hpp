@@ -19,6 +19,7 @@ enum class Kind : std::uint8_t {
   bye,          ///< this process ends; what is sent to it from now on is lost. type: which of its node's it is
   kill,         ///< killcube: end
   ping,         ///< is anybody there? Nothing to answer: that it can be sent is the answer
+  entry,        ///< an EntryBody follows: a place of the cube, for a process that does not share the host's table
 };
 
 struct Header {
@@ -45,6 +46,17 @@ struct alignas(kLine) ApartHeader {
 /// to a process that has ended is not taken for that of the program that was loaded there since.
 inline constexpr std::uint32_t kNumberBits = 24;
 inline constexpr std::uint32_t kNumberMask = (1u << kNumberBits) - 1;
+
+/// A place of the cube as cube.hpp has it, between its host and nodes on other hosts.
+struct EntryBody {
+  std::int32_t node;
+  std::uint32_t presence;
+  std::int32_t ptype;
+  std::int32_t pid;
+  std::uint32_t use;
+  std::uint32_t port;
+  char card[1024];
+};
 
 struct ProxyBody {
   std::uint64_t count;

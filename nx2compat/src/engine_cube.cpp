@@ -1,0 +1,49 @@
+// The table of a cube whose nodes are on several hosts: each node tells the host program where it is, and the host
+// tells all nodes that do not share its table.
+#include "engine.hpp"
+
+namespace nx2 {
+
+void NxEngine::send_entry(std::int32_t node, const EntryBody& image) {
+  send_free(node, {0, Kind::entry, 0, 0, 0, 0}, &image, sizeof image);
+}
+
+void NxEngine::announce() { send_entry(channel_.cube().host(), channel_.cube().image(channel_.self())); }
+
+void NxEngine::share_table() {
+  Cube& cube = channel_.cube();
+  for (int node = 0; node < cube.nodes(); ++node) {
+    const CubeEntry& entry = cube.entry(node);
+    EntryBody& told = shared_[static_cast<std::size_t>(node)];
+    // Whatever changes comes with one of these two.
+    if (static_cast<std::uint32_t>(entry.presence.load(std::memory_order_acquire)) == told.presence &&
+        entry.use == told.use)
+      continue;
+    const EntryBody image = told = cube.image(node);
+    for (int far = 0; far < cube.nodes(); ++far)
+      if (far != node && cube.is_far(far) && reach(far) == Channel::Reach::there) send_entry(far, image);
+  }
+}
+
+// A node has come: the host tells it of all others. What is of an earlier process of that node is too late.
+void NxEngine::take_entry(const Header& header, const EntryBody& image) {
+  Cube& cube = channel_.cube();
+  if (!cube.exists()) return;
+  if (cube.is_copy()) {
+    const bool is_news = image.node >= 0 && image.node < cube.nodes() && image.node != cube.self();
+    if (header.source == cube.host() && is_news) cube.apply(image), ++moved_;
+    return;
+  }
+  const bool comes = shares_ && image.node == header.source && image.node < cube.nodes() &&
+                     image.use == cube.entry(image.node).use &&
+                     cube.entry(image.node).presence.load(std::memory_order_acquire) == Presence::loading;
+  if (!comes) return;
+  const std::int32_t ptype = cube.entry(image.node).ptype;
+  cube.apply(image);
+  cube.entry(image.node).ptype = ptype;  // load() may have given it another since it began
+  ++moved_;
+  for (int node = 0; node < cube.nodes(); ++node)
+    if (node != image.node) send_entry(image.node, cube.image(node));
+}
+
+}  // namespace nx2

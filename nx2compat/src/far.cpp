@@ -1,0 +1,91 @@
+#include "far.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+#include <string_view>
+
+extern char** environ;
+
+namespace nx2 {
+namespace {
+
+bool is_this_host(const std::string& name) {
+  char own[256] = "";
+  gethostname(own, sizeof own - 1);
+  return name == "localhost" || name == "127.0.0.1" || name == own ||
+         name == std::string_view(own).substr(0, std::string_view(own).find('.'));
+}
+
+std::string shell_word(std::string_view word) {
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+// What belongs to a login and not to a program, and what the host alone was told.
+bool goes_along(std::string_view name) {
+  static constexpr std::array<std::string_view, 15> kStay = {
+      "_",        "PWD",       "OLDPWD",    "SHLVL",        "HOSTNAME",
+      "HOME",     "USER",      "LOGNAME",   "DISPLAY",      "NX2_CUBE",
+      "NX2_LOAD", "NX2_NODES", "NX2_HOSTS", "NX2_LAUNCHER", "ULFM_STALL_BOARD"};
+  const auto is_of_a_name = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
+  return !name.starts_with("SSH_") && !name.starts_with("BASH_") && !name.empty() &&
+         std::all_of(name.begin(), name.end(), is_of_a_name) &&
+         std::find(kStay.begin(), kStay.end(), name) == kStay.end();
+}
+
+// "export NAME='value'; " for each variable that goes along and begins so.
+std::string exports(char** environment, std::string_view begin) {
+  std::string text;
+  for (char** at = environment; at != nullptr && *at != nullptr; ++at) {
+    const std::string_view variable = *at;
+    const std::size_t equals = variable.find('=');
+    if (equals == variable.npos || !variable.starts_with(begin) || !goes_along(variable.substr(0, equals))) continue;
+    text += "export " + std::string(variable.substr(0, equals)) + "=" + shell_word(variable.substr(equals + 1)) + "; ";
+  }
+  return text;
+}
+
+}  // namespace
+
+FarHosts::FarHosts() {
+  const char* const list = std::getenv("NX2_HOSTS");
+  const char* const launcher = std::getenv("NX2_LAUNCHER");
+  launcher_ = launcher != nullptr && *launcher != '\0' ? launcher : "ssh";
+  std::istringstream hosts(list != nullptr ? list : "");
+  for (std::string word; std::getline(hosts, word, ',');) {
+    const std::size_t colon = word.find(':');
+    const int count = colon == word.npos ? 1 : std::atoi(word.c_str() + colon + 1);
+    const std::string name = word.substr(0, colon);
+    places_.insert(places_.end(), static_cast<std::size_t>(std::max(count, 1)), is_this_host(name) ? "" : name);
+  }
+}
+
+const std::string& FarHosts::of(int node) const noexcept {
+  static const std::string here;
+  return places_.empty() ? here : places_[static_cast<std::size_t>(node) % places_.size()];
+}
+
+std::vector<std::string> FarHosts::shell_on(int node) const { return {launcher_, "-x", of(node), "sh", "-s"}; }
+
+// A launcher may hand on its own environment. One line for the shell, so that it has read all of it before the program
+// runs, and what follows is the program's end.
+std::string script_for(const std::vector<std::string>& command, const std::string& cube, char** environment) {
+  std::error_code none;
+  std::string text = "cd " + shell_word(std::filesystem::current_path(none).string()) + " || exit 1; ";
+  if (environment != nullptr) text += exports(environment, "");
+  text += exports(environ, environment != nullptr ? "ULFM_" : "");
+  text += "export NX2_CUBE=" + shell_word(cube) + "; unset NX2_NODES NX2_LOAD NX2_HOSTS NX2_LAUNCHER; exec 3<&0; ";
+  for (const std::string& word : command) text += shell_word(word) + " ";
+  return text +
+         "</dev/null 3<&- & program=$!; { cat <&3 >/dev/null; kill -9 $program; } 2>/dev/null & watch=$!; "
+         "exec 2>/dev/null; wait $program; status=$?; kill $watch; exit $status\n";
+}
+
+}  // namespace nx2

@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# A host program of NX/2 whose nodes are on several hosts, which are namespaces of this machine: the same programs as
+# on one host, nodes that are killed, a host that is killed, nodes that end badly, hosts that are not there.
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=../hosts/hosts.bash
+. "$here/../hosts/hosts.bash"
+# shellcheck source=nx2_common.bash
+. "$here/nx2_common.bash"
+trap 'rm -rf "$scratch" "$hosts_folder"' EXIT
+unset "${!ULFM_@}"
+
+for program in host host_node; do "$stage/bin/nxcc" -std=gnu11 -O1 "$programs/$program.c" -o "$program" || exit 1; done
+cat >spin.c <<'C'
+#include <cube.h>
+int main(void) {
+  volatile long turns = 0;
+  csend(1, (char *)&turns, 0, myhost(), 100);
+  for (;;) turns++;
+}
+C
+cat >killer.c <<'C'
+#include <cube.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+  long i;
+  setpid(100);
+  load("spin", -1, 0);
+  for (i = 0; i < numnodes(); i++) crecv(1, NULL, 0);
+  printf("%ld spin\n", numnodes());
+  fflush(stdout);
+  if (argc > 1) _exit(7); /* as if it had been killed */
+  killcube(-1, -1);
+  printf("killed %ld\n", numnodes());
+  return argc - 1;
+}
+C
+cat >ring_node.c <<'C'
+#include <cube.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(void) {
+  char host[64];
+  static char data[100000];
+  const long next = (mynode() + 1) % numnodes();
+  double sum = mynode(), work;
+  if (mynode() == 0) csend(5, data, sizeof data, next, 0);
+  crecv(5, data, sizeof data);
+  if (mynode() != 0) csend(5, data, sizeof data, next, 0);
+  gdsum(&sum, 1, &work);
+  gethostname(host, sizeof host);
+  printf("node %ld on %s\n", mynode(), host);
+  fflush(stdout);
+  csend(6, &sum, sizeof sum, myhost(), 100);
+  return 0;
+}
+C
+cat >ring.c <<'C'
+#include <cube.h>
+#include <stdio.h>
+int main(void) {
+  double sum = 0, all = 0;
+  long i;
+  setpid(100);
+  load("ring_node", -1, 0);
+  for (i = 0; i < numnodes(); i++) {
+    crecv(6, &sum, sizeof sum);
+    all += sum;
+  }
+  waitall(-1, -1);
+  printf("ring %g\n", all);
+  return 0;
+}
+C
+printf '#include <cube.h>\nint main(void) { mynode(); return mynode() == 1 ? 3 : 0; }\n' >bad.c
+printf '#include <cube.h>\nint main(void) { setpid(100); load("bad", -1, 0); waitall(-1, -1); crecv(1, 0, 0); }\n' >badhost.c
+for program in spin killer ring_node ring bad badhost; do
+    "$stage/bin/nxcc" -std=gnu11 "$program.c" -o "$program" || exit 1
+done
+
+hosts_up 3
+cube=(nsenter -t "$(cat "$hosts_folder/h1.pid")" -n -u -- "$stage/bin/nxhost" -launcher-exec "$hosts_launcher")
+
+ran 'a node on each of 2 hosts' 0 ': ok$' "${cube[@]}" -n 2 -hosts h1,h2 ./host ./host_node
+ran '5 nodes on 2 hosts' 0 ': ok$' "${cube[@]}" -n 5 -hosts h1,h2 ./host ./host_node
+ran 'all nodes on another host' 0 ': ok$' "${cube[@]}" -n 2 -hosts h2 ./host ./host_node
+ran 'nodes talk to each other, 3 hosts' 0 '^ring 90$' "${cube[@]}" -n 6 -hosts h1,h2,h3 ./ring
+ran 'two nodes in a row on each' 0 '^ring 24$' "${cube[@]}" -n 4 -ppn 2 -hosts h2,h3 ./ring
+ran 'over ofi' 0 '^ring 24$' "${cube[@]}" -n 4 --transport ofi -hosts h1,h2 ./ring
+printf 'h2:1\n# the other\nh3\n' >hostfile
+ran 'a file of hosts' 0 '^node 1 on h3$' "${cube[@]}" -n 2 -f hostfile ./ring
+ran 'a node program on the command line' 0 '^node 3 on h2$' "${cube[@]}" -n 4 -hosts h1,h2 ./ring : ./ring_node
+ran 'nodes that compute are killed' 0 '^killed 2$' "${cube[@]}" -n 2 -hosts h1,h2 ./killer
+
+gone() {
+    for _ in $(seq 300); do
+        pgrep -x spin >/dev/null || { echo "ok   none is left" && return; }
+        sleep 0.1
+    done
+    echo "FAIL nodes are left" && failures=$((failures + 1))
+}
+gone
+ran 'a host that ends at once' 7 '2 spin' "${cube[@]}" -n 2 -hosts h1,h2 ./killer leave
+gone
+ran 'a node that ends badly' 1 'nx: node 1 ended with status 3; the job ends' "${cube[@]}" -n 2 -hosts h1,h2 ./badhost
+ran 'a host that is not there' 1 'nx: node 1 ended with status 255' "${cube[@]}" -n 2 -hosts h1,h9 ./ring
+ran 'an interconnect of one host' 2 'for a cube on one host' "${cube[@]}" -n 2 -hosts h1,h2 --transport dcm ./ring
+ran 'time of one host' 2 '--time is for a cube on one host' "${cube[@]}" -n 2 -hosts h1,h2 --time virtual ./ring
+ran 'no list' 2 'needs a value' "${cube[@]}" -n 2 -hosts
+ran 'a wrong list' 2 'needs names with commas' "${cube[@]}" -n 2 -hosts 'h1,,h2' ./ring
+ran 'a file that is not there' 2 'cannot be read' "${cube[@]}" -f /nosuch ./ring
+finish

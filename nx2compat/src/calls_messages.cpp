@@ -1,3 +1,4 @@
+#include <optional>
 #include <vector>
 
 #include "calls.hpp"
@@ -9,31 +10,27 @@ namespace {
 std::size_t size_of(Number count) noexcept { return static_cast<std::size_t>(count); }
 
 void set_receive(Request& request, const Selector& selector, void* buf, Number count, InfoArray info = {}) {
-  request.selector = selector;
-  request.buffer = static_cast<std::byte*>(buf);
-  request.capacity = size_of(count);
-  request.info = info;
+  request.receives(selector, static_cast<std::byte*>(buf), size_of(count), info);
 }
 
-// The receive of a blocking call: it lives on the stack.
-Outcome receive_posted(Call& call, const Selector& selector, void* buf, Number count, InfoArray info) {
-  Request request;
-  set_receive(request, selector, buf, count, info);
-  NxEngine& engine = call.engine();
-  engine.post_receive(request);
-  engine.wait(request);
-  if (request.error != 0) return error_of(request.error);
-  if (info.place == nullptr) set_info(request.result);
-  return {request.result.count, 0};
-}
-
+// The receive of a blocking call: if it has to be posted, it lives on the stack.
 Outcome receive(Call& call, const Selector& selector, void* buf, Number count, InfoArray info) {
+  NxEngine& engine = call.engine();
   MessageInfo result;
-  if (!call.engine().receive_next(selector, static_cast<std::byte*>(buf), size_of(count), result))
-    return receive_posted(call, selector, buf, count, info);
-  if (info.place == nullptr) set_info(result);
-  else write_info(info, result);
-  return {result.count, 0};
+  std::optional<Request> request;
+  const auto make = [&]() -> Request& {
+    set_receive(request.emplace(), selector, buf, count, info);
+    return *request;
+  };
+  if (engine.receive_next(selector, static_cast<std::byte*>(buf), size_of(count), result, make)) {
+    if (info.place == nullptr) set_info(result);
+    else write_info(info, result);
+    return {result.count, 0};
+  }
+  engine.wait(*request);
+  if (request->error != 0) return error_of(request->error);
+  if (info.place == nullptr) set_info(request->result);
+  return {request->result.count, 0};
 }
 
 // A receive under a message id.

@@ -69,9 +69,18 @@ class NxEngine {
 
   // ---- receiving
   void post_receive(Request& request);
-  /// What most receives are: nothing is in the way, and the next message to come is short and the one that is asked
-  /// for. Waits for the next message. False when the receive has to be posted.
-  bool receive_next(const Selector& selector, std::byte* buffer, std::size_t capacity, MessageInfo& result);
+  /// Receives what is short and the next message to come, if nothing is in the way: what most receives are. In other
+  /// cases false, and the request that `make` makes has been posted, before the message that was waited for was taken.
+  template <typename Make>
+  bool receive_next(const Selector& selector, std::byte* buffer, std::size_t capacity, MessageInfo& result, Make make) {
+    Opened opened{};
+    if (is_in_the_way(selector) || !open_next(opened)) return post_receive(make()), false;
+    if (is_asked_for(opened, selector, capacity)) return receive_opened(opened, buffer, result), true;
+    post_receive(make());
+    take(opened);
+    settle();
+    return false;
+  }
   /// The first message that it selects, whole or as a proxy; it stays.
   bool find(const Selector& selector, MessageInfo& info);
   /// Drops what it selects.
@@ -199,6 +208,11 @@ class NxEngine {
     std::size_t size;
   };
   bool open(const ulfm_message& message, Opened& opened);
+  /// Waits for the next message.
+  bool open_next(Opened& opened);
+  bool is_in_the_way(const Selector& selector);
+  bool is_asked_for(const Opened& opened, const Selector& selector, std::size_t capacity);
+  void receive_opened(const Opened& opened, std::byte* buffer, MessageInfo& result);
   void take(const Opened& opened);
   void dispatch(const ulfm_message& message);
   bool is_mine(const Header& header) const noexcept { return header.ptype == ptype || header.ptype == kAny; }

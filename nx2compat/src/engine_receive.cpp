@@ -296,26 +296,29 @@ void NxEngine::dispatch(const ulfm_message& message) {
   if (Opened opened; open(message, opened)) take(opened);
 }
 
-bool NxEngine::receive_next(const Selector& selector, std::byte* buffer, std::size_t capacity, MessageInfo& result) {
-  if (busy() || handlers_pending_ != 0 || !calls_.empty() || housekeeping) return false;
-  if (!arrived_.empty() && find_arrived(selector) != nullptr) return false;
+bool NxEngine::open_next(Opened& opened) {
   const ulfm_message* message = channel_.wait(-1);
-  Opened opened;
-  if (message == nullptr || !open(*message, opened)) return false;
-  const auto& [header, data, size] = opened;
-  const bool asked_for = header.kind == Kind::message && size <= capacity && is_mine(header) &&
-                         selector.selects(header.type, header.source, header.source_ptype) &&
-                         (posted_.empty() || find_posted(header) == nullptr);
-  if (asked_for) {
-    if (size != 0) std::memcpy(buffer, data, size);
-    result = info_of(header, size);
-    ++moved_;
-    return_buffer(header.source, header.type);
-  } else {
-    take(opened);
-  }
+  return message != nullptr && open(*message, opened);
+}
+
+bool NxEngine::is_in_the_way(const Selector& selector) {
+  if (busy() || handlers_pending_ != 0 || !calls_.empty() || housekeeping) return true;
+  return !arrived_.empty() && find_arrived(selector) != nullptr;
+}
+
+bool NxEngine::is_asked_for(const Opened& opened, const Selector& selector, std::size_t capacity) {
+  const Header& header = opened.header;
+  return header.kind == Kind::message && opened.size <= capacity && is_mine(header) &&
+         selector.selects(header.type, header.source, header.source_ptype) &&
+         (posted_.empty() || find_posted(header) == nullptr);
+}
+
+void NxEngine::receive_opened(const Opened& opened, std::byte* buffer, MessageInfo& result) {
+  if (opened.size != 0) std::memcpy(buffer, opened.data, opened.size);
+  result = info_of(opened.header, opened.size);
+  ++moved_;
+  return_buffer(opened.header.source, opened.header.type);
   settle();
-  return asked_for;
 }
 
 // ---- the program's side

@@ -14,6 +14,7 @@
 #include <ulfm/places.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -148,6 +149,13 @@ bool Cube::copy_from(const char* text) {
   return true;
 }
 
+int Cube::starting_beside(int node) const {
+  return static_cast<int>(std::count_if(children_.begin(), children_.end(), [&](const Child& child) {
+    return child.lifeline >= 0 && far_.of(child.node) == far_.of(node) &&
+           entries_[child.node].presence.load(std::memory_order_acquire) == Presence::loading;
+  }));
+}
+
 EntryBody Cube::image(int node) const noexcept {
   const CubeEntry& from = entries_[node];
   EntryBody image{};
@@ -273,6 +281,7 @@ bool write_all(int fd, const std::string& text) {
 
 // The shell on the other host reads what to do, and then until this process closes its end.
 int Cube::load_far(const std::vector<std::string>& command, int node, char** environment) {
+  if (before_far) before_far(node);
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return EQMEM;
   const std::string script = script_for(command, text_for(node), environment);

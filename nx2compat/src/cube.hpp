@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,10 @@ class Cube {
   /// A node is on another host than the host program.
   bool is_far(int node) const noexcept { return node < nodes_ && !far_.of(node).empty(); }
   bool has_far() const noexcept { return far_.any(); }
+  /// Nodes on that node's host whose program was started and has not come to its first call.
+  int starting_beside(int node) const;
+  /// Called before a program is started on another host.
+  std::function<void(int node)> before_far;
   EntryBody image(int node) const noexcept;
   void apply(const EntryBody& image) noexcept;
 

@@ -72,7 +72,12 @@ const std::string& FarHosts::of(int node) const noexcept {
   return places_.empty() ? here : places_[static_cast<std::size_t>(node) % places_.size()];
 }
 
-std::vector<std::string> FarHosts::shell_on(int node) const { return {launcher_, "-x", of(node), "sh", "-s"}; }
+// No display goes along; rsh never had one.
+std::vector<std::string> FarHosts::shell_on(int node) const {
+  std::vector<std::string> words = {launcher_, of(node), "sh", "-s"};
+  if (!launcher_.ends_with("rsh")) words.insert(words.begin() + 1, "-x");
+  return words;
+}
 
 // A launcher may hand on its own environment. One line for the shell, so that it has read all of it before the program
 // runs, and what follows is the program's end.

@@ -138,6 +138,7 @@ int Node::make_cube(int nodes) {
   open();
   engine()->ptype = kNoPtype;
   engine()->housekeeping = [this] { look_after_nodes(); };
+  cube().before_far = [this](int node) { await_room_on_host(node); };
   return 0;
 }
 
@@ -259,6 +260,15 @@ void Node::look_after_attached() {
   std::fprintf(stderr, "nx: node %d ended with status %d; the job ends\n", bad, cube().ended.back().status);
   release_all();
   std::_Exit(1);
+}
+
+void Node::await_room_on_host(int node) {
+  constexpr int kAtOnce = 8, kLong = 5000;  // milliseconds
+  const auto has_room = [&] {
+    look_after_nodes();
+    return cube().starting_beside(node) < kAtOnce;
+  };
+  engine()->wait_for(has_room, kLong);
 }
 
 // They hear of each other from this process, in its calls; a host that computes after load() does not hold them up.

@@ -44,6 +44,8 @@ class Node {
   void kill_nodes(int node, std::int32_t ptype);
   /// Gives nodes on other hosts the time to come and to hear of each other; what of these are here too.
   void await_coming(const std::vector<int>& nodes);
+  /// A host takes some logins at a time (sshd_config(5), MaxStartups: 10): waits until few are on their way.
+  void await_room_on_host(int node);
   /// At the host's end. Nodes that work end by themselves; false when those that are left wait for what cannot come.
   bool await_nodes();
   /// Ends every node of every cube.

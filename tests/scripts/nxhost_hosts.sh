@@ -87,6 +87,7 @@ ran '5 nodes on 2 hosts' 0 ': ok$' "${cube[@]}" -n 5 -hosts h1,h2 ./host ./host_
 ran 'all nodes on another host' 0 ': ok$' "${cube[@]}" -n 2 -hosts h2 ./host ./host_node
 ran 'nodes talk to each other, 3 hosts' 0 '^ring 90$' "${cube[@]}" -n 6 -hosts h1,h2,h3 ./ring
 ran 'two nodes in a row on each' 0 '^ring 24$' "${cube[@]}" -n 4 -ppn 2 -hosts h2,h3 ./ring
+ran '20 nodes on another host' 0 '^ring 3800$' "${cube[@]}" -n 20 -hosts h2 ./ring
 ran 'over ofi' 0 '^ring 24$' "${cube[@]}" -n 4 --transport ofi -hosts h1,h2 ./ring
 printf 'h2:1\n# the other\nh3\n' >hostfile
 ran 'a file of hosts' 0 '^node 1 on h3$' "${cube[@]}" -n 2 -f hostfile ./ring

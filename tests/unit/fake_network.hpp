@@ -34,6 +34,7 @@ struct FakeNetwork {
   std::map<std::pair<std::string, std::uint16_t>, FakeInlet*> ports;
   std::size_t room = 1000;       ///< frames of an outlet that are not released
   std::size_t max_frame = 1000;  ///< header and data
+  std::size_t when_full = 0;     ///< max_frame once an outlet has found no room, as beside a full lane; 0: the same
   bool shared_room = false;      ///< whether frames lie in room that all senders share
   bool end_is_visible = true;    ///< whether a sender can tell that a port was closed
   bool cut = false;              ///< nothing arrives any more, without a trace
@@ -123,7 +124,10 @@ class FakeOutlet final : public ulfm::Outlet {
   bool push(ulfm::Kind kind, std::span<const std::byte> header, ulfm::Gather& data, std::size_t length) override {
     if (header.size() > 255 || (length > ulfm::kLeastFrame && header.size() + length > network_->max_frame))
       throw std::runtime_error("a frame larger than the transport takes");
-    if (*in_flight_ >= network_->room) return false;
+    if (*in_flight_ >= network_->room) {
+      if (network_->when_full != 0) network_->max_frame = network_->when_full;
+      return false;
+    }
     FakeFrame frame{origin_, kind, {header.begin(), header.end()}, std::vector<std::byte>(length), in_flight_};
     if (length != 0) data.copy(frame.data.data(), length);
     ++network_->pushed;

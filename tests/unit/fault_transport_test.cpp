@@ -195,6 +195,27 @@ TEST_CASE("a frame without room keeps its fate", "[fault]") {
   CHECK(tight.faults.counters().dropped == free.faults.counters().dropped);
 }
 
+TEST_CASE("a frame cut for more room than those held back have left waits", "[fault]") {
+  Bench bench("delay=0.5:1us", 0, 2);
+  bench.network->when_full = 200;
+  std::size_t sent = 0, got = 0, refused = 0;
+  for (std::uint32_t i = 0; i < 2000; ++i) {
+    bench.clock.advance(1us);
+    const std::size_t most = bench.outlet->max_frame(sizeof i);
+    if (bench.send(i, most)) {  // the network throws when it is given more than it takes
+      ++sent;
+      continue;
+    }
+    if (bench.outlet->max_frame(sizeof i) < most) ++refused;
+    got += bench.receive().size();
+    bench.network->max_frame = 1000;
+  }
+  bench.clock.advance(1s);
+  got += bench.receive().size();
+  CHECK(refused != 0);
+  CHECK(got + bench.faults.counters().dropped == sent);  // held ones that fitted once are lost
+}
+
 TEST_CASE("the interceptor's counters balance whatever happens", "[fault]") {
   test::property("balance", [](test::Draw& draw) {
     const auto rate = [&](const char* name) {

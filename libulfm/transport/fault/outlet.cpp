@@ -62,7 +62,11 @@ FaultOutlet::~FaultOutlet() {
 
 bool FaultOutlet::push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) {
   std::lock_guard lock(port_->lock());
-  if (!held_.empty()) send_due(port_->clock().now());
+  if (!held_.empty()) {
+    send_due(port_->clock().now());
+    // Those held back may have taken the room that this one was cut for.
+    if (!fits(header.size(), length)) return false;
+  }
   if (!fate_) fate_ = fates_.draw();
   if (!treat(kind, header, data, length)) return false;
   fate_.reset();
@@ -152,8 +156,8 @@ bool FaultOutlet::forward(const Held& frame) {
 }
 
 // What fitted when it came need not fit now.
-bool FaultOutlet::fits(const Held& frame) const {
-  return frame.length() <= kLeastFrame || frame.length() <= under_->max_frame(frame.header);
+bool FaultOutlet::fits(std::size_t header, std::size_t length) const {
+  return length <= kLeastFrame || length <= under_->max_frame(header);
 }
 
 FaultOutlet::Held FaultOutlet::copy(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) {
@@ -193,7 +197,7 @@ void FaultOutlet::send_due(std::chrono::nanoseconds now) {
   for (auto frame = held_.begin(); frame != held_.end();) {
     if (frame->due > now) {
       ++frame;
-    } else if (!fits(*frame)) {
+    } else if (!fits(frame->header, frame->length())) {
       frame = lose(frame);
     } else if (forward(*frame)) {
       frame = held_.erase(frame);
@@ -226,7 +230,7 @@ bool FaultOutlet::bye() {
 // Everything held leaves now, out of turn. What finds no room is lost, as any frame of this outlet may be.
 void FaultOutlet::release_held() {
   for (const Held& frame : held_)
-    if (!fits(frame) || !forward(frame)) count(counters_->dropped);
+    if (!fits(frame.header, frame.length()) || !forward(frame)) count(counters_->dropped);
   port_->held.fetch_sub(static_cast<std::uint32_t>(held_.size()), std::memory_order_relaxed);
   held_.clear();
 }

@@ -70,7 +70,7 @@ class FaultOutlet final : public ForwardingOutlet {
   bool treat(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
   bool forward(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
   bool forward(const Held& frame);
-  bool fits(const Held& frame) const;
+  bool fits(std::size_t header, std::size_t length) const;
   std::deque<Held>::iterator lose(const std::deque<Held>::iterator& frame);
   void release_held();
   Held copy(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);

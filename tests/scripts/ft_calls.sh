@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Calls in which a rank is killed and that have failed to say so: operations on memory that processes share, and calls
+# that make communicators while another rank revokes. All end with MPIX_ERR_PROC_FAILED or MPIX_ERR_REVOKED.
+set -uo pipefail
+# shellcheck source=mpi_common.bash
+. "$(dirname "${BASH_SOURCE[0]}")/mpi_common.bash"
+cd "$work" || exit 1
+ulimit -c 0
+
+compile calls <<'C'
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+/* calls WHAT: the last rank dies; rank 0 does WHAT to it until it fails, or all others call WHAT, and who fails revokes. */
+enum { BYTES = 1 << 20 };
+static char bytes[BYTES];
+static int shared_memory(const char *what, int victim, MPI_Win win)
+{
+    long one = 1, before;
+    int rc = MPI_SUCCESS;
+    while (!rc) {
+        if (strcmp(what, "put") == 0) rc = MPI_Put(bytes, BYTES, MPI_CHAR, victim, 0, BYTES, MPI_CHAR, win);
+        else if (strcmp(what, "get") == 0) rc = MPI_Get(bytes, BYTES, MPI_CHAR, victim, 0, BYTES, MPI_CHAR, win);
+        else rc = MPI_Fetch_and_op(&one, &before, MPI_LONG, victim, 0, MPI_SUM, win);
+        if (!rc) rc = strcmp(what, "get") == 0 ? MPI_Win_flush_all(win) : MPI_Win_flush(victim, win);
+    }
+    return rc;
+}
+static int making(const char *what, int size, MPI_Comm comm)
+{
+    int periodic = 1;
+    MPI_Comm made;
+    if (strcmp(what, "dup") == 0) return MPI_Comm_dup(comm, &made);
+    if (strcmp(what, "cart") == 0) return MPI_Cart_create(comm, 1, &size, &periodic, 0, &made);
+    return MPI_Comm_spawn("/bin/true", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, comm, &made, MPI_ERRCODES_IGNORE);
+}
+int main(int argc, char **argv)
+{
+    int rank, size, rc = MPI_SUCCESS, class = MPI_SUCCESS, flag = 1;
+    const char *what = argv[1];
+    const int on_window = strcmp(what, "put") == 0 || strcmp(what, "get") == 0 || strcmp(what, "add") == 0;
+    void *base;
+    MPI_Comm comm, living;
+    MPI_Win win = MPI_WIN_NULL;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    if (on_window) {
+        MPI_Win_allocate(BYTES, 1, MPI_INFO_NULL, comm, &base, &win);
+        MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+        MPI_Win_lock_all(0, win);
+    }
+    MPI_Barrier(comm);
+    if (rank == size - 1) raise(SIGKILL);
+    if (!on_window) rc = making(what, size, comm);
+    else if (rank == 0) rc = shared_memory(what, size - 1, win);
+    MPI_Error_class(rc, &class);
+    if ((rank == 0 || !on_window) && class != MPIX_ERR_PROC_FAILED && class != MPIX_ERR_REVOKED)
+        printf("rank %d: %s: class %d\n", rank, what, class), fflush(stdout);
+    if (rank == 0 || !on_window) MPIX_Comm_revoke(comm);
+    MPIX_Comm_shrink(comm, &living);
+    MPI_Comm_set_errhandler(living, MPI_ERRORS_RETURN);
+    MPI_Comm_size(living, &size);
+    if (on_window) MPI_Win_free(&win);
+    if (MPIX_Comm_agree(living, &flag) == MPI_SUCCESS && flag == 1) printf("%d go on\n", size);
+    MPI_Finalize();
+    return 0;
+}
+C
+
+for what in put get add dup dup dup cart cart spawn; do
+    timeout "$patience" "$stage/bin/ulfmrun" --ft -n 4 ./calls "$what" </dev/null >out 2>&1
+    [[ $(grep -cx '3 go on' out) == 3 ]] || fail "$what: not all living ranks go on"
+    ! grep ': class ' out || fail "$what: another error"
+done

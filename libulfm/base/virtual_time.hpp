@@ -43,7 +43,7 @@ class VirtualTime {
   /// All processes that the job began with leave it at the time of the last one that came.
   virtual void barrier() noexcept = 0;
   /// Processes may join until it ends: a standstill is no deadlock meanwhile.
-  virtual void hold(bool begin) noexcept = 0;
+  virtual void expect_processes(bool begin) noexcept = 0;
   /// A call of the program begins, or ends; what lies between two calls is the program's own computing. Calls within
   /// calls are counted.
   virtual void enter(const char* call) noexcept = 0;

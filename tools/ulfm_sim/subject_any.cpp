@@ -25,7 +25,7 @@ class AnyNetwork final : public Network {
     return true;
   }
   void run(std::uint64_t until, std::vector<Ending>& endings) override {
-    for (Ending ending; model_->run_until((until - 1) * kPeriod, kPeriod, ending); ++ended_) {
+    for (Ending ending; model_->cycles()->run_until((until - 1) * kPeriod, kPeriod, ending); ++ended_) {
       endings.push_back(ending);
       if (ending.frame < bytes_.size()) bytes_moved_ += bytes_[ending.frame];
     }
@@ -70,7 +70,7 @@ class Any final : public Subject {
   }
   std::uint64_t zero_load(std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route&,
                           std::uint64_t) const override {
-    return model_->alone(from, to, units);
+    return model_->cycles()->alone(from, to, units);
   }
   std::vector<Use> uses(std::uint32_t, std::uint32_t, std::uint32_t, const Route&) const override { return {}; }
   std::uint32_t window(std::uint32_t, std::uint32_t) const override { return 64; }

@@ -62,7 +62,7 @@ class Production final : public Counted<pcie::Relay> {
       const std::uint64_t next = model_.idle() ? until - 1 : model_.now() + 1;
       const std::size_t before = endings.size();
       collect_(endings, [&](std::span<Ending> room) {
-        const std::size_t got = model_.run_until(next, kNoBudget, room);
+        const std::size_t got = model_.run(kNoBudget, room, next);
         for (std::size_t i = 0; i < got; ++i) model_.settle(room[i].frame);
         return got;
       });

@@ -88,7 +88,7 @@ std::uint64_t time_of(std::uint64_t cycle) {
   return (cycle * 1000 + kCyclesPerMicrosecond - 1) / kCyclesPerMicrosecond;
 }
 
-class DcmModel final : public Model {
+class DcmModel final : public Model, private ModelCycles, private ModelPace, private ModelBackPressure {
  public:
   DcmModel(std::byte* memory, const Head& head, Network network)
       : head_(head), changes_(memory + kChangesAt, head.changes), network_(std::move(network)) {}
@@ -101,15 +101,27 @@ class DcmModel final : public Model {
                       std::uint32_t bytes) override {
     return network_.inject(frame, from, to, bytes, !parties.goes_on);
   }
-  bool paced() const override { return head_.paced != 0; }
-
   std::size_t run(std::uint64_t budget, std::span<Ending> endings) override {
-    return network_.run(budget, endings, paced() ? network_.now() : kNever);
+    return network_.run(budget, endings, is_paced() ? network_.now() : kNever);
   }
-  bool idle() const override { return paced() ? network_.ended() == 0 : network_.idle(); }
-  bool has_back_pressure() const override { return true; }
-  void hold(std::uint32_t node, bool on) override { network_.stall(node, on ? kNever : 0); }
+  bool idle() const override { return is_paced() ? network_.ended() == 0 : network_.idle(); }
 
+  ModelBackPressure* back_pressure() override { return this; }
+  void stall(std::uint32_t node) override { network_.stall(node, kNever); }
+  void unstall(std::uint32_t node) override { network_.stall(node, 0); }
+
+  ModelPace* pace() override { return is_paced() ? this : nullptr; }
+  std::uint64_t next_event() const override {
+    const std::uint64_t cycle = network_.next_event();
+    return cycle == kNever ? kNothingDue : time_of(cycle);
+  }
+  void advance_all(std::uint64_t nanoseconds) override {
+    const auto catch_up = [this](std::uint64_t time) { network_.catch_up(cycle_at(time)); };
+    change(nanoseconds, catch_up);
+    catch_up(nanoseconds);
+  }
+
+  ModelCycles* cycles() override { return this; }
   bool run_until(std::uint64_t time, std::uint64_t period, Ending& ending) override {
     const std::uint64_t until = time == kNothingDue ? kNever : cycle_from(time, period);
     return network_.run(std::uint64_t{1} << 40, {&ending, 1}, until) != 0;
@@ -130,21 +142,9 @@ class DcmModel final : public Model {
     return all;
   }
 
-  std::uint64_t due() const override {
-    const std::uint64_t next = paced() ? network_.next_event() : kNever;
-    return next == kNever ? changes_.due() : std::min(changes_.due(), time_of(next));
-  }
-
+  std::uint64_t due() const override { return changes_.due(); }
   void advance(std::uint64_t nanoseconds) override {
-    const auto catch_up = [this](std::uint64_t time) {
-      if (paced()) network_.catch_up(cycle_at(time));
-    };
-    changes_.advance(
-        nanoseconds, catch_up, [this](std::uint32_t router, bool up) { network_.set_router(router, up); },
-        [this](const SwitchPort& link, bool up) {
-          network_.set_channel(link.at, link.port == head_.dimension ? kNode : link.port, up);
-        });
-    catch_up(nanoseconds);
+    change(nanoseconds, [](std::uint64_t) {});
   }
 
   std::string statistics() override {
@@ -164,6 +164,18 @@ class DcmModel final : public Model {
   }
 
  private:
+  bool is_paced() const { return head_.paced != 0; }
+
+  // Scheduled faults; `catch_up` brings the network to the moment of each.
+  template <typename CatchUp>
+  void change(std::uint64_t nanoseconds, CatchUp catch_up) {
+    changes_.advance(
+        nanoseconds, catch_up, [this](std::uint32_t router, bool up) { network_.set_router(router, up); },
+        [this](const SwitchPort& link, bool up) {
+          network_.set_channel(link.at, link.port == head_.dimension ? kNode : link.port, up);
+        });
+  }
+
   static unsigned long long value(std::uint64_t n) { return n; }
 
   // A line for what something has moved; none for what has moved nothing.

@@ -69,13 +69,13 @@ class VirtualClock final : public VirtualTime {
            c.now.load(std::memory_order_relaxed) <= now();
   }
 
-  /// See FabricEngine::let_in().
-  void let_in() noexcept;
+  /// See FabricEngine::admit_more().
+  void admit_more() noexcept;
 
   const Durations& costs() const noexcept { return time_.costs; }
 
-  /// While somebody holds, processes may still join: nothing that stands still is a deadlock.
-  void hold(bool begin) noexcept override;
+  /// While somebody expects processes, they may still join: nothing that stands still is a deadlock.
+  void expect_processes(bool begin) noexcept override;
 
   /// For what only one process may look at or change at a time.
   void lock() noexcept;
@@ -125,6 +125,7 @@ class VirtualClock final : public VirtualTime {
   FabricEngine& engine_;
   FabricArena& arena_;
   Model& model_;
+  ModelCycles& cycles_;
   TimeHeader& time_;
   std::uint32_t self_;
   std::vector<std::uint32_t> to_wake_;  // under the lock; woken when it is let go

@@ -85,7 +85,7 @@ struct TimeHeader {
   std::uint32_t ended;        ///< processes that have ended
   std::uint32_t idle_rounds;  ///< looks on suspicion since something happened
   std::uint32_t in_barrier;
-  std::uint32_t holds;  ///< see VirtualClock::hold()
+  std::uint32_t expecting;  ///< see VirtualClock::expect_processes()
   std::uint64_t barrier_at;
   std::uint64_t handled;  ///< events
 };

@@ -101,7 +101,7 @@ Result<PlannedModel> make_plan(const ModelPlan& asked) {
                       }};
 }
 
-class PcieModel final : public Model {
+class PcieModel final : public Model, private ModelCycles, private ModelPools, private ModelRecovery {
  public:
   PcieModel(std::byte* memory, const Parameters& parameters, std::uint32_t steps)
       : p_(parameters), schedule_(memory + kStepsAt, steps), relay_(memory + relay_at(steps), parameters) {}
@@ -117,21 +117,22 @@ class PcieModel final : public Model {
   std::size_t run(std::uint64_t budget, std::span<Ending> endings) override { return relay_.run(budget, endings); }
   bool idle() const override { return relay_.idle(); }
 
+  ModelCycles* cycles() override { return this; }
   bool run_until(std::uint64_t time, std::uint64_t period, Ending& ending) override {
     return relay_.run_timed(time == kNothingDue ? Relay::kNever : cycle_from(time, period) - 1, ending);
   }
   std::vector<LinkUse> links(std::uint64_t period) override;
 
-  bool has_pools() const override { return true; }
+  ModelPools* pools() override { return this; }
   bool release(std::uint32_t process, std::uint32_t port, std::uint32_t bytes) override {
     return relay_.release(process, port, bytes);
   }
   void woken(std::uint32_t process) override { relay_.woken(process); }
 
-  bool can_recover() const override { return true; }
+  ModelRecovery* recovery() override { return this; }
   bool recover() override { return relay_.recover(); }
   void settle(FrameId frame) override { relay_.settle(frame); }
-  bool holds(FrameId frame) const override { return relay_.is_used(frame); }
+  bool has_frame(FrameId frame) const override { return relay_.is_used(frame); }
 
   std::uint64_t due() const override { return schedule_.due(); }
   void advance(std::uint64_t nanoseconds) override {

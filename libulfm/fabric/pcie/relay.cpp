@@ -75,7 +75,7 @@ HostCounters Relay::host() const {
 
 // ---- time -----------------------------------------------------------------------------------------------------------
 
-std::size_t Relay::run_until(std::uint64_t until, std::uint64_t budget, std::span<Ending> endings) {
+std::size_t Relay::run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until) {
   const Clock& clock = arena_.clock();
   const std::uint64_t most = std::max<std::uint64_t>(budget, 1);
   const std::uint64_t limit = clock.steps + most < most ? kNever : clock.steps + most;

@@ -34,10 +34,9 @@ class Relay {
   bool recover();
 
   bool post(FrameId frame, const Shipment& shipment);
-  /// Goes on for so many steps, at least to the end of the turn; ended messages stay until they are settled.
-  std::size_t run(std::uint64_t budget, std::span<Ending> endings) { return run_until(kNever, budget, endings); }
-  /// The same, but not beyond turn `until`; when nothing moves before, that turn is over all the same.
-  std::size_t run_until(std::uint64_t until, std::uint64_t budget, std::span<Ending> endings);
+  /// Goes on for so many steps, at least to the end of the turn, but not beyond turn `until`; when nothing moves
+  /// before, that turn is over all the same. Ended messages stay until they are settled.
+  std::size_t run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until = kNever);
   /// In virtual time: lets everything happen before that cycle, until a message ends. True: that one, and its number is
   /// free. Nothing else moves it then.
   bool run_timed(std::uint64_t until, Ending& ending);

@@ -89,7 +89,7 @@ Result<PlannedModel> make_plan(const ModelPlan& asked) {
                       }};
 }
 
-class PointModel final : public Model {
+class PointModel final : public Model, private ModelCycles, private ModelMulticast {
  public:
   PointModel(std::byte* memory, std::uint32_t steps, std::uint32_t flights, Network network)
       : schedule_(memory + kStepsAt, steps),
@@ -103,10 +103,6 @@ class PointModel final : public Model {
     order_.add(frame, from, to);
     return true;
   }
-  bool has_multicast() const override { return true; }
-  std::uint32_t multicast_bytes() const override { return 8 * network_.parameters().dma; }
-  bool inject_multicast(FrameId frame, std::uint32_t from, std::span<const std::uint32_t> to,
-                        std::uint32_t bytes) override;
   std::size_t run(std::uint64_t budget, std::span<Ending> endings) override {
     if (order_.empty()) {
       const std::size_t ended = network_.run(budget, endings);
@@ -116,6 +112,12 @@ class PointModel final : public Model {
   }
   bool idle() const override { return network_.idle() && order_.empty(); }
 
+  ModelMulticast* multicast() override { return this; }
+  std::uint32_t bytes_per_cycle() const override { return 8 * network_.parameters().dma; }
+  bool inject_multicast(FrameId frame, std::uint32_t from, std::span<const std::uint32_t> to,
+                        std::uint32_t bytes) override;
+
+  ModelCycles* cycles() override { return this; }
   bool run_until(std::uint64_t time, std::uint64_t period, Ending& ending) override {
     const std::uint64_t until = time == kNothingDue ? kNever : cycle_from(time, period) - 1;
     while (order_.take({&ending, 1}) == 0) {

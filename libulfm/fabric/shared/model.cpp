@@ -33,7 +33,7 @@ struct Places {
   std::size_t flights = 0, model = 0;
 };
 
-class SharedModel final : public Model {
+class SharedModel final : public Model, private ModelCycles {
  public:
   SharedModel(const model::Description& description, std::byte* memory, std::unique_ptr<model::Interconnect> model)
       : name_(description.name),
@@ -61,18 +61,20 @@ class SharedModel final : public Model {
   bool idle() const override { return inside() == 0; }
   std::uint64_t due() const override { return kNothingDue; }
   void advance(std::uint64_t) override {}
+
+  ModelCycles* cycles() override { return this; }
   bool run_until(std::uint64_t time, std::uint64_t period, Ending& ending) override {
     return step(time == kNothingDue ? kForeverCycle : cycle_from(time, period), ending);
   }
+  std::uint64_t alone(std::uint32_t from, std::uint32_t to, std::uint32_t bytes) const override {
+    return model_->alone(from, to, bytes);
+  }
+
   std::string statistics() override {
     const std::string own = model_->counters();
     return "ulfm: stats " + std::string(name_) + ": cycles " + std::to_string(model_->now()) + ", messages sent " +
            std::to_string(head_.sent) + " arrived " + std::to_string(head_.ended) + " present " +
            std::to_string(inside()) + ", bytes " + std::to_string(head_.bytes) + (own.empty() ? "" : ", " + own) + "\n";
-  }
-
-  std::uint64_t alone(std::uint32_t from, std::uint32_t to, std::uint32_t bytes) const override {
-    return model_->alone(from, to, bytes);
   }
 
  private:

@@ -63,9 +63,10 @@ class EmulatedTransport final : public Transport {
   }
 
   MulticastCost multicast_cost() const override {
-    if (engine_->clock() == nullptr) return {};
+    const fabric::ModelMulticast* const multicast = engine_->model().multicast();
+    if (engine_->clock() == nullptr || multicast == nullptr) return {};
     const fabric::Durations& d = engine_->clock()->costs();
-    return {d.send + d.receive, d.cycle / std::max(engine_->model().multicast_bytes(), 1u)};
+    return {d.send + d.receive, d.cycle / multicast->bytes_per_cycle()};
   }
 
   void introduce(std::string_view job_id, std::uint32_t rank, std::string_view card) override {

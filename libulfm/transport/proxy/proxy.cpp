@@ -309,7 +309,7 @@ Result<std::unique_ptr<Proxy>> make(const ProxyTask& task, std::string& card) {
   Place facts{};
   std::snprintf(facts.model, sizeof facts.model, "%s", (*engine)->arena().header().model);
   facts.slot_bytes = (*engine)->arena().sizes().slot_bytes;
-  facts.multicast = (*engine)->model().has_multicast() ? 1 : 0;
+  facts.multicast = (*engine)->model().multicast() != nullptr ? 1 : 0;
   facts.pid = getpid();
   card = (*carrier)->card();
   return std::make_unique<Proxy>(emulated::on(std::move(*engine)), std::move(*carrier), std::move(*requests), facts);

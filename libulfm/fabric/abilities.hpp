@@ -28,8 +28,8 @@ struct LinkUse {
 class ModelCycles {
  public:
   virtual ~ModelCycles() = default;
-  /// Lets every cycle happen that begins before `time` (picoseconds), until one in which a frame ends. True: that frame,
-  /// and when it ended; call again. False: nothing has ended, and what is injected now begins with the first cycle that
+  /// Lets every cycle happen that begins before `time` (picoseconds), until one in which a frame ends. True: `ending`
+  /// is that frame's; call again. False: nothing has ended, and what is injected now begins with the first cycle that
   /// begins at `time` or later.
   virtual bool run_until(std::uint64_t time, std::uint64_t period, Ending& ending) = 0;
   /// What each link has carried so far. Empty: the model does not count that.
@@ -71,7 +71,7 @@ class ModelBackPressure {
   /// The node takes nothing from now on.
   virtual void stall(std::uint32_t node) = 0;
   /// It takes again.
-  virtual void unstall(std::uint32_t node) = 0;
+  virtual void resume(std::uint32_t node) = 0;
 };
 
 /// The arrivals of each process take room in a pool until they have been read.

@@ -115,7 +115,7 @@ class SpyTransport final : public Transport {
 };
 
 std::unique_ptr<control::Control> start_control() {
-  return control::Control::start(control::Settings{}, "card:spy").value();
+  return control::Control::start(control::ControlSettings{}, "card:spy").value();
 }
 
 /// The calls that no decorator changes.
@@ -217,7 +217,7 @@ TEST_CASE("every decorator hands on what it does not change", "[decorator]") {
   CHECK(calls == Calls{"~"});
   calls.clear();
   {
-    reliable::ReliableTransport protocol(spy(), reliable::Settings{});
+    reliable::ReliableTransport protocol(spy(), reliable::ReliableSettings{});
     check_unchanged(protocol, calls);
   }
   CHECK(calls == Calls{"~"});

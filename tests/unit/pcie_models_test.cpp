@@ -87,7 +87,8 @@ class Deaths final : public StepObserver {
     ++steps;
     // What a reader writes, and what is for it, is not in the journal; nor is the journal itself.
     for (std::uint32_t i = 0; i <= arena.pools(); ++i)
-      arena.reader(i).awaited.store(reinterpret_cast<const Pool*>(before_.data() + offset(arena, i))->awaited.load());
+      arena.reader(i).awaited.store(
+          reinterpret_cast<const RelayPool*>(before_.data() + offset(arena, i))->awaited.load());
     must(std::memcmp(copy_.get() + sizeof(Journal), before_.data() + sizeof(Journal),
                      before_.size() - sizeof(Journal)) == 0,
          "a step has changed what is not in its journal");

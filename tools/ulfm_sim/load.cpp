@@ -316,7 +316,7 @@ class Run {
   const Topology& t_;
   Ways ways_;
   Row row_;
-  std::unique_ptr<Network> network_;
+  std::unique_ptr<SubjectNetwork> network_;
   std::uint32_t window_ = 0;
   double per_message_ = 0;
   std::uint64_t from_ = 0, to_ = 0, reached_ = 1;

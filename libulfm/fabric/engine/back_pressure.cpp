@@ -51,7 +51,7 @@ void FabricEngine::settle_stall(std::uint32_t endpoint) noexcept {
   for (std::uint32_t e = 0; e < std::min(used, arena_.sizes().endpoints); ++e)
     if (arena_.endpoint(e).node == node && arena_.endpoint(e).unread.stalled.load(std::memory_order_relaxed) != 0)
       return;
-  back_pressure_->unstall(node);
+  back_pressure_->resume(node);
 }
 
 void FabricEngine::admit_more() noexcept {

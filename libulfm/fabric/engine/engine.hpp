@@ -8,7 +8,8 @@
 //
 // The machine had a card in each node that did this (Zhou et al. 1999, section 3); the order of events is the model's,
 // whoever moves it. Its parts are in files of their own: endpoints.cpp, send_slots.cpp, lock.cpp (and who polls),
-// dispatch.cpp, back_pressure.cpp, pacing.cpp; many.cpp for frames for several, recovery.cpp for what a dead holder began.
+// dispatch.cpp, back_pressure.cpp, pacing.cpp; many.cpp for frames for several, recovery.cpp for what a dead holder
+// began.
 #pragma once
 
 #include <chrono>

@@ -186,7 +186,7 @@ class XSwitchModel final : public Model, private ModelCycles, private ModelBackP
 
   ModelBackPressure* back_pressure() override { return this; }
   void stall(std::uint32_t node) override { network_.stall(node, kNever); }
-  void unstall(std::uint32_t node) override { network_.stall(node, 0); }
+  void resume(std::uint32_t node) override { network_.stall(node, 0); }
 
   ModelCycles* cycles() override { return this; }
   bool run_until(std::uint64_t time, std::uint64_t period, Ending& ending) override {

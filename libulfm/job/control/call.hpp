@@ -39,7 +39,7 @@ class Call {
   State move_on(bool ready);
 
   State state() const noexcept { return state_; }
-  Kind kind() const noexcept { return key_.kind; }
+  SocketKind kind() const noexcept { return key_.kind; }
   /// When to move it on whatever happens.
   Clock::time_point deadline() const noexcept { return deadline_; }
   int fd() const noexcept { return socket_.get(); }

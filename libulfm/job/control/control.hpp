@@ -20,8 +20,8 @@
 
 namespace ulfm::control {
 
-struct Settings {
-  Kind kind = Kind::tcp;
+struct ControlSettings {
+  SocketKind kind = SocketKind::tcp;
   int rank = 0;                                    ///< for messages, and told to peers
   std::chrono::milliseconds patience{30000};       ///< for a connection, all tries together, and for fetch()
   std::chrono::milliseconds handshake_time{5000};  ///< from a connection's first byte or none to its proof and identity
@@ -46,7 +46,8 @@ using Source = std::function<Fd(std::uint32_t what)>;
 class Control {
  public:
   /// Begins to listen. `identity` is the transport's card. Errors: Errc::system.
-  static Result<std::unique_ptr<Control>> start(const Settings& settings, std::string identity, Source source = {});
+  static Result<std::unique_ptr<Control>> start(const ControlSettings& settings, std::string identity,
+                                                Source source = {});
   /// Says goodbye to everybody.
   ~Control();
   Control(const Control&) = delete;

@@ -40,7 +40,7 @@ class Peer final : public AckSource {
 /// What all ports of a process share.
 struct Common {
   std::shared_ptr<Transport> under;
-  Settings settings;
+  ReliableSettings settings;
   Counters counters;
   std::atomic<std::uint32_t> next_stream{1};  ///< only has to be another one each time
 };
@@ -94,7 +94,7 @@ class ReliablePort {
   Ack ack_of(const Incoming& incoming) const noexcept { return incoming.ack(share_); }
 
  private:
-  Settings const& settings() const noexcept { return common_->settings; }
+  ReliableSettings const& settings() const noexcept { return common_->settings; }
   Counters& counters() noexcept { return common_->counters; }
 
   bool stage_all(std::span<Sender* const> senders, Payload payload, const Headers& headers, Gather& data,

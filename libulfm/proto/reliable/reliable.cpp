@@ -113,7 +113,7 @@ class ReliableMulticast final : public Multicast {
 
 }  // namespace
 
-ReliableTransport::ReliableTransport(std::unique_ptr<Transport> under, const Settings& settings)
+ReliableTransport::ReliableTransport(std::unique_ptr<Transport> under, const ReliableSettings& settings)
     : ForwardingTransport(std::move(under)), common_(std::make_shared<Common>()) {
   common_->under = under_;
   common_->settings = settings;

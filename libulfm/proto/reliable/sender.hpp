@@ -38,7 +38,7 @@ class Sender {
     given_up,  ///< the other side stopped answering
   };
 
-  Sender(std::unique_ptr<Outlet> under, std::uint32_t stream, std::uint16_t to, const Settings& settings,
+  Sender(std::unique_ptr<Outlet> under, std::uint32_t stream, std::uint16_t to, const ReliableSettings& settings,
          Counters& counters, AckSource& acks);
 
   /// Sends a frame; false, with nothing taken, when window, credit, memory or the transport has no room.
@@ -104,7 +104,7 @@ class Sender {
   std::unique_ptr<Outlet> under_;
   std::uint32_t stream_;
   std::uint16_t to_;
-  const Settings& settings_;
+  const ReliableSettings& settings_;
   Counters& counters_;
   AckSource& acks_;
   RoundTrip round_trip_;

@@ -18,7 +18,7 @@ inline constexpr std::uint32_t kFirstCredit = 8;
 /// Least share of a receiver's grant, however many senders it has.
 inline constexpr std::uint32_t kLeastShare = 4;
 
-struct Settings {
+struct ReliableSettings {
   std::uint32_t window = kMostWindow;  ///< frames on the way at most, 2 to kMostWindow
   std::uint32_t promised = 1024;       ///< frames a port grants to all its senders together, shared out evenly
   std::uint32_t ack_every = 16;        ///< frames taken in before an acknowledgement goes on its own

@@ -443,7 +443,7 @@ std::int64_t DirectInlet::take_broken() {
 std::int64_t DirectInlet::find_dead() {
   std::uint32_t stuck = 0;
   if (open_.stuck_on(stuck) && stuck < geometry_.peers) {
-    const Card& card = record(stuck).card;
+    const DirectCard& card = record(stuck).card;
     if (!is_alive(card.pid, card.started)) open_.skip_claim(stuck);
   }
   settle_dropped();
@@ -451,7 +451,7 @@ std::int64_t DirectInlet::find_dead() {
   for (int looks = 0; looks < 4 && !origins_.empty(); ++looks) {
     check_next_ = check_next_ + 1 < origins_.size() ? check_next_ + 1 : 0;
     if (!origins_[check_next_].connected || origins_[check_next_].dropped) continue;
-    const Card& card = record(check_next_).card;
+    const DirectCard& card = record(check_next_).card;
     // What it has written is read first. What others write holds up nobody's death.
     if (!is_alive(card.pid, card.started) && !has_frame_of(check_next_)) return check_next_;
   }

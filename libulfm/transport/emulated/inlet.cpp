@@ -223,7 +223,7 @@ OriginInfo EmulatedInlet::origin(std::uint32_t index) const {
   if (record.from >= arena_.sizes().endpoints) return {};
   const fabric::Endpoint& from = arena_.endpoint(record.from);
   const std::size_t length = std::min<std::size_t>(record.hello_length, kHelloLimit);
-  return {encode(Card{arena_.header().token, record.from, record.from_token}),
+  return {encode(EmulatedCard{arena_.header().token, record.from, record.from_token}),
           record.from_port,
           {.number = from.pid},
           {record.hello, length}};

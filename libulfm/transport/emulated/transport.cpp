@@ -28,8 +28,8 @@ class EmulatedTransport final : public Transport {
  public:
   explicit EmulatedTransport(std::unique_ptr<fabric::FabricEngine> engine)
       : engine_(std::move(engine)),
-        card_(encode(Card{engine_->arena().header().token, engine_->self(),
-                          engine_->arena().endpoint(engine_->self()).token})) {}
+        card_(encode(EmulatedCard{engine_->arena().header().token, engine_->self(),
+                                  engine_->arena().endpoint(engine_->self()).token})) {}
 
   const std::string& card() const override { return card_; }
 

@@ -1,7 +1,7 @@
 // The clock of a process in a job that runs in virtual time (ulfm-time(7)).
 //
 // The fabric layer makes it, above the interconnect whose time it is; every layer may ask it. Without --time there is
-// none, and who asks pays for one load.
+// none, and asking costs one load.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class VirtualTime {
   enum class Woken : std::uint8_t {
     arrival,  ///< something has arrived, or there is room to send
     moment,   ///< `until` has come
-    ended     ///< nothing will happen any more unless somebody looks after processes that have ended
+    ended     ///< nothing will happen any more unless the caller handles processes that have ended
   };
   /// How a wait may end when nothing in the network can end it.
   enum class Patience : std::uint8_t {

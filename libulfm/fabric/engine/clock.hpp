@@ -1,8 +1,9 @@
 // Virtual time for live processes: a conservative parallel discrete-event simulation (Chandy and Misra 1979) whose
 // processes are programs. docs/time.md has the rules and why they hold.
 //
-// One lock for all of it. Whoever has to wait works first: the network goes on to the least moment at which a process
-// could still put something into it, and whoever that wakes is woken. A process that only sends takes no lock.
+// One lock for all of it. A process that has to wait works first: the network goes on to the least moment at which a
+// process could still put something into it, and the processes whose waits end are woken. A process that only sends
+// takes no lock.
 #pragma once
 
 #include <array>

@@ -1,10 +1,10 @@
 // The engine of an emulated interconnect: takes slots from the sending queues, moves the model, and puts what has
 // arrived into port boxes.
 //
-// There is no thread behind it. Whoever sends or waits takes the engine when it is free, moves the model while there is
-// work, and lets go. The model's state is many cache lines, so it should stay with one core: a process that waits with
-// a core of its own becomes the *poller*, looks all the time, and others leave the work to it as long as it does.
-// With ULFM_ENGINE=process a process of its own is the poller for the whole job.
+// There is no thread behind it. A process that sends or waits acquires the engine when it is free, moves the model
+// while there is work, and releases it. The model's state is many cache lines, so it should stay with one core: a
+// process that waits with a core of its own becomes the *poller*, looks all the time, and others leave the work to it
+// as long as it does. With ULFM_ENGINE=process a process of its own is the poller for the whole job.
 //
 // The machine had a card in each node that did this (Zhou et al. 1999, section 3); the order of events is the model's,
 // whoever moves it. Its parts are in files of their own: endpoints.cpp, send_slots.cpp, lock.cpp (and who polls),
@@ -27,7 +27,7 @@ namespace ulfm::fabric {
 
 class FabricEngine {
  public:
-  /// Joins the interconnect of this job as the process whose rank the environment tells.
+  /// Joins the interconnect of this job as the process whose rank is in the environment.
   static Result<std::unique_ptr<FabricEngine>> join();
   /// Joins one at hand; `process` is the process's place in the job, which says on what node it is.
   static Result<std::unique_ptr<FabricEngine>> join_as(Result<FabricArena> arena, std::uint32_t process);
@@ -72,11 +72,11 @@ class FabricEngine {
   void lose_for(std::uint32_t slot, std::uint32_t node) noexcept;
   /// The nodes, each once, that a frame for several goes to through the network.
   std::vector<std::uint32_t> nodes_of(std::uint32_t slot);
-  /// A turn of somebody who waits and has found nothing.
+  /// A turn of a process that waits and has found nothing.
   void progress() noexcept;
   /// This process looks no more for a while: it computes, or is about to sleep.
   void retire() noexcept;
-  /// Something to do, for whoever has the time.
+  /// There is something to do.
   bool has_work() const noexcept;
   /// How long a sleep may be: until shortly before a paced model brings this process something. The largest there is
   /// when nothing is on its way here; others look after what concerns them.
@@ -93,7 +93,7 @@ class FabricEngine {
   /// Something that this endpoint has sent to this process may still be in the interconnect. Waits for the engine.
   bool has_on_the_way(std::uint32_t from);
 
-  /// Waits until whoever has the engine has let go: what was changed before is seen by the next.
+  /// Waits until the engine has been released: the next process that acquires it sees what was changed before.
   void quiesce();
 
   /// Why nothing will ever arrive again; empty while all is well. Costs system calls: for long waits.
@@ -174,7 +174,7 @@ class FabricEngine {
   ModelRecovery* recovery_ = nullptr;
 };
 
-/// Rings every open port: somebody who waits there looks what there is to do.
+/// Rings every open port: a process that waits there checks what there is to do.
 void wake_all(FabricArena& arena) noexcept;
 
 }  // namespace ulfm::fabric

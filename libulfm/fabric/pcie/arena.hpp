@@ -84,7 +84,7 @@ struct alignas(kLine) RelayPool {
   alignas(kLine) PoolCounters counters;
   // The reader's own line, never in the journal. release() adds to `read` and looks at `awaited`; grant() sets
   // `awaited` and looks at `read` again: seq_cst, so that one sees the other. release()'s exchange pairs with woken():
-  // what has been read. Stored 0 relaxed, `awaited` takes a wish back: a reader that still sees it tells in vain.
+  // what has been read. Stored 0 relaxed, `awaited` cancels the wish: a reader that still sees it notifies in vain.
   alignas(kLine) std::atomic<std::uint64_t> read;  ///< bytes so far; read relaxed for counters only
   std::atomic<std::uint32_t> awaited;              ///< the host wants to hear of the next reading
 };

@@ -30,7 +30,7 @@ class Relay {
   Relay(std::byte* memory, const Parameters& parameters)
       : arena_(memory, parameters), p_(parameters), bits_(place_bits(parameters.frames)) {}
   void build();
-  /// After whoever moved it has died: true when it can go on.
+  /// After the process that moved it has died: true when it can go on.
   bool recover();
 
   bool post(FrameId frame, const Shipment& shipment);

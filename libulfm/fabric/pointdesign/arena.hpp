@@ -29,7 +29,7 @@ struct PointHeader {
   std::uint32_t copies_used;  ///< of the pool, ever
   std::uint32_t heap_size;
   Chain ended;                            ///< messages to hand out
-  std::uint32_t there_first, there_last;  ///< copies whose arrival is to be told, a list
+  std::uint32_t there_first, there_last;  ///< copies whose arrival is to be reported, a list
   std::uint32_t there;                    ///< processors that they are at
   std::uint32_t on_lines;                 ///< messages on a line
   std::uint32_t waiting;                  ///< in queues

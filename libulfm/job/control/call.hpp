@@ -14,7 +14,7 @@ struct Traffic {
   std::uint64_t messages_out = 0, messages_in = 0, bytes_out = 0, bytes_in = 0;
 };
 
-/// One such attempt. Whoever serves moves it on; nothing here blocks. A listener that is flooded may drop a
+/// One such attempt. The server's thread moves it on; nothing here blocks. A listener that is flooded may drop a
 /// true peer too, so a connection that ends early is tried again.
 class Call {
  public:

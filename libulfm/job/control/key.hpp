@@ -4,7 +4,7 @@
 //   direct:5f0c...+unix:0001f:<secret>
 //
 // It goes where the card goes, into the key-value space of the job (Fang and Lei 2017, section 3: each process puts its
-// port under a key, the others fetch it), and nowhere else: who has it may connect.
+// port under a key, the others fetch it), and nowhere else: a process that has it may connect.
 #pragma once
 
 #include <array>

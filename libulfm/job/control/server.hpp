@@ -62,7 +62,7 @@ struct Server {
     bool tied = false;  ///< the process at the other end is the one it says it is
     bool awaits_room = false;
   };
-  /// A call to a process, and what to tell it when it answers.
+  /// A call to a process, and what to send when it answers.
   struct Calling {
     Calling(EndpointKey key, const Identity& self, Clock::time_point begin, Clock::time_point until, std::string whom)
         : call(std::move(key), self, begin, until), identity(std::move(whom)) {}

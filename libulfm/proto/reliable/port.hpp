@@ -1,9 +1,9 @@
 // One port of a process under the protocol: its inlet, its connections, and what they owe each other.
 //
-// Acknowledgements go the other way than frames, and ports are open in both directions: who hears from a port answers
-// to that port, with the next frame that goes there or, when none does soon, with a frame of its own. So everything of
-// a port, outlets included, is one thing with one lock. Its parts are in files of their own: receiving.cpp,
-// answering.cpp, timers.cpp, closing.cpp; connections and sending are in port.cpp and sender.cpp.
+// Acknowledgements go the other way than frames, and ports are open in both directions: a port that receives from
+// another answers to that port, with the next frame that goes there or, when none does soon, with a frame of its own.
+// So everything of a port, outlets included, is one thing with one lock. Its parts are in files of their own:
+// receiving.cpp, answering.cpp, timers.cpp, closing.cpp; connections and sending are in port.cpp and sender.cpp.
 #pragma once
 
 #include <deque>
@@ -84,7 +84,7 @@ class ReliablePort {
     return look(sender);
   }
 
-  /// Looks after a port that nobody has polled since the last call: takes in, acknowledges, sends again.
+  /// Keeps a port alive that nobody has polled since the last call: takes in, acknowledges, sends again.
   void keepalive();
   /// Waits, a bounded time, until everything sent has been acknowledged and nobody needs our answers any more; then
   /// the port of the transport is closed.

@@ -324,7 +324,7 @@ void DirectInlet::drop_origin(std::uint32_t index) {
 void DirectInlet::settle(std::uint32_t index) {
   discard_lane(index);
   if (!origins_[index].said_bye && !has_ended(index)) return;
-  if (open_.holds(index)) return;
+  if (open_.has_frames_of(index)) return;
   std::erase(dropped_, index);
   clear_origin(index);
 }
@@ -360,7 +360,7 @@ bool DirectInlet::has_ended(std::uint32_t index) const {
 
 bool DirectInlet::has_frame_of(std::uint32_t index) {
   const Origin& origin = origins_[index];
-  return open_.holds(index) ||
+  return open_.has_frames_of(index) ||
          (origin.lane >= 0 && !origin.unreadable && lanes_[static_cast<std::size_t>(origin.lane)]->consumer.ready());
 }
 

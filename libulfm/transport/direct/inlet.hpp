@@ -100,7 +100,7 @@ class DirectInlet final : public Inlet {
   std::uint32_t sweep_ = 0;  // where the rotating look goes on
   int burst_ = 0;
   std::uint64_t lanes_granted_ = 0;
-  std::vector<std::uint32_t> broken_;   // to be told about
+  std::vector<std::uint32_t> broken_;   // to be reported
   std::vector<std::uint32_t> dropped_;  // origins that may still write
   std::uint32_t check_next_ = 0;
   std::function<void()> on_close_;

@@ -25,7 +25,7 @@ inline constexpr std::size_t kAddressBytes = 60;
 /// The first ones that fit.
 std::vector<Address> those_that_fit(const std::vector<Address>& addresses);
 
-/// Identity of a process. Whoever wants to connect has to know the token, and so has to have got the card.
+/// Identity of a process. A process that connects has to know the token, and so has to have got the card.
 struct OfiCard {
   std::uint64_t host = 0;
   std::uint64_t token = 0;

@@ -4,8 +4,8 @@
 // deadlines and end are ours, and what has not been proven is refused before it can send a frame. All calls of
 // libfabric are made under one lock, so the provider needs none of its own.
 //
-// Who moves it: whoever polls, sends or waits. While the program computes, a thread looks every 10 ms, so that peers
-// can connect and what was sent leaves.
+// The process that polls, sends or waits moves it. While the program computes, a thread looks every 10 ms, so that
+// peers can connect and what was sent leaves.
 #pragma once
 
 #include <array>
@@ -44,7 +44,7 @@ struct FrameHead {
 };
 static_assert(sizeof(FrameHead) == 16);
 
-/// A frame of our own, the first of a connection: data are the card and the hello of whoever connects.
+/// A frame of our own, the first of a connection: data are the card and the hello of the connector.
 inline constexpr Kind kHello{8};
 /// The last one: nothing that was sent before is under way any more. Carries nothing.
 inline constexpr Kind kEnd{9};

@@ -57,6 +57,8 @@ class ModelMulticast {
   virtual ~ModelMulticast() = default;
   /// Bytes of a message for several that leave its sender in a cycle, for one of the nodes. Not 0.
   virtual std::uint32_t bytes_per_cycle() const = 0;
+  /// Cards, or nodes: the bytes go to each of them once, for all nodes there.
+  virtual std::uint32_t places() const = 0;
   /// Puts one frame behind those that wait to leave `from`, for several other nodes, each of them once. It ends once
   /// for each of them: the ending's node is that one, also when it was not delivered there. False, with nothing taken,
   /// when there is no room now; an idle model has room.

@@ -152,7 +152,7 @@ Result<void> Node::close(std::uint16_t number) {
   std::unique_ptr<PortCore> closed;  // its inlet may wait for its last frames: not under the locks
   std::scoped_lock both(table_lock_, interface_lock_);
   port->send_byes();
-  process_->note_closed_port(number, port->counters(), port->inlet());
+  process_->note_closed_port(number, port->counters());
   closed = std::move(table_[number]);
   return {};
 }

@@ -68,7 +68,7 @@ class Process {
   /// Somebody wants to know counters.
   bool counts() const;
   /// The counters of a port that is being closed, for the end. One thread at a time.
-  void note_closed_port(std::uint16_t number, const PortCounters& counters, const Inlet& inlet);
+  void note_closed_port(std::uint16_t number, const PortCounters& counters);
   /// Writes the statistics that ULFM_STATS and ULFM_STATS_FILE ask for. When all ports are closed; closes the control
   /// channel. Once.
   void report_statistics();

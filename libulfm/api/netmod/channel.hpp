@@ -96,7 +96,6 @@ struct ulfm_nm {
   bool has_spent = false;
 
   std::vector<ulfm_nm_group*> groups;
-  int places = 0;    // see places_of() in groups.cpp; 0: not asked for yet
   int segments = 0;  // of communicators, open
 };
 

@@ -114,6 +114,7 @@ class PointModel final : public Model, private ModelCycles, private ModelMultica
 
   ModelMulticast* multicast() override { return this; }
   std::uint32_t bytes_per_cycle() const override { return 8 * network_.parameters().dma; }
+  std::uint32_t places() const override { return network_.geometry().cards; }
   bool inject_multicast(FrameId frame, std::uint32_t from, std::span<const std::uint32_t> to,
                         std::uint32_t bytes) override;
 

@@ -64,7 +64,7 @@ class ReliablePort {
   nanoseconds next_deadline();
   bool take_given_up(Error& error);
   std::size_t max_frame() const { return inlet_->max_frame(); }
-  std::uint64_t lanes_granted();
+  void use_counters(PortCounters& counters);
 
   // ---- the outlets' side; an outlet is used by one thread at a time ----
   Result<Sender*> connect(std::string_view card, std::uint16_t to, std::span<const std::byte> hello,

@@ -260,7 +260,7 @@ bool DirectInlet::accept_lane(const Frame& frame) {
   lanes_[slot] = std::move(lane);
   origin.lane = static_cast<std::int32_t>(slot);
   active_.push_back(slot);
-  ++lanes_granted_;
+  if (counters_ != nullptr) counters_->lanes_granted.add();
   hot_ = static_cast<std::uint32_t>(active_.size()) - 1;
   return true;
 }

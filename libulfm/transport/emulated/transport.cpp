@@ -66,7 +66,7 @@ class EmulatedTransport final : public Transport {
     const fabric::ModelMulticast* const multicast = engine_->model().multicast();
     if (engine_->clock() == nullptr || multicast == nullptr) return {};
     const fabric::Durations& d = engine_->clock()->costs();
-    return {d.send + d.receive, d.cycle / multicast->bytes_per_cycle()};
+    return {d.send + d.receive, d.cycle / multicast->bytes_per_cycle(), multicast->places()};
   }
 
   void introduce(std::string_view job_id, std::uint32_t rank, std::string_view card) override {

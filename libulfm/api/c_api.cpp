@@ -343,7 +343,7 @@ void ulfm_time_leave(void) {
 }
 
 void ulfm_time_hold(int begin) {
-  if (VirtualTime* time = VirtualTime::of_process(); time != nullptr) time->hold(begin != 0);
+  if (VirtualTime* time = VirtualTime::of_process(); time != nullptr) time->expect_processes(begin != 0);
 }
 
 int ulfm_time_outside(void) {

@@ -26,8 +26,8 @@ std::int64_t take_any(std::uint32_t limit, Take take) {
 
 /// A place below `limit`, or -1 when all are taken. `take(i)` tries to get place i by a compare-and-swap on the place
 /// itself, which is what decides; `commit(i)` gives a place its memory, if it has none yet. Whoever gives a place back
-/// makes it free and then adds one to `freed` with release order; this pairs with the load here, so that who sees the
-/// count finds the place free. Any thread of any process.
+/// makes it free and then adds one to `freed` with release order; this pairs with the load here, so that a reader that
+/// sees the count finds the place free. Any thread of any process.
 template <typename Take, typename Commit>
 Result<std::int64_t> claim_place(ClaimCounts counts, std::uint32_t limit, Take take, Commit commit) {
   for (;;) {

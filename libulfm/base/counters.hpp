@@ -26,6 +26,7 @@ struct PortCounters {
   Counter received_messages, received_bytes;  ///< messages handed to the application
   Counter open_frames, lane_frames;           ///< frames sent by way of open rings and of lanes
   Counter lanes_opened;                       ///< lanes claimed at destinations
+  Counter lanes_granted;                      ///< lanes that senders have claimed here
   Counter full;                               ///< times a destination had no room
   Counter cache_in;                           ///< messages moved to the message cache
   Counter cache_hits;                         ///< messages handed out from the message cache

@@ -15,13 +15,13 @@
 
 namespace ulfm {
 
-/// The other direction: who waits for room sleeps here, and is rung by who makes it. Lies with the ring that is full,
-/// in memory of its consumer, so it needs nothing but the mapping that the sender has; several may sleep. Sleeps are
-/// rare (a consumer that reads is awaited awake), so the barrier is always the sleeper's affair.
+/// The other direction: a sender that waits for room sleeps here; the receiver that makes room rings. Lies with the
+/// ring that is full, in memory of its consumer, so it needs nothing but the mapping that the sender has; several may
+/// sleep. Sleeps are rare (a consumer that reads is awaited awake), so the sleeper always issues the barrier.
 struct RoomBell {
   std::atomic<std::uint32_t> awaited{0};  ///< wake()'s release pairs with the acquire in Doorbell::sleep
 
-  /// Consumer: wake who waits for room. Call after the releasing store.
+  /// Consumer: wake the sender that waits for room. Call after the releasing store.
   [[gnu::always_inline]] void ring() noexcept {
     std::atomic_signal_fence(std::memory_order_seq_cst);  // as in Doorbell::ring
     if (awaited.load(std::memory_order_relaxed) != 0) [[unlikely]]
@@ -37,12 +37,12 @@ struct RoomBell {
 /// in a wait, and a watcher, another thread of its process that wants to know of arrivals while the owner is busy.
 struct alignas(64) Doorbell {
   // Set by announce() and read by ring(), in an order that the barrier or the fences keep. wake_one()'s release pairs
-  // with the acquire in sleep_on(): who is woken finds what it was woken for.
+  // with the acquire in sleep_on(): a woken thread finds what it was woken for.
   std::atomic<std::uint32_t> parked{0};
   std::atomic<std::uint32_t> watched{0};
   std::atomic<std::uint32_t> fenced{0};  ///< producers fence; set once, see expect_many_sleeps()
 
-  /// Producer: wake who sleeps. Call after the publishing store. The fence pairs with that of announce().
+  /// Producer: wake the sleeper. Call after the publishing store. The fence pairs with that of announce().
   [[gnu::always_inline]] void ring() noexcept {
     std::atomic_signal_fence(std::memory_order_seq_cst);  // the compiler must not do what the sleeper's barrier ends
     if (fenced.load(std::memory_order_relaxed) != 0) std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -54,7 +54,7 @@ struct alignas(64) Doorbell {
 
   /// Consumer: announce the sleep. Look once more at every source after this, then sleep() or cancel().
   void arm() noexcept;
-  /// Consumer: stay awake after all. Who still sees the sleep announced wakes in vain.
+  /// Consumer: stay awake after all. A producer that still sees the announcement wakes in vain.
   void cancel() noexcept { parked.store(0, std::memory_order_relaxed); }
   /// Consumer: sleep until rung, a signal, or `limit` has passed. True when rung.
   bool sleep(std::chrono::nanoseconds limit) noexcept;

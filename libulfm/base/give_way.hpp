@@ -1,4 +1,4 @@
-// Yields of who does not wait itself.
+// Yields of a thread that does not wait itself.
 #pragma once
 
 #include "base/wait.hpp"

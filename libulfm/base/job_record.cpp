@@ -19,9 +19,9 @@ namespace {
 constexpr std::uint64_t kMagic = 0x554c464d'5245'4331;  // of this layout
 constexpr std::size_t kPage = 64 * 1024;                // of any processor
 constexpr std::size_t kPlaceBytes = kPage;
-constexpr std::size_t kEventBytes = kMostEvents * sizeof(Event);
+constexpr std::size_t kEventBytes = kMostEvents * sizeof(RecordedEvent);
 constexpr std::uint64_t kChunk = 4096;  // events that memory is asked for at once
-static_assert(kEventBytes % kPage == 0 && kChunk * sizeof(Event) % kPage == 0 && kMostEvents % kChunk == 0);
+static_assert(kEventBytes % kPage == 0 && kChunk * sizeof(RecordedEvent) % kPage == 0 && kMostEvents % kChunk == 0);
 
 std::mutex own_lock;  // of joining
 std::optional<JobRecord> own_record;
@@ -96,22 +96,22 @@ std::size_t JobRecord::events_of(const Place& place) const noexcept {
   return static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&place) - segment_.base()) + kPlaceBytes;
 }
 
-bool JobRecord::note(Place& place, const Event& event) noexcept {
+bool JobRecord::note(Place& place, const RecordedEvent& event) noexcept {
   if (out_of_memory.load(std::memory_order_relaxed)) return false;
   const std::uint64_t at = place.events.fetch_add(1, std::memory_order_relaxed);
   const std::size_t events = events_of(place);
   // Of several threads that get into a new piece at once each of the first ones asks: it may be the first to write.
   if (at < kMostEvents && at % kChunk < 16 &&
-      !segment_.commit(events + at / kChunk * kChunk * sizeof(Event), kChunk * sizeof(Event))) {
+      !segment_.commit(events + at / kChunk * kChunk * sizeof(RecordedEvent), kChunk * sizeof(RecordedEvent))) {
     out_of_memory.store(true, std::memory_order_relaxed);
     return false;
   }
-  segment_.at<Event>(events)[at % kMostEvents] = event;
+  segment_.at<RecordedEvent>(events)[at % kMostEvents] = event;
   return true;
 }
 
-const Event& JobRecord::event(const Place& place, std::uint64_t number) const noexcept {
-  return segment_.at<Event>(events_of(place))[number % kMostEvents];
+const RecordedEvent& JobRecord::event(const Place& place, std::uint64_t number) const noexcept {
+  return segment_.at<RecordedEvent>(events_of(place))[number % kMostEvents];
 }
 
 void JobRecord::put_text(Place& place, std::string_view text) noexcept {

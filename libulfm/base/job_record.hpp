@@ -18,21 +18,21 @@
 
 namespace ulfm::record {
 
-enum class EventKind : std::uint8_t { sent, arrived, waited };
+enum class RecordedKind : std::uint8_t { sent, arrived, waited };
 
 /// One event. Times are nanoseconds of CLOCK_MONOTONIC, which all processes of a host share.
-struct Event {
+struct RecordedEvent {
   std::uint64_t begin = 0;
   std::uint64_t duration = 0;  ///< of a wait
   std::uint64_t bytes = 0;
   std::uint64_t number = 0;                   ///< of the frame on its connection, from 0
   std::uint32_t peer = 0;                     ///< its pid
   std::uint16_t own_port = 0, peer_port = 0;  ///< of data
-  EventKind kind = EventKind::sent;
+  RecordedKind kind = RecordedKind::sent;
   bool control = false;  ///< over the control channel
   char name[18] = {}, over[20] = {};
 };
-static_assert(sizeof(Event) == 80);
+static_assert(sizeof(RecordedEvent) == 80);
 
 inline constexpr std::size_t kMostEvents = 1u << 18;  ///< that are kept of a process; of more, the last ones
 inline constexpr std::size_t kMostText = 60 * 1024;   ///< of counters
@@ -67,9 +67,9 @@ class JobRecord {
   /// The place of a process, or nullptr when nobody has taken it.
   const Place* place(std::uint32_t index) const noexcept;
   /// Notes an event at a place of this process. Any thread. False when there was no memory for it.
-  bool note(Place& place, const Event& event) noexcept;
+  bool note(Place& place, const RecordedEvent& event) noexcept;
   /// Event `number` of a place, of those that are kept.
-  const Event& event(const Place& place, std::uint64_t number) const noexcept;
+  const RecordedEvent& event(const Place& place, std::uint64_t number) const noexcept;
   static void put_text(Place& place, std::string_view text) noexcept;
 
  private:

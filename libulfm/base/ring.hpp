@@ -442,7 +442,7 @@ class OpenConsumer {
 
   /// A frame of that origin, or a claim, is in the ring and has not been taken: also behind a claim that hides it. What
   /// a process wrote before it was seen to have ended is found.
-  bool holds(std::uint32_t origin) const noexcept {
+  bool has_frames_of(std::uint32_t origin) const noexcept {
     RingCursor at = read_;
     for (std::uint32_t i = 0; i < memory_.count; ++i, at.advance()) {
       const Cell& cell = memory_.cell(at.position());

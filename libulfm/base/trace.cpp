@@ -24,8 +24,8 @@ using record::kMostEvents;
 
 // One to a process. Its memory is never given back: any thread may note something until the very end.
 struct Recorder {
-  record::Own job;                  // who collects, if anybody does
-  record::Event* events = nullptr;  // else
+  record::Own job;                          // who collects, if anybody does
+  record::RecordedEvent* events = nullptr;  // else
   // Places given out, each counted before its event is in it: the count orders no event, and as_json() may find the
   // last ones half written.
   std::atomic<std::uint64_t> count{0};
@@ -41,7 +41,7 @@ std::uint64_t nanoseconds_of(std::chrono::steady_clock::time_point at) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch()).count());
 }
 
-void keep(const record::Event& event) noexcept {
+void keep(const record::RecordedEvent& event) noexcept {
   if (recorder.job.place != nullptr) {
     (void)recorder.job.record->note(*recorder.job.place, event);
     return;
@@ -74,14 +74,14 @@ std::uint64_t now() noexcept { return nanoseconds_of(std::chrono::steady_clock::
 
 void note(const Event& event) noexcept {
   if (!on()) return;
-  record::Event noted;
+  record::RecordedEvent noted;
   noted.begin = event.at != 0 ? event.at : now();
   noted.bytes = event.bytes;
   noted.number = event.number;
   noted.peer = event.peer;
   noted.own_port = event.own_port;
   noted.peer_port = event.peer_port;
-  noted.kind = event.way == Way::sent ? record::EventKind::sent : record::EventKind::arrived;
+  noted.kind = event.way == Direction::sent ? record::RecordedKind::sent : record::RecordedKind::arrived;
   noted.control = event.channel == Channel::control;
   std::strncpy(noted.name, event.name, sizeof noted.name - 1);
   std::strncpy(noted.over, event.carrier, sizeof noted.over - 1);
@@ -90,10 +90,10 @@ void note(const Event& event) noexcept {
 
 void note_wait(std::chrono::steady_clock::time_point began) noexcept {
   if (!on()) return;
-  record::Event noted;
+  record::RecordedEvent noted;
   noted.begin = nanoseconds_of(began);
   noted.duration = nanoseconds_of(std::chrono::steady_clock::now()) - noted.begin;
-  noted.kind = record::EventKind::waited;
+  noted.kind = record::RecordedKind::waited;
   std::strncpy(noted.name, "wait", sizeof noted.name - 1);
   keep(noted);
 }
@@ -127,10 +127,10 @@ Result<void> begin(const std::string& file, int rank) {
   if (std::getenv("PMI_SPAWNED") != nullptr) path += "." + std::to_string(getpid());
   recorder.fd = make_file(path);
   if (recorder.fd < 0) return fail_errno("making the trace " + path);
-  void* memory = mmap(nullptr, kMostEvents * sizeof(record::Event), PROT_READ | PROT_WRITE,
+  void* memory = mmap(nullptr, kMostEvents * sizeof(record::RecordedEvent), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return fail(Errc::no_memory, "no memory for the events of a trace");
-  recorder.events = static_cast<record::Event*>(memory);
+  recorder.events = static_cast<record::RecordedEvent*>(memory);
   active.store(true, std::memory_order_release);  // pairs with on()
   return {};
 }

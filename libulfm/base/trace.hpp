@@ -14,12 +14,12 @@
 namespace ulfm::trace {
 
 enum class Channel : std::uint8_t { control, data };
-enum class Way : std::uint8_t { sent, arrived };
+enum class Direction : std::uint8_t { sent, arrived };
 
 struct Event {
   const char* name;  ///< of static duration, 17 letters at most
   Channel channel;
-  Way way;
+  Direction way;
   const char* carrier;  ///< transport, or kind of control connection; of static duration, 19 letters at most
   std::uint32_t peer;   ///< its pid
   std::uint64_t bytes;

@@ -23,8 +23,8 @@ std::string plain(std::string_view text) {
 
 std::string_view text_of(const char* text, std::size_t most) { return {text, strnlen(text, most)}; }
 
-Track track_of(const record::Event& e) {
-  return e.kind == record::EventKind::waited ? kWaits : e.control ? kControl : kData;
+Track track_of(const record::RecordedEvent& e) {
+  return e.kind == record::RecordedKind::waited ? kWaits : e.control ? kControl : kData;
 }
 
 // Perfetto draws an arrow between slices, so what is sent or arrives is a slice too, a short one.
@@ -50,14 +50,14 @@ std::string trace_process(const TracedProcess& p) {
   return text;
 }
 
-std::string trace_event(int process, const record::Event& e, const EventContext& context) {
+std::string trace_event(int process, const record::RecordedEvent& e, const EventContext& context) {
   const Track track = track_of(e);
   const std::string where =
       fmt::format("\"ts\":{},\"pid\":{},\"tid\":{}", microseconds(e.begin), process, static_cast<int>(track));
   if (track == kWaits)
     return fmt::format(",\n{{\"name\":\"wait\",\"cat\":\"wait\",\"ph\":\"X\",{},\"dur\":{}}}", where,
                        microseconds(e.duration));
-  const bool sent = e.kind == record::EventKind::sent;
+  const bool sent = e.kind == record::RecordedKind::sent;
   std::string text = fmt::format(
       ",\n{{\"name\":\"{} {}\",\"cat\":\"{}\",\"ph\":\"X\",{},\"dur\":{},\"args\":{{\"bytes\":{},\"peer\":{},"
       "\"channel\":\"{}\",\"over\":\"{}\"",

@@ -32,6 +32,6 @@ std::string trace_head(std::uint64_t events, std::uint64_t lost);
 /// What is said of a process before its events.
 std::string trace_process(const TracedProcess& process);
 /// An event, and the arrow that begins or ends at it.
-std::string trace_event(int process, const record::Event& event, const EventContext& context);
+std::string trace_event(int process, const record::RecordedEvent& event, const EventContext& context);
 
 }  // namespace ulfm::trace

@@ -1,7 +1,7 @@
 // The clock of a process in a job that runs in virtual time (ulfm-time(7)).
 //
 // The fabric layer makes it, above the interconnect whose time it is; every layer may ask it. Without --time there is
-// none, and who asks pays for one load.
+// none, and asking costs one load.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class VirtualTime {
   enum class Woken : std::uint8_t {
     arrival,  ///< something has arrived, or there is room to send
     moment,   ///< `until` has come
-    ended     ///< nothing will happen any more unless somebody looks after processes that have ended
+    ended     ///< nothing will happen any more unless the caller handles processes that have ended
   };
   /// How a wait may end when nothing in the network can end it.
   enum class Patience : std::uint8_t {
@@ -43,7 +43,7 @@ class VirtualTime {
   /// All processes that the job began with leave it at the time of the last one that came.
   virtual void barrier() noexcept = 0;
   /// Processes may join until it ends: a standstill is no deadlock meanwhile.
-  virtual void hold(bool begin) noexcept = 0;
+  virtual void expect_processes(bool begin) noexcept = 0;
   /// A call of the program begins, or ends; what lies between two calls is the program's own computing. Calls within
   /// calls are counted.
   virtual void enter(const char* call) noexcept = 0;

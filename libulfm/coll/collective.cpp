@@ -39,7 +39,7 @@ constexpr std::size_t rounded(std::size_t bytes) { return up_to(bytes, kPage); }
 }  // namespace
 
 /// Where a rank says who it is and how far it has come; its data lie in the same line when they are few.
-struct alignas(kLine) Slot {
+struct alignas(kLine) RankSlot {
   std::atomic<std::uint64_t> posted;  // one more than the round
   std::byte data[kSlot - sizeof(std::uint64_t)];
 };
@@ -50,7 +50,7 @@ struct alignas(kLine) Member {
   alignas(kLine) Doorbell bell;
 };
 
-struct Header {
+struct SegmentHeader {
   std::uint64_t magic, token;
   std::uint32_t size, counting;
   std::atomic<std::int32_t> broken;                                                      // why, as the calls return it
@@ -59,7 +59,7 @@ struct Header {
 };
 
 namespace {
-static_assert(sizeof(Slot) == kSlot && sizeof(Header) <= kPage);
+static_assert(sizeof(RankSlot) == kSlot && sizeof(SegmentHeader) <= kPage);
 
 std::size_t members_at() { return kPage; }
 std::size_t slots_at(int size) { return members_at() + rounded(static_cast<std::size_t>(size) * sizeof(Member)); }
@@ -69,7 +69,7 @@ std::size_t total(int size) { return slots_at(size) + 2 * (static_cast<std::size
 
 Collective::Collective(Segment segment, int rank, int size, const WaitPolicy& policy, WaitHooks hooks)
     : segment_(std::move(segment)),
-      header_(segment_.at<Header>(0)),
+      header_(segment_.at<SegmentHeader>(0)),
       rank_(rank),
       size_(size),
       counting_(header_->counting != 0),
@@ -87,7 +87,7 @@ Result<std::unique_ptr<Collective>> Collective::create(int size, bool shared_cor
   auto segment = Segment::create("ulfm-collectives", total(size));
   if (!segment) return fail(segment.error());
   if (auto done = segment->commit(0, slots_at(size)); !done) return fail(done.error());
-  auto* header = segment->at<Header>(0);
+  auto* header = segment->at<SegmentHeader>(0);
   header->token = random_token();
   header->size = static_cast<std::uint32_t>(size);
   header->counting = shared_cores ? 1 : 0;
@@ -110,7 +110,7 @@ Result<std::unique_ptr<Collective>> Collective::attach(const std::string& ticket
   if (host != host_identity()) return fail(Errc::unavailable, "the communicator has ranks on another host");
   auto segment = Segment::attach(static_cast<pid_t>(pid), static_cast<int>(fd));
   if (!segment) return fail(segment.error());
-  const auto* header = segment->at<Header>(0);
+  const auto* header = segment->at<SegmentHeader>(0);
   if (segment->size() < total(size) || header->magic != kMagic || header->token != token ||
       header->size != static_cast<std::uint32_t>(size) || rank < 0 || rank >= size)
     return fail(Errc::invalid, "the segment behind a communicator's ticket is another one");
@@ -132,9 +132,9 @@ Result<void> Collective::commit(std::size_t bytes) {
   return {};
 }
 
-Slot& Collective::slot(int rank) const noexcept {
+RankSlot& Collective::slot(int rank) const noexcept {
   const std::size_t index = (round_ & 1) * (static_cast<std::size_t>(size_) + 1) + static_cast<std::size_t>(rank);
-  return *segment_.at<Slot>(slots_at(size_) + index * kSlot);
+  return *segment_.at<RankSlot>(slots_at(size_) + index * kSlot);
 }
 std::byte* Collective::part(int rank) const noexcept { return slot(rank).data; }
 std::byte* Collective::result() const noexcept { return slot(size_).data; }
@@ -175,7 +175,7 @@ int Collective::find_dead(std::uint64_t round, int first, int last, int& patienc
   const std::size_t row = (round & 1) * (static_cast<std::size_t>(size_) + 1);
   bool missing = false;
   for (int rank = first; rank <= last; ++rank) {
-    const Slot* slot = segment_.at<Slot>(slots_at(size_) + (row + static_cast<std::size_t>(rank)) * kSlot);
+    const RankSlot* slot = segment_.at<RankSlot>(slots_at(size_) + (row + static_cast<std::size_t>(rank)) * kSlot);
     if (slot->posted.load(std::memory_order_acquire) > round) continue;
     if (gone(rank)) return rank;
     missing = true;
@@ -238,7 +238,7 @@ bool Collective::all_posted(std::uint64_t round) noexcept {
     return complete_ > round;
   }
   const std::size_t first = (round & 1) * (static_cast<std::size_t>(size_) + 1);
-  const Slot* slots = segment_.at<Slot>(slots_at(size_) + first * kSlot);
+  const RankSlot* slots = segment_.at<RankSlot>(slots_at(size_) + first * kSlot);
   for (; looked_ < size_; ++looked_)
     if (slots[looked_].posted.load(std::memory_order_acquire) <= round) return false;
   looked_ = 0;

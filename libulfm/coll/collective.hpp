@@ -32,9 +32,9 @@ inline constexpr std::size_t kTicketBytes = 64;
 /// ranks may read each other's memory (decision 0019).
 inline constexpr std::size_t kLong = 32 * 1024, kLongBlock = 16 * 1024, kLongSum = 128 * 1024;
 
-struct Header;
+struct SegmentHeader;
 struct Member;
-struct Slot;
+struct RankSlot;
 
 /// What a wait does beside waiting. Called by the thread that waits.
 struct WaitHooks {
@@ -126,7 +126,7 @@ class Collective {
 
  private:
   Collective(Segment segment, int rank, int size, const WaitPolicy& policy, WaitHooks hooks);
-  Slot& slot(int rank) const noexcept;
+  RankSlot& slot(int rank) const noexcept;
   std::byte* part(int rank) const noexcept;
   std::byte* result() const noexcept;
   // With one copy: see one_copy.cpp.
@@ -179,7 +179,7 @@ class Collective {
   std::size_t block() const noexcept;
 
   Segment segment_;
-  Header* header_;
+  SegmentHeader* header_;
   int rank_, size_;
   bool counting_;  // fewer cores than processes: see above
   WaitPolicy policy_;

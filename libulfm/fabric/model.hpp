@@ -11,13 +11,11 @@
 
 #include "base/error.hpp"
 #include "base/fault_plan.hpp"
+#include "fabric/abilities.hpp"
 #include "fabric/options.hpp"
 #include "fabric/topology/topology.hpp"
 
 namespace ulfm::fabric {
-
-/// A frame given to a model, by number: below the number the arena was made for, and not in use twice at one time.
-using FrameId = std::uint32_t;
 
 /// How a frame ended. Nothing of it is in the network any more and its number is free.
 struct Ending {
@@ -36,14 +34,6 @@ struct Parties {
   bool goes_on = false;  ///< with the message of the frame before
 };
 
-/// What a link has carried, one direction. Times are picoseconds.
-struct LinkUse {
-  std::string from, to;
-  std::uint64_t busy = 0;   ///< units went over it
-  std::uint64_t wait = 0;   ///< a frame at its end waited for what it needs next
-  std::uint64_t bytes = 0;  ///< of data and check
-};
-
 /// The first cycle that begins at `time` or later; cycles count from 1.
 constexpr std::uint64_t cycle_from(std::uint64_t time, std::uint64_t period) noexcept {
   return time / period + (time % period != 0 ? 1 : 0) + 1;
@@ -56,7 +46,7 @@ inline constexpr Options::Row kUnreadRow{"unread", 0, 1 << 30};
 /// Nanoseconds since the job began at which nothing is due any more.
 inline constexpr std::uint64_t kNothingDue = ~std::uint64_t{0};
 
-/// One process's view of a model that lives in an arena. Used by one process at a time: whoever holds the engine.
+/// One process's view of a model that lives in an arena. Used by one process at a time: the one that holds the engine.
 class Model {
  public:
   virtual ~Model() = default;
@@ -70,65 +60,25 @@ class Model {
                               std::uint32_t bytes) {
     return inject(frame, from, to, bytes);
   }
-  /// The network copies frames for several receivers.
-  virtual bool has_multicast() const { return false; }
-  /// Bytes of a message for several that leave its sender in a cycle, for one of the nodes.
-  virtual std::uint32_t multicast_bytes() const { return 0; }
-  /// Puts one frame behind those that wait to leave `from`, for several other nodes, each of them once. It ends once
-  /// for each of them: the ending's node is that one, also when it was not delivered there. False, with nothing taken,
-  /// when there is no room now; an idle model has room.
-  virtual bool inject_multicast(FrameId, std::uint32_t, std::span<const std::uint32_t>, std::uint32_t) { return false; }
-  /// It keeps to real time: nothing happens before advance() has said that its time has come.
-  virtual bool paced() const { return false; }
   /// Goes on for about `budget` events, until `endings` is full, or until nothing moves. How many frames ended.
   virtual std::size_t run(std::uint64_t budget, std::span<Ending> endings) = 0;
-  /// Nothing moves, and nothing will without inject(); with a paced model also when nothing will for now.
+  /// Nothing moves, and nothing will without inject(); in a model with a pace also when nothing will for now.
   virtual bool idle() const = 0;
-  /// When the next scheduled fault begins or ends, or the next event of a paced model happens, in nanoseconds since the
-  /// job began; kNothingDue for never.
+  /// When the next scheduled fault begins or ends, in nanoseconds since the job began; kNothingDue for never.
   virtual std::uint64_t due() const = 0;
-  /// Lets everything happen that is due by then.
+  /// Lets the scheduled faults begin and end that are due by then.
   virtual void advance(std::uint64_t nanoseconds) = 0;
-
-  // Of models that know cycles, for virtual time. The first cycle begins at 0, and each takes `period` picoseconds.
-
-  /// Lets every cycle happen that begins before `time`, until one in which a frame ends. True: that frame, and when it
-  /// ended; call again. False: nothing has ended, and what is injected now begins with the first cycle that begins at
-  /// `time` or later.
-  virtual bool run_until(std::uint64_t, std::uint64_t, Ending&) { return false; }
-  /// What each link has carried so far.
-  virtual std::vector<LinkUse> links(std::uint64_t) { return {}; }
-
-  /// Cycles from the first to the last, both counted, of a message that has the network to itself, by a closed form; 0:
-  /// the model has none here.
-  virtual std::uint64_t alone(std::uint32_t, std::uint32_t, std::uint32_t) const { return 0; }
-
-  // Of models in which a node that takes nothing holds up the network before it.
-
-  virtual bool has_back_pressure() const { return false; }
-  /// The node takes nothing from now on, or takes on.
-  virtual void hold(std::uint32_t, bool) {}
-
-  // Of models with a pool for the arrivals of each process.
-
-  virtual bool has_pools() const { return false; }
-  /// So many bytes that had arrived have been read, or thrown away. True when the model waits for that: the endpoint's
-  /// woken() is due. Any process may call it at any time.
-  virtual bool release(std::uint32_t, std::uint32_t, std::uint32_t) { return false; }
-  virtual void woken(std::uint32_t) {}
-
-  // Of models that outlive a process that dies while it moves them.
-
-  virtual bool can_recover() const { return false; }
-  /// After such a death. False when too much is lost.
-  virtual bool recover() { return false; }
-  /// An ending has been dealt with. Until then it is not forgotten: run() hands it out again.
-  virtual void settle(FrameId) {}
-  /// The frame has been taken and has not ended, or has not been settled.
-  virtual bool holds(FrameId) const { return false; }
-
   /// Counters as lines of text, each beginning with "ulfm: stats".
   virtual std::string statistics() = 0;
+
+  // What the model can do besides (abilities.hpp). nullptr: it cannot. The answer never changes.
+
+  virtual ModelCycles* cycles() { return nullptr; }
+  virtual ModelPace* pace() { return nullptr; }
+  virtual ModelMulticast* multicast() { return nullptr; }
+  virtual ModelBackPressure* back_pressure() { return nullptr; }
+  virtual ModelPools* pools() { return nullptr; }
+  virtual ModelRecovery* recovery() { return nullptr; }
 };
 
 /// Settings of one model: what `--transport NAME,option=value` has behind the name.
@@ -173,9 +123,9 @@ struct ModelKind {
   bool divides = false;
   /// Name of the program that moves it with ULFM_ENGINE=process, begun anew when it dies; nullptr: no such program.
   const char* program = nullptr;
-  /// It has inject_multicast().
+  /// Its models have multicast(). Known before one is made, like the next.
   bool multicast = false;
-  /// It has run_until() and links(), and durations (durations.hpp).
+  /// They have cycles(), and the kind has durations (durations.hpp).
   bool timed = false;
   /// Its jobs have a control channel also when nobody asks for one.
   bool control = false;

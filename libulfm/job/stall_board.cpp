@@ -59,7 +59,7 @@ std::string what(const StallWait& wait) {
   switch (wait.kind) {
     case StallKind::message:
     case StallKind::any: return "a message from " + who(wait) + about;
-    case StallKind::let_in: return who(wait) + " to receive " + std::to_string(wait.bytes) + " bytes" + about;
+    case StallKind::clear_to_send: return who(wait) + " to receive " + std::to_string(wait.bytes) + " bytes" + about;
     case StallKind::data: return "the data of a message from " + who(wait) + about;
     case StallKind::taken: return who(wait) + " to receive a synchronous send" + about;
     case StallKind::room:

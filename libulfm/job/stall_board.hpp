@@ -1,5 +1,5 @@
 // The job's table of waits: a page of shared memory in which each rank of a host writes, when somebody asks, what it
-// waits for. Whoever finds it complete prints it, with the waits that form a cycle. ulfmrun makes it.
+// waits for. The process that finds it complete prints it, with the waits that form a cycle. ulfmrun makes it.
 #pragma once
 
 #include <atomic>
@@ -16,13 +16,13 @@ inline constexpr int kStallName = 32;
 
 /// What one wait needs.
 enum class StallKind : std::int32_t {
-  message,     ///< that `rank` sends a message with `tag`
-  any,         ///< that anybody does
-  let_in,      ///< that `rank` receives a message of `bytes`, which was announced
-  data,        ///< the bytes of a message that `rank` announced
-  taken,       ///< that `rank` receives a synchronous send
-  room,        ///< that `rank` takes what was sent before; `bytes` is how many messages wait
-  collective,  ///< that the others, `rank` is one of them, make the same call; `name` has it
+  message,        ///< that `rank` sends a message with `tag`
+  any,            ///< that anybody does
+  clear_to_send,  ///< that `rank` receives a message of `bytes`, which was announced
+  data,           ///< the bytes of a message that `rank` announced
+  taken,          ///< that `rank` receives a synchronous send
+  room,           ///< that `rank` takes what was sent before; `bytes` is how many messages wait
+  collective,     ///< that the others, `rank` is one of them, make the same call; `name` has it
 };
 
 struct StallWait {
@@ -42,7 +42,7 @@ struct StallState {
   std::uint32_t posted;   ///< receives that wait for messages
   std::uint32_t arrived;  ///< messages that wait for receives
   std::uint32_t unsent;   ///< messages that wait for room
-  std::uint32_t n, more;  ///< waits, and how many beyond those are not told
+  std::uint32_t n, more;  ///< waits, and how many more there are
   StallWait waits[kMostStallWaits];
 };
 
@@ -60,7 +60,7 @@ class StallBoard {
   /// Fails when there is none that this rank belongs to; then each process reports for itself.
   static Result<StallBoard> attach(int rank, int ranks);
 
-  /// Somebody wants a table: true when this rank owes an answer. Costs a load.
+  /// Somebody wants a table: true when this rank has to answer. Costs a load.
   bool asked() const noexcept;
   /// Asks all for one, unless that was done in the last second.
   void ask(std::int64_t now) noexcept;

@@ -149,10 +149,10 @@ Result<void> Node::close(std::uint16_t number) {
   auto flushed = flush(*port, std::chrono::seconds(10));
   while (!flushed && flushed.error().code == Errc::peer_failed && HostClock::now() < until)
     flushed = flush(*port, until - HostClock::now());
-  std::unique_ptr<PortCore> closed;  // its inlet may linger for its last frames: not under the locks
+  std::unique_ptr<PortCore> closed;  // its inlet may wait for its last frames: not under the locks
   std::scoped_lock both(table_lock_, interface_lock_);
   port->send_byes();
-  process_->note_closed_port(number, port->counters(), port->inlet());
+  process_->note_closed_port(number, port->counters());
   closed = std::move(table_[number]);
   return {};
 }

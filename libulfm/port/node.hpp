@@ -42,7 +42,7 @@ class Node {
   Result<void> close(std::uint16_t number);
   PortCore* port(std::uint16_t number) noexcept { return number < kPortsPerProcess ? table_[number].get() : nullptr; }
 
-  /// The interface: takes port numbers from the send queue and moves data. Called by whoever posts or waits.
+  /// The interface: takes port numbers from the send queue and moves data. Called by threads that post or wait.
   void drive();
   /// Sends a message of one frame if the interface is idle and it can go at once: then it needs neither tag nor queue.
   bool send_at_once(PortCore& port, PortAddress to, Gather& data, std::size_t size);

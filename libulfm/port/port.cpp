@@ -18,6 +18,7 @@ PortCore::PortCore(Node& node, std::uint16_t number, std::unique_ptr<Inlet> inle
       receive_(depth),
       cache_(cache_limit) {
   for (SendBuffer& buffer : send_) buffer.capacity = slot_bytes;  // memory comes with the first use
+  inlet_->use_counters(counters_);
 }
 
 PortCore::~PortCore() { give_back_spent(); }  // send_byes() has ended the trees

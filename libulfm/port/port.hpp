@@ -91,7 +91,7 @@ class PortCore {
   PortCounters& counters() noexcept { return counters_; }
 
   // Interface side, under the node's lock.
-  /// Connects to an address; errors go back to whoever posts.
+  /// Connects to an address; errors go back to the caller of post.
   Result<void> connect(PortAddress to);
   Result<void> connect(std::span<const PortAddress> all);
   /// Sends the oldest posted message as far as there is room; true when it has gone (or failed).

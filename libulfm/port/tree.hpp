@@ -2,7 +2,7 @@
 //
 // The ports below are a list. The first one gets the message for half of it, the first of the rest for half of that,
 // and so on: a binomial tree. Each connection of a tree is its own, in front of everything else on it comes the list
-// that its far end is to serve, and a port on the way sends on what it has whole. Nobody tells anybody that a message
+// that its far end is to serve, and a port on the way sends on what it has whole. Nobody is notified that a message
 // has come: what a port that dies had not sent on is lost for those behind it, and later messages go round it.
 #pragma once
 

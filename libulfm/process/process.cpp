@@ -13,13 +13,13 @@ namespace ulfm {
 namespace {
 
 std::string port_statistics(const std::string& who, const std::string& transport, std::uint16_t port,
-                            const PortCounters& c, const Inlet& inlet) {
+                            const PortCounters& c) {
   const auto n = [](const auto& counter) { return std::to_string(counter.get()); };
   std::string all = "ulfm: stats " + who + " transport " + transport + " port " + std::to_string(port) + ": sent " +
                     n(c.sent_messages) + " messages " + n(c.sent_bytes) + " bytes, received " + n(c.received_messages) +
                     " messages " + n(c.received_bytes) + " bytes, frames " + n(c.open_frames) + " open " +
                     n(c.lane_frames) + " lane, lanes " + n(c.lanes_opened) + " opened " +
-                    std::to_string(inlet.lanes_granted()) + " granted, full " + n(c.full) + ", message cache " +
+                    n(c.lanes_granted) + " granted, full " + n(c.full) + ", message cache " +
                     n(c.cache_in) + " in " + n(c.cache_hits) + " hits " + n(c.cache_bytes_peak) + " bytes peak\n";
   if (c.once_messages.get() != 0)
     all += "ulfm: stats " + who + " port " + std::to_string(port) + " copied once: messages " + n(c.once_messages) +
@@ -111,8 +111,8 @@ std::string Process::stall_prefix() const {
 
 bool Process::counts() const { return config_.flag("STATS") || !config_.text("STATS_FILE").empty(); }
 
-void Process::note_closed_port(std::uint16_t number, const PortCounters& counters, const Inlet& inlet) {
-  if (counts()) closed_ports_ += port_statistics(name_, stack_.name, number, counters, inlet);
+void Process::note_closed_port(std::uint16_t number, const PortCounters& counters) {
+  if (counts()) closed_ports_ += port_statistics(name_, stack_.name, number, counters);
 }
 
 void Process::report_statistics() {

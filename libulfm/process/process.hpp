@@ -26,13 +26,13 @@ class Process {
   struct Place {
     int rank = 0, size = 1, sharing = 2;
     bool alone = true;
-    int first = 0;  ///< rank of who says what all processes have in common: warnings, counters of the network
+    int first = 0;  ///< rank of the process that prints what all have in common: warnings, counters of the network
   };
   /// Makes the stack that the settings ask for. Errors: those of select_transport() and make_stack().
   static Result<std::unique_ptr<Process>> start(Config config, const Place& place);
 
   int rank() const noexcept { return rank_; }
-  /// "rank 3": who speaks in statistics and messages.
+  /// "rank 3": the name of this process in statistics and messages.
   const std::string& name() const noexcept { return name_; }
   const Config& config() const noexcept { return config_; }
   const TransportDescriptor& descriptor() const noexcept { return *descriptor_; }
@@ -68,7 +68,7 @@ class Process {
   /// Somebody wants to know counters.
   bool counts() const;
   /// The counters of a port that is being closed, for the end. One thread at a time.
-  void note_closed_port(std::uint16_t number, const PortCounters& counters, const Inlet& inlet);
+  void note_closed_port(std::uint16_t number, const PortCounters& counters);
   /// Writes the statistics that ULFM_STATS and ULFM_STATS_FILE ask for. When all ports are closed; closes the control
   /// channel. Once.
   void report_statistics();

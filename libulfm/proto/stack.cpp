@@ -13,8 +13,8 @@
 namespace ulfm {
 namespace {
 
-reliable::Settings settings_from(const Config& config) {
-  reliable::Settings settings;
+reliable::ReliableSettings settings_from(const Config& config) {
+  reliable::ReliableSettings settings;
   settings.window = static_cast<std::uint32_t>(config.number("WINDOW"));
   settings.give_up = std::chrono::milliseconds(config.number("GIVE_UP"));
   // Two frames and their headers, or a long one would find no room beside another.
@@ -37,9 +37,9 @@ Result<std::unique_ptr<control::Control>> make_control(const Config& config, con
   // A control channel works by the host's time; in virtual time nobody has one (ulfmrun refuses what asks for it).
   if (VirtualTime::of_process() != nullptr || (asked == 0 && !descriptor.control))
     return std::unique_ptr<control::Control>{};
-  control::Settings settings;
+  control::ControlSettings settings;
   const bool by_unix = asked == 2 || (asked == 0 && !control::has_loopback());
-  settings.kind = by_unix ? control::Kind::unix_socket : control::Kind::tcp;
+  settings.kind = by_unix ? control::SocketKind::unix_socket : control::SocketKind::tcp;
   settings.rank = rank;
   auto channel = control::Control::start(settings, transport.card(),
                                          [&transport](std::uint32_t what) { return transport.descriptor(what); });

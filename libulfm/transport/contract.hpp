@@ -7,8 +7,15 @@
 //   Inlet       the receiving side of one port: every sender's frames come out here
 //   Outlet      the sending side towards one port of another process: a virtual connection, one direction
 //
-// Threads: an Inlet, and an Outlet, is used by one thread at a time; different ones by different threads at once.
-// Nothing here blocks except open() and connect(), which may take system calls. Nothing throws.
+// Rules for every call, unless the call says otherwise:
+//
+//   threads    a call of an Inlet, Outlet or Multicast: one thread at a time for each object, also for the destructor;
+//              different objects by different threads at once. A call of a Transport: one thread at a time.
+//   blocking   it returns at once, without a system call
+//   ownership  what a call takes it copies before it returns: spans, strings and gather lists are the caller's again.
+//              What it returns by unique_ptr is the caller's, and is destroyed before the Transport that made it.
+//              References and descriptors that it returns belong to the object.
+//   errors     a bool or an empty value says that there is none now; a Result has a sentence. Nothing throws.
 #pragma once
 
 #include <chrono>
@@ -42,9 +49,9 @@ inline constexpr std::uint32_t kDecoratorSource = 0xfffffffe;
 /// Inlet::next_deadline() when nothing but a wake-up need end a sleep.
 inline constexpr std::chrono::nanoseconds kForever = std::chrono::nanoseconds::max();
 
-/// What whoever opens a port asks for; 0 is the setting of that name. A transport may round up.
+/// What the opener of a port asks for; 0 is the setting of that name. A transport may round up.
 struct InletOptions {
-  std::uint32_t depth = 0;  ///< frames that can wait; 1 is the port of the paper: one buffer, for whoever comes
+  std::uint32_t depth = 0;  ///< frames that can wait; 1 is the port of the paper: one buffer, for all senders
   std::uint32_t slot = 0;   ///< bytes of data that a buffer holds
 };
 
@@ -58,32 +65,36 @@ struct OriginInfo {
 
 class Inlet {
  public:
+  /// Closes the port. Frames that were not released are gone. May wait, a bounded time, until what peers still need has
+  /// been sent to them, and take system calls.
   virtual ~Inlet() = default;
 
-  /// Takes the next frame, from any sender; frames of one sender come in order. The bytes stay until release().
-  /// Errc::protocol in `broken_origin()` when a sender wrote nonsense; that sender is cut off.
+  /// Takes the next frame, from any sender; frames of one sender come in order. The bytes belong to the inlet and stay
+  /// until release(). A sender that wrote nonsense is cut off: take_broken() has it. May move what carries the frames
+  /// on behalf of other processes, and take system calls for that.
   virtual bool next(Frame& frame) = 0;
-  /// Looks `turns` times at the likeliest places; true as soon as a frame is there. For waits with a core to spare.
+  /// Checks the likeliest places `turns` times; true as soon as a frame is there. For waits with a core to spare.
   virtual bool spin(std::uint32_t turns) = 0;
-  /// One look wherever a frame may be that needs nobody to be moved: what a wait without a core does between two
-  /// yields.
+  /// Checks once every place where a frame may be without other work: for a wait without a core, between two yields.
   virtual bool look() { return spin(1); }
-  /// Gives a frame's room back to its sender. Any order. All but header, kind and fresh is as next() gave it.
+  /// Returns a frame's room to its sender: the caller must not touch its bytes any more. In any order. All but header,
+  /// kind and fresh is as next() gave it. May notify the sender, by a system call if that sleeps.
   virtual void release(const Frame& frame) = 0;
 
-  /// About the sender of a frame. `process` is none when the origin is not connected.
+  /// About the sender of a frame. `process` is none when the origin is not connected. The hello is a view of the
+  /// inlet's memory, valid until drop_origin().
   virtual OriginInfo origin(std::uint32_t index) const = 0;
   /// Drops what belongs to an origin that said bye or died. Frames of it that are still held stay valid until they
   /// are released.
   virtual void drop_origin(std::uint32_t index) = 0;
 
-  /// True when a frame is there, looked for at every source. Call between WakeSource::arm and sleep.
+  /// True when a frame is there; checks every source. Call between WakeSource::arm and sleep. May take system calls.
   virtual bool has_frame() = 0;
-  /// Ends a sleep when a frame has come. Lives as long as the inlet.
+  /// Ends a sleep when a frame has come. Lives as long as the inlet. Its ring() is for any thread.
   virtual WakeSource& wake_source() = 0;
 
-  /// Housekeeping for a long wait: finds dead senders that hold something up. Returns the index of one connected
-  /// origin whose process is gone and from which nothing more will come, or -1.
+  /// Housekeeping for a long wait: finds dead senders that block others. Returns the index of one connected origin
+  /// whose process is gone and from which nothing more will come, or -1. Costs system calls.
   virtual std::int64_t find_dead() = 0;
 
   /// The inlet has cut an origin off for writing nonsense: its index once, then -1.
@@ -93,7 +104,7 @@ class Inlet {
   virtual std::string why_broken() { return {}; }
 
   /// Longest sleep after which next() must be called again although nothing woke it: for frames that are held back or
-  /// have to be sent again. Call between WakeSource::arm and sleep; what is owed to senders goes out with it.
+  /// have to be sent again. Call between WakeSource::arm and sleep; it sends pending acknowledgements.
   virtual std::chrono::nanoseconds next_deadline() { return kForever; }
 
   /// A destination of this port was given up, because it stopped answering: the sentence, once each. Its outlets say
@@ -102,20 +113,23 @@ class Inlet {
 
   /// Most bytes of data in a frame that comes here.
   virtual std::size_t max_frame() const = 0;
-  /// Lanes that senders have claimed here so far.
-  virtual std::uint64_t lanes_granted() const { return 0; }
+  /// Called once, before the first next(): the inlet counts there, too. `counters` outlives it.
+  virtual void use_counters(PortCounters& counters) { (void)counters; }
 };
 
 class Outlet {
  public:
+  /// Ends the connection. What was pushed still arrives; without bye() the receiver finds out by itself that nothing
+  /// more will come. Any thread that may use the port's inlet.
   virtual ~Outlet() = default;
 
   /// Sends one frame, or returns false with nothing taken when there is no room now. The header has at most 255
-  /// bytes and `length` is at most max_frame() for that header; both are copied before return.
+  /// bytes and `length` is at most max_frame() for that header; both are copied before return. May take system calls: to
+  /// wake a receiver that sleeps, or to a network.
   virtual bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) = 0;
 
-  /// Room has come since the last push that found none, as far as one look tells; false where only a push does. For
-  /// waits with a core to spare.
+  /// Room has come since the last push that found none, as far as one check shows; false where only a push shows it.
+  /// For waits with a core to spare.
   virtual bool has_room() const { return false; }
   /// What rings when room comes, for a sleep after a push that found none: arm it, ask has_room(), sleep. nullptr when
   /// nothing does, and sleeps have to be short. Good until the next push.
@@ -127,7 +141,7 @@ class Outlet {
   /// The receiving process still runs and has not closed the port, or what it sent to this process before is still on
   /// its way here. When false, all of that can be found in the inlets. Costs a system call or two.
   virtual bool peer_listening() const = 0;
-  /// The receiving port has been closed, as far as that can be told for nothing. It may be open anew: connect again.
+  /// The receiving port has been closed, as far as that is known without a cost. It may be open anew: connect again.
   virtual bool port_closed() const = 0;
   /// The receiver takes nothing from this connection any more, and may not have taken what was sent last: it lacked
   /// something, or found nonsense. port_closed() says so too. Costs nothing.
@@ -171,7 +185,8 @@ class Multicast {
 /// What it takes in virtual time, in picoseconds; all 0 without.
 struct MulticastCost {
   std::uint64_t message = 0;  ///< software of a message, at both ends together
-  std::uint64_t byte = 0;     ///< a byte of a multicast, of its sender, for each other node that it goes to
+  std::uint64_t byte = 0;     ///< a byte of a multicast, of its sender, for each other place that it goes to
+  std::uint32_t places = 0;   ///< there are so many: a place is a node, or a card that takes the bytes for several
 };
 
 /// Something a transport counts, for statistics.
@@ -188,11 +203,13 @@ class Transport {
   /// endpoint key follows behind a '+', which connect() ignores (control::identity_of).
   virtual const std::string& card() const = 0;
 
-  /// Opens port `number` (0..kPortsPerProcess-1). Errc::busy when it is open already.
+  /// Opens port `number` (0..kPortsPerProcess-1), with system calls. Errc::busy when it is open already;
+  /// Errc::no_memory, Errc::system when there is no memory or descriptor for it. Any thread.
   virtual Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const InletOptions& options) = 0;
 
-  /// A virtual connection from `from` to port `to` of the process with that card. `counters` outlives it.
-  /// Errc::not_found when that port is not open (yet), peer_failed when the process is gone.
+  /// A virtual connection from `from` to port `to` of the process with that card, with system calls. It may wait for an
+  /// answer of that process's host. `counters` outlives it. Errc::not_found when that port is not open (yet),
+  /// peer_failed when the process is gone. Any thread, the one that uses the port `from`.
   virtual Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
                                                   std::span<const std::byte> hello, PortCounters& counters) = 0;
 
@@ -212,7 +229,7 @@ class Transport {
   /// The same in all processes of a job.
   virtual MulticastCost multicast_cost() const { return {}; }
 
-  /// The process with that card can be reached by this transport, as far as the card tells.
+  /// The process with that card can be reached by this transport, as far as the card shows. Any thread.
   virtual bool reachable(std::string_view card) const {
     (void)card;
     return true;
@@ -227,7 +244,7 @@ class Transport {
     (void)job_id, (void)rank, (void)card;
   }
   /// The card that a process has shown; empty when it has not or there is no such place: then it is in the key-value
-  /// space, which costs a conversation with the launcher. Any thread.
+  /// space, which costs requests to the launcher. Any thread.
   virtual std::string card_of(std::string_view job_id, std::uint32_t rank) const {
     (void)job_id, (void)rank;
     return {};
@@ -237,14 +254,15 @@ class Transport {
   virtual control::Control* control() { return nullptr; }
   /// Called once, before the first open() and connect(), with a control channel that lives as long as the transport.
   virtual void use_control(control::Control&) {}
-  /// A duplicate of a descriptor that peers ask for over the control channel; `what` is the transport's affair. Empty
-  /// when there is none. Any thread.
+  /// A duplicate of a descriptor that peers ask for over the control channel; `what` means something to the
+  /// transport alone. Empty when there is none. Any thread; the descriptor is the caller's.
   virtual control::Fd descriptor(std::uint32_t) { return {}; }
 
   /// What it counts beyond the ports' counters, over all ports, also those closed since. Any thread.
   virtual std::vector<NamedCount> counts() const { return {}; }
 
-  /// Counters of what all processes of the job share, as lines that begin with "ulfm: stats"; one rank prints them.
+  /// Counters of what all processes of the job share, as lines that begin with "ulfm: stats"; one rank prints them. May
+  /// wait until no other process moves what is counted.
   virtual std::string shared_statistics() { return {}; }
 };
 
@@ -256,12 +274,12 @@ struct TransportDescriptor {
   bool multicast;  ///< the network itself copies a frame for several receivers
   bool multi_host;
   std::size_t max_frame;    ///< largest frame with default settings
-  double latency_us;        ///< rough one-way cost of a small frame, for selection
-  double bandwidth_MBps;    ///< rough asymptotic bandwidth, for selection
+  double latency_us;        ///< rough one-way cost of a small frame: auto takes the transport with the least
+  double bandwidth_MBps;    ///< rough asymptotic bandwidth, which decides between equal ones
   const char* config_rows;  ///< names of the rows it reads, blank-separated
   bool takes_options;       ///< "NAME,option=value" selects it too
   bool links;               ///< has links, switches and nodes, which a fault plan can take away
-  bool control;             ///< uses a control channel also when nobody asks for one
+  bool control;             ///< uses a control channel also when the user asks for none
   /// The node of each of `size` ranks, numbered from 0, when the transport has nodes of its own; empty when the hosts
   /// are the nodes. Asked before there is a Transport.
   std::vector<int> (*nodes)(int size);

@@ -27,7 +27,7 @@ class ForwardingInlet : public Inlet {
   std::chrono::nanoseconds next_deadline() override { return under_->next_deadline(); }
   bool take_given_up(Error& error) override { return under_->take_given_up(error); }
   std::size_t max_frame() const override { return under_->max_frame(); }
-  std::uint64_t lanes_granted() const override { return under_->lanes_granted(); }
+  void use_counters(PortCounters& counters) override { under_->use_counters(counters); }
 
  protected:
   const std::unique_ptr<Inlet> under_;

@@ -26,7 +26,6 @@ auto descriptors_of_models(std::index_sequence<I...>) {
   return std::array{descriptor_of_model<I>()...};
 }
 
-// The fastest on one host first: auto takes the first that can be used.
 const std::vector<const TransportDescriptor*>& all_transports() {
   static const auto models = descriptors_of_models(std::make_index_sequence<fabric::kModels.size()>());
   static const auto all = [] {
@@ -65,6 +64,25 @@ std::string listed(const std::vector<std::string>& words) {
   return out;
 }
 
+/// For `auto`: of those that can be used here and reach all processes of the job, the one with the least cost. An
+/// emulated interconnect is for those who ask for it.
+Result<const TransportDescriptor*> cheapest() {
+  const TransportDescriptor* best = nullptr;
+  std::string reasons;
+  const bool far = spans_hosts();
+  for (const TransportDescriptor* t : all_transports()) {
+    if (t->links || (far && !t->multi_host)) continue;
+    if (const std::string why = t->unavailable(); !why.empty()) {
+      reasons += (reasons.empty() ? "transport " : "; transport ") + std::string(t->name) + ": " + why;
+    } else if (best == nullptr ||
+               std::pair(t->latency_us, -t->bandwidth_MBps) < std::pair(best->latency_us, -best->bandwidth_MBps)) {
+      best = t;
+    }
+  }
+  if (best == nullptr) return fail(Errc::unavailable, reasons);
+  return best;
+}
+
 }  // namespace
 
 std::span<const TransportDescriptor* const> transports() { return all_transports(); }
@@ -72,16 +90,19 @@ std::span<const TransportDescriptor* const> transports() { return all_transports
 Result<const TransportDescriptor*> select_transport(std::string_view asked) {
   std::string_view name = asked.substr(0, asked.find(','));
   if (fabric::is_shared_object(name)) return from_shared_object(name);
-  if ((name == "auto" || name.empty()) && spans_hosts()) name = mux_transport.name;
+  const auto with_options = [&](const TransportDescriptor* t) -> Result<const TransportDescriptor*> {
+    if (asked.find(',') == std::string_view::npos || t->takes_options) return t;
+    return fail(Errc::invalid, "transport \"" + std::string(asked) + "\": " + t->name + " takes no options");
+  };
+  if (name == "auto" || name.empty()) {
+    auto found = cheapest();
+    return found ? with_options(*found) : found;
+  }
   for (const TransportDescriptor* t : all_transports()) {
-    if (name != "auto" && !name.empty() && name != t->name) continue;
-    const std::string why = t->unavailable();
-    if (why.empty()) {
-      if (asked.find(',') != std::string_view::npos && !t->takes_options)
-        return fail(Errc::invalid, "transport \"" + std::string(asked) + "\": " + t->name + " takes no options");
-      return t;
-    }
-    if (name == t->name) return fail(Errc::unavailable, std::string("transport ") + t->name + ": " + why);
+    if (name != t->name) continue;
+    if (const std::string why = t->unavailable(); !why.empty())
+      return fail(Errc::unavailable, std::string("transport ") + t->name + ": " + why);
+    return with_options(t);
   }
   const auto all = names();
   const std::string near = nearest(name, all);

@@ -232,7 +232,7 @@ Case death_behind_a_claim() {
                 }
                 if (g_dead && !told) {
                   Explorer::active->saw_end_of(1);
-                  if (!g_ring->consumer.holds(0)) {
+                  if (!g_ring->consumer.has_frames_of(0)) {
                     told = true;
                     continue;
                   }

@@ -5,7 +5,7 @@
 using namespace ulfm::direct;
 
 std::vector<std::string> fuzz_seeds() {
-  return {encode(Card{1, 2, 3, 4, 5}), encode(Card{~0ull, ~0ull, ~0ull, 0x7fffffff, 0x7fffffff}),
+  return {encode(DirectCard{1, 2, 3, 4, 5}), encode(DirectCard{~0ull, ~0ull, ~0ull, 0x7fffffff, 0x7fffffff}),
           "direct:", "direct:-1-1-1.-1.-1"};
 }
 

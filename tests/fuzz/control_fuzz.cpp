@@ -51,8 +51,8 @@ std::vector<std::string> fuzz_seeds() {
                               text_of(goodbye());
   return {std::string(1, '\0') + greeted, "\1" + session,
           "\2" + text_of(challenge(Nonce{}, Proof{})) + text_of(packet(who)),
-          "\3" + encode({Kind::tcp, 0x7f000001, 1, "", secret}),
-          "\3" + encode({Kind::unix_socket, 0, 0, "0f", secret})};
+          "\3" + encode({SocketKind::tcp, 0x7f000001, 1, "", secret}),
+          "\3" + encode({SocketKind::unix_socket, 0, 0, "0f", secret})};
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {

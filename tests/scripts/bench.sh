@@ -30,5 +30,14 @@ kept paths 'r["size"] >= 16 and r["ulfm_us"] > 0 and set(r["peers"]) == {"ulskrc
 kept logp 'r["transport"] and min(r["o_s_us"], r["o_r_us"]) > 0 and {"L_us", "g_us", "G_ns_per_byte"} <= set(r["spread"])'
 "$ULFM_SOURCE/bench/run" nonsense >/dev/null 2>"$scratch/err" && fail "an unknown benchmark was accepted"
 grep -q 'there is no benchmark "nonsense"' "$scratch/err" || fail "no sentence about an unknown benchmark"
+# A page is not written from figures of a busy machine, unless told.
+python3 - "$scratch/results/ports.json" <<'PYTHON'
+import json, sys
+result = json.load(open(sys.argv[1]))
+result["head"]["load_before"] = 1 + result["head"]["cores"]
+json.dump(result, open(sys.argv[1], "w"))
+PYTHON
+"$ULFM_SOURCE/bench/run" page --results "$scratch/results" >/dev/null 2>"$scratch/err" && fail "a page from a busy machine"
+grep -q 'performance.md is not written: .*ports' "$scratch/err" || fail "no sentence about a busy machine"
 ((failures == 0)) || exit 1
 echo "the benchmarks keep what bench/README.md promises"

@@ -21,13 +21,13 @@ using namespace std::chrono_literals;
 
 namespace {
 
-Settings settings_for(control::Kind kind) {
-  Settings settings;
+ControlSettings settings_for(control::SocketKind kind) {
+  ControlSettings settings;
   settings.kind = kind;
   return settings;
 }
 
-std::unique_ptr<Control> start(control::Kind kind, const std::string& identity, Source source = {}) {
+std::unique_ptr<Control> start(control::SocketKind kind, const std::string& identity, Source source = {}) {
   return Control::start(settings_for(kind), identity, std::move(source)).value();
 }
 
@@ -76,7 +76,7 @@ void send_to(const Fd& fd, const Bytes& bytes) { (void)!send(fd.get(), bytes.dat
 }  // namespace
 
 TEST_CASE("a first set-up connects, the other direction uses the same connection", "[control]") {
-  const control::Kind kind = GENERATE(control::Kind::tcp, control::Kind::unix_socket);
+  const control::SocketKind kind = GENERATE(control::SocketKind::tcp, control::SocketKind::unix_socket);
   const auto a = start(kind, "card:a"), b = start(kind, "card:b");
   REQUIRE(connect(*a, b->card(), 1, 2));
   CHECK(a->connections() == 1);
@@ -92,7 +92,7 @@ TEST_CASE("a first set-up connects, the other direction uses the same connection
 }
 
 TEST_CASE("a process needs no control connection to itself, nor to one without a control channel", "[control]") {
-  const auto a = start(control::Kind::tcp, "card:a");
+  const auto a = start(control::SocketKind::tcp, "card:a");
   CHECK(a->set_up(a->card(), 1, 1));
   CHECK(a->set_up("card:without", 1, 1));
   CHECK(a->connections() == 0);
@@ -100,9 +100,9 @@ TEST_CASE("a process needs no control connection to itself, nor to one without a
 }
 
 TEST_CASE("who leaves at once still makes the connection that was begun", "[control]") {
-  const auto a = start(control::Kind::tcp, "card:a");
+  const auto a = start(control::SocketKind::tcp, "card:a");
   {
-    const auto b = start(control::Kind::tcp, "card:b");
+    const auto b = start(control::SocketKind::tcp, "card:b");
     REQUIRE(b->set_up(a->card(), 1, 1));
   }
   CHECK(eventually([&] { return contains(a->statistics("rank 0"), "set-ups 0 sent 1 received"); }));
@@ -111,10 +111,10 @@ TEST_CASE("who leaves at once still makes the connection that was begun", "[cont
 }
 
 TEST_CASE("an address that names nobody is refused in words", "[control]") {
-  const auto a = start(control::Kind::tcp, "card:a");
+  const auto a = start(control::SocketKind::tcp, "card:a");
   std::string card;
   {
-    const auto gone = start(GENERATE(control::Kind::tcp, control::Kind::unix_socket), "card:gone");
+    const auto gone = start(GENERATE(control::SocketKind::tcp, control::SocketKind::unix_socket), "card:gone");
     card = gone->card();
   }
   const auto refused = connect(*a, card);
@@ -126,7 +126,7 @@ TEST_CASE("an address that names nobody is refused in words", "[control]") {
 }
 
 TEST_CASE("who does not know the secret is refused on either side", "[control]") {
-  const auto a = start(control::Kind::tcp, "card:a"), b = start(control::Kind::tcp, "card:b");
+  const auto a = start(control::SocketKind::tcp, "card:a"), b = start(control::SocketKind::tcp, "card:b");
   EndpointKey wrong = key_of(*b);
   wrong.secret[31] ^= 1;
   // The acceptor shows first that it knows the secret that we expect.
@@ -145,7 +145,7 @@ TEST_CASE("who does not know the secret is refused on either side", "[control]")
 }
 
 TEST_CASE("the acceptor's own proof is none for a connector", "[control]") {
-  const auto a = start(control::Kind::tcp, "card:a");
+  const auto a = start(control::SocketKind::tcp, "card:a");
   const Fd fd = raw_connection(*a);
   send_to(fd, greeting(Nonce{}));
   PacketReader reader;
@@ -165,7 +165,7 @@ TEST_CASE("the acceptor's own proof is none for a connector", "[control]") {
 }
 
 TEST_CASE("unauthenticated peers who say nothing, or too slowly, are timed out", "[control]") {
-  Settings settings;
+  ControlSettings settings;
   settings.handshake_time = 100ms;
   const auto a = Control::start(settings, "card:a").value();
   const Fd silent = raw_connection(*a), slow = raw_connection(*a);
@@ -180,9 +180,9 @@ TEST_CASE("unauthenticated peers who say nothing, or too slowly, are timed out",
 }
 
 TEST_CASE("unauthenticated peers have a bounded number of places and keep no peer out", "[control]") {
-  Settings settings;
+  ControlSettings settings;
   settings.unauthenticated_limit = 8;
-  const auto a = Control::start(settings, "card:a").value(), b = start(control::Kind::tcp, "card:b");
+  const auto a = Control::start(settings, "card:a").value(), b = start(control::SocketKind::tcp, "card:b");
   std::vector<Fd> unauthenticated;
   for (int i = 0; i < 50; ++i) unauthenticated.push_back(raw_connection(*a));
   CHECK(connect(*b, a->card()));
@@ -199,8 +199,8 @@ TEST_CASE("descriptors go by Unix-domain sockets, and only there", "[control]") 
     (void)!write(fd.get(), "seven", 5);
     return fd;
   };
-  const auto a = start(control::Kind::unix_socket, "card:a", source);
-  const auto b = start(control::Kind::unix_socket, "card:b", source);
+  const auto a = start(control::SocketKind::unix_socket, "card:a", source);
+  const auto b = start(control::SocketKind::unix_socket, "card:b", source);
   REQUIRE(a->set_up(b->card(), 1, 1));  // which fetch() waits for
   REQUIRE(a->fetch("card:b", 7));
   for (Control* from : {a.get(), b.get()}) {
@@ -215,13 +215,13 @@ TEST_CASE("descriptors go by Unix-domain sockets, and only there", "[control]") 
     CHECK(from->fetch(to, 8).error().code == Errc::not_found);
     CHECK(from->fetch("card:c", 7).error().code == Errc::unavailable);
   }
-  const auto t = start(control::Kind::tcp, "card:t", source);
+  const auto t = start(control::SocketKind::tcp, "card:t", source);
   REQUIRE(connect(*a, t->card()));
   CHECK(a->fetch("card:t", 7).error().code == Errc::unavailable);
 }
 
 TEST_CASE("everybody connects to everybody at once", "[control]") {
-  const control::Kind kind = GENERATE(control::Kind::tcp, control::Kind::unix_socket);
+  const control::SocketKind kind = GENERATE(control::SocketKind::tcp, control::SocketKind::unix_socket);
   constexpr std::size_t kAll = 12;
   std::vector<std::unique_ptr<Control>> all;
   for (std::size_t i = 0; i < kAll; ++i) all.push_back(start(kind, "card:" + std::to_string(i)));
@@ -241,7 +241,7 @@ TEST_CASE("everybody connects to everybody at once", "[control]") {
 }
 
 TEST_CASE("a killed process is known as gone, one that leaves in good order is not", "[control]") {
-  const control::Kind kind = GENERATE(control::Kind::tcp, control::Kind::unix_socket);
+  const control::SocketKind kind = GENERATE(control::SocketKind::tcp, control::SocketKind::unix_socket);
   test::Child child([&](test::Pipe& parent) {
     const auto mine = start(kind, "card:child");
     parent.send(mine->card());
@@ -260,13 +260,13 @@ TEST_CASE("a killed process is known as gone, one that leaves in good order is n
 
 TEST_CASE("a process that gives up tells its peers why", "[control]") {
   test::Child child([&](test::Pipe& parent) {
-    const auto mine = start(control::Kind::tcp, "card:child");
+    const auto mine = start(control::SocketKind::tcp, "card:child");
     parent.send(mine->card());
     parent.receive();
     mine->abort(3, "it has lost its way");
     _exit(3);
   });
-  const auto a = start(control::Kind::tcp, "card:a");
+  const auto a = start(control::SocketKind::tcp, "card:a");
   REQUIRE(connect(*a, child.pipe().receive()));
   child.pipe().send("go");
   CHECK(eventually([&] { return a->connections() == 0; }));
@@ -275,7 +275,7 @@ TEST_CASE("a process that gives up tells its peers why", "[control]") {
 
 TEST_CASE("a forked child has no part in the channel and keeps nobody's connection open", "[control]") {
   test::Child parent([&](test::Pipe& out) {
-    auto mine = start(control::Kind::tcp, "card:parent");
+    auto mine = start(control::SocketKind::tcp, "card:parent");
     out.send(mine->card());
     const std::string other = out.receive();
     test::Child lives_on([&](test::Pipe& up) {
@@ -288,7 +288,7 @@ TEST_CASE("a forked child has no part in the channel and keeps nobody's connecti
     out.send(first + " " + lives_on.pipe().receive());
     (void)!pause();
   });
-  const auto b = start(control::Kind::tcp, "card:b");  // no threads before the fork
+  const auto b = start(control::SocketKind::tcp, "card:b");  // no threads before the fork
   REQUIRE(connect(*b, parent.pipe().receive()));
   parent.pipe().send(b->card());
   CHECK(parent.pipe().receive() == "refused closed");
@@ -333,7 +333,7 @@ TEST_CASE("direct reaches a process whose /proc is closed when descriptors are p
       char text[] = "abc";
       const iovec piece{text, 3};
       Gather data(std::span(&piece, 1));
-      parent.send((*outlet)->push(ulfm::Kind::first, {}, data, 3) ? "sent" : "full");
+      parent.send((*outlet)->push(ulfm::SocketKind::first, {}, data, 3) ? "sent" : "full");
       parent.receive();
     } else {
       parent.send(outlet.error().what);

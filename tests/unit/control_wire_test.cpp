@@ -43,7 +43,7 @@ Secret secret_of(std::uint8_t seed) {
 }  // namespace
 
 TEST_CASE("an endpoint key has one text", "[control]") {
-  EndpointKey tcp{Kind::tcp, 0x7f000001, 41234, "", secret_of(0xa5)};
+  EndpointKey tcp{SocketKind::tcp, 0x7f000001, 41234, "", secret_of(0xa5)};
   const std::string text = encode(tcp);
   CHECK(text.substr(0, 26) == "tcp:127.0.0.1:41234:a5a5a5");
   CHECK(text.size() <= 100);
@@ -52,7 +52,7 @@ TEST_CASE("an endpoint key has one text", "[control]") {
   CHECK(read->address == tcp.address);
   CHECK(read->port == tcp.port);
   CHECK(read->secret == tcp.secret);
-  EndpointKey unix_key{Kind::unix_socket, 0, 0, "0001f", secret_of(1)};
+  EndpointKey unix_key{SocketKind::unix_socket, 0, 0, "0001f", secret_of(1)};
   CHECK(decode_key(encode(unix_key))->name == "0001f");
 
   const std::string card = join_card("direct:abc", tcp);
@@ -73,7 +73,7 @@ TEST_CASE("an endpoint key has one text", "[control]") {
 
 TEST_CASE("any text is an endpoint key or an error", "[control]") {
   test::property("changed keys", [](test::Draw& draw) {
-    std::string text = encode({Kind::tcp, 0x7f000001, 41234, "", secret_of(0xa5)});
+    std::string text = encode({SocketKind::tcp, 0x7f000001, 41234, "", secret_of(0xa5)});
     while (draw.more()) text[draw.below(static_cast<std::uint32_t>(text.size()))] = "019af:.+ x"[draw.below(10)];
     if (const auto key = decode_key(text)) test::must(encode(*key) == text, "two texts for one key");
   });

@@ -57,12 +57,12 @@ class Pair : public ModelPair<Pair> {
   void compare() {
     for (std::uint32_t r = 0; r < routers(); ++r)
       for (std::uint32_t way = 0; way < kWays; ++way) {
-        const ChannelCounters ours = network.counters(r, way), theirs = reference.counters(r, way);
+        const CircuitCounters ours = network.counters(r, way), theirs = reference.counters(r, way);
         must(ours == theirs, fmt::format("router {} way {} in cycle {} counts\n  {}\nand not\n  {}", r, way,
                                          reference.now(), text(ours), text(theirs)));
       }
-    const Balance ours = network.balance(), theirs = reference.balance();
-    const auto sum = [](const Balance& b) {
+    const WordBalance ours = network.balance(), theirs = reference.balance();
+    const auto sum = [](const WordBalance& b) {
       return fmt::format("{} in, {} + {} + {} out, {} there", b.entered, b.left, b.stripped, b.lost, b.present);
     };
     must(ours.holds(), "words do not balance: " + sum(ours));
@@ -70,7 +70,7 @@ class Pair : public ModelPair<Pair> {
     must(ours == theirs,
          fmt::format("in cycle {} the totals are {} and not {}", reference.now(), sum(ours), sum(theirs)));
   }
-  static std::string text(const ChannelCounters& c) {
+  static std::string text(const CircuitCounters& c) {
     return fmt::format("messages {} held {} blocked {}/{} probes {} short {} words {} throttles {} lost {}", c.messages,
                        c.held_cycles, c.blocked, c.blocked_cycles, c.probes, c.short_probes, c.words, c.throttles,
                        c.lost);

@@ -149,7 +149,7 @@ TEST_CASE("everybody sends to everybody at once in every cube", "[dcm]") {
     Cube cube(dimension, {}, nodes * nodes);
     for (std::uint32_t a = 0; a < nodes * nodes; ++a) cube.network.inject(a, a / nodes, a % nodes, 8);
     CHECK(cube.drain().size() == std::size_t{nodes} * (nodes - 1));
-    const Balance balance = cube.network.balance();
+    const WordBalance balance = cube.network.balance();
     CHECK(balance.holds());
     CHECK(balance.present == 0);
     CHECK(balance.left == std::uint64_t{nodes} * (nodes - 1) * (1 + words_behind_probe(8)));
@@ -206,7 +206,7 @@ TEST_CASE("a channel is granted to its requesters in turn", "[dcm]") {
   REQUIRE(order.size() == 24);
   for (std::size_t i = 3; i < order.size(); ++i) CHECK(order[i] == order[i - 3]);
   CHECK(std::set<std::uint32_t>(order.begin(), order.begin() + 3).size() == 3);
-  const ChannelCounters contended = cube.network.counters(2, 2);
+  const CircuitCounters contended = cube.network.counters(2, 2);
   CHECK(contended.messages == 24);
   CHECK(contended.blocked > 10);
   CHECK(contended.probes == 8);
@@ -232,7 +232,7 @@ TEST_CASE("a destination that takes nothing stops its source and loses nothing",
     pair.stall(to, kNever);
     pair.inject(0, to, 4000, true);
     pair.advance(3000);
-    const ChannelCounters sink = pair.network.counters(to, kNode), first = pair.network.counters(0, 0);
+    const CircuitCounters sink = pair.network.counters(to, kNode), first = pair.network.counters(0, 0);
     CHECK(sink.throttles == 1);
     CHECK(first.throttles == 1);
     CHECK(sink.words >= Parameters{}.stop_at);

@@ -38,7 +38,7 @@ class SpyInlet final : public Inlet {
   std::chrono::nanoseconds next_deadline() override { return 30ns; }
   bool take_given_up(Error& error) override { return error.what = "gone", note("given up"); }
   std::size_t max_frame() const override { return 4096; }
-  std::uint64_t lanes_granted() const override { return 40; }
+  void use_counters(PortCounters& counters) override { counters.lanes_granted.add(40); }
 
  private:
   bool note(std::string call) const { return calls_.push_back(std::move(call)), true; }
@@ -115,7 +115,7 @@ class SpyTransport final : public Transport {
 };
 
 std::unique_ptr<control::Control> start_control() {
-  return control::Control::start(control::Settings{}, "card:spy").value();
+  return control::Control::start(control::ControlSettings{}, "card:spy").value();
 }
 
 /// The calls that no decorator changes.
@@ -158,7 +158,9 @@ TEST_CASE("an inlet's calls go on to the one below", "[decorator]") {
     CHECK(inlet.next_deadline() == 30ns);
     CHECK(inlet.max_frame() == below.max_frame());
     CHECK(&inlet.wake_source() == &const_cast<SpyInlet&>(below).wake_source());
-    CHECK(inlet.lanes_granted() == 40);
+    PortCounters counters;
+    inlet.use_counters(counters);
+    CHECK(counters.lanes_granted.get() == 40);
   }
   CHECK(calls == Calls{"next", "spin 5", "look", "release 7", "origin", "drop_origin 4", "has_frame", "dead", "broken",
                        "given up", "~"});
@@ -217,7 +219,7 @@ TEST_CASE("every decorator hands on what it does not change", "[decorator]") {
   CHECK(calls == Calls{"~"});
   calls.clear();
   {
-    reliable::ReliableTransport protocol(spy(), reliable::Settings{});
+    reliable::ReliableTransport protocol(spy(), reliable::ReliableSettings{});
     check_unchanged(protocol, calls);
   }
   CHECK(calls == Calls{"~"});

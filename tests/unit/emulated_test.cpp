@@ -333,7 +333,7 @@ TEST_CASE("a process that dies while it moves the network is found out", "[emula
 }
 
 TEST_CASE("addresses of emulated interconnects from outside are checked", "[emulated]") {
-  const emulated::Card card{1, 2, 3};
+  const emulated::EmulatedCard card{1, 2, 3};
   CHECK(emulated::decode(emulated::encode(card)).value().endpoint == 2);
   for (const char* text : {"", "fabric:", "direct:00", "fabric:00000000000000010000000000000003.2x"})
     CHECK_FALSE(emulated::decode(text));

@@ -91,7 +91,6 @@ class FakeInlet final : public ulfm::Inlet {
   std::int64_t find_dead() override { return std::exchange(dead, -1); }
   std::int64_t take_broken() override { return -1; }
   std::size_t max_frame() const override { return network_->max_frame; }
-  std::uint64_t lanes_granted() const override { return 0; }
 
   struct Origin {
     std::string card;

@@ -8,14 +8,14 @@ using namespace ulfm::direct;
 
 namespace {
 
-bool same(const Card& a, const Card& b) {
+bool same(const DirectCard& a, const DirectCard& b) {
   return a.host == b.host && a.token == b.token && a.started == b.started && a.pid == b.pid && a.fd == b.fd;
 }
 
 }  // namespace
 
 TEST_CASE("a card survives its text", "[card]") {
-  const Card card{0x0123456789abcdef, 1, 42, 4711, 3};
+  const DirectCard card{0x0123456789abcdef, 1, 42, 4711, 3};
   const auto back = decode(encode(card));
   REQUIRE(back);
   CHECK(same(*back, card));
@@ -26,8 +26,8 @@ TEST_CASE("a card survives its text", "[card]") {
 TEST_CASE("any card survives its text", "[card]") {
   test::property("encode and decode", [](test::Draw& draw) {
     const auto wide = [&] { return std::uint64_t{draw.any()} << 32 | draw.any(); };
-    const Card card{wide(), wide(), wide(), 1 + static_cast<std::int32_t>(draw.any() >> 2),
-                    static_cast<std::int32_t>(draw.any() >> 1)};
+    const DirectCard card{wide(), wide(), wide(), 1 + static_cast<std::int32_t>(draw.any() >> 2),
+                          static_cast<std::int32_t>(draw.any() >> 1)};
     const std::string text = encode(card);
     test::must(text.size() < 100, "a card is below 100 bytes");
     const auto back = decode(text);
@@ -36,12 +36,12 @@ TEST_CASE("any card survives its text", "[card]") {
 }
 
 TEST_CASE("what is no card is refused", "[card]") {
-  const std::string good = encode(Card{1, 2, 3, 4, 5});
+  const std::string good = encode(DirectCard{1, 2, 3, 4, 5});
   for (const std::string& bad :
        {std::string(), std::string("direct:"), std::string("ofi:0000"), good + " ", good + "x", good + '\0',
         good.substr(0, good.size() - 1), good.substr(1), std::string(10000, '0'), "direct:" + std::string(200, 'f'),
-        std::string("direct:00000000000000010000000000000002.3.4.5"), encode(Card{1, 2, 3, 0, 5}),
-        encode(Card{1, 2, 3, -4, 5}), encode(Card{1, 2, 3, 4, -1})}) {
+        std::string("direct:00000000000000010000000000000002.3.4.5"), encode(DirectCard{1, 2, 3, 0, 5}),
+        encode(DirectCard{1, 2, 3, -4, 5}), encode(DirectCard{1, 2, 3, 4, -1})}) {
     INFO(bad);
     const auto card = decode(bad);
     REQUIRE_FALSE(card);
@@ -52,7 +52,7 @@ TEST_CASE("what is no card is refused", "[card]") {
 
 TEST_CASE("one card has one text", "[card]") {
   // Two texts for one process would be two processes for the port table.
-  const std::string good = encode(Card{1, 2, 3, 4, 5});
+  const std::string good = encode(DirectCard{1, 2, 3, 4, 5});
   std::string blank = good;
   blank.replace(7, 2, " 0");
   CHECK_FALSE(decode(blank));
@@ -66,7 +66,7 @@ TEST_CASE("one card has one text", "[card]") {
 
 TEST_CASE("garbage is a card that survives its text, or an error", "[card]") {
   test::property("a changed card", [](test::Draw& draw) {
-    std::string text = encode(Card{draw.any(), draw.any(), draw.any(), 1, 1});
+    std::string text = encode(DirectCard{draw.any(), draw.any(), draw.any(), 1, 1});
     for (int i = 0; i < 3 && draw.more(); ++i)
       text[draw.below(static_cast<std::uint32_t>(text.size()))] = static_cast<char>(draw.any());
     if (const auto card = decode(text)) {

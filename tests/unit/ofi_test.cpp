@@ -22,13 +22,13 @@ namespace {
 
 Ip ip(const char* text) { return Ip::parse(text).value(); }
 
-Interface interface(const char* name, const char* address, int bits, Link link = Link::physical) {
+Interface interface(const char* name, const char* address, int bits, LinkKind link = LinkKind::physical) {
   return {name, {ip(address), link}, bits, false};
 }
 
-Card card_with(std::vector<Address> addresses) { return {1, 2, 3, 4, std::move(addresses)}; }
+OfiCard card_with(std::vector<Address> addresses) { return {1, 2, 3, 4, std::move(addresses)}; }
 
-std::vector<std::string> order(const Surroundings& own, const Card& peer, bool same_host = false) {
+std::vector<std::string> order(const Surroundings& own, const OfiCard& peer, bool same_host = false) {
   std::vector<std::string> texts;
   for (const Candidate& one : candidates(own, peer, same_host)) texts.push_back(one.ip.text());
   return texts;
@@ -50,8 +50,9 @@ std::string refused(std::initializer_list<std::pair<const char*, const char*>> r
 }  // namespace
 
 TEST_CASE("ofi: a card says everything and nothing else is a card", "[ofi]") {
-  Card card = card_with(
-      {{ip("10.77.0.1"), Link::veth}, {ip("fd00::77"), Link::physical}, {ip("172.17.0.1"), Link::virtual_link}});
+  OfiCard card = card_with({{ip("10.77.0.1"), LinkKind::veth},
+                            {ip("fd00::77"), LinkKind::physical},
+                            {ip("172.17.0.1"), LinkKind::virtual_link}});
   card.host = 0x1234567890abcdef;
   card.token = ~std::uint64_t{0};
   card.port = 65535;
@@ -77,12 +78,12 @@ TEST_CASE("ofi: a card says everything and nothing else is a card", "[ofi]") {
 
 TEST_CASE("ofi: a card holds the likeliest addresses, as many as fit", "[ofi]") {
   std::vector<Address> many;
-  for (int i = 1; i < 20; ++i) many.push_back({ip(("10.1.0." + std::to_string(i)).c_str()), Link::physical});
-  many.insert(many.begin() + 1, {ip("fd00::1"), Link::physical});
+  for (int i = 1; i < 20; ++i) many.push_back({ip(("10.1.0." + std::to_string(i)).c_str()), LinkKind::physical});
+  many.insert(many.begin() + 1, {ip("fd00::1"), LinkKind::physical});
   const auto fitting = those_that_fit(many);
   CHECK(fitting.size() == 9);  // 17 bytes and 8 times 5
   CHECK(std::equal(fitting.begin(), fitting.end(), many.begin()));
-  const Card full = card_with(fitting);
+  const OfiCard full = card_with(fitting);
   CHECK(decode(encode(full)).value().addresses == fitting);
   CHECK(encode(full).size() < kMostCard / 2);
   CHECK_FALSE(decode(encode(card_with(many))));
@@ -130,22 +131,22 @@ TEST_CASE("ofi: the tables of the kernel's routes are read, and what is none is 
 
 TEST_CASE("ofi: the same network first, bridges and tunnels last", "[ofi]") {
   const Surroundings own{
-      {interface("eth0", "10.1.0.1", 24), interface("docker0", "172.17.0.1", 16, Link::virtual_link)}, {}};
+      {interface("eth0", "10.1.0.1", 24), interface("docker0", "172.17.0.1", 16, LinkKind::virtual_link)}, {}};
   SECTION("physical before bridge, whatever the order of the card") {
-    CHECK(order(own, card_with({{ip("172.17.0.2"), Link::virtual_link}, {ip("10.1.0.2"), Link::physical}})) ==
+    CHECK(order(own, card_with({{ip("172.17.0.2"), LinkKind::virtual_link}, {ip("10.1.0.2"), LinkKind::physical}})) ==
           std::vector<std::string>{"10.1.0.2", "172.17.0.2"});
   }
   SECTION("same network before one behind a router") {
-    CHECK(order(own, card_with({{ip("192.0.2.9"), Link::physical}, {ip("10.1.0.2"), Link::physical}})) ==
+    CHECK(order(own, card_with({{ip("192.0.2.9"), LinkKind::physical}, {ip("10.1.0.2"), LinkKind::physical}})) ==
           std::vector<std::string>{"10.1.0.2", "192.0.2.9"});
   }
   SECTION("a network of ours by a bridge comes after a physical one behind a router") {
-    CHECK(order(own, card_with({{ip("172.17.0.9"), Link::virtual_link}, {ip("192.0.2.9"), Link::physical}})) ==
+    CHECK(order(own, card_with({{ip("172.17.0.9"), LinkKind::virtual_link}, {ip("192.0.2.9"), LinkKind::physical}})) ==
           std::vector<std::string>{"192.0.2.9", "172.17.0.9"});
   }
   SECTION("an address that is ours too leads to ourselves, most likely: it comes last, with the reason") {
-    const auto tried =
-        candidates(own, card_with({{ip("172.17.0.1"), Link::virtual_link}, {ip("10.1.0.2"), Link::physical}}), false);
+    const auto tried = candidates(
+        own, card_with({{ip("172.17.0.1"), LinkKind::virtual_link}, {ip("10.1.0.2"), LinkKind::physical}}), false);
     REQUIRE(tried.size() == 2);
     CHECK(tried[0].ip == ip("10.1.0.2"));
     CHECK_FALSE(tried[0].is_ours);
@@ -153,7 +154,7 @@ TEST_CASE("ofi: the same network first, bridges and tunnels last", "[ofi]") {
     CHECK(tried[1].is_ours);
   }
   SECTION("a process of this host by the loopback address") {
-    CHECK(order(own, card_with({{ip("10.1.0.1"), Link::physical}}), true) ==
+    CHECK(order(own, card_with({{ip("10.1.0.1"), LinkKind::physical}}), true) ==
           std::vector<std::string>{"127.0.0.1", "10.1.0.1"});
   }
 }
@@ -161,19 +162,19 @@ TEST_CASE("ofi: the same network first, bridges and tunnels last", "[ofi]") {
 TEST_CASE("ofi: behind routers, what the kernel would take", "[ofi]") {
   const Surroundings own{
       {interface("eth0", "10.1.0.1", 24), interface("eth1", "10.2.0.1", 24),
-       interface("tun0", "10.8.0.1", 32, Link::virtual_link)},
+       interface("tun0", "10.8.0.1", 32, LinkKind::virtual_link)},
       {{ip("192.0.2.0"), 24, "eth0", 600}, {ip("198.51.100.0"), 24, "eth1", 100}, {ip("203.0.113.0"), 24, "tun0", 0}}};
-  CHECK(order(own, card_with({{ip("203.0.113.9"), Link::physical},
-                              {ip("192.88.99.9"), Link::physical},
-                              {ip("192.0.2.9"), Link::physical},
-                              {ip("198.51.100.9"), Link::physical},
-                              {ip("10.2.0.9"), Link::physical}})) ==
+  CHECK(order(own, card_with({{ip("203.0.113.9"), LinkKind::physical},
+                              {ip("192.88.99.9"), LinkKind::physical},
+                              {ip("192.0.2.9"), LinkKind::physical},
+                              {ip("198.51.100.9"), LinkKind::physical},
+                              {ip("10.2.0.9"), LinkKind::physical}})) ==
         std::vector<std::string>{"10.2.0.9", "198.51.100.9", "192.0.2.9", "203.0.113.9", "192.88.99.9"});
 }
 
 TEST_CASE("ofi: ULFM_INTERFACE takes a name, an address or a network", "[ofi]") {
   std::vector<Interface> all{interface("eth0", "10.1.0.1", 24), interface("eth1", "10.2.0.1", 24)};
-  all.push_back({"lo", {ip("127.0.0.1"), Link::physical}, 8, true});
+  all.push_back({"lo", {ip("127.0.0.1"), LinkKind::physical}, 8, true});
   const auto chosen = [&](const char* wanted) {
     std::string names;
     const std::vector<Interface> some = choose_interfaces(all, wanted).value();
@@ -265,7 +266,7 @@ TEST_CASE("ofi: a process that ends while somebody connects has ended", "[ofi]")
   REQUIRE(::bind(listener.get(), where.get(), where.size()) == 0);
   REQUIRE(::listen(listener.get(), 1) == 0);
   REQUIRE(::getsockname(listener.get(), where.get(), &length) == 0);
-  Card card = decode(there->card()).value();
+  OfiCard card = decode(there->card()).value();
   card.port = where.port();
   std::thread ending([&] {
     for (int i = 0; i < 2; ++i) {

@@ -1,6 +1,6 @@
 // The production model of a host with boards against the reference: random traffic, readers, faults, and deaths in the
 // middle of a step.
-#include <set>
+#include <span>
 
 #include "pcie_pair.hpp"
 
@@ -34,8 +34,7 @@ void act(Draw& draw, Pair& pair, const Parameters& p, bool faults) {
     case 4:
     case 5: {
       const std::uint32_t from = draw.below(p.processes), to = draw.below(p.processes);
-      const FrameId frame = draw.below(kFrames);
-      if (!pair.relay.is_used(frame)) pair.post(frame, from, to, draw.below(3), draw.below(p.message + 1));
+      if (pair.has_frame()) pair.post(from, to, draw.below(3), draw.below(p.message + 1));
       break;
     }
     case 6:
@@ -67,23 +66,29 @@ void run_both(Draw& draw, bool faults) {
   const Parameters p = draw_parameters(draw);
   must(check(p).has_value(), "the parameters are refused");
   Pair pair(p);
-  while (draw.more()) act(draw, pair, p, faults);
+  while (draw.more()) {
+    act(draw, pair, p, faults);
+    if (draw.one_in(10)) pair.move_elsewhere();
+    if (draw.one_in(10)) pair.advance(draw.below(draw.one_in(2) ? 3 : 50));
+  }
   finish(pair, p);
 }
 
 /// Puts a copy of the arena, as a process would leave it that dies before its step is done, back to what it was.
 class Deaths final : public StepObserver {
  public:
-  Deaths(const ArenaMemory& memory, const Parameters& p) : memory_(memory), copy_(memory.size()), p_(p) {}
-  void before_step() override { before_.assign(memory_.get(), memory_.get() + memory_.size()); }
+  Deaths(const Pair& pair, const Parameters& p)
+      : memory_(pair.memory(), pair.memory_bytes()), copy_(memory_.size()), p_(p) {}
+  void before_step() override { before_.assign(memory_.begin(), memory_.end()); }
   void before_commit() override {
-    std::memcpy(copy_.get(), memory_.get(), memory_.size());
+    std::memcpy(copy_.get(), memory_.data(), memory_.size());
     const BoardArena arena(copy_.get(), p_);
     must(arena.roll_back(), "the journal makes no sense");
     ++steps;
     // What a reader writes, and what is for it, is not in the journal; nor is the journal itself.
     for (std::uint32_t i = 0; i <= arena.pools(); ++i)
-      arena.reader(i).awaited.store(reinterpret_cast<const Pool*>(before_.data() + offset(arena, i))->awaited.load());
+      arena.reader(i).awaited.store(
+          reinterpret_cast<const RelayPool*>(before_.data() + offset(arena, i))->awaited.load());
     must(std::memcmp(copy_.get() + sizeof(Journal), before_.data() + sizeof(Journal),
                      before_.size() - sizeof(Journal)) == 0,
          "a step has changed what is not in its journal");
@@ -94,7 +99,7 @@ class Deaths final : public StepObserver {
   std::ptrdiff_t offset(const BoardArena& arena, std::uint32_t pool) const {
     return reinterpret_cast<const std::byte*>(&arena.pool(pool)) - copy_.get();
   }
-  const ArenaMemory& memory_;
+  std::span<const std::byte> memory_;
   ArenaMemory copy_;
   Parameters p_;
   std::vector<std::byte> before_;
@@ -116,7 +121,7 @@ TEST_CASE("a step that is not done can be put back, whatever it was", "[pcie]") 
   property("traffic, readers and faults", [](Draw& draw) {
     const Parameters p = draw_parameters(draw);
     Pair pair(p);
-    Deaths deaths(pair.memory, p);
+    Deaths deaths(pair, p);
     pair.relay.observe(&deaths);
     while (draw.more()) act(draw, pair, p, true);
     must(pair.relay.recover(), "nothing was to recover, and it failed");
@@ -139,10 +144,9 @@ TEST_CASE("messages of one sender to one port arrive in order", "[pcie]") {
       }
     };
     while (draw.more()) {
-      const FrameId frame = draw.below(kFrames);
       const std::uint32_t from = draw.below(p.processes), port = draw.below(2);
-      if (!pair.relay.is_used(frame) && pair.post(frame, from, 0, port, draw.below(p.message + 1)))
-        number[frame] = {from * 2 + port, posted[from * 2 + port]++};
+      if (pair.has_frame() && pair.post(from, 0, port, draw.below(p.message + 1)))
+        number[pair.last] = {from * 2 + port, posted[from * 2 + port]++};
       if (draw.one_in(3)) pair.run(1 + draw.below(40)), look();
       if (draw.one_in(3)) pair.read(), look();
     }

@@ -14,7 +14,7 @@ using namespace ulfm::fabric;
 
 namespace {
 
-struct Process {
+struct RelayProcess {
   FabricEngine* engine = nullptr;
   std::unique_ptr<Transport> transport;
   std::unique_ptr<Inlet> inlet;
@@ -25,7 +25,7 @@ struct Process {
 struct Machine {
   Machine() : host(std::move(FabricHost::create({"pcie", "boards:2x1", 2}).value())) {
     for (std::uint32_t p = 0; p < 2; ++p) {
-      Process& process = all.emplace_back();
+      RelayProcess& process = all.emplace_back();
       auto engine = FabricEngine::join_as(FabricArena::attach(host.arena().address()), p);
       REQUIRE(engine);
       process.engine = engine->get();
@@ -63,7 +63,7 @@ struct Machine {
   }
 
   FabricHost host;
-  std::deque<Process> all;
+  std::deque<RelayProcess> all;
   std::unique_ptr<Outlet> outlet;
 };
 

@@ -23,7 +23,7 @@ Parameters draw_parameters(Draw& draw) {
   return p;
 }
 
-std::vector<std::uint32_t> draw_set(Draw& draw, const Geometry& g) {
+std::vector<std::uint32_t> draw_set(Draw& draw, const CardGeometry& g) {
   std::vector<std::uint32_t> to;
   const std::uint32_t chance = 1 + draw.below(4);
   for (std::uint32_t node = 0; node < g.nodes(); ++node)

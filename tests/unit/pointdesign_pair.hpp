@@ -62,7 +62,7 @@ class Pair : public ModelPair<Pair> {
   }
 
   const Parameters p;
-  const Geometry g;
+  const CardGeometry g;
   FrameId last = 0;  ///< of the message that was sent last
   Reference reference;
 

@@ -8,7 +8,7 @@ using namespace test::pointdesign;
 
 namespace {
 
-const Geometry kDesign{2, 40, 8};
+const CardGeometry kDesign{2, 40, 8};
 constexpr std::uint32_t card(std::uint32_t dd0, std::uint32_t dd1) { return dd0 * 40 + dd1; }
 
 Parameters design(std::uint32_t copies = 4096) {

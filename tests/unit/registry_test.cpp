@@ -20,9 +20,16 @@ TEST_CASE("every transport is described", "[registry]") {
   CHECK(names.count("direct") == 1);
 }
 
-TEST_CASE("auto and no name take the first that can be used", "[registry]") {
-  CHECK(select_transport("auto").has_value());
-  CHECK(select_transport("").has_value());
+TEST_CASE("auto and no name take the cheapest that can be used, and no emulation", "[registry]") {
+  const auto cheapest = select_transport("auto");
+  REQUIRE(cheapest);
+  CHECK_FALSE((*cheapest)->links);
+  for (const TransportDescriptor* t : transports()) {
+    INFO(t->name);
+    CHECK((t->links || !t->unavailable().empty() || t->latency_us >= (*cheapest)->latency_us));
+  }
+  CHECK(select_transport("").value() == *cheapest);
+  CHECK(select_transport("auto,frame=256").error().what.find("takes no options") != std::string::npos);
   CHECK(std::string(select_transport("direct").value()->name) == "direct");
 }
 

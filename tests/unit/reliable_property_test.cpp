@@ -16,7 +16,7 @@ constexpr std::uint16_t kPort = 3;
 /// One process: a transport with faults and the protocol around it, and a port.
 struct Side {
   Side(std::shared_ptr<test::FakeNetwork> network, test::FakeClock& clock_, int number, const FaultPlan& plan,
-       Settings settings)
+       ReliableSettings settings)
       : clock(clock_) {
     auto faults =
         std::make_unique<FaultTransport>(std::make_unique<test::FakeTransport>(network, number), plan, number, clock);
@@ -152,7 +152,7 @@ TEST_CASE("over any bad network everything arrives once, in order and intact", "
         network->max_frame = 620 + draw.below(2000);
         network->shared_room = draw.one_in(2);
         const std::size_t most = network->max_frame;
-        Settings settings;
+        ReliableSettings settings;
         settings.window = 2 + draw.below(63);
         settings.promised = 1 + draw.below(200);
         settings.give_up = 1000s;

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::uint16_t kPort = 1;
 
-Settings settings_for(test::FakeClock& clock) {
-  Settings settings;
+ReliableSettings settings_for(test::FakeClock& clock) {
+  ReliableSettings settings;
   settings.clock = &clock;
   settings.keepalive_every = 0ms;
   return settings;
@@ -22,8 +22,8 @@ Settings settings_for(test::FakeClock& clock) {
 
 /// Two processes, a sender and a receiver; time passes only when the test says so.
 struct Pair {
-  explicit Pair(const Settings& wanted = {}) {
-    Settings settings = wanted;
+  explicit Pair(const ReliableSettings& wanted = {}) {
+    ReliableSettings settings = wanted;
     settings.clock = &clock;
     settings.keepalive_every = 0ms;
     for (int i = 0; i < 2; ++i) {
@@ -137,7 +137,7 @@ TEST_CASE("a header survives the wire, and no damaged one does", "[reliable]") {
 }
 
 TEST_CASE("the time-out follows RFC 6298 within its bounds", "[reliable]") {
-  Settings settings;
+  ReliableSettings settings;
   RoundTrip trip(settings);
   CHECK(trip.timeout() == settings.first_timeout);
   trip.sample(10us);
@@ -278,7 +278,7 @@ TEST_CASE("a receiver that does not read is not overrun, and goes on when it doe
 }
 
 TEST_CASE("a peer that stops answering is an error with its name, and never a wait for ever", "[reliable]") {
-  Settings settings;
+  ReliableSettings settings;
   settings.give_up = 500ms;
   Pair pair(settings);
   REQUIRE(pair.send(0));

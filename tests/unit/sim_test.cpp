@@ -193,9 +193,9 @@ TEST_CASE("saturation is found below the bound", "[sim]") {
 namespace {
 
 /// Says that it has a message more than it has, or hands one out late.
-class Liar final : public Network {
+class Liar final : public SubjectNetwork {
  public:
-  Liar(std::unique_ptr<Network> honest, int lie) : honest_(std::move(honest)), lie_(lie) {}
+  Liar(std::unique_ptr<SubjectNetwork> honest, int lie) : honest_(std::move(honest)), lie_(lie) {}
   bool inject(FrameId f, std::uint32_t from, std::uint32_t to, std::uint32_t units, Way way) override {
     return honest_->inject(f, from, to, units, way);
   }
@@ -210,14 +210,14 @@ class Liar final : public Network {
   std::uint64_t unit_hops() override { return honest_->unit_hops(); }
 
  private:
-  std::unique_ptr<Network> honest_;
+  std::unique_ptr<SubjectNetwork> honest_;
   int lie_;
 };
 
 class Lying final : public Subject {
  public:
   Lying(const Subject& honest, int lie) : honest_(honest), lie_(lie) {}
-  Result<std::unique_ptr<Network>> make(std::uint32_t frames, Form form) const override {
+  Result<std::unique_ptr<SubjectNetwork>> make(std::uint32_t frames, ModelForm form) const override {
     return std::make_unique<Liar>(std::move(honest_.make(frames, form).value()), lie_);
   }
   std::uint64_t zero_load(std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route& way,

@@ -29,7 +29,7 @@ bool says(const std::string& text, const char* what) { return text.find(what) !=
 TEST_CASE("a cycle of waits is named as deadlock", "[stall]") {
   CHECK(says(stall_table({waits(0, {wait_for(1)}), waits(1, {wait_for(0)})}, kSecond),
              "deadlock: rank 0 waits for a message from rank 1, tag 7 in MPI_COMM_WORLD; rank 1 waits"));
-  const std::string ring = stall_table({waits(0, {wait_for(1, StallKind::let_in)}), waits(1, {wait_for(2)}),
+  const std::string ring = stall_table({waits(0, {wait_for(1, StallKind::clear_to_send)}), waits(1, {wait_for(2)}),
                                         waits(2, {wait_for(0, StallKind::taken)}), waits(3, {wait_for(0)})},
                                        kSecond);
   CHECK(says(ring, "deadlock: rank 0 waits for rank 1 to receive"));

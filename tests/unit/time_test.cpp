@@ -40,7 +40,7 @@ class Alone {
   std::uint64_t cycles(std::uint32_t from, std::uint32_t to, std::uint32_t bytes) {
     Ending ending;
     REQUIRE(model_->inject_between({from, to, 1, false}, 0, from, to, bytes));
-    REQUIRE(model_->run_until(kNothingDue, kPeriod, ending));
+    REQUIRE(model_->cycles()->run_until(kNothingDue, kPeriod, ending));
     REQUIRE(ending.delivered);
     REQUIRE(ending.node == to);
     return ending.cycle;

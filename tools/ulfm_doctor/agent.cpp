@@ -24,8 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using ulfm::ofi::Card;
-using ulfm::ofi::Network;
+using ulfm::ofi::OfiCard;
+using ulfm::ofi::OfiNetwork;
 
 constexpr std::uint16_t kPort = 0;  // of ours, that others connect to
 
@@ -93,7 +93,7 @@ class Agent {
     if (config && config->text("TRANSPORT").substr(0, 3) != "ofi")  // options of another transport are not ours
       (void)config->set("TRANSPORT", "ofi", ulfm::Origin::command_line, "ulfm_doctor");
     auto settings = config ? ulfm::ofi::settings_from(*config) : ulfm::fail(config.error());
-    auto network = settings ? Network::create(*settings) : ulfm::fail(settings.error());
+    auto network = settings ? OfiNetwork::create(*settings) : ulfm::fail(settings.error());
     auto port = network ? (*network)->open(kPort) : ulfm::fail(network.error());
     if (!port) {
       out["network_problem"] = port.error().what;
@@ -151,8 +151,8 @@ class Agent {
             {"round_trip", way.round_trip_us}, {"mtu", way.mtu}};
   }
 
-  std::unique_ptr<Network> network_;
-  std::unique_ptr<ulfm::ofi::Port> port_;
+  std::unique_ptr<OfiNetwork> network_;
+  std::unique_ptr<ulfm::ofi::OfiPort> port_;
   std::uint64_t secret_ = 0;
   std::unique_ptr<Echo> echo_, calls_;
 

@@ -38,7 +38,7 @@ constexpr const char* kHelp =
     "Exit code: 0 when the job has ended, 1 when the interconnect is not there, 2 for a wrong command line.\n"
     "Manual: ulfm_hostd(1), ulfm-pcie(7).\n";
 
-int hold(char** words) {
+int run_holder(char** words) {
   ulfm::fabric::HolderTask task;
   task.listener = STDIN_FILENO;
   int listens = 0;
@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
   const std::string_view first = argc > 1 ? argv[1] : "";
   if (first == "--help" || first == "-h") return std::fputs(kHelp, stdout) < 0;
   if (first == "--version") return std::printf("ulfm_hostd %s\n", ulfm_version()) < 0;
-  if (first == "hold" && argc == 5) return hold(argv + 2);
+  if (first == "hold" && argc == 5) return run_holder(argv + 2);
   if (first == "door" && argc == 6) return door(argv + 2);
   if (first == "proxy" && argc == 5) return proxy(argv + 2);
   if (argc != 4 || !read(argv[2], task.job) || !read(argv[3], task.job_started)) {

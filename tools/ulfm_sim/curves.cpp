@@ -56,10 +56,10 @@ Result<std::vector<double>> read_rates(const std::string& text) {
   return rates;
 }
 
-Result<Form> form_of(const std::string& model) {
-  if (model == "production") return Form::production;
-  if (model == "live") return Form::live;
-  if (model == "reference") return Form::reference;
+Result<ModelForm> form_of(const std::string& model) {
+  if (model == "production") return ModelForm::production;
+  if (model == "live") return ModelForm::live;
+  if (model == "reference") return ModelForm::reference;
   return fail(Errc::invalid, fmt::format("model \"{}\": take production, live or reference", model.substr(0, 80)));
 }
 
@@ -192,7 +192,7 @@ Result<void> fill(Curve& c, const Options& o) {
 Result<Row> verified_point(const Load& load, double rate, bool with_use, bool verify) {
   auto row = run_point(load, rate, with_use);
   if (!row || !verify) return row;
-  for (const Form form : {Form::production, Form::live, Form::reference}) {
+  for (const ModelForm form : {ModelForm::production, ModelForm::live, ModelForm::reference}) {
     if (form == load.form) continue;
     Load other = load;
     other.form = form;

@@ -258,7 +258,7 @@ class Run {
       if (knows_begin_) row_.network = static_cast<double>(network_time_) / count;
       latencies();
     }
-    judge();
+    classify();
   }
 
   void latencies() {
@@ -298,7 +298,7 @@ class Run {
   }
 
   // The three rules of a point that has settled.
-  void judge() {
+  void classify() {
     const double missing = row_.made - row_.accepted;
     const double noise =
         4 * l_.lengths->mean() * std::sqrt(static_cast<double>(std::max<std::uint64_t>(1, to_measure_)));
@@ -316,7 +316,7 @@ class Run {
   const Topology& t_;
   Ways ways_;
   Row row_;
-  std::unique_ptr<Network> network_;
+  std::unique_ptr<SubjectNetwork> network_;
   std::uint32_t window_ = 0;
   double per_message_ = 0;
   std::uint64_t from_ = 0, to_ = 0, reached_ = 1;

@@ -20,7 +20,7 @@ struct Load {
   const Timing* timing = nullptr;
   std::uint64_t warmup = 10000, measure = 20000, drain = 60000;  ///< cycles
   std::uint64_t seed = 1;
-  Form form = Form::production;
+  ModelForm form = ModelForm::production;
 };
 
 /// Latencies in cycles, from the one in which a message is made to that in which its last unit is taken, both counted.

@@ -28,9 +28,9 @@ using ulfm::fabric::Topology;
 using Way = std::span<const std::uint8_t>;
 
 /// A network that frames go through. Time is in cycles of the model; the first cycle is 1. Used by one thread.
-class Network {
+class SubjectNetwork {
  public:
-  virtual ~Network() = default;
+  virtual ~SubjectNetwork() = default;
   /// Puts a message behind those that wait to leave `from`, before the first cycle that has not happened. False when
   /// the model refuses it.
   virtual bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, Way way) = 0;
@@ -47,7 +47,7 @@ class Network {
 };
 
 /// Forms of a model. They give the same results.
-enum class Form : std::uint8_t {
+enum class ModelForm : std::uint8_t {
   production,  ///< the fastest
   live,        ///< the one that carries programs; where that is the fastest, the same
   reference    ///< the one that goes through the cycles one by one
@@ -55,7 +55,7 @@ enum class Form : std::uint8_t {
 
 /// How long a message keeps a channel busy when nothing is in its way.
 struct Use {
-  std::size_t channel;  ///< as in Network::busy()
+  std::size_t channel;  ///< as in SubjectNetwork::busy()
   double cycles;
 };
 
@@ -64,7 +64,7 @@ class Subject {
  public:
   virtual ~Subject() = default;
   /// For so many messages at a time.
-  virtual Result<std::unique_ptr<Network>> make(std::uint32_t frames, Form form) const = 0;
+  virtual Result<std::unique_ptr<SubjectNetwork>> make(std::uint32_t frames, ModelForm form) const = 0;
   /// Cycles from the first to the last, both counted, of a message that enters an idle network in cycle `start`: the
   /// closed form; 0: there is none.
   virtual std::uint64_t zero_load(std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route& way,

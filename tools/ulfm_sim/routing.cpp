@@ -25,12 +25,12 @@ class NoRouting final : public Routing {
 };
 
 /// The topology's own routes, all in one table.
-class Table final : public Routing {
+class RouteTable final : public Routing {
  public:
-  explicit Table(std::shared_ptr<const Routes> routes) : routes_(std::move(routes)) {
+  explicit RouteTable(std::shared_ptr<const Routes> routes) : routes_(std::move(routes)) {
     for (const Route& way : routes_->way) longest_ = std::max(longest_, static_cast<std::uint32_t>(way.size()));
   }
-  std::unique_ptr<Routing> clone() const override { return std::make_unique<Table>(*this); }
+  std::unique_ptr<Routing> clone() const override { return std::make_unique<RouteTable>(*this); }
   void way(std::uint32_t from, std::uint32_t to, Random&, Route& out) override {
     const Route& way = routes_->between(from, to);
     out.assign(way.begin(), way.end());
@@ -225,7 +225,7 @@ Result<std::unique_ptr<Routing>> from_shared_object(std::string_view path, const
                 fmt::format("{} can deadlock: each of these channels waits for the next, and the last for "
                             "the first: {}",
                             name, ulfm::fabric::cycle_text(t, cycle)));
-  return std::make_unique<Table>(std::make_shared<const Routes>(std::move(routes)));
+  return std::make_unique<RouteTable>(std::make_shared<const Routes>(std::move(routes)));
 }
 
 Result<std::unique_ptr<Routing>> usual(const Topology& t) {
@@ -234,7 +234,7 @@ Result<std::unique_ptr<Routing>> usual(const Topology& t) {
   if (t.nodes() > kMostNodes && t.fixed.empty()) return up_down(t, 0, true);
   auto routes = ulfm::fabric::compute_routes(t);
   if (!routes) return fail(std::move(routes.error()));
-  return std::make_unique<Table>(std::make_shared<const Routes>(std::move(*routes)));
+  return std::make_unique<RouteTable>(std::make_shared<const Routes>(std::move(*routes)));
 }
 
 }  // namespace

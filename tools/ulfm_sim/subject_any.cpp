@@ -12,7 +12,7 @@ using ulfm::fabric::ModelPlan;
 
 constexpr std::uint64_t kPeriod = 1;  // picoseconds of a cycle, of which cycle 1 begins at 0
 
-class AnyNetwork final : public Network {
+class AnyNetwork final : public SubjectNetwork {
  public:
   AnyNetwork(const Topology& topology, Memory memory, std::unique_ptr<Model> model)
       : channels_(channels(topology)), memory_(std::move(memory)), model_(std::move(model)) {}
@@ -25,7 +25,7 @@ class AnyNetwork final : public Network {
     return true;
   }
   void run(std::uint64_t until, std::vector<Ending>& endings) override {
-    for (Ending ending; model_->run_until((until - 1) * kPeriod, kPeriod, ending); ++ended_) {
+    for (Ending ending; model_->cycles()->run_until((until - 1) * kPeriod, kPeriod, ending); ++ended_) {
       endings.push_back(ending);
       if (ending.frame < bytes_.size()) bytes_moved_ += bytes_[ending.frame];
     }
@@ -50,8 +50,8 @@ class Any final : public Subject {
   Any(const ModelKind& kind, std::string_view options, const Topology& topology)
       : kind_(kind), options_(options), t_(topology) {}
 
-  Result<std::unique_ptr<Network>> make(std::uint32_t frames, Form form) const override {
-    if (form == Form::reference) return fail(Errc::invalid, std::string(kind_.name) + " has no reference model");
+  Result<std::unique_ptr<SubjectNetwork>> make(std::uint32_t frames, ModelForm form) const override {
+    if (form == ModelForm::reference) return fail(Errc::invalid, std::string(kind_.name) + " has no reference model");
     auto memory = prepare(frames);
     if (!memory) return fail(std::move(memory.error()));
     auto model = kind_.attach(memory->data(), memory->size());
@@ -70,7 +70,7 @@ class Any final : public Subject {
   }
   std::uint64_t zero_load(std::uint32_t from, std::uint32_t to, std::uint32_t units, const Route&,
                           std::uint64_t) const override {
-    return model_->alone(from, to, units);
+    return model_->cycles()->alone(from, to, units);
   }
   std::vector<Use> uses(std::uint32_t, std::uint32_t, std::uint32_t, const Route&) const override { return {}; }
   std::uint32_t window(std::uint32_t, std::uint32_t) const override { return 64; }

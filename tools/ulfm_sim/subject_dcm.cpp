@@ -14,9 +14,9 @@ constexpr std::uint32_t kNodeWay = 8;  // of a router: its node's sink
 constexpr std::uint32_t kWordBytes = 2;
 
 template <typename Model>
-class Counted : public Network {
+class CubeCounted : public SubjectNetwork {
  public:
-  Counted(const Topology& topology, Model model) : t_(topology), model_(std::move(model)) {}
+  CubeCounted(const Topology& topology, Model model) : t_(topology), model_(std::move(model)) {}
 
   bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, Way) override {
     if (!model_.inject(frame, from, to, units * kWordBytes)) return false;
@@ -54,10 +54,10 @@ class Counted : public Network {
   std::uint64_t injected_ = 0, ended_ = 0;
 };
 
-class Production final : public Counted<dcm::Network> {
+class CubeProduction final : public CubeCounted<dcm::Network> {
  public:
-  Production(const Topology& topology, Memory memory, dcm::Network model)
-      : Counted(topology, std::move(model)), memory_(std::move(memory)) {}
+  CubeProduction(const Topology& topology, Memory memory, dcm::Network model)
+      : CubeCounted(topology, std::move(model)), memory_(std::move(memory)) {}
 
   void run(std::uint64_t until, std::vector<Ending>& endings) override {
     if (until <= model_.now()) return;
@@ -67,7 +67,7 @@ class Production final : public Counted<dcm::Network> {
   }
   std::uint64_t inside() override { return model_.frames_inside(); }
   std::string imbalance() override {
-    return model_.damaged() ? "the network's memory is damaged" : Counted::imbalance();
+    return model_.damaged() ? "the network's memory is damaged" : CubeCounted::imbalance();
   }
 
  private:
@@ -75,10 +75,10 @@ class Production final : public Counted<dcm::Network> {
   Memory memory_;
 };
 
-class StepByStep final : public Counted<dcm::Reference> {
+class CubeStepByStep final : public CubeCounted<dcm::Reference> {
  public:
-  StepByStep(const Topology& topology, const dcm::Parameters& parameters)
-      : Counted(topology, dcm::Reference(topology.dimension, parameters)) {}
+  CubeStepByStep(const Topology& topology, const dcm::Parameters& parameters)
+      : CubeCounted(topology, dcm::Reference(topology.dimension, parameters)) {}
 
   void run(std::uint64_t until, std::vector<Ending>& endings) override {
     while (model_.now() < until) model_.step();
@@ -86,21 +86,21 @@ class StepByStep final : public Counted<dcm::Reference> {
     endings.insert(endings.end(), all.begin() + static_cast<std::ptrdiff_t>(ended_), all.end());
     ended_ = all.size();
   }
-  std::string imbalance() override { return model_.wrong().empty() ? Counted::imbalance() : model_.wrong(); }
+  std::string imbalance() override { return model_.wrong().empty() ? CubeCounted::imbalance() : model_.wrong(); }
 };
 
 class Routers final : public Subject {
  public:
   Routers(const Topology& topology, const dcm::Parameters& parameters) : t_(topology), p_(parameters) {}
 
-  Result<std::unique_ptr<Network>> make(std::uint32_t frames, Form form) const override {
-    if (form == Form::reference) return std::make_unique<StepByStep>(t_, p_);
+  Result<std::unique_ptr<SubjectNetwork>> make(std::uint32_t frames, ModelForm form) const override {
+    if (form == ModelForm::reference) return std::make_unique<CubeStepByStep>(t_, p_);
     const std::size_t bytes = dcm::Network::bytes(t_.dimension, frames);
     Memory memory(bytes);
     if (memory.data() == nullptr) return no_memory(bytes);
     auto model = dcm::Network::create(memory.data(), t_.dimension, p_, frames);
     if (!model) return fail(std::move(model.error()));
-    return std::make_unique<Production>(t_, std::move(memory), std::move(*model));
+    return std::make_unique<CubeProduction>(t_, std::move(memory), std::move(*model));
   }
 
   // The probe finds its way, the answer that the sink is ready comes back, and then the words go.

@@ -10,9 +10,9 @@ namespace {
 namespace ideal = ulfm::fabric::ideal;
 
 template <typename Model>
-class Counted : public Network {
+class IdealCounted : public SubjectNetwork {
  public:
-  Counted(const Topology& topology, Model model) : t_(topology), model_(std::move(model)) {}
+  IdealCounted(const Topology& topology, Model model) : t_(topology), model_(std::move(model)) {}
 
   bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, Way) override {
     return model_.inject(frame, from, to, units);
@@ -34,10 +34,10 @@ class Counted : public Network {
   Model model_;
 };
 
-class Production final : public Counted<ideal::Network> {
+class IdealProduction final : public IdealCounted<ideal::Network> {
  public:
-  Production(const Topology& topology, Memory memory, const ideal::Network& model)
-      : Counted(topology, model), memory_(std::move(memory)) {}
+  IdealProduction(const Topology& topology, Memory memory, const ideal::Network& model)
+      : IdealCounted(topology, model), memory_(std::move(memory)) {}
   void run(std::uint64_t until, std::vector<Ending>& endings) override {
     if (until <= model_.now()) return;
     collect_(endings, [&](std::span<Ending> room) { return model_.run(kNoBudget, room, until); });
@@ -48,9 +48,9 @@ class Production final : public Counted<ideal::Network> {
   Memory memory_;
 };
 
-class StepByStep final : public Counted<ideal::Reference> {
+class IdealStepByStep final : public IdealCounted<ideal::Reference> {
  public:
-  using Counted::Counted;
+  using IdealCounted::IdealCounted;
   void run(std::uint64_t until, std::vector<Ending>& endings) override {
     while (model_.now() < until) model_.step();
     const auto& all = model_.endings();
@@ -66,14 +66,14 @@ class Ideal final : public Subject {
  public:
   Ideal(const Topology& topology, const ideal::Parameters& parameters) : t_(topology), p_(parameters) {}
 
-  Result<std::unique_ptr<Network>> make(std::uint32_t frames, Form form) const override {
-    if (form == Form::reference) return std::make_unique<StepByStep>(t_, ideal::Reference(t_.nodes(), p_));
+  Result<std::unique_ptr<SubjectNetwork>> make(std::uint32_t frames, ModelForm form) const override {
+    if (form == ModelForm::reference) return std::make_unique<IdealStepByStep>(t_, ideal::Reference(t_.nodes(), p_));
     const std::size_t bytes = ideal::Network::bytes(t_.nodes(), frames);
     Memory memory(bytes);
     if (memory.data() == nullptr) return no_memory(bytes);
     auto model = ideal::Network::create(memory.data(), t_.nodes(), frames, p_);
     if (!model) return fail(std::move(model.error()));
-    return std::make_unique<Production>(t_, std::move(memory), *model);
+    return std::make_unique<IdealProduction>(t_, std::move(memory), *model);
   }
   std::uint64_t zero_load(std::uint32_t, std::uint32_t, std::uint32_t units, const Route&,
                           std::uint64_t) const override {

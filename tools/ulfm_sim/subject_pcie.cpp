@@ -10,10 +10,10 @@ namespace {
 namespace pcie = ulfm::fabric::pcie;
 
 template <typename Model>
-class Counted : public Network {
+class BoardsCounted : public SubjectNetwork {
  public:
   template <typename... Made>
-  explicit Counted(const pcie::Parameters& parameters, Made&&... made)
+  explicit BoardsCounted(const pcie::Parameters& parameters, Made&&... made)
       : p_(parameters), model_(std::forward<Made>(made)...) {}
 
   bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, Way) override {
@@ -41,10 +41,10 @@ class Counted : public Network {
   Model model_;
 };
 
-class Production final : public Counted<pcie::Relay> {
+class BoardsProduction final : public BoardsCounted<pcie::Relay> {
  public:
-  Production(const pcie::Parameters& parameters, Memory memory)
-      : Counted(parameters, memory.data(), parameters), memory_(std::move(memory)) {
+  BoardsProduction(const pcie::Parameters& parameters, Memory memory)
+      : BoardsCounted(parameters, memory.data(), parameters), memory_(std::move(memory)) {
     model_.build();
     bytes_.resize(parameters.frames);
     to_.resize(parameters.frames);
@@ -53,7 +53,7 @@ class Production final : public Counted<pcie::Relay> {
   bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, Way way) override {
     bytes_[frame] = units * p_.fragment;
     to_[frame] = to;
-    return Counted::inject(frame, from, to, units, way);
+    return BoardsCounted::inject(frame, from, to, units, way);
   }
 
   // Turn by turn: what has arrived is read before the next one.
@@ -62,7 +62,7 @@ class Production final : public Counted<pcie::Relay> {
       const std::uint64_t next = model_.idle() ? until - 1 : model_.now() + 1;
       const std::size_t before = endings.size();
       collect_(endings, [&](std::span<Ending> room) {
-        const std::size_t got = model_.run_until(next, kNoBudget, room);
+        const std::size_t got = model_.run(kNoBudget, room, next);
         for (std::size_t i = 0; i < got; ++i) model_.settle(room[i].frame);
         return got;
       });
@@ -79,15 +79,15 @@ class Production final : public Counted<pcie::Relay> {
   std::vector<std::uint32_t> bytes_, to_;
 };
 
-class StepByStep final : public Counted<pcie::Reference> {
+class BoardsStepByStep final : public BoardsCounted<pcie::Reference> {
  public:
-  explicit StepByStep(const pcie::Parameters& parameters) : Counted(parameters, parameters) {
+  explicit BoardsStepByStep(const pcie::Parameters& parameters) : BoardsCounted(parameters, parameters) {
     bytes_.resize(parameters.frames);
   }
 
   bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, Way way) override {
     bytes_[frame] = units * p_.fragment;
-    return Counted::inject(frame, from, to, units, way);
+    return BoardsCounted::inject(frame, from, to, units, way);
   }
   void run(std::uint64_t until, std::vector<Ending>& endings) override {
     while (model_.now() + 1 < until) {
@@ -109,14 +109,14 @@ class Boards final : public Subject {
  public:
   Boards(const Topology& topology, const pcie::Parameters& parameters) : t_(topology), p_(parameters) {}
 
-  Result<std::unique_ptr<Network>> make(std::uint32_t frames, Form form) const override {
+  Result<std::unique_ptr<SubjectNetwork>> make(std::uint32_t frames, ModelForm form) const override {
     pcie::Parameters parameters = p_;
     parameters.frames = frames;
-    if (form == Form::reference) return std::make_unique<StepByStep>(parameters);
+    if (form == ModelForm::reference) return std::make_unique<BoardsStepByStep>(parameters);
     const std::size_t bytes = pcie::Relay::bytes(parameters);
     Memory memory(bytes);
     if (memory.data() == nullptr) return no_memory(bytes);
-    return std::make_unique<Production>(parameters, std::move(memory));
+    return std::make_unique<BoardsProduction>(parameters, std::move(memory));
   }
 
   // A turn for the control packet, with the permission; then the packets, which the host passes on as they come

@@ -11,10 +11,10 @@ namespace pointdesign = ulfm::fabric::pointdesign;
 using pointdesign::kMessageBytes;
 
 template <typename Model>
-class Counted : public Network {
+class PointCounted : public SubjectNetwork {
  public:
   template <typename... Made>
-  Counted(const Topology& topology, const pointdesign::Parameters& parameters, Made&&... made)
+  PointCounted(const Topology& topology, const pointdesign::Parameters& parameters, Made&&... made)
       : t_(topology), p_(parameters), g_(parameters.geometry()), model_(std::forward<Made>(made)...) {}
 
   bool inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t units, Way) override {
@@ -44,7 +44,7 @@ class Counted : public Network {
  protected:
   const Topology& t_;
   const pointdesign::Parameters p_;
-  const pointdesign::Geometry g_;
+  const pointdesign::CardGeometry g_;
   Model model_;
 };
 
@@ -53,10 +53,10 @@ pointdesign::Network network_in(const Memory& memory, const pointdesign::Paramet
   return std::move(*pointdesign::Network::attach(memory.data(), pointdesign::Network::bytes(parameters)));
 }
 
-class Production final : public Counted<pointdesign::Network> {
+class PointProduction final : public PointCounted<pointdesign::Network> {
  public:
-  Production(const Topology& topology, const pointdesign::Parameters& parameters, Memory memory)
-      : Counted(topology, parameters, network_in(memory, parameters)), memory_(std::move(memory)) {}
+  PointProduction(const Topology& topology, const pointdesign::Parameters& parameters, Memory memory)
+      : PointCounted(topology, parameters, network_in(memory, parameters)), memory_(std::move(memory)) {}
 
   void run(std::uint64_t until, std::vector<Ending>& endings) override {
     if (until <= model_.now() + 1) return;
@@ -71,10 +71,10 @@ class Production final : public Counted<pointdesign::Network> {
   Memory memory_;
 };
 
-class StepByStep final : public Counted<pointdesign::Reference> {
+class PointStepByStep final : public PointCounted<pointdesign::Reference> {
  public:
-  StepByStep(const Topology& topology, const pointdesign::Parameters& parameters)
-      : Counted(topology, parameters, parameters) {}
+  PointStepByStep(const Topology& topology, const pointdesign::Parameters& parameters)
+      : PointCounted(topology, parameters, parameters) {}
 
   void run(std::uint64_t until, std::vector<Ending>& endings) override {
     while (model_.now() + 1 < until) model_.step();
@@ -96,15 +96,15 @@ class Cards final : public Subject {
   Cards(const Topology& topology, const pointdesign::Parameters& parameters)
       : t_(topology), p_(parameters), g_(parameters.geometry()) {}
 
-  Result<std::unique_ptr<Network>> make(std::uint32_t frames, Form form) const override {
+  Result<std::unique_ptr<SubjectNetwork>> make(std::uint32_t frames, ModelForm form) const override {
     pointdesign::Parameters p = p_;
     p.frames = p.copies = frames;
     if (auto ok = pointdesign::check(p); !ok) return fail(std::move(ok.error()).within("pointdesign"));
-    if (form == Form::reference) return std::make_unique<StepByStep>(t_, p);
+    if (form == ModelForm::reference) return std::make_unique<PointStepByStep>(t_, p);
     const std::size_t bytes = pointdesign::Network::bytes(p);
     Memory memory(bytes);
     if (memory.data() == nullptr) return no_memory(bytes);
-    return std::make_unique<Production>(t_, p, std::move(memory));
+    return std::make_unique<PointProduction>(t_, p, std::move(memory));
   }
 
   // A message is on its first line in the cycle of its command. With store and forward each line takes all of its
@@ -145,7 +145,7 @@ class Cards final : public Subject {
 
   const Topology& t_;
   pointdesign::Parameters p_;
-  pointdesign::Geometry g_;
+  pointdesign::CardGeometry g_;
 };
 
 }  // namespace

@@ -16,9 +16,9 @@ std::uint64_t units_of(const xswitch::ChannelCounters& c) { return c.data_units 
 
 /// What both models have alike: counters by channel, and a balance.
 template <typename Model>
-class Counted : public Network {
+class SwitchesCounted : public SubjectNetwork {
  public:
-  Counted(const Topology& topology, Model model) : topology_(topology), model_(std::move(model)) {}
+  SwitchesCounted(const Topology& topology, Model model) : topology_(topology), model_(std::move(model)) {}
 
   std::string imbalance() override {
     if (model_.balance().holds()) return "";
@@ -43,10 +43,10 @@ class Counted : public Network {
   Model model_;
 };
 
-class Production final : public Counted<xswitch::Network> {
+class SwitchesProduction final : public SwitchesCounted<xswitch::Network> {
  public:
-  Production(const Topology& topology, Memory memory, xswitch::Network model)
-      : Counted(topology, std::move(model)), memory_(std::move(memory)) {}
+  SwitchesProduction(const Topology& topology, Memory memory, xswitch::Network model)
+      : SwitchesCounted(topology, std::move(model)), memory_(std::move(memory)) {}
 
   bool inject(FrameId frame, std::uint32_t from, std::uint32_t, std::uint32_t units, Way way) override {
     return model_.inject(frame, from, way, units);
@@ -57,7 +57,7 @@ class Production final : public Counted<xswitch::Network> {
   }
   std::uint64_t inside() override { return model_.frames_inside(); }
   std::string imbalance() override {
-    return model_.damaged() ? "the network's memory is damaged" : Counted::imbalance();
+    return model_.damaged() ? "the network's memory is damaged" : SwitchesCounted::imbalance();
   }
 
  private:
@@ -65,10 +65,10 @@ class Production final : public Counted<xswitch::Network> {
   Memory memory_;
 };
 
-class StepByStep final : public Counted<xswitch::Reference> {
+class SwitchesStepByStep final : public SwitchesCounted<xswitch::Reference> {
  public:
-  StepByStep(const Topology& topology, const xswitch::Parameters& parameters)
-      : Counted(topology, xswitch::Reference(topology, parameters)) {}
+  SwitchesStepByStep(const Topology& topology, const xswitch::Parameters& parameters)
+      : SwitchesCounted(topology, xswitch::Reference(topology, parameters)) {}
 
   bool inject(FrameId frame, std::uint32_t from, std::uint32_t, std::uint32_t units, Way way) override {
     model_.inject(frame, from, way, units);
@@ -92,15 +92,15 @@ class Switches final : public Subject {
  public:
   Switches(const Topology& topology, const xswitch::Parameters& parameters) : t_(topology), p_(parameters) {}
 
-  Result<std::unique_ptr<Network>> make(std::uint32_t frames, Form form) const override {
-    if (form == Form::reference) return std::make_unique<StepByStep>(t_, p_);
-    if (form == Form::production && t_.latency.empty()) return make_flow(t_, p_, frames);
+  Result<std::unique_ptr<SubjectNetwork>> make(std::uint32_t frames, ModelForm form) const override {
+    if (form == ModelForm::reference) return std::make_unique<SwitchesStepByStep>(t_, p_);
+    if (form == ModelForm::production && t_.latency.empty()) return make_flow(t_, p_, frames);
     const std::size_t bytes = xswitch::Network::bytes(t_, p_, frames);
     Memory memory(bytes);
     if (memory.data() == nullptr) return no_memory(bytes);
     auto model = xswitch::Network::create(memory.data(), t_, p_, frames);
     if (!model) return fail(std::move(model.error()));
-    return std::make_unique<Production>(t_, std::move(memory), std::move(*model));
+    return std::make_unique<SwitchesProduction>(t_, std::move(memory), std::move(*model));
   }
 
   // A unit needs `link_cycles` for each link. A head waits at each switch for the poll that finds it: an output that

@@ -189,7 +189,7 @@ struct Frame {
 
 /// Ends of links are numbered as channels: ports of switches, then nodes.
 template <typename Ports>
-class Flow final : public Network {
+class Flow final : public SubjectNetwork {
  public:
   Flow(const Topology& t, const Parameters& p, std::uint32_t frames)
       : ports_(t.ports),
@@ -754,7 +754,8 @@ class Flow final : public Network {
 
 }  // namespace
 
-std::unique_ptr<Network> make_flow(const Topology& topology, const Parameters& parameters, std::uint32_t frames) {
+std::unique_ptr<SubjectNetwork> make_flow(const Topology& topology, const Parameters& parameters,
+                                          std::uint32_t frames) {
   if (topology.ports > kFlowPorts) return nullptr;
   if (topology.ports > 64) return std::make_unique<Flow<Wide>>(topology, parameters, frames);
   return std::make_unique<Flow<Narrow>>(topology, parameters, frames);

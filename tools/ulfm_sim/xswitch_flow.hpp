@@ -24,8 +24,8 @@
 namespace sim {
 
 /// A network for so many frames at a time. nullptr: a switch has more than kFlowPorts ports.
-std::unique_ptr<Network> make_flow(const Topology& topology, const ulfm::fabric::xswitch::Parameters& parameters,
-                                   std::uint32_t frames);
+std::unique_ptr<SubjectNetwork> make_flow(const Topology& topology, const ulfm::fabric::xswitch::Parameters& parameters,
+                                          std::uint32_t frames);
 
 inline constexpr std::uint32_t kFlowPorts = 256;
 

@@ -13,11 +13,11 @@
 namespace ulfmrun {
 namespace {
 
-using ulfm::record::Event;
-using ulfm::record::EventKind;
 using ulfm::record::JobRecord;
 using ulfm::record::kMostEvents;
 using ulfm::record::Place;
+using ulfm::record::RecordedEvent;
+using ulfm::record::RecordedKind;
 
 constexpr int kFirstSpawned = 1'000'000;  // numbers in the trace of processes that others started
 
@@ -68,11 +68,11 @@ struct Sending {
 /// Which sending belongs to which arrival.
 class Flows {
  public:
-  void add_sending(std::uint32_t pid, const Event& e) {
+  void add_sending(std::uint32_t pid, const RecordedEvent& e) {
     sendings_[{pid, e.peer, e.own_port, e.peer_port, e.number}].push_back({e.begin, ++last_});
   }
   /// The last one before the arrival; 0: none.
-  std::uint64_t arrival(std::uint32_t pid, const Event& e) {
+  std::uint64_t arrival(std::uint32_t pid, const RecordedEvent& e) {
     const auto found = sendings_.find({e.peer, pid, e.peer_port, e.own_port, e.number});
     if (found == sendings_.end()) return 0;
     Sending* best = nullptr;
@@ -82,7 +82,7 @@ class Flows {
     best->arrived = true;
     return best->flow;
   }
-  std::uint64_t sending(std::uint32_t pid, const Event& e) const {
+  std::uint64_t sending(std::uint32_t pid, const RecordedEvent& e) const {
     const auto found = sendings_.find({pid, e.peer, e.own_port, e.peer_port, e.number});
     if (found == sendings_.end()) return 0;
     for (const Sending& sending : found->second)
@@ -95,12 +95,12 @@ class Flows {
   std::uint64_t last_ = 0;
 };
 
-bool is_data(const Event& e, EventKind kind) { return e.kind == kind && !e.control; }
+bool is_data(const RecordedEvent& e, RecordedKind kind) { return e.kind == kind && !e.control; }
 
 template <typename Visit>
 void for_events(const JobRecord& record, const Process& process, Visit visit) {
   for (std::uint64_t i = process.first; i < process.end; ++i) {
-    const Event& event = record.event(*process.place, i);
+    const RecordedEvent& event = record.event(*process.place, i);
     if (event.begin != 0) visit(event);  // else counted and not written: its process was killed in between
   }
 }
@@ -115,15 +115,15 @@ void write_trace(const JobRecord& record, const std::string& file) {
   for (const Process& p : all) {
     number_of[static_cast<std::uint32_t>(p.place->pid)] = p.number;
     events += p.end, lost += p.first;
-    for_events(record, p, [&](const Event& e) {
-      if (is_data(e, EventKind::sent)) flows.add_sending(static_cast<std::uint32_t>(p.place->pid), e);
+    for_events(record, p, [&](const RecordedEvent& e) {
+      if (is_data(e, RecordedKind::sent)) flows.add_sending(static_cast<std::uint32_t>(p.place->pid), e);
     });
   }
   std::vector<std::vector<std::uint64_t>> arrivals(all.size());
   for (std::size_t i = 0; i < all.size(); ++i)
-    for_events(record, all[i], [&](const Event& e) {
+    for_events(record, all[i], [&](const RecordedEvent& e) {
       arrivals[i].push_back(
-          is_data(e, EventKind::arrived) ? flows.arrival(static_cast<std::uint32_t>(all[i].place->pid), e) : 0);
+          is_data(e, RecordedKind::arrived) ? flows.arrival(static_cast<std::uint32_t>(all[i].place->pid), e) : 0);
     });
 
   std::FILE* out = make_result_file("--trace", file);
@@ -138,12 +138,12 @@ void write_trace(const JobRecord& record, const std::string& file) {
          "rank " + std::to_string(p.place->rank) + " " + program + (p.number >= kFirstSpawned ? ", spawned" : ""),
          p.place->pid, p.number}));
     std::size_t at = 0;
-    for_events(record, p, [&](const Event& e) {
+    for_events(record, p, [&](const RecordedEvent& e) {
       const auto peer = number_of.find(e.peer);
       ulfm::trace::EventContext context;
-      if (e.kind != EventKind::waited && peer != number_of.end()) context.peer_rank = peer->second;
+      if (e.kind != RecordedKind::waited && peer != number_of.end()) context.peer_rank = peer->second;
       const std::uint64_t arrival = at < arrivals[i].size() ? arrivals[i][at++] : 0;
-      context.flow = is_data(e, EventKind::sent) ? flows.sending(pid, e) : arrival;
+      context.flow = is_data(e, RecordedKind::sent) ? flows.sending(pid, e) : arrival;
       put(ulfm::trace::trace_event(p.number, e, context));
     });
   }

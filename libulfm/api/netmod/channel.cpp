@@ -25,6 +25,7 @@ Result<ulfm_nm*> open_nm(const char* job_id, int rank, int size, int local_proce
   Transport& transport = (*process)->transport();
   transport.introduce(job_id, static_cast<std::uint32_t>(rank), transport.card());
   std::unique_ptr<ulfm_nm> nm(new ulfm_nm(std::move(*process), std::move(*inlet)));
+  nm->inlet->use_counters(nm->counters);
   nm->job = job_id;
   if (local_processes > 1 && transport.card_of(job_id, static_cast<std::uint32_t>(rank)).empty())
     if (auto cards = CardBoard::join(job_id, rank, size, transport.card())) nm->cards = std::move(*cards);
@@ -102,7 +103,7 @@ void close(ulfm_nm* nm) {
   nm->waiter.reset();
   while (!nm->groups.empty()) group_close(nm->groups.back());
   release_spent(nm);
-  nm->process->note_closed_port(kMpiPort, nm->counters, *nm->inlet);
+  nm->process->note_closed_port(kMpiPort, nm->counters);
   nm->inlet.reset();  // may send again what was lost of the last frames, which counts too
   nm->process->report_statistics();
   delete nm;

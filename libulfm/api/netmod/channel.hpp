@@ -96,7 +96,6 @@ struct ulfm_nm {
   bool has_spent = false;
 
   std::vector<ulfm_nm_group*> groups;
-  int places = 0;    // see places_of() in groups.cpp; 0: not asked for yet
   int segments = 0;  // of communicators, open
 };
 
@@ -105,8 +104,8 @@ namespace ulfm::netmod {
 /// The number of the port that MPI has in each process.
 inline constexpr std::uint16_t kMpiPort = 1;
 
-/// Something came or went, so the next wait is another one. Without this whoever only sends would climb the ladder of
-/// its waits once and sleep in every wait after that.
+/// Something came or went, so the next wait is another one. Without this a process that only sends would climb the
+/// ladder of its waits once and sleep in every wait after that.
 inline void begin_waits_anew(ulfm_nm& nm) {
   if (nm.idle_turns == 0) return;
   nm.idle_turns = 0;

@@ -2,12 +2,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 
 #include "api/netmod/channel.hpp"
 #include "base/virtual_time.hpp"
-#include "fabric/models.hpp"
-#include "fabric/topology/topology.hpp"
 
 namespace ulfm::netmod {
 namespace {
@@ -22,16 +19,6 @@ std::size_t group_part(const ulfm_nm* nm, std::size_t members, std::size_t heade
         nm->process->transport().multicast_frame(part, header_length) != 0)
       return part;
   return 0;
-}
-
-// Cards or switches of an emulated interconnect: the bytes of a multicast go to each once, for all nodes there.
-int places_of(const Config& config) {
-  constexpr int kUnknown = std::numeric_limits<int>::max();
-  const fabric::ModelKind* kind = fabric::model_of_transport(config.text("TRANSPORT"));
-  if (kind == nullptr) return kUnknown;
-  const std::string& given = config.text("TOPOLOGY");
-  auto topology = fabric::read_topology(given.empty() ? kind->default_topology : given);
-  return topology ? static_cast<int>(topology->switches) : kUnknown;
 }
 
 // Up a tree (ulfm_multicast.c): a message takes `delay` receives from end to end, and after `receives` all have been
@@ -92,8 +79,7 @@ int group_pays(ulfm_nm* nm, int kind, int ranks, int nodes, std::size_t bytes) {
     if (kind == ULFM_COLL_REDUCE) return bytes <= kReducedWhole ? way_up(ranks, 0).delay : 0;
     return each == ULFM_GROUP_EACH && all <= kGathered ? ULFM_GROUP_ONE : each;
   }
-  if (nm->places == 0) nm->places = places_of(nm->process->config());
-  const unsigned places = static_cast<unsigned>(std::min(nodes, nm->places));
+  const unsigned places = std::min(static_cast<unsigned>(nodes), cost.places);
   const double software = static_cast<double>(cost.message), steps = std::bit_width(static_cast<unsigned>(ranks - 1));
   const double one = static_cast<double>(cost.byte) * static_cast<double>(bytes);  // to one place
   const double others = places - 1, place_steps = std::bit_width(places - 1);

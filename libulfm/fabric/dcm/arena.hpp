@@ -21,10 +21,10 @@ namespace ulfm::fabric::dcm {
 /// A cycle that never comes.
 inline constexpr std::uint64_t kNever = std::uint64_t{1} << 58;
 inline constexpr std::uint32_t kNone = ~std::uint32_t{0};
-inline constexpr std::uint32_t kRuns = 8;      ///< remembered of a message; see Message::runs
+inline constexpr std::uint32_t kRuns = 8;      ///< remembered of a message; see CubeMessage::runs
 inline constexpr std::uint32_t kChanges = 16;  ///< of RDY, on their way to the source
 
-struct Header {
+struct CubeHeader {
   std::uint64_t magic;
   std::uint32_t dimension, frames;
   Parameters parameters;
@@ -56,7 +56,7 @@ struct alignas(64) Out {
   std::uint64_t done_at;  ///< the software has the message; 0
   std::uint32_t taken;    ///< words of the holder
   std::uint8_t accept, ended;
-  ChannelCounters counters;
+  CircuitCounters counters;
 };
 
 struct Source {
@@ -82,7 +82,7 @@ enum Timer : std::uint32_t { kPath, kSerializer, kSink, kReady, kTimers };
 /// A message and its path. What is sent where follows from what the serializer sent: hop h sends the same
 /// nibbles h times hop_cycles later. Runs that began longer ago than the longest path takes need not be
 /// remembered.
-struct alignas(64) Message {
+struct alignas(64) CubeMessage {
   std::uint32_t from, to;
   std::uint32_t next;   ///< in the queue of its source, or in the list of those that ended
   std::uint32_t total;  ///< words behind the probe, with the checksum
@@ -106,20 +106,22 @@ struct alignas(64) Message {
   ReadyChange changes[kChanges];
 };
 
-struct Geometry {
+struct CubeGeometry {
   std::uint32_t dimension = 0, routers = 0, outs = 0, sources = 0, frames = 0, items = 0;
   std::size_t outs_at = 0, sources_at = 0, messages_at = 0, heap_at = 0, bytes = 0;
-  static Geometry of(std::uint32_t dimension, std::uint32_t frames);
+  static CubeGeometry of(std::uint32_t dimension, std::uint32_t frames);
 };
 
 /// The arena as one process sees it.
 class CircuitArena {
  public:
-  CircuitArena(void* memory, const Geometry& geometry) : g_(geometry), base_(static_cast<std::byte*>(memory)) {}
-  Header& header() const noexcept { return *at<Header>(0); }
+  CircuitArena(void* memory, const CubeGeometry& geometry) : g_(geometry), base_(static_cast<std::byte*>(memory)) {}
+  CubeHeader& header() const noexcept { return *at<CubeHeader>(0); }
   Out& out(std::uint32_t i) const noexcept { return at<Out>(g_.outs_at)[i < g_.outs ? i : 0]; }
   Source& source(std::uint32_t i) const noexcept { return at<Source>(g_.sources_at)[i < g_.sources ? i : 0]; }
-  Message& message(std::uint32_t i) const noexcept { return at<Message>(g_.messages_at)[i < g_.frames ? i : 0]; }
+  CubeMessage& message(std::uint32_t i) const noexcept {
+    return at<CubeMessage>(g_.messages_at)[i < g_.frames ? i : 0];
+  }
   /// Of events; keys are cycle * 8 + phase.
   IndexedHeap heap() const noexcept { return {at<HeapItem>(g_.heap_at), g_.items, header().heap_size}; }
 
@@ -128,7 +130,7 @@ class CircuitArena {
   T* at(std::size_t offset) const noexcept {
     return reinterpret_cast<T*>(base_ + offset);
   }
-  Geometry g_;
+  CubeGeometry g_;
   std::byte* base_;
 };
 

@@ -18,7 +18,7 @@ std::uint32_t begun_of(std::uint64_t start, std::uint32_t words, std::int64_t cy
 // ---- what was sent when
 // ---------------------------------------------------------------------------------------------
 
-std::uint32_t Network::begun(const Message& m, std::int64_t cycle) const noexcept {
+std::uint32_t Network::begun(const CubeMessage& m, std::int64_t cycle) const noexcept {
   std::uint32_t sum = m.older_words;
   for (std::uint32_t i = 0; i < m.run_count; ++i) {
     const Run& run = m.runs[(m.run_first + i) % kRuns];
@@ -27,7 +27,7 @@ std::uint32_t Network::begun(const Message& m, std::int64_t cycle) const noexcep
   return m.running != 0 ? sum + begun_of(m.run_start, m.total - m.sent, cycle) : sum;
 }
 
-std::uint32_t Network::interrupted(const Message& m, std::int64_t cycle) const noexcept {
+std::uint32_t Network::interrupted(const CubeMessage& m, std::int64_t cycle) const noexcept {
   std::uint32_t sum = m.older_runs;
   for (std::uint32_t i = 0; i < m.run_count; ++i) {
     const Run& run = m.runs[(m.run_first + i) % kRuns];
@@ -37,7 +37,7 @@ std::uint32_t Network::interrupted(const Message& m, std::int64_t cycle) const n
   return sum;
 }
 
-std::uint64_t Network::begins_word(const Message& m, std::uint32_t n) const noexcept {
+std::uint64_t Network::begins_word(const CubeMessage& m, std::uint32_t n) const noexcept {
   if (n <= m.older_words || n > m.total) return n > m.total ? kNever : 0;
   n -= m.older_words;
   for (std::uint32_t i = 0; i < m.run_count; ++i) {
@@ -48,7 +48,7 @@ std::uint64_t Network::begins_word(const Message& m, std::uint32_t n) const noex
   return m.running != 0 ? m.run_start + std::uint64_t{kWordNibbles} * (n - 1) : kNever;
 }
 
-void Network::end_run(Message& m, std::uint64_t t) {
+void Network::end_run(CubeMessage& m, std::uint64_t t) {
   const auto words = static_cast<std::uint32_t>((t - m.run_start) / kWordNibbles);
   if (m.run_count == kRuns) {
     m.older_words += m.runs[m.run_first % kRuns].words;
@@ -65,7 +65,7 @@ void Network::end_run(Message& m, std::uint64_t t) {
 // -------------------------------------------------------------------------------------------------
 
 void Network::serialize(FrameId frame, std::uint64_t t) {
-  Message& m = arena_.message(frame);
+  CubeMessage& m = arena_.message(frame);
   if (m.finished != 0) return;
   if (m.running == 0) {
     if (m.ready == 0) return;
@@ -93,7 +93,7 @@ void Network::serialize(FrameId frame, std::uint64_t t) {
 
 // ALLOW DATA, from that cycle on. A word that was begun is sent to its end.
 void Network::set_ready(FrameId frame, bool ready, std::uint64_t t) {
-  Message& m = arena_.message(frame);
+  CubeMessage& m = arena_.message(frame);
   if (m.finished != 0) return;
   m.ready = ready ? 1 : 0;
   if (m.running == 0) {
@@ -115,7 +115,7 @@ std::uint64_t Network::slot(std::uint32_t index, std::uint64_t t) const {
   const Out& out = arena_.out(index);
   if (t > out.busy_from && t < out.busy_until) return out.busy_until;
   if (out.holder >= g_.frames) return t;
-  const Message& m = arena_.message(out.holder);
+  const CubeMessage& m = arena_.message(out.holder);
   const std::int64_t then = at_source(t, out.hop);
   const auto within = [&](std::uint64_t start, std::uint64_t words) {
     const auto since = static_cast<std::int64_t>(static_cast<std::uint64_t>(then) - start);
@@ -131,7 +131,7 @@ std::uint64_t Network::slot(std::uint32_t index, std::uint64_t t) const {
 
 // A change of RDY leaves the router behind a hop, over the channel that leads back.
 void Network::send_ready(FrameId frame, std::uint32_t hop, bool ready, std::uint64_t t) {
-  Message& m = arena_.message(frame);
+  CubeMessage& m = arena_.message(frame);
   if (m.finished != 0) return;
   if (m.change_count >= kChanges) return damage();
   m.changes[m.change_count++] = {slot(way_back(m, hop), t) + p_.hop_cycles, static_cast<std::uint8_t>(hop), ready};
@@ -142,7 +142,7 @@ void Network::send_ready(FrameId frame, std::uint32_t hop, bool ready, std::uint
 
 // Those that arrive in one cycle at one router arrived in the order in which they left.
 void Network::ready_arrives(FrameId frame, std::uint64_t t) {
-  Message& m = arena_.message(frame);
+  CubeMessage& m = arena_.message(frame);
   ReadyChange due[kChanges];
   std::uint32_t n = 0, left = 0;
   for (std::uint32_t i = 0; i < std::min<std::uint32_t>(m.change_count, kChanges); ++i)

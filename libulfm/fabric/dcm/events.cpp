@@ -7,8 +7,8 @@
 
 namespace ulfm::fabric::dcm {
 
-Geometry Geometry::of(std::uint32_t dimension, std::uint32_t frames) {
-  Geometry g;
+CubeGeometry CubeGeometry::of(std::uint32_t dimension, std::uint32_t frames) {
+  CubeGeometry g;
   g.dimension = dimension;
   g.routers = 1u << dimension;
   g.outs = g.routers * kWays;
@@ -16,17 +16,17 @@ Geometry Geometry::of(std::uint32_t dimension, std::uint32_t frames) {
   g.frames = frames;
   g.items = frames * kTimers + g.outs + g.sources;
   Shelf shelf;
-  shelf.put<Header>(1);
+  shelf.put<CubeHeader>(1);
   g.outs_at = shelf.put<Out>(g.outs);
   g.sources_at = shelf.put<Source>(g.sources);
-  g.messages_at = shelf.put<Message>(g.frames);
+  g.messages_at = shelf.put<CubeMessage>(g.frames);
   g.heap_at = shelf.put<HeapItem>(g.items);
   g.bytes = shelf.end();
   return g;
 }
 
 void Network::build() {
-  Header& h = header();
+  CubeHeader& h = header();
   h.now = 1;
   h.ended.clear();
   for (std::uint32_t i = 0; i < g_.outs; ++i) {
@@ -55,18 +55,18 @@ void Network::cancel(std::uint32_t item) {
 // -------------------------------------------------------------------------------------------------------
 
 std::uint64_t Network::next_event() const noexcept {
-  const Header& h = header();
+  const CubeHeader& h = header();
   if (!h.ended.empty()) return h.now;
   if (h.damaged != 0 || arena_.heap().empty()) return kNever;
   return std::max(arena_.heap().least_key() / 8, h.now);
 }
 
 std::size_t Network::hand_out(std::span<Ending> endings) {
-  Header& h = header();
+  CubeHeader& h = header();
   std::size_t n = 0;
   for (; n < endings.size() && !h.ended.empty(); ++n) {
     const FrameId taken = h.ended.take(next_message()), frame = taken < g_.frames ? taken : 0;
-    Message& m = arena_.message(frame);
+    CubeMessage& m = arena_.message(frame);
     m.used = 0;
     --h.inside;
     const std::uint32_t node = (m.delivered != 0 ? m.to : m.from) & (2 * g_.routers - 1);
@@ -81,7 +81,7 @@ std::size_t Network::run(std::uint64_t budget, std::span<Ending> endings, std::u
 }
 
 void Network::go_on(std::uint64_t budget, std::size_t endings, std::uint64_t until) {
-  Header& h = header();
+  CubeHeader& h = header();
   if (h.damaged != 0) return;
   const std::uint64_t stop = h.events + budget;
   const IndexedHeap heap = arena_.heap();

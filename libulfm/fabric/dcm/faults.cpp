@@ -27,7 +27,7 @@ bool Network::reaches(std::uint32_t from, std::uint32_t to) const noexcept {
 }
 
 // As long as it holds a channel, or its last nibbles are on it.
-bool Network::uses_what_is_down(const Message& m, FrameId frame) const {
+bool Network::uses_what_is_down(const CubeMessage& m, FrameId frame) const {
   if (arena_.source(source_index(m.from)).current == frame &&
       is_down(out_index(m.from % g_.routers, source_way(m.from))))
     return true;
@@ -42,7 +42,7 @@ bool Network::uses_what_is_down(const Message& m, FrameId frame) const {
 void Network::lose_what_is_down() {
   const std::uint64_t now = header().now;
   for (FrameId frame = 0; frame < g_.frames; ++frame) {
-    const Message& m = arena_.message(frame);
+    const CubeMessage& m = arena_.message(frame);
     if (m.used == 1 && uses_what_is_down(m, frame)) lose(frame, now);
   }
   for (std::uint32_t i = 0; i < g_.sources; ++i)
@@ -61,7 +61,7 @@ void Network::lose_queue(std::uint32_t index) {
 
 // All that a message holds is free, at the beginning of cycle `t` or in its step of requests.
 void Network::lose(FrameId frame, std::uint64_t t) {
-  Message& m = arena_.message(frame);
+  CubeMessage& m = arena_.message(frame);
   const std::uint32_t sent = m.entered != 0 ? 1 + begun(m, static_cast<std::int64_t>(t) - 1) : 0;
   for (std::uint32_t hop = m.released; hop < m.hops && hop < kMaxDimensions; ++hop) {
     const std::uint32_t index = way_of(m, hop);

@@ -24,12 +24,12 @@ constexpr Options::Row kOptions[] = {{"frame", 64, 65536},
                                      kUnreadRow};
 
 // In front of the network: head | scheduled changes.
-struct Head {
+struct CubeHead {
   std::uint32_t dimension;
   std::uint32_t paced;
   Changes::Size changes;
 };
-constexpr std::size_t kChangesAt = up_to_line(sizeof(Head));
+constexpr std::size_t kChangesAt = up_to_line(sizeof(CubeHead));
 
 struct Asked {
   Parameters parameters;
@@ -66,12 +66,12 @@ Result<PlannedModel> make_plan(const ModelPlan& given) {
   auto changes = timeline(given.topology, given.events);
   if (!changes) return fail(changes.error());
   if (auto ok = check_steps(changes->size()); !ok) return fail(std::move(ok.error()));
-  const Head head{given.topology.dimension, asked->paced ? 1u : 0u, Changes::Size::of(*changes)};
+  const CubeHead head{given.topology.dimension, asked->paced ? 1u : 0u, Changes::Size::of(*changes)};
   const std::size_t network_at = kChangesAt + head.changes.bytes();
   return PlannedModel{network_at + Network::bytes(head.dimension, given.frames),
                       [head, network_at, p = asked->parameters, frames = given.frames,
                        changes = std::move(*changes)](std::byte* memory) -> Result<void> {
-                        *reinterpret_cast<Head*>(memory) = head;
+                        *reinterpret_cast<CubeHead*>(memory) = head;
                         Changes::write(memory + kChangesAt, changes);
                         auto network = Network::create(memory + network_at, head.dimension, p, frames);
                         if (!network) return fail(network.error());
@@ -88,9 +88,9 @@ std::uint64_t time_of(std::uint64_t cycle) {
   return (cycle * 1000 + kCyclesPerMicrosecond - 1) / kCyclesPerMicrosecond;
 }
 
-class DcmModel final : public Model {
+class DcmModel final : public Model, private ModelCycles, private ModelPace, private ModelBackPressure {
  public:
-  DcmModel(std::byte* memory, const Head& head, Network network)
+  DcmModel(std::byte* memory, const CubeHead& head, Network network)
       : head_(head), changes_(memory + kChangesAt, head.changes), network_(std::move(network)) {}
 
   bool reaches(std::uint32_t from, std::uint32_t to) const override { return network_.reaches(from, to); }
@@ -101,15 +101,27 @@ class DcmModel final : public Model {
                       std::uint32_t bytes) override {
     return network_.inject(frame, from, to, bytes, !parties.goes_on);
   }
-  bool paced() const override { return head_.paced != 0; }
-
   std::size_t run(std::uint64_t budget, std::span<Ending> endings) override {
-    return network_.run(budget, endings, paced() ? network_.now() : kNever);
+    return network_.run(budget, endings, is_paced() ? network_.now() : kNever);
   }
-  bool idle() const override { return paced() ? network_.ended() == 0 : network_.idle(); }
-  bool has_back_pressure() const override { return true; }
-  void hold(std::uint32_t node, bool on) override { network_.stall(node, on ? kNever : 0); }
+  bool idle() const override { return is_paced() ? network_.ended() == 0 : network_.idle(); }
 
+  ModelBackPressure* back_pressure() override { return this; }
+  void stall(std::uint32_t node) override { network_.stall(node, kNever); }
+  void resume(std::uint32_t node) override { network_.stall(node, 0); }
+
+  ModelPace* pace() override { return is_paced() ? this : nullptr; }
+  std::uint64_t next_event() const override {
+    const std::uint64_t cycle = network_.next_event();
+    return cycle == kNever ? kNothingDue : time_of(cycle);
+  }
+  void advance_all(std::uint64_t nanoseconds) override {
+    const auto catch_up = [this](std::uint64_t time) { network_.catch_up(cycle_at(time)); };
+    change(nanoseconds, catch_up);
+    catch_up(nanoseconds);
+  }
+
+  ModelCycles* cycles() override { return this; }
   bool run_until(std::uint64_t time, std::uint64_t period, Ending& ending) override {
     const std::uint64_t until = time == kNothingDue ? kNever : cycle_from(time, period);
     return network_.run(std::uint64_t{1} << 40, {&ending, 1}, until) != 0;
@@ -119,7 +131,7 @@ class DcmModel final : public Model {
     std::vector<LinkUse> all;
     for (std::uint32_t router = 0; router < 1u << head_.dimension; ++router)
       for (std::uint32_t way = 0; way < kWays; ++way) {
-        const ChannelCounters c = network_.counters(router, way);
+        const CircuitCounters c = network_.counters(router, way);
         if (c.messages == 0) continue;
         const std::string to = way == kNode      ? "node " + std::to_string(router)
                                : way == kGateway ? "gateway " + std::to_string(router)
@@ -130,26 +142,14 @@ class DcmModel final : public Model {
     return all;
   }
 
-  std::uint64_t due() const override {
-    const std::uint64_t next = paced() ? network_.next_event() : kNever;
-    return next == kNever ? changes_.due() : std::min(changes_.due(), time_of(next));
-  }
-
+  std::uint64_t due() const override { return changes_.due(); }
   void advance(std::uint64_t nanoseconds) override {
-    const auto catch_up = [this](std::uint64_t time) {
-      if (paced()) network_.catch_up(cycle_at(time));
-    };
-    changes_.advance(
-        nanoseconds, catch_up, [this](std::uint32_t router, bool up) { network_.set_router(router, up); },
-        [this](const SwitchPort& link, bool up) {
-          network_.set_channel(link.at, link.port == head_.dimension ? kNode : link.port, up);
-        });
-    catch_up(nanoseconds);
+    change(nanoseconds, [](std::uint64_t) {});
   }
 
   std::string statistics() override {
     char line[320];
-    const Balance balance = network_.balance();
+    const WordBalance balance = network_.balance();
     std::snprintf(line, sizeof line,
                   "ulfm: stats dcm: cycles %llu events %llu, words entered %llu left %llu stripped %llu lost "
                   "%llu present "
@@ -164,10 +164,22 @@ class DcmModel final : public Model {
   }
 
  private:
+  bool is_paced() const { return head_.paced != 0; }
+
+  // Scheduled faults; `catch_up` brings the network to the moment of each.
+  template <typename CatchUp>
+  void change(std::uint64_t nanoseconds, CatchUp catch_up) {
+    changes_.advance(
+        nanoseconds, catch_up, [this](std::uint32_t router, bool up) { network_.set_router(router, up); },
+        [this](const SwitchPort& link, bool up) {
+          network_.set_channel(link.at, link.port == head_.dimension ? kNode : link.port, up);
+        });
+  }
+
   static unsigned long long value(std::uint64_t n) { return n; }
 
   // A line for what something has moved; none for what has moved nothing.
-  static std::string counted(std::uint32_t router, std::uint32_t way, const ChannelCounters& c) {
+  static std::string counted(std::uint32_t router, std::uint32_t way, const CircuitCounters& c) {
     if (c.messages == 0 && c.blocked == 0) return "";
     const std::string name = way == kNode ? "sink" : way == kGateway ? "gateway" : "channel " + std::to_string(way);
     char line[320];
@@ -180,13 +192,13 @@ class DcmModel final : public Model {
     return line;
   }
 
-  Head head_;  // a copy: the shared one could be changed under us
+  CubeHead head_;  // a copy: the shared one could be changed under us
   Changes changes_;
   Network network_;
 };
 
 Result<std::unique_ptr<Model>> attach(std::byte* memory, std::size_t bytes) {
-  const Head head = *reinterpret_cast<const Head*>(memory);
+  const CubeHead head = *reinterpret_cast<const CubeHead*>(memory);
   const std::size_t network_at = kChangesAt + head.changes.bytes();
   if (bytes < kChangesAt || head.dimension > kMaxDimensions || !head.changes.is_sane() || network_at > bytes)
     return fail(Errc::protocol, "the emulated interconnect of this job holds no Direct-Connect routers");

@@ -77,14 +77,14 @@ class Network {
   std::uint64_t events() const noexcept { return header().events; }
 
   /// Of a way out: 0 to 6 a channel, 7 the gateway, 8 the node's sink.
-  ChannelCounters counters(std::uint32_t router, std::uint32_t way);
+  CircuitCounters counters(std::uint32_t router, std::uint32_t way);
   /// Counted anew over the whole network; Balance::holds() is false only after damage to the arena.
-  Balance balance();
+  WordBalance balance();
 
  private:
-  Network(void* memory, const Geometry& geometry, const Parameters& parameters)
+  Network(void* memory, const CubeGeometry& geometry, const Parameters& parameters)
       : g_(geometry), p_(parameters), arena_(memory, geometry) {}
-  Header& header() const noexcept { return arena_.header(); }
+  CubeHeader& header() const noexcept { return arena_.header(); }
   void build();
   /// Goes on until so many messages wait to be handed out, or as run().
   void go_on(std::uint64_t budget, std::size_t endings, std::uint64_t until);
@@ -99,11 +99,11 @@ class Network {
   }
   std::uint32_t source_way(std::uint32_t end) const noexcept { return end < g_.routers ? kNode : kGateway; }
   static bool is_sink(std::uint32_t out) noexcept { return out % kWays >= kGateway; }
-  std::uint32_t way_of(const Message& m, std::uint32_t hop) const noexcept {
+  std::uint32_t way_of(const CubeMessage& m, std::uint32_t hop) const noexcept {
     return hop < kMaxDimensions && m.way[hop] < g_.outs ? m.way[hop] : 0;
   }
   /// The channel that leads back over a hop, from the router behind it.
-  std::uint32_t way_back(const Message& m, std::uint32_t hop) const noexcept {
+  std::uint32_t way_back(const CubeMessage& m, std::uint32_t hop) const noexcept {
     const std::uint32_t out = way_of(m, hop), channel = out % kWays;
     return out_index((out / kWays ^ 1u << channel) & (g_.routers - 1), channel);
   }
@@ -137,27 +137,27 @@ class Network {
   void set_ready(FrameId frame, bool ready, std::uint64_t t);
   void ready_arrives(FrameId frame, std::uint64_t t);
   void send_ready(FrameId frame, std::uint32_t hop, bool ready, std::uint64_t t);
-  void end_run(Message& m, std::uint64_t t);
+  void end_run(CubeMessage& m, std::uint64_t t);
   std::uint64_t slot(std::uint32_t out, std::uint64_t t) const;
   /// Words that the serializer has begun by that cycle, and how often it was interrupted. Of cycles to come:
   /// if it goes on as it does now.
-  std::uint32_t begun(const Message& m, std::int64_t cycle) const noexcept;
-  std::uint32_t interrupted(const Message& m, std::int64_t cycle) const noexcept;
+  std::uint32_t begun(const CubeMessage& m, std::int64_t cycle) const noexcept;
+  std::uint32_t interrupted(const CubeMessage& m, std::int64_t cycle) const noexcept;
   /// When it begins word `n`, from 1; kNever if it does not as it goes on now.
-  std::uint64_t begins_word(const Message& m, std::uint32_t n) const noexcept;
+  std::uint64_t begins_word(const CubeMessage& m, std::uint32_t n) const noexcept;
   std::int64_t at_source(std::uint64_t cycle, std::uint32_t hop) const noexcept {
     return static_cast<std::int64_t>(cycle - std::uint64_t{hop} * p_.hop_cycles);
   }
 
   // Sinks (sink.cpp).
-  std::uint32_t arrived(const Message& m, std::uint64_t cycle) const noexcept;
+  std::uint32_t arrived(const CubeMessage& m, std::uint64_t cycle) const noexcept;
   void settle(std::uint32_t out, std::uint64_t t);
   std::uint64_t tick_from(std::uint64_t cycle) const noexcept {
     return (cycle + p_.dma_cycles - 1) / p_.dma_cycles * p_.dma_cycles;
   }
-  std::uint64_t next_stop(const Out& out, const Message& m, std::uint64_t t) const;
-  std::uint64_t next_go(const Out& out, const Message& m, std::uint64_t t) const;
-  std::uint64_t next_end(const Out& out, const Message& m, std::uint64_t t) const;
+  std::uint64_t next_stop(const Out& out, const CubeMessage& m, std::uint64_t t) const;
+  std::uint64_t next_go(const Out& out, const CubeMessage& m, std::uint64_t t) const;
+  std::uint64_t next_end(const Out& out, const CubeMessage& m, std::uint64_t t) const;
   void plan(FrameId frame, std::uint64_t t);
   void take(FrameId frame, std::uint64_t t);
   void set_accept(FrameId frame, Out& out, bool accept, std::uint64_t t);
@@ -166,12 +166,12 @@ class Network {
 
   // Faults (faults.cpp).
   bool is_down(std::uint32_t out) const noexcept;
-  bool uses_what_is_down(const Message& m, FrameId frame) const;
+  bool uses_what_is_down(const CubeMessage& m, FrameId frame) const;
   void lose_what_is_down();
   void lose(FrameId frame, std::uint64_t t);
   void lose_queue(std::uint32_t source);
 
-  Geometry g_;
+  CubeGeometry g_;
   Parameters p_;
   CircuitArena arena_;
 };

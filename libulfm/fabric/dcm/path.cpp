@@ -4,13 +4,13 @@
 namespace ulfm::fabric::dcm {
 
 bool Network::inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::uint32_t bytes, bool begins) {
-  Header& h = header();
+  CubeHeader& h = header();
   if (frame >= g_.frames || from >= 2 * g_.routers || to >= 2 * g_.routers || from == to || bytes > kMostBytes ||
       h.damaged != 0)
     return false;
-  Message& m = arena_.message(frame);
+  CubeMessage& m = arena_.message(frame);
   if (m.used != 0 || is_down(out_index(from % g_.routers, source_way(from)))) return false;
-  m = Message{};
+  m = CubeMessage{};
   m.used = 1;
   m.from = from, m.to = to;
   m.begins = begins;
@@ -32,7 +32,7 @@ void Network::begin(std::uint32_t index, std::uint64_t t) {
   const FrameId frame = source.first;
   if (source.current != kNone || frame == kNone) return;
   if (frame >= g_.frames) return damage();
-  Message& m = arena_.message(frame);
+  CubeMessage& m = arena_.message(frame);
   source.current = frame;
   source.first = m.next;
   m.router = m.from & (g_.routers - 1);
@@ -46,7 +46,7 @@ void Network::path(FrameId frame, std::uint64_t t) {
 }
 
 void Network::request(FrameId frame, std::uint64_t t) {
-  Message& m = arena_.message(frame);
+  CubeMessage& m = arena_.message(frame);
   if (m.router >= g_.routers || m.in >= kWays) return damage();
   m.out = out_index(m.router, requested(m.probe, m.in));
   if (m.out % kWays < kGateway && m.out % kWays >= g_.dimension) return damage();
@@ -74,7 +74,7 @@ void Network::grant(std::uint32_t index, std::uint32_t in, std::uint64_t t) {
   Out& out = arena_.out(index);
   const FrameId frame = in < kWays ? out.asking_frame[in] : kNone;
   if (frame >= g_.frames) return damage();
-  Message& m = arena_.message(frame);
+  CubeMessage& m = arena_.message(frame);
   out.last = static_cast<std::uint8_t>(in);
   out.asking = static_cast<std::uint16_t>(out.asking & ~(1u << in));
   out.holder = frame;
@@ -89,7 +89,7 @@ void Network::grant(std::uint32_t index, std::uint32_t in, std::uint64_t t) {
 }
 
 void Network::grant_channel(FrameId frame, std::uint32_t index, std::uint64_t t) {
-  Message& m = arena_.message(frame);
+  CubeMessage& m = arena_.message(frame);
   if (m.hops >= kMaxDimensions) return damage();
   Out& out = arena_.out(index);
   const bool whole = m.in >= kGateway;
@@ -105,7 +105,7 @@ void Network::grant_channel(FrameId frame, std::uint32_t index, std::uint64_t t)
 }
 
 void Network::grant_sink(FrameId frame, std::uint32_t index, std::uint64_t t) {
-  Message& m = arena_.message(frame);
+  CubeMessage& m = arena_.message(frame);
   Out& out = arena_.out(index);
   ++out.counters.probes;
   out.taken = 0;
@@ -120,7 +120,7 @@ void Network::grant_sink(FrameId frame, std::uint32_t index, std::uint64_t t) {
 
 // The tail has passed: hop by hop the channels are free.
 void Network::release(FrameId frame, std::uint64_t t) {
-  Message& m = arena_.message(frame);
+  CubeMessage& m = arena_.message(frame);
   if (m.released >= m.hops) return;
   const std::uint32_t index = way_of(m, m.released);
   Out& out = arena_.out(index);

@@ -374,8 +374,8 @@ const char* Reference::state(std::uint32_t router, std::uint32_t in) const {
   return kNames[static_cast<std::size_t>(in_(router, in).state)];
 }
 
-Balance Reference::balance() const {
-  Balance sum{entered_, left_, stripped_, lost_, 0};
+WordBalance Reference::balance() const {
+  WordBalance sum{entered_, left_, stripped_, lost_, 0};
   for (const Message& message : messages_)
     if (message.active) sum.present += message.sent - message.taken - message.stripped;
   return sum;

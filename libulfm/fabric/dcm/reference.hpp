@@ -60,8 +60,8 @@ class Reference {
 
   /// State of the routing element of a way in: "Idle", "Looking", "Requesting", "Connected".
   const char* state(std::uint32_t router, std::uint32_t in) const;
-  ChannelCounters counters(std::uint32_t router, std::uint32_t out) const { return out_(router, out).counters; }
-  Balance balance() const;
+  CircuitCounters counters(std::uint32_t router, std::uint32_t out) const { return out_(router, out).counters; }
+  WordBalance balance() const;
 
  private:
   /// `dead`: fills up a word whose message is gone.
@@ -105,7 +105,7 @@ class Reference {
     bool accept = true, ended = false;
     std::uint64_t done_at = 0;
     std::uint64_t stalled_until = 0;
-    ChannelCounters counters;
+    CircuitCounters counters;
   };
   struct Message {
     std::uint32_t from = 0, to = 0;

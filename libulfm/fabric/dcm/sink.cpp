@@ -6,7 +6,7 @@
 namespace ulfm::fabric::dcm {
 
 /// Words that the FIFO of the message's sink has been given up to that cycle, the probe among them.
-std::uint32_t Network::arrived(const Message& m, std::uint64_t cycle) const noexcept {
+std::uint32_t Network::arrived(const CubeMessage& m, std::uint64_t cycle) const noexcept {
   return 1 + std::min(m.total - 1, begun(m, at_source(cycle, m.hops) - (kWordNibbles - 1)));
 }
 
@@ -15,7 +15,7 @@ std::uint32_t Network::arrived(const Message& m, std::uint64_t cycle) const noex
 void Network::settle(std::uint32_t index, std::uint64_t t) {
   Out& out = arena_.out(index);
   if (out.holder >= g_.frames || out.settled >= t) return;
-  const Message& m = arena_.message(out.holder);
+  const CubeMessage& m = arena_.message(out.holder);
   const std::uint32_t before = out.taken;
   std::uint64_t tick = tick_from(std::max(out.settled + 1, out.stalled_until));
   for (std::uint32_t turns = 0; tick <= t; tick += p_.dma_cycles) {
@@ -34,7 +34,7 @@ void Network::settle(std::uint32_t index, std::uint64_t t) {
 // ---- what comes next
 // ------------------------------------------------------------------------------------------------
 
-std::uint64_t Network::next_stop(const Out& out, const Message& m, std::uint64_t t) const {
+std::uint64_t Network::next_stop(const Out& out, const CubeMessage& m, std::uint64_t t) const {
   std::uint64_t cycle = t + 1;
   if (out.stalled_until > cycle) {
     const std::uint32_t word = p_.stop_at + out.taken - 1;
@@ -55,7 +55,7 @@ std::uint64_t Network::next_stop(const Out& out, const Message& m, std::uint64_t
   return kNever;
 }
 
-std::uint64_t Network::next_go(const Out& out, const Message& m, std::uint64_t t) const {
+std::uint64_t Network::next_go(const Out& out, const CubeMessage& m, std::uint64_t t) const {
   if (out.stalled_until >= kNever) return kNever;
   std::uint64_t tick = tick_from(std::max(t + 1, out.stalled_until));
   std::uint32_t taken = out.taken;
@@ -67,7 +67,7 @@ std::uint64_t Network::next_go(const Out& out, const Message& m, std::uint64_t t
   return kNever;
 }
 
-std::uint64_t Network::next_end(const Out& out, const Message& m, std::uint64_t t) const {
+std::uint64_t Network::next_end(const Out& out, const CubeMessage& m, std::uint64_t t) const {
   if (out.done_at != 0) return out.done_at;
   const std::uint64_t awake = std::max(t + 1, out.stalled_until);
   if (awake >= kNever) return kNever;
@@ -77,7 +77,7 @@ std::uint64_t Network::next_end(const Out& out, const Message& m, std::uint64_t 
 
 // Looks ahead from what is settled, on the understanding that the serializer goes on as it does now.
 void Network::plan(FrameId frame, std::uint64_t t) {
-  const Message& m = arena_.message(frame);
+  const CubeMessage& m = arena_.message(frame);
   if (m.at_sink == 0) return;
   settle(m.out, t - 1);
   const Out& out = arena_.out(m.out);
@@ -98,7 +98,7 @@ void Network::plan(FrameId frame, std::uint64_t t) {
 // ---------------------------------------------------------------------------------------------------------
 
 void Network::take(FrameId frame, std::uint64_t t) {
-  Message& m = arena_.message(frame);
+  CubeMessage& m = arena_.message(frame);
   if (m.at_sink == 0 || !is_sink(m.out) || m.out >= g_.outs) return damage();
   Out& out = arena_.out(m.out);
   settle(m.out, t);
@@ -123,13 +123,13 @@ void Network::take(FrameId frame, std::uint64_t t) {
 
 void Network::set_accept(FrameId frame, Out& out, bool accept, std::uint64_t t) {
   out.accept = accept ? 1 : 0;
-  const Message& m = arena_.message(frame);
+  const CubeMessage& m = arena_.message(frame);
   if (m.hops != 0) send_ready(frame, m.hops - 1u, accept, t + 1);
   else set_ready(frame, accept, t + 1);
 }
 
 void Network::deliver(FrameId frame, std::uint64_t t) {
-  Message& m = arena_.message(frame);
+  CubeMessage& m = arena_.message(frame);
   Out& out = arena_.out(m.out);
   out.counters.words += m.total;
   out.accept = 1;
@@ -139,8 +139,8 @@ void Network::deliver(FrameId frame, std::uint64_t t) {
 }
 
 void Network::hand_over(FrameId frame, bool delivered, std::uint64_t t) {
-  Header& h = header();
-  Message& m = arena_.message(frame);
+  CubeHeader& h = header();
+  CubeMessage& m = arena_.message(frame);
   for (std::uint32_t i = 0; i < kTimers; ++i) cancel(timer(frame, static_cast<Timer>(i)));
   m.used = 2;
   m.delivered = delivered ? 1 : 0;
@@ -150,7 +150,7 @@ void Network::hand_over(FrameId frame, bool delivered, std::uint64_t t) {
 
 void Network::stall(std::uint32_t end, std::uint64_t cycles) {
   if (end >= 2 * g_.routers) return;
-  Header& h = header();
+  CubeHeader& h = header();
   const std::uint32_t index = out_index(end % g_.routers, source_way(end));
   Out& out = arena_.out(index);
   settle(index, h.now - 1);

@@ -48,7 +48,7 @@ struct ArenaSizes {
   std::uint32_t frame_bytes = 0;  ///< most that travels as one frame of the network
   std::uint32_t records = 0;
   std::uint32_t timed = 0;        ///< 1: in virtual time
-  std::uint32_t unread = 0;       ///< bytes that a process may leave unread before its node is held; 0: any
+  std::uint32_t unread = 0;       ///< bytes that a process may leave unread before its node is stalled; 0: any
   std::uint32_t box_entries = 0;  ///< a power of two, not below all slots together: no box is ever full
   std::uint64_t model_bytes = 0;
 
@@ -63,10 +63,10 @@ struct alignas(64) Unread {
   enum Asks : std::uint32_t { nothing, more, all };
   /// Bytes that have come through the network, ever. The engine's; its process compares it with `read`.
   std::atomic<std::uint64_t> came;
-  std::uint64_t let_in;  ///< the engine's: up to there bytes come in, whatever is unread
+  std::uint64_t admitted;  ///< the engine's: up to there bytes come in, whatever is unread
   /// 1: its node takes nothing. The engine's. Either the process, which has counted in `read`, sees it, or the engine
   /// sees what was read: seq_cst on both sides.
-  std::atomic<std::uint32_t> held;
+  std::atomic<std::uint32_t> stalled;
   std::atomic<std::uint32_t> asks;              ///< Asks; set before the endpoint is noted in `pending`
   alignas(64) std::atomic<std::uint64_t> read;  ///< bytes of `came` that were read, by any thread of the process
 };
@@ -211,7 +211,7 @@ struct ArenaHeader {
   std::uint32_t node_of[kMaxEndpoints];   ///< by rank
   std::atomic<std::uint32_t> refused;     ///< frames for ports that were closed or that break a rule
   std::atomic<std::uint32_t> lost;        ///< frames the network lost
-  std::atomic<std::uint32_t> held;        ///< times a node was held; the four counts are only shown
+  std::atomic<std::uint32_t> stalls;      ///< times a node was stalled; the four counts are only shown
   /// Endpoint + 1 of who moves the model; 0: nobody. The acquire of who takes it pairs with the exchange of who lets
   /// go: what only the holder changes. The exchange is seq_cst because of `pending`.
   alignas(64) std::atomic<std::uint32_t> holder;

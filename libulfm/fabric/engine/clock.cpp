@@ -40,7 +40,7 @@ void futex_wake(void* word, int how_many) noexcept {
 }  // namespace
 
 VirtualClock::VirtualClock(FabricEngine& engine, FabricArena& arena, Model& model, std::uint32_t self)
-    : engine_(engine), arena_(arena), model_(model), time_(arena.header().time), self_(self) {
+    : engine_(engine), arena_(arena), model_(model), cycles_(*model.cycles()), time_(arena.header().time), self_(self) {
   lock();
   ProcessClock& c = mine();
   c.tid = static_cast<std::uint32_t>(getpid());
@@ -71,10 +71,10 @@ VirtualClock::~VirtualClock() {
 
 // ---- the lock -------------------------------------------------------------------------------------------------------
 
-void VirtualClock::hold(bool begin) noexcept {
+void VirtualClock::expect_processes(bool begin) noexcept {
   lock();
-  if (begin) ++time_.holds;
-  else if (time_.holds != 0) --time_.holds;
+  if (begin) ++time_.expecting;
+  else if (time_.expecting != 0) --time_.expecting;
   unlock();
 }
 
@@ -236,7 +236,7 @@ void VirtualClock::look_for_dead() noexcept {
 void VirtualClock::end_clock(std::uint32_t endpoint) noexcept {
   arena_.clock(endpoint).state.store(ClockState::ended, std::memory_order_relaxed);
   ++time_.ended;
-  engine_.let_in_timed(endpoint, Unread::all);
+  engine_.admit_timed(endpoint, Unread::all);
 }
 
 // ---- processes that this one starts ---------------------------------------------------------------------------------
@@ -378,7 +378,7 @@ bool VirtualClock::wake_stuck() noexcept {
     wake(e, c.now.load(std::memory_order_relaxed), Woken::ended);
     woken = true;
   }
-  if (woken || !waits || time_.holds != 0) return woken;
+  if (woken || !waits || time_.expecting != 0) return woken;
   if (!suspects || ++time_.idle_rounds > kMostSuspicions) end_deadlocked();
   for (std::uint32_t e = 0; e < used(); ++e) {
     const ProcessClock& c = arena_.clock(e);

@@ -1,8 +1,9 @@
 // Virtual time for live processes: a conservative parallel discrete-event simulation (Chandy and Misra 1979) whose
 // processes are programs. docs/time.md has the rules and why they hold.
 //
-// One lock for all of it. Whoever has to wait works first: the network goes on to the least moment at which a process
-// could still put something into it, and whoever that wakes is woken. A process that only sends takes no lock.
+// One lock for all of it. A process that has to wait works first: the network goes on to the least moment at which a
+// process could still put something into it, and the processes whose waits end are woken. A process that only sends
+// takes no lock.
 #pragma once
 
 #include <array>
@@ -69,13 +70,13 @@ class VirtualClock final : public VirtualTime {
            c.now.load(std::memory_order_relaxed) <= now();
   }
 
-  /// See FabricEngine::let_in().
-  void let_in() noexcept;
+  /// See FabricEngine::admit_more().
+  void admit_more() noexcept;
 
   const Durations& costs() const noexcept { return time_.costs; }
 
-  /// While somebody holds, processes may still join: nothing that stands still is a deadlock.
-  void hold(bool begin) noexcept override;
+  /// While somebody expects processes, they may still join: nothing that stands still is a deadlock.
+  void expect_processes(bool begin) noexcept override;
 
   /// For what only one process may look at or change at a time.
   void lock() noexcept;
@@ -125,6 +126,7 @@ class VirtualClock final : public VirtualTime {
   FabricEngine& engine_;
   FabricArena& arena_;
   Model& model_;
+  ModelCycles& cycles_;
   TimeHeader& time_;
   std::uint32_t self_;
   std::vector<std::uint32_t> to_wake_;  // under the lock; woken when it is let go

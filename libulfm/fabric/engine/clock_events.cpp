@@ -55,7 +55,7 @@ bool VirtualClock::step(std::uint64_t before) noexcept {
   const bool fault_counts = fault < before && (before != kNoMoment || on_the_way || event != kNoMoment);
   const std::uint64_t until = std::min({before, event, fault_counts ? fault : kNoMoment});
   Ending ending;
-  if (on_the_way && model_.run_until(until, costs().cycle, ending)) return ended(ending, 0), true;
+  if (on_the_way && cycles_.run_until(until, costs().cycle, ending)) return ended(ending, 0), true;
   if (until == before) return false;
   if (until == fault && fault_counts) return model_.advance(fault / 1000), true;
   return happen(pop()), true;
@@ -98,11 +98,14 @@ void VirtualClock::enter_for_many(std::uint32_t index, std::uint64_t at) noexcep
   const ArenaSizes& sizes = arena_.sizes();
   Slot& slot = arena_.slot(index);
   Ending none;
-  (void)model_.run_until(at, costs().cycle, none);
+  (void)cycles_.run_until(at, costs().cycle, none);
   const std::vector<std::uint32_t> nodes = engine_.nodes_of(index);
   const std::uint32_t here = arena_.endpoint(index / sizes.slots).node;
-  if (!model_.inject_multicast(index * sizes.pieces(), here, nodes, std::uint32_t{slot.header} + slot.length)) {
-    if (!model_.idle()) return push(at + costs().cycle, TimedEvent::enter, index);  // it has no room now
+  ModelMulticast* const multicast = model_.multicast();
+  const std::uint32_t bytes = std::uint32_t{slot.header} + slot.length;
+  if (multicast == nullptr || !multicast->inject_multicast(index * sizes.pieces(), here, nodes, bytes)) {
+    if (multicast != nullptr && !model_.idle())
+      return push(at + costs().cycle, TimedEvent::enter, index);  // it has no room now
     for (const std::uint32_t node : nodes) engine_.lose_for(index, node);
     return push(at, TimedEvent::arrive, index);
   }
@@ -149,7 +152,7 @@ void VirtualClock::enter_network(std::uint32_t index, std::uint64_t at) noexcept
   }
   // The network stands at that moment, which matters when nothing was on its way.
   Ending none;
-  (void)model_.run_until(at, costs().cycle, none);
+  (void)cycles_.run_until(at, costs().cycle, none);
   progress.pieces = static_cast<std::uint16_t>(bytes == 0 ? 1 : (bytes + sizes.frame_bytes - 1) / sizes.frame_bytes);
   Parties parties{from, slot.to, slot.port, (slot.goes_on & kGoesOn) != 0};
   const std::uint32_t pieces = progress.pieces;
@@ -199,8 +202,8 @@ void VirtualClock::ended(const Ending& ending, std::uint64_t not_before) noexcep
   if (progress.lost != 0 || ending.node >= arena_.sizes().nodes) return push(at, TimedEvent::arrive, index);
   if (forward(index, ending.node, at)) return;
   const std::uint32_t bytes = std::uint32_t{slot.header} + slot.length;
-  progress.in_pool = model_.has_pools() || engine_.holds() ? 1 : 0;
-  if (engine_.holds()) engine_.came_timed(index, progress.to);
+  progress.in_pool = engine_.has_pools() || engine_.has_back_pressure() ? 1 : 0;
+  if (engine_.has_back_pressure()) engine_.came_timed(index, progress.to);
   std::uint64_t& free = arena_.card_times(ending.node).receives;
   free = std::max(free, at) + costs().card + bytes * costs().card_byte;
   push(free, TimedEvent::arrive, index);
@@ -232,24 +235,27 @@ void VirtualClock::make_room(std::uint32_t index, std::uint64_t at) noexcept {
 void VirtualClock::leave_pool(std::uint32_t index, std::uint64_t at) noexcept {
   const Slot& slot = arena_.slot(index);
   const std::uint32_t to = arena_.slot_progress(index).to;
-  if (engine_.holds()) {
+  if (engine_.has_back_pressure()) {
     Ending none;
-    (void)model_.run_until(at, costs().cycle, none);  // it stands at that moment
+    (void)cycles_.run_until(at, costs().cycle, none);  // it stands at that moment
     return engine_.read_timed(index, to);
   }
-  if (slot.port >= kPorts || !model_.release(to, slot.port, std::uint32_t{slot.header} + slot.length)) return;
+  ModelPools* const pools = model_.pools();
+  if (pools == nullptr || slot.port >= kPorts ||
+      !pools->release(to, slot.port, std::uint32_t{slot.header} + slot.length))
+    return;
   Ending none;
-  (void)model_.run_until(at, costs().cycle, none);  // it stands at that moment
-  model_.woken(to);
+  (void)cycles_.run_until(at, costs().cycle, none);  // it stands at that moment
+  pools->woken(to);
 }
 
 // This process has found nothing at its time, and by that time everything has happened: its card takes in more, behind
 // that moment and before anything else.
-void VirtualClock::let_in() noexcept {
+void VirtualClock::admit_more() noexcept {
   lock();
   Ending none;
-  (void)model_.run_until(now() + 1, costs().cycle, none);
-  engine_.let_in_timed(self_, Unread::more);
+  (void)cycles_.run_until(now() + 1, costs().cycle, none);
+  engine_.admit_timed(self_, Unread::more);
   if (now() + 1 < time_.alarm.load(std::memory_order_relaxed)) time_.alarm.store(now() + 1, std::memory_order_seq_cst);
   unlock();
 }

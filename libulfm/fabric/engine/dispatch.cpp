@@ -17,13 +17,13 @@ constexpr int kRounds = 256;             // of these before one process has done
 bool FabricEngine::work() noexcept {
   ArenaHeader& h = arena_.header();
   std::array<Ending, 64> endings;
-  if (paced_ || model_->due() != kNothingDue) catch_up();
+  if (pace_ != nullptr || model_->due() != kNothingDue) catch_up();
   for (int round = 0; round < kRounds; ++round) {
     take_sending_queues();
     const std::size_t ended = model_->run(kBudget, endings);
     for (std::size_t i = 0; i < ended; ++i) end(endings[i]);
     if (ended == 0 && model_->idle() && !any_pending()) {
-      if (paced_) note_due();
+      if (pace_ != nullptr) note_due();
       if (h.moving.load(std::memory_order_relaxed) != 0) h.moving.store(0, std::memory_order_relaxed);
       return true;
     }
@@ -41,8 +41,8 @@ void FabricEngine::take_sending_queues() noexcept {
     for (; bits != 0; bits &= bits - 1) {
       const std::uint32_t endpoint = w * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
       if (endpoint >= arena_.sizes().endpoints) continue;
-      if (pools_) model_->woken(endpoint);
-      if (holds_) settle_hold(endpoint);
+      if (pools_ != nullptr) pools_->woken(endpoint);
+      if (has_back_pressure()) settle_stall(endpoint);
       take_sending_queue(endpoint);
     }
   }
@@ -57,7 +57,7 @@ void FabricEngine::take_sending_queue(std::uint32_t i) noexcept {
         queue[endpoint.taken & (count - 1)].load(std::memory_order_acquire);  // pairs with submit
     const std::uint32_t slot = entry & kSlotMask;
     if (entry != queue_entry(endpoint.taken, count, slot)) return;
-    if (recovers_) note_taking(i, slot);
+    if (recovery_ != nullptr) note_taking(i, slot);
     ++endpoint.taken;
     // A process can send its own slots only.
     if (slot / count == i && !send(slot)) {
@@ -65,7 +65,7 @@ void FabricEngine::take_sending_queue(std::uint32_t i) noexcept {
       arena_.header().pending[i / 64].fetch_or(std::uint64_t{1} << i % 64, std::memory_order_seq_cst);
       return;
     }
-    if (recovers_) note_nothing();
+    if (recovery_ != nullptr) note_nothing();
   }
 }
 
@@ -87,7 +87,7 @@ bool FabricEngine::send(std::uint32_t index) noexcept {
   progress.lost = 0;
   progress.pieces = static_cast<std::uint16_t>(bytes == 0 ? 1 : (bytes + sizes.frame_bytes - 1) / sizes.frame_bytes);
   progress.to = static_cast<std::uint16_t>(to);
-  if (paced_) {
+  if (pace_ != nullptr) {
     count_coming(to, 1);
     catch_up();  // it begins now, and not when the model was last looked at
   }
@@ -100,20 +100,21 @@ bool FabricEngine::send(std::uint32_t index) noexcept {
     parties.goes_on = true;
     left -= length;
   }
-  if (paced_) announce(destination);
+  if (pace_ != nullptr) announce(destination);
   return true;
 }
 
 void FabricEngine::end(const Ending& ending) noexcept {
-  if (recovers_) return end_whole(ending);
+  if (recovery_ != nullptr) return end_whole(ending);
   const std::uint32_t index = ending.frame / arena_.sizes().pieces();
   if (index >= arena_.sizes().all_slots()) return;
   SlotProgress& progress = arena_.slot_progress(index);
   if (progress.to == kMany) return end_of_many(index, ending);
   if (!ending.delivered) ++progress.lost;
   if (--progress.pieces != 0) return;
-  if (paced_) count_coming(progress.to, -1);
-  if (holds_ && progress.lost == 0 && is_open(destination_of(arena_.slot(index)))) came(progress.to, bytes_of(index));
+  if (pace_ != nullptr) count_coming(progress.to, -1);
+  if (has_back_pressure() && progress.lost == 0 && is_open(destination_of(arena_.slot(index))))
+    came(progress.to, bytes_of(index));
   finish(index, progress.lost == 0);
 }
 
@@ -123,7 +124,7 @@ void FabricEngine::finish(std::uint32_t index, bool delivered) noexcept {
   const Destination to = destination_of(arena_.slot(index));
   if (!delivered || !is_open(to)) {
     (delivered ? h.refused : h.lost).fetch_add(1, std::memory_order_relaxed);
-    if (recovers_) note_nothing();
+    if (recovery_ != nullptr) note_nothing();
     return give_back(index);
   }
   put_into_box(index, to.endpoint, to.port);
@@ -154,7 +155,7 @@ bool FabricEngine::is_open(const Destination& to) const noexcept {
 void FabricEngine::put_into_box(std::uint32_t index, std::uint32_t to, std::uint32_t port) noexcept {
   PortBox& box = arena_.box(to, port);
   const std::uint32_t count = arena_.sizes().box_entries;
-  if (recovers_) note_delivering(index, to, port);
+  if (recovery_ != nullptr) note_delivering(index, to, port);
   box.entries[box.delivered & (count - 1)].store(queue_entry(box.delivered, count, index),
                                                  std::memory_order_release);  // pairs with the port's inlet
   ++box.delivered;

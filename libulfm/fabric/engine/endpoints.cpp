@@ -86,7 +86,7 @@ Result<void> FabricEngine::claim_endpoint(std::uint32_t process) {
   endpoint.job_id.store(0, std::memory_order_relaxed);
   // What the one before has left unread is nobody's.
   endpoint.unread.read.store(endpoint.unread.came.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  if (endpoint.unread.let_in == ~std::uint64_t{0}) endpoint.unread.let_in = 0;
+  if (endpoint.unread.admitted == ~std::uint64_t{0}) endpoint.unread.admitted = 0;
   for (auto& generation : endpoint.generation)
     if (generation.load(std::memory_order_relaxed) % 2 == 1) generation.fetch_add(1, std::memory_order_relaxed);
   endpoint.state.store(EndpointState::ready, std::memory_order_release);  // pairs with whoever reads its card

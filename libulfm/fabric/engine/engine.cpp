@@ -31,10 +31,11 @@ FabricEngine::FabricEngine(FabricArena arena, std::unique_ptr<Model> model)
       wait_(WaitPolicy::for_processes(static_cast<int>(arena_.sizes().processes))),
       own_core_(wait_.has_own_core()),
       process_(arena_.header().engine_pid.load(std::memory_order_relaxed) != 0),
-      paced_(model_->paced()),
-      pools_(model_->has_pools()),
-      holds_(arena_.sizes().unread != 0 && model_->has_back_pressure()),
-      recovers_(model_->can_recover()) {}
+      pace_(model_->pace()),
+      multicast_(model_->multicast()),
+      back_pressure_(arena_.sizes().unread != 0 ? model_->back_pressure() : nullptr),
+      pools_(model_->pools()),
+      recovery_(model_->recovery()) {}
 
 Result<std::unique_ptr<FabricEngine>> FabricEngine::over(Result<FabricArena> arena) {
   if (!arena) return fail(arena.error());
@@ -51,7 +52,10 @@ Result<std::unique_ptr<FabricEngine>> FabricEngine::join_as(Result<FabricArena> 
   FabricEngine& e = **engine;
   if (auto ok = check_alone(e.arena_); !ok) return fail(ok.error());
   if (auto ok = e.claim_endpoint(process); !ok) return fail(ok.error());
-  if (e.arena_.sizes().timed != 0) e.clock_ = std::make_unique<VirtualClock>(e, e.arena_, *e.model_, e.self_);
+  if (e.arena_.sizes().timed == 0) return engine;
+  if (e.model_->cycles() == nullptr)
+    return fail(Errc::protocol, e.arena_.title() + ": the arena is of a job in virtual time, and its model cannot be");
+  e.clock_ = std::make_unique<VirtualClock>(e, e.arena_, *e.model_, e.self_);
   return engine;
 }
 
@@ -84,8 +88,8 @@ std::string FabricEngine::statistics() {
   const ArenaHeader& h = arena_.header();
   std::string text =
       "ulfm: stats " + arena_.title() + ": frames refused " + std::to_string(h.refused.load()) + " lost " +
-      std::to_string(h.lost.load()) + (holds_ ? " held " + std::to_string(h.held.load()) : "") +
-      (recovers_ ? " recoveries " + std::to_string(h.recoveries.load()) : "") + "\n" + model_->statistics();
+      std::to_string(h.lost.load()) + (back_pressure_ != nullptr ? " held " + std::to_string(h.stalls.load()) : "") +
+      (recovery_ != nullptr ? " recoveries " + std::to_string(h.recoveries.load()) : "") + "\n" + model_->statistics();
   release();
   return text;
 }

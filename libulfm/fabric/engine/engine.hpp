@@ -1,14 +1,15 @@
 // The engine of an emulated interconnect: takes slots from the sending queues, moves the model, and puts what has
 // arrived into port boxes.
 //
-// There is no thread behind it. Whoever sends or waits takes the engine when it is free, moves the model while there is
-// work, and lets go. The model's state is many cache lines, so it should stay with one core: a process that waits with
-// a core of its own becomes the *poller*, looks all the time, and others leave the work to it as long as it does.
-// With ULFM_ENGINE=process a process of its own is the poller for the whole job.
+// There is no thread behind it. A process that sends or waits acquires the engine when it is free, moves the model
+// while there is work, and releases it. The model's state is many cache lines, so it should stay with one core: a
+// process that waits with a core of its own becomes the *poller*, looks all the time, and others leave the work to it
+// as long as it does. With ULFM_ENGINE=process a process of its own is the poller for the whole job.
 //
 // The machine had a card in each node that did this (Zhou et al. 1999, section 3); the order of events is the model's,
 // whoever moves it. Its parts are in files of their own: endpoints.cpp, send_slots.cpp, lock.cpp (and who polls),
-// dispatch.cpp, holding.cpp, pacing.cpp; many.cpp for frames for several, recovery.cpp for what a dead holder began.
+// dispatch.cpp, back_pressure.cpp, pacing.cpp; many.cpp for frames for several, recovery.cpp for what a dead holder
+// began.
 #pragma once
 
 #include <chrono>
@@ -26,7 +27,7 @@ namespace ulfm::fabric {
 
 class FabricEngine {
  public:
-  /// Joins the interconnect of this job as the process whose rank the environment tells.
+  /// Joins the interconnect of this job as the process whose rank is in the environment.
   static Result<std::unique_ptr<FabricEngine>> join();
   /// Joins one at hand; `process` is the process's place in the job, which says on what node it is.
   static Result<std::unique_ptr<FabricEngine>> join_as(Result<FabricArena> arena, std::uint32_t process);
@@ -40,22 +41,23 @@ class FabricEngine {
   /// Room for what this process sends.
   SendSlots& slots() noexcept { return slots_; }
   /// Arrivals take room in a pool until they have been read: see read_out().
-  bool has_pools() const noexcept { return pools_; }
+  bool has_pools() const noexcept { return pools_ != nullptr; }
+  /// The engine counts what each process leaves unread, and stalls nodes for it.
+  bool has_back_pressure() const noexcept { return back_pressure_ != nullptr; }
   /// A slot that had arrived at a port of ours has been read; it is still ours. True: call room_made() once it is free.
   bool read_out(std::uint32_t slot, std::uint32_t port) noexcept;
   void room_made() noexcept { notify(); }
   /// The node of this process takes nothing because too much of what came for it is unread.
-  bool is_held() const noexcept {
-    return holds_ && arena_.endpoint(self_).unread.held.load(std::memory_order_relaxed) != 0;
+  bool is_stalled() const noexcept {
+    return has_back_pressure() && arena_.endpoint(self_).unread.stalled.load(std::memory_order_relaxed) != 0;
   }
   /// A look has found nothing at a port, so this process waits for something that may be behind all that is unread at
   /// another one, or on its way to another process of its node: as much again comes in. See came().
-  void let_in() noexcept;
+  void admit_more() noexcept;
   /// For the clock, at its moment: a frame for that process has come through the network, or has been read.
   void came_timed(std::uint32_t slot, std::uint32_t to) noexcept { came(to, bytes_of(slot)); }
   void read_timed(std::uint32_t slot, std::uint32_t to) noexcept;
-  void let_in_timed(std::uint32_t endpoint, Unread::Asks asks) noexcept;
-  bool holds() const noexcept { return holds_; }
+  void admit_timed(std::uint32_t endpoint, Unread::Asks asks) noexcept;
   /// Slots of ours that wait only for receivers which have died come back. Costs system calls.
   void reclaim();
   /// A slot has been filled: it goes into the sending queue, and on its way if nobody else sees to it.
@@ -70,11 +72,11 @@ class FabricEngine {
   void lose_for(std::uint32_t slot, std::uint32_t node) noexcept;
   /// The nodes, each once, that a frame for several goes to through the network.
   std::vector<std::uint32_t> nodes_of(std::uint32_t slot);
-  /// A turn of somebody who waits and has found nothing.
+  /// A turn of a process that waits and has found nothing.
   void progress() noexcept;
   /// This process looks no more for a while: it computes, or is about to sleep.
   void retire() noexcept;
-  /// Something to do, for whoever has the time.
+  /// There is something to do.
   bool has_work() const noexcept;
   /// How long a sleep may be: until shortly before a paced model brings this process something. The largest there is
   /// when nothing is on its way here; others look after what concerns them.
@@ -91,7 +93,7 @@ class FabricEngine {
   /// Something that this endpoint has sent to this process may still be in the interconnect. Waits for the engine.
   bool has_on_the_way(std::uint32_t from);
 
-  /// Waits until whoever has the engine has let go: what was changed before is seen by the next.
+  /// Waits until the engine has been released: the next process that acquires it sees what was changed before.
   void quiesce();
 
   /// Why nothing will ever arrive again; empty while all is well. Costs system calls: for long waits.
@@ -114,6 +116,7 @@ class FabricEngine {
   bool any_pending() const noexcept;
   bool is_due() const noexcept;
   void catch_up() noexcept;
+  std::uint64_t next_due() const noexcept;
   std::string how_late() const;
   void note_due() noexcept;
   /// Where a slot's frame goes.
@@ -146,8 +149,8 @@ class FabricEngine {
   void put_into_box(std::uint32_t index, std::uint32_t to, std::uint32_t port) noexcept;
   std::uint32_t bytes_of(std::uint32_t slot) noexcept;
   void came(std::uint32_t to, std::uint32_t bytes) noexcept;
-  void settle_hold(std::uint32_t endpoint) noexcept;
-  void let_in_for_the_dead() noexcept;
+  void settle_stall(std::uint32_t endpoint) noexcept;
+  void admit_for_the_dead() noexcept;
   void note_taking(std::uint32_t endpoint, std::uint32_t slot) noexcept;
   void note_delivering(std::uint32_t slot, std::uint32_t to, std::uint32_t port) noexcept;
   void note_nothing() noexcept;
@@ -162,14 +165,16 @@ class FabricEngine {
   std::atomic<std::uint32_t> patience_{0};  // looks that found work undone; any thread, only a count
   WaitPolicy wait_;
   bool own_core_ = false;
-  bool process_ = false;   // a process of its own does the work
-  bool paced_ = false;     // the model keeps to real time
-  bool pools_ = false;     // of the model
-  bool holds_ = false;     // nodes of processes that do not read
-  bool recovers_ = false;  // the model can
+  bool process_ = false;  // a process of its own does the work
+  // Abilities of the model; nullptr: it has not got them, or the job does not use them.
+  ModelPace* pace_ = nullptr;
+  ModelMulticast* multicast_ = nullptr;
+  ModelBackPressure* back_pressure_ = nullptr;
+  ModelPools* pools_ = nullptr;
+  ModelRecovery* recovery_ = nullptr;
 };
 
-/// Rings every open port: somebody who waits there looks what there is to do.
+/// Rings every open port: a process that waits there checks what there is to do.
 void wake_all(FabricArena& arena) noexcept;
 
 }  // namespace ulfm::fabric

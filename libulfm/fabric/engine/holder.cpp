@@ -116,7 +116,7 @@ class Holder {
     while (poll(&one, 1, 0) > 0) {
       Fd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!socket) return;
-      if (!control::is_same_user(socket, control::Kind::unix_socket)) continue;
+      if (!control::is_same_user(socket, control::SocketKind::unix_socket)) continue;
       ties_.push_back({std::move(socket)});
       any_ = true;
     }

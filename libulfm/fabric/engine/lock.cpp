@@ -123,7 +123,7 @@ void FabricEngine::quiesce() {
 
 std::string FabricEngine::why_broken() {
   ArenaHeader& h = arena_.header();
-  if (holds_ && clock_ == nullptr) let_in_for_the_dead();
+  if (has_back_pressure() && clock_ == nullptr) admit_for_the_dead();
   // Nothing is read behind these loads: acquire keeps the second one behind the first and the look at the process.
   const std::uint32_t holder = h.holder.load(std::memory_order_acquire);
   const bool kept = is_kept();

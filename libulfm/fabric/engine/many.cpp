@@ -31,8 +31,10 @@ bool FabricEngine::send_to_many(std::uint32_t index) noexcept {
   SlotProgress& progress = arena_.slot_progress(index);
   const bool idle = model_->idle();
   const std::uint32_t frame = index * arena_.sizes().pieces();
-  const bool lost = !nodes.empty() && !model_->inject_multicast(frame, here, nodes, slot.header + slot.length);
-  if (lost && !idle) return false;
+  const bool can = multicast_ != nullptr;
+  const bool lost =
+      !nodes.empty() && !(can && multicast_->inject_multicast(frame, here, nodes, slot.header + slot.length));
+  if (lost && can && !idle) return false;
   progress = {static_cast<std::uint16_t>(lost ? 0 : nodes.size()), 0, kMany, 0, 0};
   arena_.share(slot).entered = 1;
   const auto is_nowhere = [&](const Receiver& one) {

@@ -106,7 +106,7 @@ Result<Fd> find_holder(const AbstractName& name) {
   while (rc != 0 && errno == EINTR);
   if (rc != 0 && errno == ECONNREFUSED) return Fd();
   if (rc != 0) return fail_errno("asking for the emulated interconnect of this job");
-  if (!control::is_same_user(*made, control::Kind::unix_socket))
+  if (!control::is_same_user(*made, control::SocketKind::unix_socket))
     return fail(Errc::unavailable, "another user listens under the name of this job's emulated interconnect");
   return made;
 }

@@ -30,7 +30,7 @@ Result<FabricArena> arena_of_this_job();
 /// as processes. The others return late.
 void wait_to_complain();
 
-/// What a holder is told.
+/// What a holder is started with.
 struct HolderTask {
   int listener = -1;  ///< a descriptor
   std::uint32_t processes = 0;

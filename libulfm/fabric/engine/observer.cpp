@@ -136,7 +136,9 @@ Result<FabricReading> Observer::read() {
   if (auto copied = copy_model(copy); !copied) return fail(copied.error());
   auto model = (*kind)->attach(reinterpret_cast<std::byte*>(copy.data()), arena_.sizes().model_bytes);
   if (!model) return fail(model.error());
-  return FabricReading{what_time_it_is() + cards() + (*model)->statistics(), (*model)->links(1)};
+  ModelCycles* const cycles = (*model)->cycles();
+  return FabricReading{what_time_it_is() + cards() + (*model)->statistics(),
+                       cycles != nullptr ? cycles->links(1) : std::vector<LinkUse>{}};
 }
 
 bool Observer::is_running() const {

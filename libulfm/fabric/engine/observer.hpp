@@ -36,7 +36,7 @@ class Observer {
   static Result<Observer> open(const RunningFabric& fabric);
 
   /// Counters of the model and of the card of each process, as they were at one moment: lines of text, each beginning
-  /// with "ulfm: stats". Errc::unavailable when who moves the model does not let go of it for ten seconds.
+  /// with "ulfm: stats". Errc::unavailable when the model is not released for ten seconds.
   /// Any number of observers, each used by one thread at a time.
   Result<FabricReading> read();
 

@@ -26,19 +26,22 @@ std::chrono::nanoseconds FabricEngine::next_deadline() const noexcept {
   return std::chrono::nanoseconds(wake > now ? wake - now : 0);
 }
 
+std::uint64_t FabricEngine::next_due() const noexcept { return std::min(model_->due(), pace_->next_event()); }
+
 void FabricEngine::catch_up() noexcept {
   ArenaHeader& h = arena_.header();
   const std::uint64_t now = monotonic_now() - h.began;
-  if (const std::uint64_t due = paced_ ? model_->due() : kNothingDue; due < now && now - due > kLate) {
+  if (pace_ == nullptr) return model_->advance(now);
+  if (const std::uint64_t due = next_due(); due < now && now - due > kLate) {
     ++h.late;
     h.most_late = std::max(h.most_late, now - due);
   }
-  model_->advance(now);
+  pace_->advance_all(now);
 }
 
 std::string FabricEngine::how_late() const {
   const ArenaHeader& h = arena_.header();
-  if (!paced_ || h.late == 0) return "";
+  if (pace_ == nullptr || h.late == 0) return "";
   return "fell behind its pace " + std::to_string(h.late) + " times, by " + std::to_string(h.most_late / 1000) +
          " us at most: frames came that much later than the machine's; --time virtual does not depend on this host";
 }
@@ -46,7 +49,7 @@ std::string FabricEngine::how_late() const {
 // For those who wait: when somebody must look again.
 void FabricEngine::note_due() noexcept {
   ArenaHeader& h = arena_.header();
-  const std::uint64_t due = model_->due();
+  const std::uint64_t due = next_due();
   h.due.store(due == kNothingDue ? 0 : h.began + due, std::memory_order_release);  // pairs with next_deadline()
 }
 

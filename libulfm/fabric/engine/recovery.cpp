@@ -44,21 +44,21 @@ void FabricEngine::note_nothing() noexcept {
 void FabricEngine::end_whole(const Ending& ending) noexcept {
   ArenaHeader& h = arena_.header();
   const std::uint32_t index = ending.frame;
-  if (index >= arena_.sizes().all_slots()) return model_->settle(index);
+  if (index >= arena_.sizes().all_slots()) return recovery_->settle(index);
   arena_.slot_progress(index).pieces = 0;
   const Slot& slot = arena_.slot(index);
   const Destination destination = destination_of(slot);
   if (ending.delivered && is_open(destination)) {
     put_into_box(index, destination.endpoint, destination.port);
-    model_->settle(index);
+    recovery_->settle(index);
     return note_nothing();
   }
   note_nothing();
   const std::uint32_t to = destination.endpoint, port = destination.port, bytes = slot.header + slot.length;
   (ending.delivered ? h.refused : h.lost).fetch_add(1, std::memory_order_relaxed);
-  model_->settle(index);
+  recovery_->settle(index);
   give_back(index);
-  if (ending.delivered && pools_ && to < arena_.sizes().endpoints && model_->release(to, port, bytes))
+  if (ending.delivered && pools_ != nullptr && to < arena_.sizes().endpoints && pools_->release(to, port, bytes))
     h.pending[to / 64].fetch_or(std::uint64_t{1} << to % 64, std::memory_order_seq_cst);
 }
 
@@ -66,10 +66,10 @@ bool FabricEngine::read_out(std::uint32_t index, std::uint32_t port) noexcept {
   const Endpoint& from = arena_.endpoint(index / arena_.sizes().slots);
   if (from.node == arena_.endpoint(self_).node) return false;  // it has not come through the interconnect
   const Slot& slot = arena_.slot(index);
-  if (pools_) return model_->release(self_, port, slot.header + slot.length);
+  if (pools_ != nullptr) return pools_->release(self_, port, slot.header + slot.length);
   Unread& unread = arena_.endpoint(self_).unread;
   const std::uint64_t read = unread.read.fetch_add(bytes_of(index), std::memory_order_seq_cst) + bytes_of(index);
-  if (unread.held.load(std::memory_order_seq_cst) == 0) return false;
+  if (unread.stalled.load(std::memory_order_seq_cst) == 0) return false;
   const std::uint64_t came = unread.came.load(std::memory_order_relaxed);
   return came - std::min(came, read) <= arena_.sizes().unread / 2;
 }
@@ -85,7 +85,7 @@ bool FabricEngine::is_kept() const {
 
 /// In place of a dead process that held the engine. False when the model cannot go on.
 bool FabricEngine::take_over(std::uint32_t holder) {
-  if (!recovers_ || process_) return false;
+  if (recovery_ == nullptr || process_) return false;
   // Pairs with nothing: the dead process never let go. All its stores were made before it was seen dead.
   if (!arena_.header().holder.compare_exchange_strong(holder, self_ + 1, std::memory_order_acq_rel)) return true;
   if (!recover()) return false;
@@ -98,7 +98,7 @@ bool FabricEngine::resume() {
   h.engine_bell.cancel();
   // As in take_over(): what the dead process has stored is there.
   if (h.holder.load(std::memory_order_acquire) != self_ + 1) return true;  // it was not at work
-  if (!recovers_ || !recover()) {
+  if (recovery_ == nullptr || !recover()) {
     h.broken.store(self_ + 1, std::memory_order_relaxed);
     return false;
   }
@@ -108,21 +108,21 @@ bool FabricEngine::resume() {
 
 bool FabricEngine::recover() noexcept {
   ArenaHeader& h = arena_.header();
-  if (!model_->recover()) return false;
+  if (!recovery_->recover()) return false;
   const InHand& in_hand = h.in_hand;
   const std::uint32_t what = in_hand.what.load(std::memory_order_relaxed), index = in_hand.slot;
   if (what != InHand::nothing && index >= arena_.sizes().all_slots()) return false;
   if (what == InHand::taking) {
     if (in_hand.endpoint >= arena_.sizes().endpoints) return false;
     arena_.endpoint(in_hand.endpoint).taken = in_hand.taken + 1;
-    if (index / arena_.sizes().slots == in_hand.endpoint && !model_->holds(index)) send(index);
+    if (index / arena_.sizes().slots == in_hand.endpoint && !recovery_->has_frame(index)) send(index);
   } else if (what == InHand::delivering) {
     const std::uint32_t to = in_hand.to, port = in_hand.port;
     if (to >= arena_.sizes().endpoints || port >= kPorts) return false;
     PortBox& box = arena_.box(to, port);
     if (box.delivered == in_hand.delivered) put_into_box(index, to, port);
     box.bell.ring();
-    model_->settle(index);
+    recovery_->settle(index);
   }
   note_nothing();
   // Whoever had told the dead process of work is not told back: all are looked at.

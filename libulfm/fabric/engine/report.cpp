@@ -61,7 +61,10 @@ std::string time_json(const FabricArena& arena, Model& model, double host_second
   }
   text += "],\"links\":[";
   between = "\n";
-  for (const LinkUse& link : model.links(arena.header().time.costs.cycle)) {
+  std::vector<LinkUse> links;
+  if (ModelCycles* const cycles = model.cycles(); cycles != nullptr)
+    links = cycles->links(arena.header().time.costs.cycle);
+  for (const LinkUse& link : links) {
     text += fmt::format("{}{{\"from\":\"{}\",\"to\":\"{}\",\"busy_s\":{},\"wait_s\":{},\"bytes\":{}}}", between,
                         link.from, link.to, seconds(link.busy), seconds(link.wait), link.bytes);
     between = ",\n";

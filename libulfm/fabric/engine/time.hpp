@@ -32,7 +32,7 @@ enum class ClockState : std::uint32_t {
 
 /// The clock of a process.
 struct alignas(128) ProcessClock {
-  /// A futex, too: its process sleeps while it is `waits`. Who wakes it releases what it was woken for.
+  /// A futex, too: its process sleeps while it is `waits`. The process that wakes it releases what it was woken for.
   std::atomic<ClockState> state;
   /// Picoseconds. While it runs its process alone writes it, with a full barrier: see VirtualClock::spend(). The frames
   /// that are stamped with it or with less are in the sending queue.
@@ -40,8 +40,8 @@ struct alignas(128) ProcessClock {
   std::uint64_t until;       ///< while it waits; kNoMoment: only `wants` ends it
   std::uint32_t wants;       ///< bits of VirtualClock::Wants
   std::uint32_t woken;       ///< VirtualTime::Woken
-  std::uint32_t ended_seen;  ///< how many processes had ended when it was last told
-  std::uint32_t tid;         ///< process that has this clock; for who finds out that it has died
+  std::uint32_t ended_seen;  ///< how many processes had ended when it was last notified
+  std::uint32_t tid;         ///< process that has this clock; to detect its death
   std::uint32_t begun_by;    ///< endpoint + 1 of who began it by begin_place(), and has not been told of its end
   /// Frames that have come to its ports, and slots that have come back to it. Counted under the lock; its process reads
   /// them there, or behind a look, when nothing more can come by its time.
@@ -85,7 +85,7 @@ struct TimeHeader {
   std::uint32_t ended;        ///< processes that have ended
   std::uint32_t idle_rounds;  ///< looks on suspicion since something happened
   std::uint32_t in_barrier;
-  std::uint32_t holds;  ///< see VirtualClock::hold()
+  std::uint32_t expecting;  ///< see VirtualClock::expect_processes()
   std::uint64_t barrier_at;
   std::uint64_t handled;  ///< events
 };

@@ -33,7 +33,7 @@ Result<PlannedModel> make_plan(const ModelPlan& asked) {
                       }};
 }
 
-class IdealModel final : public Model {
+class IdealModel final : public Model, private ModelCycles {
  public:
   explicit IdealModel(const Network& network) : network_(network) {}
 
@@ -46,6 +46,7 @@ class IdealModel final : public Model {
   std::size_t run(std::uint64_t budget, std::span<Ending> endings) override { return network_.run(budget, endings); }
   bool idle() const override { return network_.idle(); }
 
+  ModelCycles* cycles() override { return this; }
   bool run_until(std::uint64_t time, std::uint64_t period, Ending& ending) override {
     const std::uint64_t until = time == kNothingDue ? kNever : cycle_from(time, period);
     return network_.run(1, {&ending, 1}, until) != 0;

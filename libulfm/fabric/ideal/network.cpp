@@ -23,18 +23,18 @@ Result<void> check(const Parameters& p) {
 }
 
 /// Nodes | messages | heap behind it.
-struct Header {
+struct IdealHeader {
   std::uint64_t magic;
   std::uint32_t nodes, frames;
   Parameters parameters;
   std::uint64_t now, taken, ended, ended_bytes;
   std::uint32_t inside;
 };
-struct Node {
+struct IdealNode {
   std::uint64_t free_at;  ///< may begin with its next message
   std::uint64_t busy, waited, bytes;
 };
-struct Message {
+struct IdealMessage {
   std::uint64_t begun, end;
   std::uint32_t from, to, bytes;
   std::uint32_t used;
@@ -45,13 +45,13 @@ namespace {
 constexpr std::uint64_t kMagic = 0x6c61'6564'692d'5048;
 constexpr std::uint32_t kMost = 1u << 24;
 
-struct Places {
+struct IdealPlaces {
   std::size_t nodes, messages, heap, end;
-  Places(std::uint32_t node_count, std::uint32_t frames) {
+  IdealPlaces(std::uint32_t node_count, std::uint32_t frames) {
     Shelf shelf;
-    shelf.put<Header>(1);
-    nodes = shelf.put<Node>(node_count);
-    messages = shelf.put<Message>(frames);
+    shelf.put<IdealHeader>(1);
+    nodes = shelf.put<IdealNode>(node_count);
+    messages = shelf.put<IdealMessage>(frames);
     heap = shelf.put<std::uint32_t>(frames);
     end = shelf.end();
   }
@@ -59,15 +59,15 @@ struct Places {
 
 }  // namespace
 
-std::size_t Network::bytes(std::uint32_t nodes, std::uint32_t frames) { return Places(nodes, frames).end; }
+std::size_t Network::bytes(std::uint32_t nodes, std::uint32_t frames) { return IdealPlaces(nodes, frames).end; }
 
 Network::Network(void* memory, std::uint32_t nodes, std::uint32_t frames, const Parameters& parameters)
     : p_(parameters), nodes_(nodes), frames_(frames) {
-  const Places at(nodes, frames);
+  const IdealPlaces at(nodes, frames);
   auto* const base = static_cast<std::byte*>(memory);
-  header_ = reinterpret_cast<Header*>(base);
-  node_ = reinterpret_cast<Node*>(base + at.nodes);
-  message_ = reinterpret_cast<Message*>(base + at.messages);
+  header_ = reinterpret_cast<IdealHeader*>(base);
+  node_ = reinterpret_cast<IdealNode*>(base + at.nodes);
+  message_ = reinterpret_cast<IdealMessage*>(base + at.messages);
   heap_ = reinterpret_cast<std::uint32_t*>(base + at.heap);
 }
 
@@ -82,9 +82,9 @@ Result<Network> Network::create(void* memory, std::uint32_t nodes, std::uint32_t
 }
 
 Result<Network> Network::attach(void* memory, std::size_t bytes) {
-  if (bytes < sizeof(Header))
+  if (bytes < sizeof(IdealHeader))
     return fail(Errc::protocol, fmt::format("a network needs more than {} bytes of memory", bytes));
-  Header header;
+  IdealHeader header;
   std::memcpy(&header, memory, sizeof header);
   const bool sound = header.magic == kMagic && header.nodes >= 1 && header.nodes <= kMost && header.frames >= 1 &&
                      header.frames <= kMost && check(header.parameters) &&
@@ -97,7 +97,7 @@ bool Network::inject(FrameId frame, std::uint32_t from, std::uint32_t to, std::u
   if (frame >= frames_ || from >= nodes_ || to >= nodes_ || from == to || bytes > kMostBytes ||
       message_[frame].used != 0 || header_->inside >= frames_)
     return false;
-  Node& node = node_[from];
+  IdealNode& node = node_[from];
   const std::uint64_t begun = std::max(header_->now, node.free_at);
   message_[frame] = {begun, begun + transit(p_, bytes) - 1, from, to, bytes, 1};
   node.free_at = begun + spacing(p_, bytes);
@@ -115,7 +115,7 @@ std::size_t Network::run(std::uint64_t budget, std::span<Ending> endings, std::u
     const std::uint32_t first = heap_[0] < frames_ ? heap_[0] : 0;
     if (message_[first].end >= until) break;
     const FrameId frame = pop();
-    Message& message = message_[frame];
+    IdealMessage& message = message_[frame];
     message.used = 0;
     header_->now = std::max(header_->now, message.end + 1);
     ++header_->ended;
@@ -141,7 +141,7 @@ std::uint64_t Network::sent_bytes(std::uint32_t node) const noexcept { return no
 
 bool Network::earlier(std::uint32_t a, std::uint32_t b) const noexcept {
   // Not by their names: in virtual time these are free slots, and which those are is the host's affair.
-  const Message &one = message_[a < frames_ ? a : 0], &other = message_[b < frames_ ? b : 0];
+  const IdealMessage &one = message_[a < frames_ ? a : 0], &other = message_[b < frames_ ? b : 0];
   return std::tie(one.end, one.from, one.begun, a) < std::tie(other.end, other.from, other.begun, b);
 }
 

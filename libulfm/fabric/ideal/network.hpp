@@ -15,9 +15,9 @@ namespace ulfm::fabric::ideal {
 /// A cycle that never comes.
 inline constexpr std::uint64_t kNever = std::uint64_t{1} << 62;
 
-struct Header;
-struct Node;
-struct Message;
+struct IdealHeader;
+struct IdealNode;
+struct IdealMessage;
 
 /// One thread at a time, of any process that maps the arena. No call allocates.
 class Network {
@@ -63,9 +63,9 @@ class Network {
 
   Parameters p_;  // copies: what is shared could be changed under us
   std::uint32_t nodes_, frames_;
-  Header* header_;
-  Node* node_;
-  Message* message_;
+  IdealHeader* header_;
+  IdealNode* node_;
+  IdealMessage* message_;
   std::uint32_t* heap_;
 };
 

@@ -28,7 +28,7 @@ class Reference {
   std::uint64_t ended() const noexcept { return endings_.size(); }
   std::uint64_t ended_bytes() const noexcept { return ended_bytes_; }
   std::uint64_t busy(std::uint32_t node) const noexcept { return nodes_[node].busy; }
-  /// All there have been, by cycle and then as Network::run() tells them.
+  /// All there have been, by cycle and then as Network::run() reports them.
   const std::vector<Ending>& endings() const noexcept { return endings_; }
 
  private:

@@ -37,7 +37,7 @@ struct Queue {
 enum class Part : std::uint32_t { between, up, down, grant };
 
 /// Where the turn stands.
-struct alignas(kLine) Clock {
+struct alignas(kLine) RelayClock {
   std::uint64_t now;
   std::uint64_t steps;
   Part part;
@@ -56,7 +56,7 @@ struct alignas(kLine) Memory {
   std::uint64_t reserved, most_reserved;
 };
 
-struct alignas(kLine) Totals {
+struct alignas(kLine) RelayTotals {
   std::uint64_t entered, left, lost, bytes_in, bytes_out, bytes_lost;
 };
 
@@ -67,14 +67,14 @@ struct alignas(kLine) Board {
   alignas(kLine) BoardCounters counters;
 };
 
-struct alignas(kLine) Process {
+struct alignas(kLine) RelayProcess {
   Queue permitted;  ///< messages
   std::uint32_t next;
   std::uint32_t spare;
   std::uint64_t blocked;  ///< ports whose pool is
 };
 
-struct alignas(kLine) Pool {
+struct alignas(kLine) RelayPool {
   Queue waiting, ready;      ///< messages
   std::uint32_t next_grant;  ///< pool
   std::uint32_t next_down;   ///< pool
@@ -84,14 +84,14 @@ struct alignas(kLine) Pool {
   alignas(kLine) PoolCounters counters;
   // The reader's own line, never in the journal. release() adds to `read` and looks at `awaited`; grant() sets
   // `awaited` and looks at `read` again: seq_cst, so that one sees the other. release()'s exchange pairs with woken():
-  // what has been read. Stored 0 relaxed, `awaited` takes a wish back: a reader that still sees it tells in vain.
+  // what has been read. Stored 0 relaxed, `awaited` cancels the wish: a reader that still sees it notifies in vain.
   alignas(kLine) std::atomic<std::uint64_t> read;  ///< bytes so far; read relaxed for counters only
   std::atomic<std::uint32_t> awaited;              ///< the host wants to hear of the next reading
 };
 
 enum class Phase : std::uint8_t { unused, posted, announced, permitted, ended };
 
-struct alignas(kLine) Message {
+struct alignas(kLine) RelayMessage {
   std::uint32_t next;       ///< in the board's, pool's or process's queue, or among the ended
   std::uint32_t next_down;  ///< in a pool's `ready`
   std::uint32_t sequence, bytes;
@@ -107,11 +107,11 @@ struct alignas(kLine) Message {
   };
   std::uint64_t since;  ///< in virtual time: its sender knows of the permission, then: its data wait in the host
 };
-static_assert(sizeof(Message) == kLine);
+static_assert(sizeof(RelayMessage) == kLine);
 
 /// In virtual time: a link in one direction, with the packets that are on it. Not in the journal: a job in virtual time
 /// does not go on behind the death of a process that moved the network.
-struct alignas(kLine) Wire {
+struct alignas(kLine) RelayWire {
   static constexpr std::uint32_t kRoom = 16;  ///< packets; the next one waits for an arrival
   struct Packet {
     std::uint64_t at;  ///< cycle in which it is there
@@ -128,33 +128,37 @@ class BoardArena {
  public:
   BoardArena(std::byte* memory, const Parameters& p) : memory_(memory), p_(p) {
     at_clock_ = sizeof(Journal);
-    at_boards_ = at_clock_ + sizeof(Clock) + sizeof(Memory) + sizeof(Totals);
+    at_boards_ = at_clock_ + sizeof(RelayClock) + sizeof(Memory) + sizeof(RelayTotals);
     at_processes_ = at_boards_ + (p.boards + std::size_t{1}) * sizeof(Board);
-    at_pools_ = at_processes_ + (p.processes + std::size_t{1}) * sizeof(Process);
-    at_messages_ = at_pools_ + (pools() + std::size_t{1}) * sizeof(Pool);
-    at_wires_ = at_messages_ + (p.frames + std::size_t{1}) * sizeof(Message);
-    bytes_ = at_wires_ + (p.lanes != 0 ? (2 * p.boards + std::size_t{1}) * sizeof(Wire) : 0);
+    at_pools_ = at_processes_ + (p.processes + std::size_t{1}) * sizeof(RelayProcess);
+    at_messages_ = at_pools_ + (pools() + std::size_t{1}) * sizeof(RelayPool);
+    at_wires_ = at_messages_ + (p.frames + std::size_t{1}) * sizeof(RelayMessage);
+    bytes_ = at_wires_ + (p.lanes != 0 ? (2 * p.boards + std::size_t{1}) * sizeof(RelayWire) : 0);
   }
   std::size_t bytes() const noexcept { return bytes_; }
   std::uint32_t pools() const noexcept { return p_.processes * kPortsPerProcess; }
 
   Journal& journal() const noexcept { return *at<Journal>(0); }
-  const Clock& clock() const noexcept { return *at<Clock>(at_clock_); }
-  const Memory& memory() const noexcept { return *at<Memory>(at_clock_ + sizeof(Clock)); }
-  const Totals& totals() const noexcept { return *at<Totals>(at_clock_ + sizeof(Clock) + sizeof(Memory)); }
-  const Board& board(std::uint32_t i) const noexcept { return at<Board>(at_boards_)[i < p_.boards ? i : p_.boards]; }
-  const Process& process(std::uint32_t i) const noexcept {
-    return at<Process>(at_processes_)[i < p_.processes ? i : p_.processes];
+  const RelayClock& clock() const noexcept { return *at<RelayClock>(at_clock_); }
+  const Memory& memory() const noexcept { return *at<Memory>(at_clock_ + sizeof(RelayClock)); }
+  const RelayTotals& totals() const noexcept {
+    return *at<RelayTotals>(at_clock_ + sizeof(RelayClock) + sizeof(Memory));
   }
-  const Pool& pool(std::uint32_t i) const noexcept { return at<Pool>(at_pools_)[i < pools() ? i : pools()]; }
-  const Message& message(std::uint32_t i) const noexcept {
-    return at<Message>(at_messages_)[i < p_.frames ? i : p_.frames];
+  const Board& board(std::uint32_t i) const noexcept { return at<Board>(at_boards_)[i < p_.boards ? i : p_.boards]; }
+  const RelayProcess& process(std::uint32_t i) const noexcept {
+    return at<RelayProcess>(at_processes_)[i < p_.processes ? i : p_.processes];
+  }
+  const RelayPool& pool(std::uint32_t i) const noexcept { return at<RelayPool>(at_pools_)[i < pools() ? i : pools()]; }
+  const RelayMessage& message(std::uint32_t i) const noexcept {
+    return at<RelayMessage>(at_messages_)[i < p_.frames ? i : p_.frames];
   }
   /// Up from that board, and down to it. Only in virtual time.
-  Wire& up(std::uint32_t board) const noexcept { return wires()[board < p_.boards ? 2 * board : 2 * p_.boards]; }
-  Wire& down(std::uint32_t board) const noexcept { return wires()[board < p_.boards ? 2 * board + 1 : 2 * p_.boards]; }
+  RelayWire& up(std::uint32_t board) const noexcept { return wires()[board < p_.boards ? 2 * board : 2 * p_.boards]; }
+  RelayWire& down(std::uint32_t board) const noexcept {
+    return wires()[board < p_.boards ? 2 * board + 1 : 2 * p_.boards];
+  }
   /// The reader's line.
-  Pool& reader(std::uint32_t i) const noexcept { return const_cast<Pool&>(pool(i)); }
+  RelayPool& reader(std::uint32_t i) const noexcept { return const_cast<RelayPool&>(pool(i)); }
 
   /// The record, to be changed in this step: its lines go into the journal. Of a pool only the lines that are the
   /// host's.
@@ -163,11 +167,11 @@ class BoardArena {
     keep(reinterpret_cast<const std::byte*>(&record), sizeof(T) / kLine);
     return const_cast<T&>(record);
   }
-  Pool& edit(const Pool& record) const noexcept {
+  RelayPool& edit(const RelayPool& record) const noexcept {
     keep(reinterpret_cast<const std::byte*>(&record), 1);
-    return const_cast<Pool&>(record);
+    return const_cast<RelayPool&>(record);
   }
-  PoolCounters& edit_counters(const Pool& record) const noexcept {
+  PoolCounters& edit_counters(const RelayPool& record) const noexcept {
     keep(reinterpret_cast<const std::byte*>(&record.counters), 1);
     return const_cast<PoolCounters&>(record.counters);
   }
@@ -191,7 +195,7 @@ class BoardArena {
   bool roll_back() const noexcept;
 
  private:
-  Wire* wires() const noexcept { return at<Wire>(at_wires_); }
+  RelayWire* wires() const noexcept { return at<RelayWire>(at_wires_); }
   template <typename T>
   T* at(std::size_t offset) const noexcept {
     return reinterpret_cast<T*>(memory_ + offset);

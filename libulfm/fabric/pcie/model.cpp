@@ -30,20 +30,20 @@ constexpr Options::Row kOptions[] = {{"frame", 1024, kMostMessage},
                                      {"latency", 0, 1 << 20}};
 
 // In front of the relay's arena: head | scheduled changes.
-struct Head {
+struct RelayHead {
   std::uint64_t magic;
   Parameters parameters;
   std::uint32_t steps;
 };
 /// A board, or the host, that goes away or comes back.
-struct Step {
+struct BoardStep {
   std::uint64_t at;
   std::int32_t board;  ///< or kHost, kNothing
   std::uint32_t up;
 };
 
-constexpr std::size_t kStepsAt = up_to_line(sizeof(Head));
-constexpr std::size_t relay_at(std::uint32_t steps) { return kStepsAt + Schedule<Step>::bytes(steps); }
+constexpr std::size_t kStepsAt = up_to_line(sizeof(RelayHead));
+constexpr std::size_t relay_at(std::uint32_t steps) { return kStepsAt + Schedule<BoardStep>::bytes(steps); }
 
 }  // namespace
 
@@ -70,7 +70,7 @@ Result<Parameters> parameters_from(ModelOptions options, const Topology& topolog
 namespace {
 
 // The only links there are lead to a board each.
-Step step_of(const TopologyChange& change) {
+BoardStep step_of(const TopologyChange& change) {
   const std::int32_t board = change.dead_switch >= 0 ? kHost
                              : change.links.empty()  ? kNothing
                                                      : static_cast<std::int32_t>(change.links[0].port);
@@ -89,19 +89,19 @@ Result<PlannedModel> make_plan(const ModelPlan& asked) {
   auto changes = timeline(asked.topology, asked.events);
   if (!changes) return fail(changes.error());
   if (auto ok = check_steps(changes->size()); !ok) return fail(std::move(ok.error()));
-  std::vector<Step> steps;
+  std::vector<BoardStep> steps;
   for (const TopologyChange& change : *changes) steps.push_back(step_of(change));
   const auto count = static_cast<std::uint32_t>(steps.size());
   return PlannedModel{relay_at(count) + Relay::bytes(*parameters),
                       [p = *parameters, steps = std::move(steps), count](std::byte* memory) -> Result<void> {
-                        *reinterpret_cast<Head*>(memory) = {kMagic, p, count};
-                        Schedule<Step>::write(memory + kStepsAt, steps);
+                        *reinterpret_cast<RelayHead*>(memory) = {kMagic, p, count};
+                        Schedule<BoardStep>::write(memory + kStepsAt, steps);
                         Relay(memory + relay_at(count), p).build();
                         return {};
                       }};
 }
 
-class PcieModel final : public Model {
+class PcieModel final : public Model, private ModelCycles, private ModelPools, private ModelRecovery {
  public:
   PcieModel(std::byte* memory, const Parameters& parameters, std::uint32_t steps)
       : p_(parameters), schedule_(memory + kStepsAt, steps), relay_(memory + relay_at(steps), parameters) {}
@@ -117,25 +117,26 @@ class PcieModel final : public Model {
   std::size_t run(std::uint64_t budget, std::span<Ending> endings) override { return relay_.run(budget, endings); }
   bool idle() const override { return relay_.idle(); }
 
+  ModelCycles* cycles() override { return this; }
   bool run_until(std::uint64_t time, std::uint64_t period, Ending& ending) override {
     return relay_.run_timed(time == kNothingDue ? Relay::kNever : cycle_from(time, period) - 1, ending);
   }
   std::vector<LinkUse> links(std::uint64_t period) override;
 
-  bool has_pools() const override { return true; }
+  ModelPools* pools() override { return this; }
   bool release(std::uint32_t process, std::uint32_t port, std::uint32_t bytes) override {
     return relay_.release(process, port, bytes);
   }
   void woken(std::uint32_t process) override { relay_.woken(process); }
 
-  bool can_recover() const override { return true; }
+  ModelRecovery* recovery() override { return this; }
   bool recover() override { return relay_.recover(); }
   void settle(FrameId frame) override { relay_.settle(frame); }
-  bool holds(FrameId frame) const override { return relay_.is_used(frame); }
+  bool has_frame(FrameId frame) const override { return relay_.is_used(frame); }
 
   std::uint64_t due() const override { return schedule_.due(); }
   void advance(std::uint64_t nanoseconds) override {
-    schedule_.advance(nanoseconds, [this](const Step& now) {
+    schedule_.advance(nanoseconds, [this](const BoardStep& now) {
       if (now.board == kHost) relay_.set_host(now.up != 0);
       else if (now.board != kNothing) relay_.set_board(static_cast<std::uint32_t>(now.board), now.up != 0);
     });
@@ -145,7 +146,7 @@ class PcieModel final : public Model {
 
  private:
   Parameters p_;  // a copy: the shared one could be changed under us
-  Schedule<Step> schedule_;
+  Schedule<BoardStep> schedule_;
   Relay relay_;
 };
 
@@ -153,7 +154,7 @@ std::vector<LinkUse> PcieModel::links(std::uint64_t period) {
   std::vector<LinkUse> all;
   for (std::uint32_t b = 0; b < p_.boards && p_.lanes != 0; ++b)
     for (const bool up : {true, false}) {
-      const Wire& wire = relay_.wire(b, up);
+      const RelayWire& wire = relay_.wire(b, up);
       const std::string board = "board " + std::to_string(b);
       if (wire.bytes != 0)
         all.push_back({up ? board : "host", up ? "host" : board, wire.busy * period, wire.waited * period, wire.bytes});
@@ -195,7 +196,7 @@ std::string PcieModel::statistics() {
 }
 
 Result<std::unique_ptr<Model>> attach(std::byte* memory, std::size_t bytes) {
-  const auto* head = reinterpret_cast<const Head*>(memory);
+  const auto* head = reinterpret_cast<const RelayHead*>(memory);
   const auto wrong = [] {
     return fail(Errc::protocol, "the emulated interconnect of this job holds no host with boards");
   };

@@ -9,7 +9,7 @@
 //          may come when the pool has room for it and the host has memory
 //
 // Room is taken for a message before its data come, in the pool and in the host. So whatever is in the host can leave
-// it, and a pool that nobody reads holds up only who sends to it, on the boards.
+// it, and a pool that nobody reads delays only its senders, on the boards.
 #pragma once
 
 #include <cstdint>
@@ -83,7 +83,7 @@ class Reference {
   std::vector<bool> alive_;
   std::vector<Board> boards_;
   std::map<FrameId, Message> messages_;
-  std::map<std::uint32_t, FrameId> by_sequence_;            ///< what the host has been told of
+  std::map<std::uint32_t, FrameId> by_sequence_;            ///< announced to the host
   std::map<std::uint32_t, std::deque<FrameId>> permitted_;  ///< by process: with permission, not all sent
   std::map<PoolId, Pool> pools_;
   std::deque<PoolId> granting_;

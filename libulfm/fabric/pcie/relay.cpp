@@ -23,14 +23,14 @@ void Relay::build() {
   }
   for (std::uint32_t i = 0; i <= p_.processes; ++i) arena_.edit(arena_.process(i)).permitted = none, arena_.commit();
   for (std::uint32_t i = 0; i <= arena_.pools(); ++i) {
-    Pool& pool = arena_.edit(arena_.pool(i));
+    RelayPool& pool = arena_.edit(arena_.pool(i));
     pool.waiting = pool.ready = none;
     arena_.commit();
   }
 }
 
 bool Relay::reaches(std::uint32_t from, std::uint32_t to) const {
-  const Clock& clock = arena_.clock();
+  const RelayClock& clock = arena_.clock();
   return from < p_.boards && to < p_.boards && from != to && clock.host_dead == 0 &&
          (clock.dead & (bit(from) | bit(to))) == 0;
 }
@@ -38,8 +38,8 @@ bool Relay::reaches(std::uint32_t from, std::uint32_t to) const {
 bool Relay::post(FrameId frame, const Shipment& s) {
   if (frame >= p_.frames || !is_sound(s, p_) || is_used(frame) || !reaches(s.from_board, s.to_board)) return false;
   begin();
-  Clock& clock = arena_.edit(arena_.clock());
-  Message& message = arena_.edit(arena_.message(frame));
+  RelayClock& clock = arena_.edit(arena_.clock());
+  RelayMessage& message = arena_.edit(arena_.message(frame));
   message = {};
   message.sequence = clock.posted++ << bits_ | frame;
   message.bytes = s.bytes;
@@ -60,14 +60,14 @@ bool Relay::post(FrameId frame, const Shipment& s) {
 }
 
 bool Relay::idle() const {
-  const Clock& clock = arena_.clock();
+  const RelayClock& clock = arena_.clock();
   const Memory& memory = arena_.memory();
   return (clock.up | clock.down) == 0 && clock.part == Part::between && memory.granting.first == kNone &&
          memory.ended.first == kNone && (p_.lanes == 0 || !anything_on_wires());
 }
 
 HostCounters Relay::host() const {
-  const Totals& t = arena_.totals();
+  const RelayTotals& t = arena_.totals();
   const Memory& m = arena_.memory();
   return {t.entered, t.left,        t.lost,     arena_.clock().present, t.bytes_in, t.bytes_out, t.bytes_lost,
           m.stored,  m.most_stored, m.reserved, m.most_reserved};
@@ -75,8 +75,8 @@ HostCounters Relay::host() const {
 
 // ---- time -----------------------------------------------------------------------------------------------------------
 
-std::size_t Relay::run_until(std::uint64_t until, std::uint64_t budget, std::span<Ending> endings) {
-  const Clock& clock = arena_.clock();
+std::size_t Relay::run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until) {
+  const RelayClock& clock = arena_.clock();
   const std::uint64_t most = std::max<std::uint64_t>(budget, 1);
   const std::uint64_t limit = clock.steps + most < most ? kNever : clock.steps + most;
   for (;;) {
@@ -104,7 +104,7 @@ std::size_t Relay::hand_out(std::span<Ending> endings) const {
   std::size_t count = 0;
   for (std::uint32_t f = arena_.memory().ended.first; f < p_.frames && count < endings.size();
        f = arena_.message(f).next) {
-    const Message& m = arena_.message(f);
+    const RelayMessage& m = arena_.message(f);
     endings[count++] = {f, m.delivered != 0 ? m.to_board : std::uint32_t{m.from_board}, m.ended_at, m.delivered != 0};
   }
   return count;
@@ -113,7 +113,7 @@ std::size_t Relay::hand_out(std::span<Ending> endings) const {
 void Relay::settle(FrameId frame) {
   if (arena_.memory().ended.first != frame || frame >= p_.frames) return;
   begin();
-  Message& message = arena_.edit(arena_.message(frame));
+  RelayMessage& message = arena_.edit(arena_.message(frame));
   pop(arena_.edit(arena_.memory()).ended, message.next);
   message.phase = Phase::unused;
   commit();
@@ -121,7 +121,7 @@ void Relay::settle(FrameId frame) {
 
 void Relay::step() {
   begin();
-  Clock& clock = arena_.edit(arena_.clock());
+  RelayClock& clock = arena_.edit(arena_.clock());
   ++clock.steps;
   const auto next_board = [&] {
     const auto board = static_cast<std::uint32_t>(std::countr_zero(clock.left));
@@ -139,7 +139,7 @@ void Relay::step() {
 
 // ---- from a board to the host ---------------------------------------------------------------------------------------
 
-void Relay::up(std::uint32_t b, Clock& clock) {
+void Relay::up(std::uint32_t b, RelayClock& clock) {
   const Board& board = arena_.board(b);
   if (board.control.first != kNone) announce(take_control(b), clock);
   else if (board.sending.first != kNone) gather(take_data(b), clock);
@@ -149,7 +149,7 @@ void Relay::up(std::uint32_t b, Clock& clock) {
 // What goes over the link is what was encoded.
 ControlPacket Relay::take_control(std::uint32_t b) {
   Board& board = arena_.edit_queues(arena_.board(b));
-  const Message& message = arena_.message(board.control.first);
+  const RelayMessage& message = arena_.message(board.control.first);
   const auto wire =
       encode(ControlPacket{static_cast<std::uint8_t>(message.to_port), message.sequence, static_cast<std::uint16_t>(b),
                            message.to_board, message.from_process, message.to_process, message.bytes});
@@ -161,14 +161,14 @@ ControlPacket Relay::take_control(std::uint32_t b) {
 }
 
 // The host finds the message by its sequence number alone.
-void Relay::announce(const ControlPacket& packet, const Clock& clock) {
+void Relay::announce(const ControlPacket& packet, const RelayClock& clock) {
   const std::uint32_t frame = packet.sequence & ((1u << bits_) - 1);
-  Message& message = arena_.edit(arena_.message(frame));
+  RelayMessage& message = arena_.edit(arena_.message(frame));
   if (message.sequence != packet.sequence || message.phase != Phase::posted) return;
   message.phase = Phase::announced;
   message.announced = clock.now;
   message.pool = pool_of(packet.destination_process, packet.inner_port);
-  Pool& pool = arena_.edit(arena_.pool(message.pool));
+  RelayPool& pool = arena_.edit(arena_.pool(message.pool));
   if (pool.waiting.first == kNone) push_granting(arena_.edit(arena_.memory()).granting, message.pool, pool);
   push_message(pool.waiting, frame, message);
 }
@@ -176,9 +176,9 @@ void Relay::announce(const ControlPacket& packet, const Clock& clock) {
 DataHeader Relay::take_data(std::uint32_t b) {
   Board& board = arena_.edit_queues(arena_.board(b));
   const std::uint32_t id = board.sending.first;
-  Process& process = arena_.edit(arena_.process(id));
+  RelayProcess& process = arena_.edit(arena_.process(id));
   pop(board.sending, process.next);
-  Message& message = arena_.edit(arena_.message(process.permitted.first));
+  RelayMessage& message = arena_.edit(arena_.message(process.permitted.first));
   const auto index = static_cast<std::uint32_t>(message.sent++);
   const std::uint32_t length = fragment_bytes(message.bytes, p_.fragment, index);
   const std::uint32_t number = message.fragments == 1 ? 0 : index + 1;
@@ -193,9 +193,9 @@ DataHeader Relay::take_data(std::uint32_t b) {
   return header;
 }
 
-void Relay::gather(const DataHeader& header, Clock& clock) {
+void Relay::gather(const DataHeader& header, RelayClock& clock) {
   const std::uint32_t frame = header.sequence & ((1u << bits_) - 1);
-  Message& message = arena_.edit(arena_.message(frame));
+  RelayMessage& message = arena_.edit(arena_.message(frame));
   if (message.sequence != header.sequence || message.phase != Phase::permitted) return;
   Memory& memory = arena_.edit(arena_.memory());
   arena_.edit(arena_.totals()).bytes_in += header.length;
@@ -209,7 +209,7 @@ void Relay::gather(const DataHeader& header, Clock& clock) {
   if ((!p_.cut_through && message.gathered < message.fragments) || message.is_ready != 0) return;
   message.is_ready = 1;
   message.since = clock.now;
-  Pool& pool = arena_.edit(arena_.pool(message.pool));
+  RelayPool& pool = arena_.edit(arena_.pool(message.pool));
   if (pool.ready.first == kNone) push_down(arena_.edit_queues(to).down, message.pool, pool);
   push_ready(pool.ready, frame, message);
   clock.down |= bit(message.to_board);
@@ -217,25 +217,25 @@ void Relay::gather(const DataHeader& header, Clock& clock) {
 
 // ---- from the host to a board ---------------------------------------------------------------------------------------
 
-void Relay::down(std::uint32_t b, Clock& clock) {
+void Relay::down(std::uint32_t b, RelayClock& clock) {
   if (arena_.board(b).down.first == kNone) {
     clock.down &= ~bit(b);
     return;
   }
   const Taken taken = take_down(b, clock);
   if (!taken.last) return;
-  Message& message = arena_.edit(arena_.message(taken.frame));
+  RelayMessage& message = arena_.edit(arena_.message(taken.frame));
   count_arrival(message, clock.now);
   end(message, taken.frame, true, clock.now, arena_.edit(arena_.memory()), clock);
 }
 
-Relay::Taken Relay::take_down(std::uint32_t b, Clock& clock) {
+Relay::Taken Relay::take_down(std::uint32_t b, RelayClock& clock) {
   Board& board = arena_.edit_queues(arena_.board(b));
   const std::uint32_t id = board.down.first;
-  Pool& pool = arena_.edit(arena_.pool(id));
+  RelayPool& pool = arena_.edit(arena_.pool(id));
   pop(board.down, pool.next_down);
   const std::uint32_t frame = pool.ready.first;
-  Message& message = arena_.edit(arena_.message(frame));
+  RelayMessage& message = arena_.edit(arena_.message(frame));
   const std::uint32_t length = fragment_bytes(message.bytes, p_.fragment, message.forwarded++);
   BoardCounters& counters = arena_.edit_counters(board);
   ++counters.packets_down;
@@ -253,7 +253,7 @@ Relay::Taken Relay::take_down(std::uint32_t b, Clock& clock) {
   return {frame, length, message.forwarded == message.fragments};
 }
 
-void Relay::count_arrival(const Message& message, std::uint64_t cycle) {
+void Relay::count_arrival(const RelayMessage& message, std::uint64_t cycle) {
   PoolCounters& counters = arena_.edit_counters(arena_.pool(message.pool));
   const std::uint64_t delay = cycle - message.announced;
   ++counters.messages;
@@ -262,9 +262,9 @@ void Relay::count_arrival(const Message& message, std::uint64_t cycle) {
   counters.most_delay = std::max(counters.most_delay, delay);
 }
 
-void Relay::end(Message& message, std::uint32_t frame, bool delivered, std::uint64_t cycle, Memory& memory,
-                Clock& clock) {
-  Totals& totals = arena_.edit(arena_.totals());
+void Relay::end(RelayMessage& message, std::uint32_t frame, bool delivered, std::uint64_t cycle, Memory& memory,
+                RelayClock& clock) {
+  RelayTotals& totals = arena_.edit(arena_.totals());
   ++(delivered ? totals.left : totals.lost);
   if (message.phase == Phase::permitted) memory.reserved -= message.bytes;
   if (!delivered) ++arena_.edit_counters(arena_.board(message.from_board)).lost_messages;
@@ -277,16 +277,16 @@ void Relay::end(Message& message, std::uint32_t frame, bool delivered, std::uint
 
 // ---- permission -----------------------------------------------------------------------------------------------------
 
-bool Relay::has_room(const Pool& pool, std::uint32_t bytes) const {
+bool Relay::has_room(const RelayPool& pool, std::uint32_t bytes) const {
   const std::uint64_t read = pool.read.load(std::memory_order_seq_cst);  // pairs with release()
   return pool.promised <= read || pool.promised - read + bytes <= p_.pool;
 }
 
 /// One permission, or one pool found full; false when the turn is over.
-bool Relay::grant(Clock& clock) {
+bool Relay::grant(RelayClock& clock) {
   const std::uint32_t id = arena_.memory().granting.first;
   if (id == kNone) return false;
-  const Message& message = arena_.message(arena_.pool(id).waiting.first);
+  const RelayMessage& message = arena_.message(arena_.pool(id).waiting.first);
   if (!has_room(arena_.pool(id), message.bytes)) {
     // Either the reader sees that it is awaited, or what it has read is seen here.
     arena_.reader(id).awaited.store(1, std::memory_order_seq_cst);
@@ -301,17 +301,17 @@ bool Relay::grant(Clock& clock) {
   return true;
 }
 
-void Relay::block(std::uint32_t id, Pool& pool, Memory& memory) {
+void Relay::block(std::uint32_t id, RelayPool& pool, Memory& memory) {
   pop(memory.granting, pool.next_grant);
   pool.blocked = 1;
   ++arena_.edit_counters(pool).full;
   arena_.edit(arena_.process(id / kPortsPerProcess)).blocked |= std::uint64_t{1} << id % kPortsPerProcess;
 }
 
-void Relay::permit(std::uint32_t id, Pool& pool, Memory& memory, Clock& clock) {
+void Relay::permit(std::uint32_t id, RelayPool& pool, Memory& memory, RelayClock& clock) {
   pop(memory.granting, pool.next_grant);
   const std::uint32_t frame = pool.waiting.first;
-  Message& message = arena_.edit(arena_.message(frame));
+  RelayMessage& message = arena_.edit(arena_.message(frame));
   pop(pool.waiting, message.next);
   if (pool.waiting.first != kNone) push_granting(memory.granting, id, pool);
   message.phase = Phase::permitted;
@@ -324,7 +324,7 @@ void Relay::permit(std::uint32_t id, Pool& pool, Memory& memory, Clock& clock) {
   if (p_.lanes != 0) arena_.up(message.from_board).waited += clock.now - message.announced;
   memory.reserved += message.bytes;
   memory.most_reserved = std::max(memory.most_reserved, memory.reserved);
-  Process& process = arena_.edit(arena_.process(message.from_process));
+  RelayProcess& process = arena_.edit(arena_.process(message.from_process));
   if (process.permitted.first == kNone) {
     push_process(arena_.edit_queues(arena_.board(message.from_board)).sending, message.from_process, process);
     clock.up |= bit(message.from_board);
@@ -334,7 +334,7 @@ void Relay::permit(std::uint32_t id, Pool& pool, Memory& memory, Clock& clock) {
 
 bool Relay::release(std::uint32_t process, std::uint32_t port, std::uint64_t bytes) {
   if (process >= p_.processes || port >= kPortsPerProcess) return false;
-  Pool& pool = arena_.reader(pool_of(process, port));
+  RelayPool& pool = arena_.reader(pool_of(process, port));
   pool.read.fetch_add(bytes, std::memory_order_seq_cst);  // pairs with has_room()
   return pool.awaited.load(std::memory_order_seq_cst) != 0 && pool.awaited.exchange(0, std::memory_order_seq_cst) != 0;
 }
@@ -352,21 +352,21 @@ void Relay::woken(std::uint32_t process) {
 // ---- a message that has the host to itself --------------------------------------------------------------------------
 
 bool Relay::is_alone() const {
-  const Clock& clock = arena_.clock();
+  const RelayClock& clock = arena_.clock();
   if (clock.present != 1 || !std::has_single_bit(clock.up) || clock.down != 0) return false;
   const std::uint32_t frame = arena_.board(static_cast<std::uint32_t>(std::countr_zero(clock.up))).control.first;
-  const Message& message = arena_.message(frame);
+  const RelayMessage& message = arena_.message(frame);
   return frame != kNone && message.phase == Phase::posted && has_room(arena_.pool(message.pool), message.bytes);
 }
 
 /// All its packets at once: the control packet in the next turn, then a fragment a turn, and on to its board.
 void Relay::pass_alone() {
   begin();
-  Clock& clock = arena_.edit(arena_.clock());
+  RelayClock& clock = arena_.edit(arena_.clock());
   Memory& memory = arena_.edit(arena_.memory());
   Board& from = arena_.edit(arena_.board(static_cast<std::uint32_t>(std::countr_zero(clock.up))));
   const std::uint32_t frame = from.control.first;
-  Message& message = arena_.edit(arena_.message(frame));
+  RelayMessage& message = arena_.edit(arena_.message(frame));
   const std::uint32_t fragments = message.fragments, bytes = message.bytes;
   pop(from.control, message.next);
   clock.up = 0;
@@ -386,12 +386,12 @@ void Relay::pass_alone() {
   memory.most_stored = std::max(memory.most_stored, stored);
   memory.reserved += bytes;
   memory.most_reserved = std::max(memory.most_reserved, memory.reserved);
-  Pool& pool = arena_.edit(arena_.pool(message.pool));
+  RelayPool& pool = arena_.edit(arena_.pool(message.pool));
   pool.promised += bytes;
   const std::uint64_t read = pool.read.load(std::memory_order_relaxed);
   PoolCounters& counters = arena_.edit_counters(pool);
   if (pool.promised > read) counters.most_used = std::max(counters.most_used, pool.promised - read);
-  Totals& totals = arena_.edit(arena_.totals());
+  RelayTotals& totals = arena_.edit(arena_.totals());
   totals.bytes_in += bytes;
   totals.bytes_out += bytes;
   count_arrival(message, clock.now);

@@ -30,19 +30,18 @@ class Relay {
   Relay(std::byte* memory, const Parameters& parameters)
       : arena_(memory, parameters), p_(parameters), bits_(place_bits(parameters.frames)) {}
   void build();
-  /// After whoever moved it has died: true when it can go on.
+  /// After the process that moved it has died: true when it can go on.
   bool recover();
 
   bool post(FrameId frame, const Shipment& shipment);
-  /// Goes on for so many steps, at least to the end of the turn; ended messages stay until they are settled.
-  std::size_t run(std::uint64_t budget, std::span<Ending> endings) { return run_until(kNever, budget, endings); }
-  /// The same, but not beyond turn `until`; when nothing moves before, that turn is over all the same.
-  std::size_t run_until(std::uint64_t until, std::uint64_t budget, std::span<Ending> endings);
+  /// Goes on for so many steps, at least to the end of the turn, but not beyond turn `until`; when nothing moves
+  /// before, that turn is over all the same. Ended messages stay until they are settled.
+  std::size_t run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until = kNever);
   /// In virtual time: lets everything happen before that cycle, until a message ends. True: that one, and its number is
   /// free. Nothing else moves it then.
   bool run_timed(std::uint64_t until, Ending& ending);
   /// Of a board's link: up, or down.
-  const Wire& wire(std::uint32_t board, bool up) const { return up ? arena_.up(board) : arena_.down(board); }
+  const RelayWire& wire(std::uint32_t board, bool up) const { return up ? arena_.up(board) : arena_.down(board); }
   /// The first message that has ended has been dealt with, and its number is free.
   void settle(FrameId frame);
   bool is_used(FrameId frame) const { return frame < p_.frames && arena_.message(frame).phase != Phase::unused; }
@@ -79,23 +78,24 @@ class Relay {
 
   // relay.cpp
   void step();
-  void up(std::uint32_t board, Clock& clock);
+  void up(std::uint32_t board, RelayClock& clock);
   ControlPacket take_control(std::uint32_t board);
   DataHeader take_data(std::uint32_t board);
-  void announce(const ControlPacket& packet, const Clock& clock);
-  void gather(const DataHeader& header, Clock& clock);
-  void down(std::uint32_t board, Clock& clock);
+  void announce(const ControlPacket& packet, const RelayClock& clock);
+  void gather(const DataHeader& header, RelayClock& clock);
+  void down(std::uint32_t board, RelayClock& clock);
   struct Taken {
     std::uint32_t frame, length;
     bool last;
   };
-  Taken take_down(std::uint32_t board, Clock& clock);
-  bool grant(Clock& clock);
-  bool has_room(const Pool& pool, std::uint32_t bytes) const;
-  void block(std::uint32_t id, Pool& pool, Memory& memory);
-  void permit(std::uint32_t id, Pool& pool, Memory& memory, Clock& clock);
-  void count_arrival(const Message& message, std::uint64_t cycle);
-  void end(Message& message, std::uint32_t frame, bool delivered, std::uint64_t cycle, Memory& memory, Clock& clock);
+  Taken take_down(std::uint32_t board, RelayClock& clock);
+  bool grant(RelayClock& clock);
+  bool has_room(const RelayPool& pool, std::uint32_t bytes) const;
+  void block(std::uint32_t id, RelayPool& pool, Memory& memory);
+  void permit(std::uint32_t id, RelayPool& pool, Memory& memory, RelayClock& clock);
+  void count_arrival(const RelayMessage& message, std::uint64_t cycle);
+  void end(RelayMessage& message, std::uint32_t frame, bool delivered, std::uint64_t cycle, Memory& memory,
+           RelayClock& clock);
   std::size_t hand_out(std::span<Ending> endings) const;
   void skip_to(std::uint64_t turn);
   bool is_alone() const;
@@ -107,7 +107,7 @@ class Relay {
   std::uint64_t next_moment() const;
   void begin_up(std::uint32_t board);
   void begin_down(std::uint32_t board);
-  void put_on(Wire& wire, std::uint64_t bytes, Wire::Packet packet);
+  void put_on(RelayWire& wire, std::uint64_t bytes, RelayWire::Packet packet);
   void end_up(std::uint32_t board);
   void end_down(std::uint32_t board);
   void happen_at(std::uint64_t cycle);
@@ -115,35 +115,35 @@ class Relay {
 
   // The four kinds of queues.
   auto messages() const {
-    return [this](std::uint32_t i) -> const Message& { return arena_.message(i); };
+    return [this](std::uint32_t i) -> const RelayMessage& { return arena_.message(i); };
   }
   auto processes() const {
-    return [this](std::uint32_t i) -> const Process& { return arena_.process(i); };
+    return [this](std::uint32_t i) -> const RelayProcess& { return arena_.process(i); };
   }
   auto pools() const {
-    return [this](std::uint32_t i) -> const Pool& { return arena_.pool(i); };
+    return [this](std::uint32_t i) -> const RelayPool& { return arena_.pool(i); };
   }
-  void push_message(Queue& queue, std::uint32_t id, Message& m) {
-    push(arena_, queue, id, m, &Message::next, messages());
+  void push_message(Queue& queue, std::uint32_t id, RelayMessage& m) {
+    push(arena_, queue, id, m, &RelayMessage::next, messages());
   }
-  void push_ready(Queue& queue, std::uint32_t id, Message& m) {
-    push(arena_, queue, id, m, &Message::next_down, messages());
+  void push_ready(Queue& queue, std::uint32_t id, RelayMessage& m) {
+    push(arena_, queue, id, m, &RelayMessage::next_down, messages());
   }
-  void push_process(Queue& queue, std::uint32_t id, Process& process) {
-    push(arena_, queue, id, process, &Process::next, processes());
+  void push_process(Queue& queue, std::uint32_t id, RelayProcess& process) {
+    push(arena_, queue, id, process, &RelayProcess::next, processes());
   }
-  void push_granting(Queue& queue, std::uint32_t id, Pool& pool) {
-    push(arena_, queue, id, pool, &Pool::next_grant, pools());
+  void push_granting(Queue& queue, std::uint32_t id, RelayPool& pool) {
+    push(arena_, queue, id, pool, &RelayPool::next_grant, pools());
   }
-  void push_down(Queue& queue, std::uint32_t id, Pool& pool) {
-    push(arena_, queue, id, pool, &Pool::next_down, pools());
+  void push_down(Queue& queue, std::uint32_t id, RelayPool& pool) {
+    push(arena_, queue, id, pool, &RelayPool::next_down, pools());
   }
 
   // faults.cpp
   void lose(std::uint32_t frame);
-  void leave_queues(Message& message, std::uint32_t frame, Pool& pool, Memory& memory, Clock& clock);
-  void lose_data(const Message& message, Memory& memory, Totals& totals);
-  void unblock(std::uint32_t id, Pool& pool);
+  void leave_queues(RelayMessage& message, std::uint32_t frame, RelayPool& pool, Memory& memory, RelayClock& clock);
+  void lose_data(const RelayMessage& message, Memory& memory, RelayTotals& totals);
+  void unblock(std::uint32_t id, RelayPool& pool);
 
   BoardArena arena_;
   Parameters p_;

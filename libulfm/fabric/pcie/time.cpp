@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint32_t bit(std::uint32_t board) { return std::uint32_t{1} << board; }
 
-const Wire::Packet& first_of(const Wire& wire) { return wire.packets[wire.first % Wire::kRoom]; }
+const RelayWire::Packet& first_of(const RelayWire& wire) { return wire.packets[wire.first % RelayWire::kRoom]; }
 
 }  // namespace
 
@@ -40,10 +40,10 @@ bool Relay::run_timed(std::uint64_t until, Ending& ending) {
 
 /// When a board begins with its next packet; kNever: it has none, or its link holds no more.
 std::uint64_t Relay::next_up(std::uint32_t b) const {
-  const Clock& clock = arena_.clock();
-  const Wire& wire = arena_.up(b);
+  const RelayClock& clock = arena_.clock();
+  const RelayWire& wire = arena_.up(b);
   const Board& board = arena_.board(b);
-  if ((clock.up & bit(b)) == 0 || wire.count == Wire::kRoom) return kNever;
+  if ((clock.up & bit(b)) == 0 || wire.count == RelayWire::kRoom) return kNever;
   const std::uint64_t free = std::max(clock.now, wire.free_at);
   if (board.control.first != kNone) return free;
   if (board.sending.first == kNone) return kNever;
@@ -51,23 +51,23 @@ std::uint64_t Relay::next_up(std::uint32_t b) const {
 }
 
 std::uint64_t Relay::next_down(std::uint32_t b) const {
-  const Clock& clock = arena_.clock();
-  const Wire& wire = arena_.down(b);
-  if (arena_.board(b).down.first == kNone || wire.count == Wire::kRoom) return kNever;
+  const RelayClock& clock = arena_.clock();
+  const RelayWire& wire = arena_.down(b);
+  if (arena_.board(b).down.first == kNone || wire.count == RelayWire::kRoom) return kNever;
   return std::max(clock.now, wire.free_at);
 }
 
 std::uint64_t Relay::next_moment() const {
-  const Clock& clock = arena_.clock();
+  const RelayClock& clock = arena_.clock();
   const Memory& memory = arena_.memory();
   if (memory.granting.first != kNone) {
-    const Message& message = arena_.message(arena_.pool(memory.granting.first).waiting.first);
+    const RelayMessage& message = arena_.message(arena_.pool(memory.granting.first).waiting.first);
     if (memory.reserved + message.bytes <= p_.memory) return clock.now;
   }
   std::uint64_t least = kNever;
   for (std::uint32_t b = 0; b < p_.boards; ++b) {
     least = std::min({least, next_up(b), next_down(b)});
-    for (const Wire* wire : {&arena_.up(b), &arena_.down(b)})
+    for (const RelayWire* wire : {&arena_.up(b), &arena_.down(b)})
       if (wire->count != 0) least = std::min(least, std::max(clock.now, first_of(*wire).at));
   }
   return least;
@@ -92,18 +92,18 @@ void Relay::happen_at(std::uint64_t cycle) {
   }
 }
 
-void Relay::put_on(Wire& wire, std::uint64_t bytes, Wire::Packet packet) {
+void Relay::put_on(RelayWire& wire, std::uint64_t bytes, RelayWire::Packet packet) {
   const std::uint64_t now = arena_.clock().now, cycles = link_cycles(bytes, p_.lanes);
   wire.free_at = now + cycles;
   wire.busy += cycles;
   wire.bytes += bytes;
   packet.at = now + cycles + p_.latency;
-  wire.packets[(wire.first + wire.count++) % Wire::kRoom] = packet;
+  wire.packets[(wire.first + wire.count++) % RelayWire::kRoom] = packet;
 }
 
 void Relay::begin_up(std::uint32_t b) {
   begin();
-  Clock& clock = arena_.edit(arena_.clock());
+  RelayClock& clock = arena_.edit(arena_.clock());
   const Board& board = arena_.board(b);
   if (board.control.first != kNone) {
     const ControlPacket packet = take_control(b);
@@ -118,16 +118,16 @@ void Relay::begin_up(std::uint32_t b) {
 
 void Relay::end_up(std::uint32_t b) {
   begin();
-  Wire& wire = arena_.up(b);
-  const Wire::Packet packet = first_of(wire);
+  RelayWire& wire = arena_.up(b);
+  const RelayWire::Packet packet = first_of(wire);
   ++wire.first, --wire.count;
-  Clock& clock = arena_.edit(arena_.clock());
+  RelayClock& clock = arena_.edit(arena_.clock());
   ++clock.steps;
   ControlPacket control;
   control.sequence = packet.sequence;
   const std::uint32_t frame = packet.sequence & ((1u << bits_) - 1);
   if (packet.control != 0) {
-    const Message& message = arena_.message(frame);
+    const RelayMessage& message = arena_.message(frame);
     control.destination_process = message.to_process;
     control.inner_port = static_cast<std::uint8_t>(message.to_port);
     announce(control, clock);
@@ -139,10 +139,10 @@ void Relay::end_up(std::uint32_t b) {
 
 void Relay::begin_down(std::uint32_t b) {
   begin();
-  Clock& clock = arena_.edit(arena_.clock());
+  RelayClock& clock = arena_.edit(arena_.clock());
   const Taken taken = take_down(b, clock);
-  Wire& wire = arena_.down(b);
-  const Message& message = arena_.message(taken.frame);
+  RelayWire& wire = arena_.down(b);
+  const RelayMessage& message = arena_.message(taken.frame);
   if (message.forwarded == 1) wire.waited += clock.now - message.since;
   put_on(wire, kDataHeaderBytes + taken.length, {0, message.sequence, taken.length, 0, taken.last});
   commit();
@@ -151,13 +151,13 @@ void Relay::begin_down(std::uint32_t b) {
 /// What was lost meanwhile has ended already.
 void Relay::end_down(std::uint32_t b) {
   begin();
-  Wire& wire = arena_.down(b);
-  const Wire::Packet packet = first_of(wire);
+  RelayWire& wire = arena_.down(b);
+  const RelayWire::Packet packet = first_of(wire);
   ++wire.first, --wire.count;
-  Clock& clock = arena_.edit(arena_.clock());
+  RelayClock& clock = arena_.edit(arena_.clock());
   ++clock.steps;
   const std::uint32_t frame = packet.sequence & ((1u << bits_) - 1);
-  Message& message = arena_.edit(arena_.message(frame));
+  RelayMessage& message = arena_.edit(arena_.message(frame));
   if (packet.last != 0 && message.sequence == packet.sequence && message.phase == Phase::permitted) {
     count_arrival(message, clock.now);
     end(message, frame, true, clock.now, arena_.edit(arena_.memory()), clock);

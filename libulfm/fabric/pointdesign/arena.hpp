@@ -14,7 +14,7 @@
 
 namespace ulfm::fabric::pointdesign {
 
-struct Header {
+struct PointHeader {
   std::uint64_t magic;
   Parameters parameters;
 
@@ -29,14 +29,14 @@ struct Header {
   std::uint32_t copies_used;  ///< of the pool, ever
   std::uint32_t heap_size;
   Chain ended;                            ///< messages to hand out
-  std::uint32_t there_first, there_last;  ///< copies whose arrival is to be told, a list
+  std::uint32_t there_first, there_last;  ///< copies whose arrival is to be reported, a list
   std::uint32_t there;                    ///< processors that they are at
   std::uint32_t on_lines;                 ///< messages on a line
   std::uint32_t waiting;                  ///< in queues
   Totals totals;
 };
 
-struct Card {
+struct PointCard {
   std::uint32_t dead;
   CardCounters counters;
 };
@@ -49,7 +49,7 @@ struct Processor {
   std::uint32_t dead;
 };
 
-struct Port {
+struct PointPort {
   std::uint64_t free;  ///< first cycle in which a message may leave by it
   CoprocessorPortCounters counters;
 };
@@ -73,7 +73,7 @@ struct Mini {
 };
 
 /// What a program sent, by its frame.
-struct Message {
+struct PointMessage {
   std::uint32_t source, node;  ///< processors; node: of a unicast, else the source
   std::uint32_t bytes;
   std::uint32_t outstanding;  ///< copies
@@ -157,13 +157,13 @@ class PointArena {
   PointArena(std::byte* base, const Parameters& p);
   std::size_t bytes() const noexcept { return end_; }
 
-  Header& header() const noexcept { return *at<Header>(0); }
-  Card& card(std::uint32_t i) const noexcept { return at<Card>(cards_at_)[i < cards_ ? i : 0]; }
+  PointHeader& header() const noexcept { return *at<PointHeader>(0); }
+  PointCard& card(std::uint32_t i) const noexcept { return at<PointCard>(cards_at_)[i < cards_ ? i : 0]; }
   Processor& processor(std::uint32_t i) const noexcept { return at<Processor>(processors_at_)[i < nodes_ ? i : 0]; }
-  Port& port(std::uint32_t i) const noexcept { return at<Port>(ports_at_)[i < ports_ ? i : 0]; }
+  PointPort& port(std::uint32_t i) const noexcept { return at<PointPort>(ports_at_)[i < ports_ ? i : 0]; }
   Line& line(std::uint32_t i) const noexcept { return at<Line>(lines_at_)[i < lines_ ? i : 0]; }
   Mini& mini(std::uint32_t i) const noexcept { return at<Mini>(minis_at_)[i < minis_ ? i : 0]; }
-  Message& message(std::uint32_t i) const noexcept { return at<Message>(messages_at_)[i < frames_ ? i : 0]; }
+  PointMessage& message(std::uint32_t i) const noexcept { return at<PointMessage>(messages_at_)[i < frames_ ? i : 0]; }
   Copy& copy(std::uint32_t i) const noexcept { return at<Copy>(copies_at_)[i < copies_ ? i : 0]; }
   TimedCopy& heap(std::uint32_t i) const noexcept { return at<TimedCopy>(heap_at_)[i < copies_ ? i : 0]; }
 

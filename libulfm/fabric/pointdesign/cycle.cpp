@@ -23,7 +23,7 @@ struct Rank {
 }  // namespace
 
 std::size_t Network::run(std::uint64_t budget, std::span<Ending> endings, std::uint64_t until) {
-  Header& h = header();
+  PointHeader& h = header();
   const std::uint64_t limit = h.events + std::max<std::uint64_t>(budget, 1);
   while (h.ended.count + h.there < endings.size() && h.now < until && h.events < limit && h.inside > h.ended.count) {
     if (h.waiting == 0 && h.on_lines == 0 && h.heap_size != 0)
@@ -36,11 +36,11 @@ std::size_t Network::run(std::uint64_t budget, std::span<Ending> endings, std::u
 }
 
 std::size_t Network::hand_out(std::span<Ending> endings) {
-  Header& h = header();
+  PointHeader& h = header();
   std::size_t count = hand_out_arrivals(endings);
   for (; count < endings.size() && !h.ended.empty(); ++count) {
     const std::uint32_t frame = h.ended.take(next_message());
-    Message& m = arena_.message(frame);
+    PointMessage& m = arena_.message(frame);
     endings[count] = {frame, m.lost != 0 ? m.source : m.node, m.cycle, m.lost == 0};
     m.used = 0;
     if (m.each != 0) h.reserved -= m.reserved;
@@ -51,7 +51,7 @@ std::size_t Network::hand_out(std::span<Ending> endings) {
 
 /// A message ends as a whole behind all of these, so it keeps its copies until then.
 std::size_t Network::hand_out_arrivals(std::span<Ending> endings) {
-  Header& h = header();
+  PointHeader& h = header();
   std::size_t count = 0;
   for (; count < endings.size() && h.there_first != kNone; ++count) {
     const std::uint32_t i = h.there_first;
@@ -70,7 +70,7 @@ std::size_t Network::hand_out_arrivals(std::span<Ending> endings) {
 }
 
 void Network::step() {
-  Header& h = header();
+  PointHeader& h = header();
   ++h.now;
   if (p_.switching == Switching::wormhole)
     arena_.heads(h.now).each([&](std::uint32_t line) {  // so far those that were claimed
@@ -260,8 +260,8 @@ void Network::arrive(std::uint32_t line) {
 /// At its card: to its processors, after the data have been fetched, once for all of them, if they did not come along.
 void Network::deliver(std::uint32_t copy, std::uint32_t card) {
   Copy& c = arena_.copy(copy);
-  const Message& m = arena_.message(c.frame);
-  Card& counted = arena_.card(card);
+  const PointMessage& m = arena_.message(c.frame);
+  PointCard& counted = arena_.card(card);
   std::uint32_t alive = 0;
   for (std::uint32_t q = 0; q < p_.processors; ++q)
     if ((c.who >> q & 1) != 0 && card * p_.processors + q != m.source &&
@@ -281,7 +281,7 @@ void Network::deliver(std::uint32_t copy, std::uint32_t card) {
 void Network::happen(std::uint32_t copy) {
   const Copy& c = arena_.copy(copy);
   if (c.fetching == 0) return deliver(copy, c.target);
-  const Message& m = arena_.message(c.frame);
+  const PointMessage& m = arena_.message(c.frame);
   CardCounters& counters = arena_.card(c.target).counters;
   if (arena_.card(c.target).dead != 0 || arena_.card(g_.card_of(m.source)).dead != 0) return lose(copy, c.target);
   ++counters.fetches;
@@ -292,7 +292,7 @@ void Network::happen(std::uint32_t copy) {
 void Network::finish(std::uint32_t copy, bool delivered, std::uint32_t card) {
   const Copy& c = arena_.copy(copy);
   const FrameId frame = c.frame;
-  Message& m = arena_.message(frame);
+  PointMessage& m = arena_.message(frame);
   CardCounters& counters = arena_.card(card).counters;
   ++header().events;
   if (delivered) counters.delivered += static_cast<std::uint32_t>(std::popcount(c.who));
@@ -303,7 +303,7 @@ void Network::finish(std::uint32_t copy, bool delivered, std::uint32_t card) {
 }
 
 void Network::report_arrival(std::uint32_t copy) {
-  Header& h = header();
+  PointHeader& h = header();
   Copy& c = arena_.copy(copy);
   --arena_.message(c.frame).outstanding;
   c.ready = h.now;
@@ -315,8 +315,8 @@ void Network::report_arrival(std::uint32_t copy) {
 }
 
 void Network::end(FrameId frame) {
-  Header& h = header();
-  Message& m = arena_.message(frame);
+  PointHeader& h = header();
+  PointMessage& m = arena_.message(frame);
   m.cycle = h.now;
   m.ended = 1;
   ++(m.lost != 0 ? h.totals.lost : h.totals.left);
@@ -327,7 +327,7 @@ void Network::end(FrameId frame) {
 // ---- the heap -------------------------------------------------------------------------------------------------------
 
 void Network::schedule(std::uint64_t cycle, std::uint32_t copy) {
-  Header& h = header();
+  PointHeader& h = header();
   const std::uint32_t hole = h.heap_size++;
   put_in_heap(hole, {cycle, h.sequence++, copy});
 }

@@ -19,7 +19,7 @@ struct TreePass {
 
 /// The queues that a CIMF message names at that port, taken from its fields at once. `own` is the coordinate of the
 /// card itself in the port's section, which a broadcast leaves out.
-inline std::uint8_t queues_of(const Cimf& m, const Geometry& g, std::uint32_t port, std::uint32_t own) noexcept {
+inline std::uint8_t queues_of(const Cimf& m, const CardGeometry& g, std::uint32_t port, std::uint32_t own) noexcept {
   const std::uint32_t section = port / g.section_ports(), first = port % g.section_ports() * kPortCards;
   const std::uint32_t left = g.radix - first, there = left >= kPortCards ? 0xffu : (1u << left) - 1;
   const bool varies_dd0 = g.dimensions == 1 || section == 1;
@@ -43,14 +43,14 @@ constexpr TreePass pass_to(std::uint8_t queues) noexcept {
 }
 
 /// What the hardware at the last level makes of a CIMF for the queue of a card.
-Dmf to_dmf(const Cimf& message, const Geometry& geometry, std::uint32_t source, std::uint32_t section,
+Dmf to_dmf(const Cimf& message, const CardGeometry& geometry, std::uint32_t source, std::uint32_t section,
            std::uint32_t coordinate) noexcept;
 
 /// DD0 and DD1 of a card.
-constexpr std::uint8_t dd0_of(const Geometry& g, std::uint32_t card) noexcept {
+constexpr std::uint8_t dd0_of(const CardGeometry& g, std::uint32_t card) noexcept {
   return static_cast<std::uint8_t>(g.dimensions == 1 ? card : card / g.radix);
 }
-constexpr std::uint8_t dd1_of(const Geometry& g, std::uint32_t card) noexcept {
+constexpr std::uint8_t dd1_of(const CardGeometry& g, std::uint32_t card) noexcept {
   return static_cast<std::uint8_t>(g.dimensions == 1 ? 0 : card % g.radix);
 }
 

@@ -15,10 +15,10 @@ constexpr std::array<std::uint8_t, 16> kCodes{0b11111111, 0b01010101, 0b10101010
                                               0b00000101, 0b00001010, 0b01010000, 0b10100000};  // and {0,2} ...
 
 // Fields of a word, from the top downward.
-class Writer {
+class BitWriter {
  public:
-  explicit Writer(std::uint32_t from) : at_(from) {}
-  Writer& put(std::uint64_t value, std::uint32_t bits) {
+  explicit BitWriter(std::uint32_t from) : at_(from) {}
+  BitWriter& put(std::uint64_t value, std::uint32_t bits) {
     at_ -= bits;
     word_ |= (value & ((std::uint64_t{1} << bits) - 1)) << at_;
     return *this;
@@ -30,11 +30,11 @@ class Writer {
   std::uint64_t word_ = 0;
 };
 
-class Reader {
+class BitReader {
  public:
-  explicit Reader(std::uint64_t word) : word_(word) {}
+  explicit BitReader(std::uint64_t word) : word_(word) {}
   template <typename T>
-  Reader& get(T& value, std::uint32_t bits) {
+  BitReader& get(T& value, std::uint32_t bits) {
     at_ -= bits;
     value = static_cast<T>(word_ >> at_ & ((std::uint64_t{1} << bits) - 1));
     return *this;
@@ -106,7 +106,7 @@ bool write_processors(std::uint32_t set, std::uint32_t processors, Processors& w
 // ---- bits -----------------------------------------------------------------------------------------------------------
 
 Wire encode(const Pctf& m) noexcept {
-  return {Writer(64)
+  return {BitWriter(64)
               .put(dest_bits(m.to[0]), 15)
               .put(dest_bits(m.to[1]), 15)
               .put(m.smma, 30)
@@ -122,7 +122,14 @@ Pctf decode_pctf(const Wire& wire) noexcept {
   std::uint64_t first = 0, second = 0;
   bool c0 = false, c1 = false;
   Pctf m;
-  Reader(wire.header).get(first, 15).get(second, 15).get(m.smma, 30).get(c0, 1).get(c1, 1).get(m.dma, 1).get(m.more, 1);
+  BitReader(wire.header)
+      .get(first, 15)
+      .get(second, 15)
+      .get(m.smma, 30)
+      .get(c0, 1)
+      .get(c1, 1)
+      .get(m.dma, 1)
+      .get(m.more, 1);
   m.to = {dest_of(first, c0), dest_of(second, c1)};
   m.data = wire.data;
   return m;
@@ -130,7 +137,7 @@ Pctf decode_pctf(const Wire& wire) noexcept {
 
 // Dest4 lies across the middle of the 128 bits: its upper four bits end the first word.
 Wire encode(const PctfDestinations& m) noexcept {
-  Writer high(64), low(64);
+  BitWriter high(64), low(64);
   for (std::size_t i = 0; i < 4; ++i) high.put(dest_bits(m.to[i]), 15);
   high.put(dest_bits(m.to[4]) >> 11, 4);
   low.put(dest_bits(m.to[4]), 11).put(dest_bits(m.to[5]), 15).put(m.count, 30);
@@ -141,7 +148,7 @@ Wire encode(const PctfDestinations& m) noexcept {
 PctfDestinations decode_pctf_destinations(const Wire& wire) noexcept {
   std::array<std::uint64_t, 6> bits{};
   std::uint64_t upper = 0, lower = 0;
-  Reader high(wire.header), low(wire.data);
+  BitReader high(wire.header), low(wire.data);
   for (std::size_t i = 0; i < 4; ++i) high.get(bits[i], 15);
   high.get(upper, 4);
   low.get(lower, 11).get(bits[5], 15);
@@ -158,7 +165,7 @@ PctfDestinations decode_pctf_destinations(const Wire& wire) noexcept {
 }
 
 Wire encode(const Cimf& m) noexcept {
-  return {Writer(64)
+  return {BitWriter(64)
               .put(m.bc, 6)
               .put(m.unused, 5)
               .put(m.who.c, 1)
@@ -176,7 +183,7 @@ Wire encode(const Cimf& m) noexcept {
 
 Cimf decode_cimf(const Wire& wire) noexcept {
   Cimf m;
-  Reader(wire.header)
+  BitReader(wire.header)
       .get(m.bc, 6)
       .get(m.unused, 5)
       .get(m.who.c, 1)
@@ -193,7 +200,7 @@ Cimf decode_cimf(const Wire& wire) noexcept {
 }
 
 Wire encode(const Dmf& m) noexcept {
-  return {Writer(64)
+  return {BitWriter(64)
               .put(m.sd0, 6)
               .put(m.sd1, 6)
               .put(m.sp, 3)
@@ -210,7 +217,7 @@ Wire encode(const Dmf& m) noexcept {
 
 Dmf decode_dmf(const Wire& wire) noexcept {
   Dmf m;
-  Reader(wire.header)
+  BitReader(wire.header)
       .get(m.sd0, 6)
       .get(m.sd1, 6)
       .get(m.sp, 3)

@@ -22,13 +22,13 @@ inline constexpr std::uint32_t kDesignRadix = 40;
 inline constexpr std::uint32_t kFormatRadix = 62;
 
 /// n, k and P. Cards are numbered 0 to k^n - 1; processor q of card c is node c * P + q.
-struct Geometry {
+struct CardGeometry {
   std::uint32_t dimensions = 0, radix = 0, processors = 0;
   std::uint32_t cards = 0;
   std::uint32_t weight[kMostDimensions] = {};  ///< of the digit of each section
 
-  Geometry() = default;
-  Geometry(std::uint32_t n, std::uint32_t k, std::uint32_t p) : dimensions(n), radix(k), processors(p), cards(1) {
+  CardGeometry() = default;
+  CardGeometry(std::uint32_t n, std::uint32_t k, std::uint32_t p) : dimensions(n), radix(k), processors(p), cards(1) {
     for (std::uint32_t s = 0; s < n; ++s) weight[s] = cards, cards *= k;
   }
 

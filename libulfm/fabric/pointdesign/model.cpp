@@ -18,21 +18,21 @@ constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 40;  // events
 constexpr std::uint64_t kMagic = 0x3164'6f6d'6564'7470;
 
 // head | scheduled changes | the network's arena | frames in their order.
-struct Head {
+struct PointHead {
   std::uint64_t magic;
   std::uint32_t steps;
   std::uint32_t flights;  ///< of frames for several: see Order
 };
-enum What : std::uint32_t { kLine, kCard, kProcessor };
-struct Step {
+enum PointPart : std::uint32_t { kLine, kCard, kProcessor };
+struct PointStep {
   std::uint64_t at;
   std::uint32_t what, up;
   std::uint32_t number;     ///< card or node
   std::uint32_t direction;  ///< of a line
 };
 
-constexpr std::size_t kStepsAt = up_to_line(sizeof(Head));
-constexpr std::size_t network_at(std::uint32_t steps) { return kStepsAt + Schedule<Step>::bytes(steps); }
+constexpr std::size_t kStepsAt = up_to_line(sizeof(PointHead));
+constexpr std::size_t network_at(std::uint32_t steps) { return kStepsAt + Schedule<PointStep>::bytes(steps); }
 
 constexpr Options::Row kOptions[] = {{"frame", 1024, 65536},
                                      {"switching", 0, 1, "store|wormhole"},
@@ -45,11 +45,11 @@ constexpr Options::Row kOptions[] = {{"frame", 1024, 65536},
                                      {"dma", 1, 1 << 20},
                                      {"cycle", 1, 1000000}};
 
-Result<std::vector<Step>> steps_of(const Topology& topology, std::span<const FaultEvent> events) {
+Result<std::vector<PointStep>> steps_of(const Topology& topology, std::span<const FaultEvent> events) {
   auto changes = timeline(topology, events);
   if (!changes) return fail(changes.error());
   const std::uint32_t directions = topology.dimension * topology.radix;
-  std::vector<Step> steps;
+  std::vector<PointStep> steps;
   for (const TopologyChange& change : *changes) {
     if (change.dead_switch >= 0)
       steps.push_back({change.at, kCard, change.up, static_cast<std::uint32_t>(change.dead_switch), 0});
@@ -82,14 +82,14 @@ Result<PlannedModel> make_plan(const ModelPlan& asked) {
   const std::uint32_t flights = flights_of(asked, p);
   return PlannedModel{bytes_of(count, p, flights),
                       [p, count, flights, steps = std::move(*steps)](std::byte* memory) -> Result<void> {
-                        *reinterpret_cast<Head*>(memory) = {kMagic, count, flights};
-                        Schedule<Step>::write(memory + kStepsAt, steps);
+                        *reinterpret_cast<PointHead*>(memory) = {kMagic, count, flights};
+                        Schedule<PointStep>::write(memory + kStepsAt, steps);
                         Network::create(memory + network_at(count), p);
                         return {};
                       }};
 }
 
-class PointModel final : public Model {
+class PointModel final : public Model, private ModelCycles, private ModelMulticast {
  public:
   PointModel(std::byte* memory, std::uint32_t steps, std::uint32_t flights, Network network)
       : schedule_(memory + kStepsAt, steps),
@@ -103,10 +103,6 @@ class PointModel final : public Model {
     order_.add(frame, from, to);
     return true;
   }
-  bool has_multicast() const override { return true; }
-  std::uint32_t multicast_bytes() const override { return 8 * network_.parameters().dma; }
-  bool inject_multicast(FrameId frame, std::uint32_t from, std::span<const std::uint32_t> to,
-                        std::uint32_t bytes) override;
   std::size_t run(std::uint64_t budget, std::span<Ending> endings) override {
     if (order_.empty()) {
       const std::size_t ended = network_.run(budget, endings);
@@ -116,6 +112,13 @@ class PointModel final : public Model {
   }
   bool idle() const override { return network_.idle() && order_.empty(); }
 
+  ModelMulticast* multicast() override { return this; }
+  std::uint32_t bytes_per_cycle() const override { return 8 * network_.parameters().dma; }
+  std::uint32_t places() const override { return network_.geometry().cards; }
+  bool inject_multicast(FrameId frame, std::uint32_t from, std::span<const std::uint32_t> to,
+                        std::uint32_t bytes) override;
+
+  ModelCycles* cycles() override { return this; }
   bool run_until(std::uint64_t time, std::uint64_t period, Ending& ending) override {
     const std::uint64_t until = time == kNothingDue ? kNever : cycle_from(time, period) - 1;
     while (order_.take({&ending, 1}) == 0) {
@@ -128,7 +131,7 @@ class PointModel final : public Model {
 
   std::uint64_t due() const override { return schedule_.due(); }
   void advance(std::uint64_t nanoseconds) override {
-    schedule_.advance(nanoseconds, [this](const Step& now) {
+    schedule_.advance(nanoseconds, [this](const PointStep& now) {
       if (now.what == kCard) network_.set_card(now.number, now.up != 0);
       else if (now.what == kLine) network_.set_line(now.number, now.direction, now.up != 0);
       else network_.set_processor(now.number, now.up != 0);
@@ -143,13 +146,13 @@ class PointModel final : public Model {
   std::string port_lines(std::uint32_t node) const;
   std::string line_lines(std::uint32_t line) const;
 
-  Schedule<Step> schedule_;
+  Schedule<PointStep> schedule_;
   mutable Network network_;  // remembers ways it has found
   Order order_;
 };
 
 std::vector<LinkUse> PointModel::links(std::uint64_t period) {
-  const Geometry& g = network_.geometry();
+  const CardGeometry& g = network_.geometry();
   const std::uint64_t flits = network_.parameters().flits;
   std::vector<LinkUse> all;
   for (std::uint32_t line = 0; line < g.lines(); ++line) {
@@ -183,7 +186,7 @@ bool PointModel::inject_multicast(FrameId frame, std::uint32_t from, std::span<c
 // ---- counters as text -----------------------------------------------------------------------------------------------
 
 std::string PointModel::card_name(std::uint32_t card) const {
-  const Geometry& g = network_.geometry();
+  const CardGeometry& g = network_.geometry();
   std::string name = "c";
   for (std::uint32_t s = g.dimensions; s-- > 0;) name += std::to_string(g.digit(card, s)) + (s == 0 ? "" : "_");
   return name;
@@ -202,7 +205,7 @@ std::string PointModel::card_lines(std::uint32_t card) const {
 }
 
 std::string PointModel::port_lines(std::uint32_t node) const {
-  const Geometry& g = network_.geometry();
+  const CardGeometry& g = network_.geometry();
   std::string text;
   for (std::uint32_t port = 0; port < g.ports(); ++port) {
     const CoprocessorPortCounters& c = network_.port(node, port);
@@ -217,7 +220,7 @@ std::string PointModel::port_lines(std::uint32_t node) const {
 }
 
 std::string PointModel::line_lines(std::uint32_t line) const {
-  const Geometry& g = network_.geometry();
+  const CardGeometry& g = network_.geometry();
   const LineCounters& c = network_.line(line);
   if (c.messages == 0) return "";
   const std::string name = card_name(g.line_source(line)) + "-" + card_name(g.line_target(line));
@@ -234,7 +237,7 @@ std::string PointModel::line_lines(std::uint32_t line) const {
 }
 
 std::string PointModel::statistics() {
-  const Geometry& g = network_.geometry();
+  const CardGeometry& g = network_.geometry();
   const Totals& t = network_.totals();
   std::string text = fmt::format(
       "ulfm: stats pointdesign: cycles {} of {} ns, messages entered {} left {} lost {}, commands {} messages of the "
@@ -246,7 +249,7 @@ std::string PointModel::statistics() {
 }
 
 Result<std::unique_ptr<Model>> attach(std::byte* memory, std::size_t bytes) {
-  const auto* head = reinterpret_cast<const Head*>(memory);
+  const auto* head = reinterpret_cast<const PointHead*>(memory);
   const auto wrong = [] { return fail(Errc::protocol, "the emulated interconnect of this job holds no point design"); };
   if (bytes < kStepsAt || head->magic != kMagic || head->steps > kMostSteps || network_at(head->steps) > bytes)
     return wrong();

@@ -12,20 +12,20 @@ constexpr std::size_t kPlansKept = 64;
 
 void Network::create(std::byte* memory, const Parameters& p) {
   const PointArena arena(memory, p);
-  Header& h = arena.header();
+  PointHeader& h = arena.header();
   h.magic = kMagic;
   h.parameters = p;
   h.ended.clear();
   h.free_copy = h.there_first = h.there_last = kNone;
-  const Geometry g = p.geometry();
+  const CardGeometry g = p.geometry();
   for (std::uint32_t i = 0; i < g.lines(); ++i) arena.line(i).current = arena.line(i).claimed = kNone;
   for (std::uint32_t i = 0; i < g.lines() * (p.processors + 1); ++i) arena.mini(i).first = arena.mini(i).last = kNone;
 }
 
 Result<Network> Network::attach(std::byte* memory, std::size_t bytes) {
   const auto wrong = [] { return fail(Errc::protocol, "the emulated interconnect of this job holds no point design"); };
-  if (bytes < sizeof(Header)) return wrong();
-  const auto* h = reinterpret_cast<const Header*>(memory);
+  if (bytes < sizeof(PointHeader)) return wrong();
+  const auto* h = reinterpret_cast<const PointHeader*>(memory);
   if (h->magic != kMagic) return wrong();
   const Parameters p = h->parameters;
   if (!check(p) || Network::bytes(p) > bytes) return wrong();
@@ -57,8 +57,8 @@ bool Network::is_free(std::uint32_t frame, std::uint32_t from, std::uint32_t cop
 /// The first cycle in which what the command asks for may leave.
 std::uint64_t Network::begin(FrameId frame, std::uint32_t from, std::uint32_t node, std::uint32_t bytes,
                              std::uint32_t copies, std::uint32_t commands) {
-  Header& h = header();
-  Message& m = arena_.message(frame);
+  PointHeader& h = header();
+  PointMessage& m = arena_.message(frame);
   m = {};
   m.source = from, m.node = node, m.bytes = bytes, m.reserved = copies, m.used = 1;
   ++m.outstanding;  // until all its copies are made: what is lost at once does not end it
@@ -132,7 +132,7 @@ bool Network::inject_broadcast(FrameId frame, std::uint32_t from, std::uint32_t 
 
 // ---- ports, decoders and queues -------------------------------------------------------------------------------------
 
-void Network::count(Port& port, Reach reach, std::uint8_t queues) {
+void Network::count(PointPort& port, Reach reach, std::uint8_t queues) {
   const TreePass pass = pass_to(queues);
   ++(reach == Reach::unicast     ? port.counters.unicasts
      : reach == Reach::broadcast ? port.counters.broadcasts
@@ -146,7 +146,7 @@ void Network::count(Port& port, Reach reach, std::uint8_t queues) {
 void Network::send(FrameId frame, const Outgoing& m, std::uint64_t ready) {
   const std::uint32_t source = arena_.message(frame).source, here = g_.card_of(source);
   const std::uint32_t section = m.port / g_.section_ports(), first = m.port % g_.section_ports() * kPortCards;
-  Port& port = arena_.port(source * g_.ports() + m.port);
+  PointPort& port = arena_.port(source * g_.ports() + m.port);
   ready = std::max(ready, port.free);
   port.free = ready + 1;
   ++header().totals.messages;
@@ -178,7 +178,7 @@ void Network::send_broadcast(FrameId frame, std::uint32_t who, std::uint64_t rea
   const Cimf cimf = decode_cimf(encode(to_cimf(m, g_, source, arena_.message(frame).bytes > kMessageBytes, frame)));
   for (std::uint32_t p = 0; p < g_.ports(); ++p) ready = std::max(ready, arena_.port(source * g_.ports() + p).free);
   for (std::uint32_t p = 0; p < g_.ports(); ++p) {
-    Port& port = arena_.port(source * g_.ports() + p);
+    PointPort& port = arena_.port(source * g_.ports() + p);
     port.free = ready + 1;
     count(port, Reach::broadcast, queues_of(cimf, g_, p, g_.digit(here, p / g_.section_ports())));
   }
@@ -216,7 +216,7 @@ void Network::send_one_by_one(std::uint32_t copy, std::uint32_t card, std::uint3
 
 std::uint32_t Network::make_copy(FrameId frame, std::uint32_t target, std::uint32_t who, CopyKind kind,
                                  std::uint64_t ready) {
-  Header& h = header();
+  PointHeader& h = header();
   std::uint32_t i = h.free_copy;
   if (i != kNone) h.free_copy = arena_.copy(i).next;
   else i = h.copies_used++;
@@ -298,7 +298,7 @@ void Network::set_processor(std::uint32_t node, bool up) {
 }
 
 void Network::change(bool up) {
-  Header& h = header();
+  PointHeader& h = header();
   h.dead += up ? -1u : 1u;
   ++h.version;
   if (!up) reroute();

@@ -46,7 +46,7 @@ class Network final : private Health {
   void set_processor(std::uint32_t node, bool up);
 
   const Parameters& parameters() const { return p_; }
-  const Geometry& geometry() const { return g_; }
+  const CardGeometry& geometry() const { return g_; }
   std::uint64_t now() const { return header().now; }
   std::uint64_t events() const { return header().events; }
   std::uint32_t inside() const { return header().inside; }
@@ -64,7 +64,7 @@ class Network final : private Health {
 
  private:
   Network(std::byte* memory, const Parameters& p) : memory_(memory), p_(p), g_(p.geometry()), arena_(memory, p) {}
-  Header& header() const { return arena_.header(); }
+  PointHeader& header() const { return arena_.header(); }
   std::uint32_t mini_of(std::uint32_t line, std::uint32_t q) const { return line * (p_.processors + 1) + q; }
 
   bool line_works(std::uint32_t line) const override;
@@ -77,7 +77,7 @@ class Network final : private Health {
                       std::uint32_t commands);
   void send(FrameId frame, const Outgoing& message, std::uint64_t ready);
   void send_broadcast(FrameId frame, std::uint32_t who, std::uint64_t ready);
-  void count(Port& port, Reach reach, std::uint8_t queues);
+  void count(PointPort& port, Reach reach, std::uint8_t queues);
   std::uint32_t make_copy(FrameId frame, std::uint32_t target, std::uint32_t who, CopyKind kind, std::uint64_t ready);
   void dispatch(std::uint32_t copy, std::uint32_t card, std::uint32_t q);
   void spread(FrameId frame, std::uint32_t card, std::uint32_t from_section, std::uint32_t who, std::uint32_t q,
@@ -123,7 +123,7 @@ class Network final : private Health {
 
   std::byte* memory_;
   Parameters p_;  // copies: the shared ones could be changed under us
-  Geometry g_;
+  CardGeometry g_;
   PointArena arena_;
   Ways ways_{g_, *this};
   /// Plans that this process has made, by sender and receivers: programs send to the same ones again and again.

@@ -67,7 +67,7 @@ class Order {
   void lost(FrameId frame, std::uint32_t node, std::uint64_t cycle) const { ended({frame, node, cycle, false}); }
 
   bool empty() const { return lists().first == 0; }
-  /// Takes what can be told.
+  /// Takes what can be reported.
   std::size_t take(std::span<Ending> endings) const {
     std::size_t count = 0;
     for (Lists& l = lists(); count < endings.size() && l.first != 0; ++count) {
@@ -83,7 +83,7 @@ class Order {
   // Numbers of flights are one more than their place; 0 is none.
   enum Kind : std::uint32_t { kOne, kMany, kPooled };
   struct Lists {
-    std::uint32_t first, last;    ///< to be told
+    std::uint32_t first, last;    ///< to be reported
     std::uint32_t free, in_pool;  ///< of the pool: given back; in use
     std::uint32_t used;           ///< of the pool, ever
   };

@@ -38,7 +38,7 @@ struct Parameters {
   std::uint32_t dma = 1;       ///< words that leave a processor's memory in a cycle
   std::uint32_t cycle = 10;    ///< nanoseconds
 
-  Geometry geometry() const { return {dimensions, radix, processors}; }
+  CardGeometry geometry() const { return {dimensions, radix, processors}; }
   /// Mini queues in a queue.
   std::uint32_t minis() const noexcept {
     const std::uint32_t all = dimensions * radix;

@@ -80,7 +80,7 @@ struct Group {
 
 class Planner {
  public:
-  Planner(const Geometry& geometry, std::uint32_t source)
+  Planner(const CardGeometry& geometry, std::uint32_t source)
       : g_(geometry), card_(geometry.card_of(source)), mine_(1u << geometry.processor_of(source)) {}
 
   std::vector<Outgoing> run(std::uint32_t source, std::span<const std::uint32_t> to) {
@@ -179,7 +179,7 @@ class Planner {
     }
   }
 
-  Geometry g_;
+  CardGeometry g_;
   std::uint32_t card_, mine_;
   std::map<std::uint32_t, std::uint32_t> sets_;  // by card: processors that are meant
   std::map<std::uint32_t, std::vector<Processors>> codes_;
@@ -194,11 +194,11 @@ std::vector<Processors> fewest_codes(std::span<const std::uint32_t> sets, std::u
   return all;
 }
 
-std::vector<Outgoing> plan(const Geometry& geometry, std::uint32_t source, std::span<const std::uint32_t> to) {
+std::vector<Outgoing> plan(const CardGeometry& geometry, std::uint32_t source, std::span<const std::uint32_t> to) {
   return Planner(geometry, source).run(source, to);
 }
 
-Cimf to_cimf(const Outgoing& m, const Geometry& g, std::uint32_t source, bool dma, std::uint32_t address) {
+Cimf to_cimf(const Outgoing& m, const CardGeometry& g, std::uint32_t source, bool dma, std::uint32_t address) {
   Cimf c;
   c.dma = dma, c.who = m.who, c.cdd = m.reach, c.ma = address;
   const std::uint32_t card = m.reach == Reach::unicast ? m.card : g.card_of(source);
@@ -213,7 +213,7 @@ Cimf to_cimf(const Outgoing& m, const Geometry& g, std::uint32_t source, bool dm
   return c;
 }
 
-Dmf to_dmf(const Cimf& m, const Geometry& g, std::uint32_t source, std::uint32_t section,
+Dmf to_dmf(const Cimf& m, const CardGeometry& g, std::uint32_t source, std::uint32_t section,
            std::uint32_t coordinate) noexcept {
   Dmf d;
   const std::uint32_t card = g.card_of(source);

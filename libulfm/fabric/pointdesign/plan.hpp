@@ -23,12 +23,13 @@ struct Outgoing {
 /// left out. Cards behind one port share a message when the same code fits them; a card in neither the row nor the
 /// column of the source has messages of its own, since a header has room for one mask (thesis, section 3.2.2); what is
 /// meant on every card can go by broadcasts. The nodes must exist; doubles count once.
-std::vector<Outgoing> plan(const Geometry& geometry, std::uint32_t source, std::span<const std::uint32_t> to);
+std::vector<Outgoing> plan(const CardGeometry& geometry, std::uint32_t source, std::span<const std::uint32_t> to);
 
 /// The fewest numbers and codes that make up each of these sets of processors, with no processor in two of a set's.
 std::vector<Processors> fewest_codes(std::span<const std::uint32_t> sets, std::uint32_t processors);
 
 /// The message as bits. Only for a geometry that fits_formats().
-Cimf to_cimf(const Outgoing& message, const Geometry& geometry, std::uint32_t source, bool dma, std::uint32_t address);
+Cimf to_cimf(const Outgoing& message, const CardGeometry& geometry, std::uint32_t source, bool dma,
+             std::uint32_t address);
 
 }  // namespace ulfm::fabric::pointdesign

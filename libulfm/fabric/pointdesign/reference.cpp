@@ -27,7 +27,7 @@ bool Reference::reaches(std::uint32_t from, std::uint32_t to) {
 
 // ---- decoders -------------------------------------------------------------------------------------------------------
 
-TreePass Reference::decode(const Cimf& m, const Geometry& g, std::uint32_t port, std::uint32_t own) {
+TreePass Reference::decode(const Cimf& m, const CardGeometry& g, std::uint32_t port, std::uint32_t own) {
   const std::uint32_t section = port / g.section_ports(), first = port % g.section_ports() * kPortCards;
   const bool varies_dd0 = g.dimensions == 1 || section == 1;
   // What a queue's place in the machine says about a header.

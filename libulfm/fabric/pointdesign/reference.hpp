@@ -64,7 +64,7 @@ class Reference final : private Health {
   const QueueCounters& queue(std::uint32_t line, std::uint32_t q) const { return lines_[line].queues[q].counters; }
 
   /// The queues behind a port that get the message, found decoder by decoder.
-  static TreePass decode(const Cimf& message, const Geometry& geometry, std::uint32_t port, std::uint32_t own);
+  static TreePass decode(const Cimf& message, const CardGeometry& geometry, std::uint32_t port, std::uint32_t own);
 
  private:
   struct Copy {
@@ -148,7 +148,7 @@ class Reference final : private Health {
   void change(bool up);
 
   Parameters p_;
-  Geometry g_;
+  CardGeometry g_;
   std::vector<Card> cards_;
   std::vector<Processor> processors_;
   std::vector<Line> lines_;

@@ -23,7 +23,7 @@ class Health {
 /// while nothing changes. One thread at a time.
 class Ways {
  public:
-  Ways(const Geometry& geometry, const Health& health) : g_(geometry), health_(health) {}
+  Ways(const CardGeometry& geometry, const Health& health) : g_(geometry), health_(health) {}
   /// Direction to leave `card` by towards another card; kNone: there is no way.
   std::uint32_t next(std::uint32_t card, std::uint32_t target);
   /// Another one, for a message that was turned away `times` times, last at direction `tried`: the next section that
@@ -37,7 +37,7 @@ class Ways {
   }
   const std::vector<std::uint16_t>& distances(std::uint32_t target);
 
-  Geometry g_;
+  CardGeometry g_;
   const Health& health_;
   std::uint64_t version_ = 0;
   std::vector<std::vector<std::uint16_t>> distance_;  ///< by target, where it was asked for

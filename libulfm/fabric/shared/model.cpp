@@ -14,7 +14,7 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 36;
 
 // head | what is known of each message | the model's own memory. Whatever a model says, no message ends that was not
 // sent, and none ends twice.
-struct Head {
+struct SharedHead {
   std::uint64_t magic;
   std::uint32_t nodes, messages;
   std::uint64_t sent, ended, bytes;
@@ -23,24 +23,24 @@ struct Flight {
   std::uint32_t to, bytes;
   std::uint32_t used;
 };
-struct Places {
-  explicit Places(std::uint32_t messages) {
+struct SharedPlaces {
+  explicit SharedPlaces(std::uint32_t messages) {
     Shelf shelf;
-    shelf.put<Head>(1);
+    shelf.put<SharedHead>(1);
     flights = shelf.put<Flight>(messages);
     model = shelf.end();
   }
   std::size_t flights = 0, model = 0;
 };
 
-class SharedModel final : public Model {
+class SharedModel final : public Model, private ModelCycles {
  public:
   SharedModel(const model::Description& description, std::byte* memory, std::unique_ptr<model::Interconnect> model)
       : name_(description.name),
-        head_(*reinterpret_cast<Head*>(memory)),
+        head_(*reinterpret_cast<SharedHead*>(memory)),
         nodes_(head_.nodes),
         messages_(head_.messages),
-        flights_(reinterpret_cast<Flight*>(memory + Places(messages_).flights)),
+        flights_(reinterpret_cast<Flight*>(memory + SharedPlaces(messages_).flights)),
         model_(std::move(model)) {}
 
   bool reaches(std::uint32_t from, std::uint32_t to) const override {
@@ -61,18 +61,20 @@ class SharedModel final : public Model {
   bool idle() const override { return inside() == 0; }
   std::uint64_t due() const override { return kNothingDue; }
   void advance(std::uint64_t) override {}
+
+  ModelCycles* cycles() override { return this; }
   bool run_until(std::uint64_t time, std::uint64_t period, Ending& ending) override {
     return step(time == kNothingDue ? kForeverCycle : cycle_from(time, period), ending);
   }
+  std::uint64_t alone(std::uint32_t from, std::uint32_t to, std::uint32_t bytes) const override {
+    return model_->alone(from, to, bytes);
+  }
+
   std::string statistics() override {
     const std::string own = model_->counters();
     return "ulfm: stats " + std::string(name_) + ": cycles " + std::to_string(model_->now()) + ", messages sent " +
            std::to_string(head_.sent) + " arrived " + std::to_string(head_.ended) + " present " +
            std::to_string(inside()) + ", bytes " + std::to_string(head_.bytes) + (own.empty() ? "" : ", " + own) + "\n";
-  }
-
-  std::uint64_t alone(std::uint32_t from, std::uint32_t to, std::uint32_t bytes) const override {
-    return model_->alone(from, to, bytes);
   }
 
  private:
@@ -90,7 +92,7 @@ class SharedModel final : public Model {
   }
 
   const char* name_;
-  Head& head_;
+  SharedHead& head_;
   std::uint32_t nodes_, messages_;  // copies: the shared ones could be changed under us
   Flight* flights_;
   std::unique_ptr<model::Interconnect> model_;
@@ -113,19 +115,19 @@ Result<PlannedModel> plan_model(const ModelKind& kind, const model::Description&
   const std::size_t own = d.bytes(plan);
   if (own > kMostBytes)
     return fail(Errc::too_large, std::string(d.name) + ": asks for " + std::to_string(own) + " bytes of memory");
-  return PlannedModel{Places(asked.frames).model + up_to_line(own),
+  return PlannedModel{SharedPlaces(asked.frames).model + up_to_line(own),
                       [&d, tables, values, frames = asked.frames](std::byte* memory) -> Result<void> {
-                        *reinterpret_cast<Head*>(memory) = {kMagic, tables->net().nodes, frames, 0, 0, 0};
-                        d.create(memory + Places(frames).model, {tables->net(), frames, values->data()});
+                        *reinterpret_cast<SharedHead*>(memory) = {kMagic, tables->net().nodes, frames, 0, 0, 0};
+                        d.create(memory + SharedPlaces(frames).model, {tables->net(), frames, values->data()});
                         return {};
                       }};
 }
 
 Result<std::unique_ptr<Model>> attach_model(const model::Description& d, std::byte* memory, std::size_t bytes) {
-  const Head head = bytes < sizeof(Head) ? Head{} : *reinterpret_cast<const Head*>(memory);
-  if (head.magic != kMagic || head.nodes == 0 || head.messages == 0 || Places(head.messages).model > bytes)
+  const SharedHead head = bytes < sizeof(SharedHead) ? SharedHead{} : *reinterpret_cast<const SharedHead*>(memory);
+  if (head.magic != kMagic || head.nodes == 0 || head.messages == 0 || SharedPlaces(head.messages).model > bytes)
     return fail(Errc::protocol, std::string("the emulated interconnect of this job holds no ") + d.name);
-  std::unique_ptr<model::Interconnect> model(d.attach(memory + Places(head.messages).model));
+  std::unique_ptr<model::Interconnect> model(d.attach(memory + SharedPlaces(head.messages).model));
   if (model == nullptr) return fail(Errc::invalid, std::string(d.name) + ": attach gave no interconnect");
   return std::make_unique<SharedModel>(d, memory, std::move(model));
 }

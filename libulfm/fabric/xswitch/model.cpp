@@ -172,7 +172,7 @@ Result<PlannedModel> make_plan(const ModelPlan& asked) {
                                  std::byte* memory) { return create(memory, topology, plan, frames); }};
 }
 
-class XSwitchModel final : public Model {
+class XSwitchModel final : public Model, private ModelCycles, private ModelBackPressure {
  public:
   XSwitchModel(std::byte* memory, const Head& head, Network network)
       : memory_(memory), head_(head), changes_(memory + kChangesAt, head.changes), network_(std::move(network)) {}
@@ -183,9 +183,12 @@ class XSwitchModel final : public Model {
   }
   std::size_t run(std::uint64_t budget, std::span<Ending> endings) override { return network_.run(budget, endings); }
   bool idle() const override { return network_.idle(); }
-  bool has_back_pressure() const override { return true; }
-  void hold(std::uint32_t node, bool on) override { network_.stall(node, on ? kNever : 0); }
 
+  ModelBackPressure* back_pressure() override { return this; }
+  void stall(std::uint32_t node) override { network_.stall(node, kNever); }
+  void resume(std::uint32_t node) override { network_.stall(node, 0); }
+
+  ModelCycles* cycles() override { return this; }
   bool run_until(std::uint64_t time, std::uint64_t period, Ending& ending) override {
     const std::uint64_t until = time == kNothingDue ? kNever : cycle_from(time, period);
     return network_.run(kUnlimited, {&ending, 1}, until) != 0;

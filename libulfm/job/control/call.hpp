@@ -14,7 +14,7 @@ struct Traffic {
   std::uint64_t messages_out = 0, messages_in = 0, bytes_out = 0, bytes_in = 0;
 };
 
-/// One such attempt. Whoever serves moves it on; nothing here blocks. A listener that is flooded may drop a
+/// One such attempt. The server's thread moves it on; nothing here blocks. A listener that is flooded may drop a
 /// true peer too, so a connection that ends early is tried again.
 class Call {
  public:
@@ -39,7 +39,7 @@ class Call {
   State move_on(bool ready);
 
   State state() const noexcept { return state_; }
-  Kind kind() const noexcept { return key_.kind; }
+  SocketKind kind() const noexcept { return key_.kind; }
   /// When to move it on whatever happens.
   Clock::time_point deadline() const noexcept { return deadline_; }
   int fd() const noexcept { return socket_.get(); }

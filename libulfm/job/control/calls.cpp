@@ -32,7 +32,7 @@ void Server::answered(std::uint64_t id) {
     return;
   }
   (void)watch(call.fd(), id, EPOLLIN, EPOLL_CTL_MOD);
-  add(id, call.take_socket(), call.kind(), call.peer(), call.traffic(), trace::Way::sent);
+  add(id, call.take_socket(), call.kind(), call.peer(), call.traffic(), trace::Direction::sent);
   for (const SetUp& set_up : calling.set_ups) {
     if (!send(id, packet(set_up))) return;
     ++set_ups_out;

@@ -8,7 +8,7 @@
 
 namespace ulfm::control {
 namespace {
-void note(const char* what, trace::Way way, const Link& link, std::size_t bytes) {
+void note(const char* what, trace::Direction way, const Link& link, std::size_t bytes) {
   if (trace::on())
     trace::note({what, trace::Channel::control, way, kKindNames[static_cast<std::size_t>(link.kind())], link.peer().pid,
                  bytes});
@@ -16,29 +16,29 @@ void note(const char* what, trace::Way way, const Link& link, std::size_t bytes)
 }  // namespace
 
 // Its handshake is through. In epoll it keeps its number.
-void Server::add(std::uint64_t id, Fd socket, Kind kind, const Identity& peer, const Traffic& handshake,
-                 trace::Way way) {
+void Server::add(std::uint64_t id, Fd socket, SocketKind kind, const Identity& peer, const Traffic& handshake,
+                 trace::Direction way) {
   Traffic& t = traffic_of(kind);
-  ++(way == trace::Way::sent ? t.made : t.accepted);
+  ++(way == trace::Direction::sent ? t.made : t.accepted);
   t.messages_out += handshake.messages_out;
   t.messages_in += handshake.messages_in;
   t.bytes_out += handshake.bytes_out;
   t.bytes_in += handshake.bytes_in;
   if (trace::on())
     trace::note({"connection", trace::Channel::control, way, kKindNames[static_cast<std::size_t>(kind)], peer.pid,
-                 way == trace::Way::sent ? handshake.bytes_out : handshake.bytes_in});
+                 way == trace::Direction::sent ? handshake.bytes_out : handshake.bytes_in});
   by_identity.try_emplace(peer.card, id);
   // Whoever knows our secret may say that it is any process; the kernel, or the secret of its own that it has shown
   // when we called it, says that it is this one.
-  const bool tied =
-      kind == Kind::unix_socket ? pid_of_peer(socket) == static_cast<pid_t>(peer.pid) : way == trace::Way::sent;
+  const bool tied = kind == SocketKind::unix_socket ? pid_of_peer(socket) == static_cast<pid_t>(peer.pid)
+                                                    : way == trace::Direction::sent;
   connections.emplace(id, std::make_unique<Connection>(std::move(socket), kind, peer, t)).first->second->tied = tied;
 }
 
 // False, and the connection is gone, when it is over.
 bool Server::send(std::uint64_t id, Bytes bytes, Fd passed) {
   Connection& connection = *connections.at(id);
-  note(name(static_cast<Type>(bytes[0])), trace::Way::sent, connection.link, bytes.size());
+  note(name(static_cast<Type>(bytes[0])), trace::Direction::sent, connection.link, bytes.size());
   if (!connection.link.send(std::move(bytes), std::move(passed))) {
     part_with(id, true);
     return false;
@@ -73,7 +73,7 @@ void Server::serve_connection(std::uint64_t id, std::uint32_t events) {
 // False when the connection is gone.
 bool Server::take(std::uint64_t id, Connection& connection) {
   const auto body = connection.link.reader().body();
-  note(name(connection.link.reader().type()), trace::Way::arrived, connection.link, kHead + body.size());
+  note(name(connection.link.reader().type()), trace::Direction::arrived, connection.link, kHead + body.size());
   const auto nonsense = [&] {
     part_with(id, false);
     return false;
@@ -103,7 +103,7 @@ bool Server::take(std::uint64_t id, Connection& connection) {
 }
 
 bool Server::answer(std::uint64_t id, Connection& connection, const DescriptorRequest& request) {
-  if (connection.link.kind() != Kind::unix_socket)
+  if (connection.link.kind() != SocketKind::unix_socket)
     return send(id, packet(DescriptorAnswer{request.number, Passing::not_this_way}));
   Fd passed = source ? source(request.what) : Fd{};
   if (!passed) return send(id, packet(DescriptorAnswer{request.number, Passing::not_there}));

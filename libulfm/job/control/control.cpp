@@ -7,7 +7,7 @@ namespace ulfm::control {
 Control::Control(std::unique_ptr<Server> server)
     : server_(std::move(server)), card_(join_card(server_->self.card, server_->key)) {}
 
-Result<std::unique_ptr<Control>> Control::start(const Settings& settings, std::string identity, Source source) {
+Result<std::unique_ptr<Control>> Control::start(const ControlSettings& settings, std::string identity, Source source) {
   auto server = std::make_unique<Server>(settings, std::move(source));
   if (auto ok = server->begin(std::move(identity)); !ok) return fail(ok.error());
   return std::unique_ptr<Control>(new Control(std::move(server)));

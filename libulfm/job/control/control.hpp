@@ -2,9 +2,9 @@
 // a process go over connections of their own, while the transport carries data (Fang and Lei 2017, section 3:
 // control information by TCP, data by the bus).
 //
-// One Control to a process. It listens where its endpoint key says; who wants to connect must show that it
-// knows the secret in that key. A thread serves whoever comes, whatever the program does meanwhile, and
-// sleeps when nobody does. Unauthenticated peers get a bounded number of places, each for a bounded time, and are
+// One Control to a process. It listens where its endpoint key says; a process that connects must show that it
+// knows the secret in that key. A thread serves connections, whatever the program does meanwhile, and
+// sleeps when there are none. Unauthenticated peers get a bounded number of places, each for a bounded time, and are
 // counted.
 #pragma once
 
@@ -20,9 +20,9 @@
 
 namespace ulfm::control {
 
-struct Settings {
-  Kind kind = Kind::tcp;
-  int rank = 0;                                    ///< for messages, and told to peers
+struct ControlSettings {
+  SocketKind kind = SocketKind::tcp;
+  int rank = 0;                                    ///< for messages, and sent to peers
   std::chrono::milliseconds patience{30000};       ///< for a connection, all tries together, and for fetch()
   std::chrono::milliseconds handshake_time{5000};  ///< from a connection's first byte or none to its proof and identity
   std::size_t unauthenticated_limit = 256;         ///< unauthenticated connections at a time; the oldest makes room
@@ -46,7 +46,8 @@ using Source = std::function<Fd(std::uint32_t what)>;
 class Control {
  public:
   /// Begins to listen. `identity` is the transport's card. Errors: Errc::system.
-  static Result<std::unique_ptr<Control>> start(const Settings& settings, std::string identity, Source source = {});
+  static Result<std::unique_ptr<Control>> start(const ControlSettings& settings, std::string identity,
+                                                Source source = {});
   /// Says goodbye to everybody.
   ~Control();
   Control(const Control&) = delete;

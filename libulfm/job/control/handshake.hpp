@@ -57,7 +57,7 @@ class Connector {
   /// What it begins with.
   Bytes greeting() const { return control::greeting(nonce_); }
   Type expects() const noexcept { return expects_; }
-  /// Errc::peer_failed when whoever answers does not know the secret.
+  /// Errc::peer_failed when the process that answers does not know the secret.
   Result<void> take(std::span<const std::byte> body, Bytes& out);
   bool done() const noexcept { return peer_.has_value(); }
   const Identity& peer() const noexcept { return *peer_; }

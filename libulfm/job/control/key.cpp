@@ -43,12 +43,12 @@ bool read_key(std::string_view text, EndpointKey& key) {
   const std::string_view kind = text.substr(0, first), place = text.substr(first + 1, last - first - 1);
   if (!read_secret(text.substr(last + 1), key.secret)) return false;
   if (kind == "unix") {
-    key.kind = Kind::unix_socket;
+    key.kind = SocketKind::unix_socket;
     key.name = place;
     return !place.empty() && place.size() <= kLongestName && is_hex(place);
   }
   const std::size_t colon = place.find(':');
-  key.kind = Kind::tcp;
+  key.kind = SocketKind::tcp;
   return kind == "tcp" && colon != place.npos && read_address(place.substr(0, colon), key.address) &&
          read_number(place.substr(colon + 1), key.port) && key.port != 0;
 }
@@ -57,7 +57,7 @@ bool read_key(std::string_view text, EndpointKey& key) {
 
 std::string encode(const EndpointKey& key) {
   std::string text = std::string(kKindNames[static_cast<std::size_t>(key.kind)]) + ":";
-  if (key.kind == Kind::unix_socket) {
+  if (key.kind == SocketKind::unix_socket) {
     text += key.name;
   } else {
     char place[32];

@@ -4,7 +4,7 @@
 //   direct:5f0c...+unix:0001f:<secret>
 //
 // It goes where the card goes, into the key-value space of the job (Fang and Lei 2017, section 3: each process puts its
-// port under a key, the others fetch it), and nowhere else: who has it may connect.
+// port under a key, the others fetch it), and nowhere else: a process that has it may connect.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace ulfm::control {
 
-enum class Kind : std::uint8_t { tcp, unix_socket };
+enum class SocketKind : std::uint8_t { tcp, unix_socket };
 inline constexpr std::array<const char*, 2> kKindNames{"tcp", "unix"};
 
 inline constexpr std::size_t kSecretBytes = 32;
@@ -25,7 +25,7 @@ using Secret = std::array<std::uint8_t, kSecretBytes>;
 
 /// Where a process listens, and what shows that one may connect.
 struct EndpointKey {
-  Kind kind = Kind::tcp;
+  SocketKind kind = SocketKind::tcp;
   std::uint32_t address = 0;  ///< tcp: IPv4, host order
   std::uint16_t port = 0;     ///< tcp
   std::string name;           ///< unix: in the abstract name space, 1 to 20 hexadecimal digits

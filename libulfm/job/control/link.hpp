@@ -11,7 +11,7 @@ class Link {
  public:
   enum class Got { nothing, packet, end, broken };
 
-  Link(Fd socket, Kind kind, Identity peer, Traffic& traffic)
+  Link(Fd socket, SocketKind kind, Identity peer, Traffic& traffic)
       : socket_(std::move(socket)), kind_(kind), peer_(std::move(peer)), traffic_(traffic) {
     reader_.expect_session();
   }
@@ -30,7 +30,7 @@ class Link {
   Fd take_descriptor() noexcept;
 
   int fd() const noexcept { return socket_.get(); }
-  Kind kind() const noexcept { return kind_; }
+  SocketKind kind() const noexcept { return kind_; }
   const Identity& peer() const noexcept { return peer_; }
 
  private:
@@ -43,7 +43,7 @@ class Link {
   ssize_t receive_some(std::span<std::byte> room);
 
   Fd socket_;
-  Kind kind_;
+  SocketKind kind_;
   Identity peer_;
   Traffic& traffic_;
   PacketReader reader_;

@@ -7,7 +7,7 @@ namespace ulfm::control {
 
 struct Server;
 
-/// From now on that server is told of forks, and its peers of an end without close().
+/// From now on that server is notified of forks, and its peers of an end without close().
 void enter(Server& server);
 void leave(Server& server);
 

@@ -167,10 +167,10 @@ Result<void> Server::await(std::string_view who, std::unique_lock<std::mutex>& l
 Result<Fd> Server::fetch(std::string_view identity, std::uint32_t what) {
   std::unique_lock lock(mutex);
   const auto call = called.find(std::string(identity));
-  if (call != called.end() && calls.at(call->second).call.kind() == Kind::unix_socket)
+  if (call != called.end() && calls.at(call->second).call.kind() == SocketKind::unix_socket)
     if (auto ok = await(identity, lock); !ok) return fail(std::move(ok.error()));
   const auto it = by_identity.find(std::string(identity));
-  if (it == by_identity.end() || connections.at(it->second)->link.kind() != Kind::unix_socket)
+  if (it == by_identity.end() || connections.at(it->second)->link.kind() != SocketKind::unix_socket)
     return fail(Errc::unavailable, process_of(identity) + " is not connected by a Unix-domain socket");
   const std::uint32_t number = next_fetch++;
   const std::uint64_t connection = it->second;  // a send that fails takes it out of the table
@@ -205,7 +205,7 @@ std::string Server::statistics(const std::string& who) const {
   char line[400];
   for (std::size_t kind = 0; kind < traffic.size(); ++kind) {
     const Traffic& t = traffic[kind];
-    if (static_cast<Kind>(kind) != settings.kind && t.made == 0) continue;
+    if (static_cast<SocketKind>(kind) != settings.kind && t.made == 0) continue;
     std::snprintf(line, sizeof line,
                   "ulfm: stats %s control %s: connections %" PRIu64 " made %" PRIu64 " accepted, sent %" PRIu64
                   " messages %" PRIu64 " bytes, received %" PRIu64 " messages %" PRIu64 " bytes\n",

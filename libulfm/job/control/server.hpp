@@ -21,7 +21,7 @@ inline constexpr std::uint64_t kListener = 0, kWake = 1, kTimer = 2;
 std::string process_of(std::string_view identity);
 
 struct Server {
-  Server(const Settings& s, Source from) : settings(s), source(std::move(from)) {}
+  Server(const ControlSettings& s, Source from) : settings(s), source(std::move(from)) {}
 
   // ---- any thread ---------------------------------------------------------------------------------------
 
@@ -55,14 +55,14 @@ struct Server {
     Traffic traffic;
   };
   struct Connection {
-    Connection(Fd socket, Kind kind, Identity peer, Traffic& traffic)
+    Connection(Fd socket, SocketKind kind, Identity peer, Traffic& traffic)
         : link(std::move(socket), kind, std::move(peer), traffic) {}
     Link link;
     bool said_goodbye = false;
     bool tied = false;  ///< the process at the other end is the one it says it is
     bool awaits_room = false;
   };
-  /// A call to a process, and what to tell it when it answers.
+  /// A call to a process, and what to send when it answers.
   struct Calling {
     Calling(EndpointKey key, const Identity& self, Clock::time_point begin, Clock::time_point until, std::string whom)
         : call(std::move(key), self, begin, until), identity(std::move(whom)) {}
@@ -103,12 +103,13 @@ struct Server {
 
   bool watch(int fd, std::uint64_t id, std::uint32_t events, int operation) const;
   bool send(std::uint64_t id, Bytes bytes, Fd passed = {});
-  void add(std::uint64_t id, Fd socket, Kind kind, const Identity& peer, const Traffic& handshake, trace::Way way);
+  void add(std::uint64_t id, Fd socket, SocketKind kind, const Identity& peer, const Traffic& handshake,
+           trace::Direction way);
   void part_with(std::uint64_t id, bool broken_by_peer);
   void fail_fetches(std::uint64_t id);
-  Traffic& traffic_of(Kind kind) { return traffic[static_cast<std::size_t>(kind)]; }
+  Traffic& traffic_of(SocketKind kind) { return traffic[static_cast<std::size_t>(kind)]; }
 
-  const Settings settings;
+  const ControlSettings settings;
   const Source source;
   EndpointKey key;
   Identity self;

@@ -16,8 +16,8 @@ constexpr int kBacklog =
 constexpr int kKeepAliveIdle = 15, kKeepAliveEvery = 5, kKeepAliveTries = 3;  // seconds, seconds, times
 constexpr int kUserTimeout = 30000;                                           // ms that sent bytes may stay unanswered
 
-int make_socket(Kind kind) {
-  return socket(kind == Kind::tcp ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+int make_socket(SocketKind kind) {
+  return socket(kind == SocketKind::tcp ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
 sockaddr_in tcp_address(std::uint32_t address, std::uint16_t port) {
@@ -54,7 +54,7 @@ void Fd::reset(int fd) noexcept {
 Result<Fd> listen_at(EndpointKey& key) {
   Fd fd(make_socket(key.kind));
   if (!fd) return fail_errno("control channel: making a socket");
-  if (auto ok = key.kind == Kind::tcp ? bind_tcp(fd, key) : bind_unix(fd, key); !ok) return fail(ok.error());
+  if (auto ok = key.kind == SocketKind::tcp ? bind_tcp(fd, key) : bind_unix(fd, key); !ok) return fail(ok.error());
   if (listen(fd.get(), kBacklog) != 0) return fail_errno("control channel: listening");
   return fd;
 }
@@ -63,7 +63,7 @@ Result<Fd> begin_connect(const EndpointKey& key) {
   Fd fd(make_socket(key.kind));
   if (!fd) return fail_errno("control channel: making a socket");
   int rc = 0;
-  if (key.kind == Kind::tcp) {
+  if (key.kind == SocketKind::tcp) {
     const sockaddr_in in = tcp_address(key.address, key.port);
     rc = connect(fd.get(), reinterpret_cast<const sockaddr*>(&in), sizeof in);
   } else {
@@ -90,8 +90,8 @@ bool has_loopback() noexcept {
   return probe && connect(probe.get(), reinterpret_cast<const sockaddr*>(&in), sizeof in) == 0;
 }
 
-void tune(const Fd& socket, Kind kind) noexcept {
-  if (kind != Kind::tcp) return;
+void tune(const Fd& socket, SocketKind kind) noexcept {
+  if (kind != SocketKind::tcp) return;
   const auto set = [&](int level, int option, int value) {
     (void)setsockopt(socket.get(), level, option, &value, sizeof value);  // without it the connection works too
   };
@@ -109,15 +109,15 @@ pid_t pid_of_peer(const Fd& socket) noexcept {
   return getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 ? peer.pid : 0;
 }
 
-bool is_same_user(const Fd& socket, Kind kind) noexcept {
-  if (kind == Kind::tcp) return true;
+bool is_same_user(const Fd& socket, SocketKind kind) noexcept {
+  if (kind == SocketKind::tcp) return true;
   ucred peer{};
   socklen_t length = sizeof peer;
   return getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid();
 }
 
-std::string place_of_peer(const Fd& socket, Kind kind) {
-  if (kind == Kind::unix_socket) return "a Unix-domain socket";
+std::string place_of_peer(const Fd& socket, SocketKind kind) {
+  if (kind == SocketKind::unix_socket) return "a Unix-domain socket";
   sockaddr_in in{};
   socklen_t length = sizeof in;
   if (getpeername(socket.get(), reinterpret_cast<sockaddr*>(&in), &length) != 0) return "a process that has gone";

@@ -43,15 +43,15 @@ bool has_loopback() noexcept;
 
 /// Settings of a connection: no delay, and the kernel's own keep-alive, so that a host that is gone is found out
 /// without waking an idle process.
-void tune(const Fd& socket, Kind kind) noexcept;
+void tune(const Fd& socket, SocketKind kind) noexcept;
 
 /// The process that made the other end of a Unix-domain socket, as the kernel knows it; 0 when it does not.
 pid_t pid_of_peer(const Fd& socket) noexcept;
 
 /// unix: the process at the other end is the same user's. Always true for tcp.
-bool is_same_user(const Fd& socket, Kind kind) noexcept;
+bool is_same_user(const Fd& socket, SocketKind kind) noexcept;
 
 /// "127.0.0.1:41234", or "a Unix-domain socket".
-std::string place_of_peer(const Fd& socket, Kind kind);
+std::string place_of_peer(const Fd& socket, SocketKind kind);
 
 }  // namespace ulfm::control

@@ -94,7 +94,7 @@ void Server::note_unauthenticated(const Fd& socket, std::uint64_t& counter, cons
 void Server::admit(std::uint64_t id) {
   auto node = unauthenticated.extract(id);
   UnauthenticatedPeer& known = node.mapped();
-  add(id, std::move(known.socket), settings.kind, known.acceptor.peer(), known.traffic, trace::Way::arrived);
+  add(id, std::move(known.socket), settings.kind, known.acceptor.peer(), known.traffic, trace::Direction::arrived);
   if (send(id, packet(self))) serve_connection(id, EPOLLIN);
 }
 

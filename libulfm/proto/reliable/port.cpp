@@ -24,9 +24,9 @@ std::string ReliablePort::why_broken() {
   return inlet_->why_broken();
 }
 
-std::uint64_t ReliablePort::lanes_granted() {
+void ReliablePort::use_counters(PortCounters& counters) {
   std::lock_guard lock(lock_);
-  return inlet_->lanes_granted();
+  inlet_->use_counters(counters);
 }
 
 bool ReliablePort::take_given_up(Error& error) {

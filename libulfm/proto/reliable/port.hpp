@@ -1,9 +1,9 @@
 // One port of a process under the protocol: its inlet, its connections, and what they owe each other.
 //
-// Acknowledgements go the other way than frames, and ports are open in both directions: who hears from a port answers
-// to that port, with the next frame that goes there or, when none does soon, with a frame of its own. So everything of
-// a port, outlets included, is one thing with one lock. Its parts are in files of their own: receiving.cpp,
-// answering.cpp, timers.cpp, closing.cpp; connections and sending are in port.cpp and sender.cpp.
+// Acknowledgements go the other way than frames, and ports are open in both directions: a port that receives from
+// another answers to that port, with the next frame that goes there or, when none does soon, with a frame of its own.
+// So everything of a port, outlets included, is one thing with one lock. Its parts are in files of their own:
+// receiving.cpp, answering.cpp, timers.cpp, closing.cpp; connections and sending are in port.cpp and sender.cpp.
 #pragma once
 
 #include <deque>
@@ -40,7 +40,7 @@ class Peer final : public AckSource {
 /// What all ports of a process share.
 struct Common {
   std::shared_ptr<Transport> under;
-  Settings settings;
+  ReliableSettings settings;
   Counters counters;
   std::atomic<std::uint32_t> next_stream{1};  ///< only has to be another one each time
 };
@@ -64,7 +64,7 @@ class ReliablePort {
   nanoseconds next_deadline();
   bool take_given_up(Error& error);
   std::size_t max_frame() const { return inlet_->max_frame(); }
-  std::uint64_t lanes_granted();
+  void use_counters(PortCounters& counters);
 
   // ---- the outlets' side; an outlet is used by one thread at a time ----
   Result<Sender*> connect(std::string_view card, std::uint16_t to, std::span<const std::byte> hello,
@@ -84,7 +84,7 @@ class ReliablePort {
     return look(sender);
   }
 
-  /// Looks after a port that nobody has polled since the last call: takes in, acknowledges, sends again.
+  /// Keeps a port alive that nobody has polled since the last call: takes in, acknowledges, sends again.
   void keepalive();
   /// Waits, a bounded time, until everything sent has been acknowledged and nobody needs our answers any more; then
   /// the port of the transport is closed.
@@ -94,7 +94,7 @@ class ReliablePort {
   Ack ack_of(const Incoming& incoming) const noexcept { return incoming.ack(share_); }
 
  private:
-  Settings const& settings() const noexcept { return common_->settings; }
+  ReliableSettings const& settings() const noexcept { return common_->settings; }
   Counters& counters() noexcept { return common_->counters; }
 
   bool stage_all(std::span<Sender* const> senders, Payload payload, const Headers& headers, Gather& data,

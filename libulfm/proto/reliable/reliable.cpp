@@ -31,7 +31,7 @@ class ReliableInlet final : public Inlet {
   nanoseconds next_deadline() override { return port_->next_deadline(); }
   bool take_given_up(Error& error) override { return port_->take_given_up(error); }
   std::size_t max_frame() const override { return port_->max_frame(); }
-  std::uint64_t lanes_granted() const override { return port_->lanes_granted(); }
+  void use_counters(PortCounters& counters) override { port_->use_counters(counters); }
 
  private:
   ReliableTransport& transport_;
@@ -113,7 +113,7 @@ class ReliableMulticast final : public Multicast {
 
 }  // namespace
 
-ReliableTransport::ReliableTransport(std::unique_ptr<Transport> under, const Settings& settings)
+ReliableTransport::ReliableTransport(std::unique_ptr<Transport> under, const ReliableSettings& settings)
     : ForwardingTransport(std::move(under)), common_(std::make_shared<Common>()) {
   common_->under = under_;
   common_->settings = settings;

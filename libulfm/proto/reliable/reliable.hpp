@@ -17,7 +17,7 @@ namespace ulfm::reliable {
 
 class ReliableTransport final : public ForwardingTransport {
  public:
-  ReliableTransport(std::unique_ptr<Transport> under, const Settings& settings);
+  ReliableTransport(std::unique_ptr<Transport> under, const ReliableSettings& settings);
   ~ReliableTransport() override;
 
   Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const InletOptions& options) override;

@@ -9,7 +9,7 @@ namespace ulfm::reliable {
 
 class RoundTrip {
  public:
-  explicit RoundTrip(const Settings& settings)
+  explicit RoundTrip(const ReliableSettings& settings)
       : least_(settings.least_timeout), most_(settings.most_timeout), timeout_(settings.first_timeout) {}
 
   /// A measured round trip. Only of frames sent once (Karn): of others nobody knows which one was answered.

@@ -21,7 +21,7 @@ std::string seconds_text(nanoseconds time) {
 
 }  // namespace
 
-Sender::Sender(std::unique_ptr<Outlet> under, std::uint32_t stream, std::uint16_t to, const Settings& settings,
+Sender::Sender(std::unique_ptr<Outlet> under, std::uint32_t stream, std::uint16_t to, const ReliableSettings& settings,
                Counters& counters, AckSource& acks)
     : under_(std::move(under)),
       stream_(stream),

@@ -1,9 +1,9 @@
 // The sending half of a reliable connection: what is on its way, and when to send it again.
 //
 // Numbers [oldest_, next_) are unacknowledged; each has a record and its bytes in a ring. Nothing here reads the clock
-// when a frame is sent or acknowledged in good order: time is looked at in service(), by whoever polls, and a frame
-// counts as sent when service() first sees it. So a process that computes for a while after it sent does not take its
-// own absence for a slow network.
+// when a frame is sent or acknowledged in good order: time is checked in service(), by the thread that polls, and a
+// frame counts as sent when service() first sees it. So a process that computes for a while after it sent does not take
+// its own absence for a slow network.
 #pragma once
 
 #include <array>
@@ -34,11 +34,11 @@ class Sender {
  public:
   enum class State : std::uint8_t {
     open,
-    closed,    ///< the other side has closed its port or ended: what was on its way is nobody's any more
+    closed,    ///< the other side has closed its port or ended: what was on its way is dropped
     given_up,  ///< the other side stopped answering
   };
 
-  Sender(std::unique_ptr<Outlet> under, std::uint32_t stream, std::uint16_t to, const Settings& settings,
+  Sender(std::unique_ptr<Outlet> under, std::uint32_t stream, std::uint16_t to, const ReliableSettings& settings,
          Counters& counters, AckSource& acks);
 
   /// Sends a frame; false, with nothing taken, when window, credit, memory or the transport has no room.
@@ -104,7 +104,7 @@ class Sender {
   std::unique_ptr<Outlet> under_;
   std::uint32_t stream_;
   std::uint16_t to_;
-  const Settings& settings_;
+  const ReliableSettings& settings_;
   Counters& counters_;
   AckSource& acks_;
   RoundTrip round_trip_;

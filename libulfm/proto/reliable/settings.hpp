@@ -18,7 +18,7 @@ inline constexpr std::uint32_t kFirstCredit = 8;
 /// Least share of a receiver's grant, however many senders it has.
 inline constexpr std::uint32_t kLeastShare = 4;
 
-struct Settings {
+struct ReliableSettings {
   std::uint32_t window = kMostWindow;  ///< frames on the way at most, 2 to kMostWindow
   std::uint32_t promised = 1024;       ///< frames a port grants to all its senders together, shared out evenly
   std::uint32_t ack_every = 16;        ///< frames taken in before an acknowledgement goes on its own
@@ -28,7 +28,7 @@ struct Settings {
   nanoseconds most_timeout = 200ms;    ///< bound of the back-off
   nanoseconds give_up = 10s;           ///< without any acknowledgement
   nanoseconds part_quiet = 10ms;       ///< silence after which a closing port need not answer any more
-  nanoseconds keepalive_every = 20ms;  ///< a port nobody polls is looked after so often; 0 never
+  nanoseconds keepalive_every = 20ms;  ///< the keepalive thread polls a port that nobody polls so often; 0 never
   std::size_t most_bytes = 1 << 20;    ///< of unacknowledged frames a connection keeps; at least two frames
   std::uint32_t first_stream = 1;      ///< number of the first connection; processes take a random one
   Clock* clock = &Clock::steady();

@@ -20,7 +20,7 @@ inline constexpr std::size_t kWireLeast = 16;
 inline constexpr std::size_t kWireMost = 40;
 inline constexpr std::size_t kHeaderLimit = 255;  ///< of any frame: see the contract
 
-/// What a frame brings to whoever is above.
+/// What a frame brings to the layers above.
 enum class Payload : std::uint8_t { none = 0, first = 1, more = 2, bye = 3 };
 
 /// How far a receiver is with one stream.

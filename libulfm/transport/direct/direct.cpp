@@ -106,7 +106,7 @@ class DirectTransport final : public Transport {
 
   PortGeometry geometry_;
   Segment segment_;
-  Card self_;
+  DirectCard self_;
   std::string card_;
   std::mutex mutex_;
   std::map<std::uint32_t, int> pools_;  // of groups: descriptors by number

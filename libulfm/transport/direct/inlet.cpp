@@ -260,7 +260,7 @@ bool DirectInlet::accept_lane(const Frame& frame) {
   lanes_[slot] = std::move(lane);
   origin.lane = static_cast<std::int32_t>(slot);
   active_.push_back(slot);
-  ++lanes_granted_;
+  if (counters_ != nullptr) counters_->lanes_granted.add();
   hot_ = static_cast<std::uint32_t>(active_.size()) - 1;
   return true;
 }
@@ -324,7 +324,7 @@ void DirectInlet::drop_origin(std::uint32_t index) {
 void DirectInlet::settle(std::uint32_t index) {
   discard_lane(index);
   if (!origins_[index].said_bye && !has_ended(index)) return;
-  if (open_.holds(index)) return;
+  if (open_.has_frames_of(index)) return;
   std::erase(dropped_, index);
   clear_origin(index);
 }
@@ -360,7 +360,7 @@ bool DirectInlet::has_ended(std::uint32_t index) const {
 
 bool DirectInlet::has_frame_of(std::uint32_t index) {
   const Origin& origin = origins_[index];
-  return open_.holds(index) ||
+  return open_.has_frames_of(index) ||
          (origin.lane >= 0 && !origin.unreadable && lanes_[static_cast<std::size_t>(origin.lane)]->consumer.ready());
 }
 
@@ -443,7 +443,7 @@ std::int64_t DirectInlet::take_broken() {
 std::int64_t DirectInlet::find_dead() {
   std::uint32_t stuck = 0;
   if (open_.stuck_on(stuck) && stuck < geometry_.peers) {
-    const Card& card = record(stuck).card;
+    const DirectCard& card = record(stuck).card;
     if (!is_alive(card.pid, card.started)) open_.skip_claim(stuck);
   }
   settle_dropped();
@@ -451,7 +451,7 @@ std::int64_t DirectInlet::find_dead() {
   for (int looks = 0; looks < 4 && !origins_.empty(); ++looks) {
     check_next_ = check_next_ + 1 < origins_.size() ? check_next_ + 1 : 0;
     if (!origins_[check_next_].connected || origins_[check_next_].dropped) continue;
-    const Card& card = record(check_next_).card;
+    const DirectCard& card = record(check_next_).card;
     // What it has written is read first. What others write holds up nobody's death.
     if (!is_alive(card.pid, card.started) && !has_frame_of(check_next_)) return check_next_;
   }

@@ -29,7 +29,7 @@ class DirectInlet final : public Inlet {
   std::int64_t find_dead() override;
   std::int64_t take_broken() override;
   std::size_t max_frame() const override { return geometry_.max_frame; }
-  std::uint64_t lanes_granted() const override { return lanes_granted_; }
+  void use_counters(PortCounters& counters) override { counters_ = &counters; }
 
   /// Opens the pools of groups. Before the first frame.
   void use_opener(const Opener& opener) { opener_ = opener; }
@@ -99,8 +99,8 @@ class DirectInlet final : public Inlet {
   std::uint32_t hot_ = 0;    // position in active_ of the lane that spoke last
   std::uint32_t sweep_ = 0;  // where the rotating look goes on
   int burst_ = 0;
-  std::uint64_t lanes_granted_ = 0;
-  std::vector<std::uint32_t> broken_;   // to be told about
+  PortCounters* counters_ = nullptr;
+  std::vector<std::uint32_t> broken_;   // to be reported
   std::vector<std::uint32_t> dropped_;  // origins that may still write
   std::uint32_t check_next_ = 0;
   std::function<void()> on_close_;

@@ -9,15 +9,15 @@ namespace {
 constexpr std::uint32_t kLeastSlot = sizeof(Cell) + 256 + kLine;
 }  // namespace
 
-std::string encode(const Card& card) {
+std::string encode(const DirectCard& card) {
   char text[100];
   std::snprintf(text, sizeof text, "direct:%016" PRIx64 "%016" PRIx64 "%" PRIx64 ".%" PRId32 ".%" PRId32, card.host,
                 card.token, card.started, card.pid, card.fd);
   return text;
 }
 
-Result<Card> decode(std::string_view text) {
-  Card card;
+Result<DirectCard> decode(std::string_view text) {
+  DirectCard card;
   int used = 0;
   // A bounded copy: the text comes from outside and need not end in a zero.
   const std::string copy(text.substr(0, 120));

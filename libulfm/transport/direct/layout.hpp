@@ -39,15 +39,15 @@ struct PortGeometry {
 };
 
 /// Identity of a process and its directory.
-struct Card {
+struct DirectCard {
   std::uint64_t host = 0;
   std::uint64_t token = 0;
   std::uint64_t started = 0;
   std::int32_t pid = 0;
   std::int32_t fd = -1;
 };
-std::string encode(const Card& card);
-Result<Card> decode(std::string_view text);
+std::string encode(const DirectCard& card);
+Result<DirectCard> decode(std::string_view text);
 
 struct DirectoryEntry {
   /// Odd while the port is open. Changed under the owner's lock; the release that opens it pairs with look_up(): the
@@ -82,7 +82,7 @@ struct alignas(64) PeerRecord {
   /// is written any more.
   std::atomic<std::uint32_t> state;
   std::uint32_t generation;  ///< of the record; counts its users
-  Card card;
+  DirectCard card;
   std::uint16_t port;
   std::uint16_t hello_length;
   std::byte hello[kHelloLimit];

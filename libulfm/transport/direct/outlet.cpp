@@ -12,10 +12,10 @@ namespace {
 // Bytes of a lane that have memory from the start: what a conversation uses, and small enough for a cache.
 constexpr std::size_t kFirstWindow = 32 * 1024;
 
-std::string process(const Card& card) { return "process " + std::to_string(card.pid); }
+std::string process(const DirectCard& card) { return "process " + std::to_string(card.pid); }
 
 // The descriptor of that port's segment, from the process's directory.
-Result<int> look_up(const Card& to, std::uint16_t port, const Opener& opener) {
+Result<int> look_up(const DirectCard& to, std::uint16_t port, const Opener& opener) {
   auto directory = opener.open(to, to.fd, kDirectory);
   if (!directory) return fail(directory.error());
   const auto* d = directory->at<Directory>(0);
@@ -33,7 +33,7 @@ Result<int> look_up(const Card& to, std::uint16_t port, const Opener& opener) {
 }
 
 // The segment of a port. A process that may not map the lanes as well, which take most of it, does without.
-Result<Segment> map_port(const Card& to, std::uint16_t port, int fd, const Opener& opener) {
+Result<Segment> map_port(const DirectCard& to, std::uint16_t port, int fd, const Opener& opener) {
   auto segment = opener.open(to, fd, port_segment(port));
   if (segment || segment.error().code != Errc::no_memory) return segment;
   const auto head = opener.open(to, fd, port_segment(port), up_to(sizeof(PortHeader), kPage));
@@ -46,7 +46,7 @@ Result<Segment> map_port(const Card& to, std::uint16_t port, int fd, const Opene
 
 }  // namespace
 
-Result<Segment> Opener::open(const Card& of, int fd, std::uint32_t what, std::size_t most) const {
+Result<Segment> Opener::open(const DirectCard& of, int fd, std::uint32_t what, std::size_t most) const {
   if (control_ != nullptr) {
     auto passed = control_->fetch(encode(of), what);
     if (passed) return Segment::adopt(passed->release(), most);
@@ -55,9 +55,10 @@ Result<Segment> Opener::open(const Card& of, int fd, std::uint32_t what, std::si
   return Segment::attach(of.pid, fd, most);
 }
 
-Result<std::unique_ptr<DirectOutlet>> DirectOutlet::connect(const Card& to, std::uint16_t port, const Card& from,
-                                                            std::uint16_t from_port, std::span<const std::byte> hello,
-                                                            PortCounters& counters, const Opener& opener) {
+Result<std::unique_ptr<DirectOutlet>> DirectOutlet::connect(const DirectCard& to, std::uint16_t port,
+                                                            const DirectCard& from, std::uint16_t from_port,
+                                                            std::span<const std::byte> hello, PortCounters& counters,
+                                                            const Opener& opener) {
   auto fd = look_up(to, port, opener);
   if (!fd) return fail(fd.error());
   auto segment = map_port(to, port, *fd, opener);
@@ -98,7 +99,8 @@ Result<std::uint32_t> DirectOutlet::claim_record() {
   return static_cast<std::uint32_t>(*index);
 }
 
-Result<void> DirectOutlet::introduce(const Card& from, std::uint16_t from_port, std::span<const std::byte> hello) {
+Result<void> DirectOutlet::introduce(const DirectCard& from, std::uint16_t from_port,
+                                     std::span<const std::byte> hello) {
   if (hello.size() > kHelloLimit)
     return fail(Errc::too_large,
                 "hello of " + std::to_string(hello.size()) + " bytes; at most " + std::to_string(kHelloLimit));

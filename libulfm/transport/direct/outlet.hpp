@@ -23,9 +23,9 @@ class Opener {
   explicit Opener(control::Control* control) : control_(control) {}
   /// `fd` is the segment's descriptor over there, `what` its number on the control channel.
   /// At most its first `most` bytes are mapped.
-  Result<Segment> open(const Card& of, int fd, std::uint32_t what, std::size_t most = Segment::kWhole) const;
+  Result<Segment> open(const DirectCard& of, int fd, std::uint32_t what, std::size_t most = Segment::kWhole) const;
   /// The pool of a group.
-  Result<Pool> open_pool(const Card& of, const PoolNotice& notice) const;
+  Result<Pool> open_pool(const DirectCard& of, const PoolNotice& notice) const;
 
  private:
   control::Control* control_ = nullptr;
@@ -34,7 +34,7 @@ class Opener {
 /// Sending side of a virtual connection: first by the open ring, then, when it talks a lot, by a lane of its own.
 class DirectOutlet final : public Outlet {
  public:
-  static Result<std::unique_ptr<DirectOutlet>> connect(const Card& to, std::uint16_t port, const Card& from,
+  static Result<std::unique_ptr<DirectOutlet>> connect(const DirectCard& to, std::uint16_t port, const DirectCard& from,
                                                        std::uint16_t from_port, std::span<const std::byte> hello,
                                                        PortCounters& counters, const Opener& opener = {});
 
@@ -56,7 +56,7 @@ class DirectOutlet final : public Outlet {
   bool push_in_lane(Kind kind, std::span<const std::byte> header, const void* bytes, std::size_t length);
 
  private:
-  DirectOutlet(Segment segment, const PortGeometry& geometry, const Card& peer, PortCounters& counters)
+  DirectOutlet(Segment segment, const PortGeometry& geometry, const DirectCard& peer, PortCounters& counters)
       : segment_(std::move(segment)),
         geometry_(geometry),
         layout_(geometry),
@@ -65,7 +65,7 @@ class DirectOutlet final : public Outlet {
         open_(open_memory(segment_.base(), geometry_, layout_)) {}
   PortHeader& header() const { return *segment_.at<PortHeader>(0); }
   PeerRecord& record() const { return peer_record(segment_.base(), layout_, origin_); }
-  Result<void> introduce(const Card& from, std::uint16_t from_port, std::span<const std::byte> hello);
+  Result<void> introduce(const DirectCard& from, std::uint16_t from_port, std::span<const std::byte> hello);
   Result<std::uint32_t> claim_record();
   void claim_lane();
   bool extend_lane();
@@ -80,7 +80,7 @@ class DirectOutlet final : public Outlet {
   Segment segment_;
   PortGeometry geometry_;  // a copy: the shared one could be changed under us
   Layout layout_;
-  Card peer_;
+  DirectCard peer_;
   PortCounters& counters_;
   OpenProducer open_;
   LaneProducer lane_;

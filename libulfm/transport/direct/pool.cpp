@@ -130,7 +130,7 @@ void DirectMulticast::look_for_dead() {
 
 // ---- the receiver ---------------------------------------------------------------------------------------------------
 
-Result<Pool> Opener::open_pool(const Card& of, const PoolNotice& notice) const {
+Result<Pool> Opener::open_pool(const DirectCard& of, const PoolNotice& notice) const {
   const auto wrong = [] { return fail(Errc::protocol, "what a sender has announced is no pool of a group"); };
   if (notice.members == 0 || notice.members > kMostMembers || notice.member >= notice.members) return wrong();
   auto segment = open(of, notice.fd, notice.what);

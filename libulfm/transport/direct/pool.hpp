@@ -3,7 +3,7 @@
 //
 //   PoolHeader | attached, a word to each member | holders, bits to each buffer | buffers ...
 //
-// A receiver maps the pool when the sender tells it of it, and says whether it could. Only those that could get
+// A receiver maps the pool when the sender announces it, and answers whether it could. Only those that could get
 // references, so a message outlives its sender; the others, and those whose lane has no room, get copies. A buffer is
 // free when nobody holds it. A bit of a receiver that has died is cleared by the sender.
 #pragma once
@@ -28,7 +28,7 @@ struct PoolHeader {
   std::atomic<std::uint32_t> closed;  ///< by the sender: nothing more comes. Publishes nothing.
 };
 
-/// What tells a receiver of a pool.
+/// The announcement of a pool to a receiver.
 struct PoolNotice {
   std::uint64_t token;
   std::int32_t fd;

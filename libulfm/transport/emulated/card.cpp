@@ -5,15 +5,15 @@
 
 namespace ulfm::emulated {
 
-std::string encode(const Card& card) {
+std::string encode(const EmulatedCard& card) {
   char text[80];
   std::snprintf(text, sizeof text, "fabric:%016" PRIx64 "%016" PRIx64 ".%" PRIu32, card.arena, card.token,
                 card.endpoint);
   return text;
 }
 
-Result<Card> decode(std::string_view text) {
-  Card card;
+Result<EmulatedCard> decode(std::string_view text) {
+  EmulatedCard card;
   const std::string copy(text.substr(0, 80));  // bounded: the text comes from outside
   if (std::sscanf(copy.c_str(), "fabric:%16" SCNx64 "%16" SCNx64 ".%" SCNu32, &card.arena, &card.token,
                   &card.endpoint) != 3 ||

@@ -9,12 +9,12 @@
 namespace ulfm::emulated {
 
 /// Identity of a process on an emulated interconnect.
-struct Card {
+struct EmulatedCard {
   std::uint64_t arena = 0;  ///< token of the interconnect
   std::uint32_t endpoint = 0;
   std::uint64_t token = 0;  ///< of the process: endpoints are used again
 };
-std::string encode(const Card& card);
-Result<Card> decode(std::string_view text);
+std::string encode(const EmulatedCard& card);
+Result<EmulatedCard> decode(std::string_view text);
 
 }  // namespace ulfm::emulated

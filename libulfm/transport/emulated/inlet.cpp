@@ -63,8 +63,8 @@ bool EmulatedInlet::next(Frame& frame) {
   if (take(frame)) return true;
   engine_.progress();
   if (take(frame)) return true;
-  if (engine_.is_held()) [[unlikely]]
-    engine_.let_in();
+  if (engine_.is_stalled()) [[unlikely]]
+    engine_.admit_more();
   return false;
 }
 
@@ -73,8 +73,8 @@ bool EmulatedInlet::next_timed(fabric::VirtualClock& clock, Frame& frame) {
   clock.look();
   clock.looked_at(number_, box_.delivered);
   if (!take(frame)) {
-    if (engine_.is_held()) [[unlikely]]
-      engine_.let_in();
+    if (engine_.is_stalled()) [[unlikely]]
+      engine_.admit_more();
     return false;
   }
   const fabric::Durations& d = clock.costs();
@@ -199,7 +199,7 @@ void EmulatedInlet::give_back(std::uint32_t slot) {
   if (arena_.slot(slot).receivers != 0) return give_back_share(slot);
   if (fabric::VirtualClock* clock = engine_.clock(); clock != nullptr) [[unlikely]]
     return clock->give_back(slot);
-  const bool awaited = (engine_.has_pools() || engine_.holds()) && engine_.read_out(slot, number_);
+  const bool awaited = (engine_.has_pools() || engine_.has_back_pressure()) && engine_.read_out(slot, number_);
   arena_.slot(slot).state.store(SlotState::free, std::memory_order_release);  // pairs with SendSlots::take
   if (awaited) engine_.room_made();
 }
@@ -223,7 +223,7 @@ OriginInfo EmulatedInlet::origin(std::uint32_t index) const {
   if (record.from >= arena_.sizes().endpoints) return {};
   const fabric::Endpoint& from = arena_.endpoint(record.from);
   const std::size_t length = std::min<std::size_t>(record.hello_length, kHelloLimit);
-  return {encode(Card{arena_.header().token, record.from, record.from_token}),
+  return {encode(EmulatedCard{arena_.header().token, record.from, record.from_token}),
           record.from_port,
           {.number = from.pid},
           {record.hello, length}};
@@ -244,8 +244,8 @@ void EmulatedInlet::drop_origin(std::uint32_t index) {
 bool EmulatedInlet::has_frame() {
   if (engine_.clock() != nullptr) engine_.clock()->look();
   if (ready()) return true;
-  if (engine_.is_held()) [[unlikely]]
-    engine_.let_in();
+  if (engine_.is_stalled()) [[unlikely]]
+    engine_.admit_more();
   engine_.retire();  // from here on senders see to their frames themselves
   if (engine_.has_work()) engine_.step();
   return ready();

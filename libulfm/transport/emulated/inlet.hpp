@@ -65,7 +65,7 @@ class EmulatedInlet final : public Inlet {
   std::vector<Origin> origins_;
   std::vector<std::uint32_t> by_record_;  // origin + 1; 0: not met
   std::vector<std::uint32_t> unused_;     // of origins_
-  std::vector<std::uint32_t> broken_;     // to be told about
+  std::vector<std::uint32_t> broken_;     // to be reported
   std::uint32_t check_next_ = 0;
   std::vector<std::uint32_t> held_;  // by endpoint: its slots that those above have and have not released
 };

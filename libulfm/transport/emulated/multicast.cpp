@@ -32,7 +32,8 @@ std::unique_ptr<Multicast> EmulatedMulticast::make(fabric::FabricEngine& engine,
 }
 
 std::size_t EmulatedMulticast::frame(fabric::FabricEngine& engine, std::size_t receivers, std::size_t header) {
-  return engine.model().has_multicast() ? frame(engine.arena().sizes().slot_bytes, receivers, header) : 0;
+  if (engine.model().multicast() == nullptr) return 0;
+  return frame(engine.arena().sizes().slot_bytes, receivers, header);
 }
 
 std::size_t EmulatedMulticast::frame(std::size_t slot_bytes, std::size_t receivers, std::size_t header) noexcept {

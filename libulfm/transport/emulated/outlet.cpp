@@ -33,7 +33,7 @@ bool has_ended(fabric::FabricEngine& engine, std::uint32_t endpoint) {
 
 }  // namespace
 
-Result<std::unique_ptr<EmulatedOutlet>> EmulatedOutlet::connect(fabric::FabricEngine& engine, const Card& to,
+Result<std::unique_ptr<EmulatedOutlet>> EmulatedOutlet::connect(fabric::FabricEngine& engine, const EmulatedCard& to,
                                                                 std::uint16_t port, std::uint16_t from_port,
                                                                 std::span<const std::byte> hello,
                                                                 PortCounters& counters) {

@@ -9,7 +9,7 @@ namespace ulfm::emulated {
 /// Sending side of a virtual connection: fills slots and leaves them to the interface of its node.
 class EmulatedOutlet final : public Outlet {
  public:
-  static Result<std::unique_ptr<EmulatedOutlet>> connect(fabric::FabricEngine& engine, const Card& to,
+  static Result<std::unique_ptr<EmulatedOutlet>> connect(fabric::FabricEngine& engine, const EmulatedCard& to,
                                                          std::uint16_t port, std::uint16_t from_port,
                                                          std::span<const std::byte> hello, PortCounters& counters);
   ~EmulatedOutlet() override;
@@ -34,13 +34,13 @@ class EmulatedOutlet final : public Outlet {
   static void submit(fabric::FabricEngine& engine, std::uint32_t slot, Kind kind, std::size_t bytes);
 
  private:
-  EmulatedOutlet(fabric::FabricEngine& engine, const Card& to, std::uint16_t port, PortCounters& counters)
+  EmulatedOutlet(fabric::FabricEngine& engine, const EmulatedCard& to, std::uint16_t port, PortCounters& counters)
       : engine_(engine), to_(to), port_(port), counters_(counters), sender_(engine.slots().add_sender()) {}
   Result<std::uint32_t> claim_record();
   Result<void> introduce(std::uint16_t from_port, std::span<const std::byte> hello);
 
   fabric::FabricEngine& engine_;
-  Card to_;
+  EmulatedCard to_;
   std::uint16_t port_;
   PortCounters& counters_;
   std::uint32_t sender_;

@@ -28,8 +28,8 @@ class EmulatedTransport final : public Transport {
  public:
   explicit EmulatedTransport(std::unique_ptr<fabric::FabricEngine> engine)
       : engine_(std::move(engine)),
-        card_(encode(Card{engine_->arena().header().token, engine_->self(),
-                          engine_->arena().endpoint(engine_->self()).token})) {}
+        card_(encode(EmulatedCard{engine_->arena().header().token, engine_->self(),
+                                  engine_->arena().endpoint(engine_->self()).token})) {}
 
   const std::string& card() const override { return card_; }
 
@@ -63,9 +63,10 @@ class EmulatedTransport final : public Transport {
   }
 
   MulticastCost multicast_cost() const override {
-    if (engine_->clock() == nullptr) return {};
+    const fabric::ModelMulticast* const multicast = engine_->model().multicast();
+    if (engine_->clock() == nullptr || multicast == nullptr) return {};
     const fabric::Durations& d = engine_->clock()->costs();
-    return {d.send + d.receive, d.cycle / std::max(engine_->model().multicast_bytes(), 1u)};
+    return {d.send + d.receive, d.cycle / multicast->bytes_per_cycle(), multicast->places()};
   }
 
   void introduce(std::string_view job_id, std::uint32_t rank, std::string_view card) override {

@@ -132,7 +132,10 @@ class MuxInlet final : public Inlet {
   std::chrono::nanoseconds next_deadline() override { return std::min(near_->next_deadline(), far_->next_deadline()); }
   bool take_given_up(Error& error) override { return near_->take_given_up(error) || far_->take_given_up(error); }
   std::size_t max_frame() const override { return std::max(near_->max_frame(), far_->max_frame()); }
-  std::uint64_t lanes_granted() const override { return near_->lanes_granted() + far_->lanes_granted(); }
+  void use_counters(PortCounters& counters) override {
+    near_->use_counters(counters);
+    far_->use_counters(counters);
+  }
 
  private:
   Inlet& of(std::uint32_t origin) { return origin % 2 == 0 ? *near_ : *far_; }

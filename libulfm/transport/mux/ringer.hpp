@@ -1,4 +1,4 @@
-// Rings when a descriptor becomes readable: for who sleeps on a doorbell and has to know of descriptors too.
+// Rings when a descriptor becomes readable: for a process that sleeps on a doorbell and waits for descriptors too.
 #pragma once
 
 #include <condition_variable>

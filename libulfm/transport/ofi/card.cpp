@@ -31,8 +31,8 @@ bool take(std::string_view& bytes, Number& number) {
 
 bool take(std::string_view& bytes, Address& address) {
   std::uint8_t head = 0;
-  if (!take(bytes, head) || (head & ~kV6) > static_cast<std::uint8_t>(Link::virtual_link)) return false;
-  address.link = static_cast<Link>(head & ~kV6);
+  if (!take(bytes, head) || (head & ~kV6) > static_cast<std::uint8_t>(LinkKind::virtual_link)) return false;
+  address.link = static_cast<LinkKind>(head & ~kV6);
   if ((head & kV6) != 0) return take(bytes, address.ip.bytes) && !address.ip.is_v4();
   std::uint32_t four = 0;
   if (!take(bytes, four)) return false;
@@ -40,7 +40,7 @@ bool take(std::string_view& bytes, Address& address) {
   return true;
 }
 
-bool read(std::string_view bytes, Card& card) {
+bool read(std::string_view bytes, OfiCard& card) {
   if (bytes.size() > kMostBytes || !take(bytes, card.host) || !take(bytes, card.token) || !take(bytes, card.pid) ||
       !take(bytes, card.port) || card.pid <= 0 || card.port == 0)
     return false;
@@ -62,7 +62,7 @@ std::vector<Address> those_that_fit(const std::vector<Address>& addresses) {
   return fitting;
 }
 
-std::string encode(const Card& card) {
+std::string encode(const OfiCard& card) {
   std::string bytes;
   append(bytes, card.host);
   append(bytes, card.token);
@@ -80,8 +80,8 @@ std::string encode(const Card& card) {
   return std::string(kPrefix) + text;
 }
 
-Result<Card> decode(std::string_view text) {
-  Card card;
+Result<OfiCard> decode(std::string_view text) {
+  OfiCard card;
   std::array<char, kMostBytes> bytes{};  // bounded: the text comes from outside
   std::size_t length = 0;
   const char* end = nullptr;

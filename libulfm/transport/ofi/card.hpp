@@ -12,11 +12,11 @@
 namespace ulfm::ofi {
 
 /// How likely an address of another host leads there. Bridges and tunnels have the same address on many hosts.
-enum class Link : std::uint8_t { physical = 0, veth = 1, virtual_link = 2 };
+enum class LinkKind : std::uint8_t { physical = 0, veth = 1, virtual_link = 2 };
 
 struct Address {
   Ip ip;
-  Link link = Link::physical;
+  LinkKind link = LinkKind::physical;
   friend bool operator==(const Address&, const Address&) = default;
 };
 
@@ -25,8 +25,8 @@ inline constexpr std::size_t kAddressBytes = 60;
 /// The first ones that fit.
 std::vector<Address> those_that_fit(const std::vector<Address>& addresses);
 
-/// Identity of a process. Whoever wants to connect has to know the token, and so has to have got the card.
-struct Card {
+/// Identity of a process. A process that connects has to know the token, and so has to have got the card.
+struct OfiCard {
   std::uint64_t host = 0;
   std::uint64_t token = 0;
   std::int32_t pid = 0;
@@ -35,8 +35,8 @@ struct Card {
 };
 
 /// "ofi:" and base64 (RFC 4648, section 5) of host, token, pid, port and the addresses.
-std::string encode(const Card& card);
+std::string encode(const OfiCard& card);
 /// Errc::protocol for anything that encode() does not write.
-Result<Card> decode(std::string_view text);
+Result<OfiCard> decode(std::string_view text);
 
 }  // namespace ulfm::ofi

@@ -36,7 +36,7 @@ const char* remedy_for(const std::string& failure) {
 
 // ---- events ---------------------------------------------------------------------------------------------------------
 
-void Network::read_events() {
+void OfiNetwork::read_events() {
   alignas(fi_eq_cm_entry) std::byte bytes[sizeof(fi_eq_cm_entry) + 256];
   for (;;) {
     std::uint32_t what = 0;
@@ -50,22 +50,22 @@ void Network::read_events() {
     const std::span data(bytes + sizeof event, static_cast<std::size_t>(got) - sizeof event);
     if (what == FI_CONNREQ) on_request(event, data);
     else if (event.fid->context == nullptr) continue;
-    else if (what == FI_CONNECTED) on_connected(*static_cast<Endpoint*>(event.fid->context), data);
-    else if (what == FI_SHUTDOWN) on_shutdown(*static_cast<Endpoint*>(event.fid->context));
+    else if (what == FI_CONNECTED) on_connected(*static_cast<OfiEndpoint*>(event.fid->context), data);
+    else if (what == FI_SHUTDOWN) on_shutdown(*static_cast<OfiEndpoint*>(event.fid->context));
   }
 }
 
-void Network::take_failed_event() {
+void OfiNetwork::take_failed_event() {
   std::byte data[256];
   fi_eq_err_entry entry{};
   entry.err_data = data;
   entry.err_data_size = sizeof data;
   if (fi_eq_readerr(events_.get(), &entry, 0) <= 0 || entry.fid == nullptr || entry.fid->context == nullptr) return;
-  auto& endpoint = *static_cast<Endpoint*>(entry.fid->context);
-  if (endpoint.side == Endpoint::Side::incoming) return on_shutdown(endpoint);
-  auto& out = static_cast<Outgoing&>(endpoint);
-  if (out.state == Outgoing::State::up) return on_shutdown(endpoint);
-  out.state = Outgoing::State::failed;
+  auto& endpoint = *static_cast<OfiEndpoint*>(entry.fid->context);
+  if (endpoint.side == OfiEndpoint::Side::incoming) return on_shutdown(endpoint);
+  auto& out = static_cast<OfiOutgoing&>(endpoint);
+  if (out.state == OfiOutgoing::State::up) return on_shutdown(endpoint);
+  out.state = OfiOutgoing::State::failed;
   const std::span answer(static_cast<const std::byte*>(entry.err_data), entry.err_data_size);
   if (entry.err_data_size != 0 && check(answer, out.key, out.nonce, out.welcome)) out.refusal = out.welcome.refusal;
   out.failure = out.refusal == Refusal::none ? error_text(entry.err) : "refused";
@@ -73,11 +73,11 @@ void Network::take_failed_event() {
   if (entry.err == FI_ECONNRESET || entry.err == FI_ECONNABORTED) out.again_at = Clock::now() + kAgainAfter;
 }
 
-void Network::on_request(const fi_eq_cm_entry& event, std::span<const std::byte> bytes) {
+void OfiNetwork::on_request(const fi_eq_cm_entry& event, std::span<const std::byte> bytes) {
   Info info(event.info);
   Greeting greeting{};
   Refusal why = check(bytes, key_, greeting);
-  Port* port = why == Refusal::none && greeting.to < kNetworkPorts ? ports_[greeting.to] : nullptr;
+  OfiPort* port = why == Refusal::none && greeting.to < kNetworkPorts ? ports_[greeting.to] : nullptr;
   if (why == Refusal::none && port == nullptr) why = Refusal::no_such_port;
   if (why == Refusal::none && !accept(*info, *port, greeting)) why = Refusal::no_room;
   if (why == Refusal::none) return;
@@ -88,7 +88,7 @@ void Network::on_request(const fi_eq_cm_entry& event, std::span<const std::byte>
   ++counts_.refused;
 }
 
-Result<fid_ep*> Network::make_endpoint(fi_info& info, fid_ep* receive_context, void* context) {
+Result<fid_ep*> OfiNetwork::make_endpoint(fi_info& info, fid_ep* receive_context, void* context) {
   info.ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
   fid_ep* made = nullptr;
   long rc = fi_endpoint(domain_.get(), &info, &made, context);
@@ -102,24 +102,24 @@ Result<fid_ep*> Network::make_endpoint(fi_info& info, fid_ep* receive_context, v
   return ep.release();
 }
 
-Result<void> Network::accept(fi_info& info, Port& port, const Greeting& greeting) {
+Result<void> OfiNetwork::accept(fi_info& info, OfiPort& port, const Greeting& greeting) {
   std::uint32_t place = static_cast<std::uint32_t>(port.incoming.size());
   if (port.unused.empty()) {
     if (place >= settings_.peers) return fail(Errc::full, "all places for senders are taken");
-    port.incoming.push_back(std::make_unique<Incoming>());
+    port.incoming.push_back(std::make_unique<OfiIncoming>());
   } else {
     place = port.unused.back();
     port.unused.pop_back();
   }
-  Incoming& from = *port.incoming[place];
-  from.side = Endpoint::Side::incoming;
+  OfiIncoming& from = *port.incoming[place];
+  from.side = OfiEndpoint::Side::incoming;
   from.port = &port;
   from.check = static_cast<std::uint32_t>(random_token()) | 1;
   from.process = {.number = greeting.pid};
   if (const Ip ip = SocketAddress(info.dest_addr, info.dest_addrlen).ip(); !ip.is_loopback()) from.process.host = ip;
   from.from = greeting.from;
   from.open = true;
-  auto ep = make_endpoint(info, port.receive_context.get(), static_cast<Endpoint*>(&from));
+  auto ep = make_endpoint(info, port.receive_context.get(), static_cast<OfiEndpoint*>(&from));
   const Welcome answer = welcome(key_, greeting.nonce, place, from.check);
   if (ep) from.ep.reset(*ep);
   const long rc = ep ? fi_accept(from.ep.get(), &answer, sizeof answer) : 0;
@@ -132,18 +132,18 @@ Result<void> Network::accept(fi_info& info, Port& port, const Greeting& greeting
   return ep ? fail(Errc::system, "accepting: " + error_text(rc)) : fail(ep.error());
 }
 
-void Network::on_connected(Endpoint& endpoint, std::span<const std::byte> answer) {
+void OfiNetwork::on_connected(OfiEndpoint& endpoint, std::span<const std::byte> answer) {
   limit_silence(endpoint);
-  if (endpoint.side == Endpoint::Side::incoming) return;
-  auto& out = static_cast<Outgoing&>(endpoint);
-  if (out.state != Outgoing::State::connecting) return;
+  if (endpoint.side == OfiEndpoint::Side::incoming) return;
+  auto& out = static_cast<OfiOutgoing&>(endpoint);
+  if (out.state != OfiOutgoing::State::connecting) return;
   const bool proven = check(answer, out.key, out.nonce, out.welcome) && out.welcome.refusal == Refusal::none;
-  out.state = proven ? Outgoing::State::up : Outgoing::State::failed;
+  out.state = proven ? OfiOutgoing::State::up : OfiOutgoing::State::failed;
   if (!proven) out.failure = "another process answered";
   else ++counts_.made;
 }
 
-void Network::limit_silence(Endpoint& endpoint) const {
+void OfiNetwork::limit_silence(OfiEndpoint& endpoint) const {
   SocketAddress own, peer;
   std::size_t own_length = SocketAddress::room(), peer_length = SocketAddress::room();
   if (!endpoint.ep || fi_getname(&endpoint.ep->fid, own.get(), &own_length) != 0 ||
@@ -153,10 +153,10 @@ void Network::limit_silence(Endpoint& endpoint) const {
   (void)ofi::limit_silence(own, peer, settings_.give_up);
 }
 
-void Network::end_unauthenticated() {
+void OfiNetwork::end_unauthenticated() {
   if (Clock::now() < unauthenticated_.next_look()) return;
   std::set<std::string> known;
-  for (const Port* port : ports_) {
+  for (const OfiPort* port : ports_) {
     if (port == nullptr) continue;
     for (const auto& one : port->incoming)
       if (one->ep) known.insert(one->peer);
@@ -164,14 +164,14 @@ void Network::end_unauthenticated() {
   counts_.refused += unauthenticated_.end_some(self_.port, known, Clock::now());
 }
 
-void Network::on_shutdown(Endpoint& endpoint) {
-  if (endpoint.side == Endpoint::Side::incoming) {
-    static_cast<Incoming&>(endpoint).ended = true;
+void OfiNetwork::on_shutdown(OfiEndpoint& endpoint) {
+  if (endpoint.side == OfiEndpoint::Side::incoming) {
+    static_cast<OfiIncoming&>(endpoint).ended = true;
     return;
   }
-  auto& out = static_cast<Outgoing&>(endpoint);
-  if (out.state == Outgoing::State::connecting) {
-    out.state = Outgoing::State::failed;
+  auto& out = static_cast<OfiOutgoing&>(endpoint);
+  if (out.state == OfiOutgoing::State::connecting) {
+    out.state = OfiOutgoing::State::failed;
     out.failure = "the connection was closed at once";
     out.again_at = Clock::now() + kAgainAfter;
   }
@@ -180,10 +180,10 @@ void Network::on_shutdown(Endpoint& endpoint) {
 
 // ---- connecting -----------------------------------------------------------------------------------------------------
 
-Result<std::shared_ptr<Outgoing>> Network::begin(const Card& to, const Ip& ip, const Greeting& greeting,
-                                                 const Key& key) {
-  auto out = std::make_shared<Outgoing>();
-  out->side = Endpoint::Side::outgoing;
+Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::begin(const OfiCard& to, const Ip& ip, const Greeting& greeting,
+                                                       const Key& key) {
+  auto out = std::make_shared<OfiOutgoing>();
+  out->side = OfiEndpoint::Side::outgoing;
   out->where = {ip, to.port};
   out->key = key;
   out->nonce = greeting.nonce;
@@ -192,25 +192,25 @@ Result<std::shared_ptr<Outgoing>> Network::begin(const Card& to, const Ip& ip, c
   if (!info) return fail(Errc::no_memory, "no memory for a connection");
   set_destination(*info, out->where);
   info->handle = nullptr;
-  auto ep = make_endpoint(*info, send_only_.get(), static_cast<Endpoint*>(out.get()));
+  auto ep = make_endpoint(*info, send_only_.get(), static_cast<OfiEndpoint*>(out.get()));
   if (!ep) return fail(ep.error());
   out->ep.reset(*ep);
   if (const long rc = fi_connect(out->ep.get(), out->where.get(), &greeting, sizeof greeting); rc != 0) {
-    out->state = Outgoing::State::failed;
+    out->state = OfiOutgoing::State::failed;
     out->failure = error_text(rc);
   }
   return out;
 }
 
 /// The addresses of one process, tried one beside the other.
-struct Network::Attempts {
+struct OfiNetwork::Attempts {
   std::vector<Candidate> candidates;
-  std::vector<std::shared_ptr<Outgoing>> tries;
+  std::vector<std::shared_ptr<OfiOutgoing>> tries;
 
   /// The first that is up; the others are dropped.
-  std::shared_ptr<Outgoing> winner() const {
+  std::shared_ptr<OfiOutgoing> winner() const {
     for (const auto& one : tries)
-      if (one->state == Outgoing::State::up) return one;
+      if (one->state == OfiOutgoing::State::up) return one;
     return nullptr;
   }
   /// What the process that was meant says against it.
@@ -221,7 +221,7 @@ struct Network::Attempts {
   }
   bool is_any_host_answering() const {
     return std::any_of(tries.begin(), tries.end(), [](const auto& t) {
-      return t->state == Outgoing::State::connecting && is_host_answering(t->where);
+      return t->state == OfiOutgoing::State::connecting && is_host_answering(t->where);
     });
   }
   /// The host was reached, and nothing listens at the port of the process.
@@ -235,14 +235,14 @@ struct Network::Attempts {
   }
   bool all_failed() const {
     return tries.size() == candidates.size() && std::all_of(tries.begin(), tries.end(), [](const auto& t) {
-             return t->state == Outgoing::State::failed && !t->again_at;
+             return t->state == OfiOutgoing::State::failed && !t->again_at;
            });
   }
   /// A try to make again, if there is any: a process that is ending cuts off who has come to its listener, and once it
   /// has ended, whoever comes is refused.
   std::size_t find_again() const {
     const auto again = std::find_if(tries.begin(), tries.end(), [now = Clock::now()](const auto& t) {
-      return t->state == Outgoing::State::failed && t->again_at && now >= *t->again_at;
+      return t->state == OfiOutgoing::State::failed && t->again_at && now >= *t->again_at;
     });
     return static_cast<std::size_t>(again - tries.begin());
   }
@@ -256,8 +256,8 @@ struct Network::Attempts {
     };
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       const bool tried = i < tries.size();
-      const std::string result = !tried                                       ? "not tried"
-                                 : tries[i]->state == Outgoing::State::failed ? tries[i]->failure
+      const std::string result = !tried                                          ? "not tried"
+                                 : tries[i]->state == OfiOutgoing::State::failed ? tries[i]->failure
                                  : is_host_answering(tries[i]->where)
                                      ? "the host answers, and the process does not"
                                      : "no answer in " + std::to_string(kConnectFor.count() / 1000) + " s";
@@ -270,8 +270,8 @@ struct Network::Attempts {
   }
 };
 
-Result<std::shared_ptr<Outgoing>> Network::connect(const Card& to, std::uint16_t port, std::uint16_t from,
-                                                   std::span<const std::byte> introduction) {
+Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::connect(const OfiCard& to, std::uint16_t port, std::uint16_t from,
+                                                         std::span<const std::byte> introduction) {
   const std::string process = ProcessId{to.pid, to.addresses.empty() ? Ip{} : to.addresses.front().ip}.text();
   std::unique_lock lock(lock_);
   Attempts attempts;  // ends before the lock does: closing a connection is a call of libfabric
@@ -287,7 +287,7 @@ Result<std::shared_ptr<Outgoing>> Network::connect(const Card& to, std::uint16_t
       if (until >= latest || !attempts.is_any_host_answering()) break;
       until = latest;
     }
-    const bool failed = !attempts.tries.empty() && attempts.tries.back()->state == Outgoing::State::failed;
+    const bool failed = !attempts.tries.empty() && attempts.tries.back()->state == OfiOutgoing::State::failed;
     const std::size_t which = attempts.find_again();
     const bool again = which < attempts.tries.size();
     if (again || (attempts.tries.size() < attempts.candidates.size() && (failed || Clock::now() >= next_at))) {
@@ -331,7 +331,7 @@ Result<std::shared_ptr<Outgoing>> Network::connect(const Card& to, std::uint16_t
 
 // ---- sending --------------------------------------------------------------------------------------------------------
 
-SendBuffer* Network::take_buffer(Outgoing& to) {
+SendBuffer* OfiNetwork::take_buffer(OfiOutgoing& to) {
   if (to.in_flight >= kMostInFlight) progress();
   if (to.in_flight >= kMostInFlight) return nullptr;
   if (free_buffers_.empty()) {
@@ -348,13 +348,13 @@ SendBuffer* Network::take_buffer(Outgoing& to) {
   return buffer;
 }
 
-bool Network::push(Outgoing& to, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) {
+bool OfiNetwork::push(OfiOutgoing& to, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) {
   std::lock_guard lock(lock_);
   return push_locked(to, kind, header, data, length);
 }
 
-bool Network::push_locked(Outgoing& to, Kind kind, std::span<const std::byte> header, Gather& data,
-                          std::size_t length) {
+bool OfiNetwork::push_locked(OfiOutgoing& to, Kind kind, std::span<const std::byte> header, Gather& data,
+                             std::size_t length) {
   if (to.closed.load(std::memory_order_relaxed)) return false;
   const FrameHead head{to.welcome.connection,
                        to.welcome.check,
@@ -384,7 +384,7 @@ bool Network::push_locked(Outgoing& to, Kind kind, std::span<const std::byte> he
   return true;
 }
 
-void Network::retire(std::shared_ptr<Outgoing> connection) {
+void OfiNetwork::retire(std::shared_ptr<OfiOutgoing> connection) {
   std::lock_guard lock(lock_);
   connection->ending = true;
   retired_.push_back(std::move(connection));
@@ -392,7 +392,7 @@ void Network::retire(std::shared_ptr<Outgoing> connection) {
 }
 
 // Ends connections from which everything has left.
-void Network::reap() {
+void OfiNetwork::reap() {
   Gather none;
   for (const auto& one : retired_)
     if (one->ending && push_locked(*one, kEnd, {}, none, 0)) one->ending = false;
@@ -406,7 +406,7 @@ void Network::reap() {
   });
 }
 
-bool Network::peer_listening(const Outgoing& to) {
+bool OfiNetwork::peer_listening(const OfiOutgoing& to) {
   std::lock_guard lock(lock_);
   progress();
   read_events();
@@ -415,8 +415,8 @@ bool Network::peer_listening(const Outgoing& to) {
 }
 
 // A process has connections here that have not ended, or frames that nobody has taken.
-bool Network::is_heard_from(std::uint64_t token) const {
-  for (const Port* port : ports_) {
+bool OfiNetwork::is_heard_from(std::uint64_t token) const {
+  for (const OfiPort* port : ports_) {
     if (port == nullptr) continue;
     for (const auto& one : port->incoming)
       if (one->open && one->token == token && (!one->ended || !port->ready.empty())) return true;

@@ -45,7 +45,8 @@ struct InfoFreer {
 };
 using Info = std::unique_ptr<fi_info, InfoFreer>;
 
-/// Where whoever is made from this listens, and where it connects to. Without memory there is no address in it then.
+/// The address at which an endpoint made from this listens, and the one it connects to. Without memory there is no
+/// address in it then.
 void set_source(fi_info& info, const SocketAddress& address) noexcept;
 void set_destination(fi_info& info, const SocketAddress& address) noexcept;
 

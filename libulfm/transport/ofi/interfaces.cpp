@@ -37,21 +37,21 @@ int bits_of(const Ip& mask, bool v6) {
 }
 
 // Asked of the driver and not of /sys, which may be another network namespace's.
-Link link_of(int socket, const char* name, unsigned flags) {
-  if ((flags & IFF_POINTOPOINT) != 0) return Link::virtual_link;
+LinkKind link_of(int socket, const char* name, unsigned flags) {
+  if ((flags & IFF_POINTOPOINT) != 0) return LinkKind::virtual_link;
   ethtool_drvinfo info{};
   info.cmd = ETHTOOL_GDRVINFO;
   ifreq request{};
   std::strncpy(request.ifr_name, name, sizeof request.ifr_name - 1);
   request.ifr_data = reinterpret_cast<char*>(&info);
-  if (ioctl(socket, SIOCETHTOOL, &request) != 0) return Link::physical;
+  if (ioctl(socket, SIOCETHTOOL, &request) != 0) return LinkKind::physical;
   const std::string_view driver(info.driver, strnlen(info.driver, sizeof info.driver));
-  if (driver == "veth") return Link::veth;
+  if (driver == "veth") return LinkKind::veth;
   // A TAP device is an Ethernet cable to whoever holds its other end, a virtual machine for example.
-  if (driver == "tun") return (flags & IFF_NOARP) != 0 ? Link::virtual_link : Link::veth;
+  if (driver == "tun") return (flags & IFF_NOARP) != 0 ? LinkKind::virtual_link : LinkKind::veth;
   for (const std::string_view other : {"bridge", "dummy", "wireguard", "vxlan", "openvswitch"})
-    if (driver == other) return Link::virtual_link;
-  return Link::physical;
+    if (driver == other) return LinkKind::virtual_link;
+  return LinkKind::physical;
 }
 
 bool is_wanted(const Interface& one, const std::string& wanted) {
@@ -195,7 +195,7 @@ Result<std::vector<Interface>> choose_interfaces(const std::vector<Interface>& a
   return chosen;
 }
 
-std::vector<Candidate> candidates(const Surroundings& own, const Card& peer, bool same_host) {
+std::vector<Candidate> candidates(const Surroundings& own, const OfiCard& peer, bool same_host) {
   std::vector<Ranked> ranked;
   for (const Address& address : peer.addresses) {
     const bool is_ours = std::any_of(own.interfaces.begin(), own.interfaces.end(), [&](const Interface& one) {

@@ -31,21 +31,21 @@ Error fabric_error(const std::string& what, long rc) {
 
 // ---- making it ------------------------------------------------------------------------------------------------------
 
-Result<std::unique_ptr<Network>> Network::create(const Settings& settings) {
+Result<std::unique_ptr<OfiNetwork>> OfiNetwork::create(const OfiSettings& settings) {
   auto library = fabric_library();
   if (!library) return fail(library.error());
   auto found = surroundings_of_this_host();
   if (!found) return fail(found.error());
   auto chosen = choose_interfaces(found->interfaces, settings.interface);
   if (!chosen) return fail(chosen.error());
-  std::unique_ptr<Network> network(new Network(settings));
+  std::unique_ptr<OfiNetwork> network(new OfiNetwork(settings));
   network->library_ = *library;
   network->surroundings_ = std::move(*found);
   network->self_ = {host_identity(), random_token(), getpid(), 0, {}};
   for (const Interface& one : *chosen) network->self_.addresses.push_back(one.address);
   network->self_.addresses = those_that_fit(network->self_.addresses);
   network->key_ = key_for(settings.job_secret, network->self_.token);
-  for (auto step : {&Network::open_domain, &Network::listen, &Network::make_poll_set})
+  for (auto step : {&OfiNetwork::open_domain, &OfiNetwork::listen, &OfiNetwork::make_poll_set})
     if (auto ok = (network.get()->*step)(); !ok) return fail(ok.error());
   // Signals are for the program's own threads.
   sigset_t every, before;
@@ -56,7 +56,7 @@ Result<std::unique_ptr<Network>> Network::create(const Settings& settings) {
   return network;
 }
 
-Result<void> Network::open_provider(const std::string& name) {
+Result<void> OfiNetwork::open_provider(const std::string& name) {
   Info hints(library_->dupinfo(nullptr));
   if (!hints) return fail(Errc::no_memory, "no memory for libfabric");
   hints->ep_attr->type = FI_EP_MSG;
@@ -75,7 +75,7 @@ Result<void> Network::open_provider(const std::string& name) {
   return {};
 }
 
-Result<void> Network::open_domain() {
+Result<void> OfiNetwork::open_domain() {
   // libfabric looks at all its providers when it is first asked, which takes time and may touch devices.
   const bool filter = std::getenv("FI_PROVIDER") == nullptr;
   const std::string wanted = "net,tcp" + (settings_.provider.empty() ? "" : "," + settings_.provider);
@@ -116,7 +116,7 @@ Result<void> Network::open_domain() {
   return {};
 }
 
-Result<void> Network::listen_at(const SocketAddress& where, Fid<fid_pep>& listener) {
+Result<void> OfiNetwork::listen_at(const SocketAddress& where, Fid<fid_pep>& listener) {
   Info info(library_->dupinfo(info_.get()));
   if (!info) return fail(Errc::no_memory, "no memory for libfabric");
   set_source(*info, where);
@@ -135,7 +135,7 @@ Result<void> Network::listen_at(const SocketAddress& where, Fid<fid_pep>& listen
   return {};
 }
 
-Result<void> Network::listen_on(std::uint16_t port) {
+Result<void> OfiNetwork::listen_on(std::uint16_t port) {
   const auto& own = self_.addresses;
   // One interface was asked for: nothing is open at the others.
   if (!settings_.interface.empty() && own.size() == 1) return listen_at({own.front().ip, port}, listener_);
@@ -147,7 +147,7 @@ Result<void> Network::listen_on(std::uint16_t port) {
   return {};
 }
 
-Result<void> Network::listen() {
+Result<void> OfiNetwork::listen() {
   Result<void> ok;
   // From a place of its own on, or all processes of a host would try the same ones.
   const std::uint32_t count = std::uint32_t{settings_.last_port} - settings_.first_port + 1;
@@ -163,7 +163,7 @@ Result<void> Network::listen() {
                                      "); each process of a host needs one: widen the range");
 }
 
-Result<void> Network::make_poll_set() {
+Result<void> OfiNetwork::make_poll_set() {
   poll_set_ = Fd(epoll_create1(EPOLL_CLOEXEC));
   rung_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (poll_set_.get() < 0 || rung_.get() < 0) return fail_errno("making what a wait for the network sleeps on");
@@ -180,7 +180,7 @@ Result<void> Network::make_poll_set() {
   return {};
 }
 
-Network::~Network() {
+OfiNetwork::~OfiNetwork() {
   {
     std::lock_guard lock(stop_lock_);
     stop_ = true;
@@ -204,7 +204,7 @@ Network::~Network() {
 // ---- what comes in --------------------------------------------------------------------------------------------------
 
 // Under the lock, as everything from here to "connections". True when something completed.
-bool Network::progress() {
+bool OfiNetwork::progress() {
   fi_cq_msg_entry entries[16];
   const ssize_t n = fi_cq_read(completions_.get(), entries, std::size(entries));
   if (n == -FI_EAVAIL) {
@@ -216,7 +216,7 @@ bool Network::progress() {
   return n > 0;
 }
 
-void Network::take_completion(const fi_cq_msg_entry& entry) {
+void OfiNetwork::take_completion(const fi_cq_msg_entry& entry) {
   auto* operation = static_cast<Operation*>(entry.op_context);
   if (operation->type == Operation::Type::receive) return arrived(*static_cast<ReceiveBuffer*>(operation), entry.len);
   auto* sent = static_cast<SendBuffer*>(operation);
@@ -224,7 +224,7 @@ void Network::take_completion(const fi_cq_msg_entry& entry) {
   free_buffers_.push_back(sent);
 }
 
-void Network::take_failed_completion() {
+void OfiNetwork::take_failed_completion() {
   fi_cq_err_entry entry{};
   if (fi_cq_readerr(completions_.get(), &entry, 0) != 1 || entry.op_context == nullptr) return;
   auto* operation = static_cast<Operation*>(entry.op_context);
@@ -237,7 +237,7 @@ void Network::take_failed_completion() {
   free_buffers_.push_back(sent);
 }
 
-void Network::repost(ReceiveBuffer& buffer) {
+void OfiNetwork::repost(ReceiveBuffer& buffer) {
   if (!buffer.port->receive_context) return;  // the port is being closed
   const long rc = fi_recv(buffer.port->receive_context.get(), buffer.bytes.get(), buffer_bytes_, nullptr, 0,
                           static_cast<Operation*>(&buffer));
@@ -245,11 +245,11 @@ void Network::repost(ReceiveBuffer& buffer) {
   if (rc != 0) ++counts_.dropped;
 }
 
-void Network::arrived(ReceiveBuffer& buffer, std::size_t length) {
+void OfiNetwork::arrived(ReceiveBuffer& buffer, std::size_t length) {
   FrameHead head{};
-  Port& port = *buffer.port;
+  OfiPort& port = *buffer.port;
   if (length >= sizeof head) std::memcpy(&head, buffer.bytes.get(), sizeof head);
-  Incoming* from =
+  OfiIncoming* from =
       length >= sizeof head && head.connection < port.incoming.size() ? port.incoming[head.connection].get() : nullptr;
   const Kind kind{head.kind};
   if (from == nullptr || !from->open || from->cut_off || head.check != from->check || kind == kEnd) {
@@ -275,7 +275,7 @@ void Network::arrived(ReceiveBuffer& buffer, std::size_t length) {
 }
 
 // The first frame: length of the card in two bytes, the card, the hello.
-bool Network::introduce(Incoming& from, std::span<const std::byte> bytes) {
+bool OfiNetwork::introduce(OfiIncoming& from, std::span<const std::byte> bytes) {
   std::uint16_t length = 0;
   if (bytes.size() < sizeof length) return false;
   std::memcpy(&length, bytes.data(), sizeof length);
@@ -291,7 +291,7 @@ bool Network::introduce(Incoming& from, std::span<const std::byte> bytes) {
   return true;
 }
 
-bool Network::next(Port& port, Frame& frame) {
+bool OfiNetwork::next(OfiPort& port, Frame& frame) {
   polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   std::lock_guard lock(lock_);
   if (port.ready.empty()) {
@@ -316,14 +316,14 @@ bool Network::next(Port& port, Frame& frame) {
   return true;
 }
 
-bool Network::has_arrived(Port& port) {
+bool OfiNetwork::has_arrived(OfiPort& port) {
   polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   std::lock_guard lock(lock_);
   if (port.ready.empty()) progress();
   return !port.ready.empty();
 }
 
-void Network::release(Port& port, const Frame& frame) {
+void OfiNetwork::release(OfiPort& port, const Frame& frame) {
   std::lock_guard lock(lock_);
   --port.held;
   repost(*port.buffers[frame.position]);
@@ -331,10 +331,10 @@ void Network::release(Port& port, const Frame& frame) {
 
 // ---- ports ----------------------------------------------------------------------------------------------------------
 
-Result<std::unique_ptr<Port>> Network::open(std::uint16_t number) {
+Result<std::unique_ptr<OfiPort>> OfiNetwork::open(std::uint16_t number) {
   std::lock_guard lock(lock_);
   if (ports_[number] != nullptr) return fail(Errc::busy, "port " + std::to_string(number) + " is open already");
-  auto port = std::make_unique<Port>();
+  auto port = std::make_unique<OfiPort>();
   port->number = number;
   fi_rx_attr attributes = *info_->rx_attr;
   attributes.size = std::max<std::size_t>(attributes.size, kReceiveBuffers);
@@ -356,7 +356,7 @@ Result<std::unique_ptr<Port>> Network::open(std::uint16_t number) {
   return port;
 }
 
-void Network::close(std::unique_ptr<Port> port) {
+void OfiNetwork::close(std::unique_ptr<OfiPort> port) {
   std::lock_guard lock(lock_);
   progress();  // a completion that is there may name one of its buffers
   ports_[port->number] = nullptr;
@@ -366,14 +366,14 @@ void Network::close(std::unique_ptr<Port> port) {
   }
 }
 
-OriginInfo Network::origin(const Port& port, std::uint32_t index) const {
+OriginInfo OfiNetwork::origin(const OfiPort& port, std::uint32_t index) const {
   std::lock_guard lock(lock_);
   if (index >= port.incoming.size() || !port.incoming[index]->open) return {};
-  const Incoming& from = *port.incoming[index];
+  const OfiIncoming& from = *port.incoming[index];
   return {from.card, from.from, from.process, from.hello};
 }
 
-void Network::drop_origin(Port& port, std::uint32_t index) {
+void OfiNetwork::drop_origin(OfiPort& port, std::uint32_t index) {
   std::lock_guard lock(lock_);
   if (index >= port.incoming.size() || !port.incoming[index]->open) return;
   end(*port.incoming[index]);
@@ -381,7 +381,7 @@ void Network::drop_origin(Port& port, std::uint32_t index) {
 }
 
 // The place is free for another; frames with the old check are dropped.
-void Network::end(Incoming& incoming) {
+void OfiNetwork::end(OfiIncoming& incoming) {
   incoming.ep.reset();
   incoming.peer.clear();
   incoming.open = incoming.greeted = incoming.fresh = incoming.ended = incoming.cut_off = false;
@@ -391,13 +391,13 @@ void Network::end(Incoming& incoming) {
   incoming.process = {};
 }
 
-std::int64_t Network::find_dead(Port& port) {
+std::int64_t OfiNetwork::find_dead(OfiPort& port) {
   std::lock_guard lock(lock_);
   read_events();
   progress();
   if (!port.ready.empty()) return -1;
   for (std::uint32_t i = 0; i < port.incoming.size(); ++i) {
-    Incoming& from = *port.incoming[i];
+    OfiIncoming& from = *port.incoming[i];
     if (!from.open || !from.ended) continue;
     if (from.greeted) return i;
     end(from);  // it never said who it is: nobody above knows of it
@@ -406,12 +406,12 @@ std::int64_t Network::find_dead(Port& port) {
   return -1;
 }
 
-std::int64_t Network::take_broken(Port& port) {
+std::int64_t OfiNetwork::take_broken(OfiPort& port) {
   std::lock_guard lock(lock_);
   return std::exchange(port.broken, -1);
 }
 
-bool Network::has_frame(Port& port) {
+bool OfiNetwork::has_frame(OfiPort& port) {
   std::lock_guard lock(lock_);
   do {
     progress();
@@ -422,26 +422,26 @@ bool Network::has_frame(Port& port) {
 }
 
 // Only before a sleep, which a stale one would end at once. True when there was one.
-bool Network::clear_signals() {
+bool OfiNetwork::clear_signals() {
   pollfd set{poll_set_.get(), POLLIN, 0};
   if (poll(&set, 1, 0) <= 0) return false;
   const bool one = take_signal(waits_on_[0]), other = take_signal(waits_on_[1]);
   return one || other;
 }
 
-bool Network::is_ready_to_wait() {
+bool OfiNetwork::is_ready_to_wait() {
   fid* both[] = {&completions_->fid, &events_->fid};
   return fi_trywait(fabric_.get(), both, 2) != -FI_EAGAIN;
 }
 
 // ---- waiting --------------------------------------------------------------------------------------------------------
 
-void Network::ring() noexcept {
+void OfiNetwork::ring() noexcept {
   const std::uint64_t one = 1;
   (void)!write(rung_.get(), &one, sizeof one);
 }
 
-bool Network::sleep(std::chrono::nanoseconds limit) noexcept {
+bool OfiNetwork::sleep(std::chrono::nanoseconds limit) noexcept {
   pollfd set{poll_set_.get(), POLLIN, 0};
   timespec time{};
   time.tv_sec = static_cast<time_t>(limit.count() / 1'000'000'000);
@@ -454,7 +454,7 @@ bool Network::sleep(std::chrono::nanoseconds limit) noexcept {
   return came;
 }
 
-void Network::look() {
+void OfiNetwork::look() {
   std::lock_guard lock(lock_);
   progress();
   read_events();
@@ -462,7 +462,7 @@ void Network::look() {
 }
 
 // A program that computes polls nothing, and its peers want to connect and to get what it has sent.
-void Network::serve() {
+void OfiNetwork::serve() {
   std::unique_lock stopping(stop_lock_);
   std::uint64_t seen = 0;
   while (!stop_changed_.wait_for(stopping, kTick, [this] { return stop_; })) {
@@ -481,7 +481,7 @@ void Network::serve() {
   }
 }
 
-Counts Network::counts() const {
+OfiCounts OfiNetwork::counts() const {
   std::lock_guard lock(lock_);
   return counts_;
 }

@@ -4,8 +4,8 @@
 // deadlines and end are ours, and what has not been proven is refused before it can send a frame. All calls of
 // libfabric are made under one lock, so the provider needs none of its own.
 //
-// Who moves it: whoever polls, sends or waits. While the program computes, a thread looks every 10 ms, so that peers
-// can connect and what was sent leaves.
+// The process that polls, sends or waits moves it. While the program computes, a thread looks every 10 ms, so that
+// peers can connect and what was sent leaves.
 #pragma once
 
 #include <array>
@@ -44,7 +44,7 @@ struct FrameHead {
 };
 static_assert(sizeof(FrameHead) == 16);
 
-/// A frame of our own, the first of a connection: data are the card and the hello of whoever connects.
+/// A frame of our own, the first of a connection: data are the card and the hello of the connector.
 inline constexpr Kind kHello{8};
 /// The last one: nothing that was sent before is under way any more. Carries nothing.
 inline constexpr Kind kEnd{9};
@@ -54,29 +54,29 @@ struct Operation {
   enum class Type : std::uint8_t { receive, send } type;
 };
 
-struct Port;
+struct OfiPort;
 struct ReceiveBuffer : Operation {
-  Port* port = nullptr;
+  OfiPort* port = nullptr;
   std::uint32_t index = 0;   ///< in its port
   std::uint32_t length = 0;  ///< of what has arrived
   std::unique_ptr<std::byte[]> bytes;
 };
 
-struct Outgoing;
+struct OfiOutgoing;
 struct SendBuffer : Operation {
-  Outgoing* connection = nullptr;  ///< none when that has gone before its completion came
+  OfiOutgoing* connection = nullptr;  ///< none when that has gone before its completion came
   std::unique_ptr<std::byte[]> bytes;
 };
 
 /// What events name: one or the other end of a connection.
-struct Endpoint {
+struct OfiEndpoint {
   enum class Side : std::uint8_t { incoming, outgoing } side;
   std::string peer;  ///< address of the other end, once it is connected
   Fid<fid_ep> ep;
 };
 
 /// A connection to a port of another process.
-struct Outgoing : Endpoint {
+struct OfiOutgoing : OfiEndpoint {
   enum class State : std::uint8_t { connecting, up, failed };
   State state = State::connecting;
   SocketAddress where;  ///< tried
@@ -96,8 +96,8 @@ struct Outgoing : Endpoint {
 };
 
 /// A connection from a process to one of our ports. Its place in Port::incoming is the origin.
-struct Incoming : Endpoint {
-  Port* port = nullptr;
+struct OfiIncoming : OfiEndpoint {
+  OfiPort* port = nullptr;
   std::uint32_t check = 0;
   bool open = false;     ///< the place is taken
   bool greeted = false;  ///< its hello has come
@@ -112,19 +112,19 @@ struct Incoming : Endpoint {
 };
 
 /// A port of this process.
-struct Port {
+struct OfiPort {
   std::uint16_t number = 0;
   Fid<fid_ep> receive_context;
   std::vector<std::unique_ptr<ReceiveBuffer>> buffers;
   std::deque<ReceiveBuffer*> ready;
-  std::deque<std::unique_ptr<Incoming>> incoming;
+  std::deque<std::unique_ptr<OfiIncoming>> incoming;
   std::vector<std::uint32_t> unused;  ///< places of `incoming`
   std::uint32_t held = 0;             ///< frames handed out and not released
   std::int64_t broken = -1;
   std::atomic<std::uint64_t> arrivals{0};
 };
 
-struct Settings {
+struct OfiSettings {
   std::string provider;                         ///< empty: the best there is
   std::string interface;                        ///< see choose_interfaces()
   std::uint16_t first_port = 0, last_port = 0;  ///< where to listen; 0: the system chooses
@@ -135,48 +135,48 @@ struct Settings {
 };
 
 /// What the rows of ulfm-ofi(7) say; Errc::invalid, with what is needed, for what they cannot say.
-Result<Settings> settings_from(const Config& config);
+Result<OfiSettings> settings_from(const Config& config);
 
 /// One more than programs have.
 inline constexpr std::uint16_t kNetworkPorts = kPortsPerProcess + 1;
 
-struct Counts {
+struct OfiCounts {
   std::uint64_t made = 0, accepted = 0, refused = 0, sent = 0, received = 0, dropped = 0;
 };
 
-class Network {
+class OfiNetwork {
  public:
-  static Result<std::unique_ptr<Network>> create(const Settings& settings);
-  ~Network();
-  Network(const Network&) = delete;
-  Network& operator=(const Network&) = delete;
+  static Result<std::unique_ptr<OfiNetwork>> create(const OfiSettings& settings);
+  ~OfiNetwork();
+  OfiNetwork(const OfiNetwork&) = delete;
+  OfiNetwork& operator=(const OfiNetwork&) = delete;
 
-  const Card& self() const noexcept { return self_; }
+  const OfiCard& self() const noexcept { return self_; }
   const std::string& provider() const noexcept { return provider_; }
   std::size_t max_frame() const noexcept { return settings_.max_frame; }
-  Counts counts() const;
+  OfiCounts counts() const;
 
   // ---- ports; a port is used by one thread at a time ----
-  Result<std::unique_ptr<Port>> open(std::uint16_t number);
-  void close(std::unique_ptr<Port> port);
-  bool next(Port& port, Frame& frame);
+  Result<std::unique_ptr<OfiPort>> open(std::uint16_t number);
+  void close(std::unique_ptr<OfiPort> port);
+  bool next(OfiPort& port, Frame& frame);
   /// One look, for a wait with a core to spare.
-  bool has_arrived(Port& port);
-  void release(Port& port, const Frame& frame);
-  OriginInfo origin(const Port& port, std::uint32_t index) const;
-  void drop_origin(Port& port, std::uint32_t index);
-  std::int64_t find_dead(Port& port);
-  std::int64_t take_broken(Port& port);
+  bool has_arrived(OfiPort& port);
+  void release(OfiPort& port, const Frame& frame);
+  OriginInfo origin(const OfiPort& port, std::uint32_t index) const;
+  void drop_origin(OfiPort& port, std::uint32_t index);
+  std::int64_t find_dead(OfiPort& port);
+  std::int64_t take_broken(OfiPort& port);
   /// Looks at everything. When this is false, descriptor() becomes readable with whatever comes next.
-  bool has_frame(Port& port);
+  bool has_frame(OfiPort& port);
 
   // ---- connections ----
-  Result<std::shared_ptr<Outgoing>> connect(const Card& to, std::uint16_t port, std::uint16_t from,
-                                            std::span<const std::byte> introduction);
-  bool push(Outgoing& to, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
+  Result<std::shared_ptr<OfiOutgoing>> connect(const OfiCard& to, std::uint16_t port, std::uint16_t from,
+                                               std::span<const std::byte> introduction);
+  bool push(OfiOutgoing& to, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
   /// What was sent goes on until it has left.
-  void retire(std::shared_ptr<Outgoing> connection);
-  bool peer_listening(const Outgoing& to);
+  void retire(std::shared_ptr<OfiOutgoing> connection);
+  bool peer_listening(const OfiOutgoing& to);
 
   // ---- sleeping ----
   int descriptor() const noexcept { return poll_set_.get(); }
@@ -188,7 +188,7 @@ class Network {
 
  private:
   struct Attempts;
-  explicit Network(const Settings& settings) : settings_(settings) {}
+  explicit OfiNetwork(const OfiSettings& settings) : settings_(settings) {}
   Result<void> open_provider(const std::string& name);
   Result<void> open_domain();
   Result<void> listen();
@@ -202,31 +202,31 @@ class Network {
   void take_failed_completion();
   void take_failed_event();
   void arrived(ReceiveBuffer& buffer, std::size_t length);
-  bool introduce(Incoming& from, std::span<const std::byte> bytes);
+  bool introduce(OfiIncoming& from, std::span<const std::byte> bytes);
   void repost(ReceiveBuffer& buffer);
   void on_request(const fi_eq_cm_entry& event, std::span<const std::byte> greeting);
-  Result<void> accept(fi_info& info, Port& port, const Greeting& greeting);
-  void on_connected(Endpoint& endpoint, std::span<const std::byte> answer);
-  void limit_silence(Endpoint& endpoint) const;
+  Result<void> accept(fi_info& info, OfiPort& port, const Greeting& greeting);
+  void on_connected(OfiEndpoint& endpoint, std::span<const std::byte> answer);
+  void limit_silence(OfiEndpoint& endpoint) const;
   void end_unauthenticated();
-  void on_shutdown(Endpoint& endpoint);
-  void end(Incoming& incoming);
+  void on_shutdown(OfiEndpoint& endpoint);
+  void end(OfiIncoming& incoming);
   void reap();
   bool is_ready_to_wait();
   bool clear_signals();
 
-  Result<std::shared_ptr<Outgoing>> begin(const Card& to, const Ip& ip, const Greeting& greeting, const Key& key);
+  Result<std::shared_ptr<OfiOutgoing>> begin(const OfiCard& to, const Ip& ip, const Greeting& greeting, const Key& key);
   Result<fid_ep*> make_endpoint(fi_info& info, fid_ep* receive_context, void* context);
   bool is_heard_from(std::uint64_t token) const;
-  SendBuffer* take_buffer(Outgoing& to);
-  bool push_locked(Outgoing& to, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
+  SendBuffer* take_buffer(OfiOutgoing& to);
+  bool push_locked(OfiOutgoing& to, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
   void serve();
 
-  Settings settings_;
+  OfiSettings settings_;
   const FabricLibrary* library_ = nullptr;
   std::string provider_;
   Surroundings surroundings_;
-  Card self_;
+  OfiCard self_;
   Key key_{};
 
   mutable std::mutex lock_;
@@ -239,14 +239,14 @@ class Network {
   Fid<fid_ep> send_only_;  ///< receive context of connections on which nothing comes
   Fd poll_set_, rung_;
   std::array<int, 2> waits_on_{};  // of libfabric: of its completion queue and its event queue
-  std::array<Port*, kNetworkPorts> ports_{};
-  std::vector<std::shared_ptr<Outgoing>> retired_;
+  std::array<OfiPort*, kNetworkPorts> ports_{};
+  std::vector<std::shared_ptr<OfiOutgoing>> retired_;
   std::vector<std::unique_ptr<SendBuffer>> all_buffers_;
   std::vector<SendBuffer*> free_buffers_;
   std::size_t buffer_bytes_ = 0, inject_limit_ = 0;
   std::uint32_t looks_ = 0;
   UnauthenticatedPeers unauthenticated_;
-  Counts counts_;
+  OfiCounts counts_;
 
   std::atomic<std::uint32_t> sleepers_{0};  // threads in sleep()
   std::atomic<std::uint64_t> polls_{0};     // by the program, so that the thread sees whether it computes

@@ -9,10 +9,10 @@ namespace ulfm {
 namespace ofi {
 namespace {
 
-/// Sleeps on what libfabric waits on. The owner's last look makes it ready for that (Network::has_frame).
+/// Sleeps on what libfabric waits on. The owner's last look makes it ready for that (OfiNetwork::has_frame).
 class OfiSource final : public WakeSource {
  public:
-  OfiSource(Network& network, Port& port) : network_(network), port_(port) {}
+  OfiSource(OfiNetwork& network, OfiPort& port) : network_(network), port_(port) {}
 
   void arm() noexcept override {}
   void cancel() noexcept override {}
@@ -42,15 +42,15 @@ class OfiSource final : public WakeSource {
   }
 
  private:
-  Network& network_;
-  Port& port_;
+  OfiNetwork& network_;
+  OfiPort& port_;
   std::uint64_t watched_from_ = 0;
   std::atomic<bool> watching_{false};
 };
 
 class OfiInlet final : public Inlet {
  public:
-  OfiInlet(std::shared_ptr<Network> network, std::unique_ptr<Port> port)
+  OfiInlet(std::shared_ptr<OfiNetwork> network, std::unique_ptr<OfiPort> port)
       : network_(std::move(network)), port_(std::move(port)), source_(*network_, *port_) {}
   ~OfiInlet() override { network_->close(std::move(port_)); }
 
@@ -71,14 +71,14 @@ class OfiInlet final : public Inlet {
   std::size_t max_frame() const override { return network_->max_frame(); }
 
  private:
-  std::shared_ptr<Network> network_;
-  std::unique_ptr<Port> port_;
+  std::shared_ptr<OfiNetwork> network_;
+  std::unique_ptr<OfiPort> port_;
   OfiSource source_;
 };
 
 class OfiOutlet final : public Outlet {
  public:
-  OfiOutlet(std::shared_ptr<Network> network, std::shared_ptr<Outgoing> connection, ProcessId peer,
+  OfiOutlet(std::shared_ptr<OfiNetwork> network, std::shared_ptr<OfiOutgoing> connection, ProcessId peer,
             PortCounters& counters)
       : network_(std::move(network)), connection_(std::move(connection)), peer_(peer), counters_(counters) {}
   ~OfiOutlet() override { network_->retire(std::move(connection_)); }
@@ -98,15 +98,15 @@ class OfiOutlet final : public Outlet {
   }
 
  private:
-  std::shared_ptr<Network> network_;
-  std::shared_ptr<Outgoing> connection_;
+  std::shared_ptr<OfiNetwork> network_;
+  std::shared_ptr<OfiOutgoing> connection_;
   ProcessId peer_;
   PortCounters& counters_;
 };
 
 class OfiTransport final : public Transport {
  public:
-  OfiTransport(std::shared_ptr<Network> network, std::uint16_t ports)
+  OfiTransport(std::shared_ptr<OfiNetwork> network, std::uint16_t ports)
       : network_(std::move(network)), ports_(ports), card_(encode(network_->self())), shown_card_(card_) {}
 
   const std::string& card() const override { return card_; }
@@ -140,7 +140,7 @@ class OfiTransport final : public Transport {
   }
 
   std::vector<NamedCount> counts() const override {
-    const Counts c = network_->counts();
+    const OfiCounts c = network_->counts();
     return {{"connections made", c.made}, {"accepted", c.accepted},        {"refused", c.refused},
             {"frames sent", c.sent},      {"frames received", c.received}, {"frames dropped", c.dropped}};
   }
@@ -151,7 +151,7 @@ class OfiTransport final : public Transport {
     return fail(Errc::invalid, "port " + std::to_string(port) + ": there are ports 0 to " + std::to_string(ports_ - 1));
   }
 
-  std::shared_ptr<Network> network_;
+  std::shared_ptr<OfiNetwork> network_;
   std::uint16_t ports_;
   std::string card_, shown_card_;
 };
@@ -159,7 +159,7 @@ class OfiTransport final : public Transport {
 Result<std::unique_ptr<Transport>> make(const Config& config) {
   auto settings = settings_from(config);
   if (!settings) return fail(settings.error());
-  auto network = Network::create(*settings);
+  auto network = OfiNetwork::create(*settings);
   if (!network) return fail(network.error());
   return std::make_unique<OfiTransport>(std::move(*network), kPortsPerProcess);
 }
@@ -178,7 +178,7 @@ Result<std::unique_ptr<Transport>> make_carrier(const Config& config, std::size_
   auto settings = ofi::settings_from(own);
   if (!settings) return fail(settings.error());
   settings->max_frame = std::max(settings->max_frame, frame);
-  auto network = ofi::Network::create(*settings);
+  auto network = ofi::OfiNetwork::create(*settings);
   if (!network) return fail(network.error());
   return std::make_unique<ofi::OfiTransport>(std::move(*network), ofi::kNetworkPorts);
 }

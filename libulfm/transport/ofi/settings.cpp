@@ -7,7 +7,7 @@ namespace ulfm::ofi {
 namespace {
 
 /// "5000-5100".
-Result<void> read_ports(const std::string& text, Settings& settings) {
+Result<void> read_ports(const std::string& text, OfiSettings& settings) {
   if (text.empty()) return {};
   const char* end = text.data() + text.size();
   const auto first = std::from_chars(text.data(), end, settings.first_port);
@@ -22,7 +22,7 @@ Result<void> read_ports(const std::string& text, Settings& settings) {
 }
 
 /// "ofi,provider=tcp".
-Result<void> read_options(std::string_view transport, Settings& settings) {
+Result<void> read_options(std::string_view transport, OfiSettings& settings) {
   const std::size_t comma = transport.find(',');
   if (comma == transport.npos) return {};
   const std::string_view option = transport.substr(comma + 1);
@@ -35,8 +35,8 @@ Result<void> read_options(std::string_view transport, Settings& settings) {
 
 }  // namespace
 
-Result<Settings> settings_from(const Config& config) {
-  Settings settings;
+Result<OfiSettings> settings_from(const Config& config) {
+  OfiSettings settings;
   if (auto ok = read_ports(config.text("PORTS"), settings); !ok) return fail(ok.error());
   if (auto ok = read_options(config.text("TRANSPORT"), settings); !ok) return fail(ok.error());
   settings.interface = config.text("INTERFACE");

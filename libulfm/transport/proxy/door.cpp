@@ -83,9 +83,9 @@ class Door {
   };
 
   void take_in() {
-    Head head;
+    ProxyHead head;
     std::span<const std::byte> body;
-    if (read(frame_, head, body) && head.what == What::ask) {
+    if (read(frame_, head, body) && head.what == ProxyCall::ask) {
       Starting one{requests_->origin(frame_.origin).card, {}, {}, nullptr};
       auto output =
           start(program_, {kProgram, "proxy", task_.arena, std::to_string(head.number), std::to_string(task_.frame)});
@@ -110,7 +110,7 @@ class Door {
       one.down = std::move(*down);
     }
     const auto card = card_in(one.text, program_);
-    Head head{What::proxy};
+    ProxyHead head{ProxyCall::proxy};
     head.number = card ? 0 : number_of(card.error().code);
     if (say(*one.down, head, bytes_of(card ? *card : card.error().what))) return (void)one.down->bye(), true;
     return !one.down->peer_listening();

@@ -54,7 +54,7 @@ class FarInlet final : public Inlet {
         arrived_(arrivals_->begin(number)) {}
   ~FarInlet() override {
     arrivals_->end(number_);
-    Head head{What::close};
+    ProxyHead head{ProxyCall::close};
     head.port = number_;
     (void)tunnel_->call(head, {});
   }
@@ -79,7 +79,7 @@ class FarInlet final : public Inlet {
   }
   void drop_origin(std::uint32_t index) override {
     if (index >= origins_.size() || !std::exchange(origins_[index].connected, false)) return;
-    Head head{What::drop};
+    ProxyHead head{ProxyCall::drop};
     head.port = number_;
     head.id = index;
     tunnel_->notify(head, {});
@@ -112,18 +112,18 @@ class FarInlet final : public Inlet {
 
   // True when it is a frame for the program.
   bool take_in(Frame& frame) {
-    Head head;
+    ProxyHead head;
     std::span<const std::byte> body;
     if (!read(frame, head, body)) return false;
-    if (head.what == What::arrived) return describe(head, body, frame);
-    if (head.what == What::origin) on_origin(head.id, body);
-    else if (head.what == What::dead) dead_.push_back(head.id);
-    else if (head.what == What::broken) broken_.push_back(head.id);
-    else if (head.what == What::over) over_ = text_of(body);
+    if (head.what == ProxyCall::arrived) return describe(head, body, frame);
+    if (head.what == ProxyCall::origin) on_origin(head.id, body);
+    else if (head.what == ProxyCall::dead) dead_.push_back(head.id);
+    else if (head.what == ProxyCall::broken) broken_.push_back(head.id);
+    else if (head.what == ProxyCall::over) over_ = text_of(body);
     return false;
   }
 
-  bool describe(const Head& head, std::span<const std::byte> body, Frame& frame) {
+  bool describe(const ProxyHead& head, std::span<const std::byte> body, Frame& frame) {
     arrived_->fetch_add(1, std::memory_order_release);
     if (head.id >= origins_.size() || !origins_[head.id].connected || head.header > body.size()) return false;
     frame.kind = Kind{head.kind};
@@ -137,7 +137,7 @@ class FarInlet final : public Inlet {
   }
 
   void on_origin(std::uint32_t index, std::span<const std::byte> body) {
-    Origin origin{};
+    ProxyOrigin origin{};
     From from;
     if (index >= kMostOrigins || !take(body, origin) || !take(body, origin.card, from.card)) return;
     if (index >= origins_.size()) origins_.resize(index + 1);
@@ -179,17 +179,17 @@ class FarOutlet final : public Outlet {
         sending_(std::make_shared<Sending>()),
         number_(tunnel_->add(sending_)) {}
   ~FarOutlet() override {
-    if (connected_) tunnel_->notify(head(What::end), {});
+    if (connected_) tunnel_->notify(head(ProxyCall::end), {});
     tunnel_->remove(number_);
   }
 
   Result<void> connect(std::string_view card, std::uint16_t to, std::uint16_t from, std::span<const std::byte> hello) {
-    const Destination destination{to, static_cast<std::uint16_t>(card.size())};
+    const ProxyDestination destination{to, static_cast<std::uint16_t>(card.size())};
     Bytes body;
     append(body, bytes_of(destination));
     append(body, bytes_of(card));
     append(body, hello);
-    Head question{What::connect};
+    ProxyHead question{ProxyCall::connect};
     question.port = from;
     question.number = number_;
     auto answer = tunnel_->call(question, body);
@@ -201,7 +201,7 @@ class FarOutlet final : public Outlet {
   }
 
   bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) override {
-    Head head = this->head(What::frame);
+    ProxyHead head = this->head(ProxyCall::frame);
     head.kind = static_cast<std::uint8_t>(kind);
     head.header = static_cast<std::uint32_t>(header.size());
     if (!has_room() || !tunnel_->push(head, header, data, length)) {
@@ -220,7 +220,7 @@ class FarOutlet final : public Outlet {
 
   // What the proxy has sent to us before it says so may still be on its way here.
   bool peer_listening() const override {
-    Head question{What::listening};
+    ProxyHead question{ProxyCall::listening};
     question.number = number_;
     const auto answer = tunnel_->call(question, {});
     if (!answer || answer->empty()) return false;
@@ -235,8 +235,8 @@ class FarOutlet final : public Outlet {
   }
 
  private:
-  Head head(What what) const noexcept {
-    Head head{what};
+  ProxyHead head(ProxyCall what) const noexcept {
+    ProxyHead head{what};
     head.id = number_;
     return head;
   }
@@ -254,7 +254,7 @@ class FarTransport final : public Transport {
  public:
   explicit FarTransport(std::unique_ptr<Tunnel> tunnel) : tunnel_(std::move(tunnel)) {}
   // The proxy ends when all it was given has gone.
-  ~FarTransport() override { (void)tunnel_->call({What::leave}, {}); }
+  ~FarTransport() override { (void)tunnel_->call({ProxyCall::leave}, {}); }
 
   const std::string& card() const override { return tunnel_->card(); }
 
@@ -264,7 +264,7 @@ class FarTransport final : public Transport {
                   "port " + std::to_string(number) + ": there are ports 0 to " + std::to_string(kPortsPerProcess - 1));
     auto carried = tunnel_->carrier().open(number, options);
     if (!carried) return carried;
-    Head head{What::open};
+    ProxyHead head{ProxyCall::open};
     head.port = number;
     if (auto ok = tunnel_->call(head, {}); !ok) return fail(ok.error());
     return std::make_unique<FarInlet>(tunnel_, arrivals_, std::move(*carried), number);
@@ -283,24 +283,24 @@ class FarTransport final : public Transport {
 
   // The same as for the processes that are there. They send at once; here each outlet does.
   std::size_t multicast_frame(std::size_t receivers, std::size_t header) const override {
-    const Place& place = tunnel_->place();
+    const ProxyPlace& place = tunnel_->place();
     return place.multicast != 0 ? emulated::EmulatedMulticast::frame(place.slot_bytes, receivers, header) : 0;
   }
 
   void introduce(std::string_view job_id, std::uint32_t rank, std::string_view card) override {
-    Head head{What::introduce};
+    ProxyHead head{ProxyCall::introduce};
     head.number = rank;
     head.port = static_cast<std::uint16_t>(card.size());
     tunnel_->notify(head, bytes_of(std::string(card) + std::string(job_id)));
   }
   std::string card_of(std::string_view job_id, std::uint32_t rank) const override {
-    Head question{What::card_of};
+    ProxyHead question{ProxyCall::card_of};
     question.number = rank;
     const auto answer = tunnel_->call(question, bytes_of(job_id));
     return answer ? text_of(*answer) : "";
   }
   std::string shared_statistics() override {
-    const auto answer = tunnel_->call({What::statistics}, {});
+    const auto answer = tunnel_->call({ProxyCall::statistics}, {});
     return answer ? text_of(*answer) : "";
   }
   std::vector<NamedCount> counts() const override { return tunnel_->carrier().counts(); }

@@ -41,7 +41,7 @@ WaitPolicy waits_of_proxy() {
 struct Sent {
   explicit Sent(std::unique_ptr<Outlet> made) : outlet(std::move(made)) {}
   struct Waiting {
-    Head head;
+    ProxyHead head;
     Bytes body;
   };
   std::unique_ptr<Outlet> outlet;
@@ -54,7 +54,7 @@ struct Sent {
 class Proxy {
  public:
   Proxy(std::unique_ptr<Transport> place, std::unique_ptr<Transport> carrier, std::unique_ptr<Inlet> requests,
-        const Place& facts)
+        const ProxyPlace& facts)
       : place_(std::move(place)),
         carrier_(std::move(carrier)),
         requests_(std::move(requests)),
@@ -75,7 +75,7 @@ class Proxy {
     bool any = false;
     Frame frame;
     for (int i = 0; i < kBurst && requests_->next(frame); ++i, any = true) {
-      Head head;
+      ProxyHead head;
       std::span<const std::byte> body;
       if (read(frame, head, body)) take_in(frame, head, body);
       requests_->release(frame);
@@ -133,7 +133,7 @@ class Proxy {
 
   // ---- what the process wants ----
 
-  void take_in(const Frame& frame, const Head& head, std::span<const std::byte> body) {
+  void take_in(const Frame& frame, const ProxyHead& head, std::span<const std::byte> body) {
     if (!down_) {
       process_card_ = requests_->origin(frame.origin).card;
       auto down = carrier_->connect(process_card_, kReplies, kRequests, {}, counters_);
@@ -141,24 +141,24 @@ class Proxy {
       down_ = std::move(*down);
     }
     switch (head.what) {
-      case What::join: return answer(head, {}, joined());
-      case What::open: return open(head);
-      case What::close: ports_[head.port % ports_.size()].reset(); return answer(head, {}, {});
-      case What::connect: return connect(head, body);
-      case What::listening: return listening(head);
-      case What::card_of: return answer(head, {}, as_bytes(place_->card_of(text_of(body), head.number)));
-      case What::statistics: return answer(head, {}, as_bytes(place_->shared_statistics()));
-      case What::leave:
+      case ProxyCall::join: return answer(head, {}, joined());
+      case ProxyCall::open: return open(head);
+      case ProxyCall::close: ports_[head.port % ports_.size()].reset(); return answer(head, {}, {});
+      case ProxyCall::connect: return connect(head, body);
+      case ProxyCall::listening: return listening(head);
+      case ProxyCall::card_of: return answer(head, {}, as_bytes(place_->card_of(text_of(body), head.number)));
+      case ProxyCall::statistics: return answer(head, {}, as_bytes(place_->shared_statistics()));
+      case ProxyCall::leave:
         leave_ = head;
         leaving_ = true;
         leaving_until_ = Clock::now() + kDrainFor;
         return;
-      case What::introduce: return introduce(head, body);
-      case What::frame: return queue(head, body);
-      case What::end:
+      case ProxyCall::introduce: return introduce(head, body);
+      case ProxyCall::frame: return queue(head, body);
+      case ProxyCall::end:
         if (const auto found = sent_.find(head.id); found != sent_.end()) found->second.ending = true;
         return;
-      case What::drop:
+      case ProxyCall::drop:
         if (head.port < ports_.size() && ports_[head.port]) ports_[head.port]->drop_origin(head.id);
         return;
       default: return;
@@ -178,12 +178,12 @@ class Proxy {
   }
 
   // In pieces, the last of which says so.
-  void answer(const Head& question, const Error& error, Bytes body) {
+  void answer(const ProxyHead& question, const Error& error, Bytes body) {
     if (error.code != Errc::ok) body = as_bytes(error.what);
     std::span<const std::byte> rest = body;
     do {
       const std::size_t length = std::min(rest.size(), kAnswerPiece);
-      Head head{What::answer};
+      ProxyHead head{ProxyCall::answer};
       head.id = question.id;
       head.number = number_of(error.code);
       head.port = length < rest.size() ? 1 : 0;
@@ -192,7 +192,7 @@ class Proxy {
     } while (!rest.empty());
   }
 
-  void open(const Head& head) {
+  void open(const ProxyHead& head) {
     auto inlet = place_->open(head.port, {});
     if (!inlet) return answer(head, inlet.error(), {});
     auto down = carrier_->connect(process_card_, head.port, kRequests, {}, counters_);
@@ -201,8 +201,8 @@ class Proxy {
     answer(head, {}, {});
   }
 
-  void connect(const Head& head, std::span<const std::byte> body) {
-    Destination to{};
+  void connect(const ProxyHead& head, std::span<const std::byte> body) {
+    ProxyDestination to{};
     std::string card;
     if (!take(body, to) || !take(body, to.card, card)) return answer(head, {Errc::protocol, "half a question"}, {});
     auto outlet = place_->connect(card, to.port, head.port, body, counters_);
@@ -214,7 +214,7 @@ class Proxy {
   }
 
   // What has come from there is still to be had, as long as it has not been sent on.
-  void listening(const Head& head) {
+  void listening(const ProxyHead& head) {
     const auto found = sent_.find(head.number);
     bool listens = found != sent_.end() && found->second.outlet->peer_listening();
     Bytes body{std::byte{0}};
@@ -227,14 +227,14 @@ class Proxy {
     answer(head, {}, std::move(body));
   }
 
-  void introduce(const Head& head, std::span<const std::byte> body) {
+  void introduce(const ProxyHead& head, std::span<const std::byte> body) {
     std::string card;
     if (take(body, head.port, card)) place_->introduce(text_of(body), head.number, card);
   }
 
   // ---- what it sends ----
 
-  void queue(const Head& head, std::span<const std::byte> body) {
+  void queue(const ProxyHead& head, std::span<const std::byte> body) {
     const auto found = sent_.find(head.id);
     if (found == sent_.end() || head.header > body.size()) return;
     Sent& to = found->second;
@@ -242,7 +242,7 @@ class Proxy {
     to.waiting.push_back({head, Bytes(body.begin(), body.end())});
   }
 
-  static bool push(Sent& to, const Head& head, std::span<const std::byte> body) {
+  static bool push(Sent& to, const ProxyHead& head, std::span<const std::byte> body) {
     if (Kind{head.kind} == Kind::bye) return to.outlet->bye();
     const auto rest = body.subspan(head.header);
     const iovec piece{const_cast<std::byte*>(rest.data()), rest.size()};
@@ -266,7 +266,7 @@ class Proxy {
   void pay(std::uint32_t number, Sent& to) {
     notify_closed(number, to);
     if (++to.owed < kCredits / 2) return;
-    Head head{What::credit};
+    ProxyHead head{ProxyCall::credit};
     head.id = number;
     head.number = std::exchange(to.owed, 0);
     answers_.push_back({head, {}});
@@ -275,7 +275,7 @@ class Proxy {
   void notify_closed(std::uint32_t number, Sent& to) {
     if (to.told || !to.outlet->port_closed()) return;
     to.told = true;
-    Head head{What::closed};
+    ProxyHead head{ProxyCall::closed};
     head.id = number;
     head.number = to.outlet->cut_off() ? 1 : 0;
     answers_.push_back({head, {}});
@@ -285,7 +285,7 @@ class Proxy {
   std::unique_ptr<Transport> place_, carrier_;
   std::unique_ptr<Inlet> requests_;
   std::unique_ptr<Outlet> down_;
-  Place facts_;
+  ProxyPlace facts_;
   WaitPolicy policy_;
   std::string process_card_;
   std::array<std::unique_ptr<ProxyPort>, kPortsPerProcess> ports_;
@@ -293,7 +293,7 @@ class Proxy {
   std::deque<Sent::Waiting> answers_;
   microseconds nap_ = kFirstNap;
   bool leaving_ = false;
-  Head leave_;
+  ProxyHead leave_;
   Clock::time_point began_ = Clock::now(), leaving_until_{};
 };
 
@@ -306,10 +306,10 @@ Result<std::unique_ptr<Proxy>> make(const ProxyTask& task, std::string& card) {
   if (!requests) return fail(requests.error());
   auto engine = fabric::FabricEngine::join_as(fabric::FabricArena::attach(task.arena), task.rank);
   if (!engine) return fail(engine.error());
-  Place facts{};
+  ProxyPlace facts{};
   std::snprintf(facts.model, sizeof facts.model, "%s", (*engine)->arena().header().model);
   facts.slot_bytes = (*engine)->arena().sizes().slot_bytes;
-  facts.multicast = (*engine)->model().has_multicast() ? 1 : 0;
+  facts.multicast = (*engine)->model().multicast() != nullptr ? 1 : 0;
   facts.pid = getpid();
   card = (*carrier)->card();
   return std::make_unique<Proxy>(emulated::on(std::move(*engine)), std::move(*carrier), std::move(*requests), facts);

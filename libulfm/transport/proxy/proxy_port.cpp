@@ -45,7 +45,8 @@ bool ProxyPort::step() {
   std::lock_guard lock(lock_);
   if (!has_frame_) has_frame_ = inlet_->next(frame_);
   if (!has_frame_) return false;
-  Head head{What::arrived, static_cast<std::uint8_t>(frame_.kind), number_, frame_.origin, 0, frame_.header_length};
+  ProxyHead head{ProxyCall::arrived,  static_cast<std::uint8_t>(frame_.kind), number_, frame_.origin, 0,
+                 frame_.header_length};
   const iovec pieces[] = {{const_cast<std::byte*>(frame_.header), frame_.header_length},
                           {const_cast<std::byte*>(frame_.data), frame_.length}};
   Gather data(std::span(pieces, 2));
@@ -62,12 +63,12 @@ bool ProxyPort::step() {
 // Who it is comes before its first frame.
 bool ProxyPort::send_origin(std::uint32_t index) {
   const OriginInfo info = inlet_->origin(index);
-  const Origin origin{info.port, static_cast<std::uint16_t>(info.card.size()), info.process.number};
+  const ProxyOrigin origin{info.port, static_cast<std::uint16_t>(info.card.size()), info.process.number};
   Bytes body;
   append(body, bytes_of(origin));
   append(body, bytes_of(info.card));
   append(body, info.hello);
-  Head head{What::origin};
+  ProxyHead head{ProxyCall::origin};
   head.id = index;
   if (!say(*down_, head, body)) return false;
   frame_.fresh = false;
@@ -79,15 +80,15 @@ void ProxyPort::look_after() {
   look_after_at_ = Clock::now() + kLookAfter;
   std::lock_guard lock(lock_);
   if (has_frame_) return;  // what has come is told first
-  const auto notify = [this](What what, std::int64_t origin) {
-    Head head{what};
+  const auto notify = [this](ProxyCall what, std::int64_t origin) {
+    ProxyHead head{what};
     head.id = static_cast<std::uint32_t>(origin);
     if (origin >= 0 && notified_.count(head.id) == 0 && say(*down_, head, {})) notified_.insert(head.id);
   };
-  notify(What::dead, inlet_->find_dead());
-  notify(What::broken, inlet_->take_broken());
+  notify(ProxyCall::dead, inlet_->find_dead());
+  notify(ProxyCall::broken, inlet_->take_broken());
   if (const std::string why = inlet_->why_broken(); !why.empty() && over_.empty())
-    if (say(*down_, {What::over}, bytes_of(why))) over_ = why;
+    if (say(*down_, {ProxyCall::over}, bytes_of(why))) over_ = why;
 }
 
 void ProxyPort::rest() {

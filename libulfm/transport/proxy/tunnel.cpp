@@ -38,7 +38,7 @@ Result<std::unique_ptr<Tunnel>> Tunnel::create(const Config& config, const DoorA
 Result<std::string> Tunnel::ask_door(const DoorAddress& door, std::uint32_t rank) {
   auto out = carrier_->connect(door.card, kRequests, kReplies, {}, counters_);
   if (!out) return fail(out.error());
-  Head head{What::ask};
+  ProxyHead head{ProxyCall::ask};
   head.number = rank;
   const auto until = Clock::now() + kProxyIn;
   for (bool said = false; Clock::now() < until && (*out)->peer_listening();) {
@@ -56,7 +56,7 @@ Result<std::string> Tunnel::ask_door(const DoorAddress& door, std::uint32_t rank
 }
 
 Result<void> Tunnel::join() {
-  auto answer = call({What::join}, {});
+  auto answer = call({ProxyCall::join}, {});
   if (!answer) return fail(answer.error());
   std::span<const std::byte> rest = *answer;
   if (!take(rest, place_) || place_.slot_bytes == 0) return fail(Errc::protocol, "the proxy's answer makes no sense");
@@ -72,7 +72,7 @@ std::string Tunnel::why_gone() const {
 
 // ---- asking ---------------------------------------------------------------------------------------------------------
 
-Result<Bytes> Tunnel::call(Head question, std::span<const std::byte> body) {
+Result<Bytes> Tunnel::call(ProxyHead question, std::span<const std::byte> body) {
   std::lock_guard one_at_a_time(call_lock_);
   {
     std::lock_guard lock(down_lock_);
@@ -97,7 +97,7 @@ Result<Bytes> Tunnel::call(Head question, std::span<const std::byte> body) {
   }
 }
 
-void Tunnel::notify(const Head& head, std::span<const std::byte> body) {
+void Tunnel::notify(const ProxyHead& head, std::span<const std::byte> body) {
   for (;;) {
     {
       std::lock_guard lock(up_lock_);
@@ -110,7 +110,7 @@ void Tunnel::notify(const Head& head, std::span<const std::byte> body) {
 }
 
 // A header that does not fit behind ours goes in front of the data, where it is read just the same.
-bool Tunnel::push(const Head& head, std::span<const std::byte> header, Gather& data, std::size_t length) {
+bool Tunnel::push(const ProxyHead& head, std::span<const std::byte> header, Gather& data, std::size_t length) {
   std::byte both[kMostHead];
   std::memcpy(both, &head, sizeof head);
   if (sizeof head + header.size() <= sizeof both) {
@@ -146,7 +146,7 @@ void Tunnel::sleep(milliseconds limit) {
 void Tunnel::look() {
   std::lock_guard lock(down_lock_);
   for (Frame frame; replies_->next(frame);) {
-    Head head;
+    ProxyHead head;
     std::span<const std::byte> body;
     if (read(frame, head, body)) take_in(head, body);
     const bool bye = frame.kind == Kind::bye;
@@ -155,8 +155,8 @@ void Tunnel::look() {
   }
 }
 
-void Tunnel::take_in(const Head& head, std::span<const std::byte> body) {
-  if (head.what == What::answer || head.what == What::proxy) {
+void Tunnel::take_in(const ProxyHead& head, std::span<const std::byte> body) {
+  if (head.what == ProxyCall::answer || head.what == ProxyCall::proxy) {
     if (head.id != answer_.id || answer_.whole) return;
     answer_.number = head.number;
     append(answer_.body, body);
@@ -166,8 +166,8 @@ void Tunnel::take_in(const Head& head, std::span<const std::byte> body) {
   const auto found = sendings_.find(head.id);
   if (found == sendings_.end()) return;
   Sending& sending = *found->second;
-  if (head.what == What::credit) sending.credits.fetch_add(head.number, std::memory_order_relaxed);
-  if (head.what != What::closed) return;
+  if (head.what == ProxyCall::credit) sending.credits.fetch_add(head.number, std::memory_order_relaxed);
+  if (head.what != ProxyCall::closed) return;
   sending.cut_off.store(head.number != 0, std::memory_order_relaxed);
   sending.closed.store(true, std::memory_order_relaxed);
 }

@@ -26,18 +26,18 @@ class Tunnel {
   /// Has the door start a proxy for process `rank`, and connects to it.
   static Result<std::unique_ptr<Tunnel>> create(const Config& config, const DoorAddress& door, std::uint32_t rank);
 
-  const Place& place() const noexcept { return place_; }
+  const ProxyPlace& place() const noexcept { return place_; }
   const std::string& card() const noexcept { return card_; }
   /// Of the proxy.
   ProcessId proxy() const { return up_->peer(); }
   Transport& carrier() noexcept { return *carrier_; }
 
   /// Asks, and waits for the answer. Errc::peer_failed when the proxy has gone; what the proxy says went wrong.
-  Result<Bytes> call(Head question, std::span<const std::byte> body);
+  Result<Bytes> call(ProxyHead question, std::span<const std::byte> body);
   /// Says something that has no answer, when there is room, which there is soon.
-  void notify(const Head& head, std::span<const std::byte> body);
+  void notify(const ProxyHead& head, std::span<const std::byte> body);
   /// The same for a frame, in order with all the rest; false when there is no room now.
-  bool push(const Head& head, std::span<const std::byte> header, Gather& data, std::size_t length);
+  bool push(const ProxyHead& head, std::span<const std::byte> header, Gather& data, std::size_t length);
 
   std::uint32_t add(const std::shared_ptr<Sending>& sending);
   void remove(std::uint32_t number);
@@ -56,7 +56,7 @@ class Tunnel {
   };
   Result<std::string> ask_door(const DoorAddress& door, std::uint32_t rank);
   Result<void> join();
-  void take_in(const Head& head, std::span<const std::byte> body);
+  void take_in(const ProxyHead& head, std::span<const std::byte> body);
   void sleep(std::chrono::milliseconds limit);
 
   PortCounters counters_;  // of connections that no program knows of
@@ -64,7 +64,7 @@ class Tunnel {
   std::unique_ptr<Inlet> replies_;
   std::unique_ptr<Outlet> up_;
   std::chrono::milliseconds give_up_{};
-  Place place_{};
+  ProxyPlace place_{};
   std::string card_;
 
   std::mutex call_lock_;  // one question at a time; before the two others

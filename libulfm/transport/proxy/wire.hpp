@@ -28,14 +28,14 @@ inline constexpr std::uint16_t kReplies = kPortsPerProcess;  ///< port of the pr
 inline constexpr std::uint32_t kCredits = 32;
 inline constexpr std::size_t kBesides = 512;  ///< bytes of a frame between the two, beside those of one of the arena
 
-enum class What : std::uint8_t {
+enum class ProxyCall : std::uint8_t {
   // To the door.
   ask = 1,  ///< number: rank
   // To the proxy; id is the number of the question where there is an answer.
-  join,        ///< -> Place and the card
+  join,        ///< -> ProxyPlace and the card
   open,        ///< port -> nothing
   close,       ///< port -> nothing
-  connect,     ///< port: from; number: outlet; Destination, card, hello -> pid
+  connect,     ///< port: from; number: outlet; ProxyDestination, card, hello -> pid
   listening,   ///< number: outlet -> one byte, then FrameCount for each open port
   card_of,     ///< number: rank; name of the job -> card
   statistics,  ///< -> text
@@ -51,34 +51,34 @@ enum class What : std::uint8_t {
   proxy,   ///< of the door: card of the proxy; number: as in answer
   // To a port of the process.
   arrived,  ///< id: origin
-  origin,   ///< id; Origin, card, hello
+  origin,   ///< id; ProxyOrigin, card, hello
   dead,     ///< id: origin
   broken,   ///< id: origin
   over,     ///< nothing will come any more: the sentence
 };
 
 /// In front of everything. The header of a frame follows, and its data.
-struct Head {
-  What what{};
+struct ProxyHead {
+  ProxyCall what{};
   std::uint8_t kind = 0;  ///< of a frame
   std::uint16_t port = 0;
   std::uint32_t id = 0, number = 0;
   std::uint32_t header = 0;  ///< bytes of a frame's header
 };
-static_assert(sizeof(Head) == 16);
+static_assert(sizeof(ProxyHead) == 16);
 
-struct Place {
+struct ProxyPlace {
   char model[16];
   std::uint32_t slot_bytes, multicast;
   std::int32_t pid;
   std::uint32_t reserved;
 };
 
-struct Destination {
+struct ProxyDestination {
   std::uint16_t port, card;  ///< card: bytes
 };
 
-struct Origin {
+struct ProxyOrigin {
   std::uint16_t port, card;  ///< card: bytes
   std::int32_t pid;
 };
@@ -119,14 +119,14 @@ inline std::string text_of(std::span<const std::byte> bytes) {
 }
 
 /// Sends one; false when there is no room now.
-inline bool say(Outlet& out, const Head& head, std::span<const std::byte> body) {
+inline bool say(Outlet& out, const ProxyHead& head, std::span<const std::byte> body) {
   const iovec piece{const_cast<std::byte*>(body.data()), body.size()};
   Gather data(std::span(&piece, 1));
   return out.push(Kind::first, bytes_of(head), data, body.size());
 }
 
 /// What has come: the head, and what follows it. False when it makes no sense.
-inline bool read(const Frame& frame, Head& head, std::span<const std::byte>& body) noexcept {
+inline bool read(const Frame& frame, ProxyHead& head, std::span<const std::byte>& body) noexcept {
   body = {frame.header, std::size_t{frame.header_length} + frame.length};  // one behind the other, as `ofi` has them
   return frame.kind == Kind::first && take(body, head);
 }

@@ -17,13 +17,14 @@ const char* name_of(Kind kind) {
 }
 
 // One direction of a connection between two ports.
-struct Way {
+struct TracedPath {
   ProcessId peer;
   std::uint16_t own_port = 0, peer_port = 0;
   std::uint64_t frames = 0;  // so far
 };
 
-void note(Kind kind, trace::Way direction, const char* transport, Way& way, std::size_t bytes, std::uint64_t at = 0) {
+void note(Kind kind, trace::Direction direction, const char* transport, TracedPath& way, std::size_t bytes,
+          std::uint64_t at = 0) {
   trace::note({name_of(kind), trace::Channel::data, direction, transport, static_cast<std::uint32_t>(way.peer.number),
                bytes, way.own_port, way.peer_port, way.frames++, at});
 }
@@ -36,24 +37,24 @@ class TracedOutlet final : public ForwardingOutlet {
   bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) override {
     const std::uint64_t began = trace::now();  // it may have arrived when push() returns
     if (!under_->push(kind, header, data, length)) return false;
-    note(kind, trace::Way::sent, name_, way_, header.size() + length, began);
+    note(kind, trace::Direction::sent, name_, way_, header.size() + length, began);
     return true;
   }
   bool bye() override {
     const std::uint64_t began = trace::now();
     if (!under_->bye()) return false;
-    note(Kind::bye, trace::Way::sent, name_, way_, 0, began);
+    note(Kind::bye, trace::Direction::sent, name_, way_, 0, began);
     return true;
   }
 
   /// A frame of a group that goes this way.
   void note_copy(Kind kind, std::size_t bytes, std::uint64_t began) {
-    note(kind, trace::Way::sent, name_, way_, bytes, began);
+    note(kind, trace::Direction::sent, name_, way_, bytes, began);
   }
 
  private:
   const char* name_;
-  Way way_;
+  TracedPath way_;
 };
 
 class TracedMulticast final : public ForwardingMulticast {
@@ -85,19 +86,19 @@ class TracedInlet final : public ForwardingInlet {
   bool next(Frame& frame) override {
     if (!under_->next(frame)) return false;
     if (frame.origin >= ways_.size()) ways_.resize(frame.origin + 1);
-    Way& way = ways_[frame.origin];
+    TracedPath& way = ways_[frame.origin];
     if (frame.fresh || !way.peer) {
       const OriginInfo origin = under_->origin(frame.origin);
       way = {origin.process, number_, origin.port};
     }
-    note(frame.kind, trace::Way::arrived, name_, way, frame.header_length + frame.length);
+    note(frame.kind, trace::Direction::arrived, name_, way, frame.header_length + frame.length);
     return true;
   }
 
  private:
   const char* name_;
   const std::uint16_t number_;
-  std::vector<Way> ways_;  // by origin
+  std::vector<TracedPath> ways_;  // by origin
 };
 
 }  // namespace

@@ -23,61 +23,62 @@ void FabricEngine::came(std::uint32_t to, std::uint32_t bytes) noexcept {
   unread.came.store(came, std::memory_order_relaxed);
   const auto is_full = [&] {
     const std::uint64_t read = unread.read.load(std::memory_order_seq_cst);
-    return came > std::max(unread.let_in, read) && came - read > arena_.sizes().unread;
+    return came > std::max(unread.admitted, read) && came - read > arena_.sizes().unread;
   };
-  if (unread.held.load(std::memory_order_relaxed) != 0 || !is_full()) return;
-  unread.held.store(1, std::memory_order_seq_cst);
-  if (!is_full()) return unread.held.store(0, std::memory_order_relaxed);
-  arena_.header().held.fetch_add(1, std::memory_order_relaxed);
-  model_->hold(arena_.endpoint(to).node, true);
+  if (unread.stalled.load(std::memory_order_relaxed) != 0 || !is_full()) return;
+  unread.stalled.store(1, std::memory_order_seq_cst);
+  if (!is_full()) return unread.stalled.store(0, std::memory_order_relaxed);
+  arena_.header().stalls.fetch_add(1, std::memory_order_relaxed);
+  back_pressure_->stall(arena_.endpoint(to).node);
   if (clock_ != nullptr) return;
-  // It may sleep for something at another port, and then has to look: see let_in().
+  // It may sleep for something at another port, and then has to look: see admit_more().
   for (std::uint32_t port = 0; port < kPorts; ++port)
     if (arena_.endpoint(to).generation[port].load(std::memory_order_acquire) % 2 == 1) arena_.box(to, port).bell.ring();
 }
 
 /// Whether the node takes on. By whoever has the engine.
-void FabricEngine::settle_hold(std::uint32_t endpoint) noexcept {
+void FabricEngine::settle_stall(std::uint32_t endpoint) noexcept {
   Unread& unread = arena_.endpoint(endpoint).unread;
-  if (unread.held.load(std::memory_order_relaxed) == 0) return;
+  if (unread.stalled.load(std::memory_order_relaxed) == 0) return;
   const std::uint32_t asks = unread.asks.exchange(Unread::nothing, std::memory_order_seq_cst);
   const std::uint64_t came = unread.came.load(std::memory_order_relaxed);
-  if (asks == Unread::all) unread.let_in = ~std::uint64_t{0};
-  else if (asks == Unread::more) unread.let_in = came + arena_.sizes().unread;
+  if (asks == Unread::all) unread.admitted = ~std::uint64_t{0};
+  else if (asks == Unread::more) unread.admitted = came + arena_.sizes().unread;
   else if (came - std::min(came, unread.read.load(std::memory_order_seq_cst)) > arena_.sizes().unread / 2) return;
-  unread.held.store(0, std::memory_order_seq_cst);
+  unread.stalled.store(0, std::memory_order_seq_cst);
   const std::uint32_t node = arena_.endpoint(endpoint).node;
   const std::uint32_t used = arena_.header().endpoints_used.load(std::memory_order_acquire);
   for (std::uint32_t e = 0; e < std::min(used, arena_.sizes().endpoints); ++e)
-    if (arena_.endpoint(e).node == node && arena_.endpoint(e).unread.held.load(std::memory_order_relaxed) != 0) return;
-  model_->hold(node, false);
+    if (arena_.endpoint(e).node == node && arena_.endpoint(e).unread.stalled.load(std::memory_order_relaxed) != 0)
+      return;
+  back_pressure_->resume(node);
 }
 
-void FabricEngine::let_in() noexcept {
-  if (clock_ != nullptr) return clock_->let_in();
+void FabricEngine::admit_more() noexcept {
+  if (clock_ != nullptr) return clock_->admit_more();
   arena_.endpoint(self_).unread.asks.store(Unread::more, std::memory_order_seq_cst);
   notify();
 }
 
-void FabricEngine::let_in_timed(std::uint32_t endpoint, Unread::Asks asks) noexcept {
+void FabricEngine::admit_timed(std::uint32_t endpoint, Unread::Asks asks) noexcept {
   arena_.endpoint(endpoint).unread.asks.store(asks, std::memory_order_relaxed);
-  settle_hold(endpoint);
+  settle_stall(endpoint);
 }
 
 void FabricEngine::read_timed(std::uint32_t slot, std::uint32_t to) noexcept {
   if (to >= arena_.sizes().endpoints) return;
   arena_.endpoint(to).unread.read.fetch_add(bytes_of(slot), std::memory_order_seq_cst);
-  settle_hold(to);
+  settle_stall(to);
 }
 
 /// Nobody will read what is there for a process that has died. Costs system calls.
-void FabricEngine::let_in_for_the_dead() noexcept {
+void FabricEngine::admit_for_the_dead() noexcept {
   ArenaHeader& h = arena_.header();
   bool found = false;
   const std::uint32_t used = std::min(h.endpoints_used.load(std::memory_order_acquire), arena_.sizes().endpoints);
   for (std::uint32_t e = 0; e < used; ++e) {
     Unread& unread = arena_.endpoint(e).unread;
-    if (unread.held.load(std::memory_order_relaxed) == 0 || e == self_ || runs(e)) continue;
+    if (unread.stalled.load(std::memory_order_relaxed) == 0 || e == self_ || runs(e)) continue;
     unread.asks.store(Unread::all, std::memory_order_seq_cst);
     h.pending[e / 64].fetch_or(std::uint64_t{1} << e % 64, std::memory_order_seq_cst);
     found = true;

@@ -103,6 +103,9 @@ class Model {
   /// the model has none here.
   virtual std::uint64_t alone(std::uint32_t, std::uint32_t, std::uint32_t) const { return 0; }
 
+  /// Check units behind the data of a frame: a card that is told to expect noise fills them in, and the other verifies.
+  virtual std::uint32_t check_units() const { return 0; }
+
   // Of models in which a node that takes nothing holds up the network before it.
 
   virtual bool has_back_pressure() const { return false; }
@@ -177,6 +180,8 @@ struct ModelKind {
   bool multicast = false;
   /// It has run_until() and links(), and durations (durations.hpp).
   bool timed = false;
+  /// A topology's latencies and rates of single links count in it.
+  bool own_links = false;
   /// Its jobs have a control channel also when nobody asks for one.
   bool control = false;
   /// Each of its nodes has a gateway, an end outside of it: that of node n is the end `nodes + n`. A host is at the one
@@ -188,5 +193,8 @@ struct ModelKind {
 
 /// The options of such a model. Errc::invalid, with the model's name, says which one is wrong.
 Result<Options> read_options(const ModelKind& kind, ModelOptions options);
+
+/// Errc::invalid when the topology gives single links a latency or a rate, and the model knows none of links.
+Result<void> check_links(const ModelKind& kind, const Topology& topology);
 
 }  // namespace ulfm::fabric

@@ -82,10 +82,12 @@ void FabricEngine::submit(std::uint32_t slot) {
 std::string FabricEngine::statistics() {
   if (!acquire()) return "";
   const ArenaHeader& h = arena_.header();
-  std::string text =
-      "ulfm: stats " + arena_.title() + ": frames refused " + std::to_string(h.refused.load()) + " lost " +
-      std::to_string(h.lost.load()) + (holds_ ? " held " + std::to_string(h.held.load()) : "") +
-      (recovers_ ? " recoveries " + std::to_string(h.recoveries.load()) : "") + "\n" + model_->statistics();
+  std::string text = "ulfm: stats " + arena_.title() + ": frames refused " + std::to_string(h.refused.load()) +
+                     " lost " + std::to_string(h.lost.load()) +
+                     (model_->check_units() != 0 ? " damaged " + std::to_string(h.damaged.load()) : "") +
+                     (holds_ ? " held " + std::to_string(h.held.load()) : "") +
+                     (recovers_ ? " recoveries " + std::to_string(h.recoveries.load()) : "") + "\n" +
+                     model_->statistics();
   release();
   return text;
 }

@@ -68,6 +68,8 @@ class Model {
   virtual std::uint64_t due() const = 0;
   /// Lets the scheduled faults begin and end that are due by then.
   virtual void advance(std::uint64_t nanoseconds) = 0;
+  /// Check units behind the data of a frame: a card that is told to expect noise fills them in, and the other verifies.
+  virtual std::uint32_t check_units() const { return 0; }
   /// Counters as lines of text, each beginning with "ulfm: stats".
   virtual std::string statistics() = 0;
 
@@ -127,6 +129,8 @@ struct ModelKind {
   bool multicast = false;
   /// They have cycles(), and the kind has durations (durations.hpp).
   bool timed = false;
+  /// A topology's latencies and rates of single links count in it.
+  bool own_links = false;
   /// Its jobs have a control channel also when nobody asks for one.
   bool control = false;
   /// Each of its nodes has a gateway, an end outside of it: that of node n is the end `nodes + n`. A host is at the one
@@ -138,5 +142,8 @@ struct ModelKind {
 
 /// The options of such a model. Errc::invalid, with the model's name, says which one is wrong.
 Result<Options> read_options(const ModelKind& kind, ModelOptions options);
+
+/// Errc::invalid when the topology gives single links a latency or a rate, and the model knows none of links.
+Result<void> check_links(const ModelKind& kind, const Topology& topology);
 
 }  // namespace ulfm::fabric

@@ -110,4 +110,11 @@ Result<Options> read_options(const ModelKind& kind, ModelOptions options) {
   return given;
 }
 
+Result<void> check_links(const ModelKind& kind, const Topology& topology) {
+  if (kind.own_links || !topology.has_own_links()) return {};
+  return fail(Errc::invalid, "topology " + topology.name + ": " + kind.name +
+                                 " has no latency and no rate of single links, which the file gives; leave them out, "
+                                 "or take --transport xswitch");
+}
+
 }  // namespace ulfm::fabric

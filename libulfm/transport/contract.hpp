@@ -151,6 +151,13 @@ class Outlet {
   /// protocol, an emulated network): a long message may as well be copied from process to process.
   virtual bool shares_memory() const { return false; }
 
+  /// Something above may change the bytes of frames of this outlet as noise on the network's links would. True: cards of
+  /// this network check frames, and the noise is to come between them: by turn_bits(). Called once, before any push.
+  virtual bool expect_noise() { return false; }
+  /// Turns bits of the frame that the next push takes, behind the sending card's check. Counted from the first of its
+  /// header on; they are forgotten when that push finds no room.
+  virtual void turn_bits(std::span<const std::uint64_t>) {}
+
   /// Says that nothing more will come. False when there was no room for it; try again or let the peer find out.
   virtual bool bye() = 0;
 };

@@ -63,6 +63,8 @@ class SpyOutlet final : public Outlet {
   bool cut_off() const override { return note("cut off"); }
   ProcessId peer() const override { return {.number = 4711}; }
   bool bye() override { return note("bye"); }
+  bool expect_noise() override { return note("noise"); }
+  void turn_bits(std::span<const std::uint64_t> bits) override { note("turn " + std::to_string(bits.size())); }
 
  private:
   bool note(std::string call) const { return calls_.push_back(std::move(call)), true; }
@@ -181,8 +183,11 @@ TEST_CASE("an outlet's calls go on to the one below", "[decorator]") {
     CHECK(outlet.cut_off());
     CHECK(outlet.peer() == ProcessId{.number = 4711});
     CHECK(outlet.bye());
+    CHECK(outlet.expect_noise());
+    const std::uint64_t bits[2] = {};
+    outlet.turn_bits(bits);
   }
-  CHECK(calls == Calls{"push 3 8", "room", "listening", "closed", "cut off", "bye", "~"});
+  CHECK(calls == Calls{"push 3 8", "room", "listening", "closed", "cut off", "bye", "noise", "turn 2", "~"});
 }
 
 TEST_CASE("a transport's calls go on to the one below", "[decorator]") {

@@ -9,6 +9,7 @@
 #include "xswitch_flow.hpp"
 
 using namespace sim;
+using ulfm::fabric::xswitch::Arbitration;
 using ulfm::fabric::xswitch::Parameters;
 using ulfm::fabric::xswitch::Reference;
 
@@ -103,6 +104,8 @@ TEST_CASE("frames as flows end when the reference model says", "[sim]") {
                       {"mesh:3x2", {500, 300, 299, 64, 1}, 400, 3, 0.3},
                       {"mesh:3x2", {100, 30, 10, 33, 4}, 100, 300, 0.002},
                       {"single:5", {7, 4, 0, 1, 0}, 600, 3, 0.1},
+                      {"mesh:3x3", {12, 5, 2, 1, 4, Arbitration::fixed}, 600, 12, 0.05},
+                      {"single:5", {64, 48, 16, 1, 4, Arbitration::fixed}, 600, 16, 0.05},
                       {"tree:2", {}, 150, 500, 0.001},
                       {"hyperx:3x3x2", {}, 600, 16, 0.04},
                       {"fullmesh:70x2", {}, 300, 16, 0.01},

@@ -6,15 +6,16 @@ using namespace test::xswitch;
 
 namespace {
 
-/// Some links have a latency of their own.
-void draw_latencies(Draw& draw, Topology& shape) {
-  shape.latency.resize(shape.ends.size(), 0);
+constexpr std::uint32_t kMostExtra = 5;  // cycles of a unit on a slow link, beyond the first
+
+/// Some links have a number of cycles of their own, 1 to `most`.
+void draw_cycles(Draw& draw, const Topology& shape, std::uint32_t most, std::vector<std::uint32_t>& cycles) {
+  cycles.resize(shape.ends.size(), 0);
   for (std::uint32_t i = 0; i < shape.ends.size(); ++i) {
     const LinkEnd& other = shape.ends[i];
-    if (other.kind == LinkEnd::Kind::nothing || !draw.one_in(2) || shape.latency[i] != 0) continue;
-    shape.latency[i] = 1 + draw.below(4);
-    if (other.kind == LinkEnd::Kind::switch_port)
-      shape.latency[other.index * shape.ports + other.port] = shape.latency[i];
+    if (other.kind == LinkEnd::Kind::nothing || !draw.one_in(2) || cycles[i] != 0) continue;
+    cycles[i] = 1 + draw.below(most);
+    if (other.kind == LinkEnd::Kind::switch_port) cycles[other.index * shape.ports + other.port] = cycles[i];
   }
 }
 
@@ -40,7 +41,7 @@ Topology draw_shape(Draw& draw) {
         break;
       }
   Topology shape = builder.shape();
-  if (draw.one_in(2)) draw_latencies(draw, shape);
+  if (draw.one_in(2)) draw_cycles(draw, shape, 4, shape.latency);
   return shape;
 }
 
@@ -49,8 +50,9 @@ Parameters draw_parameters(Draw& draw) {
   p.link_cycles = 1 + draw.below(4);
   p.stop_at = 1 + draw.below(draw.one_in(2) ? 6 : 40);
   p.go_at = draw.below(p.stop_at);
-  p.fifo_units = p.stop_at + headroom(4) + draw.below(8);
+  p.fifo_units = p.stop_at + headroom(4 + kMostExtra) + draw.below(8);
   p.check_units = draw.below(5);
+  if (draw.one_in(3)) p.arbitration = Arbitration::fixed;
   return p;
 }
 
@@ -97,7 +99,8 @@ void act(Draw& draw, Pair& pair, const Topology& shape, const Parameters& parame
 }
 
 void run_both(Draw& draw, bool faults) {
-  const Topology shape = draw_shape(draw);
+  Topology shape = draw_shape(draw);
+  if (draw.one_in(2)) draw_cycles(draw, shape, 1 + kMostExtra, shape.rate);
   const Parameters parameters = draw_parameters(draw);
   must(check(parameters).has_value(), "the parameters are refused");
   Pair pair(shape, parameters);

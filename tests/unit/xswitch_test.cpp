@@ -110,6 +110,27 @@ TEST_CASE("inputs that always have frames get equal shares of an output", "[xswi
   for (const double s : share) CHECK(s == Approx(1.0).margin(0.02));
 }
 
+TEST_CASE("with fixed arbitration the first input takes all of an output that it can fill", "[xswitch]") {
+  const std::uint32_t ports = GENERATE(5u, 8u);
+  const Topology shape = full_switch(ports);
+  const Parameters fixed{.arbitration = Arbitration::fixed};
+  constexpr std::uint32_t kFrames = 4000;
+  ArenaMemory memory(Network::bytes(shape, fixed, kFrames));
+  Network network = Network::create(memory.get(), shape, fixed, kFrames).value();
+  const std::uint32_t senders = ports - 1, to = ports - 1;
+  const Route route{static_cast<std::uint8_t>(to)};
+  for (FrameId f = 0; f < kFrames; ++f) REQUIRE(network.inject(f, f % senders, route, 30));
+  std::vector<Ending> endings(kFrames);
+  REQUIRE(network.run(kNever, endings) == kFrames);
+  // Which input an output that has served nobody polls when the first frames come depends on the cycle.
+  const std::uint32_t each = kFrames / senders;
+  std::uint32_t strangers = 0;
+  for (std::uint32_t i = 0; i < each; ++i) strangers += endings[i].frame % senders != 0 ? 1 : 0;
+  CHECK(strangers <= 1);
+  for (std::uint32_t i = each; i < 2 * each; ++i) strangers += endings[i].frame % senders != 1 ? 1 : 0;
+  CHECK(strangers <= 3);
+}
+
 TEST_CASE("a frame's units leave a switch while others still arrive", "[xswitch]") {
   const std::uint32_t switches = GENERATE(1u, 2u, 5u), link_cycles = GENERATE(1u, 3u);
   const Topology shape = chain(switches);

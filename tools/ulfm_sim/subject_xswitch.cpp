@@ -25,22 +25,31 @@ class SwitchesCounted : public SubjectNetwork {
     return "units entered are not those that left, were stripped, were lost or are present";
   }
   std::vector<std::uint64_t> busy() override {
-    std::vector<std::uint64_t> units;
-    units.reserve(channels(topology_));
-    for (std::uint32_t s = 0; s < topology_.switches; ++s)
-      for (std::uint32_t p = 0; p < topology_.ports; ++p) units.push_back(units_of(model_.counters({s, p}).out));
-    for (std::uint32_t n = 0; n < topology_.nodes(); ++n) units.push_back(units_of(model_.node_counters(n).out));
-    return units;
+    std::vector<std::uint64_t> cycles;
+    cycles.reserve(channels(topology_));
+    each_channel([&](std::uint64_t units, std::uint32_t each) { cycles.push_back(units * each); });
+    return cycles;
   }
   std::uint64_t unit_hops() override {
     std::uint64_t sum = 0;
-    for (const std::uint64_t units : busy()) sum += units;
+    each_channel([&](std::uint64_t units, std::uint32_t) { sum += units; });
     return sum;
   }
 
  protected:
   const Topology& topology_;
   Model model_;
+
+ private:
+  /// visit(units that it has carried, cycles of each)
+  template <typename Visit>
+  void each_channel(Visit visit) {
+    for (std::uint32_t s = 0; s < topology_.switches; ++s)
+      for (std::uint32_t p = 0; p < topology_.ports; ++p)
+        visit(units_of(model_.counters({s, p}).out), topology_.unit_cycles({s, p}));
+    for (std::uint32_t n = 0; n < topology_.nodes(); ++n)
+      visit(units_of(model_.node_counters(n).out), topology_.unit_cycles(topology_.attachment[n]));
+  }
 };
 
 class SwitchesProduction final : public SwitchesCounted<xswitch::Network> {
@@ -94,7 +103,7 @@ class Switches final : public Subject {
 
   Result<std::unique_ptr<SubjectNetwork>> make(std::uint32_t frames, ModelForm form) const override {
     if (form == ModelForm::reference) return std::make_unique<SwitchesStepByStep>(t_, p_);
-    if (form == ModelForm::production && t_.latency.empty()) return make_flow(t_, p_, frames);
+    if (form == ModelForm::production && !t_.has_own_links()) return make_flow(t_, p_, frames);
     const std::size_t bytes = xswitch::Network::bytes(t_, p_, frames);
     Memory memory(bytes);
     if (memory.data() == nullptr) return no_memory(bytes);
@@ -107,6 +116,7 @@ class Switches final : public Subject {
   // has served nobody looked at its input 0 in cycle 1. Taking it off takes the cycle of that poll.
   std::uint64_t zero_load(std::uint32_t from, std::uint32_t, std::uint32_t units, const Route& way,
                           std::uint64_t start) const override {
+    if (!t_.rate.empty()) return zero_load_of_rates(from, units, way, start);
     SwitchPort in = t_.attachment[from];
     std::uint64_t cycle = start + t_.link_cycles(in, p_.link_cycles);
     for (const std::uint8_t out : way) {
@@ -118,14 +128,48 @@ class Switches final : public Subject {
     return cycle + units + p_.check_units + 1 - start;
   }
 
+  // The same with links of which each has cycles a unit of its own. `leaves[j]` is when unit j, routing characters
+  // counted, leaves for the next link: behind the unit before it, and when it has come over the last one. From the first
+  // unit behind a head on, what one link needs for all units decides; which one, the longest of these ways tells.
+  std::uint64_t zero_load_of_rates(std::uint32_t from, std::uint32_t units, const Route& way,
+                                   std::uint64_t start) const {
+    const std::size_t hops = way.size(), last = hops + units + p_.check_units;
+    SwitchPort at = t_.attachment[from];
+    std::vector<std::uint64_t> first{start}, leaves(hops + 1), rate{t_.unit_cycles(at)},
+        latency{t_.link_cycles(at, p_.link_cycles)};
+    for (std::size_t j = 0; j <= hops; ++j) leaves[j] = start + j * rate[0];
+    for (std::size_t i = 0; i < hops; ++i) {
+      const SwitchPort out{at.at, way[i]};
+      const std::uint64_t comes = leaves[i] + latency[i];
+      const std::uint64_t polled = comes + (at.port + t_.ports - (comes - 1) % t_.ports) % t_.ports;
+      rate.push_back(t_.unit_cycles(out));
+      latency.push_back(t_.link_cycles(out, p_.link_cycles));
+      std::uint64_t free = polled + 1;
+      for (std::size_t j = i + 1; j <= hops; ++j) {
+        leaves[j] = std::max(free, leaves[j] + latency[i]);
+        free = leaves[j] + rate[i + 1];
+      }
+      first.push_back(leaves[i + 1]);
+      at = {t_.end(out).index, t_.end(out).port};
+    }
+    std::uint64_t end = 0, behind = 0;
+    for (std::size_t i = hops + 1; i-- > 0;) {
+      behind += latency[i];
+      end = std::max(end, first[i] + (last - i) * rate[i] + behind);
+    }
+    return end + 1 - start;
+  }
+
   // An output serves a frame from the poll that takes its head off to its ID-EOF.
   std::vector<Use> uses(std::uint32_t from, std::uint32_t, std::uint32_t units, const Route& way) const override {
     std::vector<Use> uses;
     std::uint32_t at = t_.attachment[from].at;
     const double body = units + p_.check_units + 1.0;
-    uses.push_back({std::size_t{t_.switches} * t_.ports + from, body + static_cast<double>(way.size())});
+    uses.push_back({std::size_t{t_.switches} * t_.ports + from,
+                    (body + static_cast<double>(way.size())) * t_.unit_cycles(t_.attachment[from])});
     for (std::size_t hop = 0; hop < way.size(); ++hop) {
-      uses.push_back({std::size_t{at} * t_.ports + way[hop], body + static_cast<double>(way.size() - hop)});
+      uses.push_back({std::size_t{at} * t_.ports + way[hop],
+                      (body + static_cast<double>(way.size() - hop)) * t_.unit_cycles({at, way[hop]})});
       at = t_.end({at, way[hop]}).index;
     }
     return uses;
@@ -152,6 +196,8 @@ Result<std::unique_ptr<Subject>> make_xswitch(std::string_view options, const To
   if (topology.shape == Shape::boards)
     return fail(Errc::invalid, "topology " + topology.name +
                                    ": the boards of one host have no switches between them; take --transport pcie");
+  if (options.find("routing=") != options.npos)
+    return fail(Errc::invalid, "xswitch: the simulator has routings of its own; in place of routing= take --routing");
   auto parameters = xswitch::parameters_from(options, topology);
   if (!parameters) return fail(std::move(parameters.error()));
   return std::make_unique<Switches>(topology, *parameters);

@@ -20,6 +20,7 @@ constexpr std::pair<const char*, Make> kOwn[] = {{"xswitch", make_xswitch},
 Result<std::unique_ptr<Subject>> make_subject(std::string_view transport, const Topology& topology) {
   auto kind = ulfm::fabric::find_model(ulfm::fabric::name_of_transport(transport));
   if (!kind) return fail(std::move(kind.error()));
+  if (auto ok = ulfm::fabric::check_links(**kind, topology); !ok) return fail(std::move(ok.error()));
   const std::string_view options = ulfm::fabric::options_of_transport(transport);
   for (const auto& [name, make] : kOwn)
     if ((*kind)->object == nullptr && std::string_view(name) == (*kind)->name) return make(options, topology);

@@ -9,6 +9,7 @@
 namespace sim {
 namespace {
 
+using ulfm::fabric::xswitch::Arbitration;
 using ulfm::fabric::xswitch::Parameters;
 
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
@@ -199,6 +200,7 @@ class Flow final : public SubjectNetwork {
         go_at_(p.go_at),
         fifo_units_(p.fifo_units),
         check_units_(p.check_units),
+        circulates_(p.arbitration == Arbitration::circulating ? 1 : 0),
         turn_(t.ports),
         in_(channels(t)),
         out_(channels(t)),
@@ -448,7 +450,7 @@ class Flow final : public SubjectNetwork {
     out.start = cycle + 1;
     out.done = 0;
     out.feeder = x;
-    out.polled = static_cast<std::uint8_t>((input + 1) * static_cast<std::uint32_t>(input + 1 != ports_));
+    out.polled = static_cast<std::uint8_t>((input + 1) * static_cast<std::uint32_t>(input + 1 != ports_) * circulates_);
     out.goes = !out.stopped;
     out.notifies = out.goes && (e.comes || e.got > 1);
     append(out.peer, e.frame, e.length - 1, static_cast<std::uint16_t>(e.hop + 1), cycle + 1 + link_, out.notifies,
@@ -737,7 +739,7 @@ class Flow final : public SubjectNetwork {
   std::uint32_t ports_, switch_ports_;
   std::uint32_t longest_ = 8;  // room for a way
 
-  std::uint32_t link_, stop_at_, go_at_, fifo_units_, check_units_;
+  std::uint32_t link_, stop_at_, go_at_, fifo_units_, check_units_, circulates_;
   Turn turn_;
   std::vector<Input> in_;
   std::vector<Output<Ports>> out_;

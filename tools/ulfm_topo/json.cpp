@@ -30,6 +30,18 @@ Json nodes_of(const View& view) {
   return all;
 }
 
+// Of links that have cycles of their own; null for what the file does not give.
+Json own_links_of(const Topology& t) {
+  const auto given = [](std::uint32_t cycles) { return cycles == 0 ? Json() : Json(cycles); };
+  Json all = Json::array();
+  for (const SwitchPort& p : own_links(t))
+    all.push_back({{"port", port_name(t, p)},
+                   {"end", end_name(t, p)},
+                   {"latency", given(own_latency(t, p))},
+                   {"rate", given(own_rate(t, p))}});
+  return all;
+}
+
 }  // namespace
 
 std::string json_of(const View& view) {
@@ -48,7 +60,8 @@ std::string json_of(const View& view) {
                   {"bisection", view.extent.bisection == 0 ? Json() : Json(view.extent.bisection)},
                   {"dead", dead},
                   {"switches", switches_of(view)},
-                  {"nodes", nodes_of(view)}};
+                  {"nodes", nodes_of(view)},
+                  {"own_links", own_links_of(t)}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -18,6 +18,18 @@ std::string dead_text(const View& view) {
   return text;
 }
 
+/// A line for each link that has cycles of its own.
+std::string own_text(const Topology& t) {
+  std::string text;
+  for (const SwitchPort& p : own_links(t)) {
+    text += fmt::format("  own        {} - {}:", port_name(t, p), end_name(t, p));
+    if (const std::uint32_t latency = own_latency(t, p)) text += " latency " + counted(latency, "cycle", "cycles");
+    if (const std::uint32_t rate = own_rate(t, p)) text += " rate " + counted(rate, "cycle", "cycles") + " a unit";
+    text += "\n";
+  }
+  return text;
+}
+
 std::string summary(const View& view) {
   const Topology& t = view.topology;
   const auto& e = view.extent;
@@ -39,6 +51,7 @@ std::string summary(const View& view) {
   text += t.shape == Shape::boards ? fmt::format("\n  links      {}, each a slot of the host's bus\n", t.nodes())
                                    : fmt::format("\n  links      {} between switches; {}\n", e.links,
                                                  counted(free, "port is free", "ports are free"));
+  text += own_text(t);
   text += fmt::format("  nodes      {}\n", t.nodes());
   text += fmt::format("  processes  {}\n", view.processes);
   text += fmt::format("  routes     {}\n", routing(view));

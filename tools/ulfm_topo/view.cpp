@@ -88,6 +88,27 @@ const char* routing(const View& view) {
   return t.fixed.empty() ? "up*/down*" : "the file's, and up*/down* for the others";
 }
 
+std::vector<SwitchPort> own_links(const Topology& topology) {
+  std::vector<SwitchPort> all;
+  for (std::uint32_t i = 0; i < topology.ends.size() && topology.has_own_links(); ++i) {
+    const SwitchPort port{i / topology.ports, i % topology.ports};
+    const LinkEnd& other = topology.end(port);
+    if (other.kind == LinkEnd::Kind::switch_port && other.index * topology.ports + other.port < i) continue;
+    if (own_latency(topology, port) != 0 || own_rate(topology, port) != 0) all.push_back(port);
+  }
+  return all;
+}
+
+std::uint32_t own_latency(const Topology& topology, SwitchPort port) {
+  const std::size_t at = std::size_t{port.at} * topology.ports + port.port;
+  return at < topology.latency.size() ? topology.latency[at] : 0;
+}
+
+std::uint32_t own_rate(const Topology& topology, SwitchPort port) {
+  const std::size_t at = std::size_t{port.at} * topology.ports + port.port;
+  return at < topology.rate.size() ? topology.rate[at] : 0;
+}
+
 std::string end_name(const Topology& topology, SwitchPort port) {
   const LinkEnd& end = topology.end(port);
   if (end.kind == LinkEnd::Kind::node) return "n" + std::to_string(end.index);

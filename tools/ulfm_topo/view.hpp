@@ -39,6 +39,11 @@ const char* name(Shape shape);
 const char* routing(const View& view);
 /// "s1.B", "n3" or "-": what is at the other end of a port.
 std::string end_name(const Topology& topology, SwitchPort port);
+/// Links that have cycles of their own, by one of their ends, each once.
+std::vector<SwitchPort> own_links(const Topology& topology);
+/// What the file gives for the link at that port; 0: nothing.
+std::uint32_t own_latency(const Topology& topology, SwitchPort port);
+std::uint32_t own_rate(const Topology& topology, SwitchPort port);
 /// "24 links, 16 nodes" with the plural where it belongs.
 std::string counted(std::uint64_t number, const char* one, const char* many);
 

@@ -27,7 +27,7 @@
 namespace ulfm::fabric {
 
 inline constexpr std::uint64_t kArenaMagic = 0x3130'616e'6572'6175ull;
-inline constexpr std::uint32_t kArenaVersion = 8;
+inline constexpr std::uint32_t kArenaVersion = 9;
 inline constexpr std::uint32_t kMaxEndpoints = 1024;
 inline constexpr std::uint32_t kPorts = 64;
 inline constexpr std::size_t kSlotInline = 32;  ///< header and data that travel in the slot's own line
@@ -134,15 +134,16 @@ struct alignas(64) Slot {
   std::uint8_t port;
   std::uint8_t kind;
   std::uint8_t header;   ///< length
-  std::uint8_t goes_on;  ///< 1: with the message of the frame before; 2, 4: see VirtualTime::Charge
+  std::uint8_t goes_on;  ///< 1: with the message of the frame before; 2, 4: see VirtualTime::Charge; 8: has a check
   /// Of a frame for several ports, 0 of others. Then `bytes` are a SlotShare, and the body has the data, at an even
   /// place behind them the receivers, and behind those their headers.
   std::uint16_t receivers;
+  std::uint32_t check;  ///< of header and data; see FabricEngine::seal()
   alignas(8) std::byte bytes[kSlotInline];
 };
 static_assert(sizeof(Slot) == 64);
 /// In Slot::goes_on.
-inline constexpr std::uint8_t kGoesOn = 1, kSystemMessage = 2, kNoSoftware = 4;
+inline constexpr std::uint8_t kGoesOn = 1, kSystemMessage = 2, kNoSoftware = 4, kHasCheck = 8;
 
 enum class ReceiverState : std::uint32_t { waits, released };
 
@@ -211,7 +212,8 @@ struct ArenaHeader {
   std::uint32_t node_of[kMaxEndpoints];   ///< by rank
   std::atomic<std::uint32_t> refused;     ///< frames for ports that were closed or that break a rule
   std::atomic<std::uint32_t> lost;        ///< frames the network lost
-  std::atomic<std::uint32_t> stalls;      ///< times a node was stalled; the four counts are only shown
+  std::atomic<std::uint32_t> damaged;     ///< of those, frames whose check units a card found wrong
+  std::atomic<std::uint32_t> stalls;      ///< times a node was stalled; the five counts are only shown
   /// Endpoint + 1 of who moves the model; 0: nobody. The acquire of who takes it pairs with the exchange of who lets
   /// go: what only the holder changes. The exchange is seq_cst because of `pending`.
   alignas(64) std::atomic<std::uint32_t> holder;

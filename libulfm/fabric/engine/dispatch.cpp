@@ -81,7 +81,8 @@ bool FabricEngine::send(std::uint32_t index) noexcept {
     return give_back(index), true;
   }
   const std::uint32_t here = arena_.endpoint(index / sizes.slots).node, there = arena_.endpoint(to).node;
-  if (here == there) return finish(index, true), true;  // the card of a node gives its own processes what is theirs
+  // The card of a node gives its own processes what is theirs.
+  if (here == there) return finish(index, is_intact(index)), true;
   if (!model_->reaches(here, there)) return finish(index, false), true;
   SlotProgress& progress = arena_.slot_progress(index);
   progress.lost = 0;
@@ -113,9 +114,9 @@ void FabricEngine::end(const Ending& ending) noexcept {
   if (!ending.delivered) ++progress.lost;
   if (--progress.pieces != 0) return;
   if (pace_ != nullptr) count_coming(progress.to, -1);
-  if (has_back_pressure() && progress.lost == 0 && is_open(destination_of(arena_.slot(index))))
-    came(progress.to, bytes_of(index));
-  finish(index, progress.lost == 0);
+  const bool whole = progress.lost == 0 && is_intact(index);
+  if (has_back_pressure() && whole && is_open(destination_of(arena_.slot(index)))) came(progress.to, bytes_of(index));
+  finish(index, whole);
 }
 
 // A whole frame of the transport is there, or will never be: into its port's box, after the card's own checks.
@@ -133,6 +134,7 @@ void FabricEngine::finish(std::uint32_t index, bool delivered) noexcept {
 bool FabricEngine::finish_timed(std::uint32_t index, bool delivered) noexcept {
   ArenaHeader& h = arena_.header();
   const Destination to = destination_of(arena_.slot(index));
+  delivered = delivered && is_intact(index);
   if (!delivered || !is_open(to))
     return (delivered ? h.refused : h.lost).fetch_add(1, std::memory_order_relaxed), false;
   put_into_box(index, to.endpoint, to.port);

@@ -86,10 +86,12 @@ void FabricEngine::submit(std::uint32_t slot) {
 std::string FabricEngine::statistics() {
   if (!acquire()) return "";
   const ArenaHeader& h = arena_.header();
-  std::string text =
-      "ulfm: stats " + arena_.title() + ": frames refused " + std::to_string(h.refused.load()) + " lost " +
-      std::to_string(h.lost.load()) + (back_pressure_ != nullptr ? " held " + std::to_string(h.stalls.load()) : "") +
-      (recovery_ != nullptr ? " recoveries " + std::to_string(h.recoveries.load()) : "") + "\n" + model_->statistics();
+  std::string text = "ulfm: stats " + arena_.title() + ": frames refused " + std::to_string(h.refused.load()) +
+                     " lost " + std::to_string(h.lost.load()) +
+                     (model_->check_units() != 0 ? " damaged " + std::to_string(h.damaged.load()) : "") +
+                     (back_pressure_ != nullptr ? " held " + std::to_string(h.stalls.load()) : "") +
+                     (recovery_ != nullptr ? " recoveries " + std::to_string(h.recoveries.load()) : "") + "\n" +
+                     model_->statistics();
   release();
   return text;
 }

@@ -60,6 +60,9 @@ class FabricEngine {
   void admit_timed(std::uint32_t endpoint, Unread::Asks asks) noexcept;
   /// Slots of ours that wait only for receivers which have died come back. Costs system calls.
   void reclaim();
+  /// The sending card's part where noise may change a frame's bytes on its way: fills in the check units of a slot that
+  /// has been filled. The receiving card verifies them, and the network has lost a frame whose bytes do not fit them.
+  void seal(std::uint32_t slot) noexcept;
   /// A slot has been filled: it goes into the sending queue, and on its way if nobody else sees to it.
   void submit(std::uint32_t slot);
   /// The clock of a job in virtual time; nullptr without.
@@ -145,6 +148,8 @@ class FabricEngine {
   void end(const Ending& ending) noexcept;
   void end_whole(const Ending& ending) noexcept;
   void finish(std::uint32_t index, bool delivered) noexcept;
+  bool is_intact(std::uint32_t index) noexcept;
+  std::uint32_t check_of(std::uint32_t index) noexcept;
   bool is_open(const Destination& to) const noexcept;
   void put_into_box(std::uint32_t index, std::uint32_t to, std::uint32_t port) noexcept;
   std::uint32_t bytes_of(std::uint32_t slot) noexcept;

@@ -84,6 +84,7 @@ Result<FabricHost> FabricHost::create(const FabricPlan& plan) {
   auto topology = read_topology(shape);
   if (!topology) return fail(topology.error());
   if (auto ok = check_processes(*topology, plan.processes); !ok) return fail(ok.error());
+  if (auto ok = check_links(*kind, *topology); !ok) return fail(ok.error());
   const std::uint32_t processes = plan.host ? places_of_nodes(plan, *topology) + 1 : plan.processes;
   auto given = read_options(*kind, options);
   if (!given) return fail(std::move(given.error()));

@@ -41,9 +41,9 @@ class Reader {
 
   Result<Topology> read() {
     using Step = Result<void> (Reader::*)();
-    for (const Step step :
-         {&Reader::check_keys, &Reader::read_switches, &Reader::read_links, &Reader::read_nodes,
-          &Reader::check_connected, &Reader::read_latency, &Reader::read_placement, &Reader::read_routes})
+    for (const Step step : {&Reader::check_keys, &Reader::read_switches, &Reader::read_links, &Reader::read_nodes,
+                            &Reader::check_connected, &Reader::read_latency, &Reader::read_rate,
+                            &Reader::read_placement, &Reader::read_routes})
       if (auto ok = (this->*step)(); !ok) return fail(std::move(ok.error()));
     return std::move(topology_);
   }
@@ -61,8 +61,9 @@ class Reader {
   // --------------------------------------------------------------------------------------------------------
 
   Result<void> check_keys() {
-    static const std::array<std::string, 10> known{"name",  "ports",     "switches", "switch",  "links",
-                                                   "nodes", "placement", "routes",   "latency", "processes_per_node"};
+    static const std::array<std::string, 11> known{"name",    "ports", "switches",          "switch",
+                                                   "links",   "nodes", "placement",         "routes",
+                                                   "latency", "rate",  "processes_per_node"};
     for (const auto& [key, node] : table_) {
       if (std::find(known.begin(), known.end(), key.str()) != known.end()) continue;
       const std::string near = nearest(key.str().substr(0, 80), known);
@@ -236,27 +237,31 @@ class Reader {
                                       free_ports(s) + ")");
   }
 
-  Result<void> read_latency() {
-    return strings("latency", "\"s0.B: 4\"", [this](std::string_view text, Where where) -> Result<void> {
+  Result<void> read_latency() { return read_cycles("latency", kMostLatency, topology_.latency); }
+  Result<void> read_rate() { return read_cycles("rate", kMostRate, topology_.rate); }
+
+  /// Cycles of single links, each named by a port at one of its ends.
+  Result<void> read_cycles(const std::string& key, std::uint32_t most, std::vector<std::uint32_t>& all) {
+    return strings(key.c_str(), "\"s0.B: 4\"", [&](std::string_view text, Where where) -> Result<void> {
       const std::size_t colon = text.find(':');
       const std::string_view digits = trim(text.substr(std::min(text.size(), colon) + (colon < text.size() ? 1 : 0)));
       std::uint32_t cycles = 0;
       const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), cycles);
       if (colon == std::string_view::npos || end.ec != std::errc{} || end.ptr != digits.data() + digits.size() ||
-          cycles < 1 || cycles > kMostLatency)
-        return refuse(where, "latency " + quoted(text) + ": needs a port with a link and 1 to " +
-                                 std::to_string(kMostLatency) + " cycles, such as \"s0.B: 4\"");
+          cycles < 1 || cycles > most)
+        return refuse(where, key + " " + quoted(text) + ": needs a port with a link and 1 to " + std::to_string(most) +
+                                 " cycles, such as \"s0.B: 4\"");
       const auto port = find_port(topology_, trim(text.substr(0, colon)));
       if (!port) return refuse(where, port.error().what);
       const LinkEnd& other = topology_.end(*port);
       if (other.kind == LinkEnd::Kind::nothing)
-        return refuse(where, "latency " + quoted(text) + ": no link is at port " + port_name(topology_, *port));
-      topology_.latency.resize(topology_.ends.size(), 0);
-      std::uint32_t& here = topology_.latency[std::size_t{port->at} * topology_.ports + port->port];
-      if (here != 0) return refuse(where, "latency " + quoted(text) + ": this link has one already");
+        return refuse(where, key + " " + quoted(text) + ": no link is at port " + port_name(topology_, *port));
+      all.resize(topology_.ends.size(), 0);
+      std::uint32_t& here = all[std::size_t{port->at} * topology_.ports + port->port];
+      if (here != 0) return refuse(where, key + " " + quoted(text) + ": this link has one already");
       here = cycles;
       if (other.kind == LinkEnd::Kind::switch_port)
-        topology_.latency[std::size_t{other.index} * topology_.ports + other.port] = cycles;
+        all[std::size_t{other.index} * topology_.ports + other.port] = cycles;
       return {};
     });
   }

@@ -65,6 +65,18 @@ Result<std::string> read_whole(const std::string& path) {
 
 }  // namespace
 
+std::uint32_t Topology::most_unit_cycles() const noexcept {
+  return rate.empty() ? 1 : std::max(1u, *std::max_element(rate.begin(), rate.end()));
+}
+
+std::uint32_t Topology::most_link_cycles(std::uint32_t own) const noexcept {
+  if (!has_own_links()) return own;
+  std::uint32_t most = own;
+  for (std::uint32_t i = 0; i < ends.size(); ++i)
+    if (ends[i].kind != LinkEnd::Kind::nothing) most = std::max(most, link_cycles({i / ports, i % ports}, own));
+  return most;
+}
+
 std::string switch_name(const Topology& topology, std::uint32_t at) {
   return topology.switch_names.empty() ? "s" + std::to_string(at) : topology.switch_names[at];
 }

@@ -22,6 +22,7 @@ inline constexpr std::uint32_t kXSwitchPorts = 5;    ///< Li, THNPC-II, section 
 inline constexpr std::uint32_t kThSwitchPorts = 8;   ///< Zhou et al. 1999, section 3
 inline constexpr std::uint32_t kMostFilePorts = 26;  ///< of a switch of a file: named A to Z
 inline constexpr std::uint32_t kMostLatency = 64;    ///< cycles of a link in a file
+inline constexpr std::uint32_t kMostRate = 32;       ///< cycles of a unit on a link in a file
 inline constexpr std::uint32_t kMaxBoards = 26;      ///< slots of a PC host, named A to Z
 
 /// Processes that a node of a cube carries at most (Pierce, The NX/2 Operating System).
@@ -99,19 +100,26 @@ struct Topology {
   /// Cycles of a unit's way over the link, by switch and port, where the file gives them; 0: it is the model's own.
   /// Both ends have the same. Empty: all are the model's own.
   std::vector<std::uint32_t> latency;
+  /// Cycles for which a unit keeps the link busy, in the same way; 0: one, as everywhere else.
+  std::vector<std::uint32_t> rate;
 
   std::uint32_t nodes() const noexcept { return static_cast<std::uint32_t>(attachment.size()); }
   const LinkEnd& end(SwitchPort p) const noexcept { return ends[std::size_t{p.at} * ports + p.port]; }
-  /// Cycles of the link at that port, of a model whose links have `own`.
+  /// Cycles for which a unit keeps the link at that port busy.
+  std::uint32_t unit_cycles(SwitchPort p) const noexcept {
+    const std::size_t at = std::size_t{p.at} * ports + p.port;
+    return at < rate.size() && rate[at] != 0 ? rate[at] : 1;
+  }
+  /// Cycles from a unit's first moment on the link at that port to its last, of a model whose links have `own`.
   std::uint32_t link_cycles(SwitchPort p, std::uint32_t own) const noexcept {
     const std::size_t at = std::size_t{p.at} * ports + p.port;
-    return at < latency.size() && latency[at] != 0 ? latency[at] : own;
+    return (at < latency.size() && latency[at] != 0 ? latency[at] : own) + unit_cycles(p) - 1;
   }
-  /// Of the slowest link.
-  std::uint32_t most_link_cycles(std::uint32_t own) const noexcept {
-    for (const std::uint32_t cycles : latency) own = cycles > own ? cycles : own;
-    return own;
-  }
+  /// The most of all links.
+  std::uint32_t most_unit_cycles() const noexcept;
+  std::uint32_t most_link_cycles(std::uint32_t own) const noexcept;
+  /// A file gives some links a latency or a rate of their own.
+  bool has_own_links() const noexcept { return !latency.empty() || !rate.empty(); }
 };
 
 /// "s3", or the name the file gives the switch.

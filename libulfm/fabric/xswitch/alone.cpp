@@ -73,7 +73,7 @@ void Network::enqueue(std::uint32_t frame) {
   fifo.dropping = out.dead;
   fifo.going = out.stopped == 0 || out.dead != 0;
   fifo.sending = fifo.announced = 0;
-  fifo.goes_from = std::max(header().now, out.command_at + 1);
+  fifo.goes_from = std::max({header().now, out.command_at + 1, fifo.goes_from});
   if (fifo.going == 0) out.waits_since = header().now;
   start(x, fifo, fifo.goes_from);
   predict(x, fifo);
@@ -84,8 +84,8 @@ void Network::enqueue(std::uint32_t frame) {
 bool Network::pass_alone(std::uint32_t frame) {
   FrameSlot& slot = arena_.frame(frame);
   const std::uint32_t most_wait = ports_ - 1, node = switch_ports_ + slot.from;
-  if (header().dead_links != 0 || geometry().bounds[1] < most_wait || geometry().parameters.stop_at <= most_wait ||
-      arena_.port(switch_ports_ + slot.to).in.goes_from > header().now)
+  if (header().dead_links != 0 || geometry().parameters.unit_cycles != 1 || geometry().bounds[1] < most_wait ||
+      geometry().parameters.stop_at <= most_wait || arena_.port(switch_ports_ + slot.to).in.goes_from > header().now)
     return false;
   const std::uint32_t hops = std::min<std::uint32_t>(slot.route_length, geometry().route_capacity);
   const std::uint32_t body = slot.data_units + geometry().parameters.check_units;
@@ -126,7 +126,7 @@ std::uint64_t Network::pass_switch(std::uint32_t x, std::uint32_t y, std::uint64
     tally.occupancy[0] += waited + length - 1;  // never above the first bucket, see pass_alone()
   }
   out.polls_from = granted + length;
-  out.polled = static_cast<std::uint8_t>(input + 1 < ports_ ? input + 1 : 0);
+  out.polled = static_cast<std::uint8_t>(polled_behind(geometry().parameters, input, ports_));
   return granted;
 }
 

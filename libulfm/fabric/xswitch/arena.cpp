@@ -39,6 +39,7 @@ Geometry Geometry::of(std::uint32_t ports, std::uint32_t switches, std::uint32_t
   g.summaries_at = shelf.put<std::uint64_t>(std::size_t{kWheelSlots} * g.summary_words);
   g.heap_at = shelf.put<HeapItem>(g.events);
   g.links_at = shelf.put<std::uint8_t>(g.ends);
+  g.rates_at = shelf.put<std::uint8_t>(g.ends);
   g.frames_at = shelf.put_bytes(std::size_t{frames} * g.frame_bytes);
   g.bytes = shelf.end();
   return g;
@@ -56,6 +57,7 @@ SwitchArena::SwitchArena(void* memory, const Geometry& geometry) : geometry_(geo
   summaries_ = reinterpret_cast<std::uint64_t*>(base + geometry.summaries_at);
   heap_ = reinterpret_cast<HeapItem*>(base + geometry.heap_at);
   links_ = reinterpret_cast<std::uint8_t*>(base + geometry.links_at);
+  rates_ = reinterpret_cast<std::uint8_t*>(base + geometry.rates_at);
   frames_ = base + geometry.frames_at;
 }
 

@@ -1,7 +1,7 @@
 // The memory of the production model: what lies where, and views of it that stay inside whatever it contains.
 //
 //   Header | Port | FifoTally | ChannelTally | queue entries | units on links | wheel | its summaries | heap |
-//   cycles of links | frames
+//   cycles of links | cycles of units | frames
 //            one of each for every port of a switch, every node, and every node's queue of frames to send
 //
 // Another process of the same user may write anything into it, so sizes are not read from it again after
@@ -49,7 +49,7 @@ struct Geometry {
   std::uint32_t route_capacity = 0, frame_bytes = 0;
   std::uint32_t bounds[kBuckets] = {};
   std::size_t ports_at = 0, fifo_tallies_at = 0, channel_tallies_at = 0, queues_at = 0, flights_at = 0, wheel_at = 0,
-              summaries_at = 0, heap_at = 0, links_at = 0, frames_at = 0, bytes = 0;
+              summaries_at = 0, heap_at = 0, links_at = 0, rates_at = 0, frames_at = 0, bytes = 0;
 
   static Geometry of(std::uint32_t ports, std::uint32_t switches, std::uint32_t nodes, std::uint32_t frames,
                      const Parameters& parameters);
@@ -205,6 +205,15 @@ class SwitchArena {
   void set_link_cycles(std::uint32_t end, std::uint32_t cycles) noexcept {
     links_[end] = static_cast<std::uint8_t>(cycles);
   }
+  /// Cycles for which a unit keeps it busy: 1 to Parameters::unit_cycles.
+  std::uint32_t unit_cycles(std::uint32_t end) const noexcept {
+    if (geometry_.parameters.unit_cycles == 1) [[likely]]
+      return 1;
+    return std::clamp<std::uint32_t>(rates_[end < geometry_.ends ? end : 0], 1, geometry_.parameters.unit_cycles);
+  }
+  void set_unit_cycles(std::uint32_t end, std::uint32_t cycles) noexcept {
+    rates_[end] = static_cast<std::uint8_t>(cycles);
+  }
   FrameSlot& frame(std::uint32_t i) const noexcept {
     return *reinterpret_cast<FrameSlot*>(frames_ + std::size_t{i < geometry_.frames ? i : 0} * geometry_.frame_bytes);
   }
@@ -226,6 +235,7 @@ class SwitchArena {
   std::uint64_t* summaries_;
   HeapItem* heap_;
   std::uint8_t* links_;
+  std::uint8_t* rates_;
   std::byte* frames_;
 };
 

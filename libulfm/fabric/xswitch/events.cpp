@@ -59,7 +59,7 @@ void Network::go_arrives(std::uint32_t end, std::uint64_t cycle) {
   end_waiting(end, out, cycle);
   settle(out.feeder, fifo, cycle - 1);
   fifo.going = 1;
-  fifo.goes_from = std::max(cycle, out.command_at + 1);
+  fifo.goes_from = std::max({cycle, out.command_at + 1, fifo.goes_from});
   start(out.feeder, fifo, fifo.goes_from);
   predict(out.feeder, fifo);
 }
@@ -124,20 +124,25 @@ void Network::grant(std::uint32_t y, std::uint64_t cycle) {
   predict(x, fifo);
 }
 
-/// An output polls again, from the cycle behind `cycle` on and beginning behind `input`.
+/// An output polls again, from the cycle behind `cycle` on; `input` is the one that it has served.
 void Network::release(std::uint32_t y, std::uint32_t input, std::uint64_t cycle) {
   Output& out = arena_.port(y).out;
   out.feeder = kNone;
   out.polls_from = cycle + 1;
-  out.polled = static_cast<std::uint8_t>(input + 1 < ports_ ? input + 1 : 0);
+  out.polled = static_cast<std::uint8_t>(polled_behind(geometry().parameters, input, ports_));
   out.waits_since = kNever;
   expect(y, kGrant, out.grant_at, next_grant(out));
 }
 
 // Runs.
 
-/// A queue that is served and has something sends from `cycle` on; the other end of the link is told.
+/// A queue that is served and has something sends from `cycle` on; the other end of the link is told. On a slow link
+/// each unit is a run by itself, which turn() starts.
 void Network::start(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
+  if (!is_slow(x, fifo)) begin_run(x, fifo, cycle);
+}
+
+void Network::begin_run(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   const bool has = is_source(x) || fifo.occupied > 0 || (fifo.arriving != 0 && fifo.coming != 0);
   if (fifo.going == 0 || fifo.sending != 0 || fifo.leaving == 0 || !has) return;
   fifo.sending = 1;
@@ -182,9 +187,21 @@ void Network::push(std::uint32_t d, const StateChange& change) {
 void Network::turn(std::uint32_t x, std::uint64_t cycle) {
   Fifo& fifo = arena_.port(x).in;
   if (fifo.server == kNone && !is_node(x)) return throw_away(x, fifo, cycle);
+  if (is_slow(x, fifo)) return send_slowly(x, fifo, cycle);
   settle(x, fifo, cycle);
   if (fifo.leaving == 0) return finish(x, fifo, cycle);
   if (fifo.occupied <= 0 && fifo.arriving == 0) pause(x, fifo, cycle);
+  predict(x, fifo);
+}
+
+/// One unit leaves in `cycle`, and keeps its link busy for some more.
+void Network::send_slowly(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
+  settle(x, fifo, cycle - 1);
+  begin_run(x, fifo, cycle);
+  settle(x, fifo, cycle);
+  if (fifo.leaving == 0) return finish(x, fifo, cycle);
+  fifo.goes_from = cycle + arena_.unit_cycles(fifo.server);
+  pause(x, fifo, cycle + 1);
   predict(x, fifo);
 }
 
@@ -221,7 +238,7 @@ void Network::finish(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
     fifo.server = kNone;
     fifo.going = 0;
     pop_frame(fifo);
-    release(y, x - arena_.port(y).out.first_port, cycle);
+    release(y, x - arena_.port(y).out.first_port, cycle + arena_.unit_cycles(y) - 1);
     if (fifo.count != 0) {
       load_head(x, fifo);
       head_ready(x, fifo, cycle + 1);
@@ -242,6 +259,7 @@ void Network::finish_at_node(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
 void Network::next_from_source(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   Entry& head = arena_.entry(x, 0);
   const std::uint32_t next = arena_.frame(head.frame).next;
+  fifo.goes_from = cycle + arena_.unit_cycles(fifo.server);
   if (next >= geometry().frames) {
     pop_frame(fifo);
     return;
@@ -251,9 +269,8 @@ void Network::next_from_source(std::uint32_t x, Fifo& fifo, std::uint64_t cycle)
   load_head(x, fifo);
   fifo.dropping = out.dead;
   fifo.going = out.stopped == 0 || out.dead != 0;
-  fifo.goes_from = cycle + 1;
   if (fifo.going == 0) arena_.port(fifo.server).out.waits_since = cycle + 1;
-  start(x, fifo, cycle + 1);
+  start(x, fifo, fifo.goes_from);
 }
 
 void Network::pop_frame(Fifo& fifo) {

@@ -127,15 +127,19 @@ void Network::shorten(std::uint32_t x, std::uint32_t by) {
 void Network::drop_rest(std::uint32_t u) {
   Output& out = arena_.port(u).out;
   out.stopped = 0;
-  if (out.feeder == kNone) return;
+  if (out.feeder == kNone) {
+    if (out.polls_from <= header().now) return;
+    out.polls_from = header().now;  // a slow link is not busy any more
+    return expect(u, kGrant, out.grant_at, next_grant(out));
+  }
   Fifo& fifo = arena_.port(out.feeder).in;
   end_waiting(u, out, header().now);
   fifo.going = 1;
+  fifo.goes_from = header().now;
   if (fifo.count == 0) return;
   if (fifo.dropping == 0) count_sent(out.feeder, fifo, arena_.channel_tally(u).counters);
   fifo.dropping = 1;
   fifo.sending = 0;
-  fifo.goes_from = header().now;
   start(out.feeder, fifo, header().now);
   predict(out.feeder, fifo);
 }

@@ -11,12 +11,17 @@
 namespace ulfm::fabric::xswitch {
 namespace {
 
+constexpr char kRoutingWords[] = "ordered|updown";
+enum RoutingWord : std::uint32_t { kOrdered, kUpDown };
+
 constexpr Options::Row kOptions[] = {{"frame", 64, 65536},
                                      {"fifo", 2, kMostFifoUnits},
                                      {"stop", 1, kMostFifoUnits},
                                      {"go", 0, kMostFifoUnits},
                                      {"link", 1, kMostLinkCycles},
                                      {"check", 0, kMostCheckUnits},
+                                     {"arbitration", 0, 0, "circulating|fixed"},
+                                     {"routing", 0, 0, kRoutingWords},
                                      kUnreadRow};
 
 // What the model keeps in front of the network: the routes that hold from the start and those that hold after each
@@ -56,6 +61,7 @@ Result<Parameters> parameters_from(ModelOptions options, const Topology& topolog
   parameters.go_at = std::min(parameters.fifo_units / 4, parameters.stop_at - 1);
   given->set(parameters.go_at, "go");
   given->set(parameters.check_units, "check");
+  given->set(parameters.arbitration, "arbitration");
   Parameters with_slowest = parameters;
   with_slowest.link_cycles = slowest;
   if (auto ok = check(with_slowest); !ok) return fail(std::move(ok.error()).within("xswitch"));
@@ -82,6 +88,14 @@ Result<Routes> routes_between(const std::vector<std::uint32_t>& ends, const Topo
   return routes;
 }
 
+/// The topology whose ways the option `routing` asks for: up*/down* is what shapes have that have no ways of their own.
+Topology routed(const ModelPlan& asked) {
+  Topology topology = asked.topology;
+  const auto given = read_options(model_kind, asked.options);
+  if (given && given->number("routing", kOrdered) == kUpDown) topology.shape = Shape::other;
+  return topology;
+}
+
 Result<Plan> find_ways(const ModelPlan& asked) {
   Plan plan;
   if (asked.topology.shape == Shape::boards)
@@ -102,9 +116,10 @@ Result<Plan> find_ways(const ModelPlan& asked) {
     plan.ends.resize(asked.topology.nodes());
     std::iota(plan.ends.begin(), plan.ends.end(), 0u);
   }
-  DeadPorts dead;
+  const DeadPorts dead;
+  const Topology topology = routed(asked);
   for (std::size_t i = 0; i <= plan.changes.size(); ++i) {
-    auto routes = routes_between(plan.ends, asked.topology, i == 0 ? dead : plan.changes[i - 1].dead);
+    auto routes = routes_between(plan.ends, topology, i == 0 ? dead : plan.changes[i - 1].dead);
     if (!routes) return fail(routes.error());
     plan.tables.push_back(std::move(*routes));
   }
@@ -183,6 +198,7 @@ class XSwitchModel final : public Model, private ModelCycles, private ModelBackP
   }
   std::size_t run(std::uint64_t budget, std::span<Ending> endings) override { return network_.run(budget, endings); }
   bool idle() const override { return network_.idle(); }
+  std::uint32_t check_units() const override { return network_.check_units(); }
 
   ModelBackPressure* back_pressure() override { return this; }
   void stall(std::uint32_t node) override { network_.stall(node, kNever); }
@@ -197,10 +213,12 @@ class XSwitchModel final : public Model, private ModelCycles, private ModelBackP
   std::vector<LinkUse> links(std::uint64_t period) override {
     std::vector<LinkUse> all;
     for (std::uint32_t n = 0; n < head_.nodes; ++n)
-      add_link(all, "node " + std::to_string(n), network_.node_counters(n), network_.peer_of_node(n), period);
+      add_link(all, "node " + std::to_string(n), network_.node_counters(n), network_.peer_of_node(n), period,
+               network_.unit_cycles_of_node(n));
     for (std::uint32_t s = 0; s < head_.switches; ++s)
       for (std::uint32_t p = 0; p < head_.ports; ++p)
-        add_link(all, name(s) + "." + port_letter(p), network_.counters({s, p}), network_.peer({s, p}), period);
+        add_link(all, name(s) + "." + port_letter(p), network_.counters({s, p}), network_.peer({s, p}), period,
+                 network_.unit_cycles({s, p}));
     return all;
   }
 
@@ -237,7 +255,7 @@ class XSwitchModel final : public Model, private ModelCycles, private ModelBackP
 
   // A link that has carried something. Waiting is counted where it leads to: for the output behind it.
   void add_link(std::vector<LinkUse>& all, const std::string& from, const SwitchPortCounters& c, const LinkEnd& to,
-                std::uint64_t period) {
+                std::uint64_t period, std::uint64_t unit_cycles) {
     const ChannelCounters& out = c.out;
     if (out.frames == 0) return;
     const bool leads_on = to.kind == LinkEnd::Kind::switch_port;
@@ -246,7 +264,7 @@ class XSwitchModel final : public Model, private ModelCycles, private ModelBackP
     const std::string there =
         leads_on ? name(to.index) + "." + port_letter(to.port) : "node " + std::to_string(to.index);
     const std::uint64_t units = out.data_units + out.routing_units + out.frames;
-    all.push_back({from, there, units * period, waited * period, out.data_units});
+    all.push_back({from, there, units * unit_cycles * period, waited * period, out.data_units});
   }
 
   // A line for what something has moved; none for what has moved nothing.
@@ -317,6 +335,7 @@ const ModelKind model_kind{.name = "xswitch",
                            .unread = kUnread,
                            .plan = make_plan,
                            .attach = attach,
-                           .timed = true};
+                           .timed = true,
+                           .own_links = true};
 
 }  // namespace ulfm::fabric::xswitch

@@ -9,11 +9,12 @@ namespace ulfm::fabric::xswitch {
 
 namespace {
 
-constexpr std::uint64_t kMagic = 0x2d58'5377'6974'636a;  // another one for each layout
+constexpr std::uint64_t kMagic = 0x2d58'5377'6974'636b;  // another one for each layout
 
-/// In the arena they have the cycles of the slowest link: what is sized by these is large enough for all.
+/// In the arena they have the cycles of the slowest links: what is sized by these is large enough for all.
 Parameters with_slowest_link(const Topology& topology, Parameters parameters) {
   parameters.link_cycles = topology.most_link_cycles(parameters.link_cycles);
+  parameters.unit_cycles = topology.most_unit_cycles();
   return parameters;
 }
 
@@ -73,9 +74,14 @@ void Network::build(const Topology& topology, std::uint32_t link_cycles) {
   header().ended.clear();
   for (std::uint32_t i = 0; i < switch_ports_; ++i) {
     const LinkEnd& other = topology.ends[i];
-    const std::uint32_t cycles = topology.link_cycles({i / ports_, i % ports_}, link_cycles);
+    const SwitchPort here{i / ports_, i % ports_};
+    const std::uint32_t cycles = topology.link_cycles(here, link_cycles), rate = topology.unit_cycles(here);
     arena_.set_link_cycles(i, cycles);
-    if (other.kind == LinkEnd::Kind::node) arena_.set_link_cycles(switch_ports_ + other.index, cycles);
+    arena_.set_unit_cycles(i, rate);
+    if (other.kind == LinkEnd::Kind::node) {
+      arena_.set_link_cycles(switch_ports_ + other.index, cycles);
+      arena_.set_unit_cycles(switch_ports_ + other.index, rate);
+    }
     if (other.kind == LinkEnd::Kind::switch_port) arena_.port(i).out.peer = other.index * ports_ + other.port;
     if (other.kind == LinkEnd::Kind::node) {
       arena_.port(i).out.peer = switch_ports_ + other.index;

@@ -15,7 +15,7 @@
 //   thresholds  a FIFO's occupancy at the end of the cycle asks for ID-STOP or ID-GO
 //
 // Nothing that happens in a phase depends on another event of the same phase and cycle, so their order does
-// not matter. A run that begins is told to the other end as soon as it is certain that the cycle before ends
+// not matter. On a link with a rate of its own each unit is a run. A run that begins is told to the other end as soon as it is certain that the cycle before ends
 // well; a command that arrives in that very cycle takes it back, for it has not left yet.
 #pragma once
 
@@ -97,6 +97,10 @@ class Network {
 
   SwitchPortCounters counters(SwitchPort port) { return counters_at(end_of(port)); }
   SwitchPortCounters node_counters(std::uint32_t node) { return counters_at(end_of_node(node)); }
+  std::uint32_t check_units() const noexcept { return geometry().parameters.check_units; }
+  /// Cycles for which a unit keeps the link of a port, or of a node, busy.
+  std::uint32_t unit_cycles(SwitchPort port) const noexcept { return arena_.unit_cycles(end_of(port)); }
+  std::uint32_t unit_cycles_of_node(std::uint32_t node) const noexcept { return arena_.unit_cycles(end_of_node(node)); }
   /// What is at the other end of the link of a port, or of a node.
   LinkEnd peer(SwitchPort port) const { return peer_at(end_of(port)); }
   LinkEnd peer_of_node(std::uint32_t node) const { return peer_at(end_of_node(node)); }
@@ -130,6 +134,11 @@ class Network {
   // time.cpp: time between events, the wheel and the heap.
   bool is_node(std::uint32_t end) const noexcept { return end >= switch_ports_ && end < ends_; }
   bool is_source(std::uint32_t x) const noexcept { return x >= ends_; }
+  /// What leaves the queue goes by a link that each unit keeps busy for more than a cycle.
+  bool is_slow(std::uint32_t x, const Fifo& fifo) const noexcept {
+    return geometry().parameters.unit_cycles != 1 && !is_node(x) && fifo.server != kNone &&
+           arena_.unit_cycles(fifo.server) != 1;
+  }
   /// Brings a queue up to the end of `cycle`.
   void settle(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
     if (fifo.counted_to >= cycle) return;
@@ -177,6 +186,8 @@ class Network {
   void next_from_source(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
   void threshold(std::uint32_t x, std::uint64_t cycle);
   void start(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
+  void begin_run(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
+  void send_slowly(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
   void pause(std::uint32_t x, Fifo& fifo, std::uint64_t cycle);
   void push(std::uint32_t d, const StateChange& change);
   void pop_frame(Fifo& fifo);

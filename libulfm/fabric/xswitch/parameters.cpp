@@ -6,7 +6,12 @@ namespace ulfm::fabric::xswitch {
 
 Result<void> check(const Parameters& p) {
   if (p.link_cycles < 1 || p.link_cycles > kMostLinkCycles)
-    return fail(Errc::invalid, fmt::format("a link needs 1 to {} cycles, not {}", kMostLinkCycles, p.link_cycles));
+    return fail(Errc::invalid, fmt::format("a unit's way over a link takes 1 to {} cycles, not {} (on a link with a "
+                                           "rate of k cycles a unit that is its latency and k - 1)",
+                                           kMostLinkCycles, p.link_cycles));
+  if (p.unit_cycles < 1 || p.unit_cycles > kMostUnitCycles)
+    return fail(Errc::invalid,
+                fmt::format("a unit keeps a link busy for 1 to {} cycles, not {}", kMostUnitCycles, p.unit_cycles));
   if (p.check_units > kMostCheckUnits)
     return fail(Errc::invalid,
                 fmt::format("a frame has at most {} check units, not {}", kMostCheckUnits, p.check_units));

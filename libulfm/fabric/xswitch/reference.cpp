@@ -32,6 +32,7 @@ Reference::Reference(const Topology& topology, const Parameters& parameters)
     const auto port = static_cast<std::uint32_t>(i % ports_), at = static_cast<std::uint32_t>(i / ports_);
     const SwitchPort named = i < switch_ports_ ? SwitchPort{at, port} : topology.attachment[i - switch_ports_];
     ends_[i].channel.resize(topology.link_cycles(named, parameters.link_cycles));
+    ends_[i].unit_cycles = topology.unit_cycles(named);
   }
 }
 
@@ -61,6 +62,7 @@ void Reference::step() {
     End& end = ends_[i];
     Moving moving = next_to_send(i);
     const bool of_frame = is_data(moving.unit) || is_route(moving.unit) || is_end(moving.unit);
+    if (of_frame) end.free_at = now_ + end.unit_cycles;
     if (of_frame && end.dropping) {
       if (is_end(moving.unit)) end.dropping = false;
       lose(moving, end.counters.out.lost_units, &end.counters.out.lost_frames);
@@ -98,7 +100,7 @@ void Reference::enter(End& end, const Moving& moving) {
 
 void Reference::poll(std::size_t output) {
   End& out = ends_[output];
-  if (out.machine != Machine::poll) return;
+  if (out.machine != Machine::poll || now_ < out.free_at) return;
   const std::size_t first = output - output % ports_;
   End& in = ends_[first + out.input];
   const Unit mine = route_to(static_cast<std::uint32_t>(output % ports_));
@@ -143,7 +145,7 @@ Reference::Moving Reference::next_to_send(std::size_t output) {
     end.command.reset();
     return {command, 0};
   }
-  if (held) return {};
+  if (held || now_ < end.free_at) return {};
   return is_node(output) ? send_from_node(end) : send_from_switch(output);
 }
 
@@ -157,7 +159,7 @@ Reference::Moving Reference::send_from_switch(std::size_t output) {
   if (is_end(moving.unit)) {
     in.taken = false;
     out.machine = Machine::poll;
-    out.input = (out.input + 1) % ports_;
+    out.input = polled_behind(parameters_, out.input, ports_);
   }
   return moving;
 }
@@ -246,6 +248,7 @@ void Reference::cut(std::size_t from) {
   }
   out.stopped = false;
   out.command.reset();
+  out.free_at = now_;
   if (is_node(from) ? out.within_sending : out.machine != Machine::poll) out.dropping = true;
   in.told_stop = true;
 }
@@ -284,7 +287,8 @@ void Reference::set_switch(std::uint32_t at, bool alive) {
     end.taken = end.dropping = false;
     if (end.machine == Machine::poll) continue;
     end.machine = Machine::poll;
-    end.input = (end.input + 1) % ports_;
+    end.input = polled_behind(parameters_, end.input, ports_);
+    end.free_at = now_;
   }
 }
 

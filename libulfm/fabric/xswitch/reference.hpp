@@ -28,10 +28,14 @@
 //   ID-STOP decides on
 //                  ID-STOP; one with `go_at` or fewer whose last command was ID-STOP decides on ID-GO.
 //
+// A slower link, one of a rate of k cycles a unit, is busy with each unit of a frame for k cycles: the next one is sent
+// k cycles later or after that, and after an ID-EOF its output polls from then on. A unit arrives when all of it is
+// there, k - 1 cycles later than on another link of its latency. Commands do not wait for units.
+//
 // Faults happen between cycles. A link that goes down loses what is on it, both ways; an input that has part
 // of a frame makes a bad ID-EOF for it; an output that is sending a frame, or begins one while the link is
-// down, drops it to its end, even when the link is back before that. While it is down an output is not
-// stopped and an input decides on nothing. When it comes back, both outputs are stopped until the first
+// down, drops it to its end, even when the link is back before that. It is busy with nothing sent before. While it is
+// down an output is not stopped and an input decides on nothing. When it comes back, both outputs are stopped until the first
 // ID-GO, which each input sends once it has room. A switch that dies takes its links down, and then all that
 // its FIFOs hold is lost.
 #pragma once
@@ -105,6 +109,8 @@ class Reference {
     bool stopped = false;
     Machine machine = Machine::poll;         ///< switches
     std::uint32_t input = 0;                 ///< polled or served
+    std::uint64_t free_at = 0;               ///< the link still carries the unit before, until this cycle
+    std::uint32_t unit_cycles = 1;           ///< for which a unit of a frame keeps it busy
     std::uint64_t granted_in = 0;            ///< cycle of the poll that found a head
     bool dropping = false;                   ///< the frame being sent began before or while the link was down
     std::deque<std::deque<Moving>> waiting;  ///< nodes: frames to send

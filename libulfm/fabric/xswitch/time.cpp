@@ -137,6 +137,10 @@ std::uint64_t Network::next_turn(std::uint32_t x, const Fifo& fifo) const {
   if (fifo.going == 0)
     return fifo.server == kNone && fifo.leaving == 1 ? std::max(fifo.goes_from, header().now) : kNever;
   const std::uint64_t before = std::max(fifo.counted_to, fifo.goes_from - 1);
+  if (is_slow(x, fifo)) {
+    const bool has = is_source(x) || fifo.occupied > 0 || (fifo.arriving != 0 && fifo.coming != 0);
+    return has ? before + 1 : kNever;
+  }
   const bool to_its_end = fifo.arriving != 0 || fifo.coming == 0 || fifo.count > 1 || is_source(x);
   if (to_its_end) return before + fifo.leaving;
   return fifo.sending != 0 ? before + static_cast<std::uint32_t>(fifo.occupied) + 1 : kNever;

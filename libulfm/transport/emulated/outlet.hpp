@@ -20,6 +20,8 @@ class EmulatedOutlet final : public Outlet {
   bool port_closed() const override;
   bool cut_off() const override;
   ProcessId peer() const override { return {.number = pid_}; }
+  bool expect_noise() override { return checks_ = engine_.model().check_units() != 0; }
+  void turn_bits(std::span<const std::uint64_t> bits) override { turned_.assign(bits.begin(), bits.end()); }
   bool bye() override;
 
   // For frames to several.
@@ -37,6 +39,7 @@ class EmulatedOutlet final : public Outlet {
   EmulatedOutlet(fabric::FabricEngine& engine, const EmulatedCard& to, std::uint16_t port, PortCounters& counters)
       : engine_(engine), to_(to), port_(port), counters_(counters), sender_(engine.slots().add_sender()) {}
   Result<std::uint32_t> claim_record();
+  void pass_noise(std::uint32_t slot, std::byte* bytes);
   Result<void> introduce(std::uint16_t from_port, std::span<const std::byte> hello);
 
   fabric::FabricEngine& engine_;
@@ -49,6 +52,8 @@ class EmulatedOutlet final : public Outlet {
   std::uint32_t record_generation_ = 0;
   pid_t pid_ = 0;
   bool said_bye_ = false;
+  bool checks_ = false;                // frames have check units that count
+  std::vector<std::uint64_t> turned_;  // bits of the next frame
 };
 
 }  // namespace ulfm::emulated

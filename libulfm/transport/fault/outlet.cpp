@@ -49,6 +49,7 @@ FaultOutlet::FaultOutlet(std::unique_ptr<Outlet> under, const FateSource& fates,
                          std::shared_ptr<FaultCounters> counters, std::shared_ptr<PortOutlets> port)
     : ForwardingOutlet(std::move(under)),
       fates_(fates),
+      cards_check_(plan.corrupt > 0 && under_->expect_noise()),
       delay_by_(plan.delay_by),
       counters_(std::move(counters)),
       port_(std::move(port)) {
@@ -152,6 +153,7 @@ bool FaultOutlet::forward(Kind kind, std::span<const std::byte> header, Gather& 
 bool FaultOutlet::forward(const Held& frame) {
   const iovec piece{const_cast<std::byte*>(frame.bytes.data()) + frame.header, frame.length()};
   Gather data(std::span(&piece, 1));
+  if (!frame.turned.empty()) under_->turn_bits(frame.turned);
   return forward(frame.kind, std::span(frame.bytes.data(), frame.header), data, frame.length());
 }
 
@@ -167,18 +169,18 @@ FaultOutlet::Held FaultOutlet::copy(Kind kind, std::span<const std::byte> header
   return frame;
 }
 
-// Different bits, so that none is turned back.
-void FaultOutlet::damage(Held& frame) {
+// Different bits, so that none is turned back. Without cards that check, the damage is done here.
+void FaultOutlet::damage(Held& frame) const {
   const std::uint64_t bits = std::uint64_t{frame.bytes.size()} * 8;
   const std::uint64_t turned = std::min<std::uint64_t>(fate_->bits, bits);
   Random random(fate_->entropy);
-  std::uint64_t chosen[4] = {};
-  for (std::uint64_t n = 0; n < turned;) {
+  std::vector<std::uint64_t> chosen;
+  while (chosen.size() < turned) {
     const std::uint64_t bit = random.below(bits);
-    if (std::find(chosen, chosen + n, bit) != chosen + n) continue;
-    chosen[n++] = bit;
-    frame.bytes[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
+    if (std::find(chosen.begin(), chosen.end(), bit) == chosen.end()) chosen.push_back(bit);
   }
+  if (cards_check_) return frame.turned.swap(chosen);
+  for (const std::uint64_t bit : chosen) frame.bytes[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
 }
 
 void FaultOutlet::hold_back(Held frame) {

@@ -63,7 +63,8 @@ class FaultOutlet final : public ForwardingOutlet {
     Kind kind;
     std::vector<std::byte> bytes;  ///< header, then data
     std::size_t header = 0;
-    std::uint32_t behind = 0;  ///< frames still to go first; 0 when only time counts
+    std::vector<std::uint64_t> turned{};  ///< bits that the network's links turn, not done yet
+    std::uint32_t behind = 0;           ///< frames still to go first; 0 when only time counts
     std::chrono::nanoseconds due{0};
     std::size_t length() const noexcept { return bytes.size() - header; }
   };
@@ -74,11 +75,12 @@ class FaultOutlet final : public ForwardingOutlet {
   std::deque<Held>::iterator lose(const std::deque<Held>::iterator& frame);
   void release_held();
   Held copy(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
-  void damage(Held& frame);
+  void damage(Held& frame) const;
   void hold_back(Held frame);
   void let_one_pass();
 
   FateSource fates_;
+  const bool cards_check_;    // the transport's own: damage is to come between them
   std::optional<Fate> fate_;  // of the frame that found no room
   std::chrono::nanoseconds delay_by_;
   std::shared_ptr<FaultCounters> counters_;

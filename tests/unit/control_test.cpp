@@ -333,7 +333,7 @@ TEST_CASE("direct reaches a process whose /proc is closed when descriptors are p
       char text[] = "abc";
       const iovec piece{text, 3};
       Gather data(std::span(&piece, 1));
-      parent.send((*outlet)->push(ulfm::SocketKind::first, {}, data, 3) ? "sent" : "full");
+      parent.send((*outlet)->push(ulfm::Kind::first, {}, data, 3) ? "sent" : "full");
       parent.receive();
     } else {
       parent.send(outlet.error().what);

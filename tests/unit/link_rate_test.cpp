@@ -23,7 +23,7 @@ std::string refusal(const std::string& more) {
 std::uint64_t cycles(const Topology& t, std::uint32_t frames, std::uint32_t bytes, bool live) {
   const Route way = compute_routes(t).value().between(0, 1);
   const auto subject = sim::make_subject("xswitch", t).value();
-  const auto network = subject->make(frames, live ? sim::Form::production : sim::Form::reference).value();
+  const auto network = subject->make(frames, live ? sim::ModelForm::production : sim::ModelForm::reference).value();
   for (FrameId f = 0; f < frames; ++f) REQUIRE(network->inject(f, 0, 1, bytes, way));
   std::vector<Ending> endings;
   for (std::uint64_t until = 1000; endings.size() < frames; until += 1000) network->run(until, endings);

@@ -34,12 +34,12 @@ TEST_CASE("what is no address of a door is refused with a sentence", "[proxy]") 
 }
 
 TEST_CASE("a body that is too short is not read", "[proxy]") {
-  const Destination to{7, 5};
+  const ProxyDestination to{7, 5};
   Bytes bytes;
   append(bytes, bytes_of(to));
   append(bytes, bytes_of(std::string_view("card")));
   std::span<const std::byte> rest = bytes;
-  Destination found{};
+  ProxyDestination found{};
   std::string card;
   REQUIRE(take(rest, found));
   CHECK(found.card == 5);

@@ -100,6 +100,18 @@ check 'half the rate takes twice the time' "$(python3 -c '
 import json
 half, full = (json.load(open(f))["virtual_s"] for f in ("times.json", "full.json"))
 print(abs(half / full / 2 - 1) < 0.01)')"
+printf 'switches = 2\nlinks = ["s0.B - s1.A"]\nnodes = ["s0.C", "s1.C"]\n' >two.toml
+(cat two.toml && echo 'rate = ["s0.B: 2"]') >slow.toml
+for topology in two slow; do
+    over "halo, $topology" '' --transport xswitch --topology $topology.toml --time $none --times $topology.json -n 2 "$programs/halo"
+done
+check 'a link of half the rate is busy for twice the time' "$(python3 -c '
+import json
+slow, two = ({(l["from"], l["to"]): l for l in json.load(open(f + ".json"))["links"]} for f in ("slow", "two"))
+print(all(slow[l]["bytes"] == two[l]["bytes"] and
+          round(slow[l]["busy_s"] / two[l]["busy_s"], 6) == (2 if l in (("s0.B", "s1.A"), ("s1.A", "s0.B")) else 1)
+          for l in two))')"
+refused 'links of its own, over another model' 'no latency and no rate of single links' --transport ideal --topology slow.toml -n 2 ./incast
 same 'halo over a mesh, fixed computing' 4 --transport xswitch --topology mesh:2x2 --time virtual,compute=fixed:1000 -n 4 \
     "$programs/halo"
 same 'trapezoid over a cube' 4 --transport dcm --topology cube:3 --time $none -n 8 "$programs/trapezoid"

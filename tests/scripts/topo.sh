@@ -55,6 +55,10 @@ test_show() {
     run 0 show th8 && out '8 ports \(TH-Switch\)'
     run 0 show "$source/examples/topologies/th_pair.toml" && out '^two TH-Switches$' && out '^n11 +right\.F +22,23$'
     run 0 show "$source/examples/topologies/triangle.toml" && out '^n2 +s2\.C +3-5$'
+    printf 'switches = 2\nlinks = ["s0.B - s1.A"]\nnodes = ["s0.C"]\nlatency = ["s0.C: 4"]\nrate = ["s1.A: 2"]\n' >own.toml
+    run 0 show own.toml && out '^  own        s0\.B - s1\.A: rate 2 cycles a unit$' && out '^  own        s0\.C - n0: latency 4 cycles$'
+    run 0 show own.toml --json
+    json "j['own_links'][0] == {'port': 's0.B', 'end': 's1.A', 'latency': None, 'rate': 2} and len(j['own_links']) == 2"
     run 0 --version && out '^ulfm_topo [0-9]'
     run 0 --help && out 'show' && out 'svg'
 }

@@ -23,6 +23,23 @@ ULFM_STATS=1 over "statistics" "$answer" --transport xswitch --topology mesh:2x2
 grep -q 'stats xswitch: cycles [1-9].*units entered [1-9].*present 0$' err || fail statistics "no balance of the network"
 grep -q 'stats xswitch port s[0-3]\.[A-E]: out frames [1-9]' err || fail statistics "no line for a port"
 
+# Noise is found by the cards, or without check units by the protocol; the results are the same.
+for check in 4 0; do
+    ULFM_STATS=1 over "noise, $check check units" "$answer" --transport xswitch,check=$check --fault corrupt=0.2,seed=7 -n 4 \
+        "$programs/trapezoid"
+    if ((check)); then
+        grep -q ' damaged [1-9]' err || fail "noise, $check check units" "no card found a frame"
+        grep -q 'corrupted dropped [1-9]' err && fail "noise, $check check units" "a damaged frame has come through"
+    else
+        grep -q 'corrupted dropped [1-9]' err || fail "noise, $check check units" "the protocol found no frame"
+        grep -q ' damaged ' err && fail "noise, $check check units" "cards say that they checked"
+    fi
+done
+for option in arbitration=fixed routing=updown; do
+    over "$option" "$answer" --transport xswitch,$option --topology mesh:2x2 -n 4 "$programs/trapezoid"
+done
+refused "no such arbitration" 'arbitration=circulating|fixed' --transport xswitch,arbitration=fair -n 2 "$programs/trapezoid"
+
 # A network in two parts: whoever gives a peer up ends the job, also for those who wait for somebody else.
 ULFM_GIVE_UP=1s refused "two parts" 'is given up' --transport xswitch --topology chain:3 --fault 'link 0-1 down at 0s' -n 12 "$programs/trapezoid"
 

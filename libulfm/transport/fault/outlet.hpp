@@ -64,7 +64,7 @@ class FaultOutlet final : public ForwardingOutlet {
     std::vector<std::byte> bytes;  ///< header, then data
     std::size_t header = 0;
     std::vector<std::uint64_t> turned{};  ///< bits that the network's links turn, not done yet
-    std::uint32_t behind = 0;           ///< frames still to go first; 0 when only time counts
+    std::uint32_t behind = 0;             ///< frames still to go first; 0 when only time counts
     std::chrono::nanoseconds due{0};
     std::size_t length() const noexcept { return bytes.size() - header; }
   };

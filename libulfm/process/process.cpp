@@ -18,9 +18,9 @@ std::string port_statistics(const std::string& who, const std::string& transport
   std::string all = "ulfm: stats " + who + " transport " + transport + " port " + std::to_string(port) + ": sent " +
                     n(c.sent_messages) + " messages " + n(c.sent_bytes) + " bytes, received " + n(c.received_messages) +
                     " messages " + n(c.received_bytes) + " bytes, frames " + n(c.open_frames) + " open " +
-                    n(c.lane_frames) + " lane, lanes " + n(c.lanes_opened) + " opened " +
-                    n(c.lanes_granted) + " granted, full " + n(c.full) + ", message cache " +
-                    n(c.cache_in) + " in " + n(c.cache_hits) + " hits " + n(c.cache_bytes_peak) + " bytes peak\n";
+                    n(c.lane_frames) + " lane, lanes " + n(c.lanes_opened) + " opened " + n(c.lanes_granted) +
+                    " granted, full " + n(c.full) + ", message cache " + n(c.cache_in) + " in " + n(c.cache_hits) +
+                    " hits " + n(c.cache_bytes_peak) + " bytes peak\n";
   if (c.once_messages.get() != 0)
     all += "ulfm: stats " + who + " port " + std::to_string(port) + " copied once: messages " + n(c.once_messages) +
            ", bytes " + n(c.once_bytes) + "\n";

@@ -124,8 +124,8 @@ class Outlet {
   virtual ~Outlet() = default;
 
   /// Sends one frame, or returns false with nothing taken when there is no room now. The header has at most 255
-  /// bytes and `length` is at most max_frame() for that header; both are copied before return. May take system calls: to
-  /// wake a receiver that sleeps, or to a network.
+  /// bytes and `length` is at most max_frame() for that header; both are copied before return. May take system calls:
+  /// to wake a receiver that sleeps, or to a network.
   virtual bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) = 0;
 
   /// Room has come since the last push that found none, as far as one check shows; false where only a push shows it.
@@ -151,8 +151,8 @@ class Outlet {
   /// protocol, an emulated network): a long message may as well be copied from process to process.
   virtual bool shares_memory() const { return false; }
 
-  /// Something above may change the bytes of frames of this outlet as noise on the network's links would. True: cards of
-  /// this network check frames, and the noise is to come between them: by turn_bits(). Called once, before any push.
+  /// Something above may change the bytes of frames of this outlet as noise on the network's links would. True: cards
+  /// of this network check frames, and the noise is to come between them: by turn_bits(). Called once, before any push.
   virtual bool expect_noise() { return false; }
   /// Turns bits of the frame that the next push takes, behind the sending card's check. Counted from the first of its
   /// header on; they are forgotten when that push finds no room.

@@ -129,8 +129,8 @@ class Switches final : public Subject {
   }
 
   // The same with links of which each has cycles a unit of its own. `leaves[j]` is when unit j, routing characters
-  // counted, leaves for the next link: behind the unit before it, and when it has come over the last one. From the first
-  // unit behind a head on, what one link needs for all units decides; which one, the longest of these ways tells.
+  // counted, leaves for the next link: behind the unit before it, and when it has come over the last one. From the
+  // first unit behind a head on, what one link needs for all units decides; which one, the longest of these ways tells.
   std::uint64_t zero_load_of_rates(std::uint32_t from, std::uint32_t units, const Route& way,
                                    std::uint64_t start) const {
     const std::size_t hops = way.size(), last = hops + units + p_.check_units;

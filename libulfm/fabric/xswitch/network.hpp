@@ -15,8 +15,9 @@
 //   thresholds  a FIFO's occupancy at the end of the cycle asks for ID-STOP or ID-GO
 //
 // Nothing that happens in a phase depends on another event of the same phase and cycle, so their order does
-// not matter. On a link with a rate of its own each unit is a run. A run that begins is told to the other end as soon as it is certain that the cycle before ends
-// well; a command that arrives in that very cycle takes it back, for it has not left yet.
+// not matter. On a link with a rate of its own each unit is a run. A run that begins is told to the other end as soon
+// as it is certain that the cycle before ends well; a command that arrives in that very cycle takes it back, for it has
+// not left yet.
 #pragma once
 
 #include <algorithm>

@@ -35,9 +35,9 @@
 // Faults happen between cycles. A link that goes down loses what is on it, both ways; an input that has part
 // of a frame makes a bad ID-EOF for it; an output that is sending a frame, or begins one while the link is
 // down, drops it to its end, even when the link is back before that. It is busy with nothing sent before. While it is
-// down an output is not stopped and an input decides on nothing. When it comes back, both outputs are stopped until the first
-// ID-GO, which each input sends once it has room. A switch that dies takes its links down, and then all that
-// its FIFOs hold is lost.
+// down an output is not stopped and an input decides on nothing. When it comes back, both outputs are stopped until the
+// first ID-GO, which each input sends once it has room. A switch that dies takes its links down, and then all that its
+// FIFOs hold is lost.
 #pragma once
 
 #include <cstdint>

@@ -210,8 +210,10 @@ TEST_CASE("a frame cut for more room than those held back have left waits", "[fa
     got += bench.receive().size();
     bench.network->max_frame = 1000;
   }
-  bench.clock.advance(1s);
-  got += bench.receive().size();
+  while (bench.inlet->next_deadline() != kForever) {  // what finds no room is tried again
+    bench.clock.advance(1s);
+    got += bench.receive().size();
+  }
   CHECK(refused != 0);
   CHECK(got + bench.faults.counters().dropped == sent);  // held ones that fitted once are lost
 }

@@ -79,7 +79,7 @@ Latency drain(Network& network, const std::vector<std::uint64_t>& sent,
 
 void report(const std::string& load, const Parameters& p, Network& network, const Latency& latency, double began) {
   std::uint64_t lines = 0, refused = 0, timeouts = 0, most = 0;
-  const Geometry& g = network.geometry();
+  const CardGeometry& g = network.geometry();
   for (std::uint32_t line = 0; line < g.lines(); ++line) {
     lines += network.line(line).messages, refused += network.line(line).refused;
     for (std::uint32_t q = 0; q <= p.processors; ++q) {
@@ -136,7 +136,7 @@ void tree(Parameters p) {
 
 void all_to_all(Parameters p) {
   const auto began = processor_time();
-  const Geometry g = p.geometry();
+  const CardGeometry g = p.geometry();
   p.frames = g.nodes(), p.copies = g.nodes() * g.cards;
   Machine machine(p);
   for (std::uint32_t node = 0; node < g.nodes(); ++node)
@@ -148,7 +148,7 @@ void all_to_all(Parameters p) {
 /// Everybody sends 64 messages, one in eight of them to one card, all at once.
 void traffic(Parameters p) {
   const auto began = processor_time();
-  const Geometry g = p.geometry();
+  const CardGeometry g = p.geometry();
   p.frames = p.copies = g.nodes() * 64;
   Machine machine(p);
   std::mt19937 random(1);

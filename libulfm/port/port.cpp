@@ -399,7 +399,7 @@ bool PortCore::poll(Arrival& arrival) {
   ReceiveBuffer& buffer = free_receive_buffer();
   const Frame& frame = buffer.frame;
   if (!inlet_->next(buffer.frame)) {
-    lose_broken();
+    fail_broken_origins();
     return false;
   }
   if (frame.fresh || frame.shared_room || !origins_[frame.origin].reader.is_whole(frame)) [[unlikely]]
@@ -484,7 +484,7 @@ inline PortCore::Taken PortCore::take_frame(const Frame& frame, CachedMessage& w
   if (frame.fresh) [[unlikely]]
     on_connect(frame);
   if (frame.kind == Kind::bye) [[unlikely]] {
-    part_from(frame);
+    take_bye(frame);
     return Taken::nothing;
   }
   const FrameReader::Step step = origins_[frame.origin].reader.step(frame);
@@ -547,16 +547,16 @@ void PortCore::take_list(std::uint32_t index, std::string_view text) {
 PortCore::Taken PortCore::take_message(Frame& frame, CachedMessage& whole) {
   while (inlet_->next(frame))
     if (const Taken taken = take_frame(frame, whole); taken != Taken::nothing) return taken;
-  lose_broken();
+  fail_broken_origins();
   return Taken::nothing;
 }
 
-void PortCore::lose_broken() {
+void PortCore::fail_broken_origins() {
   for (std::int64_t broken = inlet_->take_broken(); broken >= 0; broken = inlet_->take_broken())
     fail_origin(static_cast<std::uint32_t>(broken), "wrote bytes that are no frame and was cut off");
 }
 
-void PortCore::part_from(const Frame& frame) {
+void PortCore::take_bye(const Frame& frame) {
   inlet_->release(frame);
   inlet_->drop_origin(frame.origin);
   drop_tree(origins_[frame.origin]);

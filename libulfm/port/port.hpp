@@ -156,10 +156,10 @@ class PortCore {
   bool poll_on(Arrival& arrival, ReceiveBuffer& buffer);
   Taken take_message(Frame& frame, CachedMessage& whole);
   Taken take_frame(const Frame& frame, CachedMessage& whole);
-  void lose_broken();
+  void fail_broken_origins();
   void give_back_spent() noexcept;
   bool has_much_to_pass_on() const noexcept { return passing_bytes_.load(std::memory_order_relaxed) >= kMostPassing; }
-  void part_from(const Frame& frame);
+  void take_bye(const Frame& frame);
   bool take_out(const Frame& frame, CachedMessage& whole);
   Taken take_of_tree(const Frame& frame, CachedMessage& whole);
   Taken take_branch(std::uint32_t origin, CachedMessage& whole);

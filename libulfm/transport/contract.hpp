@@ -123,9 +123,9 @@ class Outlet {
   /// more will come. Any thread that may use the port's inlet.
   virtual ~Outlet() = default;
 
-  /// Sends one frame, or returns false with nothing taken when there is no room now. The header has at most 255
-  /// bytes and `length` is at most max_frame() for that header; both are copied before return. May take system calls: to
-  /// wake a receiver that sleeps, or to a network.
+  /// Sends one frame, or returns false with nothing taken when there is no room now. The header has at most 255 bytes
+  /// and `length` is at most max_frame() for that header; both are copied before return. May take system calls: to wake
+  /// a receiver that sleeps, or to a network.
   virtual bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) = 0;
 
   /// Room has come since the last push that found none, as far as one check shows; false where only a push shows it.

@@ -257,6 +257,7 @@ void Cube::start_far(const std::vector<std::string>& command, int node, int life
   dup2(lifeline, STDIN_FILENO);
   std::vector<std::string> shell = far_.shell_on(node);
   std::vector<char*> argv;
+  argv.reserve(shell.size() + 1);
   for (std::string& word : shell) argv.push_back(word.data());
   argv.push_back(nullptr);
   execvp(argv.front(), argv.data());

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# What MPI_Comm_spawn asks for and is not there, or is no MPI program, ends the job with a sentence and a status that is
+# not 0; whoever asked does not wait for ever.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/mpi_common.bash"
+
+compile spawner <<'C'
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    MPI_Comm parent, children;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_get_parent(&parent);
+    if (parent != MPI_COMM_NULL) {
+        if (argc > 1 && strcmp(argv[1], "leave") == 0) _exit(3);
+        MPI_Comm_disconnect(&parent);
+    } else {
+        const int self = strcmp(argv[1], "self") == 0 || strcmp(argv[1], "leave") == 0;
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+        MPI_Comm_spawn(self ? argv[0] : argv[1], argv + 1, atoi(argv[2]), MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children,
+                       MPI_ERRCODES_IGNORE);
+        if (strcmp(argv[1], "leave") == 0) MPI_Barrier(children);
+        MPI_Comm_disconnect(&children);
+        puts("went on");
+    }
+    MPI_Finalize();
+    return 0;
+}
+C
+
+# ends STATUS PATTERN LAUNCHER-WITH-OPTIONS... -- ARGUMENTS...
+ends() {
+    local want=$1 pattern=$2 code=0 launcher=()
+    shift 2
+    while [[ $1 != -- ]]; do launcher+=("$1") && shift; done
+    shift
+    timeout -k 5 "$patience" "${launcher[@]}" "$work/spawner" "$@" >"$work/out" 2>&1 </dev/null || code=$?
+    ((code == want)) || fail "${launcher[*]##*/} spawner $*: exit status $code and not $want: $(cat "$work/out")"
+    grep -q -- "$pattern" "$work/out" || fail "${launcher[*]##*/} spawner $*: no line like $pattern: $(cat "$work/out")"
+}
+
+for launcher in "$stage/bin/mpiexec" "$stage/bin/ulfmrun --ft"; do
+    # shellcheck disable=SC2086 # a word for each option
+    {
+        ends 127 'cannot run ./nosuch: No such file' $launcher -n 1 -- ./nosuch 1
+        ends 127 'cannot run ./nosuch: No such file' $launcher -n 3 -- ./nosuch 2
+        ends 1 'ended without MPI_Finalize: it called exit with status 0' $launcher -n 2 -- /bin/true 1
+        ends 1 'ended without MPI_Finalize: it called exit with status 1' $launcher -n 2 -- /bin/false 1
+        ends 0 'went on' $launcher -n 2 -- self 2
+    }
+done
+ends 3 'it called exit with status 3' "$stage/bin/mpiexec" -n 2 -- leave 2
+echo "programs that are not there, that are no MPI programs, and that leave end the job that spawns them"

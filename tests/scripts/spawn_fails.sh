@@ -43,15 +43,11 @@ ends() {
     grep -q -- "$pattern" "$work/out" || fail "${launcher[*]##*/} spawner $*: no line like $pattern: $(cat "$work/out")"
 }
 
-for launcher in "$stage/bin/mpiexec" "$stage/bin/ulfmrun --ft"; do
-    # shellcheck disable=SC2086 # a word for each option
-    {
-        ends 127 'cannot run ./nosuch: No such file' $launcher -n 1 -- ./nosuch 1
-        ends 127 'cannot run ./nosuch: No such file' $launcher -n 3 -- ./nosuch 2
-        ends 1 'ended without MPI_Finalize: it called exit with status 0' $launcher -n 2 -- /bin/true 1
-        ends 1 'ended without MPI_Finalize: it called exit with status 1' $launcher -n 2 -- /bin/false 1
-        ends 0 'went on' $launcher -n 2 -- self 2
-    }
-done
+ends 127 'cannot run ./nosuch: No such file' "$stage/bin/mpiexec" -n 1 -- ./nosuch 1
+ends 127 'cannot run ./nosuch: No such file' "$stage/bin/ulfmrun" -n 3 -- ./nosuch 2
+ends 1 'ended without MPI_Finalize: it called exit with status 0' "$stage/bin/mpiexec" -n 2 -- /bin/true 2
+ends 1 'ended without MPI_Finalize: it called exit with status 1' "$stage/bin/ulfmrun" -n 2 -- /bin/false 1
+ends 0 'went on' "$stage/bin/mpiexec" -n 2 -- self 2
+ends 0 'went on' "$stage/bin/ulfmrun" --ft -n 2 -- self 2
 ends 3 'it called exit with status 3' "$stage/bin/mpiexec" -n 2 -- leave 2
 echo "programs that are not there, that are no MPI programs, and that leave end the job that spawns them"

@@ -6,7 +6,8 @@ usage: check_layers.py LIBULFM_FOLDER | --self-test
 import pathlib
 import re
 import sys
-import tempfile
+
+import checking
 
 # Lowest first. A file may include from its own layer and from those before it.
 LAYERS = ["base", "reduce", "job", "coll", "fabric", "transport", "proto", "process", "port", "api"]
@@ -98,31 +99,10 @@ def self_test():
         "api/model.cpp": '#include "fabric/models.hpp"\n',
         "fabric/models.hpp": "",
     }
-    with tempfile.TemporaryDirectory() as folder:
-        for name, text in files.items():
-            path = pathlib.Path(folder, name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        found = [line.split(" ")[0] for line in breaches(folder)]
-    expected = ["api/model.cpp:1:", "base/deep/bad.cpp:2:", "fabric/relative.hpp:1:", "port/direct.cpp:1:", "proto/maps.cpp:1:",
-                "proto/maps.cpp:2:"]
-    if found != expected:
-        print(f"self-test: expected breaches {expected}, found {found}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def main(arguments):
-    if arguments == ["--self-test"]:
-        return self_test()
-    if len(arguments) != 1 or not pathlib.Path(arguments[0]).is_dir():
-        print(__doc__, file=sys.stderr)
-        return 2
-    found = list(breaches(arguments[0]))
-    for line in found:
-        print(line, file=sys.stderr)
-    return 1 if found else 0
+    expected = ["api/model.cpp:1:", "base/deep/bad.cpp:2:", "fabric/relative.hpp:1:", "port/direct.cpp:1:",
+                "proto/maps.cpp:1:", "proto/maps.cpp:2:"]
+    return checking.self_test(files, lambda root: [line.split(" ")[0] for line in breaches(root)], expected)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(checking.run(sys.argv[1:], __doc__, pathlib.Path.is_dir, breaches, self_test))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fails when a number in a page is not the one in the code.
 
-usage: check_numbers.py [TOP_FOLDER] | --self-test
+usage: check_numbers.py TOP_FOLDER | --self-test
 
 docs/numbers.table has a line for each: PAGE | WORDS WITH {} | SOURCE | CONSTANT. {} stands for the number in the page,
 with its unit. Blanks and line ends in the page count as one blank. The constant is NAME = VALUE or NAME{VALUE} in the
@@ -11,7 +11,8 @@ checked by docs/man/update, and tables of measurements are written by ./dev benc
 import pathlib
 import re
 import sys
-import tempfile
+
+import checking
 
 TABLE = "docs/numbers.table"
 NUMBER = r"([0-9][0-9.,]*(?: ?(?:KB|MB|GB|B|ns|us|ms|seconds|s)\b)?|one|two|three|four|five|a tenth of a second)"
@@ -74,50 +75,28 @@ def wrong(top, line):
     return None
 
 
-def check(top):
-    """Prints what is wrong with each line; how many are."""
-    lines = (top / TABLE).read_text(encoding="utf-8").splitlines()
-    bad = 0
-    for i, line in enumerate(lines, 1):
+def differences(top):
+    """Yields a sentence for each line of the table that does not hold."""
+    top = pathlib.Path(top)
+    for i, line in enumerate((top / TABLE).read_text(encoding="utf-8").splitlines(), 1):
         if line.strip() and not line.startswith("#") and (sentence := wrong(top, line)):
-            print(f"{TABLE}:{i}: {sentence}", file=sys.stderr)
-            bad += 1
-    return bad
+            yield f"{TABLE}:{i}: {sentence}"
 
 
 def self_test():
-    """Proves that the check can fail."""
-    with tempfile.TemporaryDirectory() as folder:
-        top = pathlib.Path(folder)
-        (top / "docs").mkdir()
-        (top / "docs/page.md").write_text("A box holds 16 KB and\nis open for 2 ms, or 1,024 turns; never 7.\n")
-        (top / "code.hpp").write_text("constexpr int kBox = 16 * 1024, kTurns = 1 << 10;\n"
-                                      "constexpr std::chrono::milliseconds kOpen{2};\nconstexpr int kNever = 8;\n")
-        good = "docs/page.md | holds {} and is | code.hpp | kBox\ndocs/page.md | for {}, or | code.hpp | kOpen\n" \
+    """Three lines that hold, and three that do not."""
+    files = {
+        "docs/page.md": "A box holds 16 KB and\nis open for 2 ms, or 1,024 turns; never 7.\n",
+        "code.hpp": "constexpr int kBox = 16 * 1024, kTurns = 1 << 10;\nconstexpr std::chrono::milliseconds kOpen{2};\n"
+                    "constexpr int kNever = 8;\n",
+        TABLE: "docs/page.md | holds {} and is | code.hpp | kBox\ndocs/page.md | for {}, or | code.hpp | kOpen\n"
                "docs/page.md | or {} turns | code.hpp | kTurns\n"
-        bad = "docs/page.md | never {}. | code.hpp | kNever\ndocs/page.md | not {} there | code.hpp | kBox\n" \
-              "docs/page.md | never {}. | code.hpp | kGone\n"
-        (top / TABLE).write_text(good)
-        fine = check(top)
-        (top / TABLE).write_text(good + bad)
-        sys.stderr = open("/dev/null", "w", encoding="utf-8")
-        found = check(top)
-        sys.stderr = sys.__stderr__
-    if (fine, found) != (0, 3):
-        print(f"self-test: expected 0 and 3 wrong lines, found {fine} and {found}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def main(arguments):
-    if arguments == ["--self-test"]:
-        return self_test()
-    top = pathlib.Path(arguments[0] if arguments else pathlib.Path(__file__).resolve().parent.parent)
-    if len(arguments) > 1 or not (top / TABLE).is_file():
-        print(__doc__, file=sys.stderr)
-        return 2
-    return 1 if check(top) else 0
+               "docs/page.md | never {}. | code.hpp | kNever\ndocs/page.md | not {} there | code.hpp | kBox\n"
+               "docs/page.md | never {}. | code.hpp | kGone\n",
+    }
+    return checking.self_test(files, lambda top: [line.split(": ")[0] for line in differences(top)],
+                              [f"{TABLE}:{i}" for i in (4, 5, 6)])
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(checking.run(sys.argv[1:], __doc__, lambda top: (top / TABLE).is_file(), differences, self_test))

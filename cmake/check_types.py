@@ -11,7 +11,8 @@ import collections
 import pathlib
 import re
 import sys
-import tempfile
+
+import checking
 
 SAME_IN_EACH_MODEL = {"Parameters", "Network", "Reference"}
 MODELS = "libulfm/fabric/"
@@ -64,30 +65,9 @@ def self_test():
         "tools/one/e.cpp": "struct Row {\n};\n",
         "tools/common/f.hpp": "template <typename T> struct Row {\n};\n",
     }
-    with tempfile.TemporaryDirectory() as folder:
-        for name, text in files.items():
-            path = pathlib.Path(folder, name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        found = [line.split(":")[0] for line in doubles(folder)]
     expected = ["libulfm has 2 types named Arena", "one has 2 types named Row"]
-    if found != expected:
-        print(f"self-test: expected {expected}, found {found}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def main(arguments):
-    if arguments == ["--self-test"]:
-        return self_test()
-    if len(arguments) != 1 or not pathlib.Path(arguments[0], "libulfm").is_dir():
-        print(__doc__, file=sys.stderr)
-        return 2
-    found = list(doubles(arguments[0]))
-    for line in found:
-        print(line, file=sys.stderr)
-    return 1 if found else 0
+    return checking.self_test(files, lambda top: [line.split(":")[0] for line in doubles(top)], expected)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(checking.run(sys.argv[1:], __doc__, lambda top: (top / "libulfm").is_dir(), doubles, self_test))

@@ -10,7 +10,16 @@ namespace {
 std::size_t size_of(Number count) noexcept { return static_cast<std::size_t>(count); }
 
 void set_receive(Request& request, const Selector& selector, void* buf, Number count, InfoArray info = {}) {
-  request.receives(selector, static_cast<std::byte*>(buf), size_of(count), info);
+  request.selector = selector;
+  request.buffer = static_cast<std::byte*>(buf);
+  request.capacity = size_of(count);
+  request.info = info;
+}
+
+// Where the program looks: in its own array, or by info...().
+void put_info(const InfoArray& info, const MessageInfo& of) noexcept {
+  if (info.place == nullptr) set_info(of);
+  else write_info(info, of);
 }
 
 // The receive of a blocking call: if it has to be posted, it lives on the stack.
@@ -23,8 +32,7 @@ Outcome receive(Call& call, const Selector& selector, void* buf, Number count, I
     return *request;
   };
   if (engine.receive_next(selector, static_cast<std::byte*>(buf), size_of(count), result, make)) {
-    if (info.place == nullptr) set_info(result);
-    else write_info(info, result);
+    put_info(info, result);
     return {result.count, 0};
   }
   engine.wait(*request);
@@ -85,8 +93,7 @@ Outcome probe(Call& call, const Selector& selector, InfoArray info, bool wait) {
     there = engine.find(selector, found);
   }
   if (!there) return {0, 0};
-  if (info.place == nullptr) set_info(found);
-  else write_info(info, found);
+  put_info(info, found);
   return {1, 0};
 }
 

@@ -55,9 +55,28 @@ std::string find_program(const std::string& name) {
   return "";
 }
 
+// What execvp takes; it points into `words`, which nobody writes to.
+std::vector<char*> argv_of(const std::vector<std::string>& words) {
+  std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  return argv;
+}
+
+// In a new process: from now on it ends with its parent.
+void end_with(pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);
+}
+
 }  // namespace
 
 Cube::~Cube() { unmap(); }
+
+void Cube::Child::close_lifeline() const noexcept {
+  if (lifeline >= 0) close(lifeline);
+}
 
 void Cube::unmap() {
   copy_ = false;
@@ -120,19 +139,25 @@ std::string Cube::text_for(int node) const {
 
 bool Cube::copy_from(const char* text) {
   std::istringstream in(text);
-  std::string word, card;
+  std::string word;
   int nodes = 0, self = -1;
-  std::int32_t ptype = 0;
-  std::uint16_t port = 0;
-  if (!(in >> word >> nodes >> self >> ptype >> port) || word != "far" || nodes < 1 || self < 0 || self >= nodes)
-    return false;
+  if (!(in >> word >> nodes >> self) || word != "far" || nodes < 1 || self < 0 || self >= nodes) return false;
   void* memory = mmap(nullptr, bytes_for(nodes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;
   entries_ = static_cast<CubeEntry*>(memory);
   nodes_ = nodes;
   self_ = self;
   copy_ = true;
-  for (int i = 0; i < nodes; ++i) {
+  if (read_copy(in, self)) return true;
+  unmap();
+  return false;
+}
+
+bool Cube::read_copy(std::istream& in, int self) {
+  CubeEntry& host_entry = entries_[host()];
+  std::string card;
+  if (!(in >> entries_[self].ptype >> host_entry.port)) return false;
+  for (int i = 0; i < nodes_; ++i) {
     unsigned presence = 0, use = 0;
     char dot = 0;
     if (!(in >> presence >> dot >> use)) return false;
@@ -141,11 +166,9 @@ bool Cube::copy_from(const char* text) {
     entries_[i].use = use;
     entries_[i].presence = state == Presence::open ? Presence::loading : state;
   }
-  entries_[self].ptype = ptype;
-  if (!(in >> card) || card.size() >= sizeof entries_[nodes].card) return false;
-  card.copy(entries_[nodes].card, card.size());
-  entries_[nodes].port = port;
-  entries_[nodes].presence = Presence::open;
+  if (!(in >> card) || card.size() >= sizeof host_entry.card) return false;
+  card.copy(host_entry.card, card.size());
+  host_entry.presence = Presence::open;
   return true;
 }
 
@@ -227,8 +250,7 @@ void Cube::bury(int node) {
 
 // A node never outlives its host. On an emulated interconnect it has the place of its number.
 void Cube::in_child(int node, pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);
+  end_with(parent);
   self_ = node;
   while (is_timed() && entry(node).begun.load(std::memory_order_acquire) != entry(node).use)
     ppoll(nullptr, 0, &kNap, nullptr);
@@ -255,11 +277,8 @@ void Cube::take_environment(char** environment) {
 // In a new process, which becomes the launcher.
 void Cube::start_far(const std::vector<std::string>& command, int node, int lifeline) const {
   dup2(lifeline, STDIN_FILENO);
-  std::vector<std::string> shell = far_.shell_on(node);
-  std::vector<char*> argv;
-  argv.reserve(shell.size() + 1);
-  for (std::string& word : shell) argv.push_back(word.data());
-  argv.push_back(nullptr);
+  const std::vector<std::string> shell = far_.shell_on(node);
+  const std::vector<char*> argv = argv_of(shell);
   execvp(argv.front(), argv.data());
   std::fprintf(stderr, "nx: load of %s on %s: %s: %s\n", command.front().c_str(), far_.of(node).c_str(), argv.front(),
                std::strerror(errno));
@@ -289,8 +308,7 @@ int Cube::load_far(const std::vector<std::string>& command, int node, char** env
   std::fflush(nullptr);
   const pid_t parent = getpid(), pid = fork();
   if (pid == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);
+    end_with(parent);
     start_far(command, node, ends[1]);
   }
   close(ends[1]);
@@ -311,10 +329,7 @@ int Cube::load(const std::vector<std::string>& command, int node, char** environ
     there.front() = path;
     return load_far(there, node, environment);
   }
-  std::vector<char*> argv;
-  argv.reserve(command.size() + 1);
-  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
+  const std::vector<char*> argv = argv_of(command);
   char where[64];
   std::snprintf(where, sizeof where, "%d:%d:%d", fd_, nodes_, node);
   std::fflush(nullptr);  // or the child's copy of what is still unwritten would be written twice
@@ -380,7 +395,7 @@ int Cube::reap() {
     if (status != 0) bad = node;
     ended.push_back({node, entry(node).ptype, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)});
     note_gone(node);
-    if (children_[i].lifeline >= 0) close(children_[i].lifeline);
+    children_[i].close_lifeline();
     children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   return bad;
@@ -428,7 +443,7 @@ void Cube::release() {
   bury(-1);
   for (const Child& child : children_) {
     waitpid(child.pid, nullptr, 0);
-    if (child.lifeline >= 0) close(child.lifeline);
+    child.close_lifeline();
     note_gone(child.node);
   }
   children_.clear();

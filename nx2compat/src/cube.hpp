@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -123,6 +124,7 @@ class Cube {
 
  private:
   struct Child {
+    void close_lifeline() const noexcept;
     pid_t pid;
     int node;
     int lifeline = -1;  ///< of one on another host: its program is killed when this is closed
@@ -131,6 +133,7 @@ class Cube {
   void start_far(const std::vector<std::string>& command, int node, int lifeline) const;
   std::string text_for(int node) const;
   bool copy_from(const char* text);
+  bool read_copy(std::istream& in, int self);
   bool has_ended(const Child& child, int& status) const;
   bool map(int fd, int nodes);
   void unmap();

@@ -56,15 +56,18 @@ std::string exports(char** environment, std::string_view begin) {
 
 FarHosts::FarHosts() {
   const char* const list = std::getenv("NX2_HOSTS");
-  const char* const launcher = std::getenv("NX2_LAUNCHER");
-  launcher_ = launcher != nullptr && *launcher != '\0' ? launcher : "ssh";
-  std::istringstream hosts(list != nullptr ? list : "");
+  if (list == nullptr) return;
+  if (const char* const launcher = std::getenv("NX2_LAUNCHER"); launcher != nullptr && *launcher != '\0')
+    launcher_ = launcher;
+  std::istringstream hosts(list);
   for (std::string word; std::getline(hosts, word, ',');) {
     const std::size_t colon = word.find(':');
     const int count = colon == word.npos ? 1 : std::atoi(word.c_str() + colon + 1);
     const std::string name = word.substr(0, colon);
     places_.insert(places_.end(), static_cast<std::size_t>(std::max(count, 1)), is_this_host(name) ? "" : name);
   }
+  if (std::all_of(places_.begin(), places_.end(), [](const std::string& place) { return place.empty(); }))
+    places_.clear();
 }
 
 const std::string& FarHosts::of(int node) const noexcept {

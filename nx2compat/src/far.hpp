@@ -21,7 +21,7 @@ class FarHosts {
 
  private:
   std::vector<std::string> places_;  ///< the nodes have them in turn; "": here. Empty: all nodes are here
-  std::string launcher_;
+  std::string launcher_ = "ssh";
 };
 
 /// What that shell reads: goes to this process's folder, takes its environment, with `cube` as NX2_CUBE, and runs the

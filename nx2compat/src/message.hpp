@@ -63,13 +63,6 @@ struct Request : Link {
   Request* merged = nullptr;  ///< next one under the same message id
 
   bool done() const noexcept { return pending == 0; }
-  /// Makes it a receive of what the selector takes, into that buffer.
-  void receives(const Selector& what, std::byte* into, std::size_t bytes, InfoArray where) noexcept {
-    selector = what;
-    buffer = into;
-    capacity = bytes;
-    info = where;
-  }
 };
 
 /// A message, or the proxy of one, that no receive was posted for when it came.

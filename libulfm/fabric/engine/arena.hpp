@@ -145,6 +145,13 @@ static_assert(sizeof(Slot) == 64);
 /// In Slot::goes_on.
 inline constexpr std::uint8_t kGoesOn = 1, kSystemMessage = 2, kNoSoftware = 4, kHasCheck = 8;
 
+/// Reads a field of a slot once. What was checked must be what is used, and the slot is its process's, which can write
+/// into it at any time.
+template <typename Value>
+Value read_once(const Value& value) noexcept {
+  return *const_cast<const volatile Value*>(&value);
+}
+
 enum class ReceiverState : std::uint32_t { waits, released };
 
 /// One of several that a frame is for.

@@ -9,25 +9,25 @@
 
 namespace ulfm::fabric {
 
-std::uint32_t FabricEngine::check_of(std::uint32_t index) noexcept {
-  Slot& slot = arena_.slot(index);
-  const std::uint32_t bytes = std::uint32_t{slot.header} + slot.length, units = model_->check_units();
+std::uint32_t FabricEngine::check_of(Slot& slot, std::size_t bytes) const noexcept {
+  const std::uint32_t units = model_->check_units();
   const std::uint32_t all = crc32c(bytes <= kSlotInline ? slot.bytes : arena_.body(slot), bytes);
   return units >= sizeof all ? all : all & ((1u << 8 * units) - 1);
 }
 
 void FabricEngine::seal(std::uint32_t index) noexcept {
   Slot& slot = arena_.slot(index);
-  slot.check = check_of(index);
+  slot.check = check_of(slot, std::size_t{slot.header} + slot.length);
   slot.goes_on |= kHasCheck;
 }
 
-/// The whole frame has come, and its lengths have been checked.
+/// The whole frame has come.
 bool FabricEngine::is_intact(std::uint32_t index) noexcept {
-  const Slot& slot = arena_.slot(index);
+  Slot& slot = arena_.slot(index);
   if ((slot.goes_on & kHasCheck) == 0 || slot.receivers != 0) [[likely]]
     return true;
-  if (slot.header + slot.length <= arena_.sizes().slot_bytes && slot.check == check_of(index)) return true;
+  const std::size_t bytes = std::size_t{read_once(slot.header)} + read_once(slot.length);
+  if (bytes <= arena_.sizes().slot_bytes && read_once(slot.check) == check_of(slot, bytes)) return true;
   arena_.header().damaged.fetch_add(1, std::memory_order_relaxed);
   return false;
 }

@@ -75,7 +75,8 @@ bool FabricEngine::send(std::uint32_t index) noexcept {
   Slot& slot = arena_.slot(index);
   if (slot.receivers != 0) return send_to_many(index);
   const Destination destination = destination_of(slot);
-  const std::uint32_t to = destination.endpoint, bytes = slot.header + slot.length;
+  const std::uint32_t to = destination.endpoint;
+  const std::size_t bytes = std::size_t{read_once(slot.header)} + read_once(slot.length);
   if (to >= sizes.endpoints || destination.port >= kPorts || bytes > sizes.slot_bytes) {
     arena_.header().refused.fetch_add(1, std::memory_order_relaxed);
     return give_back(index), true;
@@ -93,7 +94,7 @@ bool FabricEngine::send(std::uint32_t index) noexcept {
     catch_up();  // it begins now, and not when the model was last looked at
   }
   Parties parties{index / sizes.slots, to, destination.port, (slot.goes_on & kGoesOn) != 0};
-  std::uint32_t left = bytes;
+  auto left = static_cast<std::uint32_t>(bytes);
   for (std::uint32_t piece = 0; piece < progress.pieces; ++piece) {
     const std::uint32_t length = std::min(left, sizes.frame_bytes);
     if (!model_->inject_between(parties, index * sizes.pieces() + piece, here, there, length))
@@ -141,12 +142,8 @@ bool FabricEngine::finish_timed(std::uint32_t index, bool delivered) noexcept {
   return true;
 }
 
-// Read once, for what was checked must be what is used: the slot is its process's, which can write into it at any time.
 FabricEngine::Destination FabricEngine::destination_of(const Slot& slot) noexcept {
-  const auto once = [](const auto& value) {
-    return *const_cast<const volatile std::decay_t<decltype(value)>*>(&value);
-  };
-  return {once(slot.to), once(slot.port), once(slot.port_generation)};
+  return {read_once(slot.to), read_once(slot.port), read_once(slot.port_generation)};
 }
 
 bool FabricEngine::is_open(const Destination& to) const noexcept {

@@ -149,7 +149,7 @@ class FabricEngine {
   void end_whole(const Ending& ending) noexcept;
   void finish(std::uint32_t index, bool delivered) noexcept;
   bool is_intact(std::uint32_t index) noexcept;
-  std::uint32_t check_of(std::uint32_t index) noexcept;
+  std::uint32_t check_of(Slot& slot, std::size_t bytes) const noexcept;
   bool is_open(const Destination& to) const noexcept;
   void put_into_box(std::uint32_t index, std::uint32_t to, std::uint32_t port) noexcept;
   std::uint32_t bytes_of(std::uint32_t slot) noexcept;

@@ -120,6 +120,8 @@ void yield_now() noexcept {
   sched_yield();
 }
 
+bool core_is_shared() noexcept { return shared_score.load(std::memory_order_relaxed) >= kShared; }
+
 void give_way(const WaitPolicy& policy) noexcept {
   if (policy.has_own_core()) return;
   const auto now = Clock::now();
@@ -129,8 +131,7 @@ void give_way(const WaitPolicy& policy) noexcept {
 }
 
 std::uint32_t Waiter::spins_now(const WaitPolicy& policy) noexcept {
-  return shared_score.load(std::memory_order_relaxed) < kShared ? policy.spins
-                                                                : std::min(policy.spins, kSpinsWhereShared);
+  return core_is_shared() ? std::min(policy.spins, kSpinsWhereShared) : policy.spins;
 }
 
 bool Waiter::slow_step() noexcept {

@@ -104,6 +104,9 @@ inline void after_look() noexcept {
 #endif
 }
 
+/// The last yields of this process ran somebody else: what it waits for comes during a yield or not at all.
+bool core_is_shared() noexcept;
+
 /// Give the core to another process once; counted as a yield.
 void yield_now() noexcept;
 

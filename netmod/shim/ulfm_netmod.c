@@ -772,6 +772,8 @@ static int handle_frame(const ulfm_nm_frame * frame)
     goto fn_exit;
 }
 
+#include "ulfm_quick.c"
+
 /* ---- progress ----------------------------------------------------------------------------------------------------- */
 
 /* Connections whose close waits for a process that has gone. Everything it wrote has been read before. When a peer has

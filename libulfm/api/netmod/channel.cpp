@@ -1,11 +1,13 @@
 #include "api/netmod/channel.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <utility>
 
 #include "api/last_error.hpp"
 #include "base/last_words.hpp"
+#include "base/virtual_time.hpp"
 #include "job/control/key.hpp"
 
 namespace ulfm::netmod {
@@ -31,6 +33,24 @@ Result<ulfm_nm*> open_nm(const char* job_id, int rank, int size, int local_proce
     if (auto cards = CardBoard::join(job_id, rank, size, transport.card())) nm->cards = std::move(*cards);
   return nm.release();
 }
+
+// The frame that MPICH sees is the inlet's, in its memory; the type in <ulfm/netmod.h> may alias this one.
+Frame& frame_of(ulfm_nm_frame* frame) { return *reinterpret_cast<Frame*>(frame); }
+const Frame& frame_of(const ulfm_nm_frame* frame) { return *reinterpret_cast<const Frame*>(frame); }
+
+static_assert(sizeof(Frame) == offsetof(ulfm_nm_frame, cookie) && alignof(Frame) == alignof(ulfm_nm_frame));
+static_assert(offsetof(Frame, header) == offsetof(ulfm_nm_frame, header) &&
+              offsetof(Frame, data) == offsetof(ulfm_nm_frame, data) &&
+              offsetof(Frame, header_length) == offsetof(ulfm_nm_frame, header_length) &&
+              offsetof(Frame, length) == offsetof(ulfm_nm_frame, length) &&
+              offsetof(Frame, kind) == offsetof(ulfm_nm_frame, kind) &&
+              offsetof(Frame, fresh) == offsetof(ulfm_nm_frame, fresh) &&
+              offsetof(Frame, shared_room) == offsetof(ulfm_nm_frame, shared) &&
+              offsetof(Frame, origin) == offsetof(ulfm_nm_frame, origin) &&
+              offsetof(Frame, source) == offsetof(ulfm_nm_frame, source) &&
+              offsetof(Frame, position) == offsetof(ulfm_nm_frame, position));
+static_assert(int{ULFM_NM_FIRST} == static_cast<int>(Kind::first) &&
+              int{ULFM_NM_MORE} == static_cast<int>(Kind::more) && int{ULFM_NM_BYE} == static_cast<int>(Kind::bye));
 
 void release_spent(ulfm_nm* nm) {
   if (std::exchange(nm->has_spent, false)) nm->inlet->release(nm->spent);
@@ -183,7 +203,7 @@ std::ptrdiff_t more(ulfm_nm_vc* vc, const iovec* pieces, int n) {
 // ---- receiving ------------------------------------------------------------------------------------------------------
 
 int next(ulfm_nm* nm, ulfm_nm_frame* out) {
-  Frame& frame = nm->current;
+  Frame& frame = frame_of(out);
   release_spent(nm);
   if (!nm->inlet->next(frame)) {
     if (const std::int64_t broken = nm->inlet->take_broken(); broken >= 0) return fail_origin(nm, broken, out);
@@ -191,37 +211,28 @@ int next(ulfm_nm* nm, ulfm_nm_frame* out) {
     return 0;
   }
   begin_waits_anew(*nm);
-  if (frame.fresh) cookie_of(nm, frame.origin) = nullptr;
-  out->fresh = frame.fresh;
-  out->origin = frame.origin;
-  out->source = frame.source;
-  out->position = frame.position;
-  out->shared = frame.shared_room;
+  if (frame.fresh) [[unlikely]]
+    cookie_of(nm, frame.origin) = nullptr;
   out->cookie = nm->cookies[frame.origin];
-  out->header = frame.header;
-  out->header_length = frame.header_length;
-  out->data = frame.data;
-  out->length = frame.length;
-  if (frame.kind == Kind::bye) {
-    out->kind = ULFM_NM_BYE;
+  if (frame.kind == Kind::bye) [[unlikely]] {
     nm->cookies[frame.origin] = nullptr;
     return 1;
   }
-  out->kind = frame.kind == Kind::first ? ULFM_NM_FIRST : ULFM_NM_MORE;
   nm->counters.received_messages.add(frame.kind == Kind::first ? 1 : 0);
   nm->counters.received_bytes.add(frame.header_length + frame.length);
   return 1;
 }
 
+int next_soon(ulfm_nm* nm, ulfm_nm_frame* out) {
+  if (VirtualTime::of_process() != nullptr) return 0;
+  if (next(nm, out) != 0) return 1;
+  return nm->own_core && !core_is_shared() && nm->inlet->spin(kSpinTurns) && next(nm, out) != 0 ? 1 : 0;
+}
+
 void release(ulfm_nm* nm, const ulfm_nm_frame* frame) {
   if (frame->kind == ULFM_NM_LOST) return;
   release_spent(nm);
-  nm->spent.data = static_cast<const std::byte*>(frame->data);
-  nm->spent.length = static_cast<std::uint32_t>(frame->length);
-  nm->spent.origin = frame->origin;
-  nm->spent.source = frame->source;
-  nm->spent.position = frame->position;
-  nm->spent.shared_room = frame->shared != 0;
+  nm->spent = frame_of(frame);
   nm->has_spent = true;
   const bool bye = frame->kind == ULFM_NM_BYE;
   // Not now, as a rule: the program waits for what was in it.

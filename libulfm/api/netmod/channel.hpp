@@ -91,8 +91,7 @@ struct ulfm_nm {
   std::vector<void*> cookies;
   std::vector<ulfm_nm_vc*> vcs;
 
-  ulfm::Frame current;  // what the last look found
-  ulfm::Frame spent;    // MPICH has released it; the inlet gets its room back at the next look
+  ulfm::Frame spent;  // MPICH has released it; the inlet gets its room back at the next look
   bool has_spent = false;
 
   std::vector<ulfm_nm_group*> groups;
@@ -131,6 +130,7 @@ int copies_once(ulfm_nm_vc* vc);
 int copy(ulfm_nm_vc* vc, int write, void* here, std::uint64_t there, std::size_t bytes);
 void count_copy(ulfm_nm_vc* vc, std::size_t bytes);
 int next(ulfm_nm* nm, ulfm_nm_frame* out);
+int next_soon(ulfm_nm* nm, ulfm_nm_frame* out);
 void release(ulfm_nm* nm, const ulfm_nm_frame* frame);
 int origin(ulfm_nm* nm, std::uint32_t index, ulfm_nm_origin* out);
 void set_cookie(ulfm_nm* nm, std::uint32_t index, void* cookie);

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define ULFM_NM_ABI 8
+#define ULFM_NM_ABI 9
 #define ULFM_NM_LIBRARY "libulfm.so.0"
 #define ULFM_NM_ENTRY "ulfm_nm_table"
 #define ULFM_NM_HELLO 160 /* most bytes a connection may say about itself */
@@ -24,21 +24,23 @@ typedef struct ulfm_nm ulfm_nm;             /* one port, open for MPI */
 typedef struct ulfm_nm_vc ulfm_nm_vc;       /* sending half of a virtual connection */
 typedef struct ulfm_nm_group ulfm_nm_group; /* several of them, to which the network copies a frame */
 
-enum { ULFM_NM_FIRST = 1, ULFM_NM_MORE = 2, ULFM_NM_BYE = 3, ULFM_NM_LOST = 4 };
+/* Numbered as the library numbers its kinds of frames. */
+enum { ULFM_NM_FIRST = 2, ULFM_NM_MORE = 3, ULFM_NM_BYE = 5, ULFM_NM_LOST = 9 };
 
-/* One piece of a message, in place; valid until it is released. For BYE and LOST only origin and cookie are set. */
-typedef struct ulfm_nm_frame {
-  int kind;
-  int fresh; /* first frame from this origin: ask origin() who it is and set a cookie */
-  uint32_t origin;
-  uint32_t source;   /* source, position and shared: where the frame lies; the library's */
-  uint64_t position;
-  int shared;
-  void* cookie;
+/* One piece of a message, in place; valid until it is released. For BYE and LOST only origin and cookie are set. The
+ * library's own frame, with the cookie behind it: the inlet writes where MPICH reads, and nothing is copied. */
+typedef struct __attribute__((may_alias)) ulfm_nm_frame {
   const void* header;
   const void* data;
-  size_t header_length;
-  size_t length;
+  uint32_t header_length;
+  uint32_t length;
+  uint8_t kind;
+  uint8_t fresh;  /* first frame from this origin: ask origin() who it is and set a cookie */
+  uint8_t shared; /* shared, source and position: where the frame lies; the library's */
+  uint32_t origin;
+  uint32_t source;
+  uint64_t position;
+  void* cookie;
 } ulfm_nm_frame;
 
 /* Who an origin is. Valid until the next call of next(). */
@@ -252,6 +254,9 @@ typedef struct ulfm_nm_api {
 
   /* The next frame: 1, or 0 when there is none. The caller may hold several frames. */
   int (*next)(ulfm_nm* nm, ulfm_nm_frame* frame);
+  /* As next(), for a receive that has just been called: a process with a core of its own looks on for a while. 0 without
+   * a look in virtual time, where each costs time. */
+  int (*next_soon)(ulfm_nm* nm, ulfm_nm_frame* frame);
   /* Ends the caller's use of that frame. Frames may be released in any order, each once. */
   void (*release)(ulfm_nm* nm, const ulfm_nm_frame* frame);
   int (*origin)(ulfm_nm* nm, uint32_t index, ulfm_nm_origin* origin);

@@ -109,6 +109,7 @@ bool EmulatedInlet::take(Frame& frame) {
 // The frame in a slot. False when it is nobody's, or makes no sense.
 bool EmulatedInlet::describe(std::uint32_t index, Frame& frame) {
   Slot& slot = arena_.slot(index);
+  frame.source = 0;
   frame.position = index;
   frame.kind = static_cast<Kind>(slot.kind);
   frame.header_length = slot.header;

@@ -69,9 +69,9 @@ class Inlet {
   /// been sent to them, and take system calls.
   virtual ~Inlet() = default;
 
-  /// Takes the next frame, from any sender; frames of one sender come in order. Fills all of `frame`, whatever was there.
-  /// The bytes belong to the inlet and stay until release(). A sender that wrote nonsense is cut off: take_broken() has it. May move what carries the frames
-  /// on behalf of other processes, and take system calls for that.
+  /// Takes the next frame, from any sender; frames of one sender come in order. Fills all of `frame`, whatever it was.
+  /// The bytes belong to the inlet and stay until release(). A sender that wrote nonsense is cut off: take_broken() has
+  /// it. May move what carries the frames on behalf of other processes, and take system calls for that.
   virtual bool next(Frame& frame) = 0;
   /// Checks the likeliest places `turns` times; true as soon as a frame is there. For waits with a core to spare.
   virtual bool spin(std::uint32_t turns) = 0;

@@ -181,8 +181,8 @@ TEST_CASE("over any bad network everything arrives once, in order and intact", "
           // Now everybody reads: all of it comes, within 100 s, which are 500 time-outs of the longest back-off.
           for (int turns = 0; a.received != b.sent || b.received != a.sent; ++turns) {
             test::must(turns < 2'000'000, "what was sent has not arrived: " + std::to_string(a.received) + " of " +
-                                           std::to_string(b.sent) + ", " + std::to_string(b.received) + " of " +
-                                           std::to_string(a.sent));
+                                              std::to_string(b.sent) + ", " + std::to_string(b.received) + " of " +
+                                              std::to_string(a.sent));
             for (Side* side : {&a, &b}) {
               (void)receive_one(*side);
               release_some(*side, draw, true);

@@ -355,7 +355,8 @@ void ulfm_time_sleep(int64_t nanoseconds) {
   VirtualTime* time = VirtualTime::of_process();
   if (time == nullptr || nanoseconds <= 0) return;
   const TimedCall timed("a sleep");
-  time->spend(static_cast<std::uint64_t>(nanoseconds) * 1000, VirtualTime::Spent::waiting);
+  const auto long_ = static_cast<std::uint64_t>(nanoseconds);
+  time->spend(long_ < kNoMoment / 1000 ? long_ * 1000 : kNoMoment, VirtualTime::Spent::waiting);
 }
 
 void ulfm_time_charge(int what) {

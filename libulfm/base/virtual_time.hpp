@@ -20,7 +20,9 @@ class VirtualTime {
   enum class Woken : std::uint8_t {
     arrival,  ///< something has arrived, or there is room to send
     moment,   ///< `until` has come
-    ended     ///< nothing will happen any more unless the caller handles processes that have ended
+    /// Nothing will happen any more: the job ends when this process waits again, and should say before for whom.
+    standstill,
+    ended  ///< nothing will happen any more unless the caller handles processes that have ended
   };
   /// How a wait may end when nothing in the network can end it.
   enum class Patience : std::uint8_t {

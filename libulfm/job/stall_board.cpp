@@ -129,7 +129,16 @@ std::string cycle_text(const std::vector<StallLine>& lines, const std::vector<in
   return text;
 }
 
-std::string verdict(const std::vector<StallLine>& lines) {
+}  // namespace
+
+std::string stall_waits(const StallLine& line) {
+  std::string text;
+  for (std::uint32_t i = 0; line.answered && i < line.state.n; ++i)
+    text += (text.empty() ? " for " : ", and for ") + what(line.state.waits[i]);
+  return text;
+}
+
+std::string stall_verdict(const std::vector<StallLine>& lines) {
   const std::vector<int> all = deadlocked(lines);
   for (const StallLine& line : lines) {
     std::vector<int> path;
@@ -147,6 +156,8 @@ std::string verdict(const std::vector<StallLine>& lines) {
   for (const int rank : all) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
   return "ulfm: stall: deadlock: ranks " + ranks + " wait, and nobody else could end that\n";
 }
+
+namespace {
 
 using Columns = std::array<std::string, 7>;
 const Columns kTitles{"rank", "process", "state", "since", "waits for", "who", "queues"};
@@ -190,7 +201,7 @@ std::string aligned(const std::vector<Columns>& rows) {
 std::string stall_table(const std::vector<StallLine>& lines, std::int64_t now) {
   std::vector<Columns> rows{kTitles};
   for (const StallLine& line : lines) add_rows(lines, line, now, rows);
-  return aligned(rows) + verdict(lines);
+  return aligned(rows) + stall_verdict(lines);
 }
 
 // ---- the shared page ----------------------------------------------------------------------------------------------
@@ -290,6 +301,20 @@ void StallBoard::answer(const StallState& state) noexcept {
   mine.answered.store(question, std::memory_order_release);  // pairs with table()
 }
 
+std::vector<StallLine> StallBoard::lines() const {
+  const Header& h = header();
+  const std::uint32_t question = h.question.load(std::memory_order_acquire);
+  std::vector<StallLine> all;
+  for (int rank = 0; rank < static_cast<int>(h.ranks); ++rank) {
+    const bool answered = row(rank).answered.load(std::memory_order_acquire) == question && question != 0;
+    StallState state = row(rank).state;
+    state.n = std::min<std::uint32_t>(state.n, kMostStallWaits);
+    for (StallWait& wait : state.waits) wait.name[kStallName - 1] = '\0';
+    all.push_back({rank, answered, process_state(state.pid), state});
+  }
+  return all;
+}
+
 std::string StallBoard::table(std::int64_t now) {
   Header& h = header();
   std::uint32_t printed = h.printed.load(std::memory_order_relaxed);
@@ -301,15 +326,7 @@ std::string StallBoard::table(std::int64_t now) {
     answers += row(rank).answered.load(std::memory_order_acquire) == question ? 1 : 0;
   if (answers < ranks && now - h.asked_at.load(std::memory_order_relaxed) < kPatience) return "";
   if (!h.printed.compare_exchange_strong(printed, question, std::memory_order_relaxed)) return "";
-  std::vector<StallLine> lines;
-  for (int rank = 0; rank < ranks; ++rank) {
-    const bool answered = row(rank).answered.load(std::memory_order_acquire) == question;
-    StallState state = row(rank).state;
-    state.n = std::min<std::uint32_t>(state.n, kMostStallWaits);
-    for (StallWait& wait : state.waits) wait.name[kStallName - 1] = '\0';
-    lines.push_back({rank, answered, process_state(state.pid), state});
-  }
-  return stall_table(lines, now);
+  return stall_table(lines(), now);
 }
 
 }  // namespace ulfm

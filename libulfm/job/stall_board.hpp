@@ -46,6 +46,14 @@ struct StallState {
   StallWait waits[kMostStallWaits];
 };
 
+/// A row of the table: a rank that answered, or what else is known of it.
+struct StallLine {
+  int rank;
+  bool answered;
+  std::string process;  ///< what /proc says of it: "runs", "is stopped", "has ended"
+  StallState state;
+};
+
 /// Attached by each rank. One thread.
 class StallBoard {
  public:
@@ -66,6 +74,8 @@ class StallBoard {
   void ask(std::int64_t now) noexcept;
   /// This rank's answer.
   void answer(const StallState& state) noexcept;
+  /// What is known of each rank, by rank.
+  std::vector<StallLine> lines() const;
   /// The table, once in the job, when all have answered or `now` is a second past the question; else empty.
   std::string table(std::int64_t now);
 
@@ -82,16 +92,13 @@ class StallBoard {
   std::string place_;
 };
 
-/// A row of the table: a rank that answered, or what else is known of it.
-struct StallLine {
-  int rank;
-  bool answered;
-  std::string process;  ///< what /proc says of it: "runs", "is stopped", "has ended"
-  StallState state;
-};
-
 /// The table as text. Ranks whose waits only they themselves could end are named as deadlocked; other cycles as
 /// possible ones.
 std::string stall_table(const std::vector<StallLine>& lines, std::int64_t now);
+
+/// " for a message from rank 1, tag 7 in MPI_COMM_WORLD", for each of its waits; empty when nothing is known.
+std::string stall_waits(const StallLine& line);
+/// The line about who waits for each other, with its end; empty when nothing can be said.
+std::string stall_verdict(const std::vector<StallLine>& lines);
 
 }  // namespace ulfm

@@ -270,7 +270,7 @@ Result<std::size_t> Node::wait_timed(VirtualTime& time, std::span<PortCore* cons
       return fail(Errc::timed_out, "no message came to port " + std::to_string(ports.front()->number()) + " in " +
                                        std::to_string(limit.count() / 1000000) + " ms of virtual time");
     }
-    const bool looks_on = sleep_timed(time, ports, until);
+    const bool looks_on = sleep_timed(time, ports, StallKind::any, until);
     for (PortCore* port : ports)
       if (looks_on) port->look_for_dead();
     if (looks_on && time.has_places())
@@ -279,9 +279,14 @@ Result<std::size_t> Node::wait_timed(VirtualTime& time, std::span<PortCore* cons
 }
 
 // True when processes have ended, and who waits for them must look.
-bool Node::sleep_timed(VirtualTime& time, std::span<PortCore* const> ports, std::uint64_t until) {
+bool Node::sleep_timed(VirtualTime& time, std::span<PortCore* const> ports, StallKind kind, std::uint64_t until) {
   for (PortCore* port : ports) until = std::min(until, moment_after(time.now(), port->inlet().next_deadline()));
-  return time.wait(until, VirtualTime::Patience::only_arrivals) == VirtualTime::Woken::ended;
+  auto woken = time.wait(until, VirtualTime::Patience::only_arrivals);
+  if (woken == VirtualTime::Woken::standstill) {
+    process_->tell_wait([&] { return stall_state(ports, kind, HostClock::now()); });
+    woken = time.wait(until, VirtualTime::Patience::only_arrivals);
+  }
+  return woken == VirtualTime::Woken::ended;
 }
 
 Result<std::size_t> Node::wait(std::span<PortCore* const> ports, std::chrono::nanoseconds limit, Arrival& arrival) {
@@ -334,7 +339,8 @@ Result<void> Node::flush_timed(VirtualTime& time, PortCore& port, std::chrono::n
     if (port.take_failure(error)) return fail(std::move(error));
     if (time.now() >= until)
       return fail(Errc::timed_out, "port " + std::to_string(port.number()) + ": messages are still on their way");
-    if (PortCore* const self = &port; sleep_timed(time, std::span(&self, 1), until)) port.look_for_dead();
+    if (PortCore* const self = &port; sleep_timed(time, std::span(&self, 1), StallKind::room, until))
+      port.look_for_dead();
   }
 }
 
@@ -374,23 +380,25 @@ std::string Node::stall_text(std::span<PortCore* const> ports, StallKind kind, s
   return text;
 }
 
+StallState Node::stall_state(std::span<PortCore* const> ports, StallKind kind, StallWatch::Clock::time_point start) {
+  StallState state{};
+  state.pid = getpid();
+  state.blocked = 1;
+  state.since = start.time_since_epoch().count();
+  for (const PortCore* port : ports) {
+    if (kind == StallKind::any) ++state.posted;
+    state.unsent += port->unsent();
+    if (state.n == kMostStallWaits) ++state.more;
+    else state.waits[state.n++] = {kind, -1, -1, port->number(), port->unsent(), {}};
+  }
+  return state;
+}
+
 void Node::report_stalls(StallWatch& stall, std::span<PortCore* const> ports, StallKind kind,
                          StallWatch::Clock::time_point start, StallWatch::Clock::time_point now) {
-  const auto state = [&] {
-    StallState state{};
-    state.pid = getpid();
-    state.blocked = 1;
-    state.since = start.time_since_epoch().count();
-    for (const PortCore* port : ports) {
-      if (kind == StallKind::any) ++state.posted;
-      state.unsent += port->unsent();
-      if (state.n == kMostStallWaits) ++state.more;
-      else state.waits[state.n++] = {kind, -1, -1, port->number(), port->unsent(), {}};
-    }
-    return state;
-  };
-  process_->report_stalls(stall, start, now, state,
-                          [&](std::chrono::nanoseconds time) { return stall_text(ports, kind, time); });
+  process_->report_stalls(
+      stall, start, now, [&] { return stall_state(ports, kind, start); },
+      [&](std::chrono::nanoseconds time) { return stall_text(ports, kind, time); });
 }
 
 }  // namespace ulfm

@@ -81,8 +81,9 @@ class Node {
   Result<std::size_t> wait_timed(VirtualTime& time, std::span<PortCore* const> ports, std::chrono::nanoseconds limit,
                                  Arrival& arrival);
   Result<void> flush_timed(VirtualTime& time, PortCore& port, std::chrono::nanoseconds limit);
-  bool sleep_timed(VirtualTime& time, std::span<PortCore* const> ports, std::uint64_t until);
+  bool sleep_timed(VirtualTime& time, std::span<PortCore* const> ports, StallKind kind, std::uint64_t until);
   std::string stall_text(std::span<PortCore* const> ports, StallKind kind, std::chrono::nanoseconds time);
+  StallState stall_state(std::span<PortCore* const> ports, StallKind kind, StallWatch::Clock::time_point start);
   void report_stalls(StallWatch& stall, std::span<PortCore* const> ports, StallKind kind,
                      StallWatch::Clock::time_point start, StallWatch::Clock::time_point now);
 

@@ -60,6 +60,11 @@ class Process {
     if (stall_board_) take_part(*stall_board_, due, now, state);
     else if (due) write_stall_report(text(now - since));
   }
+  /// In virtual time, when everybody waits: what this one waits for goes into the job's table.
+  template <typename State>
+  void tell_wait(State state) {
+    if (stall_board_) stall_board_->answer(state());
+  }
   /// "ulfm: stall rank 3 (process 4711): ", before each line of such a text.
   std::string stall_prefix() const;
 

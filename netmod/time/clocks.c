@@ -11,6 +11,9 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/select.h>
@@ -26,7 +29,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { kBillion = 1000000000 };
+enum { kBillion = 1000000000, kSignals = 64 };
 static const int64_t kDay = 946684800; /* 2000-01-01 00:00 UTC */
 static const int64_t kStep = 100;      /* nanoseconds: of a question without a clock, so that loops end */
 
@@ -57,16 +60,22 @@ static int virtual_sleep(int64_t nanoseconds) {
   return 1;
 }
 
-static int64_t in_nanoseconds(const struct timespec* t) { return (int64_t)t->tv_sec * kBillion + t->tv_nsec; }
+/* One that the kernel would take. */
+static int is_length(const struct timespec* t) { return t->tv_sec >= 0 && t->tv_nsec >= 0 && t->tv_nsec < kBillion; }
+static int64_t in_nanoseconds(const struct timespec* t) {
+  return t->tv_sec < INT64_MAX / kBillion ? (int64_t)t->tv_sec * kBillion + t->tv_nsec : INT64_MAX;
+}
 static int is_day(clockid_t clock) {
   return clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE || clock == CLOCK_TAI ||
          clock == CLOCK_REALTIME_ALARM;
 }
 
+static int host_clock(clockid_t clock, struct timespec* t) { return (int)syscall(SYS_clock_gettime, clock, t); }
+
 EXPORT int clock_gettime(clockid_t clock, struct timespec* t) {
   /* Of other processes and devices: the kernel's affair. */
-  const int64_t now = clock >= 0 ? virtual_now() : -1;
-  if (now < 0) return (int)syscall(SYS_clock_gettime, clock, t);
+  const int64_t now = clock >= 0 && clock <= CLOCK_TAI ? virtual_now() : -1;
+  if (now < 0) return host_clock(clock, t);
   t->tv_sec = (time_t)(now / kBillion + (is_day(clock) ? kDay : 0));
   t->tv_nsec = (long)(now % kBillion);
   return 0;
@@ -108,7 +117,7 @@ EXPORT clock_t times(struct tms* t) {
 /* ---- sleeps ------------------------------------------------------------------------------------------------------ */
 
 EXPORT int clock_nanosleep(clockid_t clock, int flags, const struct timespec* t, struct timespec* left) {
-  if (t->tv_nsec < 0 || t->tv_nsec >= kBillion || t->tv_sec < 0) return EINVAL;
+  if (!is_length(t)) return EINVAL;
   int64_t how_long = in_nanoseconds(t);
   if ((flags & TIMER_ABSTIME) != 0) {
     const int64_t now = virtual_now();
@@ -116,6 +125,14 @@ EXPORT int clock_nanosleep(clockid_t clock, int flags, const struct timespec* t,
   }
   if (virtual_sleep(how_long)) return 0;
   return syscall(SYS_clock_nanosleep, clock, flags, t, left) == 0 ? 0 : errno;
+}
+
+EXPORT int thrd_sleep(const struct timespec* t, struct timespec* left) {
+  switch (clock_nanosleep(CLOCK_REALTIME, 0, t, left)) {
+    case 0: return 0;
+    case EINTR: return -1;
+    default: return -2;
+  }
 }
 
 EXPORT int nanosleep(const struct timespec* t, struct timespec* left) {
@@ -136,20 +153,131 @@ EXPORT unsigned int sleep(unsigned int seconds) {
   return nanosleep(&t, &left) == 0 ? 0 : (unsigned int)left.tv_sec + (left.tv_nsec != 0);
 }
 
-/* Waiting for no file at all is an old way to sleep. */
+/* Waiting for no file at all is an old way to sleep. Files come in the host's time; when none has come by the limit, that
+ * has taken its virtual time, so that a loop that polls until a moment ends. */
 
-EXPORT int select(int count, fd_set* restrict in, fd_set* restrict out, fd_set* restrict other,
-                  struct timeval* restrict limit) {
-  if (count == 0 && limit != NULL && virtual_sleep((int64_t)limit->tv_sec * kBillion + limit->tv_usec * 1000)) return 0;
-  struct timespec t;
-  if (limit != NULL) t = (struct timespec){limit->tv_sec + limit->tv_usec / 1000000, limit->tv_usec % 1000000 * 1000};
-  const int ready = (int)syscall(SYS_pselect6, count, in, out, other, limit != NULL ? &t : NULL, NULL);
-  if (limit != NULL) *limit = (struct timeval){t.tv_sec, t.tv_nsec / 1000}; /* the kernel tells what is left */
+struct SignalMask { /* as the kernel takes it */
+  const sigset_t* set;
+  size_t bytes;
+};
+
+static int is_sleep(int files, const struct timespec* limit) {
+  return files == 0 && limit != NULL && is_length(limit) && virtual_sleep(in_nanoseconds(limit));
+}
+
+static int waited(int ready, const struct timespec* limit) {
+  if (ready == 0 && limit != NULL) (void)virtual_sleep(in_nanoseconds(limit));
   return ready;
 }
 
+EXPORT int select(int count, fd_set* restrict in, fd_set* restrict out, fd_set* restrict other,
+                  struct timeval* restrict limit) {
+  struct timespec t, left;
+  if (limit != NULL) t = (struct timespec){limit->tv_sec + limit->tv_usec / 1000000, limit->tv_usec % 1000000 * 1000};
+  left = limit != NULL ? t : (struct timespec){0, 0};
+  int ready = 0;
+  if (is_sleep(count, limit != NULL ? &t : NULL)) left = (struct timespec){0, 0};
+  else
+    ready = waited((int)syscall(SYS_pselect6, count, in, out, other, limit != NULL ? &left : NULL, NULL),
+                   limit != NULL ? &t : NULL);
+  if (limit != NULL) *limit = (struct timeval){left.tv_sec, left.tv_nsec / 1000}; /* as the kernel tells it */
+  return ready;
+}
+
+EXPORT int pselect(int count, fd_set* restrict in, fd_set* restrict out, fd_set* restrict other,
+                   const struct timespec* restrict limit, const sigset_t* restrict signals) {
+  if (is_sleep(count, limit)) return 0;
+  const struct SignalMask mask = {signals, kSignals / 8};
+  struct timespec left; /* the kernel writes into it; the C library does not */
+  if (limit != NULL) left = *limit;
+  return waited((int)syscall(SYS_pselect6, count, in, out, other, limit != NULL ? &left : NULL, &mask), limit);
+}
+
+EXPORT int ppoll(struct pollfd* files, nfds_t count, const struct timespec* limit, const sigset_t* signals) {
+  if (is_sleep(count != 0, limit)) return 0;
+  struct timespec left;
+  if (limit != NULL) left = *limit;
+  return waited((int)syscall(SYS_ppoll, files, count, limit != NULL ? &left : NULL, signals, (size_t)(kSignals / 8)),
+                limit);
+}
+
 EXPORT int poll(struct pollfd* files, nfds_t count, int limit) {
-  if (count == 0 && limit >= 0 && virtual_sleep((int64_t)limit * 1000000)) return 0;
   const struct timespec t = {limit / 1000, (long)(limit % 1000) * 1000000};
-  return (int)syscall(SYS_ppoll, files, count, limit >= 0 ? &t : NULL, NULL, (size_t)0);
+  return ppoll(files, count, limit >= 0 ? &t : NULL, NULL);
+}
+
+/* ---- waits for another thread, until a moment -------------------------------------------------------------------- */
+
+/* The moment is of a clock that the caller has asked, and so virtual. The other thread works in the host's time, and so
+ * long the wait goes on there; a moment that has come has its virtual time. */
+
+enum { kOfHost = -1 };
+
+/* Virtual nanoseconds until then, from now on, and the moment at which they are over for the host; or kOfHost. */
+static int64_t left_until(const struct timespec* t, struct timespec* host) {
+  const int64_t now = is_length(t) ? virtual_now() : -1;
+  if (now < 0) return kOfHost;
+  const int64_t at = in_nanoseconds(t), day = kDay * kBillion;
+  int64_t left = (at >= day ? at - day : at) - now;
+  if (left < 0) left = 0;
+  if (host_clock(CLOCK_MONOTONIC, host) != 0) return kOfHost;
+  const int64_t nanoseconds = host->tv_nsec + left % kBillion;
+  *host = (struct timespec){host->tv_sec + left / kBillion + nanoseconds / kBillion, nanoseconds % kBillion};
+  return left;
+}
+
+static void* next_of(const char* name, void** kept) {
+  if (*kept == NULL) *kept = dlsym(RTLD_NEXT, name);
+  return *kept;
+}
+
+EXPORT int pthread_cond_clockwait(pthread_cond_t* c, pthread_mutex_t* m, clockid_t clock, const struct timespec* t) {
+  static void* kept;
+  int (*const next)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const struct timespec*) =
+      next_of("pthread_cond_clockwait", &kept);
+  struct timespec host;
+  const int64_t left = left_until(t, &host);
+  const int result = left == kOfHost ? next(c, m, clock, t) : next(c, m, CLOCK_MONOTONIC, &host);
+  if (result == ETIMEDOUT && left != kOfHost) (void)virtual_sleep(left);
+  return result;
+}
+
+EXPORT int pthread_cond_timedwait(pthread_cond_t* restrict c, pthread_mutex_t* restrict m,
+                                  const struct timespec* restrict t) {
+  static void* kept;
+  int (*const next)(pthread_cond_t*, pthread_mutex_t*, const struct timespec*) =
+      next_of("pthread_cond_timedwait", &kept);
+  struct timespec host;
+  return left_until(t, &host) == kOfHost ? next(c, m, t) : pthread_cond_clockwait(c, m, CLOCK_MONOTONIC, t);
+}
+
+EXPORT int pthread_mutex_clocklock(pthread_mutex_t* m, clockid_t clock, const struct timespec* t) {
+  static void* kept;
+  int (*const next)(pthread_mutex_t*, clockid_t, const struct timespec*) = next_of("pthread_mutex_clocklock", &kept);
+  struct timespec host;
+  const int64_t left = left_until(t, &host);
+  const int result = left == kOfHost ? next(m, clock, t) : next(m, CLOCK_MONOTONIC, &host);
+  if (result == ETIMEDOUT && left != kOfHost) (void)virtual_sleep(left);
+  return result;
+}
+
+EXPORT int pthread_mutex_timedlock(pthread_mutex_t* restrict m, const struct timespec* restrict t) {
+  return pthread_mutex_clocklock(m, CLOCK_REALTIME, t);
+}
+
+EXPORT int sem_clockwait(sem_t* s, clockid_t clock, const struct timespec* t) {
+  static void* kept;
+  int (*const next)(sem_t*, clockid_t, const struct timespec*) = next_of("sem_clockwait", &kept);
+  struct timespec host;
+  const int64_t left = left_until(t, &host);
+  const int result = left == kOfHost ? next(s, clock, t) : next(s, CLOCK_MONOTONIC, &host);
+  if (result != 0 && errno == ETIMEDOUT && left != kOfHost) {
+    (void)virtual_sleep(left);
+    errno = ETIMEDOUT;
+  }
+  return result;
+}
+
+EXPORT int sem_timedwait(sem_t* restrict s, const struct timespec* restrict t) {
+  return sem_clockwait(s, CLOCK_REALTIME, t);
 }

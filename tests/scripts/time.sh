@@ -65,7 +65,19 @@ int main(int argc, char **argv) {
   return MPI_Finalize();
 }
 END
-for program in incast deadlock alone calls; do "$stage/bin/mpicc" -O1 "$program.c" -o "$program" || exit 1; done
+cat >forever.c <<'END'
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+  int found = 0;
+  MPI_Init(&argc, &argv);
+  puts("began");
+  fflush(stdout);
+  while (!found) MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+  return MPI_Finalize();
+}
+END
+for program in incast deadlock alone calls forever; do "$stage/bin/mpicc" -O1 "$program.c" -o "$program" || exit 1; done
 
 # value FILE EXPRESSION: of what was read as `t`.
 value() { python3 -c "import json,sys; t=json.load(open(sys.argv[1])); print($2)" "$1"; }
@@ -127,9 +139,39 @@ import json
 one, many = (json.load(open(f)) for f in ("one.json", "many.json"))
 print(one["virtual_s"] / many["virtual_s"] >= 63)')"
 
-refused 'a deadlock' 'rank 1 at 0.0.* waits in MPI_Recv' --transport xswitch --time $none -n 2 ./deadlock
+refused 'a deadlock' 'rank 1 at 0.0.* waits in MPI_Recv for a message from rank 0, tag 0 in MPI_COMM_WORLD' --transport xswitch --time $none -n 2 ./deadlock
+grep -q 'deadlock: rank 0 waits for a message from rank 1.*; rank 1 waits' err || fail 'a deadlock' 'no cycle'
 refused 'no emulation' "moves messages in the host's time" --transport direct --time virtual -n 2 ./incast
 refused 'no such time' 'there is "virtual" time' --transport xswitch --time real -n 2 ./incast
 refused 'no such computing' 'compute is measured, none' --transport xswitch --time virtual,compute=some -n 2 ./incast
+# A job that was told to end has not ended well, and says where its time went.
+"$run" --transport xswitch --time $none -n 2 ./forever </dev/null >out 2>err &
+until grep -q began out; do sleep 0.1; done
+kill "$!"
+code=0
+wait "$!" || code=$?
+((code == 128 + 15)) && grep -q 'virtual time' err && echo 'ok   told to end' || fail 'told to end' "exit code $code"
+
+# What cannot be read or written is said before the job, not behind it.
+refused 'fixed computing without a number' 'fixed:NANOSECONDS' --transport xswitch --time virtual,compute=fixed:ten -n 2 ./incast
+refused 'no recording' 'none.0 cannot be read' --transport xswitch --time "virtual,compute=recorded:$PWD/none" -n 2 ./incast
+refused 'a recording of fewer ranks' 'gaps.4 cannot be read' --transport xswitch --time "virtual,compute=recorded:$PWD/gaps" \
+    -n 5 "$programs/trapezoid"
+for rank in 0 1; do cp incast.c "foreign.$rank"; done
+refused 'a foreign file' 'foreign.[01] is no recording: line 1' --transport xswitch --time "virtual,compute=recorded:$PWD/foreign" \
+    -n 2 ./incast
+for rank in 0 1 2 3; do head -n 5 "gaps.$rank" >"short.$rank"; done
+over 'a short recording' "$answer" --transport xswitch --time "virtual,compute=recorded:$PWD/short" -n 4 "$programs/trapezoid"
+grep -q 'rank 0 made [0-9]* calls more than were recorded' err || fail 'a short recording' 'nothing told of it'
+over 'a whole recording' "$answer" --transport xswitch --time "virtual,compute=recorded:$PWD/gaps" -n 4 "$programs/trapezoid"
+! grep -q 'were recorded' err || fail 'a whole recording' 'something told of it'
+over 'a recording of another program' 'done' --transport xswitch --time "virtual,compute=recorded:$PWD/gaps" -n 1 ./calls 0
+grep -q 'rank 0 made [0-9]* calls fewer than were recorded' err || fail 'a recording of another program' 'nothing told of it'
+refused 'a recording nowhere' 'no/gaps.0 cannot be written' --transport xswitch --time "virtual,record=$PWD/no/gaps" -n 2 ./incast
+refused 'recording a recording' 'in a file already' --transport xswitch \
+    --time "virtual,compute=recorded:$PWD/gaps,record=$PWD/more" -n 2 ./incast
+refused 'times nowhere' 'no/times.json cannot be written' --transport xswitch --time $none --times no/times.json -n 2 ./incast
+refused 'more than virtual time has' 'rank 0 goes beyond 106 days' --transport xswitch --time virtual,compute=fixed:1e12 \
+    -n 1 ./calls 64000
 refused 'times alone' 'add --time virtual' --transport xswitch --times x.json -n 2 ./incast
 exit $((failures != 0))

@@ -8,9 +8,14 @@ examples=$here/../../examples/ports
 . "$here/fabric_common.bash"
 
 cat >clocks.c <<'END'
+#define _GNU_SOURCE
+#include <errno.h>
 #include <mpi.h>
+#include <poll.h>
 #include <stdio.h>
+#include <sys/select.h>
 #include <sys/time.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 static double day(void) {
@@ -36,6 +41,14 @@ int main(int argc, char **argv) {
   until.tv_sec += 7;
   clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &until, NULL);
   while (day() < began + 111) continue; /* its questions take time */
+  /* The kernel's rules hold: a length that is none is refused, and select tells that nothing is left. */
+  struct timeval left = {2, 250000}, wrong = {-1, 0};
+  const double slept = steady();
+  const int calls = select(0, NULL, NULL, NULL, &left) + pselect(0, NULL, NULL, NULL, &while_, NULL) + poll(NULL, 0, 1000) +
+                    ppoll(NULL, 0, &while_, NULL) + thrd_sleep(&while_, NULL);
+  if (calls != 0 || left.tv_sec != 0 || left.tv_usec != 0 || select(0, NULL, NULL, NULL, &wrong) != -1 || errno != EINVAL ||
+      steady() - slept < 10.75 || steady() - slept > 10.76)
+    puts("a sleep is wrong");
   printf("%.2f %.2f %.2f %ld\n", MPI_Wtime() - wall, day() - began, steady() - stood, (long)(time(NULL) - whole));
   return MPI_Finalize();
 }
@@ -71,7 +84,64 @@ int main(void) {
   return 0;
 }
 END
-for program in clocks die; do "$stage/bin/mpicc" -O1 "$program.c" -o "$program" || exit 1; done
+cat >limits.c <<'END'
+#define _GNU_SOURCE
+#include <errno.h>
+#include <mpi.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER, held = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t change = PTHREAD_COND_INITIALIZER;
+static int changed;
+static struct timespec from_now(clockid_t clock, int seconds) {
+  struct timespec t;
+  clock_gettime(clock, &t);
+  t.tv_sec += seconds;
+  return t;
+}
+/* Makes no call, and has the host's time. */
+static void *worker(void *nothing) {
+  const struct timespec until = from_now(CLOCK_REALTIME, 1);
+  if (pthread_mutex_lock(&lock) != 0 || pthread_cond_timedwait(&change, &lock, &until) != ETIMEDOUT) puts("the host's time is wrong");
+  if (until.tv_sec < 1700000000) puts("a thread without calls has virtual time");
+  changed = 1;
+  pthread_cond_broadcast(&change);
+  pthread_mutex_unlock(&lock);
+  return nothing;
+}
+int main(int argc, char **argv) {
+  pthread_t thread;
+  sem_t none; /* never posted */
+  int ends[2], first, second, result = 0;
+  MPI_Init(&argc, &argv);
+  pthread_mutex_lock(&lock);
+  if (pthread_create(&thread, NULL, worker, NULL) != 0 || pipe(ends) != 0 || sem_init(&none, 0, 0) != 0) return 1;
+  /* It comes long before its limit, in however long a time of the host. */
+  struct timespec until = from_now(CLOCK_MONOTONIC, 1000);
+  while (!changed && result == 0) result = pthread_cond_clockwait(&change, &lock, CLOCK_MONOTONIC, &until);
+  printf("%d %.2f", result, MPI_Wtime());
+  pthread_mutex_unlock(&lock);
+  pthread_join(thread, NULL);
+  /* Nothing comes: each takes its second, for the host and in virtual time. */
+  pthread_mutex_lock(&lock);
+  until = from_now(CLOCK_REALTIME, 1);
+  result = pthread_cond_timedwait(&change, &lock, &until);
+  until = from_now(CLOCK_REALTIME, 1);
+  first = sem_timedwait(&none, &until) == -1 ? errno : 0;
+  pthread_mutex_lock(&held);
+  until = from_now(CLOCK_REALTIME, 1);
+  second = pthread_mutex_timedlock(&held, &until);
+  struct pollfd file = {ends[0], POLLIN, 0};
+  const int ready = poll(&file, 1, 1000);
+  printf(" %d %d %d %d %.2f\n", result == ETIMEDOUT, first == ETIMEDOUT, second == ETIMEDOUT, ready, MPI_Wtime());
+  return MPI_Finalize();
+}
+END
+for program in clocks limits die; do "$stage/bin/mpicc" -O1 "$program.c" -o "$program" || exit 1; done
 "$stage/bin/nxcc" -O1 turns.c -o turns || exit 1
 "$stage/bin/mpicc" -O1 -I"$stage/include" "$examples/pingpong.c" -o pingpong -L"$stage/lib" -lulfm -Wl,-rpath,"$stage/lib" || exit 1
 
@@ -150,7 +220,9 @@ over 'spawning on a cube' spawned --transport dcm --topology cube:2 --time $none
 # 100 trips of 350 us, as Pierce has them.
 over 'NX/2 at its speed' '^0\.03[45]' --transport dcm --topology cube:1 --time $none -n 2 ./turns
 
-over "the C library's clocks" '^111.00 111.00 111.00 111$' --transport xswitch --time $none -n 2 ./clocks
+over "the C library's clocks" '^121.75 121.75 121.75 121$' --transport xswitch --time $none -n 2 ./clocks
+over 'waits with a limit' '^0 0.00 1 1 1 0 4.00$' --transport xswitch --time $none -n 1 ./limits
+! grep -q wrong out || fail "the C library's clocks" "$(cat out)"
 same 'lost frames' 4 --transport xswitch --topology mesh:2x2 --fault "$bad_network" --time $none -n 4 "$programs/lu"
 cp out lost.out
 same 'the protocol' 4 --transport xswitch --time $none -n 4 env ULFM_PROTOCOL=always "$programs/lu"

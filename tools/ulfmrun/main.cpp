@@ -207,6 +207,7 @@ int run(const std::vector<std::string>& words) {
   std::optional<FabricHost> fabric = make_fabric(line, settings);
   if (line.dry_run) return print(command_of(line, stage, variables), variables);
   check_limits(line);
+  check_time_files(line);
   make_job_key();
   FabricHost* const host = fabric ? &publish(*fabric, settings, line, stage) : nullptr;
   if (host != nullptr && line.elsewhere && !only_this_host(line)) open_door(*host, settings, stage);

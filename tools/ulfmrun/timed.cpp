@@ -1,5 +1,8 @@
 #include "timed.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -20,7 +23,27 @@ void write_times(const std::string& path, const std::string& text) {
     fail(kInstallation, "--times " + path + ": " + std::strerror(errno));
 }
 
+// Before the job, and not behind hours of it. What is in the file stays there until then.
+void check_writable(const char* option, const std::string& path) {
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0) fail(kUsage, std::string(option) + ": " + path + " cannot be written: " + std::strerror(errno));
+  close(file);
+}
+
 }  // namespace
+
+void check_time_files(const CommandLine& line) {
+  if (!line.time) return;
+  const auto time = ulfm::fabric::parse_time(*line.time);
+  if (line.times) check_writable("--times", *line.times);
+  if (time->record[0] != 0) check_writable("--time record", std::string(time->record) + ".0");
+  for (int rank = 0; time->recorded[0] != 0 && rank < line.processes; ++rank) {
+    const std::string name = std::string(time->recorded) + "." + std::to_string(rank);
+    if (access(name.c_str(), R_OK) != 0)
+      fail(kUsage, "--time compute=recorded: " + name + " cannot be read: " + std::strerror(errno) +
+                       "; each rank needs one, which --time virtual,record=FILE writes with as many ranks");
+  }
+}
 
 void check_time(const CommandLine& line, const ulfm::Config& settings) {
   if (line.times && !line.time) fail(kUsage, "--times writes where virtual time went; add --time virtual");

@@ -111,7 +111,12 @@ int idle_timed(ulfm_nm* nm, VirtualTime& time, int how) {
   const auto patience =
       how == ULFM_NM_IDLE_WAIT ? VirtualTime::Patience::others_too : VirtualTime::Patience::only_arrivals;
   const std::uint64_t until = moment_after(time.now(), nm->inlet->next_deadline());
-  return time.wait(until, patience) == VirtualTime::Woken::ended ? look_around(nm) : 0;
+  auto woken = time.wait(until, patience);
+  if (woken == VirtualTime::Woken::standstill) {
+    tell_wait(*nm);
+    woken = time.wait(until, patience);
+  }
+  return woken == VirtualTime::Woken::ended ? look_around(nm) : 0;
 }
 
 }  // namespace

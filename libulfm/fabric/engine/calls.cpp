@@ -47,6 +47,24 @@ std::string name_of_file(const char* stem, std::uint32_t rank) {
   return std::string(stem) + "." + std::to_string(rank);
 }
 
+// What end_gaps() has written: picoseconds, a number on each line. Any other file would be taken for one without gaps.
+Result<std::vector<std::uint64_t>> read_gaps(const std::string& name) {
+  std::vector<std::uint64_t> gaps;
+  const File file(std::fopen(name.c_str(), "r"), std::fclose);
+  char line[32];
+  while (file && std::fgets(line, sizeof line, file.get()) != nullptr) {
+    std::uint64_t gap = 0;
+    const auto [end, error] = std::from_chars(line, line + std::strlen(line), gap);
+    if (error != std::errc{} || *end != '\n')
+      return fail(Errc::invalid, name + " is no recording: line " + std::to_string(gaps.size() + 1) +
+                                     " is not a number of picoseconds; --time virtual,record=FILE writes one");
+    gaps.push_back(gap);
+  }
+  if (!file || std::ferror(file.get()) != 0)
+    return fail(Errc::system, name + " cannot be read: " + std::strerror(errno));
+  return gaps;
+}
+
 }  // namespace
 
 void VirtualClock::begin_gaps() {
@@ -56,16 +74,16 @@ void VirtualClock::begin_gaps() {
     t_left_at = processor_time();
   }
   if (settings.compute != ComputeTime::recorded) return;
-  const std::string name = name_of_file(settings.recorded, self_);
-  const File file(std::fopen(name.c_str(), "r"), std::fclose);
-  unsigned long long gap = 0;
-  while (file && std::fscanf(file.get(), "%llu", &gap) == 1) gaps_.push_back(gap);
-  if (file) return;
-  say_before_the_end("--time compute=recorded: " + name + " cannot be read: " + std::strerror(errno));
-  std::_Exit(1);
+  auto gaps = read_gaps(name_of_file(settings.recorded, self_));
+  if (!gaps) {
+    say_before_the_end("--time compute=recorded: " + gaps.error().what);
+    std::_Exit(1);
+  }
+  gaps_ = std::move(*gaps);
 }
 
 void VirtualClock::end_gaps() noexcept {
+  if (time_.settings.compute == ComputeTime::recorded) mine().gaps_left = gaps_.size() - next_gap_;
   if (time_.settings.record[0] == 0) return;
   const std::string name = name_of_file(time_.settings.record, self_);
   const File file(std::fopen(name.c_str(), "w"), std::fclose);
@@ -83,13 +101,15 @@ void VirtualClock::spend_gap() noexcept {
     case ComputeTime::fixed: gap = settings.fixed; break;
     case ComputeTime::recorded: {
       std::lock_guard lock(gaps_lock_);
-      gap = next_gap_ < gaps_.size() ? gaps_[next_gap_++] : 0;
+      if (next_gap_ < gaps_.size()) gap = gaps_[next_gap_++];
+      else ++mine().gaps_missed;
       break;
     }
     case ComputeTime::measured: {
       const std::uint64_t used = processor_time() - t_left_at;
       const std::uint64_t own = used - std::min(used, cost_of_measuring());
-      gap = static_cast<std::uint64_t>(static_cast<double>(own) * static_cast<double>(settings.factor) * 1e-3);
+      const double scaled = static_cast<double>(own) * static_cast<double>(settings.factor) * 1e-3;
+      gap = scaled < static_cast<double>(kNoMoment) ? static_cast<std::uint64_t>(scaled) : kNoMoment;
     }
   }
   if (settings.record[0] != 0) {
@@ -176,6 +196,8 @@ Result<TimeSettings> parse_time(std::string_view text) {
                     std::string(word) + "\"");
     if (!ok) return fail(ok.error());
   }
+  if (settings.record[0] != 0 && settings.compute == ComputeTime::recorded)
+    return fail(Errc::invalid, "record= writes what a run computes; with compute=recorded that is in a file already");
   return settings;
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -22,11 +23,12 @@
 namespace ulfm::fabric {
 namespace {
 
-constexpr long kLookForDead = 200'000'000;           // nanoseconds of the host between two looks of who sleeps
-constexpr std::uint64_t kSuspicion = 1'000'000'000;  // picoseconds: when a wait that others may end looks again
-constexpr std::uint32_t kMostSuspicions = 2000;      // such looks in a row before it is a deadlock
-constexpr std::uint32_t kSequenceBits = 44;          // of SlotTime::order
-constexpr std::uint64_t kPlaceTime = 1000;           // picoseconds: of who starts another process, or ends it
+constexpr long kLookForDead = 200'000'000;            // nanoseconds of the host between two looks of who sleeps
+constexpr std::uint64_t kSuspicion = 1'000'000'000;   // picoseconds: when a wait that others may end looks again
+constexpr std::uint32_t kMostSuspicions = 2000;       // such looks in a row before it is a deadlock
+constexpr std::uint32_t kSequenceBits = 44;           // of SlotTime::order
+constexpr std::uint64_t kLastMoment = kNoMoment / 2;  // picoseconds: 106 days, and room for what is reckoned behind it
+constexpr std::uint64_t kPlaceTime = 1000;            // picoseconds: of who starts another process, or ends it
 
 /// False when the time is up.
 bool futex_wait(void* word, std::uint32_t value, long nanoseconds) noexcept {
@@ -131,10 +133,19 @@ void VirtualClock::spend(std::uint64_t picoseconds, Spent on) noexcept {
   if (picoseconds == 0) return;
   ProcessClock& c = mine();
   const std::uint64_t before = now(), after = before + picoseconds;
+  if (after < before || after > kLastMoment) end_behind_last_moment();
   (on == Spent::computing ? c.computing : on == Spent::messages ? c.messages : c.waiting) += picoseconds;
   c.now.store(after, std::memory_order_seq_cst);
   if (before + 1 > time_.passed.load(std::memory_order_seq_cst)) return;  // not for this one have they waited
   if (after >= time_.alarm.load(std::memory_order_seq_cst)) go_on();
+}
+
+void VirtualClock::end_behind_last_moment() const noexcept {
+  const std::uint32_t hosts = arena_.sizes().hosts;
+  const bool host = hosts != 0 && self_ + 1 == arena_.sizes().processes;
+  say_before_the_end("--time virtual: " + (host ? std::string("the host") : "rank " + std::to_string(self_)) +
+                     " goes beyond 106 days, where virtual time ends, in " + mine().call);
+  std::_Exit(1);
 }
 
 void VirtualClock::go_on() noexcept {
@@ -341,7 +352,7 @@ void VirtualClock::drive() noexcept {
     limit_ = bound();
     take_in();  // behind bound(): whoever's clock was read has shown what it sent before
     // Clocks of others only go on meanwhile, and who is woken lowers the limit: it need not be computed anew.
-    for (; step(limit_); ++time_.handled) time_.idle_rounds = 0;
+    for (; step(limit_); ++time_.handled) time_.idle_rounds = time_.standstills = 0;
     const std::uint64_t before = limit_;
     time_.passed.store(before, std::memory_order_seq_cst);
     const std::uint64_t next = wake_moments(before);
@@ -379,7 +390,10 @@ bool VirtualClock::wake_stuck() noexcept {
     woken = true;
   }
   if (woken || !waits || time_.expecting != 0) return woken;
-  if (!suspects || ++time_.idle_rounds > kMostSuspicions) end_deadlocked();
+  if (!suspects || ++time_.idle_rounds > kMostSuspicions) {
+    if (!ask_for_whom()) end_deadlocked();
+    return true;
+  }
   for (std::uint32_t e = 0; e < used(); ++e) {
     const ProcessClock& c = arena_.clock(e);
     if (c.state.load(std::memory_order_relaxed) == ClockState::waits && (c.wants & others) != 0)
@@ -388,15 +402,37 @@ bool VirtualClock::wake_stuck() noexcept {
   return true;
 }
 
+// Of the ranks that the job began with.
+Result<StallBoard> VirtualClock::stall_board() const {
+  const ArenaSizes& sizes = arena_.sizes();
+  return StallBoard::attach(static_cast<int>(self_), static_cast<int>(sizes.processes - sizes.hosts));
+}
+
+// Each process knows itself for whom it waits. False when that has been asked, or nobody can answer.
+bool VirtualClock::ask_for_whom() noexcept {
+  bool woken = false;
+  if (std::exchange(time_.standstills, 1) != 0) return false;
+  if (auto board = stall_board(); board) board->ask(std::chrono::steady_clock::now().time_since_epoch().count());
+  for (std::uint32_t e = 0; e < used(); ++e) {
+    const ProcessClock& c = arena_.clock(e);
+    if (c.state.load(std::memory_order_relaxed) != ClockState::waits || (c.wants & traffic) == 0) continue;
+    wake(e, c.now.load(std::memory_order_relaxed), Woken::standstill);
+    woken = true;
+  }
+  return woken;
+}
+
 void VirtualClock::end_deadlocked() noexcept {
   char line[160];
+  const auto board = stall_board();
+  const std::vector<StallLine> waits = board ? board->lines() : std::vector<StallLine>{};
   std::string text = "deadlock in virtual time: every process waits and nothing is on its way\n";
   for (std::uint32_t e = 0; e < used(); ++e) {
     const ProcessClock& c = arena_.clock(e);
     const ClockState state = c.state.load(std::memory_order_relaxed);
     if (state == ClockState::unused) continue;
     const bool host = arena_.sizes().hosts != 0 && e + 1 == arena_.sizes().processes;
-    std::snprintf(line, sizeof line, "ulfm:   %s at %.9f s: %s%.31s\n",
+    std::snprintf(line, sizeof line, "ulfm:   %s at %.9f s: %s%.31s",
                   host ? "host" : ("rank " + std::to_string(e)).c_str(),
                   static_cast<double>(c.now.load(std::memory_order_relaxed)) * 1e-12,
                   state == ClockState::ended ? "has ended"
@@ -406,7 +442,10 @@ void VirtualClock::end_deadlocked() noexcept {
                   : c.call[0] != 0                                     ? c.call
                                                                        : "a call");
     text += line;
+    if (state == ClockState::waits && e < waits.size()) text += stall_waits(waits[e]);
+    text += '\n';
   }
+  text += stall_verdict(waits);
   text.pop_back();
   say_before_the_end(text);
   unlock();

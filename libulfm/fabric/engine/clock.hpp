@@ -14,6 +14,7 @@
 
 #include "base/virtual_time.hpp"
 #include "fabric/engine/arena.hpp"
+#include "job/stall_board.hpp"
 
 namespace ulfm::fabric {
 
@@ -92,6 +93,7 @@ class VirtualClock final : public VirtualTime {
   void drive() noexcept;
   bool step(std::uint64_t before) noexcept;
   void go_on() noexcept;
+  [[noreturn]] void end_behind_last_moment() const noexcept;
   Woken wait_for(std::uint64_t until, std::uint32_t wants) noexcept;
   std::uint64_t wake_moments(std::uint64_t before) noexcept;
   std::uint64_t next_event() const noexcept;
@@ -100,6 +102,8 @@ class VirtualClock final : public VirtualTime {
   bool has_come(std::uint32_t wants) noexcept;
   void end_if_dead(std::uint32_t holder) noexcept;
   bool wake_stuck() noexcept;
+  Result<StallBoard> stall_board() const;
+  bool ask_for_whom() noexcept;
   [[noreturn]] void end_deadlocked() noexcept;
   void wake(std::uint32_t endpoint, std::uint64_t at, Woken why) noexcept;
   void sleep() noexcept;

@@ -32,6 +32,19 @@ std::uint64_t end_of(const std::vector<RankTime>& ranks) {
   return end;
 }
 
+// Nothing when each rank made as many calls as its recording has; otherwise the first that did not.
+std::string told_of_recording(const FabricArena& arena) {
+  for (const RankTime& r : rank_times(arena)) {
+    const ProcessClock& c = arena.clock(r.rank);
+    if (c.gaps_missed == 0 && c.gaps_left == 0) continue;
+    const bool more = c.gaps_missed != 0;
+    return fmt::format(
+        "ulfm: compute=recorded: rank {} made {} calls {} than were recorded{}; is it another program?\n", r.rank,
+        more ? c.gaps_missed : c.gaps_left, more ? "more" : "fewer", more ? ", and computing took no time there" : "");
+  }
+  return "";
+}
+
 double in_seconds(std::uint64_t picoseconds) { return static_cast<double>(picoseconds) * 1e-12; }
 
 }  // namespace
@@ -41,6 +54,7 @@ std::string time_report(const FabricArena& arena, double host_seconds) {
   const double end = in_seconds(end_of(ranks));
   std::string text = fmt::format("ulfm: virtual time {:.9f} s, host time {:.3f} s, slow-down {:.3g}\n", end,
                                  host_seconds, end > 0 ? host_seconds / end : 0.0);
+  text += told_of_recording(arena);
   const ArenaSizes& sizes = arena.sizes();
   for (const RankTime& r : ranks)
     text += fmt::format("ulfm: {}: ended at {:.9f} s, computing {:.9f} s, messages {:.9f} s, waiting {:.9f} s\n",

@@ -49,6 +49,8 @@ struct alignas(128) ProcessClock {
   std::uint64_t sequence;                      ///< frames sent so far
   std::uint64_t local_free;                    ///< its copies to neighbours are done then
   std::uint64_t computing, messages, waiting;  ///< where its time went
+  std::uint64_t gaps_missed;                   ///< calls behind the end of the recorded computing
+  std::uint64_t gaps_left;                     ///< recorded ones behind the last call
   char call[32];                               ///< of the program, in which it is; for a table of who waits
 };
 
@@ -84,6 +86,7 @@ struct TimeHeader {
   std::uint32_t events;       ///< in the heap
   std::uint32_t ended;        ///< processes that have ended
   std::uint32_t idle_rounds;  ///< looks on suspicion since something happened
+  std::uint32_t standstills;  ///< 1: processes have been asked for whom they wait since something happened
   std::uint32_t in_barrier;
   std::uint32_t expecting;  ///< see VirtualClock::expect_processes()
   std::uint64_t barrier_at;

@@ -151,13 +151,17 @@ def fairness():
     program = built(TOP / "bench" / "papers" / "contend.c", "mpicc")
     ends, _ = virtual(4, "xswitch,frame=256", "single:5", NONE, program, 100, 4000)
     rows = [[rank, f"{seconds * 1e6:.1f}"] for rank, seconds in two_columns(ends).items()]
-    text, stops = virtual(4, "xswitch,frame=256", "single:5", NONE, program, 100, 4000, 500), []
-    for link in text[1]["links"]:
-        stops.append([link["from"], link["to"], f"{link['busy_s'] * 1e6:.0f}", f"{link['wait_s'] * 1e6:.0f}"])
+    waits = []
+    for unread in ("64K", "1M"):
+        links = virtual(4, f"xswitch,frame=256,unread={unread}", "single:5", NONE, program, 100, 4000, 500)[1]["links"]
+        waits.append([f"{link['wait_s'] * 1e6:.0f}" for link in links])
+    stops = [[link["from"], link["to"], f"{link['busy_s'] * 1e6:.0f}", *waited] for link, *waited in zip(links, *waits)]
     return ("## A0 B0 C0 (THNPC-II, section 2)\n\nThree nodes send 100 messages of 4,000 bytes to a fourth, in frames of 256. When the last one of "
             "each was there:\n\n" + markdown(["sender", "us"], rows) +
             "\nThe text says that small frames of several inputs take turns at an output; it has no figures. With 500 us of reading for each "
-            "message the network carries the same, because the card takes what comes; ID-STOP comes from full outputs. Links then:\n\n" + markdown(["from", "to", "busy us", "waited us"], stops))
+            "message the receiver soon leaves 64 KB unread; its card takes nothing more, and ID-STOP comes from there. A card that takes 1 MB unread "
+            "(`unread=1M`) leaves the ID-STOP of full outputs. Links then:\n\n" +
+            markdown(["from", "to", "busy us", "waited us", "waited us, unread=1M"], stops))
 
 
 def write(usetime):

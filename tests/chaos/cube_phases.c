@@ -1,7 +1,7 @@
-/* A host program of NX/2 and its nodes, which go on for ever; the victim writes its process number into a file when it is at
- * the place that was asked for.
+/* A host program of NX/2 and its nodes, which go on for ever; the victim writes its process number into a file when it
+ * is at the place that was asked for.
  *   cube_phases PLACE VICTIM FILE
- * PLACE: load, messages, large, global or wait. VICTIM: a node's number, or host. The nodes are told by the environment. */
+ * PLACE: load, messages, large, global or wait. VICTIM: a node's number, or host. The environment tells the nodes. */
 #include <cube.h>
 #include <stdio.h>
 #include <stdlib.h>

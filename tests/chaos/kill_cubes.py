@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Kills the host program of a cube (NX/2), a node, the process that moves the interconnect, or ulfmrun, at a place that is
-known, again and again: the job ends in time, leaves no process behind, and a node's death is named.
+"""Kills the host program of a cube (NX/2), a node, the process that moves the interconnect, or ulfmrun, at a place that
+is known, again and again: the job ends in time, leaves no process behind, and a node's death is named.
 
 Each round is drawn from a seed of its own and is a line in the log; the same command goes on where it stopped.
 """
@@ -27,7 +27,8 @@ def draw(seed, only):
     """A round: what is killed, where, over what."""
     r = random.Random(seed)
     one = {"nodes": r.choice([1, 2, 3, 4]), "place": r.choice(PLACES), "transport": r.choice(sorted(TOPOLOGIES)),
-           "who": r.choice(["host", "host", "node", "node", "engine", "ulfmrun"]), "signal": r.choice(["KILL", "KILL", "SEGV"]),
+           "who": r.choice(["host", "host", "node", "node", "engine", "ulfmrun"]),
+           "signal": r.choice(["KILL", "KILL", "SEGV"]),
            "delay": r.choice([0, r.random() * 0.005, r.random() * 0.1])}
     one.update(only)
     one["victim"] = str(r.randrange(one["nodes"])) if one["who"] == "node" else "host"
@@ -71,7 +72,8 @@ def judge(one, status, text, killed):
     if not killed:
         return f"nobody was killed, and it ended with status {status}"
     number = int(getattr(signal, "SIG" + one["signal"]))
-    if one["who"] == "node" and (status != 1 or f"nx: node {one['victim']} ended with status {128 + number}; the job ends" not in text):
+    named = f"nx: node {one['victim']} ended with status {128 + number}; the job ends" in text
+    if one["who"] == "node" and (status != 1 or not named):
         return f"its message does not name the node and its end (status {status})"
     if one["who"] in ("host", "ulfmrun") and status not in (-number, 128 + number):
         return f"it ended with status {status}"
@@ -79,7 +81,7 @@ def judge(one, status, text, killed):
 
 
 def finish(started, mark, patience):
-    """Status or None, and how many processes were left behind; they are ended."""
+    """Status or None, and the processes that were left behind; they are ended."""
     status = None
     try:
         status = started.wait(patience)
@@ -115,7 +117,8 @@ def run(one, tree, binary, patience):
         if os.path.exists(file):
             time.sleep(one["delay"])
             pid = find(one, mark, started, file)
-            while pid is None and started.poll() is None and time.monotonic() < end:  # the engine names itself a moment later
+            # The engine names itself a moment later.
+            while pid is None and started.poll() is None and time.monotonic() < end:
                 pid = find(one, mark, started, file)
             if pid is not None:
                 os.kill(pid, getattr(signal, "SIG" + one["signal"]))

@@ -917,6 +917,8 @@ static int ulfm_poll(int in_blocking_poll)
         if (unlikely(news == ULFM_NM_LOOK && MPIR_CVAR_ENABLE_FT && blocking))
             mpi_errno = connect_awaited();
         MPIR_ERR_CHECK(mpi_errno);
+        if (unlikely(news == ULFM_NM_LOOK))
+            MPIDI_CH3I_Port_look_at_spawned();
         if (unlikely(news == ULFM_NM_GIVEN_UP))
             end_unless_coped_with();
     }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The size of /dev/shm does not matter: 16 ranks send messages of 1 MB with 64 MB of it, and with none.
+# The size of /dev/shm does not matter: 16 ranks send messages of 1 MB with 64 MB of it, with none, and when it is full;
+# over an emulated interconnect and ofi, between ports and on a cube of NX/2 too. Nothing is left in it.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/mpi_common.bash"
 
@@ -39,13 +40,38 @@ int main(int argc, char **argv)
 }
 C
 
-# in_world COMMAND: the program with /dev/shm as COMMAND makes it.
+full='mount -t tmpfs -o size=64k none /dev/shm && ! head -c 1M /dev/zero 2>/dev/null >/dev/shm/others'
+none='mount -t tmpfs -o ro,size=4k none /dev/shm'
+
+# in_world SETTING SAYS COMMAND...: the command with /dev/shm as SETTING makes it; says that, and leaves nothing there.
 in_world() {
-    timeout -k 10 "$patience" "${namespace[@]}" bash -c "$1 && exec \"\$@\"" world "$mpiexec" -n 16 "$work/big" >"$work/out" 2>&1 ||
-        fail "$1: exit code $?"
-    grep -qx "0 bytes wrong" "$work/out" || fail "$1: wrong result"
+    local setting=$1 says=$2
+    shift 2
+    # shellcheck disable=SC2016 # the inner shell's
+    timeout -k 10 "$patience" "${namespace[@]}" bash -c "$setting"' || exit 98
+        before=$(ls -A /dev/shm)
+        "$@" || exit
+        [[ $(ls -A /dev/shm) == "$before" ]] || { echo "left in /dev/shm: $(ls -A /dev/shm)" && exit 99; }
+        ' world "$@" >"$work/out" 2>&1 </dev/null || fail "$setting: $*: exit code $?"
+    grep -q -- "$says" "$work/out" || fail "$setting: $*: wrong result"
 }
-in_world "mount -t tmpfs -o size=64m none /dev/shm"
-in_world "mount -t tmpfs -o ro,size=4k none /dev/shm"
-in_world "mkdir -p '$work/empty' && mount --bind '$work/empty' /dev/shm && mount -o remount,bind,ro /dev/shm"
-echo "16 ranks send 1 MB with a /dev/shm of 64 MB and with none"
+in_world "mount -t tmpfs -o size=64m none /dev/shm" '^0 bytes wrong$' "$mpiexec" -n 16 "$work/big"
+in_world "mkdir -p '$work/empty' && mount --bind '$work/empty' /dev/shm && mount -o remount,bind,ro /dev/shm" \
+    '^0 bytes wrong$' "$mpiexec" -n 16 "$work/big"
+for world in "$full" "$none"; do
+    in_world "$world" '^0 bytes wrong$' "$mpiexec" -n 16 "$work/big"
+    in_world "$world" '^0 bytes wrong$' "$stage/bin/ulfmrun" --transport xswitch --topology mesh:2x2 -n 4 "$work/big"
+    in_world "$world" '^0 bytes wrong$' "$stage/bin/ulfmrun" --transport ofi -n 4 "$work/big"
+    for transport in direct xswitch; do
+        in_world "$world" 'kB_at_the_end' "$stage/bin/ulfm_perf" soak --transport $transport --size 0:1M --iterations 300
+    done
+done
+echo "16 ranks send 1 MB with a /dev/shm of 64 MB, with none, and when it is full; so do other interconnects and ports"
+
+[[ -x $stage/bin/nxcc ]] || exit 0
+for program in host host_node; do "$stage/bin/nxcc" -std=gnu11 -O1 "${ULFM_SOURCE:?}/tests/nx2/$program.c" -o "$work/$program"; done
+for options in "" "--transport xswitch --topology mesh:2x2" "--transport dcm"; do
+    # shellcheck disable=SC2086 # words
+    in_world "$full" ': ok$' "$stage/bin/nxhost" -n 3 $options "$work/host" "$work/host_node"
+done
+echo "cubes of NX/2 run when /dev/shm is full"

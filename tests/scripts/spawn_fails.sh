@@ -50,4 +50,47 @@ ends 1 'ended without MPI_Finalize: it called exit with status 1' "$stage/bin/ul
 ends 0 'went on' "$stage/bin/mpiexec" -n 2 -- self 2
 ends 0 'went on' "$stage/bin/ulfmrun" --ft -n 2 -- self 2
 ends 3 'it called exit with status 3' "$stage/bin/mpiexec" -n 2 -- leave 2
+
+# With --ft the call fails on all ranks, again and again, and the next spawn works; also without a launcher.
+compile copes <<'C'
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int main(int argc, char **argv)
+{
+    MPI_Comm parent, children;
+    int rank, size, class, turn, good = 0, codes[4] = { 0, 0, 0, 0 };
+    MPI_Init(&argc, &argv);
+    MPI_Comm_get_parent(&parent);
+    if (parent != MPI_COMM_NULL) {
+        MPI_Comm_disconnect(&parent);
+    } else {
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+        MPI_Comm_size(MPI_COMM_WORLD, &size);
+        for (turn = 0; turn < 3; turn++) {
+            int rc = MPI_Comm_spawn(argv[1], MPI_ARGV_NULL, 2, MPI_INFO_NULL, size - 1, MPI_COMM_WORLD, &children,
+                                    turn ? codes : MPI_ERRCODES_IGNORE);
+            MPI_Error_class(rc, &class);
+            good += class == MPI_ERR_SPAWN && (!turn || codes[1] == MPI_ERR_SPAWN);
+        }
+        int rc = MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE);
+        printf("rank %d: %d failed, then %d\n", rank, good, rc);
+        fflush(stdout);
+        if (rc == MPI_SUCCESS) MPI_Comm_disconnect(&children);
+    }
+    MPI_Finalize();
+    return 0;
+}
+C
+for what in ./nosuch /bin/true /bin/false; do
+    for n in 1 3; do
+        timeout -k 5 "$patience" "$stage/bin/ulfmrun" --ft -n $n "$work/copes" $what >"$work/out" 2>&1 </dev/null ||
+            fail "ulfmrun --ft -n $n, $what is spawned: exit status $?"
+        (($(grep -c ': 3 failed, then 0$' "$work/out") == n)) || fail "ulfmrun --ft -n $n, $what is spawned"
+    done
+    timeout -k 5 "$patience" "$work/copes" $what >"$work/out" 2>&1 </dev/null || fail "alone, $what is spawned: exit status $?"
+    grep -q ': 3 failed, then 0$' "$work/out" || fail "alone, $what is spawned"
+done
 echo "programs that are not there, that are no MPI programs, and that leave end the job that spawns them"

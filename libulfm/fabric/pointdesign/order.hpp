@@ -82,7 +82,8 @@ class Order {
  private:
   // Numbers of flights are one more than their place; 0 is none.
   enum Kind : std::uint32_t { kOne, kMany, kPooled };
-  struct Lists {
+  /// Flights, which have words of 64 bits, follow it.
+  struct alignas(std::uint64_t) Lists {
     std::uint32_t first, last;    ///< to be reported
     std::uint32_t free, in_pool;  ///< of the pool: given back; in use
     std::uint32_t used;           ///< of the pool, ever

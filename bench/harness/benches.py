@@ -468,7 +468,7 @@ def ipsc2(_libraries, rounds):
 # ---- models ----------------------------------------------------------------------------------------------------------
 
 def models(_libraries, rounds):
-    """Units and events a second of the models themselves, reference and production, without a program around them."""
+    """Unit-hops and cycles a second of all forms of all models, without a program around them."""
     build = TOP / "build" / "release"
     done = subprocess.run(["cmake", "--build", str(build), "--target", "ulfm_bench_models"], capture_output=True, text=True)
     if done.returncode != 0:

@@ -1,9 +1,9 @@
 // The one type that owns waiting: spin, pause, yield, park.
 //
-// Nothing else in the library calls sched_yield or usleep; futexes are the doorbell's. A Waiter lives as long as one
-// wait; the loop looks for its event and calls step() while it is not there. Budgets come from what was measured at
-// start and from how many processes share the cores: with a core for each a wait spins long, without it yields from the
-// first turns on.
+// Nothing else in the library calls sched_yield or usleep; futexes are the doorbell's and the virtual clock's. A
+// Waiter lives as long as one wait; the loop looks for its event and calls step() while it is not there. Budgets come
+// from what was measured at start and from how many processes share the cores: with a core for each a wait spins
+// long, without it yields from the first turns on.
 // A yield to a process that computes takes long: after such yields waits sleep for a while (decision 0011). A yield
 // that switches to another process shows that the core is shared: waits then yield from their first turns on (decision
 // 0016).

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -16,10 +15,14 @@
 #include <limits>
 
 #include "base/fnv.hpp"
+#include "base/wait.hpp"
 #include "job/abstract_name.hpp"
 #include "job/control/socket.hpp"
+#include "job/control/wire.hpp"
 
 namespace ulfm {
+
+static_assert(CardBoard::kMostCard >= control::kMostCard, "every card fits the board");
 
 struct CardBoard::Row {
   std::atomic<std::uint32_t> length;  // release, pairs with card_of(); 0: not put up
@@ -51,7 +54,7 @@ pid_t owner_of(const AbstractName& name) {
   if (!way) return 0;
   int rc = connect(way->get(), name.get(), name.length());
   for (int i = 0; rc != 0 && errno == ECONNREFUSED && i < kTries; ++i) {
-    sched_yield();
+    yield_now();
     rc = connect(way->get(), name.get(), name.length());
   }
   ucred owner{};

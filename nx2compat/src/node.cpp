@@ -293,7 +293,7 @@ void Node::note_loneliness() {
       engine()->moved() != moved_when_alone_) {
     alone_since_ = now;
     moved_when_alone_ = engine()->moved();
-  } else if (now - alone_since_ > kLong && !std::exchange(told_loneliness_, true)) {
+  } else if (now - alone_since_ > kLong && !std::exchange(reported_alone_, true)) {
     std::fprintf(stderr, "nx: all nodes have ended, and the host still waits for a message; Ctrl-C ends it\n");
   }
 }

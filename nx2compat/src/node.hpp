@@ -109,7 +109,7 @@ class Node {
   pid_t process_ = 0;
   std::chrono::steady_clock::time_point alone_since_{};
   std::uint64_t moved_when_alone_ = 0;
-  bool told_loneliness_ = false;
+  bool reported_alone_ = false;
 };
 
 /// Every call is inside one of these. The outermost runs the handlers of what has completed meanwhile.

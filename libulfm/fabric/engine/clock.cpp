@@ -55,7 +55,7 @@ VirtualClock::VirtualClock(FabricEngine& engine, FabricArena& arena, Model& mode
     c.now.store(std::min(latest, time_.passed.load(std::memory_order_relaxed)), std::memory_order_relaxed);
     c.state.store(ClockState::runs, std::memory_order_release);
   }
-  arrivals_seen_ = arrivals_told_ = c.arrived.load(std::memory_order_relaxed);
+  arrivals_seen_ = arrivals_reported_ = c.arrived.load(std::memory_order_relaxed);
   unlock();
   begin_gaps();
   of_process_ = this;
@@ -177,7 +177,7 @@ VirtualTime::Woken VirtualClock::wait_for(std::uint64_t until, std::uint32_t wan
   unlock();
   sleep();
   c.waiting += now() - before;
-  arrivals_told_ = std::max(arrivals_told_, c.arrived.load(std::memory_order_relaxed));
+  arrivals_reported_ = std::max(arrivals_reported_, c.arrived.load(std::memory_order_relaxed));
   return static_cast<Woken>(c.woken);
 }
 
@@ -187,9 +187,10 @@ bool VirtualClock::has_come(std::uint32_t wants) noexcept {
   const ProcessClock& c = mine();
   if ((wants & room) != 0 && c.returned.load(std::memory_order_relaxed) != returned_seen_) return true;
   const std::uint64_t arrived = c.arrived.load(std::memory_order_relaxed);
-  if ((wants & traffic) == 0 || arrived == arrivals_told_ || arrived == arrivals_seen_.load(std::memory_order_relaxed))
+  if ((wants & traffic) == 0 || arrived == arrivals_reported_ ||
+      arrived == arrivals_seen_.load(std::memory_order_relaxed))
     return false;
-  arrivals_told_ = arrived;
+  arrivals_reported_ = arrived;
   return true;
 }
 

@@ -140,7 +140,7 @@ class VirtualClock final : public VirtualTime {
   std::uint64_t returned_seen_ = 0;
   std::array<std::uint64_t, kPorts> delivered_{};
   std::atomic<std::uint64_t> arrivals_seen_{0};  // of ProcessClock::arrived; threads have ports of their own
-  std::uint64_t arrivals_told_ = 0;              // under the lock: a wait has ended because of them, read or not
+  std::uint64_t arrivals_reported_ = 0;          // under the lock: a wait has ended because of them, read or not
   std::mutex gaps_lock_;
   std::vector<std::uint64_t> gaps_;  // recorded ones, to read or to write
   std::size_t next_gap_ = 0;

@@ -63,7 +63,7 @@ bool Relay::idle() const {
   const RelayClock& clock = arena_.clock();
   const Memory& memory = arena_.memory();
   return (clock.up | clock.down) == 0 && clock.part == Part::between && memory.granting.first == kNone &&
-         memory.ended.first == kNone && (p_.lanes == 0 || !anything_on_wires());
+         memory.ended.first == kNone && (p_.lanes == 0 || !wires_busy());
 }
 
 HostCounters Relay::host() const {

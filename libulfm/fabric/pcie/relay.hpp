@@ -111,7 +111,7 @@ class Relay {
   void end_up(std::uint32_t board);
   void end_down(std::uint32_t board);
   void happen_at(std::uint64_t cycle);
-  bool anything_on_wires() const;
+  bool wires_busy() const;
 
   // The four kinds of queues.
   auto messages() const {

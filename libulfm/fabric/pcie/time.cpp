@@ -19,7 +19,7 @@ const RelayWire::Packet& first_of(const RelayWire& wire) { return wire.packets[w
 
 }  // namespace
 
-bool Relay::anything_on_wires() const {
+bool Relay::wires_busy() const {
   for (std::uint32_t b = 0; b < p_.boards; ++b)
     if (arena_.up(b).count + arena_.down(b).count != 0) return true;
   return false;

@@ -122,13 +122,13 @@ void measure(const Load& load) {
   const auto subject = subject_of(load.model, topology);
   auto routes = compute_routes(topology);
   must(!subject->routed() || routes.has_value(), "no routes in " + load.topology);
-  for (const auto& [form, kind] : forms) {
-    Run run(load, *subject, subject->routed() ? &*routes : nullptr, form);
+  for (const auto& form : forms) {
+    Run run(load, *subject, subject->routed() ? &*routes : nullptr, form.first);
     const double passes = passes_per_second([&] { run.pass(); });
     const std::uint64_t cycles = run.cycles(), hops = run.unit_hops();
     run.pass();
     const auto say = [&](const char* what, std::uint64_t of_a_pass) {
-      std::printf("%s %s %s %s %.6g\n", load.model.c_str(), load.name.c_str(), kind, what,
+      std::printf("%s %s %s %s %.6g\n", load.model.c_str(), load.name.c_str(), form.second, what,
                   static_cast<double>(of_a_pass) * passes);
     };
     say("unit_hops", run.unit_hops() - hops);

@@ -283,7 +283,7 @@ bool Node::sleep_timed(VirtualTime& time, std::span<PortCore* const> ports, Stal
   for (PortCore* port : ports) until = std::min(until, moment_after(time.now(), port->inlet().next_deadline()));
   auto woken = time.wait(until, VirtualTime::Patience::only_arrivals);
   if (woken == VirtualTime::Woken::standstill) {
-    process_->tell_wait([&] { return stall_state(ports, kind, HostClock::now()); });
+    process_->report_wait([&] { return stall_state(ports, kind, HostClock::now()); });
     woken = time.wait(until, VirtualTime::Patience::only_arrivals);
   }
   return woken == VirtualTime::Woken::ended;

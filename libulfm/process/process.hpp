@@ -62,7 +62,7 @@ class Process {
   }
   /// In virtual time, when everybody waits: what this one waits for goes into the job's table.
   template <typename State>
-  void tell_wait(State state) {
+  void report_wait(State state) {
     if (stall_board_) stall_board_->answer(state());
   }
   /// "ulfm: stall rank 3 (process 4711): ", before each line of such a text.

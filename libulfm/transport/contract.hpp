@@ -277,7 +277,7 @@ class Transport {
 struct TransportDescriptor {
   const char* name;
   const char* summary;
-  bool reliable, ordered, single_copy;
+  bool reliable, ordered;
   bool multicast;  ///< the network itself copies a frame for several receivers
   bool multi_host;
   std::size_t max_frame;    ///< largest frame with default settings

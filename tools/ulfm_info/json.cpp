@@ -42,7 +42,6 @@ Json json_of(const TransportFacts& facts) {
           {"unusable_because", facts.unavailable},
           {"reliable", t.reliable},
           {"ordered", t.ordered},
-          {"single_copy", t.single_copy},
           {"multicast", t.multicast},
           {"multi_host", t.multi_host},
           {"max_frame", t.max_frame},

@@ -32,7 +32,6 @@ std::string capabilities(const ulfm::TransportDescriptor& t) {
   std::vector<std::string> words;
   for (const auto& [has, word] : {std::pair{t.reliable, "reliable"},
                                   {t.ordered, "ordered"},
-                                  {t.single_copy, "single copy"},
                                   {t.multicast, "multicast"},
                                   {t.multi_host, "between hosts"}})
     if (has) words.emplace_back(word);

@@ -155,6 +155,6 @@ void on_stall(ulfm_nm* nm, void (*describe)(ulfm_nm_waits*));
 /// A look at the stalls of this wait, now and then.
 void report_stalls(ulfm_nm& nm, std::chrono::steady_clock::time_point now);
 /// The same when everybody waits in virtual time.
-void tell_wait(ulfm_nm& nm);
+void report_wait(ulfm_nm& nm);
 
 }  // namespace ulfm::netmod

@@ -66,8 +66,8 @@ void report_stalls(ulfm_nm& nm, std::chrono::steady_clock::time_point now) {
       [&](std::chrono::nanoseconds time) { return stall_text(&nm, time); });
 }
 
-void tell_wait(ulfm_nm& nm) {
-  nm.process->tell_wait([&] { return state_of(&nm, std::chrono::steady_clock::now()); });
+void report_wait(ulfm_nm& nm) {
+  nm.process->report_wait([&] { return state_of(&nm, std::chrono::steady_clock::now()); });
 }
 
 }  // namespace ulfm::netmod

@@ -113,7 +113,7 @@ int idle_timed(ulfm_nm* nm, VirtualTime& time, int how) {
   const std::uint64_t until = moment_after(time.now(), nm->inlet->next_deadline());
   auto woken = time.wait(until, patience);
   if (woken == VirtualTime::Woken::standstill) {
-    tell_wait(*nm);
+    report_wait(*nm);
     woken = time.wait(until, patience);
   }
   return woken == VirtualTime::Woken::ended ? look_around(nm) : 0;

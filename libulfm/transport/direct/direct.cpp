@@ -130,7 +130,6 @@ const TransportDescriptor direct_transport{
     .summary = "shared memory between processes of one host",
     .reliable = true,
     .ordered = true,
-    .single_copy = false,
     .multicast = false,
     .multi_host = false,
     .max_frame = 32 * 1024,

@@ -250,7 +250,6 @@ const TransportDescriptor mux_transport{
     .summary = "jobs on several hosts: direct within a host, ofi between them",
     .reliable = true,
     .ordered = true,
-    .single_copy = false,
     .multicast = false,
     .multi_host = true,
     .max_frame = 32 * 1024,

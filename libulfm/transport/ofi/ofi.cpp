@@ -188,7 +188,6 @@ const TransportDescriptor ofi_transport{
     .summary = "other hosts over libfabric: TCP on Ethernet",
     .reliable = true,
     .ordered = true,
-    .single_copy = false,
     .multicast = false,
     .multi_host = true,
     .max_frame = 32 * 1024,

@@ -106,6 +106,7 @@ class VirtualClock final : public VirtualTime {
   bool ask_for_whom() noexcept;
   [[noreturn]] void end_deadlocked() noexcept;
   void wake(std::uint32_t endpoint, std::uint64_t at, Woken why) noexcept;
+  bool is_worth_looking() const noexcept;
   void sleep() noexcept;
   void look_for_dead() noexcept;
   void take_in() noexcept;

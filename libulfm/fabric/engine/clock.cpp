@@ -24,7 +24,7 @@ namespace ulfm::fabric {
 namespace {
 
 constexpr long kLookForDead = 200'000'000;  // nanoseconds of the host between two looks of who sleeps
-// Looks, about 20 us. The turn comes back sooner as a rule, and to wake a core that is idle takes longer in a virtual machine.
+// Looks, about 20 us. Mostly the turn comes back sooner, and in a virtual machine an idle core takes longer to wake.
 constexpr std::uint32_t kLooksBeforeSleep = 2000;
 constexpr std::uint64_t kSuspicion = 1'000'000'000;   // picoseconds: when a wait that others may end looks again
 constexpr std::uint32_t kMostSuspicions = 2000;       // such looks in a row before it is a deadlock

@@ -26,11 +26,17 @@ namespace {
 constexpr long kLookForDead = 200'000'000;  // nanoseconds of the host between two looks of who sleeps
 // Looks, about 20 us. Mostly the turn comes back sooner, and in a virtual machine an idle core takes longer to wake.
 constexpr std::uint32_t kLooksBeforeSleep = 2000;
+constexpr std::uint32_t kLooksForLock = 300;  // about 3 us: it is held for one, unless its holder has lost its core
 constexpr std::uint64_t kSuspicion = 1'000'000'000;   // picoseconds: when a wait that others may end looks again
 constexpr std::uint32_t kMostSuspicions = 2000;       // such looks in a row before it is a deadlock
 constexpr std::uint32_t kSequenceBits = 44;           // of SlotTime::order
 constexpr std::uint64_t kLastMoment = kNoMoment / 2;  // picoseconds: 106 days, and room for what is reckoned behind it
 constexpr std::uint64_t kPlaceTime = 1000;            // picoseconds: of who starts another process, or ends it
+
+std::uint32_t cores() noexcept {
+  static const auto usable = static_cast<std::uint32_t>(usable_cores());
+  return usable;
+}
 
 /// False when the time is up.
 bool futex_wait(void* word, std::uint32_t value, long nanoseconds) noexcept {
@@ -87,6 +93,8 @@ void VirtualClock::expect_processes(bool begin) noexcept {
 void VirtualClock::lock() noexcept {
   const std::uint32_t me = self_ + 1;
   std::uint32_t found = 0;
+  for (std::uint32_t look = cores() > 1 ? kLooksForLock : 0; look != 0; --look, after_look())
+    if (time_.lock.load(std::memory_order_relaxed) == 0) break;  // the exchange acquires it
   // Who has slept for it does not know whether others do.
   for (std::uint32_t mine = me; !time_.lock.compare_exchange_strong(found, mine, std::memory_order_acquire);) {
     if (found != 0 && ((found & kAwaited) != 0 ||
@@ -197,10 +205,7 @@ bool VirtualClock::has_come(std::uint32_t wants) noexcept {
 }
 
 // Nobody's turn is taken by looking where each process has a core.
-bool VirtualClock::is_worth_looking() const noexcept {
-  static const auto cores = static_cast<std::uint32_t>(usable_cores());
-  return used() <= cores;
-}
+bool VirtualClock::is_worth_looking() const noexcept { return used() <= cores(); }
 
 void VirtualClock::sleep() noexcept {
   ProcessClock& c = mine();

@@ -8,9 +8,6 @@ processes there (who=namespace).
 Each round is drawn from a seed of its own, round N of the campaign from seed FIRST + N, and is a line in the log, so a
 campaign that was interrupted goes on where it stopped: the same command does it.
 """
-import argparse
-import collections
-import json
 import os
 import random
 import re
@@ -22,6 +19,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import campaign  # noqa: E402
 import chaos  # noqa: E402
 
 COLLECTIVES = ["barrier", "bcast", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan",
@@ -71,9 +69,7 @@ def find(mark, one):
                 if rank == one["victim"]:
                     return pid
                 continue
-            with open(f"/proc/{pid}/comm") as f:
-                name = f.read().strip()
-            if name in NAMES[one["who"]] and (host is None or host_of(pid) == host):
+            if campaign.name_of(pid) in NAMES[one["who"]] and (host is None or host_of(pid) == host):
                 return pid
     except (OSError, IndexError):
         pass
@@ -89,13 +85,6 @@ def command(one, tree, binary, file):
     if TRANSPORTS[one["transport"]]:
         run += ["--topology", TRANSPORTS[one["transport"]]]
     return run + ["-n", str(one["ranks"]), binary, one["place"], str(one["victim"]), file] + (["ft"] if one["ft"] else [])
-
-
-def wait_for_file(file, started, seconds):
-    end = time.monotonic() + seconds
-    while not os.path.exists(file) and started.poll() is None and time.monotonic() < end:
-        time.sleep(0.0005)
-    return os.path.exists(file)
 
 
 def judge(one, text, status, killed):
@@ -138,8 +127,8 @@ def run(one, tree, binary, patience):
         file = os.path.join(folder, "there")
         started = subprocess.Popen(command(one, tree, binary, file), stdin=subprocess.DEVNULL, stdout=output,
                                    stderr=output, env=environment)
-        killed, status = False, None
-        if wait_for_file(file, started, patience):
+        killed = False
+        if campaign.wait_for_file(file, started, patience):
             time.sleep(one["delay"])
             pid = find(mark, one)
             try:
@@ -151,75 +140,32 @@ def run(one, tree, binary, patience):
             if one["who"] == "engine" and killed and one["place"] not in ("init", "finalize"):
                 time.sleep(0.5)  # the job goes on, and is ended
                 started.terminate()
-        try:
-            status = started.wait(patience)
-        except subprocess.TimeoutExpired:
-            pass
-        end = time.monotonic() + 20
-        while status is not None and chaos.processes_of(mark) and time.monotonic() < end:
-            time.sleep(0.02)
-        left = chaos.processes_of(mark)
-        for pid, _ in left:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        if status is None:
-            started.wait()
+        status, left = campaign.finish(started, mark, patience)
         output.seek(0)
         text = output.read().decode(errors="replace")
-    broken = judge(one, text, status, killed)
-    if broken is None and left:
-        broken = f"{len(left)} processes were left behind"
-    return killed, (broken + "\n" + text[-2000:]) if broken else None
+    return killed, campaign.verdict(judge(one, text, status, killed), left, text)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=500, help="rounds in all (500)")
+    parser = campaign.parser(__doc__, "kills", 500)
     parser.add_argument("--each", type=int, default=0, help="instead: so many in each collective of one turn")
-    parser.add_argument("--first", type=int, default=1, help="seed of the first round (1)")
-    parser.add_argument("--only", default="", help="fix entries of the rounds: who=rank,place=barrier,transport=direct")
-    parser.add_argument("--log", default="kills.log", help="where rounds are noted (kills.log); a run goes on from it")
-    parser.add_argument("--patience", type=float, default=60, help="seconds for a job before it counts as hung (60)")
-    parser.add_argument("--minutes", type=float, default=1e9, help="stop after so many")
-    parser.add_argument("--stage", default=os.environ.get("ULFM_STAGE"), help="the folder where ULFM is installed")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so many")
     arguments = parser.parse_args()
-    if not arguments.stage or not os.access(os.path.join(arguments.stage, "bin", "ulfmrun"), os.X_OK):
-        sys.exit("kills: no ulfmrun in the stage; ./dev setup makes it")
-    only = dict(entry.split("=", 1) for entry in arguments.only.split(",") if entry)
-    for entry in ("ranks", "hosts"):
-        if entry in only:
-            only[entry] = int(only[entry])
-    rounds = [(seed, only) for seed in range(arguments.first, arguments.first + arguments.kills)]
+    campaign.check_stage("kills", arguments.stage, "ulfmrun")
+    fixed = [(seed, arguments.only) for seed in range(arguments.first, arguments.first + arguments.kills)]
     if arguments.each:
-        rounds = [(arguments.first + i * arguments.each + k, {"who": "rank", "place": place, "transport": "direct", **only})
-                  for i, place in enumerate(COLLECTIVES) for k in range(arguments.each)]
-    done = {}
-    if os.path.exists(arguments.log):
-        with open(arguments.log) as f:
-            done = {entry["seed"]: entry for entry in map(json.loads, f)}
-    end = time.monotonic() + arguments.minutes * 60
-    with tempfile.TemporaryDirectory() as work, open(arguments.log, "a") as log:
+        fixed = [(arguments.first + i * arguments.each + k,
+                  {"who": "rank", "place": place, "transport": "direct", **arguments.only})
+                 for i, place in enumerate(COLLECTIVES) for k in range(arguments.each)]
+    rounds = [(seed, draw(seed, only)) for seed, only in fixed]
+    until = time.monotonic() + arguments.minutes * 60
+    with tempfile.TemporaryDirectory() as work:
         binary = os.path.join(work, "phases")
         here = os.path.dirname(os.path.abspath(__file__))
         subprocess.run([os.path.join(arguments.stage, "bin", "mpicc"), "-O1", os.path.join(here, "phases.c"), "-o",
                         binary], check=True)
-        for seed, fixed in rounds:
-            if seed in done or time.monotonic() > end:
-                continue
-            one = draw(seed, fixed)
-            killed, broken = run(one, arguments.stage, binary, arguments.patience)
-            done[seed] = {"seed": seed, **one, "killed": killed, "broken": broken}
-            print(json.dumps(done[seed]), file=log, flush=True)
-            if broken:
-                print(f"kills: seed {seed} {one}: {broken}", flush=True)
-    mine = [done[seed] for seed, _ in rounds if seed in done]
-    bad = [entry["seed"] for entry in mine if entry["broken"]]
-    count = collections.Counter((entry["who"]) for entry in mine if entry["killed"])
-    print(f"kills: {len(mine)} of {len(rounds)} rounds, " + ", ".join(f"{n} {who}" for who, n in sorted(count.items())) +
-          f" killed; {len(bad)} broke a rule" + (f": seeds {bad}" if bad else ""))
-    sys.exit(bool(bad))
+        sys.exit(campaign.play("kills", arguments.log, rounds,
+                               lambda one: run(one, arguments.stage, binary, arguments.patience), until))
 
 
 if __name__ == "__main__":

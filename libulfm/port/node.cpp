@@ -281,12 +281,8 @@ Result<std::size_t> Node::wait_timed(VirtualTime& time, std::span<PortCore* cons
 // True when processes have ended, and who waits for them must look.
 bool Node::sleep_timed(VirtualTime& time, std::span<PortCore* const> ports, StallKind kind, std::uint64_t until) {
   for (PortCore* port : ports) until = std::min(until, moment_after(time.now(), port->inlet().next_deadline()));
-  auto woken = time.wait(until, VirtualTime::Patience::only_arrivals);
-  if (woken == VirtualTime::Woken::standstill) {
-    process_->report_wait([&] { return stall_state(ports, kind, HostClock::now()); });
-    woken = time.wait(until, VirtualTime::Patience::only_arrivals);
-  }
-  return woken == VirtualTime::Woken::ended;
+  return process_->wait_timed(time, until, VirtualTime::Patience::only_arrivals,
+                              [&] { return stall_state(ports, kind, HostClock::now()); });
 }
 
 Result<std::size_t> Node::wait(std::span<PortCore* const> ports, std::chrono::nanoseconds limit, Arrival& arrival) {

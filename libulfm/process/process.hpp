@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/config.hpp"
+#include "base/virtual_time.hpp"
 #include "base/wait.hpp"
 #include "coll/counts.hpp"
 #include "job/stall_board.hpp"
@@ -60,10 +61,16 @@ class Process {
     if (stall_board_) take_part(*stall_board_, due, now, state);
     else if (due) write_stall_report(text(now - since));
   }
-  /// In virtual time, when everybody waits: what this one waits for goes into the job's table.
+  /// Waits in virtual time; true when processes have ended, and the caller has to look. When everybody waits, `state`
+  /// says for the job's table what this one waits for.
   template <typename State>
-  void report_wait(State state) {
-    if (stall_board_) stall_board_->answer(state());
+  bool wait_timed(VirtualTime& time, std::uint64_t until, VirtualTime::Patience patience, State state) {
+    auto woken = time.wait(until, patience);
+    if (woken == VirtualTime::Woken::standstill) {
+      if (stall_board_) stall_board_->answer(state());
+      woken = time.wait(until, patience);
+    }
+    return woken == VirtualTime::Woken::ended;
   }
   /// "ulfm: stall rank 3 (process 4711): ", before each line of such a text.
   std::string stall_prefix() const;

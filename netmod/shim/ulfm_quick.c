@@ -15,30 +15,33 @@ static inline int nothing_pending(void)
         !multicast_waiting && !n_leaving;
 }
 
-/* The whole of a short message for such a receive. Else CH3's handlers see it. */
-static inline int is_wanted(const ulfm_nm_frame * frame, int rank, int tag, int context_id, intptr_t room,
-                            const void **data, intptr_t * size)
+/* What the frame's message says of itself when it is the whole of a short one for such a receive, and its data; NULL for
+ * all else, which is for CH3's handlers. */
+static inline const MPIDI_Message_match_parts_t *wanted_message(const ulfm_nm_frame * frame, int rank, int tag, int context_id,
+                                                                intptr_t room, const void **data, intptr_t * size)
 {
     const MPIDI_CH3_Pkt_t *pkt = frame->header;
     const MPIDI_VC_t *vc = frame->cookie;
-    const MPIDI_Message_match_parts_t *match = &pkt->eager_send.match.parts;
+    const MPIDI_Message_match_parts_t *match;
 
     if (frame->kind != ULFM_NM_FIRST || frame->fresh || !vc || vc->state != MPIDI_VC_STATE_ACTIVE)
-        return 0;
+        return NULL;
     if (pkt->type == MPIDI_CH3_PKT_EAGERSHORT_SEND && frame->header_length == sizeof pkt->eagershort_send) {
         match = &pkt->eagershort_send.match.parts;
         *data = pkt->eagershort_send.data;
         *size = pkt->eagershort_send.data_sz;
     } else if (pkt->type == MPIDI_CH3_PKT_EAGER_SEND && frame->header_length == sizeof pkt->eager_send &&
                (size_t) pkt->eager_send.data_sz == frame->length) {
+        match = &pkt->eager_send.match.parts;
         *data = frame->data;
         *size = pkt->eager_send.data_sz;
     } else {
-        return 0;
+        return NULL;
     }
-    return match->context_id == (MPIR_Context_id_t) context_id && *size <= room &&
-        (rank == MPI_ANY_SOURCE || match->rank == rank) &&
-        (match->tag == tag || (tag == MPI_ANY_TAG && match->tag == MPIR_TAG_MASK_ERROR_BITS(match->tag)));
+    if (match->context_id != (MPIR_Context_id_t) context_id || *size > room ||
+        (rank != MPI_ANY_SOURCE && match->rank != rank))
+        return NULL;
+    return match->tag == tag || (tag == MPI_ANY_TAG && match->tag == MPIR_TAG_MASK_ERROR_BITS(match->tag)) ? match : NULL;
 }
 
 /* 1: received, or failed with *mpi_errno. 0: to be posted, as ever. */
@@ -46,11 +49,12 @@ int MPIDI_nem_ulfm_recv_now(void *buf, MPI_Aint count, MPI_Datatype datatype, in
                             MPI_Status * status, int *mpi_errno)
 {
     static unsigned in_a_row = 0;
-    int contig, wanted;
+    int contig, received;
     intptr_t room, size = 0;
     MPI_Aint true_lb;
     MPIR_Datatype *type;
     const void *data = NULL;
+    const MPIDI_Message_match_parts_t *match;
     ulfm_nm_frame frame;
 
     *mpi_errno = MPI_SUCCESS;
@@ -59,15 +63,14 @@ int MPIDI_nem_ulfm_recv_now(void *buf, MPI_Aint count, MPI_Datatype datatype, in
     MPIDI_Datatype_get_info(count, datatype, contig, room, type, true_lb);
     if (!contig || !ulfm->next_soon(nm, &frame))
         return 0;
-    wanted = is_wanted(&frame, rank, tag, context_id, room, &data, &size);
-    if (wanted) {
+    match = wanted_message(&frame, rank, tag, context_id, room, &data, &size);
+    received = match != NULL;
+    if (received) {
         if (size != 0)
             memcpy(MPIR_get_contig_ptr(buf, true_lb), data, size);
         if (status != MPI_STATUS_IGNORE) {
-            const MPIDI_CH3_Pkt_t *pkt = frame.header;
-            int is_short = pkt->type == MPIDI_CH3_PKT_EAGERSHORT_SEND;
-            status->MPI_SOURCE = is_short ? pkt->eagershort_send.match.parts.rank : pkt->eager_send.match.parts.rank;
-            status->MPI_TAG = is_short ? pkt->eagershort_send.match.parts.tag : pkt->eager_send.match.parts.tag;
+            status->MPI_SOURCE = match->rank;
+            status->MPI_TAG = match->tag;
             status->MPI_ERROR = MPI_SUCCESS;
             MPIR_STATUS_SET_COUNT(*status, size);
             MPIR_STATUS_SET_CANCEL_BIT(*status, FALSE);
@@ -76,7 +79,7 @@ int MPIDI_nem_ulfm_recv_now(void *buf, MPI_Aint count, MPI_Datatype datatype, in
         *mpi_errno = handle_frame(&frame);
     }
     ulfm->release(nm, &frame);
-    return wanted || *mpi_errno != MPI_SUCCESS;
+    return received || *mpi_errno != MPI_SUCCESS;
 }
 
 /* Every frame has room for as much (kLeastFrame), so such a message goes whole or not at all. */

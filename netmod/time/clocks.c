@@ -211,19 +211,29 @@ EXPORT int poll(struct pollfd* files, nfds_t count, int limit) {
 /* The moment is of a clock that the caller has asked, and so virtual. The other thread works in the host's time, and so
  * long the wait goes on there; a moment that has come has its virtual time. */
 
-enum { kOfHost = -1 };
+struct Limit {
+  int64_t left; /* virtual nanoseconds until then; -1: the limit is the host's as it was given */
+  clockid_t clock;
+  struct timespec at; /* for the host */
+};
 
-/* Virtual nanoseconds until then, from now on, and the moment at which they are over for the host; or kOfHost. */
-static int64_t left_until(const struct timespec* t, struct timespec* host) {
+static struct Limit limit_of(clockid_t clock, const struct timespec* t) {
+  struct Limit limit = {-1, clock, *t};
+  struct timespec host;
   const int64_t now = is_length(t) ? virtual_now() : -1;
-  if (now < 0) return kOfHost;
-  const int64_t at = in_nanoseconds(t), day = kDay * kBillion;
-  int64_t left = (at >= day ? at - day : at) - now;
-  if (left < 0) left = 0;
-  if (host_clock(CLOCK_MONOTONIC, host) != 0) return kOfHost;
-  const int64_t nanoseconds = host->tv_nsec + left % kBillion;
-  *host = (struct timespec){host->tv_sec + left / kBillion + nanoseconds / kBillion, nanoseconds % kBillion};
-  return left;
+  if (now < 0 || host_clock(CLOCK_MONOTONIC, &host) != 0) return limit;
+  const int64_t at = in_nanoseconds(t), day = kDay * kBillion, left = (at >= day ? at - day : at) - now;
+  limit.left = left < 0 ? 0 : left;
+  limit.clock = CLOCK_MONOTONIC;
+  const int64_t nanoseconds = host.tv_nsec + limit.left % kBillion;
+  limit.at = (struct timespec){host.tv_sec + limit.left / kBillion + nanoseconds / kBillion, nanoseconds % kBillion};
+  return limit;
+}
+
+/* What such a wait returned; that it took until its limit costs virtual time. */
+static int came_to(int error, const struct Limit* limit) {
+  if (error == ETIMEDOUT && limit->left >= 0) (void)virtual_sleep(limit->left);
+  return error;
 }
 
 static void* next_of(const char* name, void** kept) {
@@ -231,34 +241,33 @@ static void* next_of(const char* name, void** kept) {
   return *kept;
 }
 
-EXPORT int pthread_cond_clockwait(pthread_cond_t* c, pthread_mutex_t* m, clockid_t clock, const struct timespec* t) {
+static int cond_wait(pthread_cond_t* c, pthread_mutex_t* m, const struct Limit* limit) {
   static void* kept;
   int (*const next)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const struct timespec*) =
       next_of("pthread_cond_clockwait", &kept);
-  struct timespec host;
-  const int64_t left = left_until(t, &host);
-  const int result = left == kOfHost ? next(c, m, clock, t) : next(c, m, CLOCK_MONOTONIC, &host);
-  if (result == ETIMEDOUT && left != kOfHost) (void)virtual_sleep(left);
-  return result;
+  return came_to(next(c, m, limit->clock, &limit->at), limit);
 }
 
+EXPORT int pthread_cond_clockwait(pthread_cond_t* c, pthread_mutex_t* m, clockid_t clock, const struct timespec* t) {
+  const struct Limit limit = limit_of(clock, t);
+  return cond_wait(c, m, &limit);
+}
+
+/* The host's own limit is of the clock that the condition has. */
 EXPORT int pthread_cond_timedwait(pthread_cond_t* restrict c, pthread_mutex_t* restrict m,
                                   const struct timespec* restrict t) {
   static void* kept;
   int (*const next)(pthread_cond_t*, pthread_mutex_t*, const struct timespec*) =
       next_of("pthread_cond_timedwait", &kept);
-  struct timespec host;
-  return left_until(t, &host) == kOfHost ? next(c, m, t) : pthread_cond_clockwait(c, m, CLOCK_MONOTONIC, t);
+  const struct Limit limit = limit_of(CLOCK_REALTIME, t);
+  return limit.left < 0 ? next(c, m, t) : cond_wait(c, m, &limit);
 }
 
 EXPORT int pthread_mutex_clocklock(pthread_mutex_t* m, clockid_t clock, const struct timespec* t) {
   static void* kept;
   int (*const next)(pthread_mutex_t*, clockid_t, const struct timespec*) = next_of("pthread_mutex_clocklock", &kept);
-  struct timespec host;
-  const int64_t left = left_until(t, &host);
-  const int result = left == kOfHost ? next(m, clock, t) : next(m, CLOCK_MONOTONIC, &host);
-  if (result == ETIMEDOUT && left != kOfHost) (void)virtual_sleep(left);
-  return result;
+  const struct Limit limit = limit_of(clock, t);
+  return came_to(next(m, limit.clock, &limit.at), &limit);
 }
 
 EXPORT int pthread_mutex_timedlock(pthread_mutex_t* restrict m, const struct timespec* restrict t) {
@@ -268,14 +277,10 @@ EXPORT int pthread_mutex_timedlock(pthread_mutex_t* restrict m, const struct tim
 EXPORT int sem_clockwait(sem_t* s, clockid_t clock, const struct timespec* t) {
   static void* kept;
   int (*const next)(sem_t*, clockid_t, const struct timespec*) = next_of("sem_clockwait", &kept);
-  struct timespec host;
-  const int64_t left = left_until(t, &host);
-  const int result = left == kOfHost ? next(s, clock, t) : next(s, CLOCK_MONOTONIC, &host);
-  if (result != 0 && errno == ETIMEDOUT && left != kOfHost) {
-    (void)virtual_sleep(left);
-    errno = ETIMEDOUT;
-  }
-  return result;
+  const struct Limit limit = limit_of(clock, t);
+  if (next(s, limit.clock, &limit.at) == 0) return 0;
+  errno = came_to(errno, &limit);
+  return -1;
 }
 
 EXPORT int sem_timedwait(sem_t* restrict s, const struct timespec* restrict t) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "api/netmod/two_ways.hpp"
+#include "base/virtual_time.hpp"
 #include "base/wait.hpp"
 #include "coll/collective.hpp"
 #include "job/card_board.hpp"
@@ -154,7 +155,7 @@ void on_stall(ulfm_nm* nm, void (*describe)(ulfm_nm_waits*));
 
 /// A look at the stalls of this wait, now and then.
 void report_stalls(ulfm_nm& nm, std::chrono::steady_clock::time_point now);
-/// The same when everybody waits in virtual time.
-void report_wait(ulfm_nm& nm);
+/// Process::wait_timed() of this wait.
+bool wait_timed(ulfm_nm& nm, VirtualTime& time, std::uint64_t until, VirtualTime::Patience patience);
 
 }  // namespace ulfm::netmod

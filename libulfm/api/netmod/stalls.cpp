@@ -66,8 +66,8 @@ void report_stalls(ulfm_nm& nm, std::chrono::steady_clock::time_point now) {
       [&](std::chrono::nanoseconds time) { return stall_text(&nm, time); });
 }
 
-void report_wait(ulfm_nm& nm) {
-  nm.process->report_wait([&] { return state_of(&nm, std::chrono::steady_clock::now()); });
+bool wait_timed(ulfm_nm& nm, VirtualTime& time, std::uint64_t until, VirtualTime::Patience patience) {
+  return nm.process->wait_timed(time, until, patience, [&] { return state_of(&nm, std::chrono::steady_clock::now()); });
 }
 
 }  // namespace ulfm::netmod

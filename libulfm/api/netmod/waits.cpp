@@ -111,12 +111,7 @@ int idle_timed(ulfm_nm* nm, VirtualTime& time, int how) {
   const auto patience =
       how == ULFM_NM_IDLE_WAIT ? VirtualTime::Patience::others_too : VirtualTime::Patience::only_arrivals;
   const std::uint64_t until = moment_after(time.now(), nm->inlet->next_deadline());
-  auto woken = time.wait(until, patience);
-  if (woken == VirtualTime::Woken::standstill) {
-    report_wait(*nm);
-    woken = time.wait(until, patience);
-  }
-  return woken == VirtualTime::Woken::ended ? look_around(nm) : 0;
+  return wait_timed(*nm, time, until, patience) ? look_around(nm) : 0;
 }
 
 }  // namespace

@@ -54,6 +54,8 @@ struct ArenaSizes {
 
   std::uint32_t pieces() const noexcept { return (slot_bytes + frame_bytes - 1) / frame_bytes; }
   std::uint32_t all_slots() const noexcept { return endpoints * slots; }
+  /// Of the process that starts the others.
+  bool is_host(std::uint32_t endpoint) const noexcept { return hosts != 0 && endpoint + 1 == processes; }
 };
 
 enum class EndpointState : std::uint32_t { free, claimed, ready, left };

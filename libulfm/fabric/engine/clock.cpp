@@ -33,11 +33,6 @@ constexpr std::uint32_t kSequenceBits = 44;           // of SlotTime::order
 constexpr std::uint64_t kLastMoment = kNoMoment / 2;  // picoseconds: 106 days, and room for what is reckoned behind it
 constexpr std::uint64_t kPlaceTime = 1000;            // picoseconds: of who starts another process, or ends it
 
-std::uint32_t cores() noexcept {
-  static const auto usable = static_cast<std::uint32_t>(usable_cores());
-  return usable;
-}
-
 /// False when the time is up.
 bool futex_wait(void* word, std::uint32_t value, long nanoseconds) noexcept {
   const timespec limit{0, nanoseconds};
@@ -93,7 +88,7 @@ void VirtualClock::expect_processes(bool begin) noexcept {
 void VirtualClock::lock() noexcept {
   const std::uint32_t me = self_ + 1;
   std::uint32_t found = 0;
-  for (std::uint32_t look = cores() > 1 ? kLooksForLock : 0; look != 0; --look, after_look())
+  for (std::uint32_t look = kLooksForLock; look != 0; --look, after_look())
     if (time_.lock.load(std::memory_order_relaxed) == 0) break;  // the exchange acquires it
   // Who has slept for it does not know whether others do.
   for (std::uint32_t mine = me; !time_.lock.compare_exchange_strong(found, mine, std::memory_order_acquire);) {
@@ -151,10 +146,9 @@ void VirtualClock::spend(std::uint64_t picoseconds, Spent on) noexcept {
 }
 
 void VirtualClock::end_behind_last_moment() const noexcept {
-  const std::uint32_t hosts = arena_.sizes().hosts;
-  const bool host = hosts != 0 && self_ + 1 == arena_.sizes().processes;
-  say_before_the_end("--time virtual: " + (host ? std::string("the host") : "rank " + std::to_string(self_)) +
-                     " goes beyond 106 days, where virtual time ends, in " + mine().call);
+  say_before_the_end(
+      "--time virtual: " + (arena_.sizes().is_host(self_) ? std::string("the host") : "rank " + std::to_string(self_)) +
+      " goes beyond 106 days, where virtual time ends, in " + mine().call);
   std::_Exit(1);
 }
 
@@ -205,7 +199,9 @@ bool VirtualClock::has_come(std::uint32_t wants) noexcept {
 }
 
 // Nobody's turn is taken by looking where each process has a core.
-bool VirtualClock::is_worth_looking() const noexcept { return used() <= cores(); }
+bool VirtualClock::is_worth_looking() const noexcept {
+  return engine_.has_own_core() && used() <= arena_.sizes().processes;
+}
 
 void VirtualClock::sleep() noexcept {
   ProcessClock& c = mine();
@@ -447,9 +443,8 @@ void VirtualClock::end_deadlocked() noexcept {
     const ProcessClock& c = arena_.clock(e);
     const ClockState state = c.state.load(std::memory_order_relaxed);
     if (state == ClockState::unused) continue;
-    const bool host = arena_.sizes().hosts != 0 && e + 1 == arena_.sizes().processes;
     std::snprintf(line, sizeof line, "ulfm:   %s at %.9f s: %s%.31s",
-                  host ? "host" : ("rank " + std::to_string(e)).c_str(),
+                  arena_.sizes().is_host(e) ? "host" : ("rank " + std::to_string(e)).c_str(),
                   static_cast<double>(c.now.load(std::memory_order_relaxed)) * 1e-12,
                   state == ClockState::ended ? "has ended"
                   : c.wants == barrier_end   ? "in a barrier"

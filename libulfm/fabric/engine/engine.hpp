@@ -38,6 +38,8 @@ class FabricEngine {
   FabricArena& arena() noexcept { return arena_; }
   std::uint32_t self() const noexcept { return self_; }
 
+  /// There was a core for each process when the job began.
+  bool has_own_core() const noexcept { return own_core_; }
   /// Room for what this process sends.
   SendSlots& slots() noexcept { return slots_; }
   /// Arrivals take room in a pool until they have been read: see read_out().

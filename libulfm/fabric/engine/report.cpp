@@ -58,8 +58,8 @@ std::string time_report(const FabricArena& arena, double host_seconds) {
   const ArenaSizes& sizes = arena.sizes();
   for (const RankTime& r : ranks)
     text += fmt::format("ulfm: {}: ended at {:.9f} s, computing {:.9f} s, messages {:.9f} s, waiting {:.9f} s\n",
-                        sizes.hosts != 0 && r.rank + 1 == sizes.processes ? "host" : fmt::format("rank {}", r.rank),
-                        in_seconds(r.ended), in_seconds(r.computing), in_seconds(r.messages), in_seconds(r.waiting));
+                        sizes.is_host(r.rank) ? "host" : fmt::format("rank {}", r.rank), in_seconds(r.ended),
+                        in_seconds(r.computing), in_seconds(r.messages), in_seconds(r.waiting));
   return text;
 }
 

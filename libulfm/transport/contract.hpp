@@ -73,6 +73,9 @@ class Inlet {
   /// The bytes belong to the inlet and stay until release(). A sender that wrote nonsense is cut off: take_broken() has
   /// it. May move what carries the frames on behalf of other processes, and take system calls for that.
   virtual bool next(Frame& frame) = 0;
+  /// As next(), for a caller that waits for a frame when there is none. In virtual time that wait sees what has come by
+  /// then, so a frame that lies there is taken, and nothing is looked for.
+  virtual bool next_awaited(Frame& frame) { return next(frame); }
   /// Checks the likeliest places `turns` times; true as soon as a frame is there. For waits with a core to spare.
   virtual bool spin(std::uint32_t turns) = 0;
   /// Checks once every place where a frame may be without other work: for a wait without a core, between two yields.

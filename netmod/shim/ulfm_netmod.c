@@ -101,6 +101,7 @@ static int host_processes = 1;  /* that share its cores */
 static int node_processes = 1;  /* that MPI takes for neighbours: the host's, or those of an emulated node */
 static int progress_seen;       /* completion count at the previous poll: see how_to_idle() */
 static int empty_polls;
+static int timed;              /* in virtual time */
 static uint64_t next_connector = 1;
 static int in_frame;            /* a frame is being handled: the next one would take its place */
 static int mid_message;         /* the last frame did not end its message */
@@ -232,6 +233,7 @@ static int ulfm_init(MPIDI_PG_t * pg, int pg_rank, char **bc_val_p, int *val_max
 
     rc = ulfm->open((const char *) pg->id, pg_rank, pg->size, host_processes, &nm);
     MPIR_ERR_CHKANDJUMP1(rc != 0, mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s", ulfm->last_error());
+    timed = ulfm->timed(nm);
     mpi_errno = MPIDI_CH3_PktHandler_Init(handlers, MPIDI_CH3_PKT_END_ALL + 1);
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = MPID_nem_lmt_pkthandler_init(handlers, MPIDI_CH3_PKT_END_ALL + 1);
@@ -858,7 +860,7 @@ static int how_to_idle(int in_blocking_poll)
     if (!in_blocking_poll)
         return ULFM_NM_IDLE_TEST;
     if (!unchanged || ++empty_polls < 2)
-        return ULFM_NM_IDLE_TEST;
+        return ULFM_NM_IDLE_AGAIN;
     return MPID_nem_safe_to_block_recv()? ULFM_NM_IDLE_BLOCK : ULFM_NM_IDLE_WAIT;
 }
 
@@ -868,10 +870,14 @@ static int ulfm_poll(int in_blocking_poll)
     ulfm_nm_frame frame;
     int got, news, looks = 0, waited = 0;
     const int count = MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count);
+    /* In virtual time, and only a frame can end this turn of the wait: what has come need not be looked for. One frame a
+     * turn, so that what is behind this function does the same whether the next has come already or not. */
+    const int awaited = timed && in_blocking_poll && !MPIR_IS_THREADED && !waiting_head && !multicast_waiting &&
+        !copying_head && !n_leaving && MPID_nem_safe_to_block_recv();
 
     blocking = in_blocking_poll;
   again:
-    got = ulfm->next(nm, &frame);
+    got = awaited ? ulfm->next_awaited(nm, &frame) : ulfm->next(nm, &frame);
     if (got) {
         int budget = 16;
         empty_polls = 0;
@@ -881,7 +887,7 @@ static int ulfm_poll(int in_blocking_poll)
             MPIR_ERR_CHECK(mpi_errno);
             /* Something the caller has waited for it wants at once; where messages were there before it looked there
              * are often more, and each turn of MPICH's progress for one of them costs as much as its message. */
-        } while (--budget &&
+        } while (--budget && !awaited &&
                  (!waited || count == MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count)) &&
                  ulfm->next(nm, &frame));
     }

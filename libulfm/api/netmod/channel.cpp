@@ -202,10 +202,12 @@ std::ptrdiff_t more(ulfm_nm_vc* vc, const iovec* pieces, int n) {
 
 // ---- receiving ------------------------------------------------------------------------------------------------------
 
-int next(ulfm_nm* nm, ulfm_nm_frame* out) {
+namespace {
+
+int take_next(ulfm_nm* nm, ulfm_nm_frame* out, bool awaited) {
   Frame& frame = frame_of(out);
   release_spent(nm);
-  if (!nm->inlet->next(frame)) {
+  if (awaited ? !nm->inlet->next_awaited(frame) : !nm->inlet->next(frame)) {
     if (const std::int64_t broken = nm->inlet->take_broken(); broken >= 0) return fail_origin(nm, broken, out);
     if (nm->dead >= 0) return fail_origin(nm, std::exchange(nm->dead, -1), out);
     return 0;
@@ -222,6 +224,14 @@ int next(ulfm_nm* nm, ulfm_nm_frame* out) {
   nm->counters.received_bytes.add(frame.header_length + frame.length);
   return 1;
 }
+
+}  // namespace
+
+int next(ulfm_nm* nm, ulfm_nm_frame* out) { return take_next(nm, out, false); }
+
+int timed(ulfm_nm*) { return VirtualTime::of_process() != nullptr ? 1 : 0; }
+
+int next_awaited(ulfm_nm* nm, ulfm_nm_frame* out) { return take_next(nm, out, VirtualTime::of_process() != nullptr); }
 
 int next_soon(ulfm_nm* nm, ulfm_nm_frame* out) {
   if (VirtualTime::of_process() != nullptr) return 0;

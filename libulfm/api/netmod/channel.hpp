@@ -131,6 +131,8 @@ int copies_once(ulfm_nm_vc* vc);
 int copy(ulfm_nm_vc* vc, int write, void* here, std::uint64_t there, std::size_t bytes);
 void count_copy(ulfm_nm_vc* vc, std::size_t bytes);
 int next(ulfm_nm* nm, ulfm_nm_frame* out);
+int timed(ulfm_nm* nm);
+int next_awaited(ulfm_nm* nm, ulfm_nm_frame* out);
 int next_soon(ulfm_nm* nm, ulfm_nm_frame* out);
 void release(ulfm_nm* nm, const ulfm_nm_frame* frame);
 int origin(ulfm_nm* nm, std::uint32_t index, ulfm_nm_origin* out);

@@ -16,7 +16,7 @@ constexpr ulfm_nm_api kTable{
     netmod::close,       netmod::card,        netmod::card_of,     netmod::eager_limit,  netmod::connect,
     netmod::disconnect,  netmod::listening,   netmod::begin,       netmod::more,         netmod::long_begins,
     netmod::long_ends,   netmod::copies_once, netmod::copy,        netmod::count_copy,   netmod::next,
-    netmod::next_soon,   netmod::release,     netmod::origin,      netmod::set_cookie,   netmod::drop_cookie,
+    netmod::timed, netmod::next_awaited, netmod::next_soon,   netmod::release,     netmod::origin,      netmod::set_cookie,   netmod::drop_cookie,
     netmod::idle,        ulfm_reduce_kernel,  netmod::group_limit, netmod::group_pays,   netmod::group_open,
     netmod::group_close, netmod::group_send,  netmod::coll_after,  netmod::coll_open,    netmod::coll_close,
     netmod::coll_way,    netmod::coll_run,    netmod::coll_count,  netmod::coll_missing, netmod::on_stall};

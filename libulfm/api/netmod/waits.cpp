@@ -107,6 +107,7 @@ int idle_threaded(ulfm_nm* nm, VirtualTime& time) {
 
 int idle_timed(ulfm_nm* nm, VirtualTime& time, int how) {
   if (how == ULFM_NM_IDLE_TEST) return spend_test(nm, time), 0;
+  if (how == ULFM_NM_IDLE_AGAIN) return 0;
   if (how == ULFM_NM_IDLE_THREADED) return idle_threaded(nm, time);
   const auto patience =
       how == ULFM_NM_IDLE_WAIT ? VirtualTime::Patience::others_too : VirtualTime::Patience::only_arrivals;
@@ -121,6 +122,7 @@ int idle(ulfm_nm* nm, int how, int sends_waiting) {
   nm->sends_waiting = sends_waiting != 0;
   if (VirtualTime* time = VirtualTime::of_process(); time != nullptr) [[unlikely]]
     return idle_timed(nm, *time, how);
+  if (how == ULFM_NM_IDLE_AGAIN) how = ULFM_NM_IDLE_TEST;
   const std::uint32_t every_so_many = nm->own_core ? kLookTurns : kLookTurns / kYieldsOfBlock;
   const int look = ++nm->idle_turns % every_so_many == 0 ? look_around_now_and_then(nm) : 0;
   if (how == ULFM_NM_IDLE_TEST || how == ULFM_NM_IDLE_THREADED) {

@@ -248,6 +248,7 @@ struct ArenaHeader {
   /// look.
   alignas(64) std::atomic<std::uint64_t> pending[kMaxEndpoints / 64];
   TimeHeader time;
+  std::uint64_t bounding[kMaxEndpoints / 64];  ///< under the clock's lock: a bit for each process that may be a bound
 };
 
 /// How to find an arena: a descriptor of a process that holds it open.

@@ -26,6 +26,7 @@ namespace {
 constexpr long kLookForDead = 200'000'000;  // nanoseconds of the host between two looks of who sleeps
 // Looks, about 20 us. Mostly the turn comes back sooner, and in a virtual machine an idle core takes longer to wake.
 constexpr std::uint32_t kLooksBeforeSleep = 2000;
+constexpr std::uint32_t kLooksOfTurn = 16;    // between two yields where cores are shared
 constexpr std::uint32_t kLooksForLock = 300;  // about 3 us: it is held for one, unless its holder has lost its core
 constexpr std::uint64_t kSuspicion = 1'000'000'000;   // picoseconds: when a wait that others may end looks again
 constexpr std::uint32_t kMostSuspicions = 2000;       // such looks in a row before it is a deadlock
@@ -58,6 +59,7 @@ VirtualClock::VirtualClock(FabricEngine& engine, FabricArena& arena, Model& mode
     c.now.store(std::min(latest, time_.passed.load(std::memory_order_relaxed)), std::memory_order_relaxed);
     c.state.store(ClockState::runs, std::memory_order_release);
   }
+  set_bounding(self_, true);
   arrivals_seen_ = arrivals_reported_ = c.arrived.load(std::memory_order_relaxed);
   unlock();
   begin_gaps();
@@ -69,6 +71,7 @@ VirtualClock::~VirtualClock() {
   end_gaps();
   lock();
   mine().state.store(ClockState::ended, std::memory_order_release);
+  set_bounding(self_, false);
   ++time_.ended;
   drive();
   unlock();
@@ -174,14 +177,20 @@ VirtualTime::Woken VirtualClock::wait_for(std::uint64_t until, std::uint32_t wan
   const std::uint64_t before = now();
   lock();
   if (has_come(wants)) return unlock(), Woken::arrival;
-  c.until = until;
   c.wants = wants;
+  // Who waits has perhaps not looked: its node takes in more when a look now would find nothing.
+  c.looks = (wants & traffic) != 0 && engine_.has_back_pressure() ? 1 : 0;
+  c.until = c.looks != 0 ? before : until;
+  c.then_until = until;
   c.state.store(ClockState::waits, std::memory_order_relaxed);
+  set_bounding(self_, c.until != kNoMoment || (wants & places) != 0);
   drive();
   unlock();
   sleep();
   c.waiting += now() - before;
-  arrivals_reported_ = std::max(arrivals_reported_, c.arrived.load(std::memory_order_relaxed));
+  // A look, for room say, reports nothing: whether it had to wait at all is the host's affair.
+  if ((wants & traffic) != 0)
+    arrivals_reported_ = std::max(arrivals_reported_, c.arrived.load(std::memory_order_relaxed));
   return static_cast<Woken>(c.woken);
 }
 
@@ -198,16 +207,26 @@ bool VirtualClock::has_come(std::uint32_t wants) noexcept {
   return true;
 }
 
-// Nobody's turn is taken by looking where each process has a core.
-bool VirtualClock::is_worth_looking() const noexcept {
-  return engine_.has_own_core() && used() <= arena_.sizes().processes;
+// For some microseconds; true when it has come. Nobody's turn is taken by looking where each process has a core. Where
+// they have not, as many as there are cores look between yields: an idle core takes longer to wake than another turn.
+bool VirtualClock::look_for_turn() noexcept {
+  const ProcessClock& c = mine();
+  const bool own_core = engine_.has_own_core() && used() <= arena_.sizes().processes;
+  const bool may_look = own_core || time_.lookers.fetch_add(1, std::memory_order_relaxed) < time_.cores;
+  bool came = false;
+  for (std::uint32_t look = may_look ? kLooksBeforeSleep : 0; look != 0 && !came; --look) {
+    came = c.state.load(std::memory_order_acquire) != ClockState::waits;  // pairs with wake()
+    if (own_core || look % kLooksOfTurn != 0) after_look();
+    else yield_now();
+  }
+  if (!own_core) time_.lookers.fetch_sub(1, std::memory_order_relaxed);
+  return came;
 }
 
 void VirtualClock::sleep() noexcept {
   ProcessClock& c = mine();
-  for (std::uint32_t look = is_worth_looking() ? kLooksBeforeSleep : 0; look != 0; --look, after_look())
-    if (c.state.load(std::memory_order_acquire) != ClockState::waits) return;  // pairs with wake()
-  while (c.state.load(std::memory_order_acquire) == ClockState::waits) {       // pairs with wake()
+  if (look_for_turn()) return;
+  while (c.state.load(std::memory_order_acquire) == ClockState::waits) {  // pairs with wake()
     if (!futex_wait(&c.state, static_cast<std::uint32_t>(ClockState::waits), kLookForDead) &&
         c.state.load(std::memory_order_acquire) == ClockState::waits)
       look_for_dead();
@@ -223,7 +242,9 @@ void VirtualClock::barrier() noexcept {
   lock();
   c.until = kNoMoment;
   c.wants = barrier_end;
+  c.looks = 0;
   c.state.store(ClockState::waits, std::memory_order_relaxed);
+  set_bounding(self_, false);
   time_.barrier_at = std::max(time_.barrier_at, before);
   if (++time_.in_barrier == arena_.sizes().processes) {
     for (std::uint32_t e = 0; e < arena_.sizes().processes; ++e)
@@ -258,6 +279,7 @@ void VirtualClock::look_for_dead() noexcept {
 
 void VirtualClock::end_clock(std::uint32_t endpoint) noexcept {
   arena_.clock(endpoint).state.store(ClockState::ended, std::memory_order_relaxed);
+  set_bounding(endpoint, false);
   ++time_.ended;
   engine_.admit_timed(endpoint, Unread::all);
 }
@@ -278,6 +300,7 @@ void VirtualClock::begin_place(std::uint32_t place, std::int32_t pid) noexcept {
   c.begun_by = self_ + 1;
   c.call[0] = 0;
   c.state.store(ClockState::runs, std::memory_order_release);
+  set_bounding(place, true);
   has_places_ = true;
   unlock();
   spend(kPlaceTime, Spent::messages);
@@ -315,10 +338,24 @@ std::uint32_t VirtualClock::used() const noexcept {
   return std::min(arena_.header().endpoints_used.load(std::memory_order_acquire), arena_.sizes().endpoints);
 }
 
+void VirtualClock::set_bounding(std::uint32_t endpoint, bool bounds) noexcept {
+  const std::uint64_t bit = std::uint64_t{1} << endpoint % 64;
+  std::uint64_t& word = arena_.header().bounding[endpoint / 64];
+  word = bounds ? word | bit : word & ~bit;
+}
+
+/// Processes that run, and those that wait for a moment: of many that wait, most do for what is sent to them.
+template <typename Visit>
+void VirtualClock::each_bounding(Visit visit) const noexcept {
+  for (std::uint32_t w = 0; w < (used() + 63) / 64; ++w)
+    for (std::uint64_t bits = arena_.header().bounding[w]; bits != 0; bits &= bits - 1)
+      visit(w * 64 + static_cast<std::uint32_t>(std::countr_zero(bits)));
+}
+
 // Whatever is still to be sent is stamped with this moment or a later one.
 std::uint64_t VirtualClock::bound() const noexcept {
   std::uint64_t least = kNoMoment;
-  for (std::uint32_t e = 0; e < used(); ++e) {
+  each_bounding([&](std::uint32_t e) {
     const ProcessClock& c = arena_.clock(e);
     switch (c.state.load(std::memory_order_acquire)) {
       case ClockState::runs: least = std::min(least, c.now.load(std::memory_order_seq_cst) + 1); break;
@@ -327,7 +364,7 @@ std::uint64_t VirtualClock::bound() const noexcept {
         break;
       default: break;
     }
-  }
+  });
   return least;
 }
 
@@ -377,15 +414,25 @@ void VirtualClock::drive() noexcept {
 // Waits whose moment has passed end. Returns the least moment that somebody still waits for.
 std::uint64_t VirtualClock::wake_moments(std::uint64_t before) noexcept {
   std::uint64_t next = kNoMoment;
-  for (std::uint32_t e = 0; e < used(); ++e) {
+  each_bounding([&](std::uint32_t e) {
     const ProcessClock& c = arena_.clock(e);
-    if (c.state.load(std::memory_order_relaxed) != ClockState::waits) continue;
+    if (c.state.load(std::memory_order_relaxed) != ClockState::waits) return;
+    if (c.looks != 0 && c.until < before) wait_on(e);
     const std::uint64_t moment = moment_of(c);
-    if (moment == kNoMoment) continue;
+    if (moment == kNoMoment) return;
     if (moment < before) wake(e, moment, forget_ends(e, moment) ? Woken::ended : Woken::moment);
     else next = std::min(next, moment);
-  }
+  });
   return next;
+}
+
+// Nothing has come by the moment at which its wait began, as a look would have found: see admit_more().
+void VirtualClock::wait_on(std::uint32_t endpoint) noexcept {
+  ProcessClock& c = arena_.clock(endpoint);
+  c.looks = 0;
+  if (engine_.is_stalled(endpoint)) admit_more_to(endpoint, c.until);
+  c.until = c.then_until;
+  set_bounding(endpoint, c.until != kNoMoment || (c.wants & places) != 0);
 }
 
 // Everybody waits for somebody else, and nothing is on its way. True when somebody looks again.
@@ -468,7 +515,9 @@ void VirtualClock::wake(std::uint32_t endpoint, std::uint64_t at, Woken why) noe
   c.woken = static_cast<std::uint32_t>(why);
   c.now.store(std::max(at, c.now.load(std::memory_order_relaxed)), std::memory_order_relaxed);
   limit_ = std::min(limit_, c.now.load(std::memory_order_relaxed) + 1);
-  c.state.store(ClockState::runs, std::memory_order_release);  // pairs with sleep()
+  c.looks = 0;
+  set_bounding(endpoint, true);
+  c.state.store(ClockState::runs, std::memory_order_release);  // pairs with look_for_turn() and sleep()
   if (endpoint != self_) to_wake_.push_back(endpoint);
 }
 

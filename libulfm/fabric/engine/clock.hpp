@@ -55,8 +55,8 @@ class VirtualClock final : public VirtualTime {
   /// look at its port ends the next wait, although it may have come before that begins.
   void opened(std::uint32_t port, std::uint64_t delivered) noexcept { delivered_[port % kPorts] = delivered; }
   void looked_at(std::uint32_t port, std::uint64_t delivered) noexcept {
-    arrivals_seen_.fetch_add(delivered - std::exchange(delivered_[port % kPorts], delivered),
-                             std::memory_order_relaxed);
+    std::uint64_t& seen = delivered_[port % kPorts];
+    if (delivered > seen) arrivals_seen_.fetch_add(delivered - std::exchange(seen, delivered), std::memory_order_relaxed);
   }
   /// A slot that had arrived has been read: its sender has it back a moment later.
   void give_back(std::uint32_t slot) noexcept;
@@ -87,6 +87,11 @@ class VirtualClock final : public VirtualTime {
   ProcessClock& mine() const noexcept { return arena_.clock(self_); }
   std::uint32_t used() const noexcept;
   std::uint64_t bound() const noexcept;
+  void set_bounding(std::uint32_t endpoint, bool bounds) noexcept;
+  template <typename Visit>
+  void each_bounding(Visit visit) const noexcept;
+  void admit_more_to(std::uint32_t endpoint, std::uint64_t moment) noexcept;
+  void wait_on(std::uint32_t endpoint) noexcept;
   std::uint64_t moment_of(const ProcessClock& waiter) const noexcept;
   bool forget_ends(std::uint32_t endpoint, std::uint64_t moment) noexcept;
   void end_clock(std::uint32_t endpoint) noexcept;
@@ -106,7 +111,7 @@ class VirtualClock final : public VirtualTime {
   bool ask_for_whom() noexcept;
   [[noreturn]] void end_deadlocked() noexcept;
   void wake(std::uint32_t endpoint, std::uint64_t at, Woken why) noexcept;
-  bool is_worth_looking() const noexcept;
+  bool look_for_turn() noexcept;
   void sleep() noexcept;
   void look_for_dead() noexcept;
   void take_in() noexcept;

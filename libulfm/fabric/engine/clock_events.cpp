@@ -253,11 +253,15 @@ void VirtualClock::leave_pool(std::uint32_t index, std::uint64_t at) noexcept {
 // that moment and before anything else.
 void VirtualClock::admit_more() noexcept {
   lock();
-  Ending none;
-  (void)cycles_.run_until(now() + 1, costs().cycle, none);
-  engine_.admit_timed(self_, Unread::more);
+  admit_more_to(self_, now());
   if (now() + 1 < time_.alarm.load(std::memory_order_relaxed)) time_.alarm.store(now() + 1, std::memory_order_seq_cst);
   unlock();
+}
+
+void VirtualClock::admit_more_to(std::uint32_t endpoint, std::uint64_t moment) noexcept {
+  Ending none;
+  (void)cycles_.run_until(moment + 1, costs().cycle, none);
+  engine_.admit_timed(endpoint, Unread::more);
 }
 
 // ---- the heap -------------------------------------------------------------------------------------------------------

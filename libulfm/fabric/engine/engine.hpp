@@ -50,8 +50,9 @@ class FabricEngine {
   bool read_out(std::uint32_t slot, std::uint32_t port) noexcept;
   void room_made() noexcept { notify(); }
   /// The node of this process takes nothing because too much of what came for it is unread.
-  bool is_stalled() const noexcept {
-    return has_back_pressure() && arena_.endpoint(self_).unread.stalled.load(std::memory_order_relaxed) != 0;
+  bool is_stalled() const noexcept { return is_stalled(self_); }
+  bool is_stalled(std::uint32_t endpoint) const noexcept {
+    return has_back_pressure() && arena_.endpoint(endpoint).unread.stalled.load(std::memory_order_relaxed) != 0;
   }
   /// A look has found nothing at a port, so this process waits for something that may be behind all that is unread at
   /// another one, or on its way to another process of its node: as much again comes in. See came().

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <thread>
 
 namespace ulfm::fabric {
 namespace {
@@ -63,9 +64,12 @@ void begin_time(FabricArena& arena, const TimeSettings& settings, const Duration
   TimeHeader& time = arena.header().time;
   time.settings = settings;
   time.costs = costs;
+  time.cores = std::max(1u, std::thread::hardware_concurrency());  // those that this process may use
   const ArenaSizes& sizes = arena.sizes();
-  for (std::uint32_t p = sizes.hosts != 0 ? sizes.processes - 1 : 0; p < sizes.processes; ++p)
+  for (std::uint32_t p = sizes.hosts != 0 ? sizes.processes - 1 : 0; p < sizes.processes; ++p) {
     arena.clock(p).state.store(ClockState::runs, std::memory_order_relaxed);
+    arena.header().bounding[p / 64] |= std::uint64_t{1} << p % 64;
+  }
   arena.header().endpoints_used.store(sizes.processes, std::memory_order_relaxed);
 }
 

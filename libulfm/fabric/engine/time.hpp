@@ -38,6 +38,8 @@ struct alignas(128) ProcessClock {
   /// that are stamped with it or with less are in the sending queue.
   std::atomic<std::uint64_t> now;
   std::uint64_t until;       ///< while it waits; kNoMoment: only `wants` ends it
+  std::uint64_t then_until;  ///< of a wait whose first part, until `until`, is a look
+  std::uint32_t looks;       ///< 1: the wait is in that part
   std::uint32_t wants;       ///< bits of VirtualClock::Wants
   std::uint32_t woken;       ///< VirtualTime::Woken
   std::uint32_t ended_seen;  ///< how many processes had ended when it was last notified
@@ -82,6 +84,9 @@ struct TimeHeader {
   alignas(64) std::atomic<std::uint64_t> passed;
   /// Somebody waits for that moment to pass: who may pass it takes the lock then.
   std::atomic<std::uint64_t> alarm;
+  /// Processes that look for their turn before they sleep; of more than there are cores at most as many as cores.
+  alignas(64) std::atomic<std::uint32_t> lookers;
+  std::uint32_t cores;
   // Under the lock.
   std::uint32_t events;       ///< in the heap
   std::uint32_t ended;        ///< processes that have ended

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define ULFM_NM_ABI 9
+#define ULFM_NM_ABI 10
 #define ULFM_NM_LIBRARY "libulfm.so.0"
 #define ULFM_NM_ENTRY "ulfm_nm_table"
 #define ULFM_NM_HELLO 160 /* most bytes a connection may say about itself */
@@ -54,7 +54,8 @@ enum {
   ULFM_NM_IDLE_TEST = 0,     /* MPI_Test and the like: return soon */
   ULFM_NM_IDLE_THREADED = 1, /* other threads want the lock */
   ULFM_NM_IDLE_WAIT = 2,     /* a blocking wait with other things to look after: short naps */
-  ULFM_NM_IDLE_BLOCK = 3     /* nothing but this port can end the wait: may sleep */
+  ULFM_NM_IDLE_BLOCK = 3,    /* nothing but this port can end the wait: may sleep */
+  ULFM_NM_IDLE_AGAIN = 4     /* a blocking wait that comes once more before it sleeps: return soon */
 };
 
 /* How a long message of a connection is copied once: by its sender alone, or each of the two processes, which have a core
@@ -254,6 +255,11 @@ typedef struct ulfm_nm_api {
 
   /* The next frame: 1, or 0 when there is none. The caller may hold several frames. */
   int (*next)(ulfm_nm* nm, ulfm_nm_frame* frame);
+  /* Not 0 in virtual time. */
+  int (*timed)(ulfm_nm* nm);
+  /* As next(), in a blocking wait of one thread that has nothing else to look after. In virtual time what has come is
+   * not looked for: the wait sees it. */
+  int (*next_awaited)(ulfm_nm* nm, ulfm_nm_frame* frame);
   /* As next(), for a receive that has just been called: a process with a core of its own looks on for a while. 0 without
    * a look in virtual time, where each costs time. */
   int (*next_soon)(ulfm_nm* nm, ulfm_nm_frame* frame);

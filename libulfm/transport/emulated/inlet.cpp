@@ -68,15 +68,26 @@ bool EmulatedInlet::next(Frame& frame) {
   return false;
 }
 
-// What arrives by this process's time, and nothing later, has arrived after a look.
+bool EmulatedInlet::next_awaited(Frame& frame) {
+  fabric::VirtualClock* const clock = engine_.clock();
+  return clock != nullptr ? take_timed(*clock, frame) : next(frame);
+}
+
+// What arrives by this process's time, and nothing later, has arrived after a look. What lies there has come by then,
+// and nothing can come before it.
 bool EmulatedInlet::next_timed(fabric::VirtualClock& clock, Frame& frame) {
+  if (take_timed(clock, frame)) return true;
   clock.look();
   clock.looked_at(number_, box_.delivered);
-  if (!take(frame)) {
-    if (engine_.is_stalled()) [[unlikely]]
-      engine_.admit_more();
-    return false;
-  }
+  if (take_timed(clock, frame)) return true;
+  if (engine_.is_stalled()) [[unlikely]]
+    engine_.admit_more();
+  return false;
+}
+
+bool EmulatedInlet::take_timed(fabric::VirtualClock& clock, Frame& frame) {
+  if (!take(frame)) return false;
+  clock.looked_at(number_, position_);
   const fabric::Durations& d = clock.costs();
   const std::uint8_t noted = arena_.slot(static_cast<std::uint32_t>(frame.position)).goes_on;
   const std::uint64_t software = (noted & fabric::kNoSoftware) != 0      ? 0

@@ -16,6 +16,7 @@ class EmulatedInlet final : public Inlet {
   ~EmulatedInlet() override;
 
   bool next(Frame& frame) override;
+  bool next_awaited(Frame& frame) override;
   bool spin(std::uint32_t turns) override;
   void release(const Frame& frame) override;
   /// A pool is shared by all senders of the port.
@@ -44,6 +45,7 @@ class EmulatedInlet final : public Inlet {
   bool ready() const;
   bool take(Frame& frame);
   bool next_timed(fabric::VirtualClock& clock, Frame& frame);
+  bool take_timed(fabric::VirtualClock& clock, Frame& frame);
   bool describe(std::uint32_t index, Frame& frame);
   bool is_scarce(std::uint32_t index) const;
   bool adopt(std::uint32_t record, std::uint32_t generation, Frame& frame);

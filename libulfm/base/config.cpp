@@ -272,24 +272,53 @@ Result<void> Config::read_environment(const char* const* environment) {
   return {};
 }
 
+// Behind the quoted string that begins at `at`, or at a character that toml++ 3.3 must not see there.
+static std::size_t end_of_string(std::string_view text, std::size_t at) {
+  const char quote = text[at];
+  const std::string three(3, quote);
+  const bool is_long = text.substr(at, 3) == three;
+  for (at += is_long ? 3 : 1; at < text.size(); ++at) {
+    if (quote == '"' && text[at] == '\\') {
+      at = std::min(text.find_first_not_of(" \t\r\n", at + 1), text.size());
+      if (at < text.size() && static_cast<unsigned char>(text[at]) > 127) return at;
+    } else if (!is_long && (text[at] == quote || text[at] == '\n')) {
+      return text[at] == quote ? at + 1 : at;
+    } else if (is_long && text.substr(at, 3) == three) {
+      at += 3;
+      for (int more = 0; more < 2 && at < text.size() && text[at] == quote; ++more) ++at;  // are still of the string
+      return at;
+    }
+  }
+  return text.size();
+}
+
 // Settings are flat, so a table header is a mistake; it is found here because toml++ 3.3 stops the program by an
-// assertion on some malformed ones.
-static Result<void> refuse_tables(std::string_view text, const std::string& path) {
+// assertion on some malformed ones. So is a character beyond ASCII that is neither quoted nor in a comment: its look
+// for white space is undefined behaviour there for Latin, Greek and Cyrillic letters.
+static Result<void> refuse_for_the_parser(std::string_view text, const std::string& path) {
   std::size_t line = 1;
-  for (std::size_t at = 0; at < text.size(); ++line) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::size_t first = text.find_first_not_of(" \t\r", at);
-    if (first < end && text[first] == '[')
-      return fail(Errc::invalid, path + ":" + std::to_string(line) +
-                                     ": needs key = value, found a table header; "
-                                     "settings have no tables");
-    at = end + 1;
+  bool line_begins = true;
+  const auto refuse = [&](const char* found) {
+    return fail(Errc::invalid, path + ":" + std::to_string(line) + ": needs key = value, found " + found);
+  };
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '[' && line_begins) return refuse("a table header; settings have no tables");
+    if (static_cast<unsigned char>(c) > 127) return refuse("a character that is not ASCII outside quotes and comments");
+    if (c == '\n') ++line;
+    line_begins = c == '\n' || (line_begins && (c == ' ' || c == '\t' || c == '\r'));
+    if (c == '#') at = std::min(text.find('\n', at), text.size()) - 1;
+    if (c != '"' && c != '\'') continue;
+    const std::size_t end = end_of_string(text, at);
+    line += static_cast<std::size_t>(std::count(text.data() + at, text.data() + end, '\n'));
+    at = end - 1;
   }
   return {};
 }
 
 Result<void> Config::read_file_text(std::string_view text, const std::string& path) {
-  if (auto ok = refuse_tables(text, path); !ok) return ok;
+  if (auto ok = refuse_for_the_parser(text, path); !ok) return ok;
   toml::parse_result parsed = toml::parse(text, path);
   if (!parsed) {
     std::ostringstream message;

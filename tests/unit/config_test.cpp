@@ -201,6 +201,27 @@ TEST_CASE("errors of a file name file and line", "[config]") {
   CHECK(has(load("depth = 8\ndepth = 9\n"), ":2"));
 }
 
+// toml++ 3.3 must not see them elsewhere.
+TEST_CASE("letters beyond ASCII stand in quotes and comments of a file", "[config]") {
+  test::Environment environment;
+  const auto load = [&](const std::string& text) {
+    ConfigFile file(text);
+    environment.set("ULFM_CONFIG", file.path);
+    auto config = Config::load();
+    return config ? config->text("TOPOLOGY") : config.error().what.substr(file.path.size());
+  };
+  CHECK(load("\xef\xbb\xbftopology = \"\xc3\xa4.toml\"  # \xd0\xb9 ' \"\n") == "\xc3\xa4.toml");
+  CHECK(load("topology = '\xc3\xa4\\'  # \xc3\xa4\ndepth = 8\n") == "\xc3\xa4\\");
+  CHECK(load("topology = '''\n\xc3\xa4''''' # \xc3\xa4") == "\xc3\xa4''");
+  CHECK(load("topology = \"\"\"\\\"\\\n  x\xc3\xa4\n\"\"\"") == "\"x\xc3\xa4\n");
+  const std::string refused = "needs key = value, found a character that is not ASCII outside quotes and comments";
+  CHECK(load("d\xc3\xa4pth = 8\n") == ":1: " + refused);
+  CHECK(load("depth = 8 \xc3\xa4\n") == ":1: " + refused);
+  CHECK(load("\n\xd0\xb9_depth = 8\n") == ":2: " + refused);
+  CHECK(load("topology = \"\"\"\n\"\"\"\" \xc3\xa4") == ":2: " + refused);
+  CHECK(load("topology = \"\"\"\\\n  \xc3\xa4\"\"\"") == ":2: " + refused);
+}
+
 TEST_CASE("an unknown key of a file is a warning, a missing file an error", "[config]") {
   test::Environment environment;
   {

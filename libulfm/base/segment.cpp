@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <mutex>
 #include <utility>
 
 #include "base/align.hpp"
@@ -46,6 +47,49 @@ Error out_of_memory(std::size_t needed, int number) {
                                std::strerror(number) + "); " + remedy};
 }
 
+// A descriptor kept for the moment in which another process's segment is opened: a program may use up all others before
+// it first sends, and a peer that waits for that message would not know.
+class SpareDescriptor {
+ public:
+  void keep() {
+    const std::lock_guard lock(mutex_);
+    take();
+  }
+
+  /// open(), by the spare where the program has left no other.
+  int open_with(const char* path, int flags) {
+    const std::lock_guard lock(mutex_);
+    const int fd = open(path, flags);
+    if (fd >= 0 || errno != EMFILE) return fd;
+    if (give_up()) return open(path, flags);
+    errno = EMFILE;
+    return -1;
+  }
+
+ private:
+  void take() {
+    if (fd_ >= 0) return;
+    fd_ = memfd_create("ulfm spare", MFD_CLOEXEC);
+    if (fd_ >= 0 && fstat(fd_, &file_) != 0) give_up();
+  }
+
+  // A program that closes what it does not know may have a file of its own under the number since.
+  bool give_up() {
+    struct stat now {};
+    const int fd = std::exchange(fd_, -1);
+    return fd >= 0 && fstat(fd, &now) == 0 && now.st_ino == file_.st_ino && now.st_dev == file_.st_dev && close(fd) == 0;
+  }
+
+  std::mutex mutex_;
+  int fd_ = -1;
+  struct stat file_ {};
+};
+
+SpareDescriptor& spare() {
+  static SpareDescriptor one;
+  return one;
+}
+
 }  // namespace
 
 std::string human_bytes(std::size_t bytes) {
@@ -72,13 +116,14 @@ Result<Segment> Segment::create(const std::string& label, std::size_t reserve) {
   if (ftruncate(s.fd_, static_cast<off_t>(reserve)) != 0) return fail(out_of_memory(reserve, errno));
   // A peer that shrank the file could crash us with SIGBUS; nobody may.
   if (fcntl(s.fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return fail_errno("sealing " + label);
+  spare().keep();
   if (auto mapped = s.map(label); !mapped) return fail(mapped.error());
   return s;
 }
 
 Result<Segment> Segment::attach(pid_t pid, int fd, std::size_t most) {
   const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
-  const int own = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  const int own = spare().open_with(path.c_str(), O_RDWR | O_CLOEXEC);
   if (own < 0 && errno == ENOENT)
     return fail(Errc::peer_failed, "process " + std::to_string(pid) + " is gone (no " + path + ")");
   if (own < 0 && (errno == EMFILE || errno == ENFILE))
@@ -107,6 +152,7 @@ Result<Segment> Segment::map_sealed(int fd, const std::string& label, std::size_
   if (auto mapped = s.map(label); !mapped) return fail(mapped.error());
   close(s.fd_);  // the mapping is enough, and a job of n processes must not cost each of them n descriptors
   s.fd_ = -1;
+  spare().keep();
   return s;
 }
 

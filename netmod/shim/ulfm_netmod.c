@@ -19,7 +19,10 @@
 #include "netmod.h"             /* a copy of ulfm/netmod.h */
 
 #define CARD_KEY "ulfm"
-#define PEER_FAILED (-9)        /* ULFM_ERR_PEER_FAILED of ulfm/ulfm.h */
+/* Of ulfm/ulfm.h: ULFM_ERR_NOT_FOUND, ULFM_ERR_STALE and ULFM_ERR_PEER_FAILED. */
+#define NOT_FOUND (-3)
+#define STALE (-5)
+#define PEER_FAILED (-9)
 #define VC_MAGIC 0x756c666d76633031ull
 
 /* What a connection says about itself. */
@@ -352,7 +355,8 @@ static void say_hello(MPIDI_VC_t * vc, hello_t * hello)
     MPL_strncpy(hello->pg_id, MPIDI_Process.my_pg->id, sizeof hello->pg_id);
 }
 
-/* Makes the sending half. An error means that the other side cannot be reached (any more). */
+/* Makes the sending half. Only who has gone has failed: what this process lacks (memory, descriptors) is no death of the
+ * other one. */
 static int connect_vc(MPIDI_VC_t * vc)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -366,8 +370,9 @@ static int connect_vc(MPIDI_VC_t * vc)
     say_hello(vc, &hello);
     rc = ulfm->connect(nm, card, &hello, sizeof hello, &area->out);
     if (unlikely(rc != 0)) {
-        MPIR_ERR_SET2(mpi_errno, MPIX_ERR_PROC_FAILED, "**comm_fail", "**comm_fail %d %s", vc->pg_rank,
-                      ulfm->last_error());
+        const int gone = rc == PEER_FAILED || rc == NOT_FOUND || rc == STALE;
+        MPIR_ERR_SET2(mpi_errno, gone ? MPIX_ERR_PROC_FAILED : MPI_ERR_OTHER, "**comm_fail", "**comm_fail %d %s",
+                      vc->pg_rank, ulfm->last_error());
         if (rc == PEER_FAILED && vc->pg)
             (void) fail_vc(vc);
         goto fn_exit;
@@ -517,9 +522,14 @@ static int start_request(MPIDI_VC_t * vc, MPIR_Request * sreq, void *hdr, intptr
     int gone = 0, begun = 0;
 
     mpi_errno = ready_to_send(vc);
-    if (mpi_errno) {
-        /* The request is how the caller learns of it. */
-        mpi_errno = fail_request(sreq, mpi_errno);
+    if (unlikely(mpi_errno)) {
+        /* Of a death the caller learns by the request. Any other error is the call's, which then waits for nothing:
+         * in MPI_Sendrecv the other side may have no way to this process either. */
+        const int error = mpi_errno;
+        mpi_errno = fail_request(sreq, error);
+        MPIR_ERR_CHECK(mpi_errno);
+        if (MPIR_ERR_GET_CLASS(error) != MPIX_ERR_PROC_FAILED)
+            mpi_errno = error;
         goto fn_exit;
     }
     note_question(vc, hdr);

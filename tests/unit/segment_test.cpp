@@ -74,6 +74,47 @@ TEST_CASE("a segment moves as one", "[segment]") {
   *moved.at<int>(0) = 1;
 }
 
+TEST_CASE("a program that has used up its descriptors still attaches", "[segment]") {
+  auto made = Segment::create("ulfm-test", 8192);
+  REQUIRE(made);
+  *made->at<int>(0) = 4711;
+  test::Child child([&](test::Pipe& pipe) {
+    const auto attaches = [&] {
+      const auto attached = Segment::attach(getpid(), made->fd());
+      return attached && *attached->at<int>(0) == 4711 ? std::string("yes") : attached.error().what;
+    };
+    while (open("/dev/null", O_RDONLY) >= 0) {
+    }
+    const std::string first = attaches(), again = attaches();
+    const rlimit none{0, 0};
+    setrlimit(RLIMIT_NOFILE, &none);
+    for (const std::string& line : {first, again, attaches()}) pipe.send(line);
+  });
+  CHECK(child.pipe().receive() == "yes");
+  CHECK(child.pipe().receive() == "yes");
+  CHECK(child.pipe().receive().find("ulimit -n") != std::string::npos);
+}
+
+// It may have closed the spare one, too, and have a file of its own under that number.
+TEST_CASE("a file of the program is not closed for its descriptor", "[segment]") {
+  auto made = Segment::create("ulfm-test", 8192);
+  REQUIRE(made);
+  test::Child child([&](test::Pipe& pipe) {
+    const int highest = open("/dev/null", O_RDONLY);
+    for (int fd = 3; fd < highest; ++fd) {
+      struct stat st {};
+      if (fd == made->fd() || fstat(fd, &st) != 0 || S_ISSOCK(st.st_mode)) continue;
+      close(fd);
+      open("/dev/null", O_RDONLY);
+    }
+    while (open("/dev/null", O_RDONLY) >= 0) {
+    }
+    const bool attached = Segment::attach(getpid(), made->fd()).has_value();
+    pipe.send(std::string(attached ? "attached" : "failed") + (open("/dev/null", O_RDONLY) < 0 ? ", none free" : ", one free"));
+  });
+  CHECK(child.pipe().receive() == "failed, none free");
+}
+
 TEST_CASE("what is no segment is not attached", "[segment]") {
   CHECK_FALSE(Segment::attach(getpid(), 987654));
   int pipes[2];

@@ -77,7 +77,8 @@ class SpareDescriptor {
   bool give_up() {
     struct stat now {};
     const int fd = std::exchange(fd_, -1);
-    return fd >= 0 && fstat(fd, &now) == 0 && now.st_ino == file_.st_ino && now.st_dev == file_.st_dev && close(fd) == 0;
+    return fd >= 0 && fstat(fd, &now) == 0 && now.st_ino == file_.st_ino && now.st_dev == file_.st_dev &&
+           close(fd) == 0;
   }
 
   std::mutex mutex_;

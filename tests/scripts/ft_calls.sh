@@ -12,7 +12,9 @@ compile calls <<'C'
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-/* calls WHAT: the last rank dies; rank 0 does WHAT to it until it fails, or all others call WHAT, and who fails revokes. */
+#include <unistd.h>
+/* calls WHAT: the last rank dies; rank 0 does WHAT to it until it fails, or all others call WHAT, and who fails revokes.
+ * To a fence rank 0 does not come, for it has heard of the death elsewhere. */
 enum { BYTES = 1 << 20 };
 static char bytes[BYTES];
 static int shared_memory(const char *what, int victim, MPI_Win win)
@@ -27,6 +29,39 @@ static int shared_memory(const char *what, int victim, MPI_Win win)
     }
     return rc;
 }
+static int fence(int rank, int victim, MPI_Comm comm, MPI_Win win)
+{
+    if (rank == 0) return MPI_Recv(bytes, 1, MPI_CHAR, victim, 0, comm, MPI_STATUS_IGNORE);
+    MPI_Put(bytes, 1, MPI_CHAR, rank, 0, 1, MPI_CHAR, win);
+    return MPI_Win_fence(0, win);
+}
+/* Within an epoch to one that has died meanwhile */
+static int started(int victim, MPI_Comm comm, MPI_Win win)
+{
+    MPI_Group all, one;
+    int rc;
+    MPI_Comm_group(comm, &all);
+    MPI_Group_incl(all, 1, &victim, &one);
+    MPI_Win_start(one, MPI_MODE_NOCHECK, win);
+    MPI_Recv(bytes, 1, MPI_CHAR, victim, 0, comm, MPI_STATUS_IGNORE);
+    rc = MPI_Put(bytes, 8, MPI_CHAR, victim, 0, 8, MPI_CHAR, win);
+    return rc ? rc : MPI_Win_complete(win);
+}
+/* A new window of those that live */
+static int window_works(MPI_Comm living)
+{
+    int rank, size, got = -1, after = 0;
+    MPI_Win win;
+    MPI_Comm_rank(living, &rank);
+    MPI_Comm_size(living, &size);
+    MPI_Win_create(&got, sizeof got, 1, MPI_INFO_NULL, living, &win);
+    MPI_Win_fence(0, win);
+    MPI_Put(&rank, 1, MPI_INT, (rank + 1) % size, 0, 1, MPI_INT, win);
+    MPI_Win_fence(0, win);
+    after = got == (rank + size - 1) % size;
+    MPI_Win_free(&win);
+    return after;
+}
 static int making(const char *what, int size, MPI_Comm comm)
 {
     int periodic = 1;
@@ -39,7 +74,9 @@ int main(int argc, char **argv)
 {
     int rank, size, rc = MPI_SUCCESS, class = MPI_SUCCESS, flag = 1;
     const char *what = argv[1];
-    const int on_window = strcmp(what, "put") == 0 || strcmp(what, "get") == 0 || strcmp(what, "add") == 0;
+    const int fenced = strcmp(what, "fence") == 0;
+    const int starts = strcmp(what, "start") == 0;
+    const int on_window = fenced || starts || strcmp(what, "put") == 0 || strcmp(what, "get") == 0 || strcmp(what, "add") == 0;
     void *base;
     MPI_Comm comm, living;
     MPI_Win win = MPI_WIN_NULL;
@@ -51,27 +88,32 @@ int main(int argc, char **argv)
     if (on_window) {
         MPI_Win_allocate(BYTES, 1, MPI_INFO_NULL, comm, &base, &win);
         MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
-        MPI_Win_lock_all(0, win);
+        if (fenced) MPI_Win_fence(0, win);
+        else if (!starts) MPI_Win_lock_all(0, win);
     }
     MPI_Barrier(comm);
+    if (fenced && rank == size - 1) usleep(200000);     /* the others are in the fence then, as a rule */
     if (rank == size - 1) raise(SIGKILL);
-    if (!on_window) rc = making(what, size, comm);
+    if (fenced) rc = fence(rank, size - 1, comm, win);
+    else if (!on_window) rc = making(what, size, comm);
+    else if (rank == 0 && starts) rc = started(size - 1, comm, win);
     else if (rank == 0) rc = shared_memory(what, size - 1, win);
     MPI_Error_class(rc, &class);
-    if ((rank == 0 || !on_window) && class != MPIX_ERR_PROC_FAILED && class != MPIX_ERR_REVOKED)
+    if ((rank == 0 || fenced || !on_window) && class != MPIX_ERR_PROC_FAILED && class != MPIX_ERR_REVOKED)
         printf("rank %d: %s: class %d\n", rank, what, class), fflush(stdout);
     if (rank == 0 || !on_window) MPIX_Comm_revoke(comm);
     MPIX_Comm_shrink(comm, &living);
     MPI_Comm_set_errhandler(living, MPI_ERRORS_RETURN);
     MPI_Comm_size(living, &size);
     if (on_window) MPI_Win_free(&win);
+    flag = !on_window || window_works(living);
     if (MPIX_Comm_agree(living, &flag) == MPI_SUCCESS && flag == 1) printf("%d go on\n", size);
     MPI_Finalize();
     return 0;
 }
 C
 
-for what in put get add dup dup dup cart cart spawn; do
+for what in put get add start fence fence dup dup dup cart cart spawn; do
     timeout "$patience" "$stage/bin/ulfmrun" --ft -n 4 ./calls "$what" </dev/null >out 2>&1
     [[ $(grep -cx '3 go on' out) == 3 ]] || fail "$what: not all living ranks go on"
     ! grep ': class ' out || fail "$what: another error"

@@ -110,7 +110,8 @@ TEST_CASE("a file of the program is not closed for its descriptor", "[segment]")
     while (open("/dev/null", O_RDONLY) >= 0) {
     }
     const bool attached = Segment::attach(getpid(), made->fd()).has_value();
-    pipe.send(std::string(attached ? "attached" : "failed") + (open("/dev/null", O_RDONLY) < 0 ? ", none free" : ", one free"));
+    pipe.send(std::string(attached ? "attached" : "failed") +
+              (open("/dev/null", O_RDONLY) < 0 ? ", none free" : ", one free"));
   });
   CHECK(child.pipe().receive() == "failed, none free");
 }

@@ -118,3 +118,43 @@ for what in put get add start fence fence dup dup dup cart cart spawn; do
     [[ $(grep -cx '3 go on' out) == 3 ]] || fail "$what: not all living ranks go on"
     ! grep ': class ' out || fail "$what: another error"
 done
+
+# Receives from anybody, one of whom dies during the wait: nothing else would end it.
+compile waits <<'C'
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    int rank, size, got[3], which = 0, some[3], rc = MPI_SUCCESS, class;
+    MPI_Request requests[3];
+    MPI_Status statuses[3];
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == size - 1) {
+        usleep(300000);
+        raise(SIGKILL);
+    }
+    for (int i = 0; i < 3; i++) MPI_Irecv(&got[i], 1, MPI_INT, MPI_ANY_SOURCE, i, MPI_COMM_WORLD, &requests[i]);
+    switch (argv[1][0]) {
+    case '1': rc = MPI_Wait(&requests[0], &statuses[0]); break;
+    case 'n': rc = MPI_Waitany(3, requests, &which, &statuses[0]); break;
+    case 's': rc = MPI_Waitsome(3, requests, &which, some, statuses); break;
+    case 'i': rc = MPI_Waitall(3, requests, MPI_STATUSES_IGNORE); break;
+    default: rc = MPI_Waitall(3, requests, statuses);
+    }
+    MPI_Error_class(rc, &class);
+    if (class == MPIX_ERR_PROC_FAILED_PENDING || class == MPI_ERR_IN_STATUS) puts("failed");
+    fflush(stdout);
+    _exit(0);
+}
+C
+for what in 1 n s a i; do
+    timeout "$patience" "$stage/bin/ulfmrun" --ft -n 3 ./waits "$what" </dev/null >out 2>&1
+    [[ $(grep -cx failed out) == 2 ]] || fail "waits for several ($what): not all living ranks were told"
+done

@@ -140,6 +140,14 @@ status=0
 timeout "$patience" "$stage/bin/ulfmrun" -n 2 yes 2>"$work/err" | head -1 >"$work/out" || status=$?
 ((status == 141)) || fail "ulfmrun | head: exit status $status"
 [[ ! -s $work/err ]] || fail "ulfmrun | head says: $(head -1 "$work/err")"
+# Nor does the launcher write for ever what nobody takes: here the proxy names ranks that have ended, behind the first line.
+printf '#include <mpi.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\nint main(void)\n{\n    MPI_Init(0, 0);\n    puts("one");\n    fflush(stdout);\n    usleep(300000);\n    exit(3);\n}\n' >"$work/exits.c"
+"$stage/bin/mpicc" -w "$work/exits.c" -o "$work/exits" || exit 1
+for _ in {1..5}; do
+    status=0
+    timeout -k 1 "$patience" "$stage/bin/ulfmrun" -n 3 "$work/exits" 2>&1 | head -1 >"$work/out" || status=$?
+    ((status != 124 && status != 137)) || { fail "ulfmrun 2>&1 | head does not end" && break; }
+done
 ! timeout "$patience" "$stage/bin/ulfmrun" -n 2 "$work/lines" >/dev/full 2>"$work/err" || fail "a full disk went unnoticed"
 grep -q 'cannot be written (No space left on device)' "$work/err" || fail "a full disk: $(head -1 "$work/err")"
 (($(wc -l <"$work/err") == 1)) || fail "a full disk is told in $(wc -l <"$work/err") lines"

@@ -48,9 +48,12 @@ Outcome wait_for_one(Number node, Number pid, Element* cnode, Element* cpid, Ele
     call.node().look_after_nodes();
     return std::find_if(cube.ended.begin(), cube.ended.end(), [&](const auto& e) { return names(node, pid, e); });
   };
-  if (find() == cube.ended.end() && !cube.running(node)) return failed(EQNOPROC);
-  call.engine().wait_for([&] { return find() != cube.ended.end(); }, -1);
+  // Its status is the host's affair: a node that fails does not end the job meanwhile.
+  cube.host_asks = true;
+  call.engine().wait_for([&] { return find() != cube.ended.end() || !cube.running(node); }, -1);
   const auto found = find();
+  cube.host_asks = false;
+  if (found == cube.ended.end()) return failed(EQNOPROC);
   if (cnode != nullptr) *cnode = found->node;
   if (cpid != nullptr) *cpid = found->ptype;
   if (ccode != nullptr) *ccode = found->status;

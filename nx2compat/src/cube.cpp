@@ -383,8 +383,7 @@ bool Cube::has_ended(const Child& child, int& status) const {
   return true;
 }
 
-int Cube::reap() {
-  int bad = -1;
+void Cube::reap() {
   for (std::size_t i = 0; i < children_.size();) {
     int status = 0;
     if (!has_ended(children_[i], status)) {
@@ -392,13 +391,11 @@ int Cube::reap() {
       continue;
     }
     const int node = children_[i].node;
-    if (status != 0) bad = node;
     ended.push_back({node, entry(node).ptype, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)});
     note_gone(node);
     children_[i].close_lifeline();
     children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(i));
   }
-  return bad;
 }
 
 void Cube::signal(int node, int number) {

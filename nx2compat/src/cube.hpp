@@ -96,13 +96,15 @@ class Cube {
   bool ever_loaded() const noexcept { return ever_loaded_; }
   /// The host has begun to end nodes: that one ends badly is no news.
   bool killing = false;
+  /// The host waits in waitone(), which tells it how a node has ended.
+  bool host_asks = false;
   /// The same on all of these nodes, of which none must expect one yet.
   int load_all(const std::vector<std::string>& command, const std::vector<int>& nodes, std::int32_t ptype);
   /// A copy of this process on a node that expects one (nx_nfork). Value: 0 in the new process, its process
   /// id in the parent, -1.
   pid_t fork_node(int node);
-  /// Notes which processes have ended. Returns one that ended badly (node), or -1.
-  int reap();
+  /// Notes which processes have ended.
+  void reap();
   /// Sends a signal to the processes of a node, or of all for -1.
   void signal(int node, int number);
   /// A process of that node (-1: of any) still runs.

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
+#include <span>
 #include <sstream>
 
 #include "deaths.hpp"
@@ -253,11 +254,13 @@ void Node::release_all() {
 
 void Node::look_after_attached() {
   const std::size_t before = cube().ended.size();
-  const int bad = cube().reap();
-  for (std::size_t i = before; i < cube().ended.size(); ++i) engine()->abandon(cube().ended[i].node);
+  cube().reap();
+  const std::span new_ones = std::span(cube().ended).subspan(before);
+  for (const Cube::Ended& process : new_ones) engine()->abandon(process.node);
   note_loneliness();
-  if (bad < 0 || cube().killing) return;
-  std::fprintf(stderr, "nx: node %d ended with status %d; the job ends\n", bad, cube().ended.back().status);
+  const auto bad = std::ranges::find_if(new_ones, [](const Cube::Ended& process) { return process.status != 0; });
+  if (bad == new_ones.end() || cube().killing || cube().host_asks) return;
+  std::fprintf(stderr, "nx: node %d ended with status %d; the job ends\n", bad->node, bad->status);
   release_all();
   std::_Exit(1);
 }

@@ -131,6 +131,40 @@ printf '#include <cube.h>\nint main(void) { if (mynode() == 0) return 3; crecv(1
 printf '#include <cube.h>\nint main(void) { setpid(1); crecv(1, (void*)0, 0); return 0; }\n' >waits.c
 "$stage/bin/nxcc" fails.c -o fails && "$stage/bin/nxcc" waits.c -o waits
 ran 'a node that fails ends its host' 1 'node 0 ended with status 3' "$nxhost" -n 2 ./waits : ./fails
+# Also when others have ended well in the same moment; a host that asks how its nodes end is told instead.
+printf '#include <cube.h>\nint main(void) { return mynode() == 1 ? 3 : 0; }\n' >codes.c
+cat >asks.c <<'C'
+#include <cube.h>
+#include <errno.h>
+#include <stdio.h>
+int main(void)
+{
+    long node = 0, pid = 0, code = 0, i;
+    setpid(0);
+    load("./codes", -1, 7);
+    for (i = 0; i < 4; i++) {
+        waitone(-1, 7, &node, &pid, &code);
+        printf("node %ld, type %ld: %ld\n", node, pid, code);
+    }
+    load("./codes", 0, 7);
+    printf("other type: %d\n", _waitone(0, 8, &node, &pid, &code) == -1 && errno == EQNOPROC);
+    return 0;
+}
+C
+"$stage/bin/nxcc" codes.c -o codes && "$stage/bin/nxcc" -w asks.c -o asks
+ran 'a host that asks how its nodes end' 0 '^other type: 1$' "$nxhost" -n 4 ./asks
+grep -q '^node 1, type 7: 3$' out && (($(grep -c ', type 7: 0$' out) == 3)) ||
+    { echo "FAIL waitone did not tell all statuses" && failures=$((failures + 1)); }
+printf '#include <cube.h>\nint main(void) { setpid(0); load("./codes", -1, 7); flick(); sleep(1); crecv(1, (void*)0, 0); return 0; }\n' >late_look.c
+"$stage/bin/nxcc" -w late_look.c -o late_look
+ran 'the node that failed is named' 1 'node 1 ended with status 3; the job ends' "$nxhost" -n 4 ./late_look
+# A main of K&R C that returns nothing ends well.
+printf 'main()\n{\n    printf("node %%ld\\n", mynode());\n}\n' >old.c
+printf 'main()\n{\n    setpid(0);\n    load("./old", -1, 0);\n}\n' >old_host.c
+"$stage/bin/nxcc" -std=gnu89 -w old.c -o old && "$stage/bin/nxcc" -std=gnu89 -w old_host.c -o old_host
+ran 'K&R nodes under a host' 0 'node 2' "$nxhost" -n 4 ./old_host
+(($(grep -c '^node' out) == 4)) || { echo "FAIL some K&R nodes said nothing" && failures=$((failures + 1)); }
+ran 'K&R nodes' 0 'node 2' "$ulfmrun" -n 4 ./old
 
 if command -v gfortran >/dev/null; then
     for p in calls_f sleeps_f; do "$stage/bin/nxf77" -w "$programs/$p.f" -o $p || exit 1; done

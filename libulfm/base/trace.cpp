@@ -16,6 +16,7 @@
 
 #include "base/job_record.hpp"
 #include "base/trace_format.hpp"
+#include "base/virtual_time.hpp"
 
 namespace ulfm::trace {
 namespace {
@@ -70,7 +71,16 @@ __attribute__((destructor)) void finish() {
 
 bool on() noexcept { return active.load(std::memory_order_acquire); }  // pairs with begin()
 
-std::uint64_t now() noexcept { return nanoseconds_of(std::chrono::steady_clock::now()); }
+std::uint64_t now() noexcept {
+  // Behind the end of its clock a process may still say goodbye: at the last moment that it had.
+  static std::atomic<std::uint64_t> last{0};
+  if (const VirtualTime* clock = VirtualTime::of_process()) {
+    last.store(clock->now() / 1000, std::memory_order_relaxed);
+    return clock->now() / 1000;
+  }
+  const std::uint64_t end = last.load(std::memory_order_relaxed);
+  return end != 0 ? end : nanoseconds_of(std::chrono::steady_clock::now());
+}
 
 void note(const Event& event) noexcept {
   if (!on()) return;
@@ -88,14 +98,21 @@ void note(const Event& event) noexcept {
   keep(noted);
 }
 
-void note_wait(std::chrono::steady_clock::time_point began) noexcept {
-  if (!on()) return;
+static void keep_wait(std::uint64_t began) noexcept {
   record::RecordedEvent noted;
-  noted.begin = nanoseconds_of(began);
-  noted.duration = nanoseconds_of(std::chrono::steady_clock::now()) - noted.begin;
+  noted.begin = began;
+  noted.duration = now() - began;
   noted.kind = record::RecordedKind::waited;
   std::strncpy(noted.name, "wait", sizeof noted.name - 1);
   keep(noted);
+}
+
+void note_wait(std::chrono::steady_clock::time_point began) noexcept {
+  if (on() && VirtualTime::of_process() == nullptr) keep_wait(nanoseconds_of(began));
+}
+
+void note_virtual_wait(std::uint64_t began) noexcept {
+  if (on() && now() > began) keep_wait(began);
 }
 
 // A file of ours and nobody else's, in place of one that we made before. In a folder where others may write, such as

@@ -29,7 +29,7 @@ struct Event {
   std::uint64_t at = 0;      ///< now() when it began; 0: now
 };
 
-/// Nanoseconds of CLOCK_MONOTONIC.
+/// Nanoseconds of CLOCK_MONOTONIC; of virtual time in a process that has a clock of its own (base/virtual_time.hpp).
 std::uint64_t now() noexcept;
 
 /// Is there a trace? Changes only in begin().
@@ -38,6 +38,8 @@ bool on() noexcept;
 void note(const Event& event) noexcept;
 /// Notes a wait that has just ended. The same.
 void note_wait(std::chrono::steady_clock::time_point began) noexcept;
+/// One that began at that moment of virtual time (nanoseconds); the waits above are none there.
+void note_virtual_wait(std::uint64_t began) noexcept;
 
 /// From now on events are kept, record::kMostEvents at most: for ulfmrun, or else written to "FILE.RANK" when the
 /// process ends by exit(); by a process that another one spawned to "FILE.RANK.PID", because its job counts ranks anew.
@@ -45,7 +47,7 @@ void note_wait(std::chrono::steady_clock::time_point began) noexcept;
 Result<void> begin(const std::string& file, int rank);
 
 /// The events so far in the Trace Event Format (JSON), which Perfetto and chrome://tracing open. Times are microseconds
-/// of CLOCK_MONOTONIC, which all processes of a host share.
+/// of now(), of which all processes of a host have the same.
 std::string as_json();
 
 }  // namespace ulfm::trace

@@ -31,6 +31,21 @@ int main(int argc, char **argv) {
   return MPI_Finalize();
 }
 END
+cat >any.c <<'END'
+#include <mpi.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+  int rank, size, got[10], which, some[10];
+  MPI_Request requests[10];
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  for (int i = 0; i < 10; i++) MPI_Irecv(&got[i], 1, MPI_INT, (rank + 1) % size, i, MPI_COMM_WORLD, &requests[i]);
+  if (atoi(argv[1]) == 0) MPI_Waitany(10, requests, &which, MPI_STATUS_IGNORE);
+  else MPI_Waitsome(10, requests, &which, some, MPI_STATUSES_IGNORE);
+  return MPI_Finalize();
+}
+END
 cat >alone.c <<'END'
 #include <mpi.h>
 #include <stdio.h>
@@ -77,7 +92,7 @@ int main(int argc, char **argv) {
   return MPI_Finalize();
 }
 END
-for program in incast deadlock alone calls forever; do "$stage/bin/mpicc" -O1 "$program.c" -o "$program" || exit 1; done
+for program in incast deadlock any alone calls forever; do "$stage/bin/mpicc" -O1 "$program.c" -o "$program" || exit 1; done
 
 # value FILE EXPRESSION: of what was read as `t`.
 value() { python3 -c "import json,sys; t=json.load(open(sys.argv[1])); print($2)" "$1"; }
@@ -141,6 +156,17 @@ print(one["virtual_s"] / many["virtual_s"] >= 63)')"
 
 refused 'a deadlock' 'rank 1 at 0.0.* waits in MPI_Recv for a message from rank 0, tag 0 in MPI_COMM_WORLD' --transport xswitch --time $none -n 2 ./deadlock
 grep -q 'deadlock: rank 0 waits for a message from rank 1.*; rank 1 waits' err || fail 'a deadlock' 'no cycle'
+refused 'a deadlock in MPI_Waitany' 'rank 1 at 0.0.* waits in MPI_Waitany for a message from rank 0, tag 0' \
+    --transport xswitch --time $none -n 2 ./any 0
+refused 'a deadlock in MPI_Waitsome' 'rank 1 at 0.0.* waits in MPI_Waitsome for a message from rank 0, tag 0' \
+    --transport xswitch --time $none -n 2 ./any 1
+over 'a trace' '' --transport xswitch --time $none --times traced.json --trace trace.json -n 2 "$programs/halo"
+check 'a trace has virtual time' "$(python3 -c '
+import json
+events = json.load(open("trace.json"))["traceEvents"]
+end = json.load(open("traced.json"))["virtual_s"] * 1e6
+times = [e["ts"] + e.get("dur", 0) for e in events if "ts" in e]
+print(len(times) > 10 and max(times) <= end + 1 and any(e["name"] == "wait" for e in events))')"
 refused 'no emulation' "moves messages in the host's time" --transport direct --time virtual -n 2 ./incast
 refused 'no such time' 'there is "virtual" time' --transport xswitch --time real -n 2 ./incast
 refused 'no such computing' 'compute is measured, none' --transport xswitch --time virtual,compute=some -n 2 ./incast

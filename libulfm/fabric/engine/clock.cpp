@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/last_words.hpp"
+#include "base/trace.hpp"
 #include "base/wait.hpp"
 #include "fabric/engine/engine.hpp"
 #include "job/liveness.hpp"
@@ -188,6 +189,7 @@ VirtualTime::Woken VirtualClock::wait_for(std::uint64_t until, std::uint32_t wan
   unlock();
   sleep();
   c.waiting += now() - before;
+  trace::note_virtual_wait(before / 1000);
   // A look, for room say, reports nothing: whether it had to wait at all is the host's affair.
   if ((wants & traffic) != 0)
     arrivals_reported_ = std::max(arrivals_reported_, c.arrived.load(std::memory_order_relaxed));

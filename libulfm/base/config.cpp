@@ -230,7 +230,8 @@ Result<Config> Config::resolve(const std::string& file, const char* const* envir
   if (!file.empty()) {
     std::ifstream in(file, std::ios::binary);
     std::ostringstream text;
-    if (!in || !(text << in.rdbuf()))
+    const bool is_empty = in && in.peek() == std::ifstream::traits_type::eof() && !in.bad();
+    if (!is_empty && (!in || !(text << in.rdbuf())))
       return fail(Errc::not_found, "the settings file " + file + " cannot be read; a readable TOML file is needed");
     if (auto read = config.read_file_text(text.str(), file); !read) return fail(read.error());
   }

@@ -58,6 +58,8 @@ printf 'hello\n' >text_file
 chmod 644 text_file
 
 # ---- ulfmrun
+for ports in 40000 5-1 70000-80000 0-9 5000-5100x; do ULFM_PORTS=$ports wrong 'two TCP ports are needed' ulfmrun -n 1 ./program; done
+wrong 'two TCP ports are needed' ulfmrun -genv ULFM_PORTS abc -n 1 ./program
 wrong 'a program is needed' ulfmrun
 each 'a program is needed' ulfmrun "-n 2" "-n 1 :" "-n 1 ./program :" "-ppn 2" "--stats" "--transport direct"
 each 'a number of processes' ulfmrun "-n 0 ./program" "-n -1 ./program" "-n two ./program" "-n 1.5 ./program" "-n 2x ./program" \
@@ -75,6 +77,17 @@ each 'needs a number' ulfmrun "--transport xswitch,frame=0 ./program" "--transpo
     "--transport xswitch,fifo=1 ./program" "--transport xswitch,frame=64Q ./program"
 each 'needs (mode|pace)=' ulfmrun "--transport pcie,mode=fast ./program" "--transport dcm,pace=slow ./program"
 wrong 'given twice' ulfmrun --transport xswitch,frame=256,frame=512 ./program
+each 'lower go or raise stop' ulfmrun "--transport xswitch,stop=20,go=20 ./program" "--transport dcm,stop=8,go=7 ./program"
+each 'lower stop or raise fifo' ulfmrun "--transport xswitch,fifo=8,stop=8 ./program" "--transport dcm,fifo=16,stop=16 ./program"
+each 'no effect in the host.s time; add --time virtual' ulfmrun "--transport xswitch,cycle_ps=8000 ./program" \
+    "--transport dcm,fifo=64,preset=ipsc1 ./program" "--transport ideal,look_ns=5,gap=3 ./program"
+each 'given twice' ulfmrun "--transport xswitch --time virtual,compute=none,compute=fixed:3 ./program" \
+    "--transport xswitch --time virtual,cpu=2,cpu=3 ./program"
+each 'cpu= scales computing that is measured' ulfmrun "--transport xswitch --time virtual,cpu=2,compute=none ./program" \
+    "--transport dcm --time virtual,compute=fixed:5,cpu=2 ./program"
+wrong 'with compute=none that is nothing' ulfmrun --transport xswitch --time virtual,compute=none,record=gaps ./program
+each 'there are compute=' ulfmrun "--transport xswitch --time virtual,cpu=0 ./program" "--transport xswitch --time virtual, ./program"
+MPICH_ASYNC_PROGRESS=1 wrong 'leave it out with --time virtual' ulfmrun --transport xswitch --time virtual ./program
 each 'add --transport xswitch' ulfmrun "--topology mesh:2x2 ./program" "--transport direct --topology cube:2 ./program" \
     "--share host ./program" "--transport auto --topology th8 ./program"
 wrong 'add --transport xswitch' ulfmrun --fault 'link 0-1 down at 1s' ./program

@@ -112,6 +112,9 @@ refused 2 'the nearest is --transport' --transprot direct -n 1 hostname
 refused 2 'the nearest is --stats' -stats -n 1 hostname
 refused 2 'takes no value' --stats=1 -n 1 hostname
 refused 2 'a readable TOML file is needed' --config "$scratch/absent.toml" -n 1 hostname
+: >"$scratch/empty.toml"
+accepted 0 '^ULFM_CONFIG=.*empty.toml$' --dry-run --config "$scratch/empty.toml" -n 1 hostname
+accepted 0 '^ULFM_CONFIG=/dev/null$' --dry-run --config /dev/null -n 1 hostname
 
 refused 127 'in no directory of PATH' -n 2 no-such-program-anywhere
 refused 127 'write ./with_rpath' -n 2 with_rpath

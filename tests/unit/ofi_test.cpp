@@ -153,6 +153,14 @@ TEST_CASE("ofi: the same network first, bridges and tunnels last", "[ofi]") {
     CHECK(tried[1].ip == ip("172.17.0.1"));
     CHECK(tried[1].is_ours);
   }
+  SECTION(
+      "that of another host's loopback device is ours too: who is refused there was not told that nobody is there") {
+    Surroundings with_loopback = own;
+    with_loopback.interfaces.push_back({"lo", {ip("127.0.0.1"), LinkKind::physical}, 8, true});
+    const auto tried = candidates(with_loopback, card_with({{ip("127.0.0.1"), LinkKind::physical}}), false);
+    REQUIRE(tried.size() == 1);
+    CHECK(tried[0].is_ours);
+  }
   SECTION("a process of this host by the loopback address") {
     CHECK(order(own, card_with({{ip("10.1.0.1"), LinkKind::physical}}), true) ==
           std::vector<std::string>{"127.0.0.1", "10.1.0.1"});

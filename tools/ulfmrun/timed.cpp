@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "child.hpp"
+#include "fabric/durations.hpp"
 #include "fabric/engine/clock.hpp"
 #include "fabric/engine/time.hpp"
 #include "failure.hpp"
@@ -30,6 +31,17 @@ void check_writable(const char* option, const std::string& path) {
   close(file);
 }
 
+// The durations of a model mean nothing without virtual time.
+void check_no_durations(std::string_view transport) {
+  if (ulfm::fabric::model_of_transport(transport) == nullptr) return;
+  for (std::size_t at = transport.find(','); at != std::string_view::npos; at = transport.find(',', at + 1)) {
+    const std::string_view option = transport.substr(at + 1, transport.find(',', at + 1) - at - 1);
+    for (const auto& row : ulfm::fabric::kDurationRows)
+      if (option.substr(0, option.find('=')) == row.name)
+        fail(kUsage, std::string(option) + " is a duration, and has no effect in the host's time; add --time virtual");
+  }
+}
+
 }  // namespace
 
 void check_time_files(const CommandLine& line) {
@@ -47,8 +59,8 @@ void check_time_files(const CommandLine& line) {
 
 void check_time(const CommandLine& line, const ulfm::Config& settings) {
   if (line.times && !line.time) fail(kUsage, "--times writes where virtual time went; add --time virtual");
-  if (!line.time) return;
   const std::string& transport = settings.text("TRANSPORT");
+  if (!line.time) return check_no_durations(transport);
   if (ulfm::fabric::model_of_transport(transport) == nullptr)
     fail(kUsage, "--time: transport " + transport.substr(0, transport.find(',')) +
                      " moves messages in the host's time; virtual time goes with an emulated interconnect, such as "
@@ -57,6 +69,8 @@ void check_time(const CommandLine& line, const ulfm::Config& settings) {
     fail(kUsage, "ULFM_ENGINE=process moves the network in the host's time; leave it out with --time virtual");
   if (settings.number("CONTROL") != 0)
     fail(kUsage, "ULFM_CONTROL: a control channel works in the host's time; leave it out with --time virtual");
+  // A rank would find it too, but in MPI_Init.
+  if (const std::string trouble = ulfm::fabric::progress_thread_trouble(); !trouble.empty()) fail(kUsage, trouble);
   const auto time = ulfm::fabric::parse_time(*line.time);
   if (!time) fail(kUsage, "--time: " + time.error().what);
 }

@@ -19,13 +19,14 @@ Result<void> check(const Parameters& p) {
     return fail(Errc::invalid, fmt::format("a FIFO has at most {} words, not {}", kMostFifoWords, p.fifo_words));
   if (p.go_at < 1 || p.stop_at > kMostFifoWords || p.stop_at < p.go_at + 4)
     return fail(Errc::invalid, fmt::format("a sink that was not ready is ready again with at least 1 word and 4 fewer "
-                                           "than it stopped at, but go_at is {} and stop_at {}",
+                                           "than it stopped at, but found go={} and stop={}: lower go or raise stop",
                                            p.go_at, p.stop_at));
   if (p.fifo_words < p.stop_at + headroom(p.hop_cycles))
-    return fail(Errc::invalid,
-                fmt::format("a FIFO of {} words can overflow: not ready at {}, with {} cycles a hop it needs {}: lower "
-                            "stop_at or take a larger FIFO",
-                            p.fifo_words, p.stop_at, p.hop_cycles, p.stop_at + headroom(p.hop_cycles)));
+    return fail(
+        Errc::invalid,
+        fmt::format("a FIFO can overflow: with fifo={}, stop={} and {} cycles a hop it needs {} words: lower stop "
+                    "or raise fifo",
+                    p.fifo_words, p.stop_at, p.hop_cycles, p.stop_at + headroom(p.hop_cycles)));
   return {};
 }
 

@@ -6,10 +6,12 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <memory>
+#include <set>
 
 #include "base/last_words.hpp"
 #include "fabric/engine/clock.hpp"
@@ -173,8 +175,36 @@ Result<void> take_compute(std::string_view text, TimeSettings& settings) {
 
 }  // namespace
 
+std::string progress_thread_trouble() {
+  for (const char* name : {"MPIR_CVAR_ASYNC_PROGRESS", "MPICH_ASYNC_PROGRESS"}) {
+    const char* value = std::getenv(name);
+    if (value != nullptr &&
+        std::string_view("1 yes Yes YES true True TRUE on On ON").find(value) != std::string::npos && *value != 0)
+      return std::string(name) + "=" + value +
+             ": threads that make progress by themselves work by the host's time; leave it out with --time virtual";
+  }
+  return {};
+}
+
+namespace {
+
+// What would have no effect is refused.
+Result<void> check_together(const TimeSettings& settings, bool has_factor) {
+  if (has_factor && settings.compute != ComputeTime::measured)
+    return fail(Errc::invalid, "cpu= scales computing that is measured; leave it out with another compute=");
+  if (settings.record[0] == 0 || settings.compute == ComputeTime::measured || settings.compute == ComputeTime::fixed)
+    return {};
+  return fail(Errc::invalid,
+              settings.compute == ComputeTime::none
+                  ? "record= writes what a run computes; with compute=none that is nothing"
+                  : "record= writes what a run computes; with compute=recorded that is in a file already");
+}
+
+}  // namespace
+
 Result<TimeSettings> parse_time(std::string_view text) {
   TimeSettings settings;
+  std::set<std::string_view> given;
   const std::string_view kind = text.substr(0, text.find(','));
   if (kind != "virtual") return fail(Errc::invalid, "there is \"virtual\" time; found \"" + std::string(kind) + "\"");
   settings.on = 1;
@@ -188,16 +218,17 @@ Result<TimeSettings> parse_time(std::string_view text) {
     Result<void> ok{};
     if (name == "compute") ok = take_compute(value, settings);
     else if (name == "record") ok = take_file(value, settings.record);
-    else if (name == "cpu" && take_number(value, factor)) settings.factor = static_cast<std::uint64_t>(factor * 1e6);
+    else if (name == "cpu" && take_number(value, factor) && factor >= 1e-6)
+      settings.factor = static_cast<std::uint64_t>(factor * 1e6);
     else
       ok = fail(Errc::invalid,
                 "there are compute=measured|none|fixed:NS|recorded:FILE, cpu=FACTOR and record=FILE; "
                 "found \"" +
                     std::string(word) + "\"");
+    if (ok && !given.insert(name).second) ok = fail(Errc::invalid, std::string(name) + " is given twice");
+    if (ok && text.empty()) ok = check_together(settings, given.contains("cpu"));
     if (!ok) return fail(ok.error());
   }
-  if (settings.record[0] != 0 && settings.compute == ComputeTime::recorded)
-    return fail(Errc::invalid, "record= writes what a run computes; with compute=recorded that is in a file already");
   return settings;
 }
 

@@ -8,19 +8,10 @@
 namespace ulfm::fabric {
 namespace {
 
-// A thread that makes progress by itself looks as often as the host lets it, and its looks would take the process's
-// time.
 Result<void> check_alone(const FabricArena& arena) {
   if (arena.sizes().timed == 0) return {};
-  for (const char* name : {"MPIR_CVAR_ASYNC_PROGRESS", "MPICH_ASYNC_PROGRESS"}) {
-    const char* value = std::getenv(name);
-    if (value != nullptr &&
-        std::string_view("1 yes Yes YES true True TRUE on On ON").find(value) != std::string::npos && *value != 0)
-      return fail(Errc::invalid, std::string(name) + "=" + value +
-                                     ": threads that make progress by themselves work by the host's time; leave it "
-                                     "out with --time virtual");
-  }
-  return {};
+  const std::string trouble = progress_thread_trouble();
+  return trouble.empty() ? Result<void>{} : fail(Errc::invalid, trouble);
 }
 
 }  // namespace

@@ -18,16 +18,16 @@ Result<void> check(const Parameters& p) {
   if (p.fifo_units > kMostFifoUnits)
     return fail(Errc::invalid, fmt::format("a FIFO has at most {} units, not {}", kMostFifoUnits, p.fifo_units));
   if (p.stop_at < 1 || p.go_at >= p.stop_at)
-    return fail(Errc::invalid, fmt::format("ID-GO is sent at a lower occupancy than ID-STOP, but go_at is {} and "
-                                           "stop_at {}: lower go_at or raise stop_at",
+    return fail(Errc::invalid, fmt::format("ID-GO is sent at a lower occupancy than ID-STOP, but found go={} and "
+                                           "stop={}: lower go or raise stop",
                                            p.go_at, p.stop_at));
   const std::uint32_t needed = p.stop_at + headroom(p.link_cycles);
   if (p.stop_at > kMostFifoUnits || p.fifo_units < needed)
-    return fail(Errc::invalid,
-                fmt::format("a FIFO of {} units can overflow: with ID-STOP sent at {} and links of {} cycles it needs "
-                            "{} (stop_at, twice link_cycles for what is on its way, and 1): lower stop_at or take a "
-                            "larger FIFO",
-                            p.fifo_units, p.stop_at, p.link_cycles, needed));
+    return fail(
+        Errc::invalid,
+        fmt::format("a FIFO can overflow: with fifo={}, stop={} and links of {} cycles it needs {} units (stop, "
+                    "twice the cycles of a link for what is on its way, and 1): lower stop or raise fifo",
+                    p.fifo_units, p.stop_at, p.link_cycles, needed));
   return {};
 }
 

@@ -198,9 +198,8 @@ Result<std::vector<Interface>> choose_interfaces(const std::vector<Interface>& a
 std::vector<Candidate> candidates(const Surroundings& own, const OfiCard& peer, bool same_host) {
   std::vector<Ranked> ranked;
   for (const Address& address : peer.addresses) {
-    const bool is_ours = std::any_of(own.interfaces.begin(), own.interfaces.end(), [&](const Interface& one) {
-      return one.address.ip == address.ip && !one.loopback;
-    });
+    const bool is_ours = std::any_of(own.interfaces.begin(), own.interfaces.end(),
+                                     [&](const Interface& one) { return one.address.ip == address.ip; });
     if (is_ours && !same_host) ranked.push_back({kOurs, 0, {address.ip, "this host has the same address", true}});
     else ranked.push_back(rank(own, address));
   }

@@ -2,24 +2,10 @@
 #include <cstdlib>
 
 #include "transport/ofi/network.hpp"
+#include "transport/ofi/ports.hpp"
 
 namespace ulfm::ofi {
 namespace {
-
-/// "5000-5100".
-Result<void> read_ports(const std::string& text, OfiSettings& settings) {
-  if (text.empty()) return {};
-  const char* end = text.data() + text.size();
-  const auto first = std::from_chars(text.data(), end, settings.first_port);
-  bool good = first.ec == std::errc{} && first.ptr != end && *first.ptr == '-';
-  if (good) {
-    const auto last = std::from_chars(first.ptr + 1, end, settings.last_port);
-    good = last.ec == std::errc{} && last.ptr == end && settings.first_port != 0 &&
-           settings.last_port >= settings.first_port;
-  }
-  if (good) return {};
-  return fail(Errc::invalid, "ULFM_PORTS=\"" + text + "\": two TCP ports are needed, as in 50000-50999");
-}
 
 /// "ofi,provider=tcp".
 Result<void> read_options(std::string_view transport, OfiSettings& settings) {
@@ -35,9 +21,24 @@ Result<void> read_options(std::string_view transport, OfiSettings& settings) {
 
 }  // namespace
 
+Result<PortRange> parse_ports(const std::string& text) {
+  PortRange ports;
+  if (text.empty()) return ports;
+  const char* end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, ports.first);
+  if (first.ec == std::errc{} && first.ptr != end && *first.ptr == '-') {
+    const auto last = std::from_chars(first.ptr + 1, end, ports.last);
+    if (last.ec == std::errc{} && last.ptr == end && ports.first != 0 && ports.last >= ports.first) return ports;
+  }
+  return fail(Errc::invalid, "ULFM_PORTS=\"" + text + "\": two TCP ports are needed, as in 50000-50999");
+}
+
 Result<OfiSettings> settings_from(const Config& config) {
   OfiSettings settings;
-  if (auto ok = read_ports(config.text("PORTS"), settings); !ok) return fail(ok.error());
+  auto ports = parse_ports(config.text("PORTS"));
+  if (!ports) return fail(ports.error());
+  settings.first_port = ports->first;
+  settings.last_port = ports->last;
   if (auto ok = read_options(config.text("TRANSPORT"), settings); !ok) return fail(ok.error());
   settings.interface = config.text("INTERFACE");
   settings.max_frame = static_cast<std::size_t>(config.number("FRAME"));

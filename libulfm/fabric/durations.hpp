@@ -27,9 +27,28 @@ struct Durations {
   std::uint64_t forward = 0, forward_byte = 0;
 };
 
-/// Options of every model that say how long something takes; they mean nothing without virtual time.
-inline constexpr std::array<Options::Row, 15> kDurationRows{{
-    {"preset", 0, 0, "thgbnet|thnpc2|ipsc2|pointdesign|loggp|gen2|gen1|gen3|ipsc1"},
+/// The times of a machine in the units of ulfm-time(7). What is 0 takes no time, but for `system_ns`.
+struct Times {
+  std::uint64_t cycle_ps = 0;
+  std::uint64_t send_ns = 0, receive_ns = 0;  ///< software of a message
+  std::uint64_t system_ns = 0;                ///< of a system's own message, at either end; 0: as of any other
+  std::uint64_t card_ns = 0, card_byte_ps = 0;
+  std::uint64_t local_ns = 0, local_byte_ps = 0;
+  std::uint64_t look_ns = 0;
+  std::uint64_t forward_ns = 0;
+};
+
+inline constexpr std::uint64_t kPicosecondsPerNanosecond = 1000;
+
+/// A machine that a model's option "preset" names.
+struct Preset {
+  const char* name;
+  Times times;
+};
+
+/// The options of every model that has presets. They mean nothing without virtual time. "preset" itself is not in the
+/// table, because each model has presets of its own.
+inline constexpr std::array<Options::Row, 14> kDurationRows{{
     {"cycle_ps", 1, 1'000'000'000},
     {"send_ns", 0, 1'000'000'000},
     {"send_byte_ps", 0, 1'000'000'000},
@@ -46,7 +65,10 @@ inline constexpr std::array<Options::Row, 15> kDurationRows{{
     {"forward_byte_ps", 0, 1'000'000'000},
 }};
 
-/// Those of a model with these options. Errc::invalid when a preset is another model's.
-Result<Durations> durations_of(std::string_view model, std::string_view options);
+struct ModelKind;
+
+/// The durations of a model whose options read_options() has accepted. Errc::invalid when the model has none, or when
+/// an option does not go with it.
+Result<Durations> durations_of(const ModelKind& kind, std::string_view options);
 
 }  // namespace ulfm::fabric

@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/fault_plan.hpp"
 #include "fabric/abilities.hpp"
+#include "fabric/durations.hpp"
 #include "fabric/options.hpp"
 #include "fabric/topology/topology.hpp"
 
@@ -111,7 +112,7 @@ struct ModelKind {
   const char* name;
   const char* summary;           ///< one line, for `ulfm_info`
   const char* default_topology;  ///< "mesh:4x4"
-  /// All options it has, but for durations (durations.hpp). One is "frame": the largest frame of data that the network
+  /// All options it has, but for "preset" and the durations (durations.hpp). One is "frame": the largest frame of data that the network
   /// carries; messages are divided.
   std::span<const Options::Row> options;
   std::uint32_t frame;  ///< when the option is not given
@@ -127,8 +128,13 @@ struct ModelKind {
   const char* program = nullptr;
   /// Its models have multicast(). Known before one is made, like the next.
   bool multicast = false;
-  /// They have cycles(), and the kind has durations (durations.hpp).
-  bool timed = false;
+  /// What the option "preset" may name; the first holds without it. Empty: the kind cannot run in virtual time. The
+  /// models of a kind that has some have cycles().
+  std::span<const Preset> presets = {};
+  /// Applies the kind's own options to the durations, whose cycle is known by then; nullptr: none of them says a time.
+  void (*adjust_durations)(const Options& given, Durations& durations) = nullptr;
+  /// Its nodes can store a frame and send it on: forward_ns and forward_byte_ps mean something.
+  bool forwards = false;
   /// A topology's latencies and rates of single links count in it.
   bool own_links = false;
   /// Its jobs have a control channel also when nobody asks for one.

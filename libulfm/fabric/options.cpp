@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <vector>
 
 #include "fabric/durations.hpp"
 #include "fabric/model.hpp"
@@ -92,20 +93,12 @@ std::int64_t Options::one(std::string_view text, std::string_view name, std::int
   return otherwise;
 }
 
-Options Options::durations(std::string_view text) {
-  Options options;
-  while (!text.empty()) {
-    const std::string_view word = take_word(text);
-    const std::string_view name = word.substr(0, word.find('='));
-    const Row* row = row_of(name, kDurationRows);
-    if (row == nullptr) continue;
-    if (auto value = value_of(word, *row)) options.values_.emplace(name, *value);
-  }
-  return options;
-}
-
 Result<Options> read_options(const ModelKind& kind, ModelOptions options) {
-  auto given = Options::parse(options, kind.options);
+  std::string presets;
+  for (const Preset& preset : kind.presets) presets += (presets.empty() ? "" : "|") + std::string(preset.name);
+  std::vector<Options::Row> rows(kind.options.begin(), kind.options.end());
+  if (!presets.empty()) rows.push_back({"preset", 0, 0, presets.c_str()});
+  auto given = Options::parse(options, rows);
   if (!given) return fail(std::move(given.error()).within(kind.name));
   return given;
 }

@@ -21,9 +21,6 @@ class Options {
   /// Errc::invalid for a name that is neither in `rows` nor a duration (durations.hpp), a number out of its bounds, a
   /// word that is none of them, or one given twice.
   static Result<Options> parse(std::string_view text, std::span<const Row> rows);
-  /// The durations alone, of options that parse() has found well.
-  static Options durations(std::string_view text);
-
   /// The number of one option in such a text; `otherwise` when it is not given.
   static std::int64_t one(std::string_view text, std::string_view name, std::int64_t otherwise);
 

@@ -100,13 +100,11 @@ Result<FabricHost> FabricHost::create(const FabricPlan& plan) {
   TimeSettings time;
   Durations costs;
   if (timed) {
-    if (!kind->timed)
-      return fail(Errc::invalid, std::string(kind->name) + " has no durations yet: it cannot run in virtual time");
     if (options.find("pace=") != std::string_view::npos)
       return fail(Errc::invalid, std::string(kind->name) + ": pace keeps to the host's time; leave it out with --time");
     auto settings = parse_time(plan.time);
     if (!settings) return fail(std::move(settings.error()).within("--time"));
-    auto durations = durations_of(kind->name, options);
+    auto durations = durations_of(*kind, options);
     if (!durations) return fail(durations.error());
     time = *settings;
     costs = *durations;

@@ -15,6 +15,15 @@ constexpr Options::Row kOptions[] = {{"frame", 64, 65536},
                                      {"gap", 0, kMostCycles},
                                      {"byte", 0, kMostCycles}};
 
+// A cycle is a nanosecond. LogGP's o is the software of a message.
+constexpr Preset kPresets[] = {{"loggp", {.cycle_ps = 1000, .local_ns = 200, .local_byte_ps = 125, .look_ns = 50}}};
+
+void take_overhead(const Options& given, Durations& durations) {
+  const std::int64_t cycles = given.number("overhead", Parameters{}.overhead);
+  durations.send = durations.receive = static_cast<std::uint64_t>(cycles) * durations.cycle;
+  durations.system_send = durations.system_receive = durations.send;
+}
+
 Result<PlannedModel> make_plan(const ModelPlan& asked) {
   if (!asked.events.empty())
     return fail(Errc::invalid,
@@ -100,6 +109,7 @@ const ModelKind model_kind{.name = "ideal",
                            .frame = 8192,
                            .plan = make_plan,
                            .attach = attach,
-                           .timed = true};
+                           .presets = kPresets,
+                           .adjust_durations = take_overhead};
 
 }  // namespace ulfm::fabric::ideal

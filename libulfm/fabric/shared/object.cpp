@@ -98,7 +98,6 @@ Result<const ModelKind*> load(const std::string& path) {
   kind.options = made->rows;
   kind.frame = 8192;
   kind.object = made->path.c_str();
-  kind.timed = true;
   kind.plan = [&kind, d](const ModelPlan& asked) { return plan_model(kind, *d, asked); };
   kind.attach = [d](std::byte* memory, std::size_t bytes) { return attach_model(*d, memory, bytes); };
   return &(loaded()[path] = std::move(made))->kind;

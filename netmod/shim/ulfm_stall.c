@@ -41,7 +41,7 @@ static void describe_receives(ulfm_nm_waits * waits)
 
 static void describe_asking(ulfm_nm_waits * waits, MPIDI_VC_t * vc, MPIR_Request * req)
 {
-    ulfm_nm_wait wait = { ULFM_WAIT_LET_IN, rank_in_job(vc), req->dev.match.parts.tag, 0, "" };
+    ulfm_nm_wait wait = { ULFM_WAIT_CLEAR_TO_SEND, rank_in_job(vc), req->dev.match.parts.tag, 0, "" };
     MPI_Aint size = 0;
 
     if (req->kind == MPIR_REQUEST_KIND__RECV)

@@ -63,6 +63,70 @@ void read_cores(const std::string& text, Options& options) {
   else options.bind = read_two(text, "--bind", "cores such as 0,1, or none");
 }
 
+// What the command line has as text, until all of it is known.
+struct Words {
+  std::string size, bind, nodes;
+  bool csv = false, json = false;
+};
+
+void declare_tests(CLI::App& app) {
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.add_subcommand("floor", "round trip of one cache line between two cores: what no message can beat");
+  app.add_subcommand("latency", "one way, half of a ping-pong");
+  app.add_subcommand("bandwidth", "one direction, a window of messages on their way");
+  app.add_subcommand("rate", "messages per second, one direction");
+  app.add_subcommand("logp", "o_s, o_r, L, g and G of each transport, or of the one that is chosen");
+  app.add_subcommand("paths", "the paper's ways of a message: user/user, user/kernel and kernel/kernel");
+  app.add_subcommand("multicast", "one to many, until all have it: by a group, by as many unicasts and by a tree");
+  app.add_subcommand("soak",
+                     "random messages both ways, every byte checked; --iterations messages each way, of --size a:b");
+}
+
+void declare_options(CLI::App& app, Options& options, Words& words) {
+  app.add_option("--size", words.size, "bytes, one size or a range a:b of powers of two; K, M, G");
+  app.add_option("--iterations", options.iterations, "per size; fewer for large sizes when not given");
+  app.add_option("--warmup", options.warmup, "iterations before measuring; a tenth when not given");
+  app.add_option(
+         "--limit", options.limit,
+         "seconds that latency, bandwidth, rate and multicast may take together, when --iterations is not given; 20")
+      ->check(CLI::Range(0.1, 86400.0));
+  app.add_option("--seed", options.seed, "which random messages (soak)");
+  app.add_option("--window", options.window, "messages on their way (bandwidth, rate)")->check(CLI::Range(1, 65536));
+  app.add_option("--receivers", options.receivers, "of multicast, when it is started alone; 7")
+      ->check(CLI::Range(2, 1000));
+  app.add_option("--depth", options.depth, "buffers of the port each way; 1 is the original machine")
+      ->check(CLI::Range(0, 65536));
+  app.add_option("--bind", words.bind, "cores of the two sides, such as 0,1; none leaves them free");
+  app.add_option("--transport", options.transport, "transport to measure");
+  app.add_option("--topology", options.topology, "shape of an emulated interconnect, as for ulfmrun");
+  app.add_option("--nodes", words.nodes, "nodes of the two sides on it, such as 0,3");
+  auto* csv_flag = app.add_flag("--csv", words.csv, "comma-separated values");
+  app.add_flag("--json", words.json, "one JSON object")->excludes(csv_flag);
+}
+
+// Throws what CLI11 turns into a message.
+void read_words(const Words& words, Options& options) {
+  if (options.test == "rate" || options.test == "logp") options.from = options.to = 8;
+  if (options.test == "soak") options.from = 0, options.to = 2048;
+  if (options.test == "paths") options.from = 16, options.to = 2048;
+  if (options.test == "multicast") options.from = 16, options.to = 64 << 10;
+  if (!words.size.empty()) read_range(words.size, options);
+  check_sizes(options);
+  if (!words.bind.empty()) read_cores(words.bind, options);
+  if (!words.nodes.empty()) options.nodes = read_two(words.nodes, "--nodes", "nodes such as 0,3");
+  options.format = words.json ? Format::json : words.csv ? Format::csv : Format::table;
+}
+
+// The complaint about --topology or --nodes without a network that has them; empty when there is none.
+std::string misplaced(const Options& options, const Words& words, const std::string& transport) {
+  if (options.topology.empty() && words.nodes.empty()) return {};
+  if (ulfm::fabric::model_of_transport(transport) != nullptr) return {};
+  return std::string(words.nodes.empty() ? "--topology" : "--nodes") + " goes with an emulated interconnect, and " +
+         (transport.empty() ? "none is chosen" : "\"" + transport + "\" is none") +
+         "; add --transport xswitch, for example";
+}
+
 }  // namespace
 
 std::vector<std::size_t> Options::sizes() const {
@@ -88,38 +152,9 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
       "multicast between all ranks of a job",
       "ulfm_perf"};
   app.set_version_flag("--version", std::string("ulfm_perf ") + ulfm_version());
-  app.require_subcommand(1);
-  app.fallthrough();
-  app.add_subcommand("floor", "round trip of one cache line between two cores: what no message can beat");
-  app.add_subcommand("latency", "one way, half of a ping-pong");
-  app.add_subcommand("bandwidth", "one direction, a window of messages on their way");
-  app.add_subcommand("rate", "messages per second, one direction");
-  app.add_subcommand("logp", "o_s, o_r, L, g and G of each transport, or of the one that is chosen");
-  app.add_subcommand("paths", "the paper's ways of a message: user/user, user/kernel and kernel/kernel");
-  app.add_subcommand("multicast", "one to many, until all have it: by a group, by as many unicasts and by a tree");
-  app.add_subcommand("soak",
-                     "random messages both ways, every byte checked; --iterations messages each way, of --size a:b");
-  std::string size, bind, nodes;
-  bool csv = false, json = false;
-  app.add_option("--size", size, "bytes, one size or a range a:b of powers of two; K, M, G");
-  app.add_option("--iterations", options.iterations, "per size; fewer for large sizes when not given");
-  app.add_option("--warmup", options.warmup, "iterations before measuring; a tenth when not given");
-  app.add_option(
-         "--limit", options.limit,
-         "seconds that latency, bandwidth, rate and multicast may take together, when --iterations is not given; 20")
-      ->check(CLI::Range(0.1, 86400.0));
-  app.add_option("--seed", options.seed, "which random messages (soak)");
-  app.add_option("--window", options.window, "messages on their way (bandwidth, rate)")->check(CLI::Range(1, 65536));
-  app.add_option("--receivers", options.receivers, "of multicast, when it is started alone; 7")
-      ->check(CLI::Range(2, 1000));
-  app.add_option("--depth", options.depth, "buffers of the port each way; 1 is the original machine")
-      ->check(CLI::Range(0, 65536));
-  app.add_option("--bind", bind, "cores of the two sides, such as 0,1; none leaves them free");
-  app.add_option("--transport", options.transport, "transport to measure");
-  app.add_option("--topology", options.topology, "shape of an emulated interconnect, as for ulfmrun");
-  app.add_option("--nodes", nodes, "nodes of the two sides on it, such as 0,3");
-  auto* csv_flag = app.add_flag("--csv", csv, "comma-separated values");
-  app.add_flag("--json", json, "one JSON object")->excludes(csv_flag);
+  Words words;
+  declare_tests(app);
+  declare_options(app, options, words);
   app.footer(
       "Examples: ulfm_perf latency\n"
       "          ulfm_perf latency --transport xswitch --topology mesh:4x4 --nodes 0,15\n"
@@ -127,29 +162,17 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
       "Exit code: 1 when a measurement failed, 2 for a wrong command line.\n"
       "Manual: ulfm_perf(1).");
   if (const auto code = tools::parse(app, argc, argv)) return code;
+  options.test = app.get_subcommands().front()->get_name();
   try {
-    options.test = app.get_subcommands().front()->get_name();
-    if (options.test == "rate") options.from = options.to = 8;
-    if (options.test == "soak") options.from = 0, options.to = 2048;
-    if (options.test == "logp") options.from = options.to = 8;
-    if (options.test == "paths") options.from = 16, options.to = 2048;
-    if (options.test == "multicast") options.from = 16, options.to = 64 << 10;
-    if (!size.empty()) read_range(size, options);
-    check_sizes(options);
-    if (!bind.empty()) read_cores(bind, options);
-    if (!nodes.empty()) options.nodes = read_two(nodes, "--nodes", "nodes such as 0,3");
+    read_words(words, options);
   } catch (const CLI::ParseError& e) {
     return tools::complain(app, e.what());
   }
   const char* inherited = std::getenv("ULFM_TRANSPORT");
   const std::string transport = !options.transport.empty() ? options.transport : inherited != nullptr ? inherited : "";
-  if ((!options.topology.empty() || !nodes.empty()) && ulfm::fabric::model_of_transport(transport) == nullptr)
-    return tools::complain(app, std::string(nodes.empty() ? "--topology" : "--nodes") +
-                                    " goes with an emulated interconnect, and " +
-                                    (transport.empty() ? "none is chosen" : "\"" + transport + "\" is none") +
-                                    "; add --transport xswitch, for example");
-  options.format = json ? Format::json : csv ? Format::csv : Format::table;
-  options.transport_chosen = !options.transport.empty() || std::getenv("ULFM_TRANSPORT") != nullptr;
+  if (const std::string fault = misplaced(options, words, transport); !fault.empty())
+    return tools::complain(app, fault);
+  options.transport_chosen = !options.transport.empty() || inherited != nullptr;
   if (!options.transport.empty()) setenv("ULFM_TRANSPORT", options.transport.c_str(), 1);
   if (!options.topology.empty()) setenv("ULFM_TOPOLOGY", options.topology.c_str(), 1);
   return std::nullopt;

@@ -182,13 +182,13 @@ typedef struct ulfm_coll_call {
 
 /* What an MPI wait needs, for reports about waits that do not end. Numbered as StallKind (job/stall_board.hpp). */
 enum {
-  ULFM_WAIT_MESSAGE,   /* that `rank` sends a message with `tag` */
-  ULFM_WAIT_ANY,       /* that anybody does */
-  ULFM_WAIT_LET_IN,    /* that `rank` receives a message of `bytes`, which was announced */
-  ULFM_WAIT_DATA,      /* the bytes of a message that `rank` announced */
-  ULFM_WAIT_TAKEN,     /* that `rank` receives a synchronous send */
-  ULFM_WAIT_ROOM,      /* that `rank` takes what was sent before; `bytes` is how many messages wait */
-  ULFM_WAIT_COLLECTIVE /* that `rank` comes to the collective `name` */
+  ULFM_WAIT_MESSAGE,       /* that `rank` sends a message with `tag` */
+  ULFM_WAIT_ANY,           /* that anybody does */
+  ULFM_WAIT_CLEAR_TO_SEND, /* that `rank` receives a message of `bytes`, which was announced */
+  ULFM_WAIT_DATA,          /* the bytes of a message that `rank` announced */
+  ULFM_WAIT_TAKEN,         /* that `rank` receives a synchronous send */
+  ULFM_WAIT_ROOM,          /* that `rank` takes what was sent before; `bytes` is how many messages wait */
+  ULFM_WAIT_COLLECTIVE     /* that `rank` comes to the collective `name` */
 };
 
 typedef struct ulfm_nm_wait {

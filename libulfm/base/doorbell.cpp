@@ -72,7 +72,8 @@ void set_interrupted_thread(pid_t thread) noexcept {
   interrupted_thread.store(static_cast<std::uint32_t>(thread), std::memory_order_release);
 }
 
-// Who has found no fence asked for may have published and not yet be seen; the barrier ends that.
+// A sender that has read `fenced` as 0 issues no fence, so its last store may not be visible yet. The barrier makes it
+// visible.
 void Doorbell::expect_many_sleeps() noexcept {
   fenced.store(1, std::memory_order_relaxed);
   barrier();

@@ -16,10 +16,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A yield that takes long went to somebody who computes: processes of the job that wait pass the core on in
-// microseconds. Now and then that is the scheduler's turn for another session. When it is most of the time, somebody
-// computes among us, and the system charges each further yield as if a whole slice had been used (Linux 6.18: the slice
-// is forfeited), so it is better to sleep until the doorbell rings; who is woken comes before who computes.
+// A yield that takes long has run a process that computes; processes of the job that wait pass the core on within
+// microseconds. A few such yields are the scheduler's turns for other sessions. When most yields are slow, another
+// process computes on this core, and the system charges each further yield as a whole time slice (Linux 6.18: the slice
+// is forfeited). It is then better to sleep until the doorbell rings, because a woken process preempts one that
+// computes.
 constexpr std::chrono::milliseconds kSlowFor{100};
 constexpr int kSlowWeight = 8, kSlowScore = 10 * kSlowWeight;  // ten slow ones with few quick ones between
 constexpr std::chrono::microseconds kTurnOfWaiting{10};        // at most, of each process that waits on the same core
@@ -29,8 +30,9 @@ std::atomic<std::int64_t> slow_until{0};
 // Rises with each slow yield, falls with each quick one. Any thread; of two at once one may be lost.
 std::atomic<int> slow_score{0};
 
-// A yield that takes this long has run somebody else. A few of those with hardly a short one between: somebody shares
-// the core, although there may be a core for each process. What a wait is for then comes during a yield or not at all.
+// A yield that takes this long has run another process. Several of those with hardly a short one between mean that
+// another process shares the core, although there may be a core for each process. The event that a wait is for then
+// comes during a yield or not at all.
 constexpr std::chrono::microseconds kSwitched{3};
 constexpr int kSharedWeight = 4, kShared = 2 * kSharedWeight, kSharedMost = 4 * kSharedWeight;
 constexpr std::uint32_t kSpinsWhereShared = 2;

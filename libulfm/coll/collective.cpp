@@ -168,9 +168,9 @@ int Collective::abandon(int why) noexcept {
 
 int Collective::why_broken() const noexcept { return header_->broken.load(std::memory_order_relaxed); }
 
-// A rank in [first, last] whose process has ended without posting `round`, or -1. Who has posted may go. But when ranks
-// share cores one of them may have died at the very end of a round that all have posted: there is no telling that from
-// a rank that works at it, so it is taken for dead after a while.
+// A rank in [first, last] whose process has ended without posting `round`, or -1. A rank that has posted may end. When
+// ranks share cores, one may have died at the very end of a round that all have posted, which looks the same as a rank
+// that still works on it; so it is taken for dead after a while.
 int Collective::find_dead(std::uint64_t round, int first, int last, int& patience) const noexcept {
   const std::size_t row = (round & 1) * (static_cast<std::size_t>(size_) + 1);
   bool missing = false;

@@ -81,8 +81,8 @@ std::string state_of(const StallLine& line) {
 
 bool in(const std::vector<int>& ranks, int rank) { return std::find(ranks.begin(), ranks.end(), rank) != ranks.end(); }
 
-// Those that wait for nobody but each other: who waits for somebody else, or polls, is taken away until nobody is left
-// to take away. Any of its waits may be the one that a rank's call needs, so all count.
+// The ranks that wait only for each other. Ranks that poll, or that wait for a rank outside the set, are removed until
+// no more can be removed. Any wait of a rank may be the one that its call needs, so all of them count.
 std::vector<int> deadlocked(const std::vector<StallLine>& lines) {
   std::vector<int> left;
   for (const StallLine& line : lines)

@@ -167,8 +167,8 @@ Result<void> PortCore::connect(std::span<const PortAddress> all) {
   return {};
 }
 
-// Each maps a port's memory, and who has gone is not posted to again. Looked for when there are twice as many as were
-// left the last time, because a look costs system calls.
+// Each outlet maps a port's memory, and nobody posts to a process that has gone. The sweep costs system calls, so it
+// runs when there are twice as many outlets as the last sweep has left.
 void PortCore::drop_closed_outlets() {
   std::erase_if(outlets_, [this](const auto& one) { return one.first != last_key_ && !one.second->peer_listening(); });
   sweep_at_ = std::max(kFirstSweep, 2 * outlets_.size());

@@ -1,7 +1,7 @@
-/* Requests that an answer of the other side completes, kept on a list of their connection: a rendezvous that waits to
- * be let in, a receive whose sender was let in and whose data have not begun, a synchronous send. CH3 finds them by
- * the handle that the answer names, and nowhere else: when no answer can come, because the process has died or the
- * communicator was revoked, nobody would complete them.
+/* Requests that an answer of the other side completes, kept on a list of their connection: a rendezvous that waits for
+ * clear-to-send, a receive that has sent clear-to-send and whose data have not begun, a synchronous send. CH3 finds
+ * them only by the handle that the answer names. When no answer can come, because the process has died or the
+ * communicator was revoked, CH3 alone would never complete them.
  *
  * Included by ulfm_netmod.c. */
 

@@ -171,7 +171,8 @@ int disconnect(ulfm_nm* nm, ulfm_nm_vc* vc, int force) {
   return 1;
 }
 
-// Who has gone counts as listening until all that it sent has been read: its last word may close the connection well.
+// A peer that has gone counts as listening until all that it sent has been read: its last packet may close the
+// connection properly.
 int listening(ulfm_nm_vc* vc) { return vc->outlet->peer_listening() || vc->owner->inlet->has_frame() ? 1 : 0; }
 
 // ---- sending --------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@
 // *record* says who is at the sending end of a virtual connection.
 //
 // Everything is found by index. A process writes its own slots and its own sending queue; what is between is written
-// by whoever holds the engine. Whatever is read and used as an index is checked first.
+// by the process that holds the engine. Every value that is read and used as an index is checked first.
 #pragma once
 
 #include <algorithm>
@@ -74,9 +74,9 @@ struct alignas(64) Unread {
 };
 
 struct alignas(64) Endpoint {
-  /// claimed: pid and started are those of the claimer. ready, by claim_endpoint(), pairs with whoever looks for it:
-  /// node, pid, token and the rest are filled in. left, by ~FabricEngine(), pairs with may_reuse(): its process touches
-  /// it no more.
+  /// claimed: pid and started are those of the claimer. ready: node, pid, token and the rest are filled in; the store
+  /// in claim_endpoint() pairs with every reader that looks for it. left: its process does not touch it any more; the
+  /// store in ~FabricEngine() pairs with may_reuse().
   std::atomic<EndpointState> state;
   std::uint32_t node;
   std::int32_t pid;
@@ -158,7 +158,7 @@ enum class ReceiverState : std::uint32_t { waits, released };
 
 /// One of several that a frame is for.
 struct Receiver {
-  /// Released by whoever has read it, or by the sender when that process is gone; see release_receiver().
+  /// Released by the process that has read it, or by the sender when that process is gone; see release_receiver().
   std::atomic<ReceiverState> state;
   std::uint32_t record;
   std::uint32_t record_generation;
@@ -186,8 +186,9 @@ struct SlotProgress {
 };
 inline constexpr std::uint16_t kMany = 0xffff;  ///< the frame is for several
 
-/// What whoever holds the engine is in the middle of, told to whoever comes after it should it die. Only its end makes
-/// somebody look, and all its stores have been made then: order in the program is enough, and signal fences keep it.
+/// The operation that the holder of the engine is in the middle of. If the holder dies, its successor reads this. Only
+/// a death makes anybody read it, and a dead process has made all its stores, so program order is enough; signal fences
+/// keep it.
 struct InHand {
   enum What : std::uint32_t { nothing, taking, delivering };
   std::atomic<std::uint32_t> what;  ///< pairs with FabricEngine::recover
@@ -211,31 +212,31 @@ struct ArenaHeader {
   ArenaSizes sizes;
   char title[128];      ///< for messages: "xswitch mesh:4x4"
   std::uint64_t began;  ///< nanoseconds of the monotonic clock: scheduled faults count from here
-  /// Of the engine process; 0: whoever waits does the work. Set before the job's processes start; the one that a keeper
-  /// starts anew writes both again, relaxed: nobody takes it for dead while there is a keeper.
+  /// Of the engine process; 0: the processes that wait do the work. Set before the job's processes start. An engine
+  /// process that a keeper has restarted writes both again, relaxed: while there is a keeper nobody takes it for dead.
   std::atomic<std::int32_t> engine_pid;
   std::atomic<std::uint64_t> engine_started;
   std::int32_t keeper_pid;  ///< of the process that starts the engine process anew; 0: nobody does
   std::uint64_t keeper_started;
-  std::atomic<std::uint32_t> recoveries;  ///< times somebody has gone on where a dead process stopped
+  std::atomic<std::uint32_t> recoveries;  ///< times a process has continued where a dead one stopped
   std::uint32_t node_of[kMaxEndpoints];   ///< by rank
   std::atomic<std::uint32_t> refused;     ///< frames for ports that were closed or that break a rule
   std::atomic<std::uint32_t> lost;        ///< frames the network lost
   std::atomic<std::uint32_t> damaged;     ///< of those, frames whose check units a card found wrong
   std::atomic<std::uint32_t> stalls;      ///< times a node was stalled; the five counts are only shown
-  /// Endpoint + 1 of who moves the model; 0: nobody. The acquire of who takes it pairs with the exchange of who lets
-  /// go: what only the holder changes. The exchange is seq_cst because of `pending`.
+  /// Endpoint + 1 of the process that moves the model; 0: nobody. Taking it acquires, and pairs with the exchange that
+  /// releases it, for everything that only the holder changes. The exchange is seq_cst because of `pending`.
   alignas(64) std::atomic<std::uint32_t> holder;
-  /// Endpoint + 1 of who looks all the time; 0: nobody. Taken relaxed: who has it looks again anyway. retire() and
-  /// notify() are seq_cst: either notify() sees that it is given up, or the look behind retire() sees `pending`.
+  /// Endpoint + 1 of the poller; 0: nobody. Taken relaxed, because the poller checks again anyway. retire() and
+  /// notify() are seq_cst: either notify() sees that there is no poller, or the check behind retire() sees `pending`.
   alignas(64) std::atomic<std::uint32_t> poller;
-  std::atomic<std::uint32_t> broken;  ///< endpoint + 1 of who died while it moved the model; a verdict, no more
+  std::atomic<std::uint32_t> broken;  ///< endpoint + 1 of the process that died while it moved the model; for messages
   alignas(64) InHand in_hand;
-  alignas(64) std::atomic<std::uint32_t> moving;  ///< the model is not idle: a hint, who acts on it takes the holder
-  /// A paced model goes on at that moment of the monotonic clock; 0: by itself never. note_due() and announce() to
-  /// next_deadline(): `coming` is as new.
+  alignas(64) std::atomic<std::uint32_t> moving;  ///< the model is not idle: a hint, checked again by the holder
+  /// When a paced model continues, on the monotonic clock; 0: not without a new frame. note_due() and announce() pair
+  /// with next_deadline(), which then sees a `coming` that is at least as new.
   std::atomic<std::uint64_t> due;
-  // Of a paced model, by whoever has the engine: how often it was looked at late, and by how many nanoseconds at most.
+  // Of a paced model, written by the holder of the engine: how often it ran late, and by how many nanoseconds at most.
   std::uint64_t late, most_late;
   alignas(64) std::atomic<std::uint32_t> endpoints_used;  ///< a count; each endpoint's own state publishes it
   std::atomic<std::int32_t> reuser;         ///< process that looks for an endpoint to use again: one at a time
@@ -273,7 +274,7 @@ class FabricArena {
   /// name.
   Result<const ModelKind*> kind() const;
   static Result<FabricArena> attach(const ArenaAddress& address);
-  /// The one behind a descriptor of that process, whatever its token is: for who looks from outside.
+  /// The one behind a descriptor of that process, whatever its token is; for observers outside the job.
   static Result<FabricArena> look_at(std::int32_t pid, std::int32_t fd);
 
   /// The one that the environment names (ULFM_FABRIC), which ulfmrun has set up.
@@ -348,7 +349,7 @@ class FabricArena {
   Layout at_;
 };
 
-/// The receiver needs the slot no more. True when nobody does: then it is to be given back, by whoever has called this.
+/// The receiver needs the slot no more. True when no receiver does: then the caller has to give it back.
 inline bool release_receiver(SlotShare& share, Receiver& receiver) noexcept {
   // Of the receiver and a sender that takes it for dead one comes first. Each hands on that it has read the slot.
   if (receiver.state.exchange(ReceiverState::released, std::memory_order_acq_rel) == ReceiverState::released)

@@ -294,7 +294,7 @@ void VirtualClock::begin_place(std::uint32_t place, std::int32_t pid) noexcept {
   if (place >= arena_.sizes().processes || place == self_) return;
   lock();
   Endpoint& endpoint = arena_.endpoint(place);
-  endpoint.pid = pid;  // as it will say itself: for who looks whether it still runs
+  endpoint.pid = pid;  // as it will write itself; others check by it whether it still runs
   endpoint.started = start_time(pid);
   ProcessClock& c = arena_.clock(place);
   c.now.store(now(), std::memory_order_relaxed);
@@ -383,7 +383,7 @@ std::uint64_t VirtualClock::moment_of(const ProcessClock& waiter) const noexcept
   return moment;
 }
 
-// A process is told of an end once. True when there was one before that moment.
+// A process sees the end of a process that it began once. True when there was one before that moment.
 bool VirtualClock::forget_ends(std::uint32_t endpoint, std::uint64_t moment) noexcept {
   bool found = false;
   if ((arena_.clock(endpoint).wants & places) == 0) return false;
@@ -401,8 +401,9 @@ bool VirtualClock::forget_ends(std::uint32_t endpoint, std::uint64_t moment) noe
 void VirtualClock::drive() noexcept {
   for (;;) {
     limit_ = bound();
-    take_in();  // behind bound(): whoever's clock was read has shown what it sent before
-    // Clocks of others only go on meanwhile, and who is woken lowers the limit: it need not be computed anew.
+    take_in();  // behind bound(): a process whose clock was read has published what it sent before
+    // Meanwhile the clocks of others only advance, and a process that is woken lowers the limit itself, so the limit
+    // need not be computed again.
     for (; step(limit_); ++time_.handled) time_.idle_rounds = time_.standstills = 0;
     const std::uint64_t before = limit_;
     time_.passed.store(before, std::memory_order_seq_cst);
@@ -544,7 +545,7 @@ void VirtualClock::give_back(std::uint32_t slot) noexcept {
   unlock();
 }
 
-// Whoever is the last in this host's time gives the slot back; by virtual time the latest one does.
+// The receiver that is last in the host's time gives the slot back, stamped with the latest virtual time of them all.
 void VirtualClock::give_back_share(std::uint32_t slot, Receiver& receiver) noexcept {
   lock();
   SlotShare& share = arena_.share(arena_.slot(slot));

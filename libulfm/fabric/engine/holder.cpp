@@ -23,9 +23,9 @@ namespace {
 using control::Fd;
 using Clock = std::chrono::steady_clock;
 
-// One process says what is wrong, and then the launcher ends the others. Should it not, they say it, too.
+// One process reports the error, and then the launcher ends the others. If it does not, they report it too.
 constexpr std::chrono::seconds kOthersAfter{3};
-// For whoever has started this one, and for a program that begins anew.
+// The first process may need so long to connect: the one that started this holder, or a program that is run again.
 constexpr std::chrono::seconds kFirstIn{10};
 constexpr std::chrono::milliseconds kLook{500};  // whether the launcher lives, where the kernel does not tell
 
@@ -110,7 +110,7 @@ class Holder {
     (void)poll(polls_.data(), polls_.size(), is_watched && !said_ ? -1 : static_cast<int>(kLook.count()));
   }
 
-  // One after the other, so that those that are told come at once.
+  // Accepts every connection that waits.
   void take_new() {
     pollfd one{listener_.get(), POLLIN, 0};
     while (poll(&one, 1, 0) > 0) {

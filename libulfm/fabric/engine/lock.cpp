@@ -1,12 +1,14 @@
-// Who moves the model: the poller while it has work, whoever finds the engine free otherwise, one at a time. The lock
-// is `holder` in the arena's header. A process that died with it is replaced. Who notes work pairs with who lets go.
+// Which process moves the model: the poller while it has work, otherwise any process that finds the engine free; one at
+// a time. The lock is `holder` in the arena's header. A holder that died is replaced. Noting work (notify) pairs with
+// releasing the lock, so that no work is forgotten.
 #include "base/wait.hpp"
 #include "fabric/engine/engine.hpp"
 
 namespace ulfm::fabric {
 namespace {
 
-// Looks with work undone by the poller after which another takes over: it computes or has no core.
+// So many checks find work that the poller has not done; then another process takes over, because the poller computes
+// or has no core.
 constexpr std::uint32_t kPatience = 100;
 
 }  // namespace
@@ -23,10 +25,10 @@ bool FabricEngine::has_work() const noexcept {
   return any_pending() || arena_.header().moving.load(std::memory_order_acquire) != 0 || is_due();
 }
 
-/// There is something for whoever holds the engine to look at.
+/// Reports to the holder of the engine that this process's sending queue has something.
 void FabricEngine::notify() noexcept {
   ArenaHeader& h = arena_.header();
-  // A full barrier: either whoever has the engine sees this when it lets go, or we see that it has let go.
+  // A full barrier: either the holder sees this bit when it releases the engine, or we see that it has released it.
   h.pending[self_ / 64].fetch_or(std::uint64_t{1} << self_ % 64, std::memory_order_seq_cst);
   if (process_) return h.engine_bell.ring();
   const std::uint32_t poller = h.poller.load(std::memory_order_seq_cst);
@@ -106,7 +108,7 @@ bool FabricEngine::acquire() {
     nobody = 0;
     if (!waiter.step()) continue;
     if (!why_broken().empty()) return false;
-    yield_now();  // no sleep: whoever holds the network rings no bell
+    yield_now();  // no sleep: the holder rings no bell when it releases the engine
   }
   return true;
 }

@@ -55,8 +55,8 @@ void FabricEngine::lose_for(std::uint32_t index, std::uint32_t node) noexcept {
   finish_for(index, false, [&](const Receiver& one) { return node_of(one) == node; });
 }
 
-// For some of the receivers: into their boxes, after the card's own checks. The slot may be its sender's again when the
-// last of all has it, so who is meant is noted first.
+// Ends the frame for some of its receivers: puts it into their boxes, after the card's own checks. When the last
+// receiver has it, the slot may belong to its sender again, so the list of receivers is copied first.
 template <typename Which>
 void FabricEngine::finish_for(std::uint32_t index, bool delivered, Which which) noexcept {
   ArenaHeader& h = arena_.header();
@@ -84,7 +84,7 @@ void FabricEngine::finish_many_timed(std::uint32_t index, std::vector<std::uint3
   finish_for(index, true, [](const Receiver&) { return true; });
 }
 
-// What is in the sending queue or on its way is the engine's to end. Whoever has the engine knows that.
+// The engine ends frames that are in the sending queue or on their way. Only its holder knows which these are.
 void FabricEngine::reclaim() {
   if (!acquire()) return;
   const std::uint32_t count = arena_.sizes().slots;

@@ -1,16 +1,17 @@
 // How the processes of a job find their arena when ulfmrun has not made it: under a name of the abstract name space of
-// sockets, which is made from the job. Whoever takes the name first starts the arena's holder, a process of its own
-// (tools/ulfm_hostd), and leaves the listening socket to it; everybody, the first one too, then asks the holder.
+// sockets, which is derived from the job. The process that takes the name first starts the arena's holder, a process of
+// its own (tools/ulfm_hostd), and hands it the listening socket. Every process, the first one too, then asks the
+// holder.
 //
 //   process                                        holder
-//     connect() to the job's name   ----------->     has made the arena, or knows why it cannot
+//     connect() to the job's name   ----------->     has made the arena, or knows why it could not
 //                                   <-----------     "+" and its address, or "-" and a sentence
 //     "?", in the second case       ----------->     one process says it; the others wait here for the
 //                                   <-----------     launcher to end them: "!" comes after some seconds
 //
-// The name is there as long as somebody listens: one who dies between taking it and starting the holder leaves nothing
-// behind, and of several that come at once one gets it. A process stays connected for as long as it lives. The holder
-// ends when the launcher has ended and nobody is connected.
+// The name exists as long as a socket listens under it. A process that dies between taking the name and starting the
+// holder therefore leaves nothing behind, and of several that try at once one succeeds. A process stays connected for
+// as long as it lives. The holder ends when the launcher has ended and nobody is connected.
 #pragma once
 
 #include <sys/types.h>
@@ -26,8 +27,8 @@ namespace ulfm::fabric {
 /// them has it made with the settings that it has. Remembers the answer. Any thread.
 Result<FabricArena> arena_of_this_job();
 
-/// Before a failure of arena_of_this_job() is told: one process of the job tells it, or there would be as many lines
-/// as processes. The others return late.
+/// Call it before reporting a failure of arena_of_this_job(). It returns at once in one process of the job and late in
+/// the others, so that there is one line and not one for each process.
 void wait_to_complain();
 
 /// What a holder is started with.

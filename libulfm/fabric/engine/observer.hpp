@@ -1,7 +1,7 @@
 // Reads the counters of an emulated interconnect while it runs, from outside the job.
 //
 // The observer takes the engine for as long as it takes to copy the model, changes nothing, and works on the copy. If
-// it dies meanwhile nothing is lost: whoever waits for the engine finds that out and takes it
+// it dies meanwhile nothing is lost: a process that waits for the engine detects the death and takes the engine
 // (FabricEngine::why_broken()).
 #pragma once
 

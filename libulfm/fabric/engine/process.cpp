@@ -42,7 +42,7 @@ void sleep_until_rung(FabricEngine& engine, const WaitPolicy& policy) {
   }
 }
 
-// Nothing of the job's terminal or pipes stays open here: who reads them must see their end.
+// The job's terminal and pipes are closed here, so that their readers see the end of file.
 void detach_streams() {
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(null, fd);
@@ -72,7 +72,7 @@ constexpr int kMostAtOnce = 20;  // processes that die at once, one after the ot
   serve(**engine, {task.job, task.job_started});
 }
 
-// Whoever waits for the interconnect is told so.
+// Processes that wait for the interconnect find this in why_broken().
 void give_up(const KeeperTask& task) {
   if (auto arena = FabricArena::attach(task.arena))
     arena->header().broken.store(kEngineProcess + 1, std::memory_order_relaxed);

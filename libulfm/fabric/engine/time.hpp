@@ -48,7 +48,7 @@ struct alignas(128) ProcessClock {
   std::uint32_t woken;       ///< VirtualTime::Woken
   std::uint32_t ended_seen;  ///< how many processes had ended when it was last notified
   std::uint32_t tid;         ///< process that has this clock; to detect its death
-  std::uint32_t begun_by;    ///< endpoint + 1 of who began it by begin_place(), and has not been told of its end
+  std::uint32_t begun_by;    ///< endpoint + 1 of the process that began it (begin_place) and has not seen its end yet
   /// Frames that have come to its ports, and slots that have come back to it. Counted under the lock; its process reads
   /// them there, or behind a look, when nothing more can come by its time.
   std::atomic<std::uint64_t> arrived, returned;
@@ -57,7 +57,7 @@ struct alignas(128) ProcessClock {
   std::uint64_t computing, messages, waiting;  ///< where its time went
   std::uint64_t gaps_missed;                   ///< calls behind the end of the recorded computing
   std::uint64_t gaps_left;                     ///< recorded ones behind the last call
-  char call[32];                               ///< of the program, in which it is; for a table of who waits
+  char call[32];                               ///< that the program is in; for the table of waits
 };
 
 /// When a slot was sent, and its place among all frames.
@@ -81,12 +81,12 @@ inline constexpr std::uint32_t kAwaited = 1u << 31;
 struct TimeHeader {
   TimeSettings settings;
   Durations costs;
-  /// A futex: 0 free, otherwise endpoint + 1 of who holds it, and kAwaited when somebody sleeps for it. The acquire of
-  /// who takes it pairs with the exchange of who lets go.
+  /// A futex: 0 free, otherwise endpoint + 1 of its holder, and kAwaited when a process sleeps for it. Taking it
+  /// acquires, and pairs with the exchange that releases it.
   alignas(64) std::atomic<std::uint32_t> lock;
   /// Everything before it has happened. Stored with a full barrier: see VirtualClock::spend().
   alignas(64) std::atomic<std::uint64_t> passed;
-  /// Somebody waits for that moment to pass: who may pass it takes the lock then.
+  /// A process waits for that moment to pass: a process whose clock may pass it takes the lock then.
   std::atomic<std::uint64_t> alarm;
   /// Processes that look for their turn before they sleep; of more than there are cores at most as many as cores.
   alignas(64) std::atomic<std::uint32_t> lookers;

@@ -50,7 +50,7 @@ constexpr Preset kPresets[] = {
 };
 
 // What the model keeps in front of the network: the routes that hold from the start and those that hold after each
-// scheduled fault. All are computed before the job begins, so that whoever moves the network only changes a number.
+// scheduled fault. All are computed before the job begins; a fault only switches to the next table.
 //
 // Ways are between nodes that have processes, the ends: all of a large network would take gigabytes.
 //

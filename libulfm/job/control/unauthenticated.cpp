@@ -33,7 +33,8 @@ void Server::accept_some() {
   }
 }
 
-// No descriptors are left. Whoever waits at the door gives his back; if nobody does, the program has to.
+// No descriptors are left. Closes the oldest unauthenticated connection; without one, accepting pauses until the
+// program closes a descriptor.
 void Server::pause_accepting() {
   if (!unauthenticated.empty()) {
     dismiss(unauthenticated.begin()->first, counts.crowded_out, "it made room for a later one");

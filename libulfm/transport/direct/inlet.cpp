@@ -305,8 +305,8 @@ OriginInfo DirectInlet::origin(std::uint32_t index) const {
   return {encode(of.card), of.port, {.number = of.card.pid}, {of.hello, length}};
 }
 
-// A sender that neither said bye nor has ended still writes. It is told, and keeps record and lane until it has left:
-// its frames would be taken for those of whoever gets them next.
+// A sender that neither said bye nor has ended may still write. Its record is marked, and it keeps record and lane
+// until it has left; otherwise its frames would be taken for those of the next owner.
 void DirectInlet::drop_origin(std::uint32_t index) {
   if (index >= origins_.size() || !origins_[index].connected || origins_[index].dropped) return;
   Origin& origin = origins_[index];

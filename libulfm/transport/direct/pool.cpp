@@ -65,7 +65,8 @@ std::unique_ptr<Multicast> DirectMulticast::make(std::span<Outlet* const> outlet
       new DirectMulticast(std::move(own), Pool(std::move(*segment), at.members), what, std::move(on_close)));
 }
 
-// References go by lanes, so that a receiver that holds one holds up nobody else. Without room it is told later.
+// References go by lanes, so a receiver that holds one blocks nobody else. A member whose lane has no room gets the
+// notice later.
 void DirectMulticast::announce(std::uint32_t member) {
   if (outlets_[member] == nullptr) return;
   const PoolNotice notice{pool_.header().token, pool_.segment().fd(), what_,

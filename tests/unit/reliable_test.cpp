@@ -257,7 +257,6 @@ TEST_CASE("a receiver that does not read is not overrun, and goes on when it doe
   // Somebody looks after its port, but nobody takes anything.
   for (int turns = 0; turns < 1000; ++turns) {
     while (pair.send(sent)) ++sent;
-    Gather none;
     (void)pair.inlet[1]->next_deadline();
     pair.clock.advance(1ms);
     pair.poll_sender();

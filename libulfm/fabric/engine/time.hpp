@@ -23,8 +23,8 @@ struct TimeSettings {
 };
 /// Errc::invalid with a sentence.
 Result<TimeSettings> parse_time(std::string_view text);
-/// A thread that makes progress by itself looks as often as the host lets it, and its looks would take the process's time:
-/// why it must not be asked for, or nothing when neither of MPICH's variables does.
+/// A thread that makes progress by itself looks as often as the host lets it, and its looks would take the process's
+/// time: why it must not be asked for, or nothing when neither of MPICH's variables does.
 std::string progress_thread_trouble();
 
 enum class ClockState : std::uint32_t {

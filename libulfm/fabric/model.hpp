@@ -112,8 +112,8 @@ struct ModelKind {
   const char* name;
   const char* summary;           ///< one line, for `ulfm_info`
   const char* default_topology;  ///< "mesh:4x4"
-  /// All options it has, but for "preset" and the durations (durations.hpp). One is "frame": the largest frame of data that the network
-  /// carries; messages are divided.
+  /// All options it has, but for "preset" and the durations (durations.hpp). One is "frame": the largest frame of data
+  /// that the network carries; messages are divided.
   std::span<const Options::Row> options;
   std::uint32_t frame;  ///< when the option is not given
   /// Of models with back-pressure, when the option "unread" is not given: see ArenaSizes::unread.

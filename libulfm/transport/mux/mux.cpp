@@ -1,5 +1,7 @@
 #include "transport/mux/mux.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -15,196 +17,272 @@ namespace mux {
 namespace {
 
 constexpr std::string_view kPrefix = "mux:";
-// A look at the far transport costs a system call. After so many that found nothing it gets every eighth turn only.
+// A check of any part but the first costs a system call. After so many that found nothing it gets only every eighth
+// turn.
 constexpr std::uint32_t kQuietAfter = 256, kQuietTurns = 8;
-constexpr std::uint32_t kNearBurst = 32;  // frames of the near one while the far one may have some too
+constexpr std::uint32_t kNearBurst = 32;  // frames of the first part while others may have some too
 
-struct Cards {
-  std::string_view near, far;
-};
-
-Result<Cards> split(std::string_view card) {
+// The parts' cards, in their order. A card may end early: the last of these parts are not known then.
+Result<std::vector<std::string_view>> split(std::string_view card) {
   card = card.substr(0, card.find('+'));
   if (!card.starts_with(kPrefix))
     return fail(Errc::protocol, "\"" + std::string(card.substr(0, 60)) +
                                     "\" is no address of a job on several hosts: both sides need ULFM_TRANSPORT=mux");
   card.remove_prefix(kPrefix.size());
-  const std::size_t at = card.find('&');
-  return Cards{card.substr(0, at), at == card.npos ? std::string_view() : card.substr(at + 1)};
+  std::vector<std::string_view> cards;
+  for (std::size_t at = 0; at != card.npos;) {
+    at = card.find('&');
+    cards.push_back(card.substr(0, at));
+    if (at != card.npos) card.remove_prefix(at + 1);
+  }
+  return cards;
 }
 
-/// Sleeps on the near one's doorbell, which is rung for the far one.
+/// Sleeps on the first part's doorbell, which is rung for the others.
 class MuxSource final : public WakeSource {
  public:
-  MuxSource(std::shared_ptr<Ringer> ringer, WakeSource& near, WakeSource& far)
-      : ringer_(std::move(ringer)), near_(near), far_(far), number_(ringer_->add(far.descriptor(), near)) {}
-  ~MuxSource() override { ringer_->remove(number_); }
-  bool is_made() const noexcept { return number_ != 0; }
+  MuxSource(std::shared_ptr<Ringer> ringer, const std::vector<std::unique_ptr<Inlet>>& parts)
+      : ringer_(std::move(ringer)), near_(parts.front()->wake_source()) {
+    for (std::size_t i = 1; i < parts.size(); ++i) {
+      WakeSource& source = parts[i]->wake_source();
+      far_.push_back({&source, ringer_->add(source.descriptor(), near_)});
+    }
+  }
+  ~MuxSource() override {
+    for (const Far& far : far_) ringer_->remove(far.number);
+  }
+  bool is_made() const noexcept {
+    return std::all_of(far_.begin(), far_.end(), [](const Far& far) { return far.number != 0; });
+  }
 
   void arm() noexcept override {
     near_.arm();
-    far_.arm();
+    for (const Far& far : far_) far.source->arm();
   }
   void cancel() noexcept override {
-    far_.cancel();
+    for (const Far& far : far_) far.source->cancel();
     near_.cancel();
   }
   bool sleep(std::chrono::nanoseconds limit) noexcept override {
-    ringer_->arm(number_);
+    arm_ringer();
     return near_.sleep(limit);
   }
   void expect_many_sleeps() noexcept override { near_.expect_many_sleeps(); }
   void watch() noexcept override {
     near_.watch();
-    far_.watch();
+    for (const Far& far : far_) far.source->watch();
   }
   bool watch_sleep(std::chrono::nanoseconds limit) noexcept override {
-    ringer_->arm(number_);
+    arm_ringer();
     return near_.watch_sleep(limit);
   }
   void end_watch() noexcept override {
-    far_.end_watch();
+    for (const Far& far : far_) far.source->end_watch();
     near_.end_watch();
   }
   void ring() noexcept override { near_.ring(); }
 
  private:
+  struct Far {
+    WakeSource* source;
+    std::uint64_t number;  // the ringer's; 0: none
+  };
+  void arm_ringer() noexcept {
+    for (const Far& far : far_) ringer_->arm(far.number);
+  }
+
   std::shared_ptr<Ringer> ringer_;
   WakeSource& near_;
-  WakeSource& far_;
-  std::uint64_t number_;
+  std::vector<Far> far_;
 };
 
-/// Origins of the near one have even numbers, those of the far one odd ones.
+/// The low bits of an origin's number are the place of its part.
 class MuxInlet final : public Inlet {
  public:
-  MuxInlet(std::unique_ptr<Inlet> near, std::unique_ptr<Inlet> far, std::shared_ptr<Ringer> ringer)
-      : near_(std::move(near)),
-        far_(std::move(far)),
-        source_(std::move(ringer), near_->wake_source(), far_->wake_source()) {}
+  MuxInlet(std::vector<std::unique_ptr<Inlet>> parts, std::shared_ptr<Ringer> ringer)
+      : parts_(std::move(parts)),
+        near_(*parts_.front()),
+        bits_(static_cast<std::uint32_t>(std::bit_width(parts_.size() - 1))),
+        quiet_(parts_.size()),
+        source_(std::move(ringer), parts_) {}
   bool is_made() const noexcept { return source_.is_made(); }
 
   bool next(Frame& frame) override {
-    if (near_in_turn_ < kNearBurst && near_->next(frame)) {
+    if (near_in_turn_ < kNearBurst && near_.next(frame)) {
       ++near_in_turn_;
-      frame.origin *= 2;
+      frame.origin <<= bits_;
       return true;
     }
     near_in_turn_ = 0;
-    if (is_far_due() && far_->next(frame)) {
-      far_misses_ = 0;
-      frame.origin = 2 * frame.origin + 1;
+    return next_far(frame);
+  }
+  bool spin(std::uint32_t turns) override {
+    bool any_far = false;
+    for (std::size_t i = 1; i < parts_.size(); ++i) any_far = any_far || quiet_[i].misses < kQuietAfter;
+    if (!any_far) return near_.spin(turns);
+    if (near_.spin(turns / 4)) return true;
+    for (std::size_t i = 1; i < parts_.size(); ++i)
+      if (quiet_[i].misses < kQuietAfter && parts_[i]->spin(1)) return true;
+    return false;
+  }
+  void release(const Frame& frame) override {
+    Frame own = frame;
+    own.origin >>= bits_;
+    part(frame.origin).release(own);
+  }
+  OriginInfo origin(std::uint32_t index) const override {
+    const std::uint32_t at = index & ((1u << bits_) - 1);
+    if (at >= parts_.size()) return {};
+    OriginInfo info = parts_[at]->origin(index >> bits_);
+    // A part that was not told the whole card, such as direct, has its own.
+    if (info.process && !info.card.starts_with(kPrefix))
+      info.card.insert(0, std::string(kPrefix) + std::string(at, '&'));
+    return info;
+  }
+  void drop_origin(std::uint32_t index) override { part(index).drop_origin(index >> bits_); }
+  bool has_frame() override {
+    bool found = false;
+    for (const auto& one : parts_) found |= one->has_frame();  // each makes itself ready for a sleep
+    return found;
+  }
+  WakeSource& wake_source() override { return source_; }
+  std::int64_t find_dead() override {
+    return first_of([](Inlet& one) { return one.find_dead(); });
+  }
+  std::int64_t take_broken() override {
+    return first_of([](Inlet& one) { return one.take_broken(); });
+  }
+  std::string why_broken() override {
+    std::string why;
+    for (std::size_t i = 0; i < parts_.size() && why.empty(); ++i) why = parts_[i]->why_broken();
+    return why;
+  }
+  std::chrono::nanoseconds next_deadline() override {
+    std::chrono::nanoseconds least = kForever;
+    for (const auto& one : parts_) least = std::min(least, one->next_deadline());
+    return least;
+  }
+  bool take_given_up(Error& error) override {
+    return std::any_of(parts_.begin(), parts_.end(), [&](const auto& one) { return one->take_given_up(error); });
+  }
+  std::size_t max_frame() const override {
+    std::size_t most = 0;
+    for (const auto& one : parts_) most = std::max(most, one->max_frame());
+    return most;
+  }
+  void use_counters(PortCounters& counters) override {
+    for (const auto& one : parts_) one->use_counters(counters);
+  }
+
+ private:
+  /// Of a part whose checks cost system calls.
+  struct Quiet {
+    std::uint32_t misses = 0, skipped = 0;
+  };
+
+  Inlet& part(std::uint32_t origin) { return *parts_[origin & ((1u << bits_) - 1)]; }
+
+  // Round robin over all parts but the first.
+  bool next_far(Frame& frame) {
+    for (std::size_t tries = 1; tries < parts_.size(); ++tries) {
+      const std::size_t at = turn_;
+      turn_ = at + 1 < parts_.size() ? at + 1 : 1;
+      if (!is_due(quiet_[at]) || !parts_[at]->next(frame)) continue;
+      quiet_[at].misses = 0;
+      frame.origin = frame.origin << bits_ | static_cast<std::uint32_t>(at);
       return true;
     }
     return false;
   }
-  bool spin(std::uint32_t turns) override {
-    if (far_misses_ < kQuietAfter) return near_->spin(turns / 4) || far_->spin(1);
-    return near_->spin(turns);
-  }
-  void release(const Frame& frame) override {
-    Frame own = frame;
-    own.origin /= 2;
-    of(frame.origin).release(own);
-  }
-  OriginInfo origin(std::uint32_t index) const override {
-    if (index % 2 != 0) return far_->origin(index / 2);
-    OriginInfo info = near_->origin(index / 2);
-    if (info.process) info.card.insert(0, kPrefix);
-    return info;
-  }
-  void drop_origin(std::uint32_t index) override { of(index).drop_origin(index / 2); }
-  bool has_frame() override {
-    const bool near = near_->has_frame();  // each makes itself ready for a sleep
-    return far_->has_frame() || near;
-  }
-  WakeSource& wake_source() override { return source_; }
-  std::int64_t find_dead() override {
-    return either(near_->find_dead(), [&] { return far_->find_dead(); });
-  }
-  std::int64_t take_broken() override {
-    return either(near_->take_broken(), [&] { return far_->take_broken(); });
-  }
-  std::string why_broken() override {
-    std::string why = near_->why_broken();
-    return why.empty() ? far_->why_broken() : why;
-  }
-  std::chrono::nanoseconds next_deadline() override { return std::min(near_->next_deadline(), far_->next_deadline()); }
-  bool take_given_up(Error& error) override { return near_->take_given_up(error) || far_->take_given_up(error); }
-  std::size_t max_frame() const override { return std::max(near_->max_frame(), far_->max_frame()); }
-  void use_counters(PortCounters& counters) override {
-    near_->use_counters(counters);
-    far_->use_counters(counters);
-  }
-
- private:
-  Inlet& of(std::uint32_t origin) { return origin % 2 == 0 ? *near_ : *far_; }
-  bool is_far_due() noexcept {
-    if (far_misses_ >= kQuietAfter && ++skipped_ % kQuietTurns != 0) return false;
-    ++far_misses_;
+  static bool is_due(Quiet& quiet) noexcept {
+    if (quiet.misses >= kQuietAfter && ++quiet.skipped % kQuietTurns != 0) return false;
+    ++quiet.misses;
     return true;
   }
-  template <typename Far>
-  static std::int64_t either(std::int64_t near, Far far) {
-    if (near >= 0) return 2 * near;
-    const std::int64_t found = far();
-    return found >= 0 ? 2 * found + 1 : -1;
+  template <typename Ask>
+  std::int64_t first_of(Ask ask) {
+    for (std::size_t at = 0; at < parts_.size(); ++at)
+      if (const std::int64_t found = ask(*parts_[at]); found >= 0)
+        return found << bits_ | static_cast<std::int64_t>(at);
+    return -1;
   }
 
-  std::unique_ptr<Inlet> near_, far_;
+  std::vector<std::unique_ptr<Inlet>> parts_;
+  Inlet& near_;
+  std::uint32_t bits_;
+  std::vector<Quiet> quiet_;  // by part; of the first it is not used
   MuxSource source_;
-  std::uint32_t near_in_turn_ = 0, far_misses_ = 0, skipped_ = 0;
+  std::size_t turn_ = 1;
+  std::uint32_t near_in_turn_ = 0;
 };
 
 class MuxTransport final : public Transport {
  public:
-  MuxTransport(std::unique_ptr<Transport> near, std::unique_ptr<Transport> far, std::shared_ptr<Ringer> ringer)
-      : near_(std::move(near)),
-        far_(std::move(far)),
-        ringer_(std::move(ringer)),
-        card_(std::string(kPrefix) + near_->card() + "&" + far_->card()) {
-    far_->use_card(card_);
+  MuxTransport(std::vector<std::unique_ptr<Transport>> parts, std::shared_ptr<Ringer> ringer)
+      : parts_(std::move(parts)), ringer_(std::move(ringer)), card_(kPrefix) {
+    for (const auto& one : parts_) card_ += (&one != &parts_.front() ? "&" : "") + one->card();
+    for (const auto& one : parts_) one->use_card(card_);
   }
 
   const std::string& card() const override { return card_; }
   bool reachable(std::string_view card) const override {
     const auto cards = split(card);
-    return cards && (near_->reachable(cards->near) || far_->reachable(cards->far));
+    return cards && part_for(*cards) < parts_.size();
   }
 
+  // The first part last: a process of this host may look as soon as that one is open.
   Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const InletOptions& options) override {
-    auto far = far_->open(number, options);  // first: a process of this host may look as soon as the near one is open
-    if (!far) return far;
-    auto near = near_->open(number, options);
-    if (!near) return near;
-    auto inlet = std::make_unique<MuxInlet>(std::move(*near), std::move(*far), ringer_);
-    if (!inlet->is_made()) return fail_errno("waiting for two transports at once");
+    std::vector<std::unique_ptr<Inlet>> inlets(parts_.size());
+    for (std::size_t i = parts_.size(); i-- != 0;) {
+      auto opened = parts_[i]->open(number, options);
+      if (!opened) return opened;
+      inlets[i] = std::move(*opened);
+    }
+    auto inlet = std::make_unique<MuxInlet>(std::move(inlets), ringer_);
+    if (!inlet->is_made()) return fail_errno("waiting for several transports at once");
     return std::unique_ptr<Inlet>(std::move(inlet));
   }
 
+  // When no part says that it reaches the process, the last one explains why.
   Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
                                           std::span<const std::byte> hello, PortCounters& counters) override {
     const auto cards = split(card);
     if (!cards) return fail(cards.error());
-    Transport& one = near_->reachable(cards->near) ? *near_ : *far_;
-    return one.connect(&one == near_.get() ? cards->near : cards->far, to, from, hello, counters);
+    const std::size_t at = std::min(part_for(*cards), parts_.size() - 1);
+    return parts_[at]->connect(card_at(*cards, at), to, from, hello, counters);
   }
 
-  // The near one leaves those of the far one to themselves.
-  std::unique_ptr<Multicast> group(std::span<Outlet* const> outlets) override { return near_->group(outlets); }
+  // The first part leaves outlets of the others to themselves.
+  std::unique_ptr<Multicast> group(std::span<Outlet* const> outlets) override { return parts_.front()->group(outlets); }
 
-  void use_control(control::Control& control) override { near_->use_control(control); }
-  control::Fd descriptor(std::uint32_t what) override { return near_->descriptor(what); }
+  void use_control(control::Control& control) override { parts_.front()->use_control(control); }
+  control::Fd descriptor(std::uint32_t what) override { return parts_.front()->descriptor(what); }
   std::vector<NamedCount> counts() const override {
-    std::vector<NamedCount> all = near_->counts();
-    const std::vector<NamedCount> far = far_->counts();
-    all.insert(all.end(), far.begin(), far.end());
+    std::vector<NamedCount> all;
+    for (const auto& one : parts_) {
+      const std::vector<NamedCount> more = one->counts();
+      all.insert(all.end(), more.begin(), more.end());
+    }
     return all;
   }
-  std::string shared_statistics() override { return near_->shared_statistics() + far_->shared_statistics(); }
+  std::string shared_statistics() override {
+    std::string all;
+    for (const auto& one : parts_) all += one->shared_statistics();
+    return all;
+  }
 
  private:
-  std::unique_ptr<Transport> near_, far_;
+  static std::string_view card_at(const std::vector<std::string_view>& cards, std::size_t at) {
+    return at < cards.size() ? cards[at] : std::string_view();
+  }
+  // The first part that reaches that process; the number of parts when none does.
+  std::size_t part_for(const std::vector<std::string_view>& cards) const {
+    std::size_t at = 0;
+    while (at < parts_.size() && !parts_[at]->reachable(card_at(cards, at))) ++at;
+    return at;
+  }
+
+  std::vector<std::unique_ptr<Transport>> parts_;
   std::shared_ptr<Ringer> ringer_;
   std::string card_;
 };
@@ -214,7 +292,10 @@ Result<std::unique_ptr<Transport>> make(const Config& config) {
   if (!near) return near;
   auto far = ofi_transport.make(config);
   if (!far) return far;
-  return make_mux(std::move(*near), std::move(*far));
+  std::vector<std::unique_ptr<Transport>> parts;
+  parts.push_back(std::move(*near));
+  parts.push_back(std::move(*far));
+  return make_mux(std::move(parts));
 }
 
 std::string why_unavailable() {
@@ -233,10 +314,10 @@ int number_of(const char* variable) {
 }  // namespace
 }  // namespace mux
 
-Result<std::unique_ptr<Transport>> make_mux(std::unique_ptr<Transport> near, std::unique_ptr<Transport> far) {
+Result<std::unique_ptr<Transport>> make_mux(std::vector<std::unique_ptr<Transport>> parts) {
   auto ringer = Ringer::create();
   if (!ringer) return fail(ringer.error());
-  return std::make_unique<mux::MuxTransport>(std::move(near), std::move(far), std::move(*ringer));
+  return std::make_unique<mux::MuxTransport>(std::move(parts), std::move(*ringer));
 }
 
 bool spans_hosts() {

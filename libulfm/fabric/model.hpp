@@ -128,8 +128,8 @@ struct ModelKind {
   const char* program = nullptr;
   /// Its models have multicast(). Known before one is made, like the next.
   bool multicast = false;
-  /// What the option "preset" may name; the first holds without it. Empty: the kind cannot run in virtual time. The
-  /// models of a kind that has some have cycles().
+  /// What the option "preset" may name; the first holds without it. Empty: the kind cannot run in virtual time. Models
+  /// of a kind with presets, and those from shared objects, have cycles().
   std::span<const Preset> presets = {};
   /// Applies the kind's own options to the durations, whose cycle is known by then; nullptr: none of them says a time.
   void (*adjust_durations)(const Options& given, Durations& durations) = nullptr;

@@ -103,7 +103,7 @@ class Any final : public Subject {
 }  // namespace
 
 Result<std::unique_ptr<Subject>> make_any(const ModelKind& kind, std::string_view options, const Topology& topology) {
-  if (!kind.timed)
+  if (kind.presets.empty() && kind.object == nullptr)
     return fail(Errc::invalid, std::string(kind.name) +
                                    " does not say in which cycle a message ends, and has no "
                                    "subject_*.cpp in tools/ulfm_sim");

@@ -283,8 +283,10 @@ bool OfiNetwork::introduce(OfiIncoming& from, std::span<const std::byte> bytes) 
   if (length == 0 || length > kMostCard || length > rest || rest - length > kHelloLimit) return false;
   from.card.assign(reinterpret_cast<const char*>(bytes.data()) + sizeof length, length);
   from.hello.assign(bytes.begin() + sizeof length + length, bytes.end());
+  // The card of a mux has several cards with '&' between them; the first one of ofi names the process.
   const std::size_t own = from.card.find("ofi:");
-  auto card = decode(own == from.card.npos ? std::string_view() : std::string_view(from.card).substr(own));
+  if (own == from.card.npos) return false;
+  auto card = decode(std::string_view(from.card).substr(own, from.card.find('&', own) - own));
   if (!card) return false;
   from.token = card->token;
   from.greeted = from.fresh = true;

@@ -93,6 +93,7 @@ int main(int argc, char **argv) {
 }
 END
 for program in incast deadlock any alone calls forever; do "$stage/bin/mpicc" -O1 "$program.c" -o "$program" || exit 1; done
+"$stage/bin/mpicc" -O1 -Wno-stringop-overflow "$(dirname "${BASH_SOURCE[0]}")/orders.c" -o orders || exit 1
 
 # value FILE EXPRESSION: of what was read as `t`.
 value() { python3 -c "import json,sys; t=json.load(open(sys.argv[1])); print($2)" "$1"; }
@@ -142,6 +143,11 @@ refused 'links of its own, over another model' 'no latency and no rate of single
 same 'halo over a mesh, fixed computing' 4 --transport xswitch --topology mesh:2x2 --time virtual,compute=fixed:1000 -n 4 \
     "$programs/halo"
 same 'trapezoid over a cube' 4 --transport dcm --topology cube:3 --time $none -n 8 "$programs/trapezoid"
+# Sends that wait for room, messages from anybody, nonblocking collectives beside blocking receives, a window, in drawn order.
+same 'drawn patterns over a mesh' 4 --transport xswitch,unread=4K --topology mesh:2x2 --time $none -n 5 ./orders 4 30
+same 'drawn patterns over a cube' 4 --transport dcm --topology cube:3 --time $none -n 7 ./orders 1 20
+same 'drawn patterns over a hypercube with multicast' 4 --transport pointdesign --topology gh:2x2x2 --time $none -n 8 ./orders 4 20
+same 'more messages than slots, at 16 ranks' 4 --transport ideal --topology mesh:4x4 --time $none -n 16 ./orders 2 10
 over 'recording' "$answer" --transport xswitch --time "virtual,record=$PWD/gaps" -n 4 "$programs/trapezoid"
 same 'recorded computing' 4 --transport xswitch --time "virtual,compute=recorded:$PWD/gaps" -n 4 "$programs/trapezoid"
 over 'tests and the time' looked --transport xswitch --time $none -n 2 ./alone

@@ -13,6 +13,7 @@ namespace {
 using HostClock = std::chrono::steady_clock;
 
 constexpr unsigned long kMostProcesses = 65536;
+constexpr std::chrono::seconds kCloseWithin{10};  // a peer that never reads must not hold a closing port for ever
 
 // Frames that the ports have moved either way.
 std::uint64_t frames_of(std::span<PortCore* const> ports) {
@@ -144,17 +145,36 @@ Result<PortCore*> Node::open(std::uint16_t number, std::uint32_t slot_bytes, std
 Result<void> Node::close(std::uint16_t number) {
   PortCore* port = this->port(number);
   if (port == nullptr) return fail(Errc::stale, "port " + std::to_string(number) + " is not open");
-  // Posted messages leave first; a peer that never reads them must not hold us for ever.
-  const auto until = HostClock::now() + std::chrono::seconds(10);
-  auto flushed = flush(*port, std::chrono::seconds(10));
+  // Posted messages leave first.
+  const auto until = HostClock::now() + kCloseWithin;
+  auto flushed = flush(*port, kCloseWithin);
   while (!flushed && flushed.error().code == Errc::peer_failed && HostClock::now() < until)
     flushed = flush(*port, until - HostClock::now());
   std::unique_ptr<PortCore> closed;  // its inlet may wait for its last frames: not under the locks
+  say_byes(*port, until);
   std::scoped_lock both(table_lock_, interface_lock_);
-  port->send_byes();
   process_->note_closed_port(number, port->counters());
   closed = std::move(table_[number]);
   return {};
+}
+
+// A peer to which nobody says bye takes this process's end for a death. One that reads slowly has no room for it yet.
+void Node::say_byes(PortCore& port, std::chrono::steady_clock::time_point until) {
+  VirtualTime* const time = VirtualTime::of_process();
+  const std::uint64_t last =
+      time != nullptr ? time->now() + std::chrono::nanoseconds(kCloseWithin).count() * 1000ull : 0;
+  PortCore* const self = &port;
+  Waiter waiter(wait_policy());
+  for (;;) {
+    {
+      std::scoped_lock both(table_lock_, interface_lock_);
+      if (port.send_byes()) return;
+    }
+    port.absorb();  // the other side may be doing the same
+    if (time != nullptr ? time->now() >= last : HostClock::now() > until) return;
+    if (time != nullptr) (void)sleep_timed(*time, std::span(&self, 1), StallKind::room, last);
+    else if (waiter.step()) park(std::array{self}, std::chrono::milliseconds(1));
+  }
 }
 
 Result<void> Node::connect(PortCore& port, PortAddress to) {

@@ -80,6 +80,7 @@ class Node {
   void park(std::span<PortCore* const> ports, std::chrono::nanoseconds left);
   Result<std::size_t> wait_timed(VirtualTime& time, std::span<PortCore* const> ports, std::chrono::nanoseconds limit,
                                  Arrival& arrival);
+  void say_byes(PortCore& port, std::chrono::steady_clock::time_point until);
   Result<void> flush_timed(VirtualTime& time, PortCore& port, std::chrono::nanoseconds limit);
   bool sleep_timed(VirtualTime& time, std::span<PortCore* const> ports, StallKind kind, std::uint64_t until);
   std::string stall_text(std::span<PortCore* const> ports, StallKind kind, std::chrono::nanoseconds time);

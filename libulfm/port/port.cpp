@@ -354,16 +354,13 @@ bool PortCore::transmit_group(SendBuffer& buffer) {
   return sender.advance(counters_);
 }
 
-void PortCore::send_byes() {
+bool PortCore::send_byes() {
   groups_.clear();
   passing_trees_.clear();
   for (Origin& origin : origins_) origin.tree.reset();
-  for (auto& [key, outlet] : outlets_)
-    if (!outlet->bye() && outlet->peer_listening()) {
-      // Full: the receiver frees a slot when it reads on, without a bell; if it never does, our exit tells it.
-      for (int i = 0; i < 100 && !outlet->bye(); ++i) yield_now();
-    }
-  outlets_.clear();
+  last_key_ = ~std::uint64_t{0};
+  std::erase_if(outlets_, [](const auto& one) { return one.second->bye() || !one.second->peer_listening(); });
+  return outlets_.empty();
 }
 
 // ---- application: receiving -----------------------------------------------------------------------------------------

@@ -98,8 +98,8 @@ class PortCore {
   bool transmit();
   /// Sends what most messages are, one frame with nothing waiting before it, at once or not at all.
   bool send_at_once(PortAddress to, Gather& data, std::size_t size);
-  /// Says goodbye to everyone it has talked to.
-  void send_byes();
+  /// Says goodbye to everyone it has talked to. False when somebody who listens has no room for it now.
+  bool send_byes();
   std::uint32_t posted = 0;  ///< numbers taken from the send queue whose messages have not gone
   /// Messages of others wait to be sent on.
   bool is_passing_on() const noexcept { return passing_.load(std::memory_order_relaxed); }

@@ -23,8 +23,8 @@ static unsigned draw(unsigned below) {
 static void shifts(int turns) {
   for (int i = 0; i < turns; i++) {
     const int by = 1 + (int)draw((unsigned)size - 1 ? (unsigned)size - 1 : 1);
-    MPI_Sendrecv(out[0], 8 << draw(8), MPI_CHAR, (rank + by) % size, 1, in[0], kLong, MPI_CHAR, (rank + size - by) % size, 1,
-                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(out[0], 8 << draw(8), MPI_CHAR, (rank + by) % size, 1, in[0], kLong, MPI_CHAR,
+                 (rank + size - by) % size, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     note_time();
   }
 }
@@ -32,7 +32,8 @@ static void shifts(int turns) {
 static void to_one(int probes) {
   const int root = (int)draw((unsigned)size), each = 1 + (int)draw(4);
   if (rank != root) {
-    for (int i = 0; i < each; i++) MPI_Send(out[0], 1 + (rank * 331 + i * 77) % 3000, MPI_CHAR, root, 2, MPI_COMM_WORLD);
+    for (int i = 0; i < each; i++)
+      MPI_Send(out[0], 1 + (rank * 331 + i * 77) % 3000, MPI_CHAR, root, 2, MPI_COMM_WORLD);
     return;
   }
   for (int i = 0; i < each * (size - 1); i++) {

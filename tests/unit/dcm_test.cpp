@@ -323,7 +323,7 @@ TEST_CASE("parameters that cannot work are refused", "[dcm]") {
   const auto why = [](Parameters p) { return check(p).error().what; };
   CHECK(check(Parameters{}).has_value());
   CHECK_THAT(why({.fifo_words = 32 + headroom(1) - 1}), Catch::Contains("can overflow"));
-  CHECK_THAT(why({.stop_at = 19, .go_at = 16}), Catch::Contains("go_at is 16"));
+  CHECK_THAT(why({.stop_at = 19, .go_at = 16}), Catch::Contains("go=16"));
   CHECK_THAT(why({.hop_cycles = 5}), Catch::Contains("1 to 4"));
   CHECK_THAT(why({.dma_cycles = 6}), Catch::Contains("keep up"));
   CHECK_THAT(why({.fifo_words = 5000}), Catch::Contains("4096"));

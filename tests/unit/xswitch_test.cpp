@@ -287,7 +287,7 @@ TEST_CASE("parameters under which a FIFO could overflow are refused", "[xswitch]
   };
   CHECK_THAT(refused({.fifo_units = 10, .stop_at = 8, .go_at = 2}), Catch::Contains("can overflow"));
   CHECK_THAT(refused({.fifo_units = 64, .stop_at = 48, .link_cycles = 8}), Catch::Contains("needs 65"));
-  CHECK_THAT(refused({.stop_at = 16, .go_at = 16}), Catch::Contains("lower go_at"));
+  CHECK_THAT(refused({.stop_at = 16, .go_at = 16}), Catch::Contains("lower go or raise stop"));
   CHECK_THAT(refused({.link_cycles = 0}), Catch::Contains("1 to 64 cycles"));
   CHECK_THAT(refused({.check_units = 65}), Catch::Contains("at most 64 check units"));
   CHECK_THAT(refused({.fifo_units = 1 << 20}), Catch::Contains("at most 16384"));

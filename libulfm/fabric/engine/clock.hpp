@@ -56,7 +56,8 @@ class VirtualClock final : public VirtualTime {
   void opened(std::uint32_t port, std::uint64_t delivered) noexcept { delivered_[port % kPorts] = delivered; }
   void looked_at(std::uint32_t port, std::uint64_t delivered) noexcept {
     std::uint64_t& seen = delivered_[port % kPorts];
-    if (delivered > seen) arrivals_seen_.fetch_add(delivered - std::exchange(seen, delivered), std::memory_order_relaxed);
+    if (delivered > seen)
+      arrivals_seen_.fetch_add(delivered - std::exchange(seen, delivered), std::memory_order_relaxed);
   }
   /// A slot that had arrived has been read: its sender has it back a moment later.
   void give_back(std::uint32_t slot) noexcept;

@@ -1,6 +1,7 @@
 // How long everything takes on an emulated interconnect, for jobs in virtual time (ulfm-time(7)).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string_view>
@@ -64,6 +65,15 @@ inline constexpr std::array<Options::Row, 14> kDurationRows{{
     {"forward_ns", 0, 1'000'000'000},
     {"forward_byte_ps", 0, 1'000'000'000},
 }};
+
+/// Chooses one of the presets of a model.
+inline constexpr const char* kPresetOption = "preset";
+
+/// Whether a model's option means nothing without virtual time.
+constexpr bool is_duration(std::string_view option) {
+  return option == kPresetOption ||
+         std::ranges::any_of(kDurationRows, [&](const auto& row) { return option == row.name; });
+}
 
 struct ModelKind;
 

@@ -97,7 +97,7 @@ Result<Options> read_options(const ModelKind& kind, ModelOptions options) {
   std::string presets;
   for (const Preset& preset : kind.presets) presets += (presets.empty() ? "" : "|") + std::string(preset.name);
   std::vector<Options::Row> rows(kind.options.begin(), kind.options.end());
-  if (!presets.empty()) rows.push_back({"preset", 0, 0, presets.c_str()});
+  if (!presets.empty()) rows.push_back({kPresetOption, 0, 0, presets.c_str()});
   auto given = Options::parse(options, rows);
   if (!given) return fail(std::move(given.error()).within(kind.name));
   return given;

@@ -129,7 +129,10 @@ Result<PortCore::GroupPlace*> PortCore::place_of(std::uint64_t group) {
 Result<void> PortCore::close_group(std::uint64_t group) {
   auto place = place_of(group);
   if (!place) return fail(place.error());
-  node_.dispose([&] { (*place)->group.reset(); });
+  node_.dispose([&] {
+    const std::shared_ptr<Group> group = std::move((*place)->group);
+    end_tree(group->tree);
+  });
   return {};
 }
 
@@ -291,7 +294,7 @@ void PortCore::make_sender(Group& group) {
   };
   const auto self = node_.process_of_card(node_.card());
   const PortAddress source{self ? *self : 0, number_};
-  group.tree = std::make_unique<Tree>(node_, number_, source, group.members, counters_, lost);
+  group.tree = std::make_shared<Tree>(node_, number_, source, group.members, counters_, lost);
   group.outlets.clear();
 }
 
@@ -322,6 +325,7 @@ void PortCore::pass_on() {
     passing_since_ = now;
     for (const auto& tree : passing_trees_) tree->look_for_dead();
   }
+  end_trees();
   std::size_t bytes = 0;
   for (const auto& tree : passing_trees_) bytes += tree->waiting();
   passing_bytes_.store(bytes, std::memory_order_relaxed);
@@ -330,7 +334,18 @@ void PortCore::pass_on() {
 
 // What it has is still sent on.
 void PortCore::drop_tree(Origin& origin) {
-  if (origin.tree) node_.dispose([&] { origin.tree.reset(); });
+  if (origin.tree) node_.dispose([&] { end_tree(std::move(origin.tree)); });
+}
+
+void PortCore::end_tree(std::shared_ptr<Tree> tree) {
+  if (tree) ended_trees_.push_back(std::move(tree));
+  end_trees();
+}
+
+// A tree ends when nothing is to be sent by it any more: then it is held here alone.
+void PortCore::end_trees() {
+  std::erase_if(ended_trees_,
+                [](const std::shared_ptr<Tree>& tree) { return tree.use_count() == 1 && tree->say_byes(); });
 }
 
 bool PortCore::transmit_group(SendBuffer& buffer) {
@@ -355,12 +370,16 @@ bool PortCore::transmit_group(SendBuffer& buffer) {
 }
 
 bool PortCore::send_byes() {
+  for (const GroupPlace& place : groups_)
+    if (place.group && place.group->tree) ended_trees_.push_back(place.group->tree);
   groups_.clear();
   passing_trees_.clear();
-  for (Origin& origin : origins_) origin.tree.reset();
+  for (Origin& origin : origins_)
+    if (origin.tree) ended_trees_.push_back(std::move(origin.tree));
   last_key_ = ~std::uint64_t{0};
+  std::erase_if(ended_trees_, [](const std::shared_ptr<Tree>& tree) { return tree->say_byes(); });
   std::erase_if(outlets_, [](const auto& one) { return one.second->bye() || !one.second->peer_listening(); });
-  return outlets_.empty();
+  return outlets_.empty() && ended_trees_.empty();
 }
 
 // ---- application: receiving -----------------------------------------------------------------------------------------

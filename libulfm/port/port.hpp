@@ -114,7 +114,7 @@ class PortCore {
     std::vector<std::shared_ptr<Outlet>> outlets;  ///< of the message that is being sent, or was last
     std::unique_ptr<GroupSender> sender;
     bool as_tree = false;
-    std::unique_ptr<Tree> tree;  ///< when it is sent that way
+    std::shared_ptr<Tree> tree;  ///< when it is sent that way
   };
   struct GroupPlace {
     std::uint32_t uses = 0;  ///< the upper half of a group's number
@@ -181,6 +181,8 @@ class PortCore {
   void begin_group(SendBuffer& buffer);
   void make_sender(Group& group);
   void drop_tree(Origin& origin);
+  void end_tree(std::shared_ptr<Tree> tree);
+  void end_trees();
   bool time_to_look();
   void undeliverable(const SendBuffer& buffer, PortAddress to, const std::string& why);
 
@@ -208,7 +210,8 @@ class PortCore {
   std::vector<GroupPlace> groups_;  // application
 
   std::vector<std::shared_ptr<Tree>> passing_trees_;  // interface: with something to send on
-  std::atomic<bool> passing_{false};                  // there are some
+  std::vector<std::shared_ptr<Tree>> ended_trees_;    // interface: there was no room for a goodbye yet
+  std::atomic<bool> passing_{false};                  // there are some to send on
   std::atomic<std::size_t> passing_bytes_{0};
   std::chrono::steady_clock::time_point passing_since_{};
 

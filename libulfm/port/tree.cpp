@@ -14,8 +14,11 @@ Tree::Tree(Node& node, std::uint16_t from, PortAddress source, std::span<const P
 }
 
 // Without room for the goodbye the other side finds out when this process ends.
-Tree::~Tree() {
-  for (const Child& child : children_) (void)child.outlet->bye();
+Tree::~Tree() { (void)say_byes(); }
+
+bool Tree::say_byes() {
+  std::erase_if(children_, [](const Child& child) { return child.outlet->bye() || !child.outlet->peer_listening(); });
+  return children_.empty();
 }
 
 // The list from here: the first for half of it, and so on. Whoever cannot be reached leaves the others to this port.

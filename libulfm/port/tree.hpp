@@ -46,6 +46,8 @@ class Tree {
   bool advance();
   /// Looks at those to whom something waits: those behind one that has gone are served from here. Costs system calls.
   void look_for_dead();
+  /// Ends the tree: says goodbye to those below. False when one that listens has no room for it now.
+  bool say_byes();
   /// Bytes that wait to be sent on.
   std::size_t waiting() const noexcept { return waiting_; }
 

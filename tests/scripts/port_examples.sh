@@ -37,28 +37,33 @@ unset ULFM_TRANSPORT
 echo "the port examples build, run and check what they receive"
 
 # A reader that is slow is told of everything and of no death: rank 1 fills its lane, closes its port and ends, and rank 0
-# reads only then. For some number of messages the lane has no room for the last word at that moment.
+# reads only then. For some number of messages the lane has no room for the last word at that moment. So it is with ports
+# behind one of a tree.
 cat >"$work/slow.c" <<'C'
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include <ulfm/ulfm.h>
 int main(int argc, char **argv) {
-  const int count = atoi(argv[argc - 1]);
+  const int count = atoi(argv[argc - 1]), by_tree = strcmp(argv[argc - 2], "tree") == 0;
   ulfm_job job;
   ulfm_port port;
-  ulfm_address to;
+  ulfm_address to[3];
+  ulfm_group group;
   ulfm_message message;
   const ulfm_port_options options = {.number = 3, .slot_bytes = 1024, .depth = 32};
   if (ulfm_job_join(&job) || ulfm_port_open(job, &options, &port) || ulfm_job_barrier(job)) return 2;
   if (ulfm_job_rank(job) == 1) {
-    ulfm_job_address(job, 0, 3, &to);
+    for (int i = 0; i < 3; i++) ulfm_job_address(job, i == 0 ? 0 : i + 1, 3, &to[i]);
+    if (by_tree && ulfm_group_open_tree(port, to, 3, &group)) return 3;
     for (int i = 0; i < count; i++) {
       void *buffer;
-      if (ulfm_compose(port, 64, &buffer) || ulfm_post(port, to)) return 3;
+      if (ulfm_compose(port, 64, &buffer) || (by_tree ? ulfm_post_group(port, group) : ulfm_post(port, to[0])))
+        return 4;
     }
   } else {
-    usleep(200000);
+    if (ulfm_job_rank(job) == 0) usleep(200000);
     for (int i = 0; i < count; i++)
       if (ulfm_wait(port, 10000000000, &message) < 0 || ulfm_release(port, &message) < 0)
         return fprintf(stderr, "message %d: %s\n", i, ulfm_last_error()), 4;
@@ -71,7 +76,9 @@ C
 # shellcheck disable=SC2046
 PKG_CONFIG_PATH=$stage/lib/pkgconfig cc "$work/slow.c" -o "$work/slow" $(PKG_CONFIG_PATH=$stage/lib/pkgconfig pkg-config --cflags --libs ulfm) \
     "-Wl,-rpath,$stage/lib"
-for count in 4 5 6 7 8 9 10; do
-    said=$(ULFM_LANE_BYTES=8K ULFM_LANE_CELLS=8 ULFM_LANE_AFTER=0 timeout 120 "$stage/bin/ulfmrun" -n 2 "$work/slow" $count 2>&1) ||
-        { echo "a slow reader, $count messages: $said" && exit 1; }
-done
+export ULFM_LANE_BYTES=8K ULFM_LANE_CELLS=8 ULFM_LANE_AFTER=0
+reads_slowly() {
+    said=$(timeout 120 "$stage/bin/ulfmrun" -n "$@" 2>&1) || { echo "a slow reader, $*: $said" && exit 1; }
+}
+for count in 4 5 6 7 8 9 10; do reads_slowly 2 "$work/slow" one $count; done
+for count in 30 31 32 33; do reads_slowly 4 --transport xswitch,unread=4K "$work/slow" tree $count; done

@@ -52,15 +52,30 @@ ends 0 'went on' "$stage/bin/ulfmrun" --ft -n 2 -- self 2
 ends 3 'it called exit with status 3' "$stage/bin/mpiexec" -n 2 -- leave 2
 
 # With --ft the call fails on all ranks, again and again, and the next spawn works; also without a launcher.
+# A spawn of argv[2], by turns; "several": beside this program, before it and behind it.
 compile copes <<'C'
 #include <mpi.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+static MPI_Comm children;
+static int spawn(char **argv, int turn, int root)
+{
+    int class, codes[3] = { 0, 0, 0 }, counts[2] = { 2, 1 };
+    MPI_Info infos[2] = { MPI_INFO_NULL, MPI_INFO_NULL };
+    char *commands[2] = { turn % 2 ? argv[2] : argv[0], turn % 2 ? argv[0] : argv[2] };
+    if (!strcmp(argv[1], "several"))
+        MPI_Error_class(MPI_Comm_spawn_multiple(2, commands, MPI_ARGVS_NULL, counts, infos, root, MPI_COMM_WORLD,
+                                                &children, codes), &class);
+    else
+        MPI_Error_class(MPI_Comm_spawn(argv[2], MPI_ARGV_NULL, 3, MPI_INFO_NULL, root, MPI_COMM_WORLD, &children,
+                                       turn ? codes : MPI_ERRCODES_IGNORE), &class);
+    return class == MPI_ERR_SPAWN &&
+           (!strcmp(argv[1], "one") && !turn ? 1 : codes[0] == MPI_ERR_SPAWN && codes[2] == MPI_ERR_SPAWN);
+}
 int main(int argc, char **argv)
 {
-    MPI_Comm parent, children;
-    int rank, size, class, turn, good = 0, codes[4] = { 0, 0, 0, 0 };
+    MPI_Comm parent;
+    int rank, size, turn, good = 0;
     MPI_Init(&argc, &argv);
     MPI_Comm_get_parent(&parent);
     if (parent != MPI_COMM_NULL) {
@@ -69,12 +84,7 @@ int main(int argc, char **argv)
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
         MPI_Comm_rank(MPI_COMM_WORLD, &rank);
         MPI_Comm_size(MPI_COMM_WORLD, &size);
-        for (turn = 0; turn < 3; turn++) {
-            int rc = MPI_Comm_spawn(argv[1], MPI_ARGV_NULL, 2, MPI_INFO_NULL, size - 1, MPI_COMM_WORLD, &children,
-                                    turn ? codes : MPI_ERRCODES_IGNORE);
-            MPI_Error_class(rc, &class);
-            good += class == MPI_ERR_SPAWN && (!turn || codes[1] == MPI_ERR_SPAWN);
-        }
+        for (turn = 0; turn < 4; turn++) good += spawn(argv, turn, size - 1);
         int rc = MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE);
         printf("rank %d: %d failed, then %d\n", rank, good, rc);
         fflush(stdout);
@@ -86,53 +96,22 @@ int main(int argc, char **argv)
 C
 for what in ./nosuch /bin/true /bin/false; do
     for n in 1 3; do
-        timeout -k 5 "$patience" "$stage/bin/ulfmrun" --ft -n $n "$work/copes" $what >"$work/out" 2>&1 </dev/null ||
+        timeout -k 5 "$patience" "$stage/bin/ulfmrun" --ft -n $n "$work/copes" one $what >"$work/out" 2>&1 </dev/null ||
             fail "ulfmrun --ft -n $n, $what is spawned: exit status $?"
-        (($(grep -c ': 3 failed, then 0$' "$work/out") == n)) || fail "ulfmrun --ft -n $n, $what is spawned"
+        (($(grep -c ': 4 failed, then 0$' "$work/out") == n)) || fail "ulfmrun --ft -n $n, $what is spawned"
     done
-    timeout -k 5 "$patience" "$work/copes" $what >"$work/out" 2>&1 </dev/null || fail "alone, $what is spawned: exit status $?"
-    grep -q ': 3 failed, then 0$' "$work/out" || fail "alone, $what is spawned"
+    timeout -k 5 "$patience" "$work/copes" one $what >"$work/out" 2>&1 </dev/null || fail "alone, $what is spawned: exit status $?"
+    grep -q ': 4 failed, then 0$' "$work/out" || fail "alone, $what is spawned"
 done
 
 # Of several programs, one that cannot run or has no MPI_Init is awaited in MPI_Init by the others: they end, too.
-compile several <<'C'
-#include <mpi.h>
-#include <stdio.h>
-int main(int argc, char **argv)
-{
-    MPI_Comm parent, children;
-    int rank, size, class, turn, good = 0, counts[2] = { 2, 1 }, codes[3];
-    MPI_Info infos[2] = { MPI_INFO_NULL, MPI_INFO_NULL };
-    MPI_Init(&argc, &argv);
-    MPI_Comm_get_parent(&parent);
-    if (parent != MPI_COMM_NULL) {
-        MPI_Comm_disconnect(&parent);
-    } else {
-        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-        MPI_Comm_size(MPI_COMM_WORLD, &size);
-        for (turn = 0; turn < 4; turn++) {
-            char *commands[2] = { turn % 2 ? argv[1] : argv[0], turn % 2 ? argv[0] : argv[1] };
-            MPI_Error_class(MPI_Comm_spawn_multiple(2, commands, MPI_ARGVS_NULL, counts, infos, size - 1, MPI_COMM_WORLD, &children,
-                                                    codes), &class);
-            good += class == MPI_ERR_SPAWN && codes[0] == MPI_ERR_SPAWN && codes[2] == MPI_ERR_SPAWN;
-        }
-        int rc = MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE);
-        printf("rank %d: %d failed, then %d\n", rank, good, rc);
-        fflush(stdout);
-        if (rc == MPI_SUCCESS) MPI_Comm_disconnect(&children);
-    }
-    MPI_Finalize();
-    return 0;
-}
-C
 for what in ./nosuch /bin/true; do
-    timeout -k 5 "$patience" "$stage/bin/ulfmrun" --ft -n 2 "$work/several" $what >"$work/out" 2>&1 </dev/null ||
+    timeout -k 5 "$patience" "$stage/bin/ulfmrun" --ft -n 2 "$work/copes" several $what >"$work/out" 2>&1 </dev/null ||
         fail "ulfmrun --ft, $what is spawned beside a program that runs: exit status $?: $(cat "$work/out")"
     (($(grep -c ': 4 failed, then 0$' "$work/out") == 2)) || fail "ulfmrun --ft, $what is spawned beside a program that runs"
     grep -q 'ended without MPI_Finalize: it called exit' "$work/out" || fail "nobody says why the spawn of $what fails"
     status=0
-    timeout -k 5 "$patience" "$stage/bin/mpiexec" -n 2 "$work/several" $what >"$work/out" 2>&1 </dev/null || status=$?
+    timeout -k 5 "$patience" "$stage/bin/mpiexec" -n 2 "$work/copes" several $what >"$work/out" 2>&1 </dev/null || status=$?
     ((status != 0 && status < 124 || status == 127)) || fail "mpiexec, $what beside a program that runs: exit status $status"
 done
 echo "programs that are not there, that are no MPI programs, and that leave end the job that spawns them"

@@ -37,10 +37,7 @@ void check_no_durations(std::string_view transport) {
   if (ulfm::fabric::model_of_transport(transport) == nullptr) return;
   for (std::size_t at = transport.find(','); at != std::string_view::npos; at = transport.find(',', at + 1)) {
     const std::string_view option = transport.substr(at + 1, transport.find(',', at + 1) - at - 1);
-    const std::string_view name = option.substr(0, option.find('='));
-    const bool is_row = std::any_of(std::begin(ulfm::fabric::kDurationRows), std::end(ulfm::fabric::kDurationRows),
-                                    [&](const auto& row) { return name == row.name; });
-    if (is_row || name == "preset")
+    if (ulfm::fabric::is_duration(option.substr(0, option.find('='))))
       fail(kUsage, std::string(option) + " is a duration, and has no effect in the host's time; add --time virtual");
   }
 }

@@ -232,7 +232,7 @@ int next(ulfm_nm* nm, ulfm_nm_frame* out) { return take_next(nm, out, false); }
 
 int timed(ulfm_nm*) { return VirtualTime::of_process() != nullptr ? 1 : 0; }
 
-int next_awaited(ulfm_nm* nm, ulfm_nm_frame* out) { return take_next(nm, out, VirtualTime::of_process() != nullptr); }
+int next_awaited(ulfm_nm* nm, ulfm_nm_frame* out) { return take_next(nm, out, true); }
 
 int next_soon(ulfm_nm* nm, ulfm_nm_frame* out) {
   if (VirtualTime::of_process() != nullptr) return 0;

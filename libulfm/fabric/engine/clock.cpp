@@ -181,10 +181,9 @@ VirtualTime::Woken VirtualClock::wait_for(std::uint64_t until, std::uint32_t wan
   c.wants = wants;
   // Who waits has perhaps not looked: its node takes in more when a look now would find nothing.
   c.looks = (wants & traffic) != 0 && engine_.has_back_pressure() ? 1 : 0;
-  c.until = c.looks != 0 ? before : until;
   c.then_until = until;
   c.state.store(ClockState::waits, std::memory_order_relaxed);
-  set_bounding(self_, c.until != kNoMoment || (wants & places) != 0);
+  wait_until(self_, c.looks != 0 ? before : until);
   drive();
   unlock();
   sleep();
@@ -242,11 +241,10 @@ void VirtualClock::barrier() noexcept {
   const std::uint64_t before = now();
   if (self_ >= arena_.sizes().processes) return;  // not one of those that the job began with
   lock();
-  c.until = kNoMoment;
   c.wants = barrier_end;
   c.looks = 0;
   c.state.store(ClockState::waits, std::memory_order_relaxed);
-  set_bounding(self_, false);
+  wait_until(self_, kNoMoment);
   time_.barrier_at = std::max(time_.barrier_at, before);
   if (++time_.in_barrier == arena_.sizes().processes) {
     for (std::uint32_t e = 0; e < arena_.sizes().processes; ++e)
@@ -346,6 +344,13 @@ void VirtualClock::set_bounding(std::uint32_t endpoint, bool bounds) noexcept {
   word = bounds ? word | bit : word & ~bit;
 }
 
+// Whoever waits for a moment, or for those that it started, may still send before anything comes to it.
+void VirtualClock::wait_until(std::uint32_t endpoint, std::uint64_t until) noexcept {
+  ProcessClock& c = arena_.clock(endpoint);
+  c.until = until;
+  set_bounding(endpoint, until != kNoMoment || (c.wants & places) != 0);
+}
+
 /// Processes that run, and those that wait for a moment: of many that wait, most do for what is sent to them.
 template <typename Visit>
 void VirtualClock::each_bounding(Visit visit) const noexcept {
@@ -434,8 +439,7 @@ void VirtualClock::wait_on(std::uint32_t endpoint) noexcept {
   ProcessClock& c = arena_.clock(endpoint);
   c.looks = 0;
   if (engine_.is_stalled(endpoint)) admit_more_to(endpoint, c.until);
-  c.until = c.then_until;
-  set_bounding(endpoint, c.until != kNoMoment || (c.wants & places) != 0);
+  wait_until(endpoint, c.then_until);
 }
 
 // Everybody waits for somebody else, and nothing is on its way. True when somebody looks again.

@@ -89,6 +89,7 @@ class VirtualClock final : public VirtualTime {
   std::uint32_t used() const noexcept;
   std::uint64_t bound() const noexcept;
   void set_bounding(std::uint32_t endpoint, bool bounds) noexcept;
+  void wait_until(std::uint32_t endpoint, std::uint64_t until) noexcept;
   template <typename Visit>
   void each_bounding(Visit visit) const noexcept;
   void admit_more_to(std::uint32_t endpoint, std::uint64_t moment) noexcept;

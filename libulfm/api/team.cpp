@@ -32,12 +32,12 @@ Result<Node*> allowed(ulfm_job job, int size) {
   return node;
 }
 
-coll::WaitHooks hooks_for(ulfm_team_progress progress, void* arg) {
+coll::WaitHooks hooks_for(Node* node, ulfm_team_progress progress, void* arg) {
   return {[progress, arg] {
             if (progress != nullptr) progress(arg);
             return 0;
           },
-          true};
+          [node] { return node->look(); }, [node](Doorbell& bell) { return node->park(coll::kLongestNap, bell); }};
 }
 
 int adopt(Node* node, Result<std::unique_ptr<coll::Collective>> made, int member, int size, ulfm_team** team) {
@@ -63,8 +63,9 @@ int ulfm_team_create(ulfm_job job, int size, ulfm_team_progress progress, void* 
   auto node = allowed(job, size);
   if (!node) return report(node.error());
   const WaitPolicy& policy = (*node)->wait_policy();
-  const int code = adopt(
-      *node, coll::Collective::create(size, !policy.has_own_core(), policy, hooks_for(progress, arg)), 0, size, team);
+  const int code =
+      adopt(*node, coll::Collective::create(size, !policy.has_own_core(), policy, hooks_for(*node, progress, arg)), 0,
+            size, team);
   if (code != ULFM_OK) return code;
   const std::string text = (*team)->collective->ticket();
   ticket[text.copy(ticket, ULFM_TEAM_TICKET - 1)] = 0;
@@ -75,7 +76,8 @@ int ulfm_team_join(ulfm_job job, const char* ticket, int member, int size, ulfm_
                    ulfm_team** team) {
   auto node = allowed(job, size);
   if (!node) return report(node.error());
-  return adopt(*node, coll::Collective::attach(ticket, member, size, (*node)->wait_policy(), hooks_for(progress, arg)),
+  return adopt(*node,
+               coll::Collective::attach(ticket, member, size, (*node)->wait_policy(), hooks_for(*node, progress, arg)),
                member, size, team);
 }
 

@@ -129,6 +129,16 @@ bool Doorbell::sleep(std::chrono::nanoseconds limit, RoomBell& room) noexcept {
   return sleep_on(parked, std::min<std::chrono::nanoseconds>(limit, std::chrono::microseconds(500)));
 }
 
+bool Doorbell::sleep(std::chrono::nanoseconds limit, Doorbell& other) noexcept {
+  const auto is_fenced = [](const Doorbell& bell) { return bell.fenced.load(std::memory_order_relaxed) != 0; };
+  if (!g_barriers && !(is_fenced(*this) && is_fenced(other)))
+    limit = std::min<std::chrono::nanoseconds>(limit, std::chrono::milliseconds(1));
+  if (!sleep_on_both(parked, other.parked, limit))
+    (void)sleep_on(parked, std::min<std::chrono::nanoseconds>(limit, std::chrono::microseconds(500)));
+  const bool rung = parked.exchange(0, std::memory_order_acquire) == 0;
+  return other.parked.exchange(0, std::memory_order_acquire) == 0 || rung;
+}
+
 void Doorbell::wake() noexcept {
   wake_one(parked);
   wake_one(watched);

@@ -60,6 +60,8 @@ struct alignas(64) Doorbell {
   bool sleep(std::chrono::nanoseconds limit) noexcept;
   /// The same, and room ends it too.
   bool sleep(std::chrono::nanoseconds limit, RoomBell& room) noexcept;
+  /// The same, and a ring of `other`, which this thread has armed too, ends it: true when either was rung.
+  bool sleep(std::chrono::nanoseconds limit, Doorbell& other) noexcept;
 
   /// Watcher: what is published after this ends watch_sleep().
   void watch() noexcept;

@@ -25,6 +25,11 @@ class WakeSource {
     (void)room;
     return sleep(std::min<std::chrono::nanoseconds>(limit, std::chrono::microseconds(500)));
   }
+  /// The same, and a ring of `bell`, which the owner has armed too, ends it.
+  virtual bool sleep(std::chrono::nanoseconds limit, Doorbell& bell) noexcept {
+    (void)bell;
+    return sleep(std::min<std::chrono::nanoseconds>(limit, std::chrono::microseconds(500)));
+  }
   /// Owner: sleeps will be many, because processes share cores. Before the first sleep.
   virtual void expect_many_sleeps() noexcept {}
 
@@ -52,6 +57,7 @@ class DoorbellSource final : public WakeSource {
   void cancel() noexcept override { bell_->cancel(); }
   bool sleep(std::chrono::nanoseconds limit) noexcept override { return bell_->sleep(limit); }
   bool sleep(std::chrono::nanoseconds limit, RoomBell& room) noexcept override { return bell_->sleep(limit, room); }
+  bool sleep(std::chrono::nanoseconds limit, Doorbell& bell) noexcept override { return bell_->sleep(limit, bell); }
   void expect_many_sleeps() noexcept override { bell_->expect_many_sleeps(); }
   void watch() noexcept override { bell_->watch(); }
   bool watch_sleep(std::chrono::nanoseconds limit) noexcept override { return bell_->watch_sleep(limit); }

@@ -24,10 +24,11 @@ constexpr std::size_t kSlot = kPart + kPage, kFirstPart = kPage - sizeof(std::ui
 constexpr std::size_t kShareFrom = 2048;
 // Turns of a wait between two looks at other things.
 constexpr std::uint32_t kProgressTurns = 16, kSpinningProgressTurns = 256;
+// Looks at what has come begin when the answer that most waits are for would be there.
+constexpr std::uint32_t kLooksFrom = 32, kLookTurns = 4;
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
 constexpr auto kLookEveryRank = std::chrono::milliseconds(2);  // so that many ranks do not look all the time
 constexpr int kPatience = 50;                                  // looks
-constexpr auto kNap = std::chrono::milliseconds(1);
 
 // In front of a part of a call whose blocks have different sizes.
 struct BlockHeader {
@@ -206,7 +207,9 @@ int Collective::await(Condition condition, std::uint64_t round, int first, int l
     const bool nap = waiter.step();
     after_look();
     if (condition()) return 0;
-    if (!nap && turn % every != 0) continue;
+    const bool has_come = turn > kLooksFrom && turn % kLookTurns == 0 && hooks_.look();
+    if (has_come) waiter.reset();
+    else if (!nap && turn % every != 0) continue;
     if (const int why = hooks_.progress(); why != 0) return abandon(why);
     if (condition()) return 0;
     if (const int why = why_broken(); why != 0) return why;
@@ -215,19 +218,19 @@ int Collective::await(Condition condition, std::uint64_t round, int first, int l
       const int dead = find_dead(round, first, last, patience);
       if (dead >= 0 && !condition()) return abandon(-1 - dead);
     }
-    if (nap) sleep(condition);
+    if (nap && !has_come && sleep(condition)) waiter.reset();
   }
 }
 
-// Others' progress (one-sided operations of this rank's memory, say) waits for the sleep to end, so it is short.
+// True when something has come: others' one-sided operations on this rank's memory, say, of which more may follow.
 template <typename Condition>
-void Collective::sleep(Condition condition) {
-  if (!hooks_.may_sleep) return yield_now();
+bool Collective::sleep(Condition condition) {
+  if (!hooks_.sleep) return yield_now(), false;
   Doorbell& bell = member(rank_).bell;
   bell.arm();
-  if (condition()) return bell.cancel();
-  wait_counters().count(Rung::park);
-  bell.sleep(kNap);
+  const bool has_come = condition() || hooks_.sleep(bell);
+  bell.cancel();
+  return has_come;
 }
 
 // Whether all have posted `round`. Looks go on where the last one ended.

@@ -11,6 +11,7 @@
 #include <ulfm/netmod.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -19,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "base/doorbell.hpp"
 #include "base/error.hpp"
 #include "base/segment.hpp"
 #include "base/wait.hpp"
@@ -36,10 +38,16 @@ struct SegmentHeader;
 struct Member;
 struct RankSlot;
 
+/// Longest sleep in a wait, so that deaths and what rings no bell are found.
+inline constexpr std::chrono::milliseconds kLongestNap{10};
+
 /// What a wait does beside waiting. Called by the thread that waits.
 struct WaitHooks {
   std::function<int()> progress;  ///< now and then; not 0 abandons the collective with that
-  bool may_sleep;                 ///< else only yields: the caller holds a lock that others want
+  std::function<bool()> look;     ///< something has come that progress() is to take; cheap, and no more than a hint
+  /// Sleeps until `bell`, which is armed, rings, or something comes that progress() is to take; true when either has
+  /// come. Null: only yields, as when the caller holds a lock that others want.
+  std::function<bool(Doorbell& bell)> sleep;
 };
 
 /// One rank gives to all, or gets from all.
@@ -160,7 +168,7 @@ class Collective {
   template <typename Condition>
   int await(Condition condition, std::uint64_t round, int first, int last);
   template <typename Condition>
-  void sleep(Condition condition);
+  bool sleep(Condition condition);
   void wake() noexcept;
   Member& member(int rank) const noexcept;
   int abandon(int why) noexcept;

@@ -28,6 +28,9 @@ int number_of(const char* variable) {
   return text != nullptr ? static_cast<int>(std::strtoul(text, nullptr, 10) % kMostProcesses) : 0;
 }
 
+// Longest sleep of a wait that something may end which rings no bell.
+constexpr std::chrono::milliseconds kShortNap{1};
+
 std::string rank_key(int rank) { return "ulfm-card-" + std::to_string(rank); }
 
 }  // namespace
@@ -173,7 +176,7 @@ void Node::say_byes(PortCore& port, std::chrono::steady_clock::time_point until)
     port.absorb();  // the other side may be doing the same
     if (time != nullptr ? time->now() >= last : HostClock::now() > until) return;
     if (time != nullptr) (void)sleep_timed(*time, std::span(&self, 1), StallKind::room, last);
-    else if (waiter.step()) park(std::array{self}, std::chrono::milliseconds(1));
+    else if (waiter.step()) park(std::array{self}, kShortNap);
   }
 }
 
@@ -265,12 +268,25 @@ void Node::park(std::span<PortCore* const> ports, std::chrono::nanoseconds left)
   const auto most = wait_policy().park_limit;
   auto limit = left.count() < 0 ? most : std::min<std::chrono::nanoseconds>(left, most);
   // Room at a destination rings no bell, and neither does the second of several ports: short naps then.
-  if (sends_pending() || ports.size() > 1)
-    limit = std::min<std::chrono::nanoseconds>(limit, std::chrono::milliseconds(1));
+  if (sends_pending() || ports.size() > 1) limit = std::min<std::chrono::nanoseconds>(limit, kShortNap);
   std::vector<Inlet*> inlets;
   for (PortCore* port : ports) inlets.push_back(&port->inlet());
   Process::park(inlets, limit);
   for (PortCore* port : ports) port->look_for_dead();
+}
+
+bool Node::look() {
+  std::unique_lock lock(table_lock_, std::try_to_lock);
+  return lock && std::ranges::any_of(table_, [](const auto& port) { return port && port->inlet().look(); });
+}
+
+bool Node::park(std::chrono::nanoseconds limit, Doorbell& bell) {
+  std::lock_guard lock(table_lock_);
+  std::vector<Inlet*> inlets;
+  for (const auto& port : table_)
+    if (port) inlets.push_back(&port->inlet());
+  if (sends_pending() || inlets.size() != 1) limit = std::min<std::chrono::nanoseconds>(limit, kShortNap);
+  return inlets.empty() ? bell.sleep(limit) : Process::park(inlets, limit, bell);
 }
 
 // In virtual time: nobody spins, and what ends a wait is an arrival, room, or a moment.
@@ -380,7 +396,7 @@ Result<void> Node::flush(PortCore& port, std::chrono::nanoseconds limit) {
     if (limit.count() >= 0 && now - start > limit)
       return fail(Errc::timed_out, "port " + std::to_string(port.number()) + ": messages are still on their way");
     report_stalls(stall, std::array{&port}, StallKind::room, start, now);
-    if (waiter.step()) park(std::array{&port}, std::chrono::milliseconds(1));
+    if (waiter.step()) park(std::array{&port}, kShortNap);
   }
   return {};
 }

@@ -67,6 +67,12 @@ class Node {
   Result<void> flush(PortCore& port, std::chrono::nanoseconds limit);
 
   /// What this process has beside its ports.
+  /// Something has come to an open port, as far as a cheap look shows.
+  bool look();
+  /// Sleeps until something comes to one of the open ports, or `bell`, which the caller has armed and looked at, rings,
+  /// at most `limit`; meanwhile no port is opened or closed. True when something has come.
+  bool park(std::chrono::nanoseconds limit, Doorbell& bell);
+
   Process& process() noexcept { return *process_; }
   Transport& transport() noexcept { return process_->transport(); }
   const Config& config() const noexcept { return process_->config(); }

@@ -89,20 +89,34 @@ Result<std::unique_ptr<Inlet>> Process::open(std::uint16_t number, const InletOp
   return inlet;
 }
 
-void Process::park(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, Outlet* full) {
-  RoomBell* room = full != nullptr ? full->room_bell() : nullptr;
+// Between the arming of what else ends the sleep and the sleep itself.
+template <typename Something, typename Sleep>
+bool Process::park_until(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, Something something,
+                         Sleep sleep) {
   for (Inlet* inlet : inlets) inlet->wake_source().arm();
-  if (room != nullptr) room->arm();
-  bool something = full != nullptr && full->has_room();
-  for (Inlet* inlet : inlets) something = something || inlet->has_frame();
-  if (!something)
+  bool has_come = something();
+  for (Inlet* inlet : inlets) has_come = has_come || inlet->has_frame();
+  if (!has_come)
     for (Inlet* inlet : inlets) limit = std::min(limit, inlet->next_deadline());
-  if (!something && limit.count() > 0) {
+  if (!has_come && limit.count() > 0) {
     wait_counters().count(Rung::park);
-    WakeSource& bell = inlets.front()->wake_source();
-    room != nullptr ? bell.sleep(limit, *room) : bell.sleep(limit);
+    has_come = sleep(inlets.front()->wake_source(), limit);
   }
   for (Inlet* inlet : inlets) inlet->wake_source().cancel();
+  return has_come;
+}
+
+bool Process::park(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, Outlet* full) {
+  RoomBell* room = full != nullptr ? full->room_bell() : nullptr;
+  if (room != nullptr) room->arm();
+  return park_until(
+      inlets, limit, [&] { return full != nullptr && full->has_room(); },
+      [&](WakeSource& source, auto left) { return room != nullptr ? source.sleep(left, *room) : source.sleep(left); });
+}
+
+bool Process::park(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, Doorbell& bell) {
+  return park_until(
+      inlets, limit, [] { return false; }, [&](WakeSource& source, auto left) { return source.sleep(left, bell); });
 }
 
 std::string Process::stall_prefix() const {

@@ -46,9 +46,12 @@ class Process {
   /// Opens a port of the transport. A process that shares its core sleeps often, and its inlets know that.
   Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const InletOptions& options);
 
-  /// Sleeps until one of the inlets rings or `limit` is over, at once when something is there already; `full`, if any,
-  /// ends the sleep too when it has room. A second inlet's bell ends no sleep: the limit of several is to be short.
-  static void park(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, Outlet* full = nullptr);
+  /// Sleeps until one of the inlets rings or `limit` is over, not at all when something is there already; `full`, if
+  /// any, ends the sleep too when it has room. A second inlet's bell ends no sleep: the limit of several is to be
+  /// short. True when something has come.
+  static bool park(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, Outlet* full = nullptr);
+  /// The same, and `bell`, which the caller has armed and looked at, ends the sleep too.
+  static bool park(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, Doorbell& bell);
 
   /// For a wait: one StallWatch each, or one for a series of waits without news.
   StallWatch new_stall_watch() const noexcept { return StallWatch{stall_seconds_}; }
@@ -86,6 +89,9 @@ class Process {
   void report_statistics();
 
  private:
+  template <typename Something, typename Sleep>
+  static bool park_until(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, Something something,
+                         Sleep sleep);
   Process(Config config, const TransportDescriptor& descriptor, TransportStack stack, const Place& place,
           WaitPolicy policy);
 

@@ -3,17 +3,22 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "child.hpp"
 #include "coll/collective.hpp"
+#include "process/process.hpp"
 #include "reduce/kernels.h"
+#include "transport/direct/direct.hpp"
 
 using namespace ulfm;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -276,7 +281,7 @@ void run(test::Pipe& parent, std::unique_ptr<coll::Collective> coll, int rank, i
 void compare(int size, bool shared_cores, bool one_copy, std::uint64_t calls) {
   const WaitPolicy policy = WaitPolicy::for_processes(1000);  // the machine may be busy: yield
   std::vector<std::unique_ptr<test::Child>> children;
-  coll::WaitHooks hooks{[] { return 0; }, true};
+  coll::WaitHooks hooks{[] { return 0; }, [] { return false; }, [](Doorbell& bell) { return bell.sleep(1ms); }};
   // The child of rank 0 stays until all have attached to its segment.
   children.push_back(std::make_unique<test::Child>([&](test::Pipe& parent) {
     auto coll = coll::Collective::create(size, shared_cores, policy, hooks);
@@ -318,4 +323,39 @@ TEST_CASE("Random collectives of ranks that share cores give what they must", "[
 TEST_CASE("Long collectives with one copy give what they must", "[collective]") {
   const int size = GENERATE(2, 3, 4);
   compare(size, false, true, 150);
+}
+
+TEST_CASE("who waits in a barrier is woken by what comes to its port, and by the barrier", "[collective]") {
+  const bool shared_cores = GENERATE(false, true);
+  auto transport = direct_transport.make(Config::load().value()).value();
+  PortCounters counters;
+  auto here = transport->open(5, {}).value(), there = transport->open(6, {}).value();
+  auto outlet = transport->connect(transport->card(), 6, 5, {}, counters).value();
+  if (shared_cores) there->wake_source().expect_many_sleeps();
+  const WaitPolicy policy = WaitPolicy::for_processes(1000);
+  std::atomic<int> taken{0}, sleeps{0};
+  const coll::WaitHooks waits{[&] {
+                                Frame frame;
+                                for (; there->next(frame); ++taken) there->release(frame);
+                                return 0;
+                              },
+                              [&] { return there->look(); },
+                              [&](Doorbell& bell) {  // as good as for ever: nothing but a ring ends it
+                                Inlet* const inlet = there.get();
+                                ++sleeps;
+                                return Process::park(std::span(&inlet, 1), 1h, bell);
+                              }};
+  auto first = coll::Collective::create(2, shared_cores, policy, {[] { return 0; }, [] { return false; }, {}}).value();
+  auto second = coll::Collective::attach(first->ticket(), 1, 2, policy, waits).value();
+  int said = -1;
+  std::thread waiter([&] { said = second->barrier(); });
+  for (int i = 0; i < 20; ++i) {
+    while (sleeps.load() <= i) std::this_thread::yield();
+    Gather none;
+    REQUIRE(outlet->push(Kind::first, {}, none, 0));
+    while (taken.load() <= i) std::this_thread::yield();
+  }
+  CHECK(first->barrier() == 0);
+  waiter.join();
+  CHECK(said == 0);
 }

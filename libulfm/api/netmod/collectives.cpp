@@ -20,6 +20,12 @@ std::size_t most_rounds(const ulfm_nm* nm) {
   return always(nm) ? std::numeric_limits<std::size_t>::max() : kMostRounds;
 }
 
+// What comes by messages ends the sleep too: others may work on this rank's memory while it waits in a barrier.
+bool sleep_beside(ulfm_nm& nm, Doorbell& bell) {
+  Inlet* const inlet = nm.inlet.get();
+  return Process::park(std::span(&inlet, 1), nm.sends_waiting ? kShortNap : coll::kLongestNap, bell);
+}
+
 }  // namespace
 
 int coll_after(ulfm_nm* nm) {
@@ -34,7 +40,8 @@ int coll_after(ulfm_nm* nm) {
 int coll_open(ulfm_nm* nm, char* ticket, int rank, int size, int threaded, int (*progress)(void*), void* arg,
               ulfm_coll** out) {
   if (nm->segments >= kMostSegments) return report({Errc::full, "too many communicators with a segment"});
-  coll::WaitHooks hooks{[progress, arg] { return progress(arg); }, threaded == 0};
+  coll::WaitHooks hooks{[progress, arg] { return progress(arg); }, [nm] { return nm->inlet->look(); }, {}};
+  if (threaded == 0) hooks.sleep = [nm](Doorbell& bell) { return sleep_beside(*nm, bell); };
   const bool shared_cores = !nm->own_core;
   auto made = rank == 0 ? coll::Collective::create(size, shared_cores, nm->process->wait_policy(), std::move(hooks))
                         : coll::Collective::attach(ticket, rank, size, nm->process->wait_policy(), std::move(hooks));

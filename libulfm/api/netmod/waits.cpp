@@ -142,7 +142,7 @@ int idle(ulfm_nm* nm, int how, int sends_waiting) {
   }
   if (how == ULFM_NM_IDLE_WAIT || sends_waiting) {
     // Something else may end this wait without ringing.
-    park(nm, std::chrono::microseconds(500), sends_waiting != 0);
+    park(nm, kShortNap, sends_waiting != 0);
   } else {
     park(nm, nm->process->wait_policy().park_limit, false);
   }

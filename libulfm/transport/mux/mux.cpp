@@ -67,6 +67,14 @@ class MuxSource final : public WakeSource {
     arm_ringer();
     return near_.sleep(limit);
   }
+  bool sleep(std::chrono::nanoseconds limit, RoomBell& room) noexcept override {
+    arm_ringer();
+    return near_.sleep(limit, room);
+  }
+  bool sleep(std::chrono::nanoseconds limit, Doorbell& bell) noexcept override {
+    arm_ringer();
+    return near_.sleep(limit, bell);
+  }
   void expect_many_sleeps() noexcept override { near_.expect_many_sleeps(); }
   void watch() noexcept override {
     near_.watch();

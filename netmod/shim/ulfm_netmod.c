@@ -9,6 +9,7 @@
  *               straight into the request's own vectors
  *   connecting  on first use, with a hello that says which process (or which accepted port) this is
  *   long        messages copied once, from process to process: ulfm_once.c
+ *   one-sided   long transfers on memory that is not shared: ulfm_window.c
  *   answers     requests that only the other side can complete are on a list of their connection: ulfm_answers.c
  *   agreement   MPIX_Comm_agree and _shrink, also when members die in the middle of it: ulfm_agree.c
  *   closing     CH3's close protocol; a packet for a connection that is closed here is answered with `closed`
@@ -127,6 +128,7 @@ static int ulfm_iStartContigMsg(MPIDI_VC_t * vc, void *hdr, intptr_t hdr_sz, voi
 
 #include "ulfm_answers.c"
 #include "ulfm_once.c"
+#include "ulfm_window.c"
 
 /* ---- start and end ------------------------------------------------------------------------------------------------ */
 

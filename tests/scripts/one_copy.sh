@@ -7,6 +7,8 @@ cp "$(dirname "${BASH_SOURCE[0]}")/one_copy.c" "$work/"
 # GCC 12 warns of MPICH's MPI_STATUSES_IGNORE.
 "$mpicc" -O1 -Wno-stringop-overflow "$work/one_copy.c" -o "$work/one_copy" || fail "mpicc cannot compile one_copy.c"
 
+"$mpicc" -O1 -std=gnu11 "$(dirname "${BASH_SOURCE[0]}")/epochs.c" -o "$work/epochs" || fail "mpicc cannot compile epochs.c"
+
 # The kernel's copies fail: from the first on, or now and then.
 cat >"$work/refuse.c" <<'C'
 #define _GNU_SOURCE
@@ -61,6 +63,23 @@ for other in "--transport xswitch" "--fault drop=1e-4" "--ft" "-genv ULFM_PROTOC
     # shellcheck disable=SC2086 # an option and its value
     run "$other" 2 $other -genv ULFM_ONE_COPY on
     ! copied || fail "$other: messages were copied past the network"
+done
+
+# One-sided transfers on memory that is not shared are copied in the same way.
+windows() {
+    timeout "$patience" "$stage/bin/ulfmrun" --stats -n 3 "${@:2}" "$work/epochs" create 7 60 >"$work/out" 2>&1 ||
+        fail "windows, $1: exit status $?"
+    grep -qx 'epochs: right' "$work/out" || fail "windows, $1: no result"
+}
+windows on
+copied || fail "windows: nothing was copied once"
+windows off -genv ULFM_ONE_COPY off
+! copied || fail "windows: ULFM_ONE_COPY=off is not heeded"
+for every in 1 2; do windows "refused each ${every}th time" -genv LD_PRELOAD "$work/refuse.so" -genv REFUSE_EVERY $every; done
+for other in "--transport xswitch" "--ft"; do
+    # shellcheck disable=SC2086 # an option and its value
+    windows "$other" $other
+    ! copied || fail "windows, $other: bytes were copied past the network"
 done
 
 # One of the two is killed in the middle of a copy: the other does not wait, and the job ends.

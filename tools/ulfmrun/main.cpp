@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "base/argv.hpp"
 #include "base/standard_streams.hpp"
 #include "child.hpp"
@@ -189,7 +191,7 @@ void make_stall_board(const CommandLine& line) {
 void prepare_host(const Variables& variables, const FabricHost* host) {
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
   if (host == nullptr) return;
-  const std::string number = std::to_string(host->arena().sizes().processes - 1);
+  const std::string number = fmt::format("{}", host->arena().sizes().processes - 1);
   setenv("ULFM_FABRIC_HOST", number.c_str(), 1);
   setenv("ULFM_FABRIC_RANK", number.c_str(), 1);
 }

@@ -14,6 +14,8 @@
 #include <filesystem>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "base/fault_plan.hpp"
 #include "fabric/models.hpp"
 #include "failure.hpp"
@@ -201,16 +203,16 @@ void check_limits(const CommandLine& line) {
   if (here && geteuid() != 0 && getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     const std::size_t now = processes_of_user();
     if (now + ranks + 1 > limit.rlim_cur)
-      fail(kUsage, "-n " + std::to_string(ranks) + " needs " + std::to_string(ranks + 1) +
-                       " more processes, but the limit is " + std::to_string(limit.rlim_cur) + " and " +
-                       std::to_string(now) + " are running; start fewer, or raise it (ulimit -u)");
+      fail(kUsage, fmt::format("-n {} needs {} more processes, but the limit is {} and {} are running; start fewer, or "
+                               "raise it (ulimit -u)",
+                               ranks, ranks + 1, limit.rlim_cur, now));
   }
   if (!here || getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   const rlim_t needed = ranks * kDescriptorsPerRank + kDescriptorsBesides;
   if (limit.rlim_max != RLIM_INFINITY && needed > limit.rlim_max)
-    fail(kUsage, "-n " + std::to_string(ranks) + " needs " + std::to_string(needed) +
-                     " file descriptors in the launcher, but the hard limit is " + std::to_string(limit.rlim_max) +
-                     "; start fewer, or raise it (ulimit -Hn)");
+    fail(kUsage, fmt::format("-n {} needs {} file descriptors in the launcher, but the hard limit is {}; start fewer, "
+                             "or raise it (ulimit -Hn)",
+                             ranks, needed, limit.rlim_max));
   if (limit.rlim_cur != RLIM_INFINITY && needed > limit.rlim_cur) {
     limit.rlim_cur = needed;
     (void)setrlimit(RLIMIT_NOFILE, &limit);

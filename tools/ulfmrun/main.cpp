@@ -25,6 +25,7 @@
 #include "hosts.hpp"
 #include "job/stall_board.hpp"
 #include "job_key.hpp"
+#include "leftovers.hpp"
 #include "options.hpp"
 #include "program.hpp"
 #include "settings.hpp"
@@ -211,6 +212,7 @@ int run(const std::vector<std::string>& words) {
   check_limits(line);
   check_time_files(line);
   make_job_key();
+  remove_leftovers();
   FabricHost* const host = fabric ? &publish(*fabric, settings, line, stage) : nullptr;
   if (host != nullptr && line.elsewhere && !only_this_host(line)) open_door(*host, settings, stage);
   if (line.cube == 0) make_stall_board(line);

@@ -153,6 +153,7 @@ std::size_t processes_of_user() {
 /// Descriptors that the launcher's proxy needs for one rank: three streams, the PMI connection, and room.
 constexpr rlim_t kDescriptorsPerRank = 5;
 constexpr rlim_t kDescriptorsBesides = 64;
+constexpr rlim_t kLeastStack = 128 * 1024;
 
 }  // namespace
 
@@ -207,6 +208,10 @@ void check_limits(const CommandLine& line) {
                                "raise it (ulimit -u)",
                                ranks, ranks + 1, limit.rlim_cur, now));
   }
+  // Below that mpiexec's proxies die of it before they can say so. A host is started without them.
+  if (line.cube == 0 && getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < kLeastStack)
+    fail(kUsage, fmt::format("mpiexec and its proxies need stacks of {}, but the limit is {}; raise it (ulimit -s)",
+                             ulfm::human_bytes(kLeastStack), ulfm::human_bytes(limit.rlim_cur)));
   if (!here || getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   const rlim_t needed = ranks * kDescriptorsPerRank + kDescriptorsBesides;
   if (limit.rlim_max != RLIM_INFINITY && needed > limit.rlim_max)

@@ -202,8 +202,7 @@ class DcmModel final : public Model, private ModelCycles, private ModelPace, pri
     const std::string name = way == kNode ? "sink" : way == kGateway ? "gateway" : fmt::format("channel {}", way);
     return fmt::format(
         "ulfm: stats dcm router {} {}: messages {} words {} probes {} short probes {} held cycles {} blocked {} for "
-        "cycles "
-        "{} throttles {} lost messages {}\n",
+        "cycles {} throttles {} lost messages {}\n",
         router, name, c.messages, c.words, c.probes, c.short_probes, c.held_cycles, c.blocked, c.blocked_cycles,
         c.throttles, c.lost);
   }

@@ -260,8 +260,8 @@ class XSwitchModel final : public Model, private ModelCycles, private ModelBackP
   std::string statistics() override {
     const Balance balance = network_.balance();
     std::string text = fmt::format(
-        "ulfm: stats xswitch: cycles {} events {}, units entered {} inserted {} left {} stripped {} lost {} present "
-        "{}{}\n",
+        "ulfm: stats xswitch: cycles {} events {}, units entered {} inserted {} left {} stripped {} lost {} "
+        "present {}{}\n",
         network_.now(), network_.events(), balance.entered, balance.inserted, balance.left, balance.stripped,
         balance.lost, balance.present, balance.holds() ? "" : ", which do not balance");
     for (std::uint32_t n = 0; n < head_.nodes; ++n)
@@ -292,9 +292,8 @@ class XSwitchModel final : public Model, private ModelCycles, private ModelBackP
   static std::string counted(const std::string& what, const SwitchPortCounters& c) {
     if (c.out.frames == 0 && c.out.stops == 0 && c.in.arbitration_cycles == 0 && c.out.lost_units == 0) return "";
     std::string text = fmt::format(
-        "ulfm: stats xswitch {}: out frames {} data {} routing {} stops {} gos {} wait cycles {} lost frames {} units "
-        "{}, "
-        "in arbitration cycles {} bad ends {} lost units {}, occupancy",
+        "ulfm: stats xswitch {}: out frames {} data {} routing {} stops {} gos {} wait cycles {} lost frames {} "
+        "units {}, in arbitration cycles {} bad ends {} lost units {}, occupancy",
         what, c.out.frames, c.out.data_units, c.out.routing_units, c.out.stops, c.out.gos, c.out.wait_cycles,
         c.out.lost_frames, c.out.lost_units, c.in.arbitration_cycles, c.in.bad_ends, c.in.lost_units);
     for (const std::uint64_t cycles : c.in.occupancy) text += fmt::format(" {}", cycles);

@@ -113,6 +113,13 @@ const char* ulfm_job_transport(ulfm_job job) {
   return nullptr;
 }
 
+size_t ulfm_job_suits(ulfm_job job, int what) {
+  auto node = node_of(job);
+  if (!node) return report(node.error()), 0;
+  const TransportDescriptor& transport = (*node)->process().descriptor();
+  return what == ULFM_SUITS_PIECE ? transport.piece : what == ULFM_SUITS_COPIES ? transport.copies : 0;
+}
+
 int ulfm_job_put(ulfm_job job, const char* key, const char* value) {
   auto node = node_of(job);
   return node ? finish((*node)->put(key, value)) : report(node.error());

@@ -295,6 +295,7 @@ struct TransportDescriptor {
   /// "" when it can be used here, else the reason why not.
   std::string (*unavailable)();
   Result<std::unique_ptr<Transport>> (*make)(const Config& config);
+  std::size_t piece = 0, copies = 0;  ///< ulfm_job_suits()
 };
 
 }  // namespace ulfm

@@ -363,8 +363,8 @@ class Parser {
   int count_ = 1;  // processes of the program that is being read
   std::optional<std::string> inline_value_;
   std::map<std::string, std::string> given_;  // values of own options
-  std::string directory_;  ///< -wdir of the program to come
-  bool passive_ = false;   ///< the rest of the line is mpiexec's to read, or nobody's
+  std::string directory_;                     ///< -wdir of the program to come
+  bool passive_ = false;                      ///< the rest of the line is mpiexec's to read, or nobody's
   CommandLine line_;
 };
 

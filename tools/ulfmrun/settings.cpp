@@ -17,6 +17,7 @@
 #include <fmt/core.h>
 
 #include "base/fault_plan.hpp"
+#include "base/segment.hpp"
 #include "fabric/models.hpp"
 #include "failure.hpp"
 #include "hosts.hpp"

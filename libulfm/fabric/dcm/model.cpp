@@ -230,16 +230,19 @@ Result<Parameters> parameters_from(ModelOptions options) {
   return asked->parameters;
 }
 
-const ModelKind model_kind{.name = "dcm",
-                           .summary = "emulated hypercube of Direct-Connect routers (iPSC/2)",
-                           .default_topology = "cube:7",
-                           .options = kOptions,
-                           .frame = 16384,
-                           .unread = kUnread,
-                           .plan = make_plan,
-                           .attach = attach,
-                           .presets = kPresets,
-                           .forwards = true,
-                           .gateways = true};
+const ModelKind model_kind{
+    .name = "dcm",
+    .summary = "emulated hypercube of Direct-Connect routers (iPSC/2)",
+    .default_topology = "cube:7",
+    .options = kOptions,
+    .frame = 16384,
+    .unread = kUnread,
+    .plan = make_plan,
+    .attach = attach,
+    .presets = kPresets,
+    // The iPSC/2 sent the whole of a message in one: as few pieces as memory for send buffers allows.
+    .piece = 512 * 1024,
+    .forwards = true,
+    .gateways = true};
 
 }  // namespace ulfm::fabric::dcm

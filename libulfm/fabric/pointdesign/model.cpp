@@ -309,6 +309,7 @@ const ModelKind model_kind{.name = "pointdesign",
                            .divides = true,
                            .multicast = true,
                            .presets = kPresets,
-                           .adjust_durations = take_cycle};
+                           .adjust_durations = take_cycle,
+                           .copies = 8 * 1024};  // fits into one of its messages beside the list of the receivers
 
 }  // namespace ulfm::fabric::pointdesign

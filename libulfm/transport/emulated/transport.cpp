@@ -144,6 +144,8 @@ TransportDescriptor descriptor(const fabric::ModelKind& kind,
       .nodes = nodes,
       .unavailable = [] { return std::string(); },
       .make = make,
+      .piece = kind.piece,
+      .copies = kind.copies,
   };
 }
 

@@ -46,8 +46,8 @@ bool parse_stat(const char* text, Stat& stat) noexcept {
 // No process has this pid, as far as the kernel lets us ask: also where no /proc is mounted, or hides others.
 Found nobody_has(pid_t pid) noexcept { return kill(pid, 0) != 0 && errno == ESRCH ? Found::nobody : Found::unknown; }
 
-// A failure of our own, a full table of descriptors or no memory, says nothing about the process. What its first thread's
-// file says is what the process's own says, but cheaper, because nothing is summed up over the threads; and user-mode
+// A failure of our own, a full table of descriptors or no memory, says nothing about the process. The file of its first
+// thread says what the process's own says, but cheaper, because nothing is summed up over the threads; and user-mode
 // emulators make up the latter for the process itself, with another start time than others see.
 Found read_stat(pid_t pid, Stat& stat) noexcept {
   if (pid <= 0) return Found::nobody;

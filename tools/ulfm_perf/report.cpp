@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdarg>
 #include <cstdio>
 #include <iostream>
 
@@ -55,7 +54,7 @@ void print_table(const Results& results) {
 // ---- CSV ------------------------------------------------------------------------------------------------------------
 
 std::string csv_number(double value, bool count = false) {
-  return std::isnan(value) ? "" : text(count ? "%.0f" : "%.6g", value);
+  return std::isnan(value) ? "" : count ? fmt::format("{:.0f}", value) : fmt::format("{:.6g}", value);
 }
 
 std::string csv_value(const Column& column) {

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "fabric/pointdesign/network.hpp"
 
 namespace {
@@ -35,7 +37,7 @@ class Machine {
  public:
   explicit Machine(const Parameters& p) : bytes_(Network::bytes(p)) {
     memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory_ == MAP_FAILED) stop("there is no room for a machine of " + std::to_string(bytes_) + " bytes");
+    if (memory_ == MAP_FAILED) stop(fmt::format("there is no room for a machine of {} bytes", bytes_));
     auto* base = static_cast<std::byte*>(memory_);
     Network::create(base, p);
     auto network = Network::attach(base, bytes_);

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "api/handles.hpp"
 #include "api/last_error.hpp"
 #include "base/give_way.hpp"
@@ -22,8 +24,8 @@ namespace {
 
 int copy_text(const std::string& text, char* to, std::size_t size) {
   if (text.size() + 1 > size)
-    return report({Errc::too_large, "the buffer of " + std::to_string(size) +
-                                        " bytes is too small: " + std::to_string(text.size() + 1) + " are needed"});
+    return report(
+        {Errc::too_large, fmt::format("the buffer of {} bytes is too small: {} are needed", size, text.size() + 1)});
   std::memcpy(to, text.c_str(), text.size() + 1);
   return ULFM_OK;
 }
@@ -43,8 +45,7 @@ int adopt(Result<std::unique_ptr<Node>> node, ulfm_job* job) {
 
 int give_address(Result<std::uint32_t> process, std::uint16_t port, ulfm_address* address) {
   if (!process) return report(process.error());
-  if (port >= kPortsPerProcess)
-    return report({Errc::invalid, "port " + std::to_string(port) + ": there are ports 0 to 63"});
+  if (port >= kPortsPerProcess) return report({Errc::invalid, fmt::format("port {}: there are ports 0 to 63", port)});
   *address = {*process, port, 0};
   return ULFM_OK;
 }
@@ -110,6 +111,13 @@ const char* ulfm_job_transport(ulfm_job job) {
   if (node) return (*node)->process().descriptor().name;
   report(node.error());
   return nullptr;
+}
+
+size_t ulfm_job_suits(ulfm_job job, int what) {
+  auto node = node_of(job);
+  if (!node) return report(node.error()), 0;
+  const TransportDescriptor& transport = (*node)->process().descriptor();
+  return what == ULFM_SUITS_PIECE ? transport.piece : what == ULFM_SUITS_COPIES ? transport.copies : 0;
 }
 
 int ulfm_job_put(ulfm_job job, const char* key, const char* value) {
@@ -190,7 +198,7 @@ int open_group(ulfm_port port, const ulfm_address* members, int count, bool as_t
   const OpenPort open = port_of(port);
   if (open.core == nullptr) return say_stale();
   if (count < 1 || members == nullptr)
-    return report({Errc::invalid, "a group of " + std::to_string(count) + " ports: 1 or more are needed"});
+    return report({Errc::invalid, fmt::format("a group of {} ports: 1 or more are needed", count)});
   std::vector<PortAddress> all;
   all.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) all.push_back({members[i].process, members[i].port});
@@ -251,7 +259,7 @@ int ulfm_wait(ulfm_port port, int64_t timeout_ns, ulfm_message* message) {
 int ulfm_wait_any(const ulfm_port* ports, int count, int64_t timeout_ns, int* which, ulfm_message* message) {
   const TimedCall timed("ulfm_wait_any");
   if (count < 1 || count > kPortsPerProcess)
-    return report({Errc::invalid, "waiting for " + std::to_string(count) + " ports: 1 to 64 can be waited for"});
+    return report({Errc::invalid, fmt::format("waiting for {} ports: 1 to 64 can be waited for", count)});
   std::array<PortCore*, kPortsPerProcess> cores;
   Node* node = nullptr;
   for (int i = 0; i < count; ++i) {
@@ -294,8 +302,7 @@ int ulfm_watch_begin(ulfm_port port) {
 int ulfm_watch_wait(ulfm_port port, int64_t timeout_ns) {
   const OpenPort open = port_of(port);
   if (open.core == nullptr) return say_stale();
-  if (timeout_ns < 0)
-    return report({Errc::invalid, "a watch of " + std::to_string(timeout_ns) + " ns: 0 or more are needed"});
+  if (timeout_ns < 0) return report({Errc::invalid, fmt::format("a watch of {} ns: 0 or more are needed", timeout_ns)});
   // Not report(): a watch that ends without an arrival is nothing to make a sentence of.
   return open.core->inlet().wake_source().watch_sleep(std::chrono::nanoseconds(timeout_ns)) ? 1 : ULFM_ERR_TIMED_OUT;
 }
@@ -310,7 +317,7 @@ int ulfm_watch_end(ulfm_port port) {
 int ulfm_watch_interrupts(ulfm_port port, int thread) {
   const OpenPort open = port_of(port);
   if (open.core == nullptr) return say_stale();
-  if (thread < 0) return report({Errc::invalid, "thread " + std::to_string(thread) + ": 0 or a number of gettid()"});
+  if (thread < 0) return report({Errc::invalid, fmt::format("thread {}: 0 or a number of gettid()", thread)});
   // A watch begins with each call of the library then, and a barrier with each would interrupt every core.
   if (thread != 0) open.core->inlet().wake_source().expect_many_sleeps();
   set_interrupted_thread(thread);

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "api/handles.hpp"
 #include "api/last_error.hpp"
 #include "coll/collective.hpp"
@@ -24,7 +26,7 @@ namespace {
 Result<Node*> allowed(ulfm_job job, int size) {
   auto node = node_of(job);
   if (!node) return node;
-  if (size < 1) return fail(Errc::invalid, "a team of " + std::to_string(size) + " members: 1 or more are needed");
+  if (size < 1) return fail(Errc::invalid, fmt::format("a team of {} members: 1 or more are needed", size));
   if (const std::string& name = (*node)->process().transport_name(); name != "direct")
     return fail(Errc::unavailable, "teams share memory; over " + name + " there are messages only");
   if ((*node)->config().text("COLLECTIVES") == "off")
@@ -52,7 +54,7 @@ int result_of(ulfm_team* team, int kind, int code) {
   if (code == 0) return ULFM_OK;
   if (code == coll::Collective::kNoMemory) return report({Errc::no_memory, "no memory for a team's shared parts"});
   if (code == coll::Collective::kAbandoned) return report({Errc::closed, "another member of the team has failed"});
-  return report({Errc::peer_failed, "member " + std::to_string(-1 - code) + " of the team has died"});
+  return report({Errc::peer_failed, fmt::format("member {} of the team has died", -1 - code)});
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #define TOML_EXCEPTIONS 0
+#include <fmt/core.h>
 #include <toml++/toml.h>
 
 extern char** environ;
@@ -106,10 +107,9 @@ std::string accepted(const ConfigRow& row) {
     case RowType::boolean: return "0 or 1 (also no/yes, off/on, false/true)";
     case RowType::choice: return std::string("one of ") + row.choices;
     case RowType::text: return "text";
-    case RowType::bytes:
-      return "bytes, with K, M or G, from " + std::to_string(row.min) + " to " + std::to_string(row.max);
+    case RowType::bytes: return fmt::format("bytes, with K, M or G, from {} to {}", row.min, row.max);
     case RowType::milliseconds: return "milliseconds, with ms or s";
-    case RowType::count: return "a whole number from " + std::to_string(row.min) + " to " + std::to_string(row.max);
+    case RowType::count: return fmt::format("a whole number from {} to {}", row.min, row.max);
   }
   return "";
 }
@@ -183,8 +183,7 @@ std::string nearest(std::string_view word, std::span<const std::string> names) {
 
 Result<std::int64_t> parse_value(const ConfigRow& row, std::string_view value) {
   const auto refuse = [&] {
-    return fail(Errc::invalid, std::string("ULFM_") + row.name + "=\"" + std::string(value.substr(0, 80)) +
-                                   "\": needs " + accepted(row));
+    return fail(Errc::invalid, fmt::format("ULFM_{}=\"{}\": needs {}", row.name, value.substr(0, 80), accepted(row)));
   };
   if (row.type == RowType::text) return 0;
   if (value.empty() && row.default_value[0] == '\0') return -1;  // "unset" for rows that may be
@@ -300,7 +299,7 @@ static Result<void> refuse_for_the_parser(std::string_view text, const std::stri
   std::size_t line = 1;
   bool line_begins = true;
   const auto refuse = [&](const char* found) {
-    return fail(Errc::invalid, path + ":" + std::to_string(line) + ": needs key = value, found " + found);
+    return fail(Errc::invalid, fmt::format("{}:{}: needs key = value, found {}", path, line, found));
   };
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -322,15 +321,14 @@ Result<void> Config::read_file_text(std::string_view text, const std::string& pa
   if (auto ok = refuse_for_the_parser(text, path); !ok) return ok;
   toml::parse_result parsed = toml::parse(text, path);
   if (!parsed) {
-    std::ostringstream message;
-    message << path << ":" << parsed.error().source().begin.line << ": " << parsed.error().description();
-    return fail(Errc::invalid, message.str());
+    const toml::parse_error& error = parsed.error();
+    return fail(Errc::invalid, fmt::format("{}:{}: {}", path, error.source().begin.line, error.description()));
   }
   for (const auto& [key, node] : parsed.table()) {
-    const std::string where = path + ":" + std::to_string(node.source().begin.line);
+    const std::string where = fmt::format("{}:{}", path, node.source().begin.line);
     std::string value;
     if (const auto* s = node.as_string()) value = s->get();
-    else if (const auto* i = node.as_integer()) value = std::to_string(i->get());
+    else if (const auto* i = node.as_integer()) value = fmt::format("{}", i->get());
     else if (const auto* b = node.as_boolean()) value = b->get() ? "1" : "0";
     else return fail(Errc::invalid, where + ": " + std::string(key.str()) + " needs a string, number or boolean");
     if (auto r = set(key.str(), value, Origin::file, where); !r) return r;

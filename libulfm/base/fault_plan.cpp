@@ -5,6 +5,8 @@
 #include <cmath>
 #include <string>
 
+#include <fmt/core.h>
+
 #include "base/config.hpp"
 
 namespace ulfm {
@@ -54,8 +56,7 @@ class FaultParser {
   void refuse(const std::string& needed, const std::string& example) {
     if (!good_) return;
     good_ = false;
-    error_ =
-        "column " + std::to_string(at_ + 1) + ": needs " + needed + ", found " + found() + "; for example " + example;
+    error_ = fmt::format("column {}: needs {}, found {}; for example {}", at_ + 1, needed, found(), example);
   }
   void refuse_at(std::size_t at, const std::string& needed, const std::string& example) {
     at_ = at;

@@ -6,6 +6,8 @@
 
 namespace ulfm {
 
+inline constexpr int kPortsPerProcess = 64;
+
 /// What a frame is. A transport may use the other values for what it says to itself (see base/cell.hpp); such frames
 /// are never handed out.
 enum class Kind : std::uint8_t {

@@ -13,6 +13,8 @@
 #include <new>
 #include <optional>
 
+#include <fmt/core.h>
+
 namespace ulfm::record {
 namespace {
 
@@ -72,7 +74,7 @@ Result<JobRecord> JobRecord::join() {
   return record;
 }
 
-std::string JobRecord::address() const { return std::to_string(getpid()) + ":" + std::to_string(segment_.fd()); }
+std::string JobRecord::address() const { return fmt::format("{}:{}", getpid(), segment_.fd()); }
 
 Place* JobRecord::take(int rank) noexcept {
   const std::uint32_t index = segment_.at<Head>(0)->used.fetch_add(1, std::memory_order_relaxed);

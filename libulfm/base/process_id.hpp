@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include <fmt/core.h>
+
 #include "base/ip.hpp"
 
 namespace ulfm {
@@ -17,7 +19,7 @@ struct ProcessId {
 
   /// "process 4711" or "process 4711 on 10.1.0.2".
   std::string text() const {
-    const std::string out = "process " + std::to_string(number);
+    const std::string out = fmt::format("process {}", number);
     return host ? out + " on " + host.text() : out;
   }
 };

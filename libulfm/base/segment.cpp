@@ -12,6 +12,8 @@
 #include <mutex>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "base/align.hpp"
 
 namespace ulfm {
@@ -98,9 +100,7 @@ std::string human_bytes(std::size_t bytes) {
   double value = static_cast<double>(bytes);
   int unit = 0;
   for (; value >= 1024 && unit < 4; ++unit) value /= 1024;
-  char text[32];
-  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
-  return text;
+  return fmt::format("{:.{}f} {}", value, unit == 0 ? 0 : 1, units[unit]);
 }
 
 Result<Segment> Segment::create(const std::string& label, std::size_t reserve) {
@@ -123,10 +123,9 @@ Result<Segment> Segment::create(const std::string& label, std::size_t reserve) {
 }
 
 Result<Segment> Segment::attach(pid_t pid, int fd, std::size_t most) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
+  const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
   const int own = spare().open_with(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (own < 0 && errno == ENOENT)
-    return fail(Errc::peer_failed, "process " + std::to_string(pid) + " is gone (no " + path + ")");
+  if (own < 0 && errno == ENOENT) return fail(Errc::peer_failed, fmt::format("process {} is gone (no {})", pid, path));
   if (own < 0 && (errno == EMFILE || errno == ENFILE))
     return fail(Errc::no_memory, "cannot open " + path + ": " + std::strerror(errno) +
                                      "; connecting to a process takes one descriptor for a moment: raise the limit "
@@ -174,8 +173,8 @@ Segment::~Segment() {
 
 Result<void> Segment::commit(std::size_t offset, std::size_t bytes) {
   if (offset > size_ || bytes > size_ - offset)
-    return fail(Errc::too_large, "segment piece [" + std::to_string(offset) + ", +" + std::to_string(bytes) +
-                                     ") lies outside its " + human_bytes(size_));
+    return fail(Errc::too_large,
+                fmt::format("segment piece [{}, +{}) lies outside its {}", offset, bytes, human_bytes(size_)));
   const std::size_t from = offset / kPage * kPage;
   const std::size_t length = up_to(offset + bytes, kPage) - from;
   int result = 0;

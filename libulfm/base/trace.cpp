@@ -14,6 +14,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <fmt/core.h>
+
 #include "base/job_record.hpp"
 #include "base/trace_format.hpp"
 #include "base/virtual_time.hpp"
@@ -140,8 +142,8 @@ Result<void> begin(const std::string& file, int rank) {
     return {};
   }
   recorder.job = {};
-  std::string path = file + "." + std::to_string(rank);
-  if (std::getenv("PMI_SPAWNED") != nullptr) path += "." + std::to_string(getpid());
+  std::string path = fmt::format("{}.{}", file, rank);
+  if (std::getenv("PMI_SPAWNED") != nullptr) path += fmt::format(".{}", getpid());
   recorder.fd = make_file(path);
   if (recorder.fd < 0) return fail_errno("making the trace " + path);
   void* memory = mmap(nullptr, kMostEvents * sizeof(record::RecordedEvent), PROT_READ | PROT_WRITE,
@@ -156,7 +158,7 @@ std::string as_json() {
   const std::uint64_t count = recorder.count.load(std::memory_order_acquire);
   const std::uint64_t kept = std::min(count, kMostEvents);
   std::string text = trace_head(count, count - kept);
-  text += trace_process({recorder.rank, "rank " + std::to_string(recorder.rank) + " " + program_invocation_short_name,
+  text += trace_process({recorder.rank, fmt::format("rank {} {}", recorder.rank, program_invocation_short_name),
                          recorder.owner, recorder.rank});
   for (std::uint64_t i = count - kept; i < count; ++i)
     text += trace_event(recorder.rank, recorder.events[i % kMostEvents], {});

@@ -1,5 +1,7 @@
 #include "coll/counts.hpp"
 
+#include <fmt/core.h>
+
 namespace ulfm::coll {
 
 namespace {
@@ -19,7 +21,7 @@ std::string Counts::text(const std::string& who) const {
     std::string kinds;
     for (std::size_t kind = 0; kind < kKinds.size(); ++kind)
       if (const std::uint64_t n = counts_[way][kind]; n != 0)
-        kinds += std::string(kinds.empty() ? "" : ",") + " " + kKinds[kind] + " " + std::to_string(n);
+        kinds += fmt::format("{} {} {}", kinds.empty() ? "" : ",", kKinds[kind], n);
     if (!kinds.empty()) text += "ulfm: stats " + who + " collectives " + kWays[way] + ":" + kinds + "\n";
   }
   return text;

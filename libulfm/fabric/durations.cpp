@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include <fmt/core.h>
+
 #include "fabric/model.hpp"
 
 namespace ulfm::fabric {
@@ -52,9 +54,8 @@ void take_options(const Options& given, Durations& d) {
 
 Result<Durations> durations_of(const ModelKind& kind, std::string_view options) {
   if (kind.presets.empty())
-    return fail(Errc::invalid, std::string(kind.name) +
-                                   ": no durations are known for it, so it cannot run in virtual "
-                                   "time");
+    return fail(Errc::invalid,
+                fmt::format("{}: no durations are known for it, so it cannot run in virtual time", kind.name));
   auto given = read_options(kind, options);
   if (!given) return fail(std::move(given.error()));
   Durations d = durations(kind.presets[static_cast<std::size_t>(given->number("preset", 0))].times);
@@ -62,9 +63,9 @@ Result<Durations> durations_of(const ModelKind& kind, std::string_view options) 
   if (kind.adjust_durations != nullptr) kind.adjust_durations(*given, d);
   take_options(*given, d);
   if (d.forward + d.forward_byte != 0 && !kind.forwards)
-    return fail(Errc::invalid, std::string(kind.name) +
-                                   ": only the nodes of dcm's cube store and forward; leave forward_ns and "
-                                   "forward_byte_ps out");
+    return fail(Errc::invalid, fmt::format("{}: its nodes do not store and forward; leave forward_ns and "
+                                           "forward_byte_ps out",
+                                           kind.name));
   return d;
 }
 

@@ -133,6 +133,9 @@ struct ModelKind {
   std::span<const Preset> presets = {};
   /// Applies the kind's own options to the durations, whose cycle is known by then; nullptr: none of them says a time.
   void (*adjust_durations)(const Options& given, Durations& durations) = nullptr;
+  /// What suits a library that divides messages itself (ulfm_job_suits): pieces of that size, because each message
+  /// costs the machine's software much, and messages to all up to that size by one multicast. 0: nothing in particular.
+  std::size_t piece = 0, copies = 0;
   /// Its nodes can store a frame and send it on: forward_ns and forward_byte_ps mean something.
   bool forwards = false;
   /// A topology's latencies and rates of single links count in it.

@@ -5,8 +5,11 @@
 #include <cstdint>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "fabric/durations.hpp"
 #include "fabric/model.hpp"
+#include "fabric/models.hpp"
 
 namespace ulfm::fabric {
 namespace {
@@ -15,7 +18,7 @@ std::string known(std::span<const Options::Row> rows) {
   std::string all;
   for (const Options::Row& row : rows)
     all += (all.empty() ? "" : ", ") + std::string(row.name) + "=" +
-           (row.words != nullptr ? row.words : std::to_string(row.least) + ".." + std::to_string(row.most));
+           (row.words != nullptr ? row.words : fmt::format("{}..{}", row.least, row.most));
   return all;
 }
 
@@ -56,8 +59,8 @@ Result<std::int64_t> value_of(std::string_view word, const Options::Row& row) {
   const bool whole = end.ec == std::errc{} && unit.size() == (shift != 0 ? 1 : 0) && value <= INT64_MAX >> shift;
   if (whole && value > 0) value <<= shift;
   if (!whole || value < row.least || value > row.most)
-    return fail(Errc::invalid, "option \"" + shown + "\": needs a number (K and M are allowed) from " +
-                                   std::to_string(row.least) + " to " + std::to_string(row.most));
+    return fail(Errc::invalid, fmt::format("option \"{}\": needs a number (K and M are allowed) from {} to {}", shown,
+                                           row.least, row.most));
   return value;
 }
 
@@ -105,9 +108,12 @@ Result<Options> read_options(const ModelKind& kind, ModelOptions options) {
 
 Result<void> check_links(const ModelKind& kind, const Topology& topology) {
   if (kind.own_links || !topology.has_own_links()) return {};
-  return fail(Errc::invalid, "topology " + topology.name + ": " + kind.name +
-                                 " has no latency and no rate of single links, which the file gives; leave them out, "
-                                 "or take --transport xswitch");
+  std::string able;
+  for (const ModelKind* other : kModels)
+    if (other->own_links) able += fmt::format("{}{}", able.empty() ? "" : " or ", other->name);
+  return fail(Errc::invalid, fmt::format("topology {}: {} has no latency and no rate of single links, which the file "
+                                         "gives; leave them out, or take --transport {}",
+                                         topology.name, kind.name, able));
 }
 
 }  // namespace ulfm::fabric

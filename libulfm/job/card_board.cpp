@@ -40,7 +40,7 @@ constexpr int kTries = 1000;
 // Names have room for some 100 characters, job ids may be longer.
 std::string label_of(std::string_view job_id) { return fmt::format("ulfm-cards.{:016x}", fnv1a(job_id)); }
 
-AbstractName name_of(const std::string& label) { return AbstractName(label + "." + std::to_string(geteuid())); }
+AbstractName name_of(const std::string& label) { return AbstractName(fmt::format("{}.{}", label, geteuid())); }
 
 Result<Fd> make_socket() {
   Fd made(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include <fmt/core.h>
+
 #include "job/liveness.hpp"
 
 namespace ulfm {
@@ -27,7 +29,7 @@ struct Facts {
 
 Facts facts_of(pid_t pid) {
   Facts facts;
-  std::ifstream in("/proc/" + std::to_string(pid) + "/status");
+  std::ifstream in(fmt::format("/proc/{}/status", pid));
   for (std::string key; in >> key;) {
     if (key == "Name:") in >> facts.name;
     if (key == "PPid:") {
@@ -47,7 +49,7 @@ std::string text_of(const char* variable) {
 
 Launcher process(pid_t pid) {
   const std::uint64_t started = start_time(pid);
-  return {"process." + std::to_string(pid) + "." + std::to_string(started), pid, started};
+  return {fmt::format("process.{}.{}", pid, started), pid, started};
 }
 
 }  // namespace

@@ -27,8 +27,8 @@ struct Stat {
   std::uint64_t started = 0;
 };
 
-// State, number of threads and start time from the text of /proc/PID/stat. The command name may contain anything, so
-// fields are counted from the last ')'.
+// State, number of threads and start time from the text of a stat file of /proc. The command name may contain anything,
+// so fields are counted from the last ')'.
 bool parse_stat(const char* text, Stat& stat) noexcept {
   const char* p = std::strrchr(text, ')');
   if (p == nullptr || p[1] == '\0') return false;
@@ -46,11 +46,13 @@ bool parse_stat(const char* text, Stat& stat) noexcept {
 // No process has this pid, as far as the kernel lets us ask: also where no /proc is mounted, or hides others.
 Found nobody_has(pid_t pid) noexcept { return kill(pid, 0) != 0 && errno == ESRCH ? Found::nobody : Found::unknown; }
 
-// A failure of our own, a full table of descriptors or no memory, says nothing about the process.
+// A failure of our own, a full table of descriptors or no memory, says nothing about the process. The file of its first
+// thread says what the process's own says, but cheaper, because nothing is summed up over the threads; and user-mode
+// emulators make up the latter for the process itself, with another start time than others see.
 Found read_stat(pid_t pid, Stat& stat) noexcept {
   if (pid <= 0) return Found::nobody;
-  char path[40];
-  std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
+  char path[48];
+  std::snprintf(path, sizeof path, "/proc/%d/task/%d/stat", static_cast<int>(pid), static_cast<int>(pid));
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return nobody_has(pid);
   char text[1024];

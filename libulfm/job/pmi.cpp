@@ -8,6 +8,8 @@
 #include <charconv>
 #include <cstdlib>
 
+#include <fmt/core.h>
+
 namespace ulfm {
 namespace {
 
@@ -90,8 +92,7 @@ Result<std::unique_ptr<Pmi>> Pmi::join() {
   auto size = environment_number("PMI_SIZE");
   if (!size) return fail(size.error());
   if (*rank >= *size)
-    return fail(Errc::invalid,
-                "the launcher gave PMI_RANK=" + std::to_string(*rank) + " of PMI_SIZE=" + std::to_string(*size));
+    return fail(Errc::invalid, fmt::format("the launcher gave PMI_RANK={} of PMI_SIZE={}", *rank, *size));
   pmi->rank_ = *rank;
   pmi->size_ = *size;
   if (auto ok = pmi->handshake(); !ok) return fail(std::move(ok.error()).within("joining the job"));
@@ -196,8 +197,8 @@ Result<std::map<std::string, std::string>> Pmi::ask(const std::string& request, 
 
 Result<void> Pmi::check(const std::string& key) const {
   if (key.size() >= key_limit_)
-    return fail(Errc::too_large, "a key of " + std::to_string(key.size()) + " bytes: the launcher takes keys below " +
-                                     std::to_string(key_limit_) + " bytes");
+    return fail(Errc::too_large,
+                fmt::format("a key of {} bytes: the launcher takes keys below {} bytes", key.size(), key_limit_));
   // A newline would begin a command of its own.
   const bool printable = std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c <= '~' && c != '='; });
   if (key.empty() || !printable)
@@ -208,9 +209,8 @@ Result<void> Pmi::check(const std::string& key) const {
 Result<void> Pmi::put(const std::string& key, const std::string& value) {
   if (auto ok = check(key); !ok) return ok;
   if (value.size() >= value_limit_)
-    return fail(Errc::too_large, "key \"" + key + "\" with " + std::to_string(value.size()) +
-                                     " bytes: the launcher takes values below " + std::to_string(value_limit_) +
-                                     " bytes");
+    return fail(Errc::too_large, fmt::format("key \"{}\" with {} bytes: the launcher takes values below {} bytes", key,
+                                             value.size(), value_limit_));
   if (value.find_first_of(std::string_view(" \n\0", 3)) != value.npos)
     return fail(Errc::invalid, "the value of key \"" + key + "\" holds a blank, a newline or a zero byte");
   auto answer = ask("cmd=put kvsname=" + kvs_ + " key=" + key + " value=" + value, "put_result");

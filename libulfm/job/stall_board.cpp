@@ -12,6 +12,8 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "base/error.hpp"
 
 namespace ulfm {
@@ -22,7 +24,7 @@ constexpr std::int64_t kPatience = 1'000'000'000;  // ns; for answers, and betwe
 constexpr std::int64_t kGivenUp = 10'000'000'000;  // for a table that nobody has printed
 
 std::string process_state(pid_t pid) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/stat";
+  const std::string path = fmt::format("/proc/{}/stat", pid);
   FILE* file = pid > 0 ? std::fopen(path.c_str(), "r") : nullptr;
   if (file == nullptr) return pid > 0 && errno == ENOENT ? "has ended" : "is not known";
   char text[512] = "";
@@ -39,31 +41,29 @@ std::string process_state(pid_t pid) {
 }
 
 std::string seconds(std::int64_t nanoseconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f s", static_cast<double>(nanoseconds) / 1e9);
-  return text;
+  return fmt::format("{:.1f} s", static_cast<double>(nanoseconds) / 1e9);
 }
 
 std::string who(const StallWait& wait) {
   if (wait.rank == -1) return "any rank";
   if (wait.rank < 0) return "a rank of another job";
-  return "rank " + std::to_string(wait.rank);
+  return fmt::format("rank {}", wait.rank);
 }
 
 std::string what(const StallWait& wait) {
-  const std::string tag = wait.tag < 0 ? "any tag" : "tag " + std::to_string(wait.tag);
-  const std::string where = wait.port != 0         ? " at port " + std::to_string(wait.port)
+  const std::string tag = wait.tag < 0 ? "any tag" : fmt::format("tag {}", wait.tag);
+  const std::string where = wait.port != 0         ? fmt::format(" at port {}", wait.port)
                             : wait.name[0] != '\0' ? " in " + std::string(wait.name)
                                                    : "";
   const std::string about = wait.port != 0 ? where : ", " + tag + where;
   switch (wait.kind) {
     case StallKind::message:
     case StallKind::any: return "a message from " + who(wait) + about;
-    case StallKind::clear_to_send: return who(wait) + " to receive " + std::to_string(wait.bytes) + " bytes" + about;
+    case StallKind::clear_to_send: return fmt::format("{} to receive {} bytes{}", who(wait), wait.bytes, about);
     case StallKind::data: return "the data of a message from " + who(wait) + about;
     case StallKind::taken: return who(wait) + " to receive a synchronous send" + about;
     case StallKind::room:
-      return who(wait) + " to take what was sent (" + std::to_string(wait.bytes) + " messages wait)" + where;
+      return fmt::format("{} to take what was sent ({} messages wait){}", who(wait), wait.bytes, where);
     case StallKind::collective: return who(wait) + " to come to " + wait.name;
   }
   return "";
@@ -124,7 +124,7 @@ std::string cycle_text(const std::vector<StallLine>& lines, const std::vector<in
     const StallState& state = line_of(lines, path[i])->state;
     const auto* wait =
         std::find_if(state.waits, state.waits + state.n, [&](const StallWait& w) { return w.rank == next; });
-    text += (i == 0 ? "rank " : "; rank ") + std::to_string(path[i]) + " waits for " + what(*wait);
+    text += fmt::format("{}{} waits for {}", i == 0 ? "rank " : "; rank ", path[i], what(*wait));
   }
   return text;
 }
@@ -144,16 +144,16 @@ std::string stall_verdict(const std::vector<StallLine>& lines) {
     std::vector<int> path;
     if (!find_cycle(lines, line.rank, line.rank, path)) continue;
     const bool sure = std::all_of(path.begin(), path.end(), [&](int rank) { return in(all, rank); });
-    return std::string("ulfm: stall: ") + (sure ? "deadlock: " : "a cycle of waits, perhaps a deadlock: ") +
-           cycle_text(lines, path) + "\n";
+    return fmt::format("ulfm: stall: {}: {}\n", sure ? "deadlock" : "a cycle of waits, perhaps a deadlock",
+                       cycle_text(lines, path));
   }
   std::string ended;
   for (const StallLine& line : lines)
-    if (line.process == "has ended") ended += (ended.empty() ? "" : ", ") + std::to_string(line.rank);
+    if (line.process == "has ended") ended += fmt::format("{}{}", ended.empty() ? "" : ", ", line.rank);
   if (!ended.empty()) return "ulfm: stall: ended: rank " + ended + "\n";
   if (all.empty()) return "";
   std::string ranks;
-  for (const int rank : all) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+  for (const int rank : all) ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", rank);
   return "ulfm: stall: deadlock: ranks " + ranks + " wait, and nobody else could end that\n";
 }
 
@@ -165,13 +165,12 @@ const Columns kTitles{"rank", "process", "state", "since", "waits for", "who", "
 void add_rows(const std::vector<StallLine>& lines, const StallLine& line, std::int64_t now,
               std::vector<Columns>& rows) {
   const StallState& state = line.state;
-  const std::string rank = std::to_string(line.rank), pid = state.pid > 0 ? std::to_string(state.pid) : "-";
+  const std::string rank = fmt::format("{}", line.rank), pid = state.pid > 0 ? fmt::format("{}", state.pid) : "-";
   if (!line.answered) {
     rows.push_back({rank, pid, state_of(line), "-", "it makes no calls", "-", "-"});
     return;
   }
-  const std::string queues = std::to_string(state.posted) + " posted, " + std::to_string(state.arrived) + " arrived, " +
-                             std::to_string(state.unsent) + " unsent";
+  const std::string queues = fmt::format("{} posted, {} arrived, {} unsent", state.posted, state.arrived, state.unsent);
   rows.push_back({rank, pid, state_of(line), seconds(now - state.since), "nothing known", "-", queues});
   for (std::uint32_t i = 0; i < state.n; ++i) {
     const StallLine* peer = line_of(lines, state.waits[i].rank);
@@ -179,7 +178,7 @@ void add_rows(const std::vector<StallLine>& lines, const StallLine& line, std::i
     rows.back()[4] = what(state.waits[i]);
     rows.back()[5] = peer != nullptr ? state_of(*peer) : "-";
   }
-  if (state.more != 0) rows.push_back({"", "", "", "", "and " + std::to_string(state.more) + " more", "", ""});
+  if (state.more != 0) rows.push_back({"", "", "", "", fmt::format("and {} more", state.more), "", ""});
 }
 
 std::string aligned(const std::vector<Columns>& rows) {
@@ -250,7 +249,7 @@ Result<StallBoard> StallBoard::create(int ranks) {
     close(fd);
     return error;
   }
-  StallBoard board(memory, bytes, -1, std::to_string(getpid()) + ":" + std::to_string(fd));
+  StallBoard board(memory, bytes, -1, fmt::format("{}:{}", getpid(), fd));
   board.header().ranks = static_cast<std::uint32_t>(ranks);
   board.header().magic = kMagic;
   return board;
@@ -264,7 +263,7 @@ Result<StallBoard> StallBoard::attach(int rank, int ranks) {
   if (place == nullptr || (spawned != nullptr && std::strcmp(spawned, "0") != 0) ||
       std::sscanf(place, "%d:%d", &pid, &number) != 2)
     return fail(Errc::not_found, "there is no table of waits");
-  const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(number);
+  const std::string path = fmt::format("/proc/{}/fd/{}", pid, number);
   const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) return fail_errno(path);
   const std::size_t bytes = sizeof(Header) + sizeof(Row) * static_cast<std::size_t>(ranks);

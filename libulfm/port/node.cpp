@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <optional>
 
+#include <fmt/core.h>
+
 #include "base/virtual_time.hpp"
 
 namespace ulfm {
@@ -31,7 +33,7 @@ int number_of(const char* variable) {
 // Longest sleep of a wait that something may end which rings no bell.
 constexpr std::chrono::milliseconds kShortNap{1};
 
-std::string rank_key(int rank) { return "ulfm-card-" + std::to_string(rank); }
+std::string rank_key(int rank) { return fmt::format("ulfm-card-{}", rank); }
 
 }  // namespace
 
@@ -95,8 +97,7 @@ Result<std::uint32_t> Node::process_of_card(std::string_view card) {
 
 Result<std::uint32_t> Node::process_of_rank(int rank) {
   if (rank < 0 || rank >= size())
-    return fail(Errc::invalid,
-                "rank " + std::to_string(rank) + ": the job has ranks 0 to " + std::to_string(size() - 1));
+    return fail(Errc::invalid, fmt::format("rank {}: the job has ranks 0 to {}", rank, size() - 1));
   {
     std::lock_guard lock(names_lock_);
     if (const auto it = by_rank_.find(rank); it != by_rank_.end()) return it->second;
@@ -127,11 +128,13 @@ Result<PortCore*> Node::open(std::uint16_t number, std::uint32_t slot_bytes, std
     number = 0;
     while (number < kPortsPerProcess && table_[number]) ++number;
     if (number == kPortsPerProcess)
-      return fail(Errc::full, "all " + std::to_string(kPortsPerProcess) + " ports of this process are open");
+      return fail(Errc::full, fmt::format("all {} ports of this process are open", kPortsPerProcess));
   }
   if (depth > 32768 || slot_bytes > (1u << 20))
-    return fail(Errc::too_large, "a port of " + std::to_string(depth) + " buffers of " + std::to_string(slot_bytes) +
-                                     " bytes: at most 32768 of 1 MB (a message may be longer than a buffer)");
+    return fail(
+        Errc::too_large,
+        fmt::format("a port of {} buffers of {} bytes: at most 32768 of 1 MB (a message may be longer than a buffer)",
+                    depth, slot_bytes));
   // The application's sizes are of its data; the message header comes on top.
   const InletOptions options{depth, slot_bytes != 0 ? static_cast<std::uint32_t>(slot_bytes + kMessageHeader) : 0};
   auto inlet = process_->open(number, options);
@@ -147,7 +150,7 @@ Result<PortCore*> Node::open(std::uint16_t number, std::uint32_t slot_bytes, std
 
 Result<void> Node::close(std::uint16_t number) {
   PortCore* port = this->port(number);
-  if (port == nullptr) return fail(Errc::stale, "port " + std::to_string(number) + " is not open");
+  if (port == nullptr) return fail(Errc::stale, fmt::format("port {} is not open", number));
   // Posted messages leave first.
   const auto until = HostClock::now() + kCloseWithin;
   auto flushed = flush(*port, kCloseWithin);
@@ -303,8 +306,8 @@ Result<std::size_t> Node::wait_timed(VirtualTime& time, std::span<PortCore* cons
       if (port->take_failure(error)) return fail(std::move(error));
     if (time.now() >= until) {
       time.spend_look();
-      return fail(Errc::timed_out, "no message came to port " + std::to_string(ports.front()->number()) + " in " +
-                                       std::to_string(limit.count() / 1000000) + " ms of virtual time");
+      return fail(Errc::timed_out, fmt::format("no message came to port {} in {} ms of virtual time",
+                                               ports.front()->number(), limit.count() / 1000000));
     }
     const bool looks_on = sleep_timed(time, ports, StallKind::any, until);
     for (PortCore* port : ports)
@@ -347,8 +350,8 @@ Result<std::size_t> Node::wait(std::span<PortCore* const> ports, std::chrono::na
     report_stalls(stall, ports, StallKind::any, *start, HostClock::now());
     const auto left = limit.count() >= 0 ? limit - (HostClock::now() - *start) : std::chrono::nanoseconds(-1);
     if (limit.count() >= 0 && left.count() <= 0)
-      return fail(Errc::timed_out, "no message came to port " + std::to_string(ports.front()->number()) + " in " +
-                                       std::to_string(limit.count() / 1000000) + " ms");
+      return fail(Errc::timed_out,
+                  fmt::format("no message came to port {} in {} ms", ports.front()->number(), limit.count() / 1000000));
     if (!patience_out) continue;
     // Pieces of a long message come and go: an answer is near, and a sleep would only lose time.
     if (const std::uint64_t now = frames_of(ports); now != frames) {
@@ -370,7 +373,7 @@ Result<void> Node::flush_timed(VirtualTime& time, PortCore& port, std::chrono::n
     Error error;
     if (port.take_failure(error)) return fail(std::move(error));
     if (time.now() >= until)
-      return fail(Errc::timed_out, "port " + std::to_string(port.number()) + ": messages are still on their way");
+      return fail(Errc::timed_out, fmt::format("port {}: messages are still on their way", port.number()));
     if (PortCore* const self = &port; sleep_timed(time, std::span(&self, 1), StallKind::room, until))
       port.look_for_dead();
   }
@@ -394,7 +397,7 @@ Result<void> Node::flush(PortCore& port, std::chrono::nanoseconds limit) {
     if (port.take_failure(error)) return fail(std::move(error));
     const auto now = HostClock::now();
     if (limit.count() >= 0 && now - start > limit)
-      return fail(Errc::timed_out, "port " + std::to_string(port.number()) + ": messages are still on their way");
+      return fail(Errc::timed_out, fmt::format("port {}: messages are still on their way", port.number()));
     report_stalls(stall, std::array{&port}, StallKind::room, start, now);
     if (waiter.step()) park(std::array{&port}, kShortNap);
   }

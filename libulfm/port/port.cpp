@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/core.h>
+
 #include "base/copy.hpp"
 
 #include "port/node.hpp"
@@ -28,20 +30,18 @@ PortCore::~PortCore() { give_back_spent(); }  // send_byes() has ended the trees
 Result<std::span<std::byte>> PortCore::compose(std::size_t size) {
   if (std::byte* bytes = try_compose(size)) return std::span(bytes, size);
   if (composing_)
-    return fail(Errc::busy, "port " + std::to_string(number_) + ": a message is being composed; post or discard it");
+    return fail(Errc::busy, fmt::format("port {}: a message is being composed; post or discard it", number_));
   SendBuffer& buffer = send_[compose_at_];
   if (buffer.tag.valid()) {
     node_.drive();
     if (buffer.tag.valid())
-      return fail(Errc::full, "port " + std::to_string(number_) + ": all " + std::to_string(depth_) +
-                                  " send buffers are on their way");
+      return fail(Errc::full, fmt::format("port {}: all {} send buffers are on their way", number_, depth_));
   }
   if (!buffer.bytes || buffer.capacity < size) {
     const std::size_t capacity = std::max(size, buffer.capacity);
     HeapBytes bytes = allocate_bytes(capacity);
     if (!bytes)
-      return fail(Errc::no_memory, "port " + std::to_string(number_) + ": no memory for a message of " +
-                                       std::to_string(size) + " bytes");
+      return fail(Errc::no_memory, fmt::format("port {}: no memory for a message of {} bytes", number_, size));
     buffer.bytes = std::move(bytes);
     buffer.capacity = capacity;
   }
@@ -51,8 +51,7 @@ Result<std::span<std::byte>> PortCore::compose(std::size_t size) {
 }
 
 Result<void> PortCore::post(PortAddress to) {
-  if (!composing_)
-    return fail(Errc::invalid, "port " + std::to_string(number_) + ": nothing has been composed to post");
+  if (!composing_) return fail(Errc::invalid, fmt::format("port {}: nothing has been composed to post", number_));
   if (to.key() != posted_key_) {
     if (auto ok = node_.connect(*this, to); !ok) return ok;
     posted_key_ = to.key();
@@ -95,7 +94,7 @@ void PortCore::hand_over(SendBuffer& buffer) noexcept {
 }
 
 Result<void> PortCore::discard() {
-  if (!composing_) return fail(Errc::invalid, "port " + std::to_string(number_) + ": nothing is being composed");
+  if (!composing_) return fail(Errc::invalid, fmt::format("port {}: nothing is being composed", number_));
   composing_ = false;
   return {};
 }
@@ -103,7 +102,7 @@ Result<void> PortCore::discard() {
 // ---- application: groups --------------------------------------------------------------------------------------------
 
 Result<std::uint64_t> PortCore::open_group(std::span<const PortAddress> members, bool as_tree) {
-  if (members.empty()) return fail(Errc::invalid, "port " + std::to_string(number_) + ": a group has no members");
+  if (members.empty()) return fail(Errc::invalid, fmt::format("port {}: a group has no members", number_));
   auto group = std::make_shared<Group>();
   group->as_tree = as_tree;
   for (const PortAddress& one : members) {
@@ -121,8 +120,7 @@ Result<std::uint64_t> PortCore::open_group(std::span<const PortAddress> members,
 Result<PortCore::GroupPlace*> PortCore::place_of(std::uint64_t group) {
   const std::size_t place = group & 0xffffffff;
   if (place >= groups_.size() || !groups_[place].group || groups_[place].uses != group >> 32)
-    return fail(Errc::stale,
-                "port " + std::to_string(number_) + ": this group is not of the port, or it has been closed");
+    return fail(Errc::stale, fmt::format("port {}: this group is not of the port, or it has been closed", number_));
   return &groups_[place];
 }
 
@@ -137,8 +135,7 @@ Result<void> PortCore::close_group(std::uint64_t group) {
 }
 
 Result<void> PortCore::post_group(std::uint64_t group) {
-  if (!composing_)
-    return fail(Errc::invalid, "port " + std::to_string(number_) + ": nothing has been composed to post");
+  if (!composing_) return fail(Errc::invalid, fmt::format("port {}: nothing has been composed to post", number_));
   auto place = place_of(group);
   if (!place) return fail(place.error());
   SendBuffer& buffer = send_[compose_at_];
@@ -157,7 +154,7 @@ Result<void> PortCore::connect(PortAddress to) {
   if (outlets_.count(to.key()) != 0) return {};
   if (outlets_.size() >= sweep_at_) drop_closed_outlets();
   const std::string card = node_.card_of(to.process);
-  if (card.empty()) return fail(Errc::invalid, "no process " + std::to_string(to.process) + " is known here");
+  if (card.empty()) return fail(Errc::invalid, fmt::format("no process {} is known here", to.process));
   auto outlet = node_.transport().connect(card, to.port, number_, {}, counters_);
   if (!outlet) return fail(outlet.error());
   outlets_.emplace(to.key(), std::move(*outlet));
@@ -185,9 +182,9 @@ Outlet* PortCore::outlet_for(PortAddress to) {
   auto it = outlets_.find(key);
   if (it != outlets_.end() && it->second->port_closed()) {
     if (it->second->cut_off())
-      note_failure(Errc::peer_failed, it->second->peer().text() + " has cut off what port " + std::to_string(number_) +
-                                          " sent to its port " + std::to_string(to.port) +
-                                          "; the last messages may be lost");
+      note_failure(Errc::peer_failed,
+                   fmt::format("{} has cut off what port {} sent to its port {}; the last messages may be lost",
+                               it->second->peer().text(), number_, to.port));
     outlets_.erase(it);
     it = outlets_.end();
   }
@@ -201,8 +198,8 @@ Outlet* PortCore::outlet_for(PortAddress to) {
 }
 
 void PortCore::undeliverable(const SendBuffer& buffer, PortAddress to, const std::string& why) {
-  note_failure(Errc::peer_failed, why + "; a message of " + std::to_string(buffer.size) + " bytes from port " +
-                                      std::to_string(number_) + " to its port " + std::to_string(to.port) + " is lost");
+  note_failure(Errc::peer_failed, fmt::format("{}; a message of {} bytes from port {} to its port {} is lost", why,
+                                              buffer.size, number_, to.port));
   outlets_.erase(to.key());
   last_key_ = ~std::uint64_t{0};
 }
@@ -288,9 +285,11 @@ void PortCore::make_sender(Group& group) {
     return;
   }
   const auto lost = [this](PortAddress one) {
-    note_failure(Errc::peer_failed, "port " + std::to_string(one.port) + " of a tree of port " +
-                                        std::to_string(number_) +
-                                        " has been closed, or its process has ended; it is left out from now on");
+    note_failure(
+        Errc::peer_failed,
+        fmt::format(
+            "port {} of a tree of port {} has been closed, or its process has ended; it is left out from now on",
+            one.port, number_));
   };
   const auto self = node_.process_of_card(node_.card());
   const PortAddress source{self ? *self : 0, number_};
@@ -456,8 +455,7 @@ bool PortCore::poll(Arrival& arrival) {
 }
 
 Result<void> PortCore::release(std::uint64_t handle) {
-  if (!try_release(handle))
-    return fail(Errc::stale, "port " + std::to_string(number_) + ": this message was released before");
+  if (!try_release(handle)) return fail(Errc::stale, fmt::format("port {}: this message was released before", number_));
   return {};
 }
 
@@ -519,7 +517,7 @@ PortCore::Taken PortCore::take_of_tree(const Frame& frame, CachedMessage& whole)
   const std::uint32_t origin = frame.origin;
   if (!take_out(frame, whole)) {
     inlet_->release(frame);
-    note_failure(Errc::no_memory, "no memory for a message of " + std::to_string(frame.length) + " bytes; it is lost");
+    note_failure(Errc::no_memory, fmt::format("no memory for a message of {} bytes; it is lost", frame.length));
     return Taken::nothing;
   }
   return take_branch(origin, whole);
@@ -541,8 +539,9 @@ PortCore::Taken PortCore::take_branch(std::uint32_t index, CachedMessage& whole)
     copy_bytes(copy.get(), whole.bytes.get(), whole.size);
     node_.pass_on(*this, origin.tree, std::move(copy), whole.size);
   } else {
-    note_failure(Errc::no_memory, "no memory to send on a message of " + std::to_string(whole.size) +
-                                      " bytes; it is lost for those behind this port");
+    note_failure(
+        Errc::no_memory,
+        fmt::format("no memory to send on a message of {} bytes; it is lost for those behind this port", whole.size));
   }
   return Taken::assembled;
 }
@@ -592,9 +591,9 @@ void PortCore::on_connect(const Frame& frame) {
 void PortCore::begin_message(const Frame& frame, Origin& origin) {
   origin.partial = allocate_bytes(origin.reader.total());
   if (!origin.partial) {
-    note_failure(Errc::no_memory, "no memory for a message of " + std::to_string(origin.reader.total()) +
-                                      " bytes from port " + std::to_string(origin.source.port) + " of " +
-                                      inlet_->origin(frame.origin).process.text() + "; it is lost");
+    note_failure(Errc::no_memory,
+                 fmt::format("no memory for a message of {} bytes from port {} of {}; it is lost",
+                             origin.reader.total(), origin.source.port, inlet_->origin(frame.origin).process.text()));
     origin.losing = true;
     return;
   }
@@ -619,38 +618,36 @@ bool PortCore::assemble(const Frame& frame, FrameReader::Step step, CachedMessag
 
 void PortCore::fail_origin(std::uint32_t index, const std::string& why) {
   const OriginInfo info = inlet_->origin(index);
-  note_failure(Errc::peer_failed, info.process.text() + ", port " + std::to_string(info.port) + ", " + why);
+  note_failure(Errc::peer_failed, fmt::format("{}, port {}, {}", info.process.text(), info.port, why));
   if (index < origins_.size()) origins_[index].partial.reset(), drop_tree(origins_[index]);
   inlet_->drop_origin(index);
 }
 
 std::string PortCore::stall_lines(const std::string& who, bool sends) {
-  const std::string port = "port " + std::to_string(number_);
-  std::string text = who + port + ": received " + std::to_string(counters_.received_messages.get()) +
-                     " messages, posted " + std::to_string(counters_.sent_messages.get()) + ", holds " +
-                     std::to_string(held_) + " of " + std::to_string(depth_) + " receive buffers, message cache " +
-                     std::to_string(cache_.bytes()) + " bytes\n";
+  const std::string port = fmt::format("port {}", number_);
+  std::string text = fmt::format(
+      "{}{}: received {} messages, posted {}, holds {} of {} receive buffers, message cache {} bytes\n", who, port,
+      counters_.received_messages.get(), counters_.sent_messages.get(), held_, depth_, cache_.bytes());
   if (sends && posted != 0) {
     const SendBuffer& oldest = send_[transmit_at_];
     const auto it = outlets_.find(oldest.to.key());
-    text += who + port + ": " + std::to_string(posted) + " messages wait to be sent, first one of " +
-            std::to_string(oldest.size) + " bytes to " +
-            (oldest.group ? "a group of " + std::to_string(oldest.group->members.size()) + " ports"
-                          : "port " + std::to_string(oldest.to.port)) +
-            (oldest.group           ? ""
-             : it == outlets_.end() ? ", which is closed"
-                                    : " of " + it->second->peer().text() +
-                                          (it->second->peer_listening() ? ", which runs and does not read"
-                                                                        : ", which has ended or closed it")) +
-            "\n";
+    text += fmt::format(
+        "{}{}: {} messages wait to be sent, first one of {} bytes to {}{}\n", who, port, posted, oldest.size,
+        oldest.group ? fmt::format("a group of {} ports", oldest.group->members.size())
+                     : fmt::format("port {}", oldest.to.port),
+        oldest.group ? ""
+        : it == outlets_.end()
+            ? ", which is closed"
+            : " of " + it->second->peer().text() +
+                  (it->second->peer_listening() ? ", which runs and does not read" : ", which has ended or closed it"));
   }
   for (std::uint32_t i = 0; i < origins_.size(); ++i) {
     const OriginInfo from = inlet_->origin(i);
     if (!origins_[i].connected || !from.process) continue;
-    text += who + port + ": hears from " + from.process.text() + ", port " + std::to_string(from.port);
+    text += fmt::format("{}{}: hears from {}, port {}", who, port, from.process.text(), from.port);
     if (origins_[i].partial)
-      text += ", of whose message " + std::to_string(origins_[i].reader.received()) + " of " +
-              std::to_string(origins_[i].reader.total()) + " bytes have come";
+      text += fmt::format(", of whose message {} of {} bytes have come", origins_[i].reader.received(),
+                          origins_[i].reader.total());
     text += "\n";
   }
   return text;

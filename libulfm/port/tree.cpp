@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include <fmt/core.h>
+
 #include "base/virtual_time.hpp"
 #include "port/node.hpp"
 
@@ -110,7 +112,7 @@ void Tree::look_for_dead() {
 // A line for each port, its process's card and its number; the first one is whose messages come.
 std::string Tree::text_of(std::span<const PortAddress> list) const {
   const auto line = [&](PortAddress one) {
-    return std::string(control::identity_of(node_.card_of(one.process))) + " " + std::to_string(one.port) + "\n";
+    return fmt::format("{} {}\n", control::identity_of(node_.card_of(one.process)), one.port);
   };
   std::string text = line(source_);
   for (const PortAddress& one : list) text += line(one);

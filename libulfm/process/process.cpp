@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include <fmt/core.h>
+
 #include "base/job_record.hpp"
 #include "base/standard_streams.hpp"
 #include "base/virtual_time.hpp"
@@ -14,27 +16,27 @@ namespace {
 
 std::string port_statistics(const std::string& who, const std::string& transport, std::uint16_t port,
                             const PortCounters& c) {
-  const auto n = [](const auto& counter) { return std::to_string(counter.get()); };
-  std::string all = "ulfm: stats " + who + " transport " + transport + " port " + std::to_string(port) + ": sent " +
-                    n(c.sent_messages) + " messages " + n(c.sent_bytes) + " bytes, received " + n(c.received_messages) +
-                    " messages " + n(c.received_bytes) + " bytes, frames " + n(c.open_frames) + " open " +
-                    n(c.lane_frames) + " lane, lanes " + n(c.lanes_opened) + " opened " + n(c.lanes_granted) +
-                    " granted, full " + n(c.full) + ", message cache " + n(c.cache_in) + " in " + n(c.cache_hits) +
-                    " hits " + n(c.cache_bytes_peak) + " bytes peak\n";
+  const auto n = [](const auto& counter) { return fmt::format("{}", counter.get()); };
+  std::string all = fmt::format(
+      "ulfm: stats {} transport {} port {}: sent {} messages {} bytes, received {} messages {} bytes, frames {} open "
+      "{} lane, lanes {} opened {} granted, full {}, message cache {} in {} hits {} bytes peak\n",
+      who, transport, port, n(c.sent_messages), n(c.sent_bytes), n(c.received_messages), n(c.received_bytes),
+      n(c.open_frames), n(c.lane_frames), n(c.lanes_opened), n(c.lanes_granted), n(c.full), n(c.cache_in),
+      n(c.cache_hits), n(c.cache_bytes_peak));
   if (c.once_messages.get() != 0)
-    all += "ulfm: stats " + who + " port " + std::to_string(port) + " copied once: messages " + n(c.once_messages) +
-           ", bytes " + n(c.once_bytes) + "\n";
+    all += fmt::format("ulfm: stats {} port {} copied once: messages {}, bytes {}\n", who, port, n(c.once_messages),
+                       n(c.once_bytes));
   if (c.group_messages.get() + c.group_frames.get() != 0)
-    all += "ulfm: stats " + who + " port " + std::to_string(port) + " multicast: messages " + n(c.group_messages) +
-           ", frames " + n(c.group_frames) + " at once to " + n(c.group_copies) + " receivers, " + n(c.group_singles) +
-           " one by one\n";
+    all +=
+        fmt::format("ulfm: stats {} port {} multicast: messages {}, frames {} at once to {} receivers, {} one by one\n",
+                    who, port, n(c.group_messages), n(c.group_frames), n(c.group_copies), n(c.group_singles));
   return all;
 }
 
 std::string wait_statistics(const std::string& who) {
   std::string text = "ulfm: stats " + who + " waits:";
   for (std::size_t i = 0; i < kRungNames.size(); ++i)
-    text += std::string(" ") + kRungNames[i] + " " + std::to_string(wait_counters().steps[i].load());
+    text += fmt::format(" {} {}", kRungNames[i], wait_counters().steps[i].load());
   return text + "\n";
 }
 
@@ -63,7 +65,7 @@ Process::Process(Config config, const TransportDescriptor& descriptor, Transport
       stack_(std::move(stack)),
       rank_(place.rank),
       first_(place.rank == place.first),
-      name_("rank " + std::to_string(place.rank)),
+      name_(fmt::format("rank {}", place.rank)),
       policy_(policy),
       stall_seconds_(config_.number("STALL_REPORT")) {}
 
@@ -119,9 +121,7 @@ bool Process::park(std::span<Inlet* const> inlets, std::chrono::nanoseconds limi
       inlets, limit, [] { return false; }, [&](WakeSource& source, auto left) { return source.sleep(left, bell); });
 }
 
-std::string Process::stall_prefix() const {
-  return "ulfm: stall " + name_ + " (process " + std::to_string(getpid()) + "): ";
-}
+std::string Process::stall_prefix() const { return fmt::format("ulfm: stall {} (process {}): ", name_, getpid()); }
 
 bool Process::counts() const { return config_.flag("STATS") || !config_.text("STATS_FILE").empty(); }
 

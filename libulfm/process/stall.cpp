@@ -4,7 +4,8 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdio>
+
+#include <fmt/core.h>
 
 namespace ulfm {
 namespace {
@@ -40,9 +41,7 @@ bool StallWatch::due(Clock::time_point since, Clock::time_point now) noexcept {
 void StallWatch::reset() noexcept { next_ = first_; }
 
 std::string stall_time(StallWatch::Clock::duration time) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.1f s", std::chrono::duration<double>(time).count());
-  return text;
+  return fmt::format("{:.1f} s", std::chrono::duration<double>(time).count());
 }
 
 void write_stall_report(const std::string& text) noexcept { (void)!write(STDERR_FILENO, text.data(), text.size()); }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/core.h>
+
 #include "base/trace.hpp"
 #include "base/virtual_time.hpp"
 #include "job/liveness.hpp"
@@ -94,7 +96,7 @@ std::string stack_statistics_text(const std::string& who, const Transport& trans
   if (counts.empty()) return "";
   std::string text = "ulfm: stats " + who + " network:";
   for (const NamedCount& count : counts)
-    text += std::string(&count == counts.data() ? " " : ", ") + count.name + " " + std::to_string(count.value);
+    text += fmt::format("{}{} {}", &count == counts.data() ? " " : ", ", count.name, count.value);
   return text + "\n";
 }
 

@@ -41,8 +41,7 @@ namespace ulfm {
 inline constexpr std::size_t kHelloLimit = 160;  ///< bytes a connecting side may say about itself
 inline constexpr std::uint32_t kSpinTurns = 64;  ///< looks of one Inlet::spin in a wait
 inline constexpr std::size_t kLeastFrame = 64;   ///< data that any frame can carry, whatever its header
-inline constexpr int kPortsPerProcess = 64;
-inline constexpr std::size_t kMostCard = 240;  ///< characters of a card
+inline constexpr std::size_t kMostCard = 240;    ///< characters of a card
 inline constexpr std::uint16_t kNoPort = 0xffff;
 /// Frame::source of frames that lie in memory of a decorator and not in a transport's; no transport uses it.
 inline constexpr std::uint32_t kDecoratorSource = 0xfffffffe;
@@ -296,6 +295,7 @@ struct TransportDescriptor {
   /// "" when it can be used here, else the reason why not.
   std::string (*unavailable)();
   Result<std::unique_ptr<Transport>> (*make)(const Config& config);
+  std::size_t piece = 0, copies = 0;  ///< ulfm_job_suits()
 };
 
 }  // namespace ulfm

@@ -40,6 +40,8 @@ class Channel {
   int nodes() const noexcept { return nodes_; }
   int places() const noexcept { return static_cast<int>(peers_.size()); }
   const std::string& transport() const noexcept { return transport_; }
+  /// What suits the transport (ULFM_SUITS_*).
+  std::size_t suits(int what) const { return ulfm_job_suits(job_, what); }
 
   enum class Reach {
     there,

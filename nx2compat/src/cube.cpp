@@ -323,7 +323,7 @@ int Cube::load_far(const std::vector<std::string>& command, int node, char** env
 
 int Cube::load(const std::vector<std::string>& command, int node, char** environment) {
   const std::string path = find_program(command.front());
-  if (path.empty()) return ENOENT;
+  if (path.empty()) return access(command.front().c_str(), F_OK) == 0 ? EACCES : ENOENT;
   if (is_far(node)) {
     std::vector<std::string> there = command;
     there.front() = path;

@@ -85,7 +85,7 @@ void Node::open() {
     std::_Exit(1);
   }
   timed_job = ulfm_time_is_virtual() != 0;
-  engine().emplace(channel(), tuning_for(channel().transport()));
+  engine().emplace(channel(), tuning_for(channel()));
   engine()->release_ignored = [this](Request& request) { ids.release(request); };
   engine()->on_kill = [] { std::exit(0); };
   if (cube().is_copy()) engine()->announce();

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "channel.hpp"
+
 namespace nx2 {
 namespace {
 
@@ -24,14 +26,10 @@ std::size_t quarter_of_memory() {
 
 }  // namespace
 
-Tuning tuning_for(std::string_view transport) {
-  Tuning tuning{};
-  const std::string_view name = transport.substr(0, transport.find('+'));  // without its decorators
-  for (const Tuning& row : kTuning)
-    if (row.transport == name || row.transport.empty()) {
-      tuning = row;
-      break;
-    }
+Tuning tuning_for(const Channel& channel) {
+  Tuning tuning = channel.transport() == "direct" ? kSharedMemory : kUsual;
+  if (const std::size_t piece = channel.suits(ULFM_SUITS_PIECE); piece != 0) tuning.data_piece = piece;
+  tuning.to_all = channel.suits(ULFM_SUITS_COPIES);
   tuning.short_limit = setting("NX2_SHORT", tuning.short_limit, 0, kFramePiece);
   tuning.buffers = static_cast<std::uint32_t>(setting("NX2_BUFFERS", tuning.buffers, 4, 128));
   tuning.data_buffers = std::min(tuning.data_buffers, tuning.buffers / 4);

@@ -89,9 +89,12 @@ def run(one, tree, binary, patience):
             # The engine names itself a moment later.
             while pid is None and started.poll() is None and time.monotonic() < end:
                 pid = find(one, mark, started, file)
-            if pid is not None:
-                os.kill(pid, getattr(signal, "SIG" + one["signal"]))
-                killed = True
+            try:
+                if pid is not None:
+                    os.kill(pid, getattr(signal, "SIG" + one["signal"]))
+                    killed = True
+            except ProcessLookupError:
+                pass  # it has ended since it was found
             if one["who"] == "engine" and killed:
                 time.sleep(0.5)  # the job goes on, or says what is missing, and is ended
                 started.kill()

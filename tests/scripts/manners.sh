@@ -153,6 +153,17 @@ for setting in TRANSPORT=drect TRANSPORT=xswitch,frme=1 FAULT=drop=7 DEPTH=x DEP
     unset "ULFM_${setting%%=*}"
 done
 
+# Stacks too small for mpiexec, which could not say so any more.
+mkdir small
+printf '#!/bin/bash\nulimit -s 64 && exec "%s/bin/ulfmrun" "$@"\n' "$stage" >small/ulfmrun
+chmod +x small/ulfmrun
+each 'need stacks of 128.0 KB, but the limit is 64.0 KB; raise it' small/ulfmrun "-n 2 ./program" "--transport xswitch ./program"
+
+# One of each, also for several programs.
+each '--transport is given twice, with "direct" and with "xswitch"' ulfmrun "--transport direct --transport xswitch ./program" \
+    "--transport=direct -n 1 ./program : --transport=xswitch -n 1 ./program"
+each 'is given twice' ulfmrun "--topology mesh:2x2 --transport xswitch --topology cube:2 ./program" "--time virtual --time virtual,compute=none ./program"
+
 # Fewer processes than the job needs. The limit is not root's.
 mkdir limited
 cat >limited/ulfmrun <<EOF

@@ -113,7 +113,9 @@ printf '#include <cube.h>\nint main(void) { return mynode() < 0; }\n' >ends.c
 "$stage/bin/nxcc" -std=gnu89 -w killer.c -o killer && "$stage/bin/nxcc" ends.c -o ends
 ran 'a host under ulfmrun' 1 'A host program is started by nxhost' "$ulfmrun" -n 1 ./killer
 ran 'a host without its nodes' 1 'load: No such file' "$nxhost" -n 2 ./killer
-ran 'a host and a folder' 1 'load: No such file' "$nxhost" -n 2 ./killer /tmp
+printf 'int main(void) { return 0; }\n' >not_executable
+ran 'a host and a file that is no program' 1 'load: Permission denied' "$nxhost" -n 2 ./killer ./not_executable
+ran 'a host and a folder' 1 'load: Permission denied' "$nxhost" -n 2 ./killer /tmp
 ran 'a host whose nodes end' 0 'host ends' "$nxhost" -n 2 ./killer ./ends
 "$nxhost" -n 2 ./killer ./ends wait >out 2>&1 &
 for ((tries = 0; tries < 600; tries++)); do ! grep -q 'all nodes have ended' out || break; sleep 0.1; done

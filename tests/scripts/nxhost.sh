@@ -156,6 +156,10 @@ for transport in dcm dcm,preset=ipsc1 xswitch ideal; do
 done
 ran 'two nodes' 0 '^sum 2' "$nxhost" -n 2 --transport dcm --time $none --times first ./sum ./sum_node
 check 'the gateway is among the links' grep -q 'gateway 0' first
+ran 'a host that is recorded' 0 '^sum 2' "$nxhost" -n 2 --transport dcm --time "virtual,record=$PWD/gaps" ./sum ./sum_node
+head -n 2 gaps.128 >short && mv short gaps.128  # the host is behind the 128 nodes of the cube
+ran 'a host with a short recording' 0 'the host made [0-9]+ calls more than were recorded' \
+    "$nxhost" -n 2 --transport dcm --time "virtual,compute=recorded:$PWD/gaps" ./sum ./sum_node
 ran 'host in virtual time' 0 ': ok$' "$nxhost" -n 4 --transport dcm --time $none ./host ./host_node
 ran 'two cubes in virtual time' 0 '^cubes: ok' \
     "$nxhost" -n 4 --transport dcm --topology cube:3 --time $none ./cubes ./cubes_node d2

@@ -195,6 +195,8 @@ refused 'a foreign file' 'foreign.[01] is no recording: line 1' --transport xswi
 for rank in 0 1 2 3; do head -n 5 "gaps.$rank" >"short.$rank"; done
 over 'a short recording' "$answer" --transport xswitch --time "virtual,compute=recorded:$PWD/short" -n 4 "$programs/trapezoid"
 grep -q 'rank 0 made [0-9]* calls more than were recorded' err || fail 'a short recording' 'nothing told of it'
+over 'a job that only starts' started --transport xswitch --time $none -n 2 echo started
+grep -q '^ulfm: virtual time 0.000000000 s, host time [0-9.]* s, no virtual time passed$' err || fail 'a job that only starts' 'a slow-down'
 over 'a whole recording' "$answer" --transport xswitch --time "virtual,compute=recorded:$PWD/gaps" -n 4 "$programs/trapezoid"
 ! grep -q 'were recorded' err || fail 'a whole recording' 'something told of it'
 over 'a recording of another program' 'done' --transport xswitch --time "virtual,compute=recorded:$PWD/gaps" -n 1 ./calls 0

@@ -156,5 +156,20 @@ accepted 0 "^$stage/lib" -n 1 printenv LD_LIBRARY_PATH
 accepted 0 '^ulfm$' -genvnone -n 1 /usr/bin/printenv MPIR_CVAR_NEMESIS_NETMOD
 accepted 0 'HYDRA build details' -info
 
+# What a killed job has left in /dev/shm is removed when it is old and no process has it mapped.
+for name in old young mapped; do declare "$name=$(mktemp /dev/shm/mpich_shar_tmpXXXXXX)"; done
+trap 'rm -rf "$scratch" "$old" "$young" "$mapped"' EXIT
+coproc python3 -c 'import mmap, os, sys
+file = os.open(sys.argv[1], os.O_RDWR)
+os.ftruncate(file, 4096)
+memory = mmap.mmap(file, 4096)
+print("mapped", flush=True)
+sys.stdin.read()' "$mapped"
+read -r <&"${COPROC[0]}"
+touch -d '20 minutes ago' "$old" "$mapped"
+accepted 0 '' -n 1 true
+[[ ! -e $old ]] || fail 'old file in /dev/shm' 'is still there'
+[[ -e $young && -e $mapped ]] || fail 'file in use in /dev/shm' 'was removed'
+
 echo "$failures failures"
 exit $((failures > 0))

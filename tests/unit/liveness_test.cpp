@@ -20,6 +20,14 @@ TEST_CASE("a process is known by pid and start time", "[liveness]") {
   CHECK(start_time(-1) == 0);
 }
 
+TEST_CASE("a process knows itself by what others know it by", "[liveness]") {
+  test::Child child([](test::Pipe& parent) {
+    parent.send(std::to_string(start_time(getpid())));
+    parent.receive();
+  });
+  CHECK(child.pipe().receive() == std::to_string(start_time(child.pid())));
+}
+
 TEST_CASE("a killed process is dead, also while it is a zombie", "[liveness]") {
   test::Child child([](test::Pipe& parent) { parent.receive(); });
   const std::uint64_t started = start_time(child.pid());
@@ -56,7 +64,7 @@ TEST_CASE("a process whose first thread has ended is alive as long as another ru
       // Until the first thread is a zombie.
       for (const std::uint64_t own = start_time(getpid()); own != 0;) {
         char state = 0;
-        if (std::FILE* f = std::fopen("/proc/self/stat", "r")) {
+        if (std::FILE* f = std::fopen(("/proc/self/task/" + std::to_string(getpid()) + "/stat").c_str(), "r")) {
           (void)!std::fscanf(f, "%*d (%*[^)]) %c", &state);
           std::fclose(f);
         }

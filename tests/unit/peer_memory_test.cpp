@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "child.hpp"
+#include "skipped.hpp"
 
 using namespace ulfm;
 
@@ -39,6 +40,7 @@ struct Neighbour {
 }  // namespace
 
 TEST_CASE("Another process's memory is read and written, byte for byte", "[peer_memory]") {
+  if (test::skipped_without(test::has_peer_memory(), test::kPeerMemory)) return;
   Neighbour neighbour;
   REQUIRE(neighbour.memory);
   std::vector<char> bytes(kBytes + 1, '-');
@@ -55,6 +57,7 @@ TEST_CASE("Another process's memory is read and written, byte for byte", "[peer_
 }
 
 TEST_CASE("Memory that is not there is an error", "[peer_memory]") {
+  if (test::skipped_without(test::has_peer_memory(), test::kPeerMemory)) return;
   Neighbour neighbour;
   std::vector<char> bytes(kBytes);
   CHECK_FALSE(neighbour.memory->read(bytes.data(), 8, 100));

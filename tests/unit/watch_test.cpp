@@ -95,6 +95,9 @@ TEST_CASE("a job names its transport", "[watch]") {
   Alone alone;
   CHECK(std::string(ulfm_job_transport(alone.job)) == "direct");
   CHECK(ulfm_job_transport(12345) == nullptr);
+  CHECK(ulfm_job_suits(alone.job, ULFM_SUITS_PIECE) == 0);
+  CHECK(ulfm_job_suits(alone.job, ULFM_SUITS_COPIES) == 0);
+  CHECK(ulfm_job_suits(12345, ULFM_SUITS_PIECE) == 0);
 }
 
 TEST_CASE("errors can be told of at exit", "[watch]") {

@@ -189,7 +189,7 @@ std::vector<Table> tables_of(const std::vector<CounterLine>& lines) {
       table = tables.end() - 1;
     }
     std::vector<std::string> row{who};
-    for (const auto& [name, value] : line.counters) row.push_back(std::to_string(value));
+    for (const auto& [name, value] : line.counters) row.push_back(fmt::format("{}", value));
     table->rows.push_back(std::move(row));
   }
   return tables;
@@ -209,7 +209,7 @@ void add_totals(std::vector<Table>& tables) {
         const std::uint64_t value = number(row[c]).value_or(0);
         sum = largest ? std::max(sum, value) : sum + value;
       }
-      total.push_back(std::to_string(sum));
+      total.push_back(fmt::format("{}", sum));
     }
     table.columns[0].numeric = false;
     table.rows.push_back(std::move(total));

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include <fmt/core.h>
+
 namespace doctor {
 namespace {
 
@@ -13,27 +15,20 @@ using nlohmann::json;
 constexpr std::int64_t kFewFiles = 1024, kFewProcesses = 512;
 constexpr double kClocksApart = 1.0;  // second: make and shared folders go by the dates of files
 
-std::string text(const char* format, double number) {
-  char out[64];
-  std::snprintf(out, sizeof out, format, number);
-  return out;
-}
-
-std::string amount(std::int64_t number) { return number < 0 ? "any number of" : std::to_string(number); }
+std::string amount(std::int64_t number) { return number < 0 ? "any number of" : fmt::format("{}", number); }
 
 }  // namespace
 
 Finding check_version(const json& here, const json& there) {
   const std::string version = there["version"];
-  std::string found = "ULFM " + version + ", ABI " + std::to_string(there["abi"].get<int>()) + ", libc " +
-                      there["libc"].get<std::string>() + ", " + there["machine"].get<std::string>();
+  std::string found = fmt::format("ULFM {}, ABI {}, libc {}, {}", version, there["abi"].get<int>(),
+                                  there["libc"].get<std::string>(), there["machine"].get<std::string>());
   if (there["machine"] != here["machine"])
     return {State::failed, found + "; here it is " + here["machine"].get<std::string>(),
             "processes of a job need the same kind of machine"};
   if (version != here["version"] || there["abi"] != here["abi"])
     return {State::failed,
-            found + "; here it is " + here["version"].get<std::string>() + ", ABI " +
-                std::to_string(here["abi"].get<int>()),
+            fmt::format("{}; here it is {}, ABI {}", found, here["version"].get<std::string>(), here["abi"].get<int>()),
             "install the same version on both hosts"};
   if (there["mpi"] == 0)
     return {State::warning, found + "; there is no lib/libmpi.so.12 beside it", "./dev setup builds MPI"};
@@ -75,7 +70,7 @@ Finding check_limits(const json& there) {
   const std::int64_t files = there["limits"]["nofile"], processes = there["limits"]["nproc"],
                      locked = there["limits"]["memlock"];
   const std::string found = amount(files) + " open files, " + amount(processes) + " processes, " +
-                            (locked < 0 ? "any" : std::to_string(locked / 1024) + " KB of") + " locked memory";
+                            (locked < 0 ? "any" : fmt::format("{} KB of", locked / 1024)) + " locked memory";
   if (files >= 0 && files < kFewFiles)
     return {State::warning, found,
             "a process needs two files for each peer elsewhere: raise nofile in /etc/security/limits.conf"};
@@ -92,8 +87,8 @@ Finding check_folder(const std::string& folder, const json& there) {
 
 Finding check_clock(double difference, double within) {
   const std::string found = std::abs(difference) <= within
-                                ? "the same, within " + text("%.1f ms", 1e3 * within)
-                                : text("%+.1f ms", 1e3 * difference) + text(" (within %.1f ms)", 1e3 * within);
+                                ? fmt::format("the same, within {:.1f} ms", 1e3 * within)
+                                : fmt::format("{:+.1f} ms (within {:.1f} ms)", 1e3 * difference, 1e3 * within);
   if (std::abs(difference) - within > kClocksApart)
     return {State::warning, found, "MPI does not mind, dates of files and of logs do: set them by NTP (chrony)"};
   return {State::ok, found, ""};
@@ -112,10 +107,10 @@ Finding check_way(const json& way, int mtu_back) {
   }
   if (!way.contains("mtu")) return {State::ok, found + "; not measured: ULFM_PORTS has one port only", ""};
   const int mtu = way["mtu"];
-  found += text(": round trip %.0f us", way["round_trip"].get<double>()) + ", MTU " + std::to_string(mtu) + " by " +
-           way.value("interface", "");
+  found += fmt::format(": round trip {:.0f} us, MTU {} by {}", way["round_trip"].get<double>(), mtu,
+                       way.value("interface", ""));
   if (mtu_back != 0 && mtu != mtu_back)
-    return {State::warning, found + ", and " + std::to_string(mtu_back) + " the other way",
+    return {State::warning, fmt::format("{}, and {} the other way", found, mtu_back),
             "set the same MTU on both interfaces and on the switch between them"};
   return {State::ok, found, ""};
 }

@@ -9,6 +9,8 @@
 #include <map>
 #include <thread>
 
+#include <fmt/core.h>
+
 #include "../common/command_line.hpp"
 #include "../common/host_list.hpp"
 #include "agent.hpp"
@@ -80,9 +82,7 @@ bool reach(Host& host, const std::string& caller, const std::string& folder, con
   if (facts) {
     host.facts = std::move(*facts);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
-    char text[40];
-    std::snprintf(text, sizeof text, ", %.2f s", seconds);
-    report.add(host.remote->host(), "start", {State::ok, by + text, ""});
+    report.add(host.remote->host(), "start", {State::ok, fmt::format("{}, {:.2f} s", by, seconds), ""});
     return true;
   }
   const std::string said = facts.error().what.empty() ? "no word why" : facts.error().what;
@@ -154,8 +154,7 @@ void report_ways(const std::vector<Host>& hosts, const Ways& ways, Report& repor
       if (many && finding.state == State::ok) ++good;
       else report.add(hosts[from].remote->host() + " > " + hosts[to].remote->host(), "data", finding);
     }
-    if (good != 0)
-      report.add(hosts[from].remote->host(), "data", {State::ok, "to " + std::to_string(good) + " hosts", ""});
+    if (good != 0) report.add(hosts[from].remote->host(), "data", {State::ok, fmt::format("to {} hosts", good), ""});
   }
 }
 

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include <fmt/core.h>
+
 #include "agent.hpp"
 #include "base/argv.hpp"
 
@@ -124,7 +126,7 @@ ulfm::Result<json> Remote::ask(const json& question, std::chrono::milliseconds p
       if (read.is_object()) return read;
     }
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-    if (left <= 0) return fail(Errc::timed_out, "no answer in " + std::to_string(patience.count() / 1000) + " s");
+    if (left <= 0) return fail(Errc::timed_out, fmt::format("no answer in {} s", patience.count() / 1000));
     pollfd set[2] = {{out_.get(), POLLIN, 0}, {errors_.get(), POLLIN, 0}};
     (void)poll(set, 2, static_cast<int>(left));
     std::array<char, 4096> chunk{};

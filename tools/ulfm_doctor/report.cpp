@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include <fmt/core.h>
+
 namespace doctor {
 namespace {
 
@@ -21,7 +23,7 @@ std::string on_one_line(const std::string& text) {
 }
 
 std::string count(std::size_t number, const char* what) {
-  return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
+  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
 }
 
 }  // namespace

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <vector>
 
+#include <fmt/core.h>
+
 namespace doctor {
 namespace {
 
@@ -77,7 +79,7 @@ std::string connected(int fd, const SocketAddress& where) {
   if (error == EINPROGRESS) {
     socklen_t length = sizeof error;
     if (!wait_for(fd, POLLOUT, Clock::now() + kConnectFor))
-      return "no answer in " + std::to_string(kConnectFor.count() / 1000) + " s";
+      return fmt::format("no answer in {} s", kConnectFor.count() / 1000);
     (void)getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
   }
   return error == 0 ? "" : std::strerror(error);

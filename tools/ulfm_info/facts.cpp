@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include <fmt/core.h>
+
 #include "fabric/models.hpp"
 #include "port/node.hpp"
 
@@ -42,7 +44,7 @@ std::vector<std::string> options_of(std::string_view transport) {
   if (kind == nullptr) return all;
   for (const auto& row : kind->options)
     all.push_back(std::string(row.name) + "=" +
-                  (row.words != nullptr ? row.words : std::to_string(row.least) + ".." + std::to_string(row.most)));
+                  (row.words != nullptr ? row.words : fmt::format("{}..{}", row.least, row.most)));
   return all;
 }
 
@@ -111,7 +113,7 @@ std::string range_text(const ulfm::ConfigRow& row) {
   const char* suffixes = row.type == RowType::bytes          ? " (also with K, M, G)"
                          : row.type == RowType::milliseconds ? " (also with ms, s)"
                                                              : "";
-  return "from " + std::to_string(row.min) + " to " + std::to_string(row.max) + suffixes;
+  return fmt::format("from {} to {}{}", row.min, row.max, suffixes);
 }
 
 }  // namespace info

@@ -1,21 +1,12 @@
 // The form for people.
 #include <algorithm>
-#include <cstdarg>
-#include <cstdio>
+
+#include <fmt/core.h>
 
 #include "print.hpp"
 
 namespace info {
 namespace {
-
-__attribute__((format(printf, 1, 2))) std::string format(const char* form, ...) {
-  char text[1024];
-  va_list arguments;
-  va_start(arguments, form);
-  std::vsnprintf(text, sizeof text, form, arguments);
-  va_end(arguments);
-  return text;
-}
 
 std::string joined(const std::vector<std::string>& words, const char* separator) {
   std::string text;
@@ -24,8 +15,8 @@ std::string joined(const std::vector<std::string>& words, const char* separator)
 }
 
 std::string version_text(const Facts& facts) {
-  return format("ulfm_info (ULFM, user-level fast message) %s\n", facts.version.c_str()) +
-         format("  built with   %s%s\n", facts.compiler.c_str(), facts.optimised ? "" : ", without optimisation");
+  return fmt::format("ulfm_info (ULFM, user-level fast message) {}\n  built with   {}{}\n", facts.version,
+                     facts.compiler, facts.optimised ? "" : ", without optimisation");
 }
 
 std::string capabilities(const ulfm::TransportDescriptor& t) {
@@ -40,11 +31,11 @@ std::string capabilities(const ulfm::TransportDescriptor& t) {
 
 std::string transport_text(const TransportFacts& facts) {
   const auto& t = *facts.descriptor;
-  std::string text = format("  %-12s %s\n", t.name, t.summary);
-  text += format("    capable    %s\n", capabilities(t).c_str());
-  text += format("    frames     up to %zu bytes; longer messages are divided\n", t.max_frame);
-  text += format("    cost       about %g us and %g MB/s; rough, for choosing among transports\n", t.latency_us,
-                 t.bandwidth_MBps);
+  std::string text = fmt::format("  {:<12} {}\n", t.name, t.summary);
+  text += fmt::format("    capable    {}\n", capabilities(t));
+  text += fmt::format("    frames     up to {} bytes; longer messages are divided\n", t.max_frame);
+  text += fmt::format("    cost       about {:g} us and {:g} MB/s; rough, for choosing among transports\n",
+                      t.latency_us, t.bandwidth_MBps);
   if (!facts.options.empty()) text += "    options    " + joined(facts.options, ", ") + "\n";
   text += "    settings   " + joined(facts.settings(), " ") + "\n";
   text += "    usable     " + (facts.unavailable.empty() ? "yes" : "no: " + facts.unavailable) + "\n";
@@ -66,7 +57,7 @@ std::string shown_value(const Setting& setting) {
 
 std::string help_text(const ulfm::ConfigRow& row) {
   const std::string standard = row.default_value[0] == '\0' ? "none" : row.default_value;
-  return format("      %s\n      %s; default %s\n", row.help, range_text(row).c_str(), standard.c_str());
+  return fmt::format("      {}\n      {}; default {}\n", row.help, range_text(row), standard);
 }
 
 std::string config_text(const Facts& facts, const Sections& sections) {
@@ -77,9 +68,8 @@ std::string config_text(const Facts& facts, const Sections& sections) {
   for (const auto& setting : facts.settings) {
     if (sections.effective && !setting.changed()) continue;
     any = true;
-    text += format("  %-16s %-*.200s %-9s %s\n", setting.variable().c_str(),
-                   static_cast<int>(std::min<std::size_t>(width, 40)), shown_value(setting).c_str(), setting.row->unit,
-                   setting.origin_text().c_str());
+    text += fmt::format("  {:<16} {:<{}.200} {:<9} {}\n", setting.variable(), shown_value(setting),
+                        std::min<std::size_t>(width, 40), setting.row->unit, setting.origin_text());
     if (sections.full) text += help_text(*setting.row);
   }
   return any ? text : text + "  none\n";
@@ -87,14 +77,14 @@ std::string config_text(const Facts& facts, const Sections& sections) {
 
 std::string ladder(const ulfm::WaitPolicy& policy) {
   const auto ms = [](std::chrono::nanoseconds t) { return static_cast<double>(t.count()) / 1e6; };
-  return format("%u turns of looking, %u with a pause, yields for %g ms, sleeps of up to %g ms", policy.spins,
-                policy.pauses, ms(policy.yield_for), ms(policy.park_limit));
+  return fmt::format("{} turns of looking, {} with a pause, yields for {:g} ms, sleeps of up to {:g} ms", policy.spins,
+                     policy.pauses, ms(policy.yield_for), ms(policy.park_limit));
 }
 
 std::string waiting_text(const Waiting& waiting) {
-  return format("Waiting\n  cores that this process and its launcher may use: %d\n", waiting.cores) +
-         format("  up to %d processes   %s\n", waiting.cores, ladder(waiting.enough).c_str()) +
-         format("  more than that      %s\n", ladder(waiting.shared).c_str()) +
+  return fmt::format("Waiting\n  cores that this process and its launcher may use: {}\n", waiting.cores) +
+         fmt::format("  up to {} processes   {}\n", waiting.cores, ladder(waiting.enough)) +
+         fmt::format("  more than that      {}\n", ladder(waiting.shared)) +
          (waiting.barriers ? "  a sleeper is woken by its sender (membarrier)\n"
                            : "  the kernel has no membarrier: sleeps end after 1 ms at the latest\n");
 }

@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <string>
 
+#include <fmt/core.h>
+
 #include "fabric/engine/host.hpp"
 #include "logp.hpp"
 #include "tests.hpp"
@@ -19,7 +21,7 @@ namespace perf {
 namespace {
 
 Results rows_of(std::size_t size) {
-  return {"LogGP parameters for messages of " + std::to_string(size) + " bytes, us; G in ns a byte", {}, {}};
+  return {fmt::format("LogGP parameters for messages of {} bytes, us; G in ns a byte", size), {}, {}};
 }
 
 Column column(const char* name, const Spread& spread) {

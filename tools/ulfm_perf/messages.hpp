@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "look.hpp"
 #include "pair.hpp"
 
@@ -50,8 +52,7 @@ inline void send(Side& side, std::size_t size) {
 template <typename Use>
 void take(Side& side, const ulfm_message& message, std::size_t size, Use&& use) {
   if (message.size != size)
-    throw Failure{{ulfm::Errc::protocol,
-                   "a message of " + std::to_string(size) + " bytes arrived with " + std::to_string(message.size)}};
+    throw Failure{{ulfm::Errc::protocol, fmt::format("a message of {} bytes arrived with {}", size, message.size)}};
   use(static_cast<const std::byte*>(message.bytes));
   need(ulfm_release(side.port->handle(), &message));
 }

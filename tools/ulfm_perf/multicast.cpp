@@ -9,6 +9,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include <fmt/core.h>
+
 #include "messages.hpp"
 #include "tests.hpp"
 
@@ -29,8 +31,9 @@ class Crowd {
   explicit Crowd(const Options& options) : options_(options) {
     job_ = std::make_unique<ulfm::Job>(need(ulfm::Job::join()));
     if (job_->size() < 3)
-      throw Failure{{ulfm::Errc::invalid, "a job of " + std::to_string(job_->size()) +
-                                              " has one receiver or none; multicast needs 3 processes or more"}};
+      throw Failure{
+          {ulfm::Errc::invalid,
+           fmt::format("a job of {} has one receiver or none; multicast needs 3 processes or more", job_->size())}};
     port_ = std::make_unique<ulfm::Port>(
         need(job_->open_port({.number = kPort, .slot_bytes = 0, .depth = static_cast<std::uint32_t>(options.depth)})));
     need(job_->barrier());  // all ports are open
@@ -139,8 +142,7 @@ class Crowd {
     ulfm_message message;
     need(ulfm_wait(port_->handle(), -1, &message));
     if (message.size != size)
-      throw Failure{{ulfm::Errc::protocol,
-                     "a message of " + std::to_string(size) + " bytes arrived with " + std::to_string(message.size)}};
+      throw Failure{{ulfm::Errc::protocol, fmt::format("a message of {} bytes arrived with {}", size, message.size)}};
     if (into != nullptr) std::memcpy(into, message.bytes, size);
     need(ulfm_release(port_->handle(), &message));
   }
@@ -158,14 +160,14 @@ ulfm::Result<Results> measure_multicast(const Options& options, Watch& watch) {
   Results results;
   try {
     Crowd crowd(options);
-    results.title = "one port to " + std::to_string(crowd.receivers()) + ", until all have it, us";
+    results.title = fmt::format("one port to {}, until all have it, us", crowd.receivers());
     const std::vector<std::size_t> sizes = options.sizes();
     for (const std::size_t size : sizes) {
       if (!crowd.is_root()) {
         crowd.serve(size);
         continue;
       }
-      watch.progress(results.rows.size(), sizes.size(), std::to_string(size) + " bytes");
+      watch.progress(results.rows.size(), sizes.size(), fmt::format("{} bytes", size));
       results.rows.push_back(crowd.measure(size));
     }
     crowd.leave();
@@ -178,7 +180,7 @@ ulfm::Result<Results> measure_multicast(const Options& options, Watch& watch) {
 ulfm::Error become_job(const Options& options, char** argv) {
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
   const std::string launcher = self.parent_path() / "ulfmrun", program = self;
-  const std::string count = std::to_string(options.receivers + 1);
+  const std::string count = fmt::format("{}", options.receivers + 1);
   std::vector<const char*> call{launcher.c_str(), "-n", count.c_str()};
   // The launcher makes an emulated interconnect, so it has to know.
   if (!options.transport.empty()) call.insert(call.end(), {"--transport", options.transport.c_str()});

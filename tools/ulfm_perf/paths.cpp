@@ -20,6 +20,8 @@
 #include <chrono>
 #include <cstring>
 
+#include <fmt/core.h>
+
 #include "kernel_link.hpp"
 #include "messages.hpp"
 #include "port_memory.hpp"
@@ -57,8 +59,7 @@ struct Stamps {
     asm volatile("" : : "r"(sum));  // the lines are read although nobody wants their sum
     const bool first = size < sizeof received || std::memcmp(bytes, &received, n) == 0;
     if (!first || std::memcmp(bytes + size - n, &received, n) != 0)
-      throw Failure{
-          {ulfm::Errc::protocol, "message " + std::to_string(received) + " has not the bytes that were sent"}};
+      throw Failure{{ulfm::Errc::protocol, fmt::format("message {} has not the bytes that were sent", received)}};
   }
 };
 

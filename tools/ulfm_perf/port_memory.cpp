@@ -8,6 +8,8 @@
 #include <fstream>
 #include <string>
 
+#include <fmt/core.h>
+
 namespace perf {
 namespace {
 
@@ -24,7 +26,7 @@ int descriptor_of(const std::string& link) {
 }  // namespace
 
 ulfm::Result<PortMemory> PortMemory::find(int number) {
-  const std::string name = "/memfd:ulfm-port-" + std::to_string(number) + " (deleted)";
+  const std::string name = fmt::format("/memfd:ulfm-port-{} (deleted)", number);
   PortMemory memory;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
@@ -35,22 +37,23 @@ ulfm::Result<PortMemory> PortMemory::find(int number) {
   }
   memory.fd_ = descriptor_of(name);
   if (memory.begin_ == 0 || memory.fd_ < 0)
-    return ulfm::fail(ulfm::Errc::not_found, "/proc/self does not show the memory of port " + std::to_string(number) +
-                                                 "; needs transport direct and /proc");
+    return ulfm::fail(
+        ulfm::Errc::not_found,
+        fmt::format("/proc/self does not show the memory of port {}; needs transport direct and /proc", number));
   return memory;
 }
 
 ulfm::Result<void> PortMemory::copy(const std::byte* message, std::size_t size, std::byte* to) const {
   const auto at = reinterpret_cast<std::uintptr_t>(message);
   if (at < begin_ || at + size > end_)
-    return ulfm::fail(ulfm::Errc::invalid, "a message of " + std::to_string(size) +
-                                               " bytes is not in its port's memory: it must come in one frame and by a "
-                                               "lane (see ULFM_FRAME and ULFM_LANES)");
+    return ulfm::fail(ulfm::Errc::invalid,
+                      fmt::format("a message of {} bytes is not in its port's memory: it must come in one frame and by "
+                                  "a lane (see ULFM_FRAME and ULFM_LANES)",
+                                  size));
   const ssize_t n = pread(fd_, to, size, static_cast<off_t>(at - begin_));
   if (n < 0) return ulfm::fail_errno("reading from the port's memory file");
   if (static_cast<std::size_t>(n) != size)
-    return ulfm::fail(ulfm::Errc::system,
-                      "the port's memory file gave " + std::to_string(n) + " of " + std::to_string(size) + " bytes");
+    return ulfm::fail(ulfm::Errc::system, fmt::format("the port's memory file gave {} of {} bytes", n, size));
   return {};
 }
 

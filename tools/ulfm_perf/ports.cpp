@@ -1,9 +1,10 @@
 // Latency, bandwidth and rate of raw ports, over the public interface only.
 
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <optional>
+
+#include <fmt/core.h>
 
 #include "messages.hpp"
 #include "tests.hpp"
@@ -26,12 +27,6 @@ void ping_pong(Side& side, std::size_t size, std::size_t times) {
       send(side, size);
     }
   }
-}
-
-std::string text_of(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", seconds);
-  return text;
 }
 
 /// Side 0 says how many, and both know.
@@ -158,14 +153,16 @@ ulfm::Result<Results> measure_ports(Side& side, const Options& options, Watch& w
   try {
     for (const std::size_t size : sizes) {
       const std::size_t done = results.rows.size();
-      if (side.number == 0) watch.progress(done, sizes.size(), std::to_string(size) + " bytes");
+      if (side.number == 0) watch.progress(done, sizes.size(), fmt::format("{} bytes", size));
       side.barrier();
       const double left = options.limit * 1e6 - Microseconds(Clock::now() - began).count();
       const Part part{size, left / static_cast<double>(sizes.size() - done)};
       auto row = options.test == "latency" ? latency(side, part, options) : stream(side, part, options);
       if (!row) {
-        results.left_out = "messages from " + std::to_string(size) + " bytes on are left out: the limit of " +
-                           text_of(options.limit) + " s leaves them no time; raise it with --limit SECONDS";
+        results.left_out = fmt::format(
+            "messages from {} bytes on are left out: the limit of {:g} s leaves them no time; raise it with --limit "
+            "SECONDS",
+            size, options.limit);
         break;
       }
       results.rows.push_back(std::move(*row));

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdarg>
 #include <cstdio>
 #include <iostream>
 
+#include <fmt/core.h>
 #include <ulfm/ulfm.h>
 #include <nlohmann/json.hpp>
 
@@ -16,24 +16,15 @@ namespace {
 
 bool is_count(const std::string& column) { return column == "size"; }
 
-__attribute__((format(printf, 1, 2))) std::string text(const char* format, ...) {
-  char buffer[64];
-  va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(buffer, sizeof buffer, format, arguments);
-  va_end(arguments);
-  return buffer;
-}
-
 // ---- table ----------------------------------------------------------------------------------------------------------
 
 std::string cell(const Column& column) {
   if (const auto* word = std::get_if<std::string>(&column.value)) return *word;
   const double value = std::get<double>(column.value);
   if (std::isnan(value)) return "-";
-  if (is_count(column.name) || value >= 1e5) return text("%.0f", value);
-  if (!column.quartiles) return text("%.3f", value);
-  return text("%.3f (%.3f-%.3f)", value, column.quartiles->first, column.quartiles->third);
+  if (is_count(column.name) || value >= 1e5) return fmt::format("{:.0f}", value);
+  if (!column.quartiles) return fmt::format("{:.3f}", value);
+  return fmt::format("{:.3f} ({:.3f}-{:.3f})", value, column.quartiles->first, column.quartiles->third);
 }
 
 // Columns are alike wide, except for those with quartiles, which are as wide as they must be.
@@ -63,7 +54,7 @@ void print_table(const Results& results) {
 // ---- CSV ------------------------------------------------------------------------------------------------------------
 
 std::string csv_number(double value, bool count = false) {
-  return std::isnan(value) ? "" : text(count ? "%.0f" : "%.6g", value);
+  return std::isnan(value) ? "" : count ? fmt::format("{:.0f}", value) : fmt::format("{:.6g}", value);
 }
 
 std::string csv_value(const Column& column) {

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <fstream>
 
+#include <fmt/core.h>
+
 #include "tests.hpp"
 
 namespace perf {
@@ -108,8 +110,8 @@ class Soak {
       const auto* bytes = static_cast<const std::byte*>(message.bytes);
       if (received_ >= messages_ || message.size != in_.size(received_) || !in_.matches(received_, bytes, message.size))
         return ulfm::fail(ulfm::Errc::protocol,
-                          "message " + std::to_string(received_) + ": " + std::to_string(message.size) +
-                              " bytes that are not what was sent (" + std::to_string(in_.size(received_)) + " bytes)");
+                          fmt::format("message {}: {} bytes that are not what was sent ({} bytes)", received_,
+                                      message.size, in_.size(received_)));
       bytes_ += static_cast<double>(message.size);
       ++received_;
       if (const int released = ulfm_release(port_, &message); released < 0) return failure(released);

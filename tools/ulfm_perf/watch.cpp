@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include <fmt/core.h>
+
 #include "base/wait.hpp"
 
 namespace perf {
@@ -27,11 +29,7 @@ long preemptions() {
   return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
-std::string fixed(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", value);
-  return text;
-}
+std::string fixed(double value) { return fmt::format("{:.1f}", value); }
 
 }  // namespace
 
@@ -65,8 +63,8 @@ std::vector<std::string> Watch::doubts() const {
   if (cores < 2 || (options_.bind.size() == 2 && options_.bind[0] == options_.bind[1]))
     all.push_back("both sides share one core, and take turns on it");
   if (load_ > kOtherLoad)
-    all.push_back("the load average was " + fixed(load_) + " before this began: other programs run on these " +
-                  std::to_string(cores) + " cores");
+    all.push_back(fmt::format("the load average was {} before this began: other programs run on these {} cores",
+                              fixed(load_), cores));
   const double seconds = std::chrono::duration<double>(Clock::now() - began_).count();
   const double rate = static_cast<double>(preemptions() - preempted_) / std::max(seconds, 0.1);
   if (rate > kPreemptions)

@@ -16,6 +16,8 @@
 #include <filesystem>
 #include <thread>
 
+#include <fmt/core.h>
+
 #include "../common/command_line.hpp"
 #include "base/standard_streams.hpp"
 #include "launcher.hpp"
@@ -68,7 +70,7 @@ int serve(char** command) {
     for (const auto& [name, number] :
          {std::pair("PMI_FD", fd), std::pair("PMI_RANK", (*launcher)->rank()),
           std::pair("PMI_SIZE", (*launcher)->size()), std::pair("MPI_LOCALNRANKS", (*launcher)->local_size())})
-      setenv(name, std::to_string(number).c_str(), 1);
+      setenv(name, fmt::format("{}", number).c_str(), 1);
     _exit(run(command));
   }
   close(ends[1]);
@@ -81,7 +83,7 @@ int serve(char** command) {
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   // Others would wait for it.
   if (code != 0 && !server.is_program_done())
-    (*launcher)->abort(code, "rank " + std::to_string((*launcher)->rank()) + " ended without leaving the job");
+    (*launcher)->abort(code, fmt::format("rank {} ended without leaving the job", (*launcher)->rank()));
   (*launcher)->leave();
   return code;
 }

@@ -1,5 +1,7 @@
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "launcher.hpp"
 
 namespace pmi {
@@ -20,8 +22,7 @@ std::string mapping_text(const std::vector<int>& node_of) {
     at = end;
   }
   std::string text = "(vector";
-  for (const Block& b : blocks)
-    text += ",(" + std::to_string(b.first) + "," + std::to_string(b.nodes) + "," + std::to_string(b.ranks) + ")";
+  for (const Block& b : blocks) text += fmt::format(",({},{},{})", b.first, b.nodes, b.ranks);
   return text + ")";
 }
 

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <charconv>
 
+#include <fmt/core.h>
+
 #include "job/pmi.hpp"
 
 namespace pmi {
@@ -75,7 +77,7 @@ std::string Server::answer(const Pairs& asked) {
   if (command == "get_maxes") return "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024";
   if (command == "get_appnum") return "cmd=appnum appnum=0";
   if (command == "get_my_kvsname") return "cmd=my_kvsname kvsname=" + launcher_.job_name();
-  if (command == "get_universe_size") return "cmd=universe_size size=" + std::to_string(launcher_.size());
+  if (command == "get_universe_size") return fmt::format("cmd=universe_size size={}", launcher_.size());
   if (command == "get") return get(value_of(asked, "key"));
   if (command == "put") {
     const std::string key = value_of(asked, "key"), value = value_of(asked, "value");
@@ -96,7 +98,7 @@ std::string Server::answer(const Pairs& asked) {
     int code = 1;
     const std::string text = value_of(asked, "exitcode");
     std::from_chars(text.data(), text.data() + text.size(), code);
-    launcher_.abort(code, "rank " + std::to_string(launcher_.rank()) + " called MPI_Abort");
+    launcher_.abort(code, fmt::format("rank {} called MPI_Abort", launcher_.rank()));
     return "";
   }
   for (const char* name : {"publish", "lookup", "unpublish"})

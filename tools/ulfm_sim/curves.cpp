@@ -156,7 +156,7 @@ Result<void> fill(Curve& c, const Options& o) {
   std::optional<ulfm::Error> error;
   bool made = take(c.topology, ulfm::fabric::read_topology(s.topology), error) &&
               take(c.subject, make_subject(s.transport, c.topology), error);
-  if (made && s.length.empty()) s.length = std::to_string(c.subject->usual_units());
+  if (made && s.length.empty()) s.length = fmt::format("{}", c.subject->usual_units());
   made = made && take(c.routing, make_routing(c.subject->routed() ? s.routing : "none", c.topology), error) &&
          take(c.pattern, Pattern::make(s.pattern, c.topology), error) &&
          take(c.lengths, Lengths::make(s.length, c.subject->most_units()), error) &&

@@ -88,11 +88,12 @@ class Subject {
 /// `transport` is "xswitch,fifo=128": a model's name and its options. The topology outlives the subject.
 Result<std::unique_ptr<Subject>> make_subject(std::string_view transport, const Topology& topology);
 
-Result<std::unique_ptr<Subject>> make_xswitch(std::string_view options, const Topology& topology);
-Result<std::unique_ptr<Subject>> make_dcm(std::string_view options, const Topology& topology);
-Result<std::unique_ptr<Subject>> make_pcie(std::string_view options, const Topology& topology);
-Result<std::unique_ptr<Subject>> make_pointdesign(std::string_view options, const Topology& topology);
-Result<std::unique_ptr<Subject>> make_ideal(std::string_view options, const Topology& topology);
+/// A model with channels, a closed form and a reference model of its own has subject_NAME.cpp beside this file, which
+/// defines make_NAME of this type. CMake finds it and makes the list.
+using MakeSubject = Result<std::unique_ptr<Subject>>(std::string_view options, const Topology& topology);
+#define ULFM_SUBJECT(name) MakeSubject make_##name;
+#include "subjects.inc"
+#undef ULFM_SUBJECT
 Result<std::unique_ptr<Subject>> make_any(const ulfm::fabric::ModelKind& kind, std::string_view options,
                                           const Topology& topology);
 

@@ -7,13 +7,11 @@
 namespace sim {
 namespace {
 
-using Make = Result<std::unique_ptr<Subject>> (*)(std::string_view options, const Topology& topology);
-
-constexpr std::pair<const char*, Make> kOwn[] = {{"xswitch", make_xswitch},
-                                                 {"dcm", make_dcm},
-                                                 {"pcie", make_pcie},
-                                                 {"pointdesign", make_pointdesign},
-                                                 {"ideal", make_ideal}};
+constexpr std::pair<const char*, MakeSubject*> kOwn[] = {
+#define ULFM_SUBJECT(name) {#name, make_##name},
+#include "subjects.inc"
+#undef ULFM_SUBJECT
+};
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include <fmt/core.h>
 #include <ulfm/ulfm.h>
 #include <CLI/CLI.hpp>
 
@@ -41,7 +42,7 @@ int complain(const std::string& text) {
 std::string listed(const std::vector<RunningFabric>& all) {
   std::string text;
   for (const RunningFabric& fabric : all)
-    text += std::to_string(fabric.pid) + "  " + fabric.title + ", " + std::to_string(fabric.processes) + " processes\n";
+    text += fmt::format("{}  {}, {} processes\n", fabric.pid, fabric.title, fabric.processes);
   return text;
 }
 
@@ -53,8 +54,7 @@ std::optional<RunningFabric> choose(const std::vector<RunningFabric>& all, const
     complain(
         "no job of this user runs over an emulated interconnect; start one: ulfmrun --transport xswitch -n 4 PROGRAM");
   else if (options.pid == 0) complain("several jobs run; say which, by its number:\n" + listed(all));
-  else
-    complain("process " + std::to_string(options.pid) + " holds no emulated interconnect; these do:\n" + listed(all));
+  else complain(fmt::format("process {} holds no emulated interconnect; these do:\n{}", options.pid, listed(all)));
   return std::nullopt;
 }
 
@@ -70,11 +70,7 @@ void print_lines(const std::string& statistics) {
   }
 }
 
-std::string fixed(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3f", value);
-  return text;
-}
+std::string fixed(double value) { return fmt::format("{:.3f}", value); }
 
 void print_tables(std::vector<tools::Table> tables, const RunningFabric& fabric, double seconds, tools::Form form) {
   if (form == tools::Form::csv)

@@ -68,7 +68,7 @@ Table links_of(const Reading& now, const Reading* before, double seconds) {
   for (const Link& link : now.links) {
     const Link* const found = before != nullptr ? find(before->links, link) : nullptr;
     const Link& old = found != nullptr ? *found : kNone;
-    table.rows.push_back({link.from, link.to, std::to_string(link.bytes), percent(link.busy - old.busy, cycles),
+    table.rows.push_back({link.from, link.to, fmt::format("{}", link.bytes), percent(link.busy - old.busy, cycles),
                           percent(link.wait - old.wait, cycles)});
     if (before != nullptr)
       table.rows.back().push_back(rate(static_cast<double>(link.bytes), static_cast<double>(old.bytes), seconds));

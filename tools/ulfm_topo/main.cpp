@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include <fmt/core.h>
+
 #include "base/standard_streams.hpp"
 #include "convert.hpp"
 #include "options.hpp"
@@ -62,7 +64,7 @@ int main(int argc, char** argv) {
   if (!view) return complain(view.error().what);
   for (const auto& node : {options.from, options.to})
     if (node && *node >= view->topology.nodes())
-      return complain("there is no node n" + std::to_string(*node) + "; the topology has n0 to n" +
-                      std::to_string(view->topology.nodes() - 1));
+      return complain(
+          fmt::format("there is no node n{}; the topology has n0 to n{}", *node, view->topology.nodes() - 1));
   return run(*view, options);
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/core.h>
+
 namespace topo {
 
 bool View::is_dead(SwitchPort p) const {
@@ -17,8 +19,8 @@ std::string View::ranks_on(std::uint32_t node) const {
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::size_t first = i;
     while (i + 1 < all.size() && all[i + 1] == all[i] + 1) ++i;
-    text += (text.empty() ? "" : ",") + std::to_string(all[first]);
-    if (i > first) text += (i == first + 1 ? "," : "-") + std::to_string(all[i]);
+    text += fmt::format("{}{}", text.empty() ? "" : ",", all[first]);
+    if (i > first) text += fmt::format("{}{}", i == first + 1 ? "," : "-", all[i]);
   }
   return text;
 }
@@ -111,13 +113,13 @@ std::uint32_t own_rate(const Topology& topology, SwitchPort port) {
 
 std::string end_name(const Topology& topology, SwitchPort port) {
   const LinkEnd& end = topology.end(port);
-  if (end.kind == LinkEnd::Kind::node) return "n" + std::to_string(end.index);
+  if (end.kind == LinkEnd::Kind::node) return fmt::format("n{}", end.index);
   if (end.kind == LinkEnd::Kind::switch_port) return ulfm::fabric::port_name(topology, {end.index, end.port});
   return "-";
 }
 
 std::string counted(std::uint64_t number, const char* one, const char* many) {
-  return std::to_string(number) + " " + (number == 1 ? one : many);
+  return fmt::format("{} {}", number, number == 1 ? one : many);
 }
 
 }  // namespace topo

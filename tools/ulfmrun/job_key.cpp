@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include <fmt/core.h>
+
 namespace ulfmrun {
 namespace {
 
@@ -43,7 +45,7 @@ std::string read_key(const fs::path& path) {
 
 // Whole or not at all, and of two that do so at once the first one's stays.
 void write_key(const fs::path& path, const std::string& key) {
-  const std::string draft = path.string() + "." + std::to_string(getpid());
+  const std::string draft = fmt::format("{}.{}", path.string(), getpid());
   const int fd = open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return;
   const bool written = write(fd, key.data(), key.size()) == static_cast<ssize_t>(key.size());

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "base/argv.hpp"
 #include "base/standard_streams.hpp"
 #include "child.hpp"
@@ -23,6 +25,7 @@
 #include "hosts.hpp"
 #include "job/stall_board.hpp"
 #include "job_key.hpp"
+#include "leftovers.hpp"
 #include "options.hpp"
 #include "program.hpp"
 #include "settings.hpp"
@@ -189,7 +192,7 @@ void make_stall_board(const CommandLine& line) {
 void prepare_host(const Variables& variables, const FabricHost* host) {
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
   if (host == nullptr) return;
-  const std::string number = std::to_string(host->arena().sizes().processes - 1);
+  const std::string number = fmt::format("{}", host->arena().sizes().processes - 1);
   setenv("ULFM_FABRIC_HOST", number.c_str(), 1);
   setenv("ULFM_FABRIC_RANK", number.c_str(), 1);
 }
@@ -209,6 +212,7 @@ int run(const std::vector<std::string>& words) {
   check_limits(line);
   check_time_files(line);
   make_job_key();
+  remove_leftovers();
   FabricHost* const host = fabric ? &publish(*fabric, settings, line, stage) : nullptr;
   if (host != nullptr && line.elsewhere && !only_this_host(line)) open_door(*host, settings, stage);
   if (line.cube == 0) make_stall_board(line);

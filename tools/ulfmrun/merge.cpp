@@ -6,6 +6,8 @@
 #include <cstring>
 #include <unordered_map>
 
+#include <fmt/core.h>
+
 #include "base/trace_format.hpp"
 #include "collect.hpp"
 #include "failure.hpp"
@@ -134,8 +136,7 @@ void write_trace(const JobRecord& record, const std::string& file) {
     const auto pid = static_cast<std::uint32_t>(p.place->pid);
     const std::string program(p.place->program, strnlen(p.place->program, sizeof p.place->program));
     put(ulfm::trace::trace_process(
-        {p.number,
-         "rank " + std::to_string(p.place->rank) + " " + program + (p.number >= kFirstSpawned ? ", spawned" : ""),
+        {p.number, fmt::format("rank {} {}{}", p.place->rank, program, p.number >= kFirstSpawned ? ", spawned" : ""),
          p.place->pid, p.number}));
     std::size_t at = 0;
     for_events(record, p, [&](const RecordedEvent& e) {

@@ -7,8 +7,11 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string_view>
+
+#include <fmt/core.h>
 
 #include "failure.hpp"
 #include "nearest.hpp"
@@ -249,6 +252,7 @@ class Parser {
     }
     std::string value = take_value(option.name);
     if (value.empty()) fail(kUsage, std::string(option.name) + " needs " + option.value + "; found an empty value");
+    refuse_second(option.name, value);
     // Ranks may run in another directory than this one.
     if (name == "--config" || name == "--trace" || name == "--stats-file") value = absolute_file(value);
     if (name == "--config") line_.config = value;
@@ -256,6 +260,14 @@ class Parser {
     if (name == "--time") line_.time = value;
     if (name == "--times") line_.times = absolute_file(value);
     if (option.variable != nullptr) note(option, value);
+  }
+
+  /// The job has one of each, also when it has several programs.
+  void refuse_second(const char* name, const std::string& value) {
+    const auto [first, is_new] = given_.try_emplace(name, value);
+    if (!is_new && first->second != value)
+      fail(kUsage, fmt::format("{} is given twice, with \"{}\" and with \"{}\"; a job has one: leave one of them out",
+                               name, first->second, value));
   }
 
   void note(const OwnOption& option, const std::string& value) {
@@ -350,8 +362,9 @@ class Parser {
   std::size_t at_ = 0;
   int count_ = 1;  // processes of the program that is being read
   std::optional<std::string> inline_value_;
-  std::string directory_;  ///< -wdir of the program to come
-  bool passive_ = false;   ///< the rest of the line is mpiexec's to read, or nobody's
+  std::map<std::string, std::string> given_;  // values of own options
+  std::string directory_;                     ///< -wdir of the program to come
+  bool passive_ = false;                      ///< the rest of the line is mpiexec's to read, or nobody's
   CommandLine line_;
 };
 

@@ -15,6 +15,8 @@
 #include <sstream>
 #include <string_view>
 
+#include <fmt/core.h>
+
 #include "elf.hpp"
 #include "failure.hpp"
 
@@ -139,8 +141,8 @@ void check_machine(const std::string& path, const Elf& elf) {
   if (elf.bits != 64) fail(kCannotExecute, start + "a 32-bit program; ULFM runs 64-bit ones");
   if (!elf.little_endian) fail(kCannotExecute, start + "a big-endian program; ULFM runs little-endian ones");
   if (const auto own = own_machine(); elf.machine != own)
-    fail(kCannotExecute, start + "built for another machine (ELF machine " + std::to_string(elf.machine) +
-                             ", this one is " + std::to_string(own) + ")");
+    fail(kCannotExecute,
+         fmt::format("{}built for another machine (ELF machine {}, this one is {})", start, elf.machine, own));
   if (elf.type != ET_EXEC && elf.type != ET_DYN)
     fail(kCannotExecute, start + "not a program but an object or core file; link it first");
 }

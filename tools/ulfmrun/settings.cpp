@@ -14,7 +14,10 @@
 #include <filesystem>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "base/fault_plan.hpp"
+#include "base/segment.hpp"
 #include "fabric/models.hpp"
 #include "failure.hpp"
 #include "hosts.hpp"
@@ -151,6 +154,7 @@ std::size_t processes_of_user() {
 /// Descriptors that the launcher's proxy needs for one rank: three streams, the PMI connection, and room.
 constexpr rlim_t kDescriptorsPerRank = 5;
 constexpr rlim_t kDescriptorsBesides = 64;
+constexpr rlim_t kLeastStack = 128 * 1024;
 
 }  // namespace
 
@@ -201,16 +205,20 @@ void check_limits(const CommandLine& line) {
   if (here && geteuid() != 0 && getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     const std::size_t now = processes_of_user();
     if (now + ranks + 1 > limit.rlim_cur)
-      fail(kUsage, "-n " + std::to_string(ranks) + " needs " + std::to_string(ranks + 1) +
-                       " more processes, but the limit is " + std::to_string(limit.rlim_cur) + " and " +
-                       std::to_string(now) + " are running; start fewer, or raise it (ulimit -u)");
+      fail(kUsage, fmt::format("-n {} needs {} more processes, but the limit is {} and {} are running; start fewer, or "
+                               "raise it (ulimit -u)",
+                               ranks, ranks + 1, limit.rlim_cur, now));
   }
+  // Below that mpiexec's proxies die of it before they can say so. A host is started without them.
+  if (line.cube == 0 && getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < kLeastStack)
+    fail(kUsage, fmt::format("mpiexec and its proxies need stacks of {}, but the limit is {}; raise it (ulimit -s)",
+                             ulfm::human_bytes(kLeastStack), ulfm::human_bytes(limit.rlim_cur)));
   if (!here || getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   const rlim_t needed = ranks * kDescriptorsPerRank + kDescriptorsBesides;
   if (limit.rlim_max != RLIM_INFINITY && needed > limit.rlim_max)
-    fail(kUsage, "-n " + std::to_string(ranks) + " needs " + std::to_string(needed) +
-                     " file descriptors in the launcher, but the hard limit is " + std::to_string(limit.rlim_max) +
-                     "; start fewer, or raise it (ulimit -Hn)");
+    fail(kUsage, fmt::format("-n {} needs {} file descriptors in the launcher, but the hard limit is {}; start fewer, "
+                             "or raise it (ulimit -Hn)",
+                             ranks, needed, limit.rlim_max));
   if (limit.rlim_cur != RLIM_INFINITY && needed > limit.rlim_cur) {
     limit.rlim_cur = needed;
     (void)setrlimit(RLIMIT_NOFILE, &limit);

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include <fmt/core.h>
+
 #include "child.hpp"
 #include "fabric/durations.hpp"
 #include "fabric/engine/clock.hpp"
@@ -50,7 +52,7 @@ void check_time_files(const CommandLine& line) {
   if (line.times) check_writable("--times", *line.times);
   if (time->record[0] != 0) check_writable("--time record", std::string(time->record) + ".0");
   for (int rank = 0; time->recorded[0] != 0 && rank < line.processes; ++rank) {
-    const std::string name = std::string(time->recorded) + "." + std::to_string(rank);
+    const std::string name = fmt::format("{}.{}", time->recorded, rank);
     if (access(name.c_str(), R_OK) != 0)
       fail(kUsage, "--time compute=recorded: " + name + " cannot be read: " + std::strerror(errno) +
                        "; each rank needs one, which --time virtual,record=FILE writes with as many ranks");

@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "api/last_error.hpp"
 #include "base/last_words.hpp"
 #include "base/virtual_time.hpp"
@@ -112,7 +114,7 @@ int nodes(int size, int* node_of) {
 int open(const char* job_id, int rank, int size, int local_processes, ulfm_nm** out) {
   auto nm = open_nm(job_id, rank, size, local_processes);
   if (!nm) {
-    say_before_the_end("rank " + std::to_string(rank) + ": " + nm.error().what);
+    say_before_the_end(fmt::format("rank {}: {}", rank, nm.error().what));
     return report(nm.error());
   }
   *out = *nm;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <fmt/core.h>
+
 #include "api/netmod/channel.hpp"
 
 namespace ulfm::netmod {
@@ -12,11 +14,11 @@ namespace {
 std::string stall_text(const ulfm_nm* nm, std::chrono::nanoseconds time) {
   const std::string who = nm->process->stall_prefix();
   std::string text =
-      who + "nothing has come since " + stall_time(time) +
-      (nm->idle_how == ULFM_NM_IDLE_BLOCK || nm->idle_how == ULFM_NM_IDLE_WAIT ? " in an MPI call that waits"
-                                                                               : " while the program polls") +
-      "; received " + std::to_string(nm->counters.received_messages.get()) + " messages, sent " +
-      std::to_string(nm->counters.sent_messages.get()) + (nm->sends_waiting ? "; messages wait for room" : "") + "\n";
+      fmt::format("{}nothing has come since {}{}; received {} messages, sent {}{}\n", who, stall_time(time),
+                  nm->idle_how == ULFM_NM_IDLE_BLOCK || nm->idle_how == ULFM_NM_IDLE_WAIT ? " in an MPI call that waits"
+                                                                                          : " while the program polls",
+                  nm->counters.received_messages.get(), nm->counters.sent_messages.get(),
+                  nm->sends_waiting ? "; messages wait for room" : "");
   for (const ulfm_nm_vc* vc : nm->vcs)
     text += who + "has a connection to " + vc->outlet->peer().text() +
             (vc->outlet->peer_listening() ? ", which runs" : ", which has ended or left") + "\n";

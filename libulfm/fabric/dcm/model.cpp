@@ -1,7 +1,8 @@
 #include "fabric/dcm/model.hpp"
 
 #include <algorithm>
-#include <cstdio>
+
+#include <fmt/core.h>
 
 #include "fabric/dcm/network.hpp"
 #include "fabric/dcm/words.hpp"
@@ -157,11 +158,11 @@ class DcmModel final : public Model, private ModelCycles, private ModelPace, pri
       for (std::uint32_t way = 0; way < kWays; ++way) {
         const CircuitCounters c = network_.counters(router, way);
         if (c.messages == 0) continue;
-        const std::string to = way == kNode      ? "node " + std::to_string(router)
-                               : way == kGateway ? "gateway " + std::to_string(router)
-                                                 : "router " + std::to_string(router ^ 1u << way);
+        const std::string to = way == kNode      ? fmt::format("node {}", router)
+                               : way == kGateway ? fmt::format("gateway {}", router)
+                                                 : fmt::format("router {}", router ^ 1u << way);
         all.push_back(
-            {"router " + std::to_string(router), to, c.held_cycles * period, c.blocked_cycles * period, c.words * 2});
+            {fmt::format("router {}", router), to, c.held_cycles * period, c.blocked_cycles * period, c.words * 2});
       }
     return all;
   }
@@ -172,16 +173,11 @@ class DcmModel final : public Model, private ModelCycles, private ModelPace, pri
   }
 
   std::string statistics() override {
-    char line[320];
     const WordBalance balance = network_.balance();
-    std::snprintf(line, sizeof line,
-                  "ulfm: stats dcm: cycles %llu events %llu, words entered %llu left %llu stripped %llu lost "
-                  "%llu present "
-                  "%llu%s\n",
-                  value(network_.now()), value(network_.events()), value(balance.entered), value(balance.left),
-                  value(balance.stripped), value(balance.lost), value(balance.present),
-                  balance.holds() ? "" : ", which do not balance");
-    std::string text = line;
+    std::string text =
+        fmt::format("ulfm: stats dcm: cycles {} events {}, words entered {} left {} stripped {} lost {} present {}{}\n",
+                    network_.now(), network_.events(), balance.entered, balance.left, balance.stripped, balance.lost,
+                    balance.present, balance.holds() ? "" : ", which do not balance");
     for (std::uint32_t router = 0; router < 1u << head_.dimension; ++router)
       for (std::uint32_t way = 0; way < kWays; ++way) text += counted(router, way, network_.counters(router, way));
     return text;
@@ -200,20 +196,15 @@ class DcmModel final : public Model, private ModelCycles, private ModelPace, pri
         });
   }
 
-  static unsigned long long value(std::uint64_t n) { return n; }
-
   // A line for what something has moved; none for what has moved nothing.
   static std::string counted(std::uint32_t router, std::uint32_t way, const CircuitCounters& c) {
     if (c.messages == 0 && c.blocked == 0) return "";
-    const std::string name = way == kNode ? "sink" : way == kGateway ? "gateway" : "channel " + std::to_string(way);
-    char line[320];
-    std::snprintf(line, sizeof line,
-                  "ulfm: stats dcm router %u %s: messages %llu words %llu probes %llu short probes %llu held "
-                  "cycles %llu "
-                  "blocked %llu for cycles %llu throttles %llu lost messages %llu\n",
-                  router, name.c_str(), value(c.messages), value(c.words), value(c.probes), value(c.short_probes),
-                  value(c.held_cycles), value(c.blocked), value(c.blocked_cycles), value(c.throttles), value(c.lost));
-    return line;
+    const std::string name = way == kNode ? "sink" : way == kGateway ? "gateway" : fmt::format("channel {}", way);
+    return fmt::format(
+        "ulfm: stats dcm router {} {}: messages {} words {} probes {} short probes {} held cycles {} blocked {} for "
+        "cycles {} throttles {} lost messages {}\n",
+        router, name, c.messages, c.words, c.probes, c.short_probes, c.held_cycles, c.blocked, c.blocked_cycles,
+        c.throttles, c.lost);
   }
 
   CubeHead head_;  // a copy: the shared one could be changed under us
@@ -239,16 +230,19 @@ Result<Parameters> parameters_from(ModelOptions options) {
   return asked->parameters;
 }
 
-const ModelKind model_kind{.name = "dcm",
-                           .summary = "emulated hypercube of Direct-Connect routers (iPSC/2)",
-                           .default_topology = "cube:7",
-                           .options = kOptions,
-                           .frame = 16384,
-                           .unread = kUnread,
-                           .plan = make_plan,
-                           .attach = attach,
-                           .presets = kPresets,
-                           .forwards = true,
-                           .gateways = true};
+const ModelKind model_kind{
+    .name = "dcm",
+    .summary = "emulated hypercube of Direct-Connect routers (iPSC/2)",
+    .default_topology = "cube:7",
+    .options = kOptions,
+    .frame = 16384,
+    .unread = kUnread,
+    .plan = make_plan,
+    .attach = attach,
+    .presets = kPresets,
+    // The iPSC/2 sent the whole of a message in one: as few pieces as memory for send buffers allows.
+    .piece = 512 * 1024,
+    .forwards = true,
+    .gateways = true};
 
 }  // namespace ulfm::fabric::dcm

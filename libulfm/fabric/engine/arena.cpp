@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <fmt/core.h>
+
 #include "base/align.hpp"
 #include "fabric/models.hpp"
 #include "job/liveness.hpp"
@@ -20,10 +22,12 @@ constexpr std::size_t kPage = 4096;
 
 }  // namespace
 
+std::string ArenaSizes::name_of(std::uint32_t endpoint) const {
+  return is_host(endpoint) ? "the host" : fmt::format("rank {}", endpoint);
+}
+
 std::string encode(const ArenaAddress& address) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%" PRId32 ".%" PRId32 ".%016" PRIx64, address.pid, address.fd, address.token);
-  return text;
+  return fmt::format("{}.{}.{:016x}", address.pid, address.fd, address.token);
 }
 
 Result<ArenaAddress> decode_arena_address(std::string_view text) {
@@ -67,11 +71,12 @@ std::uint64_t monotonic_now() noexcept {
 
 Result<FabricArena> FabricArena::create(const ModelKind& kind, const ArenaSizes& sizes, const std::string& title) {
   if (!is_sane(sizes))
-    return fail(Errc::too_large, title + ": more processes, frames or nodes than an arena holds (at most " +
-                                     std::to_string(kMaxEndpoints) + " processes)");
+    return fail(Errc::too_large,
+                fmt::format("{}: more processes, frames or nodes than an arena holds (at most {} processes)", title,
+                            kMaxEndpoints));
   if (kind.object != nullptr && std::strlen(kind.object) >= sizeof ArenaHeader::object)
-    return fail(Errc::too_large, std::string(kind.object) + ": the path of a shared object has at most " +
-                                     std::to_string(sizeof ArenaHeader::object - 1) + " characters");
+    return fail(Errc::too_large, fmt::format("{}: the path of a shared object has at most {} characters", kind.object,
+                                             sizeof ArenaHeader::object - 1));
   FabricArena arena;
   arena.sizes_ = sizes;
   arena.at_ = Layout(sizes);
@@ -109,7 +114,7 @@ Result<FabricArena> FabricArena::map(std::int32_t pid, std::int32_t fd) {
   const auto* header = segment->at<ArenaHeader>(0);
   if (segment->size() < sizeof(ArenaHeader) || header->magic != kArenaMagic || header->version != kArenaVersion)
     return fail(Errc::protocol,
-                "process " + std::to_string(pid) + " holds no emulated interconnect of this version of the library");
+                fmt::format("process {} holds no emulated interconnect of this version of the library", pid));
   arena.sizes_ = header->sizes;
   if (!is_sane(arena.sizes_) || Layout(arena.sizes_).end > segment->size())
     return fail(Errc::protocol, "the emulated interconnect of this job has impossible sizes");
@@ -123,8 +128,9 @@ Result<FabricArena> FabricArena::look_at(std::int32_t pid, std::int32_t fd) { re
 Result<FabricArena> FabricArena::attach(const ArenaAddress& address) {
   auto arena = map(address.pid, address.fd);
   if (arena && arena->header().token != address.token)
-    return fail(Errc::protocol, "process " + std::to_string(address.pid) +
-                                    " holds the emulated interconnect of another job than ULFM_FABRIC says");
+    return fail(
+        Errc::protocol,
+        fmt::format("process {} holds the emulated interconnect of another job than ULFM_FABRIC says", address.pid));
   return arena;
 }
 

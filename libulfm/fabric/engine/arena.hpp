@@ -56,6 +56,8 @@ struct ArenaSizes {
   std::uint32_t all_slots() const noexcept { return endpoints * slots; }
   /// Of the process that starts the others.
   bool is_host(std::uint32_t endpoint) const noexcept { return hosts != 0 && endpoint + 1 == processes; }
+  /// For a sentence: "the host" or "rank 3".
+  std::string name_of(std::uint32_t endpoint) const;
 };
 
 enum class EndpointState : std::uint32_t { free, claimed, ready, left };

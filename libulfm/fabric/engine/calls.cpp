@@ -13,6 +13,8 @@
 #include <memory>
 #include <set>
 
+#include <fmt/core.h>
+
 #include "base/last_words.hpp"
 #include "fabric/engine/clock.hpp"
 
@@ -45,9 +47,7 @@ thread_local int t_depth = 0;
 thread_local std::uint64_t t_left_at = 0;
 thread_local bool t_calls = false;  // it has made one
 
-std::string name_of_file(const char* stem, std::uint32_t rank) {
-  return std::string(stem) + "." + std::to_string(rank);
-}
+std::string name_of_file(const char* stem, std::uint32_t rank) { return fmt::format("{}.{}", stem, rank); }
 
 // What end_gaps() has written: picoseconds, a number on each line. Any other file would be taken for one without gaps.
 Result<std::vector<std::uint64_t>> read_gaps(const std::string& name) {
@@ -58,8 +58,11 @@ Result<std::vector<std::uint64_t>> read_gaps(const std::string& name) {
     std::uint64_t gap = 0;
     const auto [end, error] = std::from_chars(line, line + std::strlen(line), gap);
     if (error != std::errc{} || *end != '\n')
-      return fail(Errc::invalid, name + " is no recording: line " + std::to_string(gaps.size() + 1) +
-                                     " is not a number of picoseconds; --time virtual,record=FILE writes one");
+      return fail(
+          Errc::invalid,
+          fmt::format(
+              "{} is no recording: line {} is not a number of picoseconds; --time virtual,record=FILE writes one", name,
+              gaps.size() + 1));
     gaps.push_back(gap);
   }
   if (!file || std::ferror(file.get()) != 0)

@@ -8,12 +8,13 @@
 #include <bit>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <tuple>
 #include <utility>
+
+#include <fmt/core.h>
 
 #include "base/last_words.hpp"
 #include "base/trace.hpp"
@@ -150,9 +151,8 @@ void VirtualClock::spend(std::uint64_t picoseconds, Spent on) noexcept {
 }
 
 void VirtualClock::end_behind_last_moment() const noexcept {
-  say_before_the_end(
-      "--time virtual: " + (arena_.sizes().is_host(self_) ? std::string("the host") : "rank " + std::to_string(self_)) +
-      " goes beyond 106 days, where virtual time ends, in " + mine().call);
+  say_before_the_end(fmt::format("--time virtual: {} goes beyond 106 days, where virtual time ends, in {}",
+                                 arena_.sizes().name_of(self_), mine().call));
   std::_Exit(1);
 }
 
@@ -489,7 +489,6 @@ bool VirtualClock::ask_for_whom() noexcept {
 }
 
 void VirtualClock::end_deadlocked() noexcept {
-  char line[160];
   const auto board = stall_board();
   const std::vector<StallLine> waits = board ? board->lines() : std::vector<StallLine>{};
   std::string text = "deadlock in virtual time: every process waits and nothing is on its way\n";
@@ -497,16 +496,12 @@ void VirtualClock::end_deadlocked() noexcept {
     const ProcessClock& c = arena_.clock(e);
     const ClockState state = c.state.load(std::memory_order_relaxed);
     if (state == ClockState::unused) continue;
-    std::snprintf(line, sizeof line, "ulfm:   %s at %.9f s: %s%.31s",
-                  arena_.sizes().is_host(e) ? "host" : ("rank " + std::to_string(e)).c_str(),
-                  static_cast<double>(c.now.load(std::memory_order_relaxed)) * 1e-12,
-                  state == ClockState::ended ? "has ended"
-                  : c.wants == barrier_end   ? "in a barrier"
-                                             : "waits in ",
-                  state == ClockState::ended || c.wants == barrier_end ? ""
-                  : c.call[0] != 0                                     ? c.call
-                                                                       : "a call");
-    text += line;
+    const std::string does = state == ClockState::ended ? "has ended"
+                             : c.wants == barrier_end
+                                 ? "in a barrier"
+                                 : fmt::format("waits in {:.31}", c.call[0] != 0 ? c.call : "a call");
+    text += fmt::format("ulfm:   {} at {:.9f} s: {}", arena_.sizes().is_host(e) ? "host" : fmt::format("rank {}", e),
+                        static_cast<double>(c.now.load(std::memory_order_relaxed)) * 1e-12, does);
     if (state == ClockState::waits && e < waits.size()) text += stall_waits(waits[e]);
     text += '\n';
   }

@@ -1,6 +1,8 @@
 // Endpoints: which place in the arena a process has, whose place may be used again, and whether its process still runs.
 #include <unistd.h>
 
+#include <fmt/core.h>
+
 #include "base/wait.hpp"
 #include "fabric/engine/engine.hpp"
 #include "job/liveness.hpp"
@@ -69,8 +71,9 @@ Result<std::uint32_t> FabricEngine::find_endpoint(std::uint32_t process) {
   if (i < all) mark_claimed(i);
   else i = reuse_endpoint();
   if (i >= all)
-    return fail(Errc::full, "the emulated interconnect of this job has room for " + std::to_string(all) +
-                                " processes, and all are in use");
+    return fail(
+        Errc::full,
+        fmt::format("the emulated interconnect of this job has room for {} processes, and all are in use", all));
   return i;
 }
 

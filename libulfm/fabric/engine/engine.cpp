@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include <fmt/core.h>
+
 #include "fabric/engine/meeting.hpp"
 
 namespace ulfm::fabric {
@@ -77,12 +79,11 @@ void FabricEngine::submit(std::uint32_t slot) {
 std::string FabricEngine::statistics() {
   if (!acquire()) return "";
   const ArenaHeader& h = arena_.header();
-  std::string text = "ulfm: stats " + arena_.title() + ": frames refused " + std::to_string(h.refused.load()) +
-                     " lost " + std::to_string(h.lost.load()) +
-                     (model_->check_units() != 0 ? " damaged " + std::to_string(h.damaged.load()) : "") +
-                     (back_pressure_ != nullptr ? " held " + std::to_string(h.stalls.load()) : "") +
-                     (recovery_ != nullptr ? " recoveries " + std::to_string(h.recoveries.load()) : "") + "\n" +
-                     model_->statistics();
+  std::string text =
+      fmt::format("ulfm: stats {}: frames refused {} lost {}{}{}{}\n{}", arena_.title(), h.refused.load(),
+                  h.lost.load(), model_->check_units() != 0 ? fmt::format(" damaged {}", h.damaged.load()) : "",
+                  back_pressure_ != nullptr ? fmt::format(" held {}", h.stalls.load()) : "",
+                  recovery_ != nullptr ? fmt::format(" recoveries {}", h.recoveries.load()) : "", model_->statistics());
   release();
   return text;
 }

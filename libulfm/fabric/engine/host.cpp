@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include <fmt/core.h>
+
 namespace ulfm::fabric {
 namespace {
 
@@ -36,8 +38,8 @@ ArenaSizes sizes_for(const ModelKind& kind, const Topology& topology, std::uint3
 Result<void> check_nodes(const Topology& topology, const std::vector<std::uint32_t>& nodes) {
   for (const std::uint32_t node : nodes)
     if (node >= topology.nodes())
-      return fail(Errc::invalid, "there is no node " + std::to_string(node) + "; this topology has nodes 0 to " +
-                                     std::to_string(topology.nodes() - 1));
+      return fail(Errc::invalid,
+                  fmt::format("there is no node {}; this topology has nodes 0 to {}", node, topology.nodes() - 1));
   return {};
 }
 
@@ -80,9 +82,8 @@ Result<FabricHost> FabricHost::create(const FabricPlan& plan) {
   if (!found) return fail(std::move(found.error()));
   const ModelKind* const kind = *found;
   if (plan.processes == 0 || plan.processes > kMaxEndpoints)
-    return fail(Errc::too_large, std::string(kind->name) + ": " + std::to_string(plan.processes) +
-                                     " processes; an emulated interconnect carries 1 to " +
-                                     std::to_string(kMaxEndpoints));
+    return fail(Errc::too_large, fmt::format("{}: {} processes; an emulated interconnect carries 1 to {}", kind->name,
+                                             plan.processes, kMaxEndpoints));
   const std::string shape = plan.topology.empty() ? kind->default_topology : plan.topology;
   const std::string_view options = options_of_transport(plan.transport);
   auto topology = read_topology(shape);

@@ -1,7 +1,10 @@
 // Which process moves the model: the poller while it has work, otherwise any process that finds the engine free; one at
 // a time. The lock is `holder` in the arena's header. A holder that died is replaced. Noting work (notify) pairs with
 // releasing the lock, so that no work is forgotten.
+#include <fmt/core.h>
+
 #include "base/wait.hpp"
+
 #include "fabric/engine/engine.hpp"
 
 namespace ulfm::fabric {
@@ -140,8 +143,7 @@ std::string FabricEngine::why_broken() {
   if (broken == 0) return "";
   const std::int32_t pid = broken - 1 < arena_.sizes().endpoints ? arena_.endpoint(broken - 1).pid
                                                                  : h.engine_pid.load(std::memory_order_relaxed);
-  return "process " + std::to_string(pid) + " died while it moved the " + arena_.title() +
-         "; what was on its way is lost";
+  return fmt::format("process {} died while it moved the {}; what was on its way is lost", pid, arena_.title());
 }
 
 }  // namespace ulfm::fabric

@@ -13,6 +13,8 @@
 #include <optional>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "base/wait.hpp"
 #include "job/abstract_name.hpp"
 #include "job/control/socket.hpp"
@@ -37,9 +39,7 @@ std::string no_launcher() {
 }
 
 // With the user's number: jobs of others have names of their own.
-AbstractName name_of(const std::string& job) {
-  return AbstractName("ulfm-arena." + std::to_string(geteuid()) + "." + job);
-}
+AbstractName name_of(const std::string& job) { return AbstractName(fmt::format("ulfm-arena.{}.{}", geteuid(), job)); }
 
 Result<Fd> make_socket() {
   Fd made(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
@@ -64,23 +64,24 @@ Result<std::string> folder_of_programs(const Launcher& launcher) {
   if (dladdr(reinterpret_cast<const void*>(&folder_of_programs), &info) != 0 && info.dli_fname != nullptr)
     if (const std::string own = folder_of(info.dli_fname); !own.empty())
       folders = {own + "/../bin", own + "/../ulfm/bin", own + "/../../bin", own};
-  if (launcher.pid > 0) folders.push_back(folder_of("/proc/" + std::to_string(launcher.pid) + "/exe"));
+  if (launcher.pid > 0) folders.push_back(folder_of(fmt::format("/proc/{}/exe", launcher.pid)));
   for (const std::string& folder : folders)
     if (access((folder + "/" + kHolder).c_str(), X_OK) == 0) return folder;
-  return fail(Errc::unavailable, std::string("the first process of a job starts ") + kHolder +
-                                     ", which holds its emulated interconnect; " +
-                                     (folders.empty() ? "it is not installed" : "there is none in " + folders.front()) +
-                                     ": install all of ULFM, or start the job with ulfmrun");
+  return fail(
+      Errc::unavailable,
+      fmt::format("the first process of a job starts {}, which holds its emulated interconnect; {}: install all "
+                  "of ULFM, or start the job with ulfmrun",
+                  kHolder, folders.empty() ? "it is not installed" : "there is none in " + folders.front()));
 }
 
 Result<void> start_holder(const Fd& listener, const Launcher& launcher) {
   auto folder = folder_of_programs(launcher);
   if (!folder) return fail(folder.error());
   const char* size = std::getenv("PMI_SIZE");
-  return start_daemon(
-      *folder + "/" + kHolder,
-      {kHolder, "hold", size != nullptr ? size : "1", std::to_string(launcher.pid), std::to_string(launcher.started)},
-      listener.get(), -1);
+  return start_daemon(*folder + "/" + kHolder,
+                      {kHolder, "hold", size != nullptr ? size : "1", fmt::format("{}", launcher.pid),
+                       fmt::format("{}", launcher.started)},
+                      listener.get(), -1);
 }
 
 // The name, taken: who connects waits from now on, as does one who finds it taken. Empty when another has it.
@@ -120,8 +121,9 @@ Result<std::optional<std::string>> read_answer(const Fd& holder) {
     const int ready = poll(&one, 1, static_cast<int>(std::max<long>(left, 0)));
     if (ready < 0 && errno == EINTR) continue;
     if (ready == 0)
-      return fail(Errc::unavailable, std::string("the holder of this job's emulated interconnect (") + kHolder +
-                                         ") has not answered for " + std::to_string(kAnswerIn.count()) + " s");
+      return fail(Errc::unavailable,
+                  fmt::format("the holder of this job's emulated interconnect ({}) has not answered for {} s", kHolder,
+                              kAnswerIn.count()));
     std::array<char, kMostAnswer> text;
     const ssize_t got = recv(holder.get(), text.data(), text.size(), 0);
     if (got < 0 && errno == EINTR) continue;

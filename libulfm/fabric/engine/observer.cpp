@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <set>
 
+#include <fmt/core.h>
+
 #include "base/virtual_time.hpp"
 #include "base/wait.hpp"
 #include "fabric/engine/engine.hpp"
@@ -40,7 +42,7 @@ std::string title(const ArenaHeader& h) {
 void look_into(std::int32_t pid, std::set<ino_t>& seen, std::vector<RunningFabric>& found) {
   const std::string wanted = "/memfd:" + std::string(kArenaLabel);
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator("/proc/" + std::to_string(pid) + "/fd", error)) {
+  for (const auto& entry : fs::directory_iterator(fmt::format("/proc/{}/fd", pid), error)) {
     const std::string target = fs::read_symlink(entry.path(), error).string();
     struct stat file {};
     if (error || !target.starts_with(wanted) || stat(entry.path().c_str(), &file) != 0 || file.st_uid != geteuid() ||
@@ -106,9 +108,8 @@ std::string Observer::cards() const {
     std::uint32_t used = 0;
     for (std::uint32_t s = 0; s < arena_.sizes().slots; ++s)
       used += arena_.slot(e * arena_.sizes().slots + s).state.load(std::memory_order_relaxed) != SlotState::free;
-    text += "ulfm: stats card " + std::to_string(e) + ": node " + std::to_string(endpoint.node) + " process " +
-            std::to_string(endpoint.pid) + " sent " + std::to_string(endpoint.taken) + " slots in use " +
-            std::to_string(used) + " of " + std::to_string(arena_.sizes().slots) + "\n";
+    text += fmt::format("ulfm: stats card {}: node {} process {} sent {} slots in use {} of {}\n", e, endpoint.node,
+                        endpoint.pid, endpoint.taken, used, arena_.sizes().slots);
   }
   return text;
 }
@@ -124,8 +125,8 @@ std::string Observer::what_time_it_is() const {
     if (const ProcessClock& c = arena_.clock(e); c.state.load(std::memory_order_relaxed) != ClockState::ended)
       least = std::min(least, c.now.load(std::memory_order_relaxed));
   const std::uint64_t passed = std::min(least, h.time.passed.load(std::memory_order_relaxed));
-  return "ulfm: stats time: virtual; " + (passed == kNoMoment ? "all" : std::to_string(passed / 1000) + " ns") +
-         " have passed for every process\n";
+  return fmt::format("ulfm: stats time: virtual; {} have passed for every process\n",
+                     passed == kNoMoment ? "all" : fmt::format("{} ns", passed / 1000));
 }
 
 Result<FabricReading> Observer::read() {

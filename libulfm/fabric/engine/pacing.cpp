@@ -1,4 +1,6 @@
 // Of a model that keeps to real time (`pace`): who must look again when, and how late it has been.
+#include <fmt/core.h>
+
 #include "fabric/engine/engine.hpp"
 
 namespace ulfm::fabric {
@@ -42,8 +44,10 @@ void FabricEngine::catch_up() noexcept {
 std::string FabricEngine::how_late() const {
   const ArenaHeader& h = arena_.header();
   if (pace_ == nullptr || h.late == 0) return "";
-  return "fell behind its pace " + std::to_string(h.late) + " times, by " + std::to_string(h.most_late / 1000) +
-         " us at most: frames came that much later than the machine's; --time virtual does not depend on this host";
+  return fmt::format(
+      "fell behind its pace {} times, by {} us at most: frames came that much later than the machine's; --time virtual "
+      "does not depend on this host",
+      h.late, h.most_late / 1000);
 }
 
 // For those who wait: when somebody must look again.

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include <fmt/core.h>
+
 #include "base/wait.hpp"
 #include "fabric/engine/engine.hpp"
 #include "job/liveness.hpp"
@@ -49,8 +51,8 @@ void detach_streams() {
 }
 
 [[noreturn]] void become_program(const char* name, const std::string& path, FabricHost& host, const Watched& job) {
-  const std::string arena = encode(host.arena().address()), pid = std::to_string(job.pid),
-                    began = std::to_string(job.started);
+  const std::string arena = encode(host.arena().address()), pid = fmt::format("{}", job.pid),
+                    began = fmt::format("{}", job.started);
   execl(path.c_str(), name, arena.c_str(), pid.c_str(), began.c_str(), nullptr);
   std::_Exit(127);
 }

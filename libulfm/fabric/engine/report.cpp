@@ -38,22 +38,28 @@ std::string told_of_recording(const FabricArena& arena) {
     const ProcessClock& c = arena.clock(r.rank);
     if (c.gaps_missed == 0 && c.gaps_left == 0) continue;
     const bool more = c.gaps_missed != 0;
-    return fmt::format(
-        "ulfm: compute=recorded: rank {} made {} calls {} than were recorded{}; is it another program?\n", r.rank,
-        more ? c.gaps_missed : c.gaps_left, more ? "more" : "fewer", more ? ", and computing took no time there" : "");
+    return fmt::format("ulfm: compute=recorded: {} made {} calls {} than were recorded{}; is it another program?\n",
+                       arena.sizes().name_of(r.rank), more ? c.gaps_missed : c.gaps_left, more ? "more" : "fewer",
+                       more ? ", and computing took no time there" : "");
   }
   return "";
 }
 
 double in_seconds(std::uint64_t picoseconds) { return static_cast<double>(picoseconds) * 1e-12; }
 
+// A job that only starts and ends takes a picosecond or none; a ratio to that says nothing.
+std::string slow_down(std::uint64_t picoseconds, double host_seconds) {
+  constexpr std::uint64_t kShown = 1000;  // the last digit of what is printed
+  if (picoseconds < kShown) return "no virtual time passed";
+  return fmt::format("slow-down {:.3g}", host_seconds / in_seconds(picoseconds));
+}
+
 }  // namespace
 
 std::string time_report(const FabricArena& arena, double host_seconds) {
   const std::vector<RankTime> ranks = rank_times(arena);
-  const double end = in_seconds(end_of(ranks));
-  std::string text = fmt::format("ulfm: virtual time {:.9f} s, host time {:.3f} s, slow-down {:.3g}\n", end,
-                                 host_seconds, end > 0 ? host_seconds / end : 0.0);
+  std::string text = fmt::format("ulfm: virtual time {:.9f} s, host time {:.3f} s, {}\n", in_seconds(end_of(ranks)),
+                                 host_seconds, slow_down(end_of(ranks), host_seconds));
   text += told_of_recording(arena);
   const ArenaSizes& sizes = arena.sizes();
   for (const RankTime& r : ranks)

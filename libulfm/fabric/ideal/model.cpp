@@ -65,7 +65,7 @@ class IdealModel final : public Model, private ModelCycles {
     std::vector<LinkUse> all;
     for (std::uint32_t n = 0; n < network_.nodes(); ++n)
       if (network_.busy(n) != 0)
-        all.push_back({"node " + std::to_string(n), "network", network_.busy(n) * period, network_.waited(n) * period,
+        all.push_back({fmt::format("node {}", n), "network", network_.busy(n) * period, network_.waited(n) * period,
                        network_.sent_bytes(n)});
     return all;
   }

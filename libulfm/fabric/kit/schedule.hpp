@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "base/align.hpp"
 #include "fabric/model.hpp"
 
@@ -16,8 +18,7 @@ inline constexpr std::uint32_t kMostSteps = 256;
 /// Errc::too_large when there are more than a model plans for.
 inline Result<void> check_steps(std::size_t count) {
   if (count <= kMostSteps) return {};
-  return fail(Errc::too_large,
-              std::to_string(count) + " scheduled changes; at most " + std::to_string(kMostSteps) + " can be planned");
+  return fail(Errc::too_large, fmt::format("{} scheduled changes; at most {} can be planned", count, kMostSteps));
 }
 
 /// `Step` has a member `at`, in nanoseconds since the job began. A view, as one process has it. Others may write

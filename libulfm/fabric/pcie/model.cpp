@@ -164,7 +164,7 @@ std::vector<LinkUse> PcieModel::links(std::uint64_t period) {
   for (std::uint32_t b = 0; b < p_.boards && p_.lanes != 0; ++b)
     for (const bool up : {true, false}) {
       const RelayWire& wire = relay_.wire(b, up);
-      const std::string board = "board " + std::to_string(b);
+      const std::string board = fmt::format("board {}", b);
       if (wire.bytes != 0)
         all.push_back({up ? board : "host", up ? "host" : board, wire.busy * period, wire.waited * period, wire.bytes});
     }

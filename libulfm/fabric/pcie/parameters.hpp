@@ -4,11 +4,12 @@
 #include <cstdint>
 
 #include "base/error.hpp"
+#include "base/frame.hpp"
 #include "fabric/model.hpp"
 
 namespace ulfm::fabric::pcie {
 
-inline constexpr std::uint32_t kPortsPerProcess = 64;
+inline constexpr std::uint32_t kPortsPerProcess = ulfm::kPortsPerProcess;  // a pool of the host for each
 inline constexpr std::uint32_t kMostFragments = 1024;
 inline constexpr std::uint32_t kMostMessage = 65536;
 

@@ -200,7 +200,7 @@ bool PointModel::inject_multicast(FrameId frame, std::uint32_t from, std::span<c
 std::string PointModel::card_name(std::uint32_t card) const {
   const CardGeometry& g = network_.geometry();
   std::string name = "c";
-  for (std::uint32_t s = g.dimensions; s-- > 0;) name += std::to_string(g.digit(card, s)) + (s == 0 ? "" : "_");
+  for (std::uint32_t s = g.dimensions; s-- > 0;) name += fmt::format("{}{}", g.digit(card, s), s == 0 ? "" : "_");
   return name;
 }
 
@@ -242,7 +242,7 @@ std::string PointModel::line_lines(std::uint32_t line) const {
     const QueueCounters& queue = network_.queue(line, q);
     if (queue.most == 0) continue;
     text += fmt::format("ulfm: stats pointdesign queue {} {}: sent {} waited cycles {} timeouts {} most {} now {}\n",
-                        name, q == g.processors ? "through" : "p" + std::to_string(q), queue.sent, queue.waited,
+                        name, q == g.processors ? "through" : fmt::format("p{}", q), queue.sent, queue.waited,
                         queue.timeouts, queue.most, network_.queued(line, q));
   }
   return text;
@@ -309,6 +309,7 @@ const ModelKind model_kind{.name = "pointdesign",
                            .divides = true,
                            .multicast = true,
                            .presets = kPresets,
-                           .adjust_durations = take_cycle};
+                           .adjust_durations = take_cycle,
+                           .copies = 8 * 1024};  // fits into one of its messages beside the list of the receivers
 
 }  // namespace ulfm::fabric::pointdesign

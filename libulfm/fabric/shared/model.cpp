@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/core.h>
+
 #include "fabric/kit/shelf.hpp"
 #include "fabric/shared/object.hpp"
 
@@ -72,9 +74,8 @@ class SharedModel final : public Model, private ModelCycles {
 
   std::string statistics() override {
     const std::string own = model_->counters();
-    return "ulfm: stats " + std::string(name_) + ": cycles " + std::to_string(model_->now()) + ", messages sent " +
-           std::to_string(head_.sent) + " arrived " + std::to_string(head_.ended) + " present " +
-           std::to_string(inside()) + ", bytes " + std::to_string(head_.bytes) + (own.empty() ? "" : ", " + own) + "\n";
+    return fmt::format("ulfm: stats {}: cycles {}, messages sent {} arrived {} present {}, bytes {}{}\n", name_,
+                       model_->now(), head_.sent, head_.ended, inside(), head_.bytes, own.empty() ? "" : ", " + own);
   }
 
  private:
@@ -102,9 +103,10 @@ class SharedModel final : public Model, private ModelCycles {
 
 Result<PlannedModel> plan_model(const ModelKind& kind, const model::Description& d, const ModelPlan& asked) {
   if (!asked.events.empty())
-    return fail(Errc::invalid, std::string(d.name) +
-                                   ": a model from a shared object has no scheduled faults; take "
-                                   "--transport xswitch for them");
+    return fail(Errc::invalid,
+                fmt::format("{}: a model from a shared object has no scheduled faults; leave them out, or "
+                            "take one of the library's models",
+                            d.name));
   auto given = read_options(kind, asked.options);
   if (!given) return fail(std::move(given.error()));
   auto tables = std::make_shared<const NetTables>(asked.topology);
@@ -113,8 +115,7 @@ Result<PlannedModel> plan_model(const ModelKind& kind, const model::Description&
   if (const char* const why = d.refuse != nullptr ? d.refuse(plan) : nullptr; why != nullptr)
     return fail(Errc::invalid, std::string(d.name) + ": " + why);
   const std::size_t own = d.bytes(plan);
-  if (own > kMostBytes)
-    return fail(Errc::too_large, std::string(d.name) + ": asks for " + std::to_string(own) + " bytes of memory");
+  if (own > kMostBytes) return fail(Errc::too_large, fmt::format("{}: asks for {} bytes of memory", d.name, own));
   return PlannedModel{SharedPlaces(asked.frames).model + up_to_line(own),
                       [&d, tables, values, frames = asked.frames](std::byte* memory) -> Result<void> {
                         *reinterpret_cast<SharedHead*>(memory) = {kMagic, tables->net().nodes, frames, 0, 0, 0};

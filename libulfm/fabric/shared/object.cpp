@@ -9,6 +9,8 @@
 #include <memory>
 #include <mutex>
 
+#include <fmt/core.h>
+
 #include "fabric/models.hpp"
 #include "fabric/shared/model.hpp"
 
@@ -50,9 +52,11 @@ Result<const void*> find_symbol(const std::string& path, const char* name, const
                  std::string("has no ") + name + "; " + macro + "(...) of <ulfm/model.hpp> exports it");
   const std::uint32_t version = *static_cast<const std::uint32_t*>(found);
   if (version != model::kVersion)
-    return wrong(path, Errc::invalid,
-                 "is for version " + std::to_string(version) + " of <ulfm/model.hpp>, and this ULFM has version " +
-                     std::to_string(model::kVersion) + ": compile it again with this one");
+    return wrong(
+        path, Errc::invalid,
+        fmt::format(
+            "is for version {} of <ulfm/model.hpp>, and this ULFM has version {}: compile it again with this one",
+            version, model::kVersion));
   return found;
 }
 
@@ -70,7 +74,7 @@ std::string fault_of(const model::Description& d) {
   for (std::uint32_t i = 0; i < d.option_count; ++i) {
     const model::Option& o = d.options[i];
     if (o.name == nullptr || o.least > o.usual || o.usual > o.most)
-      return "option " + std::to_string(i) + " has no name, or its usual value is out of its bounds";
+      return fmt::format("option {} has no name, or its usual value is out of its bounds", i);
   }
   return "";
 }

@@ -1,6 +1,8 @@
 // Channel dependencies: which channel a frame that holds another one can be waiting for.
 #include <algorithm>
 
+#include <fmt/core.h>
+
 #include "fabric/topology/topology.hpp"
 
 namespace ulfm::fabric {
@@ -88,7 +90,7 @@ std::string cycle_text(const Topology& topology, std::span<const SwitchPort> cyc
   constexpr std::size_t kShown = 16;
   std::string text;
   for (std::size_t i = 0; i < cycle.size() && i < kShown; ++i) text += port_name(topology, cycle[i]) + " -> ";
-  if (cycle.size() > kShown) text += "(" + std::to_string(cycle.size() - kShown) + " more) -> ";
+  if (cycle.size() > kShown) text += fmt::format("({} more) -> ", cycle.size() - kShown);
   return cycle.empty() ? text : text + port_name(topology, cycle.front());
 }
 

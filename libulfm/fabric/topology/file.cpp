@@ -9,6 +9,7 @@
 
 // As in config.cpp: a program in which toml++ is compiled in both ways calls the wrong functions of it.
 #define TOML_EXCEPTIONS 0
+#include <fmt/core.h>
 #include <toml++/toml.h>
 
 namespace ulfm::fabric {
@@ -24,9 +25,7 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-std::string at(const std::string& path, Where where) {
-  return path + ":" + std::to_string(where.line) + ":" + std::to_string(where.column);
-}
+std::string at(const std::string& path, Where where) { return fmt::format("{}:{}:{}", path, where.line, where.column); }
 
 Result<toml::table> parse(std::string_view text, const std::string& path) {
   toml::parse_result parsed = toml::parse(text, std::string_view(path));
@@ -89,8 +88,7 @@ class Reader {
     if (node == nullptr) return otherwise;
     const auto* value = node->as_integer();
     if (value == nullptr || value->get() < min || value->get() > max)
-      return refuse(node->source().begin, std::string(key) + " needs a whole number from " + std::to_string(min) +
-                                              " to " + std::to_string(max));
+      return refuse(node->source().begin, fmt::format("{} needs a whole number from {} to {}", key, min, max));
     return static_cast<std::uint32_t>(value->get());
   }
 
@@ -127,7 +125,7 @@ class Reader {
       return refuse({1, 1}, "a topology needs switches: switches = 4, or a [[switch]] with a name for each");
     if (switches > kMaxSwitches)
       return refuse(list->source().begin,
-                    std::to_string(switches) + " switches; a topology has at most " + std::to_string(kMaxSwitches));
+                    fmt::format("{} switches; a topology has at most {}", switches, kMaxSwitches));
     Topology bare =
         bare_topology(std::move(topology_.name), Shape::other, *ports, static_cast<std::uint32_t>(switches));
     topology_ = std::move(bare);
@@ -158,8 +156,9 @@ class Reader {
     const auto twice = std::adjacent_find(sorted.begin(), sorted.end(),
                                           [](const auto& a, const auto& b) { return a.first == b.first; });
     if (twice == sorted.end()) return {};
-    return refuse((twice + 1)->second, "a switch is called " + quoted(twice->first) + " already, in line " +
-                                           std::to_string(twice->second.line) + "; each needs a name of its own");
+    return refuse((twice + 1)->second,
+                  fmt::format("a switch is called {} already, in line {}; each needs a name of its own",
+                              quoted(twice->first), twice->second.line));
   }
 
   // ---- links and nodes
@@ -180,8 +179,8 @@ class Reader {
     if (!port) return refuse(where, port.error().what);
     std::uint32_t& line = taken_at_[std::size_t{port->at} * topology_.ports + port->port];
     if (line != 0)
-      return refuse(where, "port " + port_name(topology_, *port) + " is in use by line " + std::to_string(line) +
-                               " already, and has one end; " + free_ports(port->at));
+      return refuse(where, fmt::format("port {} is in use by line {} already, and has one end; {}",
+                                       port_name(topology_, *port), line, free_ports(port->at)));
     line = where.line;
     return port;
   }
@@ -249,8 +248,8 @@ class Reader {
       const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), cycles);
       if (colon == std::string_view::npos || end.ec != std::errc{} || end.ptr != digits.data() + digits.size() ||
           cycles < 1 || cycles > most)
-        return refuse(where, key + " " + quoted(text) + ": needs a port with a link and 1 to " + std::to_string(most) +
-                                 " cycles, such as \"s0.B: 4\"");
+        return refuse(where, fmt::format("{} {}: needs a port with a link and 1 to {} cycles, such as \"s0.B: 4\"", key,
+                                         quoted(text), most));
       const auto port = find_port(topology_, trim(text.substr(0, colon)));
       if (!port) return refuse(where, port.error().what);
       const LinkEnd& other = topology_.end(*port);
@@ -277,7 +276,7 @@ class Reader {
     if (list == nullptr) return {};
     if (*each != 0) return refuse(list->source().begin, "both placement and processes_per_node; leave one of them out");
     const std::string needs =
-        "placement needs the node of each process, as numbers from 0 to " + std::to_string(topology_.nodes() - 1);
+        fmt::format("placement needs the node of each process, as numbers from 0 to {}", topology_.nodes() - 1);
     if (!list->is_array() || list->as_array()->empty())
       return refuse(list->source().begin, needs + ", such as [0, 0, 1]");
     for (const toml::node& one : *list->as_array()) {
@@ -298,8 +297,8 @@ class Reader {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
     if (text.empty() || text[0] != 'n' || error != std::errc{} || end != digits.data() + digits.size() ||
         number >= topology_.nodes())
-      return refuse(where, quoted(text) + " is no node; there are n0 to n" + std::to_string(topology_.nodes() - 1) +
-                               ", in the order of nodes = [...]");
+      return refuse(where, fmt::format("{} is no node; there are n0 to n{}, in the order of nodes = [...]",
+                                       quoted(text), topology_.nodes() - 1));
     return number;
   }
 
@@ -310,12 +309,11 @@ class Reader {
     for (const char letter : letters) {
       if (letter == ' ' || letter == '\t') continue;
       if (now.kind == LinkEnd::Kind::node)
-        return refuse(where, "the route goes on behind node n" + std::to_string(now.index) +
-                                 "; leave out the letters from " + std::string(1, letter) + " on");
+        return refuse(where, fmt::format("the route goes on behind node n{}; leave out the letters from {} on",
+                                         now.index, std::string(1, letter)));
       if (letter < 'A' || letter >= port_letter(topology_.ports))
-        return refuse(where, "the route has a port " + quoted({&letter, 1}) + "; a switch of " +
-                                 std::to_string(topology_.ports) + " ports has A to " +
-                                 port_letter(topology_.ports - 1));
+        return refuse(where, fmt::format("the route has a port {}; a switch of {} ports has A to {}",
+                                         quoted({&letter, 1}), topology_.ports, port_letter(topology_.ports - 1)));
       const SwitchPort out{now.index, static_cast<std::uint32_t>(letter - 'A')};
       if (topology_.end(out).kind == LinkEnd::Kind::nothing)
         return refuse(where, "the route leaves by port " + port_name(topology_, out) + ", where nothing is");
@@ -325,10 +323,10 @@ class Reader {
       now = topology_.end(out);
     }
     if (now.kind != LinkEnd::Kind::node || now.index != to)
-      return refuse(where, "the route ends at " +
-                               (now.kind == LinkEnd::Kind::node ? "node n" + std::to_string(now.index)
-                                                                : "switch " + switch_name(topology_, now.index)) +
-                               "; it needs to end at node n" + std::to_string(to));
+      return refuse(where, fmt::format("the route ends at {}; it needs to end at node n{}",
+                                       now.kind == LinkEnd::Kind::node ? fmt::format("node n{}", now.index)
+                                                                       : "switch " + switch_name(topology_, now.index),
+                                       to));
     return way;
   }
 
@@ -368,7 +366,7 @@ class Reader {
                                           [&](std::size_t a, std::size_t b) { return pair(a) == pair(b); });
     if (twice == order.end()) return {};
     return refuse(fixed_at_[*(twice + 1)],
-                  "line " + std::to_string(fixed_at_[*twice].line) + " has a route between these nodes already");
+                  fmt::format("line {} has a route between these nodes already", fixed_at_[*twice].line));
   }
 
   const toml::table& table_;

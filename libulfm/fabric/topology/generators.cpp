@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/core.h>
+
 #include "fabric/topology/shapes.hpp"
 
 namespace ulfm::fabric {
@@ -21,10 +23,9 @@ std::uint64_t product(std::span<const std::uint32_t> sizes, std::uint64_t most) 
   return all;
 }
 
-std::string limit() { return "at most " + std::to_string(kMaxGenerated) + " switches"; }
+std::string limit() { return fmt::format("at most {} switches", kMaxGenerated); }
 std::string port_limit(std::uint64_t ports) {
-  return "its switches would need " + std::to_string(ports) + " ports; a switch has at most " +
-         std::to_string(kMaxGeneratedPorts);
+  return fmt::format("its switches would need {} ports; a switch has at most {}", ports, kMaxGeneratedPorts);
 }
 
 Topology bare(std::string_view description, Shape shape, std::uint64_t ports, std::uint64_t switches) {
@@ -116,8 +117,7 @@ Result<Topology> make_fat_tree(std::string_view description, std::span<const std
     return refuse(description, "needs the children of a switch and the levels, as in fattree:4x3 for 64 nodes");
   const std::uint32_t arity = sizes[0], levels = sizes[1];
   if (arity < 2 || arity > kMaxGeneratedPorts / 2)
-    return refuse(description,
-                  "a switch of a fat tree has 2 to " + std::to_string(kMaxGeneratedPorts / 2) + " children");
+    return refuse(description, fmt::format("a switch of a fat tree has 2 to {} children", kMaxGeneratedPorts / 2));
   if (levels < 1 || levels > 14) return refuse(description, "a fat tree has 1 to 14 levels and " + limit());
   const std::vector<std::uint32_t> digits(levels - 1, arity);
   const std::uint64_t width = product(digits, kMaxGenerated);

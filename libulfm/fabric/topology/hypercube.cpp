@@ -1,6 +1,8 @@
 // Generalized hypercubes of cards: "gh:NxKxP".
 #include <string>
 
+#include <fmt/core.h>
+
 #include "fabric/topology/shapes.hpp"
 
 namespace ulfm::fabric {
@@ -25,7 +27,7 @@ Result<Topology> make_hypercube(std::string_view description, std::span<const st
   for (std::uint32_t card = 0; card < t.switches; ++card) {
     std::string& name = t.switch_names.emplace_back("c");
     for (std::uint32_t s = n, weight = t.switches; s-- > 0;)
-      weight /= k, name += std::to_string(card / weight % k) + (s == 0 ? "" : "_");
+      weight /= k, name += fmt::format("{}{}", card / weight % k, s == 0 ? "" : "_");
     for (std::uint32_t s = 0, weight = 1; s < n; ++s, weight *= k) {
       const std::uint32_t own = card / weight % k;
       for (std::uint32_t j = own + 1; j < k; ++j) join(t, {card, s * k + j}, {card + (j - own) * weight, s * k + own});

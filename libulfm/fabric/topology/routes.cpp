@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include <fmt/core.h>
+
 #include "fabric/topology/router.hpp"
 
 namespace ulfm::fabric {
@@ -13,9 +15,9 @@ std::size_t bytes_of(const Route& way) {
 }
 
 tl::unexpected<Error> too_large(const Topology& topology) {
-  return fail(Errc::too_large, "topology " + topology.name + ": the routes between all of its " +
-                                   std::to_string(topology.nodes()) +
-                                   " nodes need more than 1 GiB; take a smaller one, or the routes of one node");
+  return fail(Errc::too_large, fmt::format("topology {}: the routes between all of its {} nodes need more than 1 GiB; "
+                                           "take a smaller one, or the routes of one node",
+                                           topology.name, topology.nodes()));
 }
 
 void put_fixed(const Topology& topology, const Router& router, Routes& routes) {

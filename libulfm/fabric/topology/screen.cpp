@@ -2,6 +2,8 @@
 
 #include <cctype>
 
+#include <fmt/core.h>
+
 namespace ulfm::fabric {
 namespace {
 
@@ -93,8 +95,7 @@ class Screen {
   }
 
   Result<void> refuse(const std::string& why) const {
-    return fail(Errc::invalid,
-                path_ + ":" + std::to_string(line_) + ":" + std::to_string(at_ - line_start_ + 1) + ": " + why);
+    return fail(Errc::invalid, fmt::format("{}:{}:{}: {}", path_, line_, at_ - line_start_ + 1, why));
   }
 
   std::string_view text_;

@@ -3,6 +3,8 @@
 #include <array>
 #include <charconv>
 
+#include <fmt/core.h>
+
 #include "base/config.hpp"
 #include "fabric/topology/generators.hpp"
 
@@ -113,8 +115,8 @@ Result<Topology> cube(std::string_view description, std::uint32_t dimension) {
 Result<Topology> boards(std::string_view description, const std::vector<std::uint32_t>& sizes) {
   if (sizes.size() != 2) return refuse(description, "needs boards and processes a board, as in boards:8x16");
   if (sizes[0] < 1 || sizes[0] > kMaxBoards || sizes[1] < 1 || sizes[1] > kMaxProcessesPerBoard)
-    return refuse(description, "a host has 1 to " + std::to_string(kMaxBoards) + " boards, with 1 to " +
-                                   std::to_string(kMaxProcessesPerBoard) + " processes each");
+    return refuse(description, fmt::format("a host has 1 to {} boards, with 1 to {} processes each", kMaxBoards,
+                                           kMaxProcessesPerBoard));
   Topology t = bare_topology(std::string(description), Shape::boards, sizes[0], 1);
   t.processes_per_node = sizes[1];
   t.switch_names = {"host"};

@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include <fmt/core.h>
+
 namespace ulfm::fabric {
 namespace {
 
@@ -11,7 +13,7 @@ using Kind = FaultEvent::Kind;
 
 std::string numbers(std::uint32_t count, const std::string& what) {
   if (count == 1) return "there is only " + (what == "nodes" ? std::string("node") : std::string("switch")) + " 0";
-  return "there are " + what + " 0 to " + std::to_string(count - 1);
+  return fmt::format("there are {} 0 to {}", what, count - 1);
 }
 
 // Ends, at switch `from`, of its links with switch `to`.
@@ -29,7 +31,7 @@ std::string neighbours(const Topology& topology, std::uint32_t at) {
   for (std::uint32_t p = 0; p < topology.ports; ++p)
     if (const LinkEnd& end = topology.end({at, p}); end.kind == LinkEnd::Kind::switch_port) all.insert(end.index);
   std::string text;
-  for (const std::uint32_t other : all) text += (text.empty() ? "" : ", ") + std::to_string(other);
+  for (const std::uint32_t other : all) text += fmt::format("{}{}", text.empty() ? "" : ", ", other);
   return text.empty() ? "no other switch" : "switch " + text;
 }
 
@@ -38,22 +40,21 @@ Result<TopologyChange> begin_of(const Topology& topology, const FaultEvent& even
   change.at = static_cast<std::uint64_t>(event.at.count());
   if (event.kind == Kind::node_dead) {
     if (event.from >= topology.nodes())
-      return fail(Errc::invalid, "node " + std::to_string(event.from) + " dead: " + numbers(topology.nodes(), "nodes"));
+      return fail(Errc::invalid, fmt::format("node {} dead: {}", event.from, numbers(topology.nodes(), "nodes")));
     change.links = {topology.attachment[event.from]};
     return change;
   }
   const std::uint32_t highest = event.kind == Kind::link_down ? std::max(event.from, event.to) : event.from;
   if (highest >= topology.switches)
-    return fail(Errc::invalid, "switch " + std::to_string(highest) + ": " + numbers(topology.switches, "switches"));
+    return fail(Errc::invalid, fmt::format("switch {}: {}", highest, numbers(topology.switches, "switches")));
   if (event.kind == Kind::switch_dead) {
     change.dead_switch = event.from;
     return change;
   }
   change.links = links_between(topology, event.from, event.to);
   if (change.links.empty())
-    return fail(Errc::invalid, "link " + std::to_string(event.from) + "-" + std::to_string(event.to) +
-                                   " down: there is no such link; switch " + std::to_string(event.from) +
-                                   " is linked with " + neighbours(topology, event.from));
+    return fail(Errc::invalid, fmt::format("link {}-{} down: there is no such link; switch {} is linked with {}",
+                                           event.from, event.to, event.from, neighbours(topology, event.from)));
   return change;
 }
 

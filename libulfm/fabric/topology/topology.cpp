@@ -4,6 +4,8 @@
 #include <charconv>
 #include <fstream>
 
+#include <fmt/core.h>
+
 #include "base/config.hpp"
 #include "fabric/topology/ports.hpp"
 #include "fabric/topology/shapes.hpp"
@@ -31,8 +33,8 @@ std::string which_switches(const Topology& topology, std::string_view wrong) {
   const std::string near = nearest(wrong, topology.switch_names);
   if (!near.empty()) return "did you mean " + near + "?";
   if (topology.switches == 1) return "there is one, " + switch_name(topology, 0);
-  return "there are " + std::to_string(topology.switches) + ", " + switch_name(topology, 0) + " to " +
-         switch_name(topology, topology.switches - 1);
+  return fmt::format("there are {}, {} to {}", topology.switches, switch_name(topology, 0),
+                     switch_name(topology, topology.switches - 1));
 }
 
 /// A port of a card in a generalized hypercube: "c0_1.b3".
@@ -78,7 +80,7 @@ std::uint32_t Topology::most_link_cycles(std::uint32_t own) const noexcept {
 }
 
 std::string switch_name(const Topology& topology, std::uint32_t at) {
-  return topology.switch_names.empty() ? "s" + std::to_string(at) : topology.switch_names[at];
+  return topology.switch_names.empty() ? fmt::format("s{}", at) : topology.switch_names[at];
 }
 
 std::string port_name(const Topology& topology, SwitchPort port) {
@@ -86,8 +88,9 @@ std::string port_name(const Topology& topology, SwitchPort port) {
     const std::uint32_t section = port.port / topology.radix,
                         processor = port.port - topology.dimension * topology.radix;
     return switch_name(topology, port.at) + "." +
-           (section < topology.dimension ? static_cast<char>('a' + section) + std::to_string(port.port % topology.radix)
-                                         : "p" + std::to_string(processor));
+           (section < topology.dimension
+                ? fmt::format("{}{}", static_cast<char>('a' + section), port.port % topology.radix)
+                : fmt::format("p{}", processor));
   }
   return switch_name(topology, port.at) + "." + port_label(port.port);
 }
@@ -104,8 +107,8 @@ Result<SwitchPort> find_port(const Topology& topology, std::string_view text) {
                                      which_switches(topology, text.substr(0, dot)));
   const auto port = port_of_label(text.substr(dot + 1));
   if (!port || *port >= topology.ports)
-    return fail(Errc::not_found, quoted + ": a switch of " + std::to_string(topology.ports) + " ports has A to " +
-                                     port_label(topology.ports - 1));
+    return fail(Errc::not_found, fmt::format("{}: a switch of {} ports has A to {}", quoted, topology.ports,
+                                             port_label(topology.ports - 1)));
   return SwitchPort{at, *port};
 }
 
@@ -131,17 +134,19 @@ Result<void> check_processes(const Topology& topology, std::uint32_t processes) 
                                  ? topology.placement.size()
                                  : std::uint64_t{topology.processes_per_node} * topology.nodes();
   if (topology.shape == Shape::cube && processes > std::uint64_t{kCubeProcesses} * topology.nodes())
-    return fail(Errc::invalid, "topology " + topology.name + ": " + std::to_string(processes) +
-                                   " processes, but a node of a cube carries at most " +
-                                   std::to_string(kCubeProcesses) + ": take a larger cube, or start fewer");
+    return fail(
+        Errc::invalid,
+        fmt::format(
+            "topology {}: {} processes, but a node of a cube carries at most {}: take a larger cube, or start fewer",
+            topology.name, processes, kCubeProcesses));
   if (room == 0 || processes <= room || topology.shape == Shape::boards) return {};
-  const std::string needed = "topology " + topology.name + ": " + std::to_string(processes) + " processes, but ";
+  const std::string needed = fmt::format("topology {}: {} processes, but ", topology.name, processes);
   if (!topology.placement.empty())
     return fail(Errc::invalid,
-                needed + "its placement has " + std::to_string(room) + "; give each process a node, or start fewer");
-  return fail(Errc::invalid, needed + std::to_string(topology.nodes()) +
-                                 " nodes with processes_per_node = " + std::to_string(topology.processes_per_node) +
-                                 " have room for " + std::to_string(room) + "; raise it, or start fewer");
+                fmt::format("{}its placement has {}; give each process a node, or start fewer", needed, room));
+  return fail(Errc::invalid,
+              fmt::format("{}{} nodes with processes_per_node = {} have room for {}; raise it, or start fewer", needed,
+                          topology.nodes(), topology.processes_per_node, room));
 }
 
 Result<Topology> read_topology(std::string_view description) {

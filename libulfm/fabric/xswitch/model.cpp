@@ -5,6 +5,8 @@
 #include <cstring>
 #include <numeric>
 
+#include <fmt/core.h>
+
 #include "fabric/kit/changes.hpp"
 #include "fabric/xswitch/network.hpp"
 
@@ -238,7 +240,7 @@ class XSwitchModel final : public Model, private ModelCycles, private ModelBackP
   std::vector<LinkUse> links(std::uint64_t period) override {
     std::vector<LinkUse> all;
     for (std::uint32_t n = 0; n < head_.nodes; ++n)
-      add_link(all, "node " + std::to_string(n), network_.node_counters(n), network_.peer_of_node(n), period,
+      add_link(all, fmt::format("node {}", n), network_.node_counters(n), network_.peer_of_node(n), period,
                network_.unit_cycles_of_node(n));
     for (std::uint32_t s = 0; s < head_.switches; ++s)
       for (std::uint32_t p = 0; p < head_.ports; ++p)
@@ -256,18 +258,14 @@ class XSwitchModel final : public Model, private ModelCycles, private ModelBackP
   }
 
   std::string statistics() override {
-    std::string text;
-    char line[320];
     const Balance balance = network_.balance();
-    std::snprintf(line, sizeof line,
-                  "ulfm: stats xswitch: cycles %llu events %llu, units entered %llu inserted %llu left %llu stripped "
-                  "%llu lost %llu present %llu%s\n",
-                  value(network_.now()), value(network_.events()), value(balance.entered), value(balance.inserted),
-                  value(balance.left), value(balance.stripped), value(balance.lost), value(balance.present),
-                  balance.holds() ? "" : ", which do not balance");
-    text += line;
+    std::string text = fmt::format(
+        "ulfm: stats xswitch: cycles {} events {}, units entered {} inserted {} left {} stripped {} lost {} "
+        "present {}{}\n",
+        network_.now(), network_.events(), balance.entered, balance.inserted, balance.left, balance.stripped,
+        balance.lost, balance.present, balance.holds() ? "" : ", which do not balance");
     for (std::uint32_t n = 0; n < head_.nodes; ++n)
-      text += counted("node " + std::to_string(n), network_.node_counters(n));
+      text += counted(fmt::format("node {}", n), network_.node_counters(n));
     for (std::uint32_t s = 0; s < head_.switches; ++s)
       for (std::uint32_t p = 0; p < head_.ports; ++p)
         text += counted("port " + name(s) + "." + port_letter(p), network_.counters({s, p}));
@@ -275,7 +273,6 @@ class XSwitchModel final : public Model, private ModelCycles, private ModelBackP
   }
 
  private:
-  static unsigned long long value(std::uint64_t n) { return n; }
   static constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
 
   // A link that has carried something. Waiting is counted where it leads to: for the output behind it.
@@ -286,8 +283,7 @@ class XSwitchModel final : public Model, private ModelCycles, private ModelBackP
     const bool leads_on = to.kind == LinkEnd::Kind::switch_port;
     const std::uint64_t waited =
         leads_on ? network_.counters({to.index, to.port}).in.arbitration_cycles : std::uint64_t{0};
-    const std::string there =
-        leads_on ? name(to.index) + "." + port_letter(to.port) : "node " + std::to_string(to.index);
+    const std::string there = leads_on ? name(to.index) + "." + port_letter(to.port) : fmt::format("node {}", to.index);
     const std::uint64_t units = out.data_units + out.routing_units + out.frames;
     all.push_back({from, there, units * unit_cycles * period, waited * period, out.data_units});
   }
@@ -295,16 +291,12 @@ class XSwitchModel final : public Model, private ModelCycles, private ModelBackP
   // A line for what something has moved; none for what has moved nothing.
   static std::string counted(const std::string& what, const SwitchPortCounters& c) {
     if (c.out.frames == 0 && c.out.stops == 0 && c.in.arbitration_cycles == 0 && c.out.lost_units == 0) return "";
-    char line[400];
-    std::snprintf(line, sizeof line,
-                  "ulfm: stats xswitch %s: out frames %llu data %llu routing %llu stops %llu gos %llu wait cycles %llu "
-                  "lost frames %llu units %llu, in arbitration cycles %llu bad ends %llu lost units %llu, occupancy",
-                  what.c_str(), value(c.out.frames), value(c.out.data_units), value(c.out.routing_units),
-                  value(c.out.stops), value(c.out.gos), value(c.out.wait_cycles), value(c.out.lost_frames),
-                  value(c.out.lost_units), value(c.in.arbitration_cycles), value(c.in.bad_ends),
-                  value(c.in.lost_units));
-    std::string text = line;
-    for (const std::uint64_t cycles : c.in.occupancy) text += " " + std::to_string(cycles);
+    std::string text = fmt::format(
+        "ulfm: stats xswitch {}: out frames {} data {} routing {} stops {} gos {} wait cycles {} lost frames {} "
+        "units {}, in arbitration cycles {} bad ends {} lost units {}, occupancy",
+        what, c.out.frames, c.out.data_units, c.out.routing_units, c.out.stops, c.out.gos, c.out.wait_cycles,
+        c.out.lost_frames, c.out.lost_units, c.in.arbitration_cycles, c.in.bad_ends, c.in.lost_units);
+    for (const std::uint64_t cycles : c.in.occupancy) text += fmt::format(" {}", cycles);
     return text + "\n";
   }
 

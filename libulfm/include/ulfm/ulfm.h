@@ -80,6 +80,13 @@ ULFM_API int ulfm_job_size(ulfm_job job);
 ULFM_API int ulfm_job_barrier(ulfm_job job);
 /** Name of the transport that carries this job's messages, e.g. "direct"; NULL for a stale handle. */
 ULFM_API const char* ulfm_job_transport(ulfm_job job);
+/** What suits that transport, in bytes, for libraries that divide messages themselves. 0: nothing in particular, or a
+ *  stale handle. */
+enum {
+  ULFM_SUITS_PIECE = 1, /**< pieces of a long message of that size, because each message costs its software much */
+  ULFM_SUITS_COPIES = 2 /**< a group for messages to all up to that size, because the network copies them itself */
+};
+ULFM_API size_t ulfm_job_suits(ulfm_job job, int what);
 /** Key-value exchange: a put is seen by others after the next barrier. Printable, no blanks; see the launcher's limits
  *  (Hydra: keys below 64, values below 1024 bytes). */
 ULFM_API int ulfm_job_put(ulfm_job job, const char* key, const char* value);

@@ -3,6 +3,8 @@
 
 #include <cstdio>
 
+#include <fmt/core.h>
+
 #include "job/control/server.hpp"
 #include "job/liveness.hpp"
 
@@ -137,7 +139,7 @@ void Server::fail_fetches(std::uint64_t id) {
 void Server::report(const Connection& connection, const Abort& abort) {
   if (++aborts != 1) return;
   const Identity& peer = connection.link.peer();
-  const std::string code = abort.code == kUnknownCode ? "" : ", exit code " + std::to_string(abort.code);
+  const std::string code = abort.code == kUnknownCode ? "" : fmt::format(", exit code {}", abort.code);
   std::fprintf(stderr, "ulfm: rank %d: process %u (rank %u of its job) gave up: %s%s\n", settings.rank, peer.pid,
                peer.rank, abort.sentence.c_str(), code.c_str());
 }

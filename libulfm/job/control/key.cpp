@@ -1,7 +1,8 @@
 #include "job/control/key.hpp"
 
 #include <charconv>
-#include <cstdio>
+
+#include <fmt/core.h>
 
 namespace ulfm::control {
 namespace {
@@ -60,10 +61,8 @@ std::string encode(const EndpointKey& key) {
   if (key.kind == SocketKind::unix_socket) {
     text += key.name;
   } else {
-    char place[32];
-    std::snprintf(place, sizeof place, "%u.%u.%u.%u:%u", key.address >> 24, key.address >> 16 & 255,
-                  key.address >> 8 & 255, key.address & 255, unsigned{key.port});
-    text += place;
+    text += fmt::format("{}.{}.{}.{}:{}", key.address >> 24, key.address >> 16 & 255, key.address >> 8 & 255,
+                        key.address & 255, key.port);
   }
   text += ':';
   for (const std::uint8_t byte : key.secret) {

@@ -8,8 +8,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include <cinttypes>
-#include <cstdio>
+#include <fmt/core.h>
 
 #include "base/wait.hpp"
 #include "job/control/registry.hpp"
@@ -202,25 +201,21 @@ void Server::abort_at_exit(std::int32_t code) {
 std::string Server::statistics(const std::string& who) const {
   std::lock_guard lock(mutex);
   std::string text;
-  char line[400];
   for (std::size_t kind = 0; kind < traffic.size(); ++kind) {
     const Traffic& t = traffic[kind];
     if (static_cast<SocketKind>(kind) != settings.kind && t.made == 0) continue;
-    std::snprintf(line, sizeof line,
-                  "ulfm: stats %s control %s: connections %" PRIu64 " made %" PRIu64 " accepted, sent %" PRIu64
-                  " messages %" PRIu64 " bytes, received %" PRIu64 " messages %" PRIu64 " bytes\n",
-                  who.c_str(), kKindNames[kind], t.made, t.accepted, t.messages_out, t.bytes_out, t.messages_in,
-                  t.bytes_in);
-    text += line;
+    text += fmt::format(
+        "ulfm: stats {} control {}: connections {} made {} accepted, sent {} messages {} bytes, received {} messages "
+        "{} bytes\n",
+        who, kKindNames[kind], t.made, t.accepted, t.messages_out, t.bytes_out, t.messages_in, t.bytes_in);
   }
-  std::snprintf(line, sizeof line,
-                "ulfm: stats %s control events: set-ups %" PRIu64 " sent %" PRIu64 " received %" PRIu64
-                " failed, descriptors %" PRIu64 " passed, aborts %" PRIu64 ", ended without goodbye %" PRIu64
-                ", unauthenticated connections refused %" PRIu64 ": wrong %" PRIu64 ", timed out %" PRIu64
-                ", crowded out %" PRIu64 ", left %" PRIu64 "\n",
-                who.c_str(), set_ups_out, set_ups_in, calls_failed, descriptors, aborts, ended, counts.all(),
-                counts.refused, counts.timed_out, counts.crowded_out, counts.left);
-  return text + line;
+  return text +
+         fmt::format(
+             "ulfm: stats {} control events: set-ups {} sent {} received {} failed, descriptors {} passed, aborts "
+             "{}, ended without goodbye {}, unauthenticated connections refused {}: wrong {}, timed out {}, "
+             "crowded out {}, left {}\n",
+             who, set_ups_out, set_ups_in, calls_failed, descriptors, aborts, ended, counts.all(), counts.refused,
+             counts.timed_out, counts.crowded_out, counts.left);
 }
 
 // ---- the serving thread --------------------------------------------------------------------------------------------

@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <fmt/core.h>
+
 #include "job/abstract_name.hpp"
 
 namespace ulfm::control {
@@ -123,7 +125,7 @@ std::string place_of_peer(const Fd& socket, SocketKind kind) {
   if (getpeername(socket.get(), reinterpret_cast<sockaddr*>(&in), &length) != 0) return "a process that has gone";
   char text[INET_ADDRSTRLEN] = {};
   inet_ntop(AF_INET, &in.sin_addr, text, sizeof text);
-  return std::string(text) + ":" + std::to_string(ntohs(in.sin_port));
+  return fmt::format("{}:{}", text, ntohs(in.sin_port));
 }
 
 }  // namespace ulfm::control

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <fmt/core.h>
+
 namespace ulfm::control {
 namespace {
 
@@ -155,8 +157,9 @@ Result<Nonce> read_greeting(std::span<const std::byte> body) {
   const Nonce nonce = in.array<16>();
   if (!ours || !zero || !in.at_end()) return no_such(Type::greeting);
   if (version != kVersion)
-    return fail(Errc::protocol, "the other side speaks version " + std::to_string(version) +
-                                    " of the control channel; this is version " + std::to_string(kVersion));
+    return fail(
+        Errc::protocol,
+        fmt::format("the other side speaks version {} of the control channel; this is version {}", version, kVersion));
   return nonce;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/core.h>
+
 namespace ulfm::reliable {
 
 ReliablePort::ReliablePort(std::shared_ptr<Common> common, std::uint16_t number, std::unique_ptr<Inlet> inlet)
@@ -42,7 +44,7 @@ bool ReliablePort::take_given_up(Error& error) {
 Result<Sender*> ReliablePort::connect(std::string_view card, std::uint16_t to, std::span<const std::byte> hello,
                                       PortCounters& counters) {
   std::lock_guard lock(lock_);
-  if (closing_) return fail(Errc::closed, "port " + std::to_string(number_) + " is being closed");
+  if (closing_) return fail(Errc::closed, fmt::format("port {} is being closed", number_));
   auto outlet = common_->under->connect(card, to, number_, hello, counters);
   if (!outlet) return fail(outlet.error());
   const std::uint32_t stream = common_->next_stream.fetch_add(1, std::memory_order_relaxed);

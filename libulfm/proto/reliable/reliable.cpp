@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include <fmt/core.h>
+
 #include "base/virtual_time.hpp"
 
 namespace ulfm::reliable {
@@ -155,8 +157,9 @@ Result<std::unique_ptr<Outlet>> ReliableTransport::connect(std::string_view card
     port = ports_[from];
   }
   if (!port)
-    return fail(Errc::invalid, "port " + std::to_string(from) +
-                                   " is not open here: a sender needs a port to which its acknowledgements can come");
+    return fail(
+        Errc::invalid,
+        fmt::format("port {} is not open here: a sender needs a port to which its acknowledgements can come", from));
   auto sender = port->connect(card, to, hello, counters);
   if (!sender) return fail(sender.error());
   return std::unique_ptr<Outlet>(new ReliableOutlet(std::move(port), **sender));

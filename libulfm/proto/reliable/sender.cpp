@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include <fmt/core.h>
+
 #include "base/crc32c.hpp"
 
 namespace ulfm::reliable {
@@ -16,7 +18,7 @@ constexpr bool fits_beside(std::size_t header) { return kWireMost + header <= kH
 
 std::string seconds_text(nanoseconds time) {
   const auto tenths = std::chrono::duration_cast<std::chrono::milliseconds>(time).count() / 100;
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
+  return fmt::format("{}.{} s", tenths / 10, tenths % 10);
 }
 
 }  // namespace
@@ -253,9 +255,10 @@ void Sender::close() {
 void Sender::give_up(nanoseconds silent) {
   std::size_t bytes = 0;
   for (std::uint32_t n = oldest_; n != next_; ++n) bytes += record(n).length;
-  sentence_ = under_->peer().text() + ", port " + std::to_string(to_) + ", has acknowledged nothing for " +
-              seconds_text(silent) + " and is given up: " + std::to_string(unacknowledged()) + " frames with " +
-              std::to_string(bytes) + " bytes of data to it are lost; ULFM_GIVE_UP sets the time";
+  sentence_ = fmt::format(
+      "{}, port {}, has acknowledged nothing for {} and is given up: {} frames with {} bytes of data to it are lost; "
+      "ULFM_GIVE_UP sets the time",
+      under_->peer().text(), to_, seconds_text(silent), unacknowledged(), bytes);
   state_ = State::given_up;
   count(counters_.given_up);
   drop_records();

@@ -6,6 +6,8 @@
 #include <map>
 #include <mutex>
 
+#include <fmt/core.h>
+
 #include "base/segment.hpp"
 #include "job/liveness.hpp"
 #include "transport/direct/inlet.hpp"
@@ -39,12 +41,11 @@ class DirectTransport final : public Transport {
 
   Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const InletOptions& options) override {
     if (number >= kPortsPerProcess)
-      return fail(Errc::invalid,
-                  "port " + std::to_string(number) + ": there are ports 0 to " + std::to_string(kPortsPerProcess - 1));
+      return fail(Errc::invalid, fmt::format("port {}: there are ports 0 to {}", number, kPortsPerProcess - 1));
     DirectoryEntry& entry = directory().entry[number];
     std::lock_guard lock(mutex_);
     if (entry.generation.load(std::memory_order_relaxed) % 2 == 1)
-      return fail(Errc::busy, "port " + std::to_string(number) + " is open already");
+      return fail(Errc::busy, fmt::format("port {} is open already", number));
     auto inlet = DirectInlet::create(number, geometry_.with(options), self_.token, [this, &entry] {
       std::lock_guard closing(mutex_);  // nobody duplicates the descriptor meanwhile
       entry.generation.fetch_add(1, std::memory_order_release);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "base/wait.hpp"
 #include "job/liveness.hpp"
 
@@ -12,7 +14,7 @@ Result<std::unique_ptr<DirectInlet>> DirectInlet::create(std::uint16_t number, c
                                                          std::uint64_t token, std::function<void()> on_close) {
   std::unique_ptr<DirectInlet> inlet(new DirectInlet(normalised(wanted)));
   const Layout& at = inlet->layout_;
-  auto segment = Segment::create("ulfm-port-" + std::to_string(number), at.end);
+  auto segment = Segment::create(fmt::format("ulfm-port-{}", number), at.end);
   if (!segment) return fail(segment.error());
   inlet->segment_ = std::move(*segment);
   for (auto [from, bytes] : {std::pair{std::size_t{0}, at.peers}, std::pair{at.slots, at.lanes - at.slots}})

@@ -3,6 +3,8 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include <fmt/core.h>
+
 namespace ulfm::direct {
 namespace {
 // A cell, the largest header there can be, and a line of data: anything smaller could not carry some frame.
@@ -10,10 +12,7 @@ constexpr std::uint32_t kLeastSlot = sizeof(Cell) + 256 + kLine;
 }  // namespace
 
 std::string encode(const DirectCard& card) {
-  char text[100];
-  std::snprintf(text, sizeof text, "direct:%016" PRIx64 "%016" PRIx64 "%" PRIx64 ".%" PRId32 ".%" PRId32, card.host,
-                card.token, card.started, card.pid, card.fd);
-  return text;
+  return fmt::format("direct:{:016x}{:016x}{:x}.{}.{}", card.host, card.token, card.started, card.pid, card.fd);
 }
 
 Result<DirectCard> decode(std::string_view text) {

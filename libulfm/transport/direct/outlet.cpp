@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <fmt/core.h>
+
 #include "base/claim.hpp"
 #include "base/detour.hpp"
 #include "job/liveness.hpp"
@@ -12,7 +14,7 @@ namespace {
 // Bytes of a lane that have memory from the start: what a conversation uses, and small enough for a cache.
 constexpr std::size_t kFirstWindow = 32 * 1024;
 
-std::string process(const DirectCard& card) { return "process " + std::to_string(card.pid); }
+std::string process(const DirectCard& card) { return fmt::format("process {}", card.pid); }
 
 // The descriptor of that port's segment, from the process's directory.
 Result<int> look_up(const DirectCard& to, std::uint16_t port, const Opener& opener) {
@@ -24,11 +26,10 @@ Result<int> look_up(const DirectCard& to, std::uint16_t port, const Opener& open
                                        " is not the one whose address this is (it has ended and its pid "
                                        "was given to another, or it runs another version)");
   if (port >= kPortsPerProcess || d->ports != kPortsPerProcess)
-    return fail(Errc::invalid,
-                "port " + std::to_string(port) + ": there are ports 0 to " + std::to_string(kPortsPerProcess - 1));
+    return fail(Errc::invalid, fmt::format("port {}: there are ports 0 to {}", port, kPortsPerProcess - 1));
   const DirectoryEntry& entry = d->entry[port];
   if (entry.generation.load(std::memory_order_acquire) % 2 == 0)
-    return fail(Errc::not_found, "port " + std::to_string(port) + " of " + process(to) + " is not open");
+    return fail(Errc::not_found, fmt::format("port {} of {} is not open", port, process(to)));
   return entry.fd;
 }
 
@@ -66,12 +67,12 @@ Result<std::unique_ptr<DirectOutlet>> DirectOutlet::connect(const DirectCard& to
   const auto* header = segment->at<PortHeader>(0);
   if (segment->size() < sizeof(PortHeader) || header->magic != kMagic || header->version != kVersion ||
       header->token != to.token || header->number != port)
-    return fail(Errc::stale, "port " + std::to_string(port) + " of " + process(to) + " has just been closed");
+    return fail(Errc::stale, fmt::format("port {} of {} has just been closed", port, process(to)));
   const PortGeometry geometry = header->geometry;
   const Layout layout(geometry);
   const bool whole = segment->size() >= layout.end;
   if (!is_sane(geometry) || (!whole && segment->size() != layout.lanes))
-    return fail(Errc::protocol, "port " + std::to_string(port) + " of " + process(to) + " has impossible sizes");
+    return fail(Errc::protocol, fmt::format("port {} of {} has impossible sizes", port, process(to)));
   std::unique_ptr<DirectOutlet> outlet(new DirectOutlet(std::move(*segment), geometry, to, counters));
   outlet->may_claim_ = whole;
   if (auto ok = outlet->introduce(from, from_port, hello); !ok) return fail(ok.error());
@@ -94,16 +95,15 @@ Result<std::uint32_t> DirectOutlet::claim_record() {
       [&](std::uint32_t i) { return segment_.commit(layout_.peers + i * sizeof(PeerRecord), sizeof(PeerRecord)); });
   if (!index) return fail(index.error());
   if (*index < 0)
-    return fail(Errc::full, process(peer_) + " knows " + std::to_string(geometry_.peers) +
-                                " senders already; raise ULFM_PEERS there");
+    return fail(Errc::full,
+                fmt::format("{} knows {} senders already; raise ULFM_PEERS there", process(peer_), geometry_.peers));
   return static_cast<std::uint32_t>(*index);
 }
 
 Result<void> DirectOutlet::introduce(const DirectCard& from, std::uint16_t from_port,
                                      std::span<const std::byte> hello) {
   if (hello.size() > kHelloLimit)
-    return fail(Errc::too_large,
-                "hello of " + std::to_string(hello.size()) + " bytes; at most " + std::to_string(kHelloLimit));
+    return fail(Errc::too_large, fmt::format("hello of {} bytes; at most {}", hello.size(), kHelloLimit));
   auto index = claim_record();
   if (!index) return fail(index.error());
   origin_ = *index;

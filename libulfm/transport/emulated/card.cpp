@@ -3,13 +3,12 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include <fmt/core.h>
+
 namespace ulfm::emulated {
 
 std::string encode(const EmulatedCard& card) {
-  char text[80];
-  std::snprintf(text, sizeof text, "fabric:%016" PRIx64 "%016" PRIx64 ".%" PRIu32, card.arena, card.token,
-                card.endpoint);
-  return text;
+  return fmt::format("fabric:{:016x}{:016x}.{}", card.arena, card.token, card.endpoint);
 }
 
 Result<EmulatedCard> decode(std::string_view text) {

@@ -1,5 +1,7 @@
 #include "transport/emulated/outlet.hpp"
 
+#include <fmt/core.h>
+
 #include "base/claim.hpp"
 #include "base/copy.hpp"
 
@@ -41,10 +43,9 @@ Result<std::unique_ptr<EmulatedOutlet>> EmulatedOutlet::connect(fabric::FabricEn
   if (to.arena != arena.header().token || to.endpoint >= arena.sizes().endpoints)
     return fail(Errc::unavailable, "that process is not on this job's emulated interconnect");
   if (port >= kPortsPerProcess)
-    return fail(Errc::invalid,
-                "port " + std::to_string(port) + ": there are ports 0 to " + std::to_string(kPortsPerProcess - 1));
+    return fail(Errc::invalid, fmt::format("port {}: there are ports 0 to {}", port, kPortsPerProcess - 1));
   fabric::Endpoint& endpoint = arena.endpoint(to.endpoint);
-  const std::string process = "process " + std::to_string(endpoint.pid);
+  const std::string process = fmt::format("process {}", endpoint.pid);
   const std::uint32_t generation = generation_of(engine, to.endpoint, port);
   if (has_ended(engine, to.endpoint) || endpoint.token != to.token)
     return fail(Errc::peer_failed, process + " has ended");
@@ -52,7 +53,7 @@ Result<std::unique_ptr<EmulatedOutlet>> EmulatedOutlet::connect(fabric::FabricEn
   outlet->generation_ = generation;
   outlet->pid_ = endpoint.pid;
   if (outlet->generation_ % 2 == 0)
-    return fail(Errc::not_found, "port " + std::to_string(port) + " of " + process + " is not open");
+    return fail(Errc::not_found, fmt::format("port {} of {} is not open", port, process));
   if (auto ok = outlet->introduce(from_port, hello); !ok) return fail(ok.error());
   return outlet;
 }
@@ -72,15 +73,15 @@ Result<std::uint32_t> EmulatedOutlet::claim_record() {
       [&](std::uint32_t i) { return arena.commit_record(i); });
   if (!index) return fail(index.error());
   if (*index < 0)
-    return fail(Errc::full, "the emulated interconnect of this job holds " + std::to_string(arena.sizes().records) +
-                                " connections, and all are in use");
+    return fail(Errc::full,
+                fmt::format("the emulated interconnect of this job holds {} connections, and all are in use",
+                            arena.sizes().records));
   return static_cast<std::uint32_t>(*index);
 }
 
 Result<void> EmulatedOutlet::introduce(std::uint16_t from_port, std::span<const std::byte> hello) {
   if (hello.size() > kHelloLimit)
-    return fail(Errc::too_large,
-                "hello of " + std::to_string(hello.size()) + " bytes; at most " + std::to_string(kHelloLimit));
+    return fail(Errc::too_large, fmt::format("hello of {} bytes; at most {}", hello.size(), kHelloLimit));
   auto index = claim_record();
   if (!index) return fail(index.error());
   record_ = *index;

@@ -6,9 +6,10 @@
 #include <map>
 #include <mutex>
 
+#include <fmt/core.h>
+
 #include "base/fnv.hpp"
 #include "fabric/engine/meeting.hpp"
-#include "fabric/pcie/parameters.hpp"
 #include "transport/emulated/card.hpp"
 #include "transport/emulated/inlet.hpp"
 #include "transport/emulated/multicast.hpp"
@@ -18,8 +19,6 @@
 
 namespace ulfm::emulated {
 namespace {
-
-static_assert(fabric::pcie::kPortsPerProcess == kPortsPerProcess, "a pool of the host for each port of a process");
 
 // Of the name of a job; never 0.
 std::uint64_t number_of(std::string_view job_id) { return fnv1a(job_id) | 1; }
@@ -35,12 +34,11 @@ class EmulatedTransport final : public Transport {
 
   Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const InletOptions&) override {
     if (number >= kPortsPerProcess)
-      return fail(Errc::invalid,
-                  "port " + std::to_string(number) + ": there are ports 0 to " + std::to_string(kPortsPerProcess - 1));
+      return fail(Errc::invalid, fmt::format("port {}: there are ports 0 to {}", number, kPortsPerProcess - 1));
     std::lock_guard lock(mutex_);
     fabric::FabricArena& arena = engine_->arena();
     if (arena.endpoint(engine_->self()).generation[number].load(std::memory_order_relaxed) % 2 == 1)
-      return fail(Errc::busy, "port " + std::to_string(number) + " is open already");
+      return fail(Errc::busy, fmt::format("port {} is open already", number));
     if (auto ok = arena.commit_box(engine_->self(), number); !ok) return fail(ok.error());
     return std::make_unique<EmulatedInlet>(*engine_, number);
   }
@@ -146,6 +144,8 @@ TransportDescriptor descriptor(const fabric::ModelKind& kind,
       .nodes = nodes,
       .unavailable = [] { return std::string(); },
       .make = make,
+      .piece = kind.piece,
+      .copies = kind.copies,
   };
 }
 

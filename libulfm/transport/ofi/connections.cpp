@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <fmt/core.h>
+
 #include "base/copy.hpp"
 #include "job/liveness.hpp"
 #include "transport/ofi/lifeline.hpp"
@@ -260,7 +262,7 @@ struct OfiNetwork::Attempts {
                                  : tries[i]->state == OfiOutgoing::State::failed ? tries[i]->failure
                                  : is_host_answering(tries[i]->where)
                                      ? "the host answers, and the process does not"
-                                     : "no answer in " + std::to_string(kConnectFor.count() / 1000) + " s";
+                                     : fmt::format("no answer in {} s", kConnectFor.count() / 1000);
       row(candidates[i].ip, candidates[i].why, result,
           candidates[i].is_ours ? "a bridge or tunnel that both hosts have"
           : tried               ? remedy_for(result)
@@ -314,8 +316,7 @@ Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::connect(const OfiCard& to, std:
     return fail(Errc::peer_failed, process + " has closed the connection at once");
   }
   switch (attempts.refusal()) {
-    case Refusal::no_such_port:
-      return fail(Errc::not_found, "port " + std::to_string(port) + " of " + process + " is not open");
+    case Refusal::no_such_port: return fail(Errc::not_found, fmt::format("port {} of {} is not open", port, process));
     case Refusal::other_version: return fail(Errc::unavailable, process + " runs another version of ULFM");
     case Refusal::no_room:
       return fail(Errc::full, process +

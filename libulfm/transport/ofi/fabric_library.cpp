@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include <fmt/core.h>
+
 namespace ulfm::ofi {
 namespace {
 
@@ -71,7 +73,7 @@ void set_destination(fi_info& info, const SocketAddress& address) noexcept {
 
 std::string error_text(long rc) {
   auto library = fabric_library();
-  return library ? (*library)->strerror(static_cast<int>(rc < 0 ? -rc : rc)) : std::to_string(rc);
+  return library ? (*library)->strerror(static_cast<int>(rc < 0 ? -rc : rc)) : fmt::format("{}", rc);
 }
 
 }  // namespace ulfm::ofi

@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <fmt/core.h>
+
 #include "job/liveness.hpp"
 #include "transport/ofi/signals.hpp"
 
@@ -129,7 +131,7 @@ Result<void> OfiNetwork::listen_at(const SocketAddress& where, Fid<fid_pep>& lis
   SocketAddress got;
   std::size_t length = SocketAddress::room();
   if (rc == 0) rc = fi_getname(&made->fid, got.get(), &length);
-  if (rc != 0) return fail(fabric_error("listening at port " + std::to_string(where.port()), rc));
+  if (rc != 0) return fail(fabric_error(fmt::format("listening at port {}", where.port()), rc));
   self_.port = got.port();
   listener = std::move(owner);
   return {};
@@ -157,10 +159,9 @@ Result<void> OfiNetwork::listen() {
     if (ok) return ok;
   }
   if (settings_.first_port == 0) return ok;
-  return fail(Errc::unavailable, "ULFM_PORTS=" + std::to_string(settings_.first_port) + "-" +
-                                     std::to_string(settings_.last_port) + ": none of these " + std::to_string(count) +
-                                     " ports is free here (" + ok.error().what +
-                                     "); each process of a host needs one: widen the range");
+  return fail(Errc::unavailable, fmt::format("ULFM_PORTS={}-{}: none of these {} ports is free here ({}); each process "
+                                             "of a host needs one: widen the range",
+                                             settings_.first_port, settings_.last_port, count, ok.error().what));
 }
 
 Result<void> OfiNetwork::make_poll_set() {
@@ -335,14 +336,14 @@ void OfiNetwork::release(OfiPort& port, const Frame& frame) {
 
 Result<std::unique_ptr<OfiPort>> OfiNetwork::open(std::uint16_t number) {
   std::lock_guard lock(lock_);
-  if (ports_[number] != nullptr) return fail(Errc::busy, "port " + std::to_string(number) + " is open already");
+  if (ports_[number] != nullptr) return fail(Errc::busy, fmt::format("port {} is open already", number));
   auto port = std::make_unique<OfiPort>();
   port->number = number;
   fi_rx_attr attributes = *info_->rx_attr;
   attributes.size = std::max<std::size_t>(attributes.size, kReceiveBuffers);
   fid_ep* context = nullptr;
   if (const long rc = fi_srx_context(domain_.get(), &attributes, &context, nullptr); rc != 0)
-    return fail(fabric_error("opening port " + std::to_string(number), rc));
+    return fail(fabric_error(fmt::format("opening port {}", number), rc));
   port->receive_context.reset(context);
   for (std::uint32_t i = 0; i < kReceiveBuffers; ++i) {
     auto buffer = std::make_unique<ReceiveBuffer>();

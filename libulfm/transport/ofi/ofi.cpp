@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "transport/ofi/network.hpp"
 
 namespace ulfm {
@@ -126,8 +128,7 @@ class OfiTransport final : public Transport {
     if (!peer) return fail(peer.error());
     if (auto ok = check(to); !ok) return fail(ok.error());
     if (hello.size() > kHelloLimit)
-      return fail(Errc::too_large,
-                  "hello of " + std::to_string(hello.size()) + " bytes; at most " + std::to_string(kHelloLimit));
+      return fail(Errc::too_large, fmt::format("hello of {} bytes; at most {}", hello.size(), kHelloLimit));
     const auto length = static_cast<std::uint16_t>(shown_card_.size());
     std::vector<std::byte> introduction(sizeof length + length + hello.size());
     std::memcpy(introduction.data(), &length, sizeof length);
@@ -148,7 +149,7 @@ class OfiTransport final : public Transport {
  private:
   Result<void> check(std::uint16_t port) const {
     if (port < ports_) return {};
-    return fail(Errc::invalid, "port " + std::to_string(port) + ": there are ports 0 to " + std::to_string(ports_ - 1));
+    return fail(Errc::invalid, fmt::format("port {}: there are ports 0 to {}", port, ports_ - 1));
   }
 
   std::shared_ptr<OfiNetwork> network_;

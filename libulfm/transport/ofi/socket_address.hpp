@@ -8,6 +8,8 @@
 #include <cstring>
 #include <string>
 
+#include <fmt/core.h>
+
 #include "base/ip.hpp"
 
 namespace ulfm::ofi {
@@ -54,7 +56,7 @@ class SocketAddress {
     return a.ip() == b.ip() && a.port() == b.port();
   }
   /// "10.1.0.2:5000" or "[fd00::2]:5000".
-  std::string text() const { return (is_v6() ? "[" + ip().text() + "]" : ip().text()) + ":" + std::to_string(port()); }
+  std::string text() const { return fmt::format("{}:{}", is_v6() ? "[" + ip().text() + "]" : ip().text(), port()); }
 
  private:
   template <typename Kind>

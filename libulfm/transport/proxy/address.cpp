@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <optional>
 
+#include <fmt/core.h>
+
 #include "job/liveness.hpp"
 
 namespace ulfm::proxy {
@@ -31,8 +33,9 @@ std::string hexadecimal(std::uint64_t number) {
 }  // namespace
 
 std::string encode(const DoorAddress& address) {
-  std::string text = hexadecimal(address.host) + "|" + std::to_string(address.frame) + "|";
-  for (std::size_t i = 0; i < address.nodes.size(); ++i) text += (i == 0 ? "" : ",") + std::to_string(address.nodes[i]);
+  std::string text = fmt::format("{}|{}|", hexadecimal(address.host), address.frame);
+  for (std::size_t i = 0; i < address.nodes.size(); ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : ",", address.nodes[i]);
   return text + "|" + address.card;
 }
 

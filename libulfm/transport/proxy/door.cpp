@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <list>
 
+#include <fmt/core.h>
+
 #include "job/daemon.hpp"
 #include "job/liveness.hpp"
 #include "transport/ofi/ofi.hpp"
@@ -87,8 +89,8 @@ class Door {
     std::span<const std::byte> body;
     if (read(frame_, head, body) && head.what == ProxyCall::ask) {
       Starting one{requests_->origin(frame_.origin).card, {}, {}, nullptr};
-      auto output =
-          start(program_, {kProgram, "proxy", task_.arena, std::to_string(head.number), std::to_string(task_.frame)});
+      auto output = start(
+          program_, {kProgram, "proxy", task_.arena, fmt::format("{}", head.number), fmt::format("{}", task_.frame)});
       if (output) one.output = std::move(*output);
       else one.text = "-" + output.error().what;
       starting_.push_back(std::move(one));
@@ -147,8 +149,8 @@ Result<DoorAddress> start_door(const fabric::FabricArena& arena, const std::stri
   for (const auto& [name, value] : settings) setenv(name.c_str(), value.c_str(), 1);
   const std::string path = programs + "/" + kProgram;
   if (access(path.c_str(), X_OK) != 0) return fail_errno("starting " + path);
-  auto output = start(path, {kProgram, "door", fabric::encode(arena.address()), std::to_string(address.frame),
-                             std::to_string(getpid()), std::to_string(start_time(getpid()))});
+  auto output = start(path, {kProgram, "door", fabric::encode(arena.address()), fmt::format("{}", address.frame),
+                             fmt::format("{}", getpid()), fmt::format("{}", start_time(getpid()))});
   if (!output) return fail(output.error());
   std::string text;
   while (read_more(*output, text)) {

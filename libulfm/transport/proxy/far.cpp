@@ -7,6 +7,8 @@
 #include <mutex>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "transport/emulated/multicast.hpp"
 #include "transport/proxy/tunnel.hpp"
 
@@ -260,8 +262,7 @@ class FarTransport final : public Transport {
 
   Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const InletOptions& options) override {
     if (number >= kPortsPerProcess)
-      return fail(Errc::invalid,
-                  "port " + std::to_string(number) + ": there are ports 0 to " + std::to_string(kPortsPerProcess - 1));
+      return fail(Errc::invalid, fmt::format("port {}: there are ports 0 to {}", number, kPortsPerProcess - 1));
     auto carried = tunnel_->carrier().open(number, options);
     if (!carried) return carried;
     ProxyHead head{ProxyCall::open};
@@ -274,8 +275,7 @@ class FarTransport final : public Transport {
                                           std::span<const std::byte> hello, PortCounters& counters) override {
     card = control::identity_of(card);
     if (card.size() > kMostCard || hello.size() > kHelloLimit)
-      return fail(Errc::too_large,
-                  "hello of " + std::to_string(hello.size()) + " bytes; at most " + std::to_string(kHelloLimit));
+      return fail(Errc::too_large, fmt::format("hello of {} bytes; at most {}", hello.size(), kHelloLimit));
     auto outlet = std::make_unique<FarOutlet>(tunnel_, arrivals_, counters);
     if (auto ok = outlet->connect(card, to, from, hello); !ok) return fail(ok.error());
     return std::unique_ptr<Outlet>(std::move(outlet));

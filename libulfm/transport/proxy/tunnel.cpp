@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/core.h>
+
 #include "transport/ofi/ofi.hpp"
 
 namespace ulfm::proxy {
@@ -52,7 +54,7 @@ Result<std::string> Tunnel::ask_door(const DoorAddress& door, std::uint32_t rank
     if (answer_.number != 0) return fail(error_of(answer_.number), text_of(answer_.body));
     return text_of(answer_.body);
   }
-  return fail(Errc::unavailable, "no proxy has been started in " + std::to_string(kProxyIn.count()) + " s");
+  return fail(Errc::unavailable, fmt::format("no proxy has been started in {} s", kProxyIn.count()));
 }
 
 Result<void> Tunnel::join() {

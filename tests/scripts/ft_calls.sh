@@ -207,3 +207,36 @@ for what in agree window; do
     timeout "$patience" "$stage/bin/ulfmrun" --ft -n 3 ./again "$what" </dev/null >out 2>&1
     [[ $(grep -cx right out) == 3 ]] || fail "communicators of one context id ($what): $(tail -n 3 out)"
 done
+
+# More requests to one that dies than MPICH keeps stories of errors: each fails with the class of that failure.
+compile pending <<'C'
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+    enum { many = 300 };
+    static int got[many];
+    MPI_Request requests[many];
+    int rank, size, right = 0, class, rc;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int i = 0; i < many; i++) MPI_Irecv(&got[i], 1, MPI_INT, size - 1, i, MPI_COMM_WORLD, &requests[i]);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == size - 1) raise(SIGKILL);
+    for (int i = 0; i < many; i++) {
+        rc = MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+        MPI_Error_class(rc, &class);
+        right += class == MPIX_ERR_PROC_FAILED;
+    }
+    printf("%d of %d\n", right, many);
+    MPI_Finalize();
+    return 0;
+}
+C
+timeout "$patience" "$stage/bin/ulfmrun" --ft -n 3 ./pending </dev/null >out 2>&1
+[[ $(grep -cx '300 of 300' out) == 2 ]] || fail "requests to the dead failed with another error: $(head -n 3 out)"
+! grep 'INTERNAL ERROR' out || fail "MPICH complains about its own errors"

@@ -23,7 +23,7 @@ typedef struct ballot {
 typedef struct agreement {
     struct agreement *next;
     uint64_t group;             /* which communicator, see group_of() */
-    int32_t number;             /* of its agreements, from 0 */
+    int32_t number;             /* of the group's agreements, from 0 */
     int32_t members;
     int coordinator;            /* whom we gave our vote to */
     int entered, decided, asked;
@@ -32,6 +32,8 @@ typedef struct agreement {
 } agreement_t;
 
 static agreement_t *agreements; /* the newest first */
+static const agreement_t *agreeing;     /* the one that this process waits in, for the table of waits */
+static MPIR_Comm *agreeing_comm;
 
 /* How many finished ones are kept, of communicators that are no more. */
 #define OLD_AGREEMENTS 64
@@ -88,7 +90,7 @@ static uint64_t mix(uint64_t hash, const void *bytes, size_t n)
     return hash;
 }
 
-/* The same number at all members. A context id alone is used again when its communicator is freed. */
+/* The same number at all members; a later communicator of the same members and context id has it too. */
 static uint64_t group_of(const MPIR_Comm * comm)
 {
     uint64_t hash = 0xcbf29ce484222325ull;
@@ -106,6 +108,36 @@ static uint64_t group_of(const MPIR_Comm * comm)
 }
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
+
+/* How many agreements each group has begun here. A later communicator of the same members and context id goes on from
+ * there: with numbers of its own from 0 a vote of its first agreement would get the decision of an earlier one from
+ * whoever still keeps that. All members count the same, for each agreement needs all of them that live. */
+static struct {
+    uint64_t group;
+    int32_t begun;
+} *counts;
+static int groups_counted, room_for_counts;
+
+/* The number of the group's next agreement; -1 without memory. */
+static int next_number(uint64_t group)
+{
+    int i = groups_counted;
+
+    while (--i >= 0)            /* the newest ones first */
+        if (counts[i].group == group)
+            return counts[i].begun++;
+    if (groups_counted == room_for_counts) {
+        const int room = room_for_counts ? 2 * room_for_counts : 16;
+        void *more = MPL_realloc(counts, (size_t) room * sizeof *counts, MPL_MEM_OTHER);
+        if (!more)
+            return -1;
+        counts = more;
+        room_for_counts = room;
+    }
+    counts[groups_counted].group = group;
+    counts[groups_counted++].begun = 1;
+    return 0;
+}
 
 static agreement_t *find_agreement(uint64_t group, int number)
 {
@@ -266,13 +298,14 @@ static int first_alive(MPIR_Comm * comm)
     return i;
 }
 
-static int all_voted(MPIR_Comm * comm, const agreement_t * a)
+/* The first living member whose vote is missing, as its coordinator sees it; -1 when there is none. */
+static int first_without_vote(MPIR_Comm * comm, const agreement_t * a)
 {
     int i;
     for (i = 0; i < a->members; i++)
         if (i != my_index(comm) && !has_bit(a->voted, i) && !is_gone(member(comm, i)))
-            return 0;
-    return 1;
+            return i;
+    return -1;
 }
 
 static void tell_all(MPIR_Comm * comm, int what, const agreement_t * a)
@@ -307,7 +340,7 @@ static void go_on_agreeing(MPIR_Comm * comm, agreement_t * a, const ballot_t * o
         set_bit(a->voted, me);
         join_ballot(a->ballot, own);
     }
-    if (all_voted(comm, a)) {
+    if (first_without_vote(comm, a) < 0) {
         note_own_failures(comm, failed_bits(a->ballot), NULL);
         a->decided = 1;
         tell_all(comm, OWN_DECISION, a);
@@ -319,20 +352,19 @@ static int agree(MPIR_Comm * comm, ballot_t * own)
 {
     int mpi_errno = MPI_SUCCESS;
     const uint64_t group = group_of(comm);
-    const int number = comm->dev.agreements++;
+    const int number = next_number(group);
     agreement_t *a = find_agreement(group, number);
     MPID_Progress_state state;
     int i;
 
-    if (a && a->decided) {      /* of an earlier communicator of the same members and id */
-        drop_agreements(group, number + 1);
-        a = NULL;
-    }
+    MPIR_ERR_CHKANDJUMP(number < 0, mpi_errno, MPI_ERR_OTHER, "**nomem");
     if (!a)
         a = make_agreement(group, number, count_members(comm));
     MPIR_ERR_CHKANDJUMP(!a, mpi_errno, MPI_ERR_OTHER, "**nomem");
     a->entered = 1;
     a->coordinator = -1;
+    agreeing = a;
+    agreeing_comm = comm;
     MPID_Progress_start(&state);
     for (;;) {
         go_on_agreeing(comm, a, own);
@@ -343,6 +375,7 @@ static int agree(MPIR_Comm * comm, ballot_t * own)
             break;
     }
     MPID_Progress_end(&state);
+    agreeing = NULL;
     MPIR_ERR_CHECK(mpi_errno);
     MPIR_Memcpy(own, a->ballot, ballot_bytes(a->members));
     drop_agreements(group, number);

@@ -151,7 +151,8 @@ static int load_library(void)
 
 #include "ulfm_reduce.c"
 #include "ulfm_coll.c"
-#include "ulfm_stall.c"
+
+static void describe_waits(ulfm_nm_waits * waits);      /* ulfm_stall.c, which looks into agreements too */
 
 /* The nodes of an emulated interconnect in place of the hosts: collectives and shared windows then see the machine
  * that is emulated. Everything MPICH has derived from the hosts is derived again, as its build_locality() does. */
@@ -621,6 +622,7 @@ static int send_own(MPIDI_VC_t * vc, int what)
 }
 
 #include "ulfm_agree.c"
+#include "ulfm_stall.c"
 
 static MPIDI_VC_t *find_connector(uint64_t connector)
 {

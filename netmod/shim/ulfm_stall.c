@@ -1,5 +1,5 @@
 /* What this process waits for, for the job's table of waits (ULFM_STALL_REPORT): the receives that are posted, the sends
- * that wait for an answer or for room, and the collective through shared memory that it is in.
+ * that wait for an answer or for room, the collective through shared memory that it is in, and the agreement.
  *
  * Included by ulfm_netmod.c. */
 
@@ -91,11 +91,26 @@ static void describe_collective(ulfm_nm_waits * waits)
     waits->add(waits, &wait);
 }
 
+/* MPIX_Comm_agree and _shrink, and MPI_Win_free with --ft: the coordinator waits for votes, the others for it. */
+static void describe_agreement(ulfm_nm_waits * waits)
+{
+    const int leads = agreeing->coordinator == my_index(agreeing_comm);
+    const int whom = leads ? first_without_vote(agreeing_comm, agreeing) : agreeing->coordinator;
+    ulfm_nm_wait wait = { ULFM_WAIT_COLLECTIVE, -2, -1, 0, "an agreement" };
+
+    if (whom < 0)
+        return;
+    wait.rank = rank_in_job(member(agreeing_comm, whom));
+    waits->add(waits, &wait);
+}
+
 static void describe_waits(ulfm_nm_waits * waits)
 {
     waits->blocked = blocking || coll_running;
     if (coll_running)
         describe_collective(waits);
+    if (agreeing)
+        describe_agreement(waits);
     describe_connections(waits);
     describe_receives(waits);
 }

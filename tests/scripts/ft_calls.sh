@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Calls in which a rank is killed and that have failed to say so: operations on memory that processes share, and calls
-# that make communicators while another rank revokes. All end with MPIX_ERR_PROC_FAILED or MPIX_ERR_REVOKED.
+# that make communicators while another rank revokes. All end with MPIX_ERR_PROC_FAILED or MPIX_ERR_REVOKED. Agreements
+# of communicators that have had a context id one after the other, without any death.
 set -uo pipefail
 # shellcheck source=mpi_common.bash
 . "$(dirname "${BASH_SOURCE[0]}")/mpi_common.bash"
@@ -158,3 +159,84 @@ for what in 1 n s a i; do
     timeout "$patience" "$stage/bin/ulfmrun" --ft -n 3 ./waits "$what" </dev/null >out 2>&1
     [[ $(grep -cx failed out) == 2 ]] || fail "waits for several ($what): not all living ranks were told"
 done
+
+# A vote of the second communicator's first agreement got the decision of the first one's, and rank 0 waited for ever.
+compile again <<'C'
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+/* again WHAT: communicators that take each other's context id, one after the other; rank 0 comes late to what
+ * each agrees on, and makes progress before. */
+static void late(int rank)
+{
+    const double until = MPI_Wtime() + 0.02;
+    int flag;
+    while (rank == 0 && MPI_Wtime() < until) MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+}
+static int agreed(int rank, int turn)
+{
+    int flag = 1 << turn;
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    late(rank);
+    MPIX_Comm_agree(comm, &flag);
+    MPI_Comm_free(&comm);
+    return flag == 1 << turn;
+}
+static int freed(int rank)
+{
+    void *base;
+    MPI_Win win;
+    MPI_Win_allocate(8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+    late(rank);
+    return MPI_Win_free(&win) == MPI_SUCCESS;
+}
+int main(int argc, char **argv)
+{
+    int rank, right = 0;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (int turn = 0; turn < 10; turn++) right += strcmp(argv[1], "agree") == 0 ? agreed(rank, turn) : freed(rank);
+    if (right == 10) puts("right");
+    else printf("rank %d: %d of 10 right\n", rank, right);
+    MPI_Finalize();
+    return 0;
+}
+C
+for what in agree window; do
+    timeout "$patience" "$stage/bin/ulfmrun" --ft -n 3 ./again "$what" </dev/null >out 2>&1
+    [[ $(grep -cx right out) == 3 ]] || fail "communicators of one context id ($what): $(tail -n 3 out)"
+done
+
+# More requests to one that dies than MPICH keeps stories of errors: each fails with the class of that failure.
+compile pending <<'C'
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+    enum { many = 300 };
+    static int got[many];
+    MPI_Request requests[many];
+    int rank, size, right = 0, class, rc;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int i = 0; i < many; i++) MPI_Irecv(&got[i], 1, MPI_INT, size - 1, i, MPI_COMM_WORLD, &requests[i]);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == size - 1) raise(SIGKILL);
+    for (int i = 0; i < many; i++) {
+        rc = MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+        MPI_Error_class(rc, &class);
+        right += class == MPIX_ERR_PROC_FAILED;
+    }
+    printf("%d of %d\n", right, many);
+    MPI_Finalize();
+    return 0;
+}
+C
+timeout "$patience" "$stage/bin/ulfmrun" --ft -n 3 ./pending </dev/null >out 2>&1
+[[ $(grep -cx '300 of 300' out) == 2 ]] || fail "requests to the dead failed with another error: $(head -n 3 out)"
+! grep 'INTERNAL ERROR' out || fail "MPICH complains about its own errors"

@@ -22,7 +22,8 @@ int main(int argc, char **argv)
         MPI_Send(large, sizeof large, MPI_CHAR, (rank + 1) % size, 9, MPI_COMM_WORLD);
     if (strcmp(argv[1], "compute") == 0 && rank == 0)
         for (volatile int i = 0;; i++) continue;
-    if (strcmp(argv[1], "barrier") == 0 && rank == 1)
+    if (strcmp(argv[1], "agree") == 0 && rank != 1) MPIX_Comm_agree(MPI_COMM_WORLD, &x);
+    if ((strcmp(argv[1], "barrier") == 0 || strcmp(argv[1], "agree") == 0) && rank == 1)
         MPI_Recv(&x, 1, MPI_INT, 0, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     if (strcmp(argv[1], "wait") != 0 && strcmp(argv[1], "ring") != 0) MPI_Barrier(MPI_COMM_WORLD);
     MPI_Recv(&x, 1, MPI_INT, (rank + size - 1) % size, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -75,6 +76,8 @@ hung wait '0 +[0-9]+ +waits +[0-9.]+ s +a message from rank 2, tag 9 '"$in_world
     "deadlock: rank 0 waits for a message from rank 2, tag 9 $in_world; rank 2 .*rank 1, tag 9 $in_world; rank 1 .*rank 0"
 hung send "deadlock: rank 0 waits for rank 1 to receive 3000000 bytes, tag 9 $in_world; rank 1 .*; rank 2"
 hung barrier 'deadlock: rank 0 waits for rank 1 to come to MPI_Barrier; rank 1 waits for a message from rank 0'
+hung agree 'deadlock: rank 0 waits for rank 1 to come to an agreement; rank 1 waits for a message from rank 0' \
+    '2 +[0-9]+ +waits +[0-9.]+ s +rank 0 to come to an agreement +waits'
 hung compute '0 +[0-9]+ +computes +- +it makes no calls' '1 +[0-9]+ +waits .*rank 0 to come to MPI_Barrier +computes'
 
 # It is also made when ulfmrun is asked, and nobody ends of it.

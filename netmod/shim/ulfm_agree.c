@@ -23,7 +23,7 @@ typedef struct ballot {
 typedef struct agreement {
     struct agreement *next;
     uint64_t group;             /* which communicator, see group_of() */
-    int32_t number;             /* of its agreements, from 0 */
+    int32_t number;             /* of its agreements, see next_number() */
     int32_t members;
     int coordinator;            /* whom we gave our vote to */
     int entered, decided, asked;
@@ -106,6 +106,32 @@ static uint64_t group_of(const MPIR_Comm * comm)
 }
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
+
+typedef struct group {
+    struct group *next;
+    uint64_t group;
+    int32_t agreements;
+} group_t;
+
+static group_t *groups;         /* those that have agreed on something; for good, as ids are used again and again */
+
+/* The number of the next agreement of a group, the same at all members, for they begin the same ones in one order. -1 without
+ * memory. */
+static int32_t next_number(uint64_t group)
+{
+    group_t *g = groups;
+    while (g && g->group != group)
+        g = g->next;
+    if (!g) {
+        g = MPL_calloc(1, sizeof *g, MPL_MEM_OTHER);
+        if (!g)
+            return -1;
+        g->group = group;
+        g->next = groups;
+        groups = g;
+    }
+    return g->agreements++;
+}
 
 static agreement_t *find_agreement(uint64_t group, int number)
 {
@@ -319,15 +345,12 @@ static int agree(MPIR_Comm * comm, ballot_t * own)
 {
     int mpi_errno = MPI_SUCCESS;
     const uint64_t group = group_of(comm);
-    const int number = comm->dev.agreements++;
+    const int32_t number = next_number(group);
     agreement_t *a = find_agreement(group, number);
     MPID_Progress_state state;
     int i;
 
-    if (a && a->decided) {      /* of an earlier communicator of the same members and id */
-        drop_agreements(group, number + 1);
-        a = NULL;
-    }
+    MPIR_ERR_CHKANDJUMP(number < 0, mpi_errno, MPI_ERR_OTHER, "**nomem");
     if (!a)
         a = make_agreement(group, number, count_members(comm));
     MPIR_ERR_CHKANDJUMP(!a, mpi_errno, MPI_ERR_OTHER, "**nomem");

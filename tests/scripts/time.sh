@@ -92,7 +92,30 @@ int main(int argc, char **argv) {
   return MPI_Finalize();
 }
 END
-for program in incast deadlock any alone calls forever; do "$stage/bin/mpicc" -O1 "$program.c" -o "$program" || exit 1; done
+# One half of the ranks connects to the other, and they leave each other again.
+cat >connect.c <<'END'
+#include <mpi.h>
+int main(int argc, char **argv) {
+  char port[MPI_MAX_PORT_NAME] = "";
+  int rank, sum;
+  MPI_Comm half, both;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+  for (int i = 0; i < 3; i++) {
+    if (rank == 0) MPI_Open_port(MPI_INFO_NULL, port);
+    MPI_Bcast(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, MPI_COMM_WORLD);
+    if (rank % 2 == 0) MPI_Comm_accept(port, MPI_INFO_NULL, 0, half, &both);
+    else MPI_Comm_connect(port, MPI_INFO_NULL, 0, half, &both);
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, both);
+    if (rank == 0) MPI_Close_port(port);
+    MPI_Comm_disconnect(&both);
+  }
+  MPI_Comm_free(&half);
+  return MPI_Finalize();
+}
+END
+for program in incast deadlock any alone calls forever connect; do "$stage/bin/mpicc" -O1 "$program.c" -o "$program" || exit 1; done
 "$stage/bin/mpicc" -O1 -Wno-stringop-overflow "$(dirname "${BASH_SOURCE[0]}")/orders.c" -o orders || exit 1
 
 # value FILE EXPRESSION: of what was read as `t`.
@@ -148,6 +171,7 @@ same 'drawn patterns over a mesh' 4 --transport xswitch,unread=4K --topology mes
 same 'drawn patterns over a cube' 4 --transport dcm --topology cube:3 --time $none -n 7 ./orders 1 20
 same 'drawn patterns over a hypercube with multicast' 4 --transport pointdesign --topology gh:2x2x2 --time $none -n 8 ./orders 4 20
 same 'more messages than slots, at 16 ranks' 4 --transport ideal --topology mesh:4x4 --time $none -n 16 ./orders 2 10
+same 'halves that connect to each other' 6 --transport xswitch --time $none -n 5 ./connect
 over 'recording' "$answer" --transport xswitch --time "virtual,record=$PWD/gaps" -n 4 "$programs/trapezoid"
 same 'recorded computing' 4 --transport xswitch --time "virtual,compute=recorded:$PWD/gaps" -n 4 "$programs/trapezoid"
 over 'tests and the time' looked --transport xswitch --time $none -n 2 ./alone

@@ -62,6 +62,7 @@ bool ReliablePort::push(Sender& sender, Payload payload, std::span<const std::by
   if (sender.push(payload, header, data, length)) return true;
   // Room comes from acknowledgements, and those above need not poll while they wait for it.
   if (inlet_) absorb();
+  unsettled_ = true;  // absorb() has looked at the timers, and what goes now needs one
   return sender.push(payload, header, data, length);
 }
 
@@ -86,6 +87,7 @@ bool ReliablePort::push_many(std::span<Sender* const> senders, Multicast& under,
   const auto has_none = [&](std::uint32_t member) { return !senders[member]->has_room(); };
   if (std::any_of(who.begin(), who.end(), has_none)) {
     if (inlet_) absorb();  // room comes from acknowledgements
+    unsettled_ = true;     // as in push()
     if (patient && std::any_of(who.begin(), who.end(), has_none)) return false;
   }
   std::vector<std::uint32_t> ready, late;

@@ -126,7 +126,7 @@ bool Doorbell::sleep(std::chrono::nanoseconds limit, RoomBell& room) noexcept {
   // Without a barrier the ring of who makes room may be missed.
   if (!g_barriers) limit = std::min<std::chrono::nanoseconds>(limit, std::chrono::milliseconds(1));
   if (sleep_on_both(parked, room.awaited, limit)) return parked.exchange(0, std::memory_order_acquire) == 0;
-  return sleep_on(parked, std::min<std::chrono::nanoseconds>(limit, std::chrono::microseconds(500)));
+  return sleep_on(parked, std::min<std::chrono::nanoseconds>(limit, kShortNap));
 }
 
 bool Doorbell::sleep(std::chrono::nanoseconds limit, Doorbell& other) noexcept {
@@ -134,7 +134,7 @@ bool Doorbell::sleep(std::chrono::nanoseconds limit, Doorbell& other) noexcept {
   if (!g_barriers && !(is_fenced(*this) && is_fenced(other)))
     limit = std::min<std::chrono::nanoseconds>(limit, std::chrono::milliseconds(1));
   if (!sleep_on_both(parked, other.parked, limit))
-    (void)sleep_on(parked, std::min<std::chrono::nanoseconds>(limit, std::chrono::microseconds(500)));
+    (void)sleep_on(parked, std::min<std::chrono::nanoseconds>(limit, kShortNap));
   const bool rung = parked.exchange(0, std::memory_order_acquire) == 0;
   return other.parked.exchange(0, std::memory_order_acquire) == 0 || rung;
 }

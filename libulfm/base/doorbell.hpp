@@ -15,6 +15,9 @@
 
 namespace ulfm {
 
+/// Longest sleep of a wait that something may end which rings no bell.
+inline constexpr std::chrono::microseconds kShortNap{500};
+
 /// The other direction: a sender that waits for room sleeps here; the receiver that makes room rings. Lies with the
 /// ring that is full, in memory of its consumer, so it needs nothing but the mapping that the sender has; several may
 /// sleep. Sleeps are rare (a consumer that reads is awaited awake), so the sleeper always issues the barrier.

@@ -23,12 +23,12 @@ class WakeSource {
   /// The same, and room ends it too; short naps where the source cannot sleep on both.
   virtual bool sleep(std::chrono::nanoseconds limit, RoomBell& room) noexcept {
     (void)room;
-    return sleep(std::min<std::chrono::nanoseconds>(limit, std::chrono::microseconds(500)));
+    return sleep(std::min<std::chrono::nanoseconds>(limit, kShortNap));
   }
   /// The same, and a ring of `bell`, which the owner has armed too, ends it.
   virtual bool sleep(std::chrono::nanoseconds limit, Doorbell& bell) noexcept {
     (void)bell;
-    return sleep(std::min<std::chrono::nanoseconds>(limit, std::chrono::microseconds(500)));
+    return sleep(std::min<std::chrono::nanoseconds>(limit, kShortNap));
   }
   /// Owner: sleeps will be many, because processes share cores. Before the first sleep.
   virtual void expect_many_sleeps() noexcept {}

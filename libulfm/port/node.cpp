@@ -31,7 +31,7 @@ int number_of(const char* variable) {
 }
 
 // Longest sleep of a wait that something may end which rings no bell.
-constexpr std::chrono::milliseconds kShortNap{1};
+constexpr std::chrono::milliseconds kPortNap{1};
 
 std::string rank_key(int rank) { return fmt::format("ulfm-card-{}", rank); }
 
@@ -179,7 +179,7 @@ void Node::say_byes(PortCore& port, std::chrono::steady_clock::time_point until)
     port.absorb();  // the other side may be doing the same
     if (time != nullptr ? time->now() >= last : HostClock::now() > until) return;
     if (time != nullptr) (void)sleep_timed(*time, std::span(&self, 1), StallKind::room, last);
-    else if (waiter.step()) park(std::array{self}, kShortNap);
+    else if (waiter.step()) park(std::array{self}, kPortNap);
   }
 }
 
@@ -271,7 +271,7 @@ void Node::park(std::span<PortCore* const> ports, std::chrono::nanoseconds left)
   const auto most = wait_policy().park_limit;
   auto limit = left.count() < 0 ? most : std::min<std::chrono::nanoseconds>(left, most);
   // Room at a destination rings no bell, and neither does the second of several ports: short naps then.
-  if (sends_pending() || ports.size() > 1) limit = std::min<std::chrono::nanoseconds>(limit, kShortNap);
+  if (sends_pending() || ports.size() > 1) limit = std::min<std::chrono::nanoseconds>(limit, kPortNap);
   std::vector<Inlet*> inlets;
   for (PortCore* port : ports) inlets.push_back(&port->inlet());
   Process::park(inlets, limit);
@@ -288,7 +288,7 @@ bool Node::park(std::chrono::nanoseconds limit, Doorbell& bell) {
   std::vector<Inlet*> inlets;
   for (const auto& port : table_)
     if (port) inlets.push_back(&port->inlet());
-  if (sends_pending() || inlets.size() != 1) limit = std::min<std::chrono::nanoseconds>(limit, kShortNap);
+  if (sends_pending() || inlets.size() != 1) limit = std::min<std::chrono::nanoseconds>(limit, kPortNap);
   return inlets.empty() ? bell.sleep(limit) : Process::park(inlets, limit, bell);
 }
 
@@ -399,7 +399,7 @@ Result<void> Node::flush(PortCore& port, std::chrono::nanoseconds limit) {
     if (limit.count() >= 0 && now - start > limit)
       return fail(Errc::timed_out, fmt::format("port {}: messages are still on their way", port.number()));
     report_stalls(stall, std::array{&port}, StallKind::room, start, now);
-    if (waiter.step()) park(std::array{&port}, kShortNap);
+    if (waiter.step()) park(std::array{&port}, kPortNap);
   }
   return {};
 }

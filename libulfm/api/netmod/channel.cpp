@@ -207,7 +207,7 @@ std::ptrdiff_t more(ulfm_nm_vc* vc, const iovec* pieces, int n) {
 
 namespace {
 
-// On the way of every message: as a call it would cost a receive some sixty instructions (docs/walks.md).
+// On the way of every message: as a call it costs a receive six instructions more (docs/walks.md).
 [[gnu::always_inline]] inline int take_next(ulfm_nm* nm, ulfm_nm_frame* out, bool awaited) {
   Frame& frame = frame_of(out);
   release_spent(nm);

@@ -103,8 +103,6 @@ namespace ulfm::netmod {
 
 /// The number of the port that MPI has in each process.
 inline constexpr std::uint16_t kMpiPort = 1;
-/// Longest sleep of a wait that something may end which rings no bell.
-inline constexpr std::chrono::microseconds kShortNap{500};
 
 /// Something came or went, so the next wait is another one. Without this a process that only sends would climb the
 /// ladder of its waits once and sleep in every wait after that.

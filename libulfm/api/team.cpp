@@ -23,6 +23,8 @@ struct ulfm_team {
 
 namespace {
 
+static_assert(coll::kTicketBytes == ULFM_TEAM_TICKET);
+
 Result<Node*> allowed(ulfm_job job, int size) {
   auto node = node_of(job);
   if (!node) return node;

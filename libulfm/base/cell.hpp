@@ -13,11 +13,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/align.hpp"
 #include "base/frame.hpp"
 
 namespace ulfm {
 
-inline constexpr std::size_t kLine = 64;
 inline constexpr std::size_t kInline = 48;
 
 /// States of a cell and frames of the transport's own, beside the kinds of frames that it carries.

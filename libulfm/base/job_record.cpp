@@ -19,11 +19,12 @@ namespace ulfm::record {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x554c464d'5245'4331;  // of this layout
-constexpr std::size_t kPage = 64 * 1024;                // of any processor
-constexpr std::size_t kPlaceBytes = kPage;
+constexpr std::size_t kAnyPage = 64 * 1024;             // of any processor
+constexpr std::size_t kPlaceBytes = kAnyPage;
 constexpr std::size_t kEventBytes = kMostEvents * sizeof(RecordedEvent);
 constexpr std::uint64_t kChunk = 4096;  // events that memory is asked for at once
-static_assert(kEventBytes % kPage == 0 && kChunk * sizeof(RecordedEvent) % kPage == 0 && kMostEvents % kChunk == 0);
+static_assert(kEventBytes % kAnyPage == 0 && kChunk * sizeof(RecordedEvent) % kAnyPage == 0 &&
+              kMostEvents % kChunk == 0);
 
 std::mutex own_lock;  // of joining
 std::optional<JobRecord> own_record;
@@ -40,14 +41,14 @@ struct JobRecord::Head {
 };
 
 std::size_t JobRecord::offset_of(std::uint32_t index) const noexcept {
-  return kPage + index * (kPlaceBytes + (has_events_ ? kEventBytes : 0));
+  return kAnyPage + index * (kPlaceBytes + (has_events_ ? kEventBytes : 0));
 }
 
 Result<JobRecord> JobRecord::create(std::uint32_t places, bool events) {
   const std::size_t each = kPlaceBytes + (events ? kEventBytes : 0);
-  auto segment = Segment::create("ulfm-record", kPage + places * each);
+  auto segment = Segment::create("ulfm-record", kAnyPage + places * each);
   if (!segment) return fail(std::move(segment.error()));
-  if (auto ok = segment->commit(0, kPage); !ok) return fail(std::move(ok.error()));
+  if (auto ok = segment->commit(0, kAnyPage); !ok) return fail(std::move(ok.error()));
   auto* head = new (segment->base()) Head{kMagic, places, events ? 1u : 0u, {}};
   JobRecord record(std::move(*segment));
   record.places_ = head->places;
@@ -63,10 +64,11 @@ Result<JobRecord> JobRecord::join() {
   auto segment = Segment::attach(pid, fd);
   if (!segment) return fail(Errc::not_found, segment.error().what);
   const auto* head = segment->at<Head>(0);
-  if (segment->size() < kPage || head->magic != kMagic) return fail(Errc::not_found, "another process has that number");
+  if (segment->size() < kAnyPage || head->magic != kMagic)
+    return fail(Errc::not_found, "another process has that number");
   const std::uint64_t places = head->places;
   const bool events = head->has_events != 0;
-  if (kPage + places * (kPlaceBytes + (events ? kEventBytes : 0)) > segment->size())
+  if (kAnyPage + places * (kPlaceBytes + (events ? kEventBytes : 0)) > segment->size())
     return fail(Errc::protocol, "ULFM_RECORD names a memory that is shorter than it says");
   JobRecord record(std::move(*segment));
   record.places_ = static_cast<std::uint32_t>(places);

@@ -19,8 +19,6 @@
 namespace ulfm {
 namespace {
 
-constexpr std::size_t kPage = 4096;
-
 std::size_t memory_available() {
   std::ifstream in("/proc/meminfo");
   std::string key;

@@ -16,7 +16,6 @@ namespace ulfm::coll {
 
 namespace {
 constexpr std::uint64_t kMagic = 0x756c666d636f6c31;  // "ulfmcol1"
-constexpr std::size_t kLine = 64, kPage = 4096;
 // Of a slot. A small message needs one page of it; the others cost nothing until they are used.
 constexpr std::size_t kPart = 32 * 1024;
 constexpr std::size_t kSlot = kPart + kPage, kFirstPart = kPage - sizeof(std::uint64_t);

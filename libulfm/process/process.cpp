@@ -75,6 +75,12 @@ Result<std::unique_ptr<Process>> Process::start(Config config, const Place& plac
     for (const std::string& warning : config.warnings()) std::fprintf(stderr, "ulfm: %s\n", warning.c_str());
   auto descriptor = select_transport(config.text("TRANSPORT"));
   if (!descriptor) return fail(descriptor.error());
+  // ulfmrun has said so before, and hands no topology on.
+  if (place.rank == place.first && !(*descriptor)->links && !config.text("TOPOLOGY").empty())
+    std::fprintf(stderr,
+                 "ulfm: %s: TOPOLOGY has no effect: transport %s has no topology; set TRANSPORT to xswitch, for "
+                 "example\n",
+                 config.where("TOPOLOGY").c_str(), (*descriptor)->name);
   auto stack = make_stack(config, **descriptor, place.rank);
   if (!stack) return fail(stack.error());
   const WaitPolicy policy = wait_policy_from(config, place.sharing);

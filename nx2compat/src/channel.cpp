@@ -3,6 +3,8 @@
 #include <ulfm/places.h>
 #include <unistd.h>
 
+#include <fmt/core.h>
+
 #include "timed.hpp"
 
 namespace nx2 {
@@ -18,7 +20,7 @@ std::string Channel::open_in_job() {
   if (ulfm_job_join(&job_) < 0) return ulfm_last_error();
   self_ = ulfm_job_rank(job_);
   nodes_ = ulfm_job_size(job_);
-  if (nodes_ > 0xffff) return "a job of " + std::to_string(nodes_) + " nodes: NX/2 has at most 65535";
+  if (nodes_ > 0xffff) return fmt::format("a job of {} nodes: NX/2 has at most 65535", nodes_);
   if (std::string why = open_port(); !why.empty()) return why;
   peers_.resize(static_cast<std::size_t>(nodes_));
   if (ulfm_job_barrier(job_) < 0) return ulfm_last_error();  // now every node's port is open

@@ -21,6 +21,8 @@
 #include <cstring>
 #include <sstream>
 
+#include <fmt/core.h>
+
 #include "outcome.hpp"
 #include "timed.hpp"
 
@@ -129,11 +131,10 @@ bool Cube::inherit() {
 // each node, and the host's card.
 std::string Cube::text_for(int node) const {
   const CubeEntry& host_entry = entries_[host()];
-  std::string text = "far " + std::to_string(nodes_) + " " + std::to_string(node) + " " +
-                     std::to_string(entries_[node].ptype) + " " + std::to_string(host_entry.port);
+  std::string text = fmt::format("far {} {} {} {}", nodes_, node, entries_[node].ptype, host_entry.port);
   for (int i = 0; i < nodes_; ++i)
-    text += " " + std::to_string(static_cast<unsigned>(entries_[i].presence.load(std::memory_order_acquire))) + "." +
-            std::to_string(entries_[i].use);
+    text += fmt::format(" {}.{}", static_cast<unsigned>(entries_[i].presence.load(std::memory_order_acquire)),
+                        entries_[i].use);
   return text + " " + host_entry.card;
 }
 
@@ -254,7 +255,7 @@ void Cube::in_child(int node, pid_t parent) {
   self_ = node;
   while (is_timed() && entry(node).begun.load(std::memory_order_acquire) != entry(node).use)
     ppoll(nullptr, 0, &kNap, nullptr);
-  if (std::getenv("ULFM_FABRIC_HOST") != nullptr) setenv("ULFM_FABRIC_RANK", std::to_string(place(node)).c_str(), 1);
+  if (std::getenv("ULFM_FABRIC_HOST") != nullptr) setenv("ULFM_FABRIC_RANK", fmt::format("{}", place(node)).c_str(), 1);
 }
 
 void Cube::note_child(pid_t pid, int node, int lifeline) {
@@ -330,8 +331,7 @@ int Cube::load(const std::vector<std::string>& command, int node, char** environ
     return load_far(there, node, environment);
   }
   const std::vector<char*> argv = argv_of(command);
-  char where[64];
-  std::snprintf(where, sizeof where, "%d:%d:%d", fd_, nodes_, node);
+  const std::string where = fmt::format("{}:{}:{}", fd_, nodes_, node);
   std::fflush(nullptr);  // or the child's copy of what is still unwritten would be written twice
   const pid_t parent = getpid(), pid = fork();
   if (pid < 0) return EQMEM;
@@ -340,7 +340,7 @@ int Cube::load(const std::vector<std::string>& command, int node, char** environ
     fcntl(fd_, F_SETFD, 0);
     if (environment != nullptr && std::getenv("ULFM_FABRIC") != nullptr) take_environment(environment);
     else if (environment != nullptr) environ = environment;
-    setenv(kVariable, where, 1);
+    setenv(kVariable, where.c_str(), 1);
     unsetenv("NX2_NODES");
     unsetenv("NX2_LOAD");
     execvp(path.c_str(), argv.data());
@@ -415,7 +415,7 @@ bool Cube::running(int node) const {
 bool Cube::any_works() const {
   for (const Child& child : children_) {
     if (child.lifeline >= 0) return true;  // its launcher is here, which tells nothing
-    std::FILE* stat = std::fopen(("/proc/" + std::to_string(child.pid) + "/stat").c_str(), "re");
+    std::FILE* stat = std::fopen(fmt::format("/proc/{}/stat", child.pid).c_str(), "re");
     if (stat == nullptr) return true;
     char line[1024];
     const bool whole = std::fgets(line, sizeof line, stat) != nullptr;
@@ -431,7 +431,7 @@ std::string Cube::running_text() const {
   std::string text;
   int count = 0;
   for (int node = 0; node < nodes_; ++node)
-    if (running(node)) text += (count++ == 0 ? "" : ", ") + std::to_string(node);
+    if (running(node)) text += fmt::format("{}{}", count++ == 0 ? "" : ", ", node);
   return (count == 1 ? "node " : "nodes ") + text;
 }
 

@@ -71,7 +71,6 @@ class Cube {
   int host() const noexcept { return nodes_; }
   /// The node that this process was loaded into; host() in the host.
   int self() const noexcept { return self_; }
-  void set_self(int node) noexcept { self_ = node; }
   CubeEntry& entry(int node) noexcept { return entries_[node]; }
 
   /// A program is about to be started on a node: from now on messages to it wait. Who starts several says so

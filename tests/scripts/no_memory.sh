@@ -34,7 +34,7 @@ for limit in 330000 360000 400000 500000 560000; do
     (ulimit -v "$limit" && exec timeout -k 10 60 "$mpiexec" -n 3 "$work/hello") >"$work/out" 2>&1 || status=$?
     ((status != 124 && status != 137)) || fail "with ulimit -v $limit the job hung"
     ((status != 0)) || ((++works))
-    ((status == 0)) || grep -qE "needed [0-9.]+ [KMG]B.*ulimit -v unlimited|cannot fork|No space|annot allocate" "$work/out" ||
+    ((status == 0)) || grep -qE "needed [0-9.]+ [KMG]B.*ulimit -v unlimited|cannot fork|No space|annot allocate|Unable to allocate .*out of memory" "$work/out" ||
         fail "with ulimit -v $limit the job failed without saying why"
 done
 ((works != 0)) || fail "no job with a limited address space worked"

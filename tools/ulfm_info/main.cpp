@@ -6,13 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "../common/command_line.hpp"
 #include "base/standard_streams.hpp"
 #include "fabric/models.hpp"
 #include "print.hpp"
 
 namespace {
-
-constexpr int kUsage = 2;  // a wrong command line, or a setting that cannot be
 
 struct Options {
   info::Sections sections;
@@ -46,28 +45,28 @@ void declare(CLI::App& app, Options& options) {
 
 int complain_about(const CLI::App& app, const std::string& word) {
   if (word[0] != '-')
-    return complain("takes options only; found \"" + word + "\"; `ulfm_info --help` lists them", kUsage);
+    return complain("takes options only; found \"" + word + "\"; `ulfm_info --help` lists them", tools::kUsage);
   std::vector<std::string> names;
   for (const auto* option : app.get_options())
     for (const auto& name : option->get_lnames()) names.push_back("--" + name);
   const std::string near = ulfm::nearest(word.substr(0, word.find('=')), names);
   return complain("there is no option " + word +
                       (near.empty() ? "; `ulfm_info --help` lists them" : "; did you mean " + near + "?"),
-                  kUsage);
+                  tools::kUsage);
 }
 
 int print(const std::string& text) { return std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0; }
 
 int print_man_rows(const std::string& transport) {
   const auto rows = info::rows_of(transport);
-  if (rows.empty()) return complain("--man-rows: no transport is called \"" + transport + "\"", kUsage);
+  if (rows.empty()) return complain("--man-rows: no transport is called \"" + transport + "\"", tools::kUsage);
   return print(info::man_rows(rows));
 }
 
 int run(Options options) {
   if (options.man_rows) return print_man_rows(options.rows_of);
   auto facts = info::gather();
-  if (!facts) return complain(facts.error().what, kUsage);
+  if (!facts) return complain(facts.error().what, tools::kUsage);
   if (options.json) return print(info::json_of(*facts, info::find_mpi()));
 
   info::Sections& s = options.sections;
@@ -76,7 +75,7 @@ int run(Options options) {
   for (const auto& warning : facts->warnings) complain("warning: " + warning, 0);
   int code = print(info::text_of(*facts, s));
   if (options.mpi) code |= print(info::text_of(info::find_mpi()));
-  if (!facts->problem.empty()) return complain(facts->problem, kUsage);
+  if (!facts->problem.empty()) return complain(facts->problem, tools::kUsage);
   return code;
 }
 
@@ -91,7 +90,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);
-    return code == 0 ? 0 : kUsage;
+    return code == 0 ? 0 : tools::kUsage;
   }
   for (const std::string& word : app.remaining()) {
     if (!ulfm::fabric::is_shared_object(word)) return complain_about(app, word);

@@ -1,6 +1,7 @@
 #include "options.hpp"
 
 #include "../common/command_line.hpp"
+#include "base/config.hpp"
 #include "fabric/engine/host.hpp"
 
 #include <algorithm>
@@ -168,11 +169,15 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
   } catch (const CLI::ParseError& e) {
     return tools::complain(app, e.what());
   }
-  const char* inherited = std::getenv("ULFM_TRANSPORT");
-  const std::string transport = !options.transport.empty() ? options.transport : inherited != nullptr ? inherited : "";
+  const auto settings = ulfm::Config::load();
+  if (!settings) return tools::complain(app, settings.error().what);
+  const bool is_set = settings->origin("TRANSPORT") != ulfm::Origin::default_value;
+  const std::string transport = !options.transport.empty() ? options.transport
+                                : is_set                   ? settings->text("TRANSPORT")
+                                                           : "";
   if (const std::string fault = misplaced(options, words, transport); !fault.empty())
     return tools::complain(app, fault);
-  options.transport_chosen = !options.transport.empty() || inherited != nullptr;
+  options.transport_chosen = !transport.empty();
   if (!options.transport.empty()) setenv("ULFM_TRANSPORT", options.transport.c_str(), 1);
   if (!options.topology.empty()) setenv("ULFM_TOPOLOGY", options.topology.c_str(), 1);
   return std::nullopt;

@@ -23,7 +23,7 @@ struct Options {
   std::size_t depth = 0;    ///< buffers of the port; 0: the setting
   Format format = Format::table;
   std::string transport;          ///< "": the setting
-  bool transport_chosen = false;  ///< there, or in the environment
+  bool transport_chosen = false;  ///< there, or in the settings
   std::string topology;           ///< of an emulated interconnect
   std::vector<int> nodes;         ///< of the two sides on it; empty: as the topology says
   std::vector<int> bind;          ///< cores of the two sides; empty: chosen by hwloc

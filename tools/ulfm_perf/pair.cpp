@@ -12,6 +12,7 @@
 
 #include <hwloc.h>
 
+#include "base/config.hpp"
 #include "look.hpp"
 
 namespace perf {
@@ -53,15 +54,14 @@ using Fabric = std::optional<ulfm::fabric::FabricHost>;
 
 // An emulated interconnect has to be there before the two sides are; ulfmrun sees to it in a job.
 ulfm::Result<Fabric> set_up_fabric(const Options& options) {
-  const char* set = std::getenv("ULFM_TRANSPORT");
-  const std::string transport = set != nullptr ? set : "";
+  const auto settings = ulfm::Config::load();
+  if (!settings) return tl::unexpected(settings.error());
+  const std::string& transport = settings->text("TRANSPORT");
   if (ulfm::fabric::model_of_transport(transport) == nullptr || std::getenv("ULFM_FABRIC") != nullptr) return Fabric{};
-  const char* topology = std::getenv("ULFM_TOPOLOGY");
-  const char* faults = std::getenv("ULFM_FAULT");
   auto host = ulfm::fabric::FabricHost::create({transport,
-                                                topology != nullptr ? topology : "",
+                                                settings->text("TOPOLOGY"),
                                                 2,
-                                                faults != nullptr ? faults : "",
+                                                settings->text("FAULT"),
                                                 "",
                                                 {options.nodes.begin(), options.nodes.end()}});
   if (!host) return tl::unexpected(host.error());

@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "../common/command_line.hpp"
 #include "base/standard_streams.hpp"
 #include "options.hpp"
 #include "report.hpp"
@@ -19,7 +20,7 @@ int complain(int code, const std::string& text) {
   return code;
 }
 
-int exit_code(const ulfm::Error& error) { return error.code == ulfm::Errc::protocol ? 1 : sim::kUsage; }
+int exit_code(const ulfm::Error& error) { return error.code == ulfm::Errc::protocol ? 1 : tools::kUsage; }
 
 bool write_file(const std::string& path, const std::string& text) {
   std::FILE* const file = std::fopen(path.c_str(), "w");

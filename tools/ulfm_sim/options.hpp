@@ -8,7 +8,6 @@
 
 namespace sim {
 
-constexpr int kUsage = 2;      ///< a wrong command line, or something that cannot be simulated
 constexpr int kUnsettled = 3;  ///< with --strict: a point did not settle
 
 /// What makes one curve. An empty length is the model's usual one; an empty rate and cycles of 0 are those of Options.

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "../common/command_line.hpp"
 #include "base/standard_streams.hpp"
 #include "convert.hpp"
 #include "options.hpp"
@@ -16,7 +17,7 @@ namespace {
 
 int complain(const std::string& text) {
   std::fprintf(stderr, "ulfm_topo: %s\n", text.c_str());
-  return topo::kUsage;
+  return tools::kUsage;
 }
 
 int finish(bool found) {

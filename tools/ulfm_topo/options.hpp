@@ -8,8 +8,6 @@
 
 namespace topo {
 
-constexpr int kUsage = 2;  // a wrong command line, or a topology that cannot be
-
 struct Options {
   std::string command;                    ///< show, routes, dot, svg, png, pdf
   std::string output;                     ///< file; empty: standard output

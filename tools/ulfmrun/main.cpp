@@ -78,6 +78,9 @@ Variables rank_variables(const CommandLine& line, const ulfm::Config& settings, 
     std::erase_if(variables, [](const auto& variable) { return variable.first == "ULFM_TRANSPORT"; });
     variables.emplace_back("ULFM_TRANSPORT", transport);
   }
+  // Said to have no effect, and not to be said again by the ranks.
+  if (ulfm::fabric::model_of_transport(settings.text("TRANSPORT")) == nullptr && !settings.text("TOPOLOGY").empty())
+    variables.emplace_back("ULFM_TOPOLOGY", "");
   variables.emplace_back("MPIR_CVAR_NEMESIS_NETMOD", "ulfm");
   if (line.survives_deaths) variables.emplace_back("MPIR_CVAR_ENABLE_FT", "1");
   // A program linked with another MPICH's libmpich.so.12 finds ours first.

@@ -20,10 +20,6 @@ Result<ulfm_nm*> open_nm(const char* job_id, int rank, int size, int local_proce
   if (!config) return fail(config.error());
   auto process = Process::start(std::move(*config), {rank, size, local_processes, false});
   if (!process) return fail(process.error());
-  const Config& settings = (*process)->config();
-  const TransportDescriptor& descriptor = (*process)->descriptor();
-  if (!descriptor.links && !settings.text("TOPOLOGY").empty())
-    return fail(Errc::invalid, std::string("transport ") + descriptor.name + " has no topology; unset ULFM_TOPOLOGY");
   auto inlet = (*process)->open(kMpiPort, InletOptions{});
   if (!inlet) return fail(inlet.error());
   Transport& transport = (*process)->transport();
@@ -220,10 +216,6 @@ namespace {
   if (frame.fresh) [[unlikely]]
     cookie_of(nm, frame.origin) = nullptr;
   out->cookie = nm->cookies[frame.origin];
-  if (frame.kind == Kind::bye) [[unlikely]] {
-    nm->cookies[frame.origin] = nullptr;
-    return 1;
-  }
   nm->counters.received_messages.add(frame.kind == Kind::first ? 1 : 0);
   nm->counters.received_bytes.add(frame.header_length + frame.length);
   return 1;
@@ -248,10 +240,13 @@ void release(ulfm_nm* nm, const ulfm_nm_frame* frame) {
   release_spent(nm);
   nm->spent = frame_of(frame);
   nm->has_spent = true;
-  const bool bye = frame->kind == ULFM_NM_BYE;
-  // Not now, as a rule: the program waits for what was in it.
-  if (nm->spent.shared_room || bye) release_spent(nm);
-  if (bye) nm->inlet->drop_origin(frame->origin);
+  if (frame->kind == ULFM_NM_BYE) [[unlikely]] {
+    release_spent(nm);
+    cookie_of(nm, frame->origin) = nullptr;
+    nm->inlet->drop_origin(frame->origin);
+  } else if (nm->spent.shared_room) {
+    release_spent(nm);  // the others need not wait for it, as a rule: the program waits for what was in it
+  }
 }
 
 int origin(ulfm_nm* nm, std::uint32_t index, ulfm_nm_origin* out) {

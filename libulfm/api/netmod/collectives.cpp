@@ -7,6 +7,8 @@
 namespace ulfm::netmod {
 namespace {
 
+static_assert(coll::kTicketBytes == ULFM_COLL_TICKET);
+
 // Calls by messages before a communicator gets its segment: most communicators are hardly used.
 constexpr int kFirstCalls = 4;
 // Segments of a process; more communicators than that stay with messages.

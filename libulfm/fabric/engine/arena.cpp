@@ -16,11 +16,6 @@
 #include "job/liveness.hpp"
 
 namespace ulfm::fabric {
-namespace {
-
-constexpr std::size_t kPage = 4096;
-
-}  // namespace
 
 std::string ArenaSizes::name_of(std::uint32_t endpoint) const {
   return is_host(endpoint) ? "the host" : fmt::format("rank {}", endpoint);

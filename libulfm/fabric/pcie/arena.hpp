@@ -14,12 +14,12 @@
 #include <cstddef>
 #include <cstring>
 
+#include "base/align.hpp"
 #include "fabric/pcie/parameters.hpp"
 
 namespace ulfm::fabric::pcie {
 
 inline constexpr std::uint32_t kNone = 0xffffffff;
-inline constexpr std::size_t kLine = 64;
 
 /// Lines as they were before the step.
 struct Journal {

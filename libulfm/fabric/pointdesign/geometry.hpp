@@ -17,7 +17,6 @@ inline constexpr std::uint32_t kMostProcessors = 8;  ///< of a card: DP has thre
 inline constexpr std::uint32_t kMostDimensions = 8;
 inline constexpr std::uint32_t kMostRadix = 255;
 inline constexpr std::uint32_t kMostCards = 4096;
-inline constexpr std::uint32_t kDesignRadix = 40;
 /// The six bits of a DD field hold card numbers below this; 62 and 63 have meanings of their own (formats.hpp).
 inline constexpr std::uint32_t kFormatRadix = 62;
 

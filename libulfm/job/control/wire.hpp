@@ -103,8 +103,6 @@ class PacketReader {
   std::span<std::byte> room() noexcept;
   /// `n` bytes have been put there. broken: nothing that comes from this sender can make sense any more.
   Step took(std::size_t n) noexcept;
-  /// A packet has begun and is not whole.
-  bool midway() const noexcept { return have_ != 0; }
 
   /// After `whole`, until next().
   Type type() const noexcept { return static_cast<Type>(bytes_[0]); }

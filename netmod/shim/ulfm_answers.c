@@ -173,6 +173,15 @@ static int belongs_to(const MPIR_Request * req, const MPIR_Comm * comm)
                          req->comm == comm->local_comm);
 }
 
+/* The request fails; the answer to it, which names it by handle, may come nevertheless. */
+static void abandon(MPIR_Request * req, int error)
+{
+    REQ_AREA(req)->abandoned = 1;
+    MPIR_Request_add_ref(req);
+    req->status.MPI_ERROR = error;
+    (void) MPID_Request_complete(req);
+}
+
 /* A communicator was revoked (see the patch to mpid_comm_revoke.c). What its requests wait for may come nevertheless,
  * and names them by handle, so the list keeps them until then or until the connection ends. */
 void MPIDI_nem_ulfm_revoked(MPIR_Comm * comm)
@@ -181,7 +190,10 @@ void MPIDI_nem_ulfm_revoked(MPIR_Comm * comm)
 
     if (!nm)
         return;
-    MPIR_ERR_SET(error, MPIX_ERR_REVOKED, "**revoked");
+    if (comm->dev.ends_with_members)    /* a file's or a window's */
+        MPIR_ERR_SET(error, MPIX_ERR_PROC_FAILED, "**proc_failed");
+    else
+        MPIR_ERR_SET(error, MPIX_ERR_REVOKED, "**revoked");
     for (i = 0; i < comm->remote_size; i++) {
         MPIDI_VC_t *vc;
         MPIR_Request *req, *next;
@@ -193,10 +205,22 @@ void MPIDI_nem_ulfm_revoked(MPIR_Comm * comm)
             /* What the other side may be copying has its end from there */
             if (REQ_AREA(req)->abandoned || REQ_AREA(req)->copying.parts || !belongs_to(req, comm))
                 continue;
-            REQ_AREA(req)->abandoned = 1;
-            MPIR_Request_add_ref(req);
-            req->status.MPI_ERROR = error;
-            (void) MPID_Request_complete(req);
+            abandon(req, error);
         }
     }
+}
+
+/* Communicators have lost a member: whoever the messages of their collectives wait for may have left those. As above, the
+ * list keeps the requests; answers that come are dropped. */
+void MPIDI_nem_ulfm_end_collectives(int error)
+{
+    MPIDI_VC_t *vc;
+    MPIR_Request *req, *next;
+
+    for (vc = open_head; vc; vc = AREA(vc)->next_open)
+        for (req = AREA(vc)->asking; req; req = next) {
+            next = REQ_AREA(req)->next_asking;
+            if (!REQ_AREA(req)->abandoned && !REQ_AREA(req)->copying.parts && MPIDI_CH3I_Comm_ends(req))
+                abandon(req, error);
+        }
 }

@@ -8,6 +8,17 @@
 
 static int ready_to_send(MPIDI_VC_t * vc);
 
+/* What a collective of a communicator that has been revoked, or has lost a member, ends with. */
+static int coll_ended(const MPIR_Comm * comm)
+{
+    int mpi_errno = MPI_SUCCESS;
+    if ((comm->revoked & MPIR_COMM_REVOKED) && !comm->dev.ends_with_members)
+        MPIR_ERR_SET(mpi_errno, MPIX_ERR_REVOKED, "**revoked");
+    else
+        MPIR_ERR_SET(mpi_errno, MPIX_ERR_PROC_FAILED, "**proc_failed");
+    return mpi_errno;
+}
+
 #include "ulfm_multicast.c"
 
 typedef struct coll_state {
@@ -83,7 +94,7 @@ static int coll_progress(void *arg)
     MPIR_Comm *comm = arg;
     int mpi_errno = MPID_Progress_test(NULL);
     if (mpi_errno == MPI_SUCCESS && comm->revoked)
-        MPIR_ERR_SET(mpi_errno, MPIX_ERR_REVOKED, "**revoked");
+        mpi_errno = coll_ended(comm);
     MPID_THREAD_CS_YIELD(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
     COLL_STATE(comm)->error = mpi_errno;
     return mpi_errno != MPI_SUCCESS;

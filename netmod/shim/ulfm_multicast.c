@@ -304,7 +304,7 @@ static int multicast_one(MPIR_Comm * comm, coll_multicast_t * state, const void 
         MPIR_ERR_CHECK(mpi_errno);
     }
     if (unlikely(comm->revoked)) {
-        MPIR_ERR_SET(mpi_errno, MPIX_ERR_REVOKED, "**revoked");
+        mpi_errno = coll_ended(comm);
         goto fn_exit;
     }
     if (unlikely(memchr(state->wanted, 1, comm->local_size) != NULL))

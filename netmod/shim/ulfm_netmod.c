@@ -827,25 +827,46 @@ static int look_at_closing(void)
     goto fn_exit;
 }
 
+static int connect_stranger(MPIDI_VC_t * vc)
+{
+    if (vc->pg == MPIDI_Process.my_pg || AREA(vc)->magic != VC_MAGIC || AREA(vc)->out ||
+        vc->state == MPIDI_VC_STATE_MORIBUND || vc->state == MPIDI_VC_STATE_INACTIVE_CLOSED)
+        return MPI_SUCCESS;
+    return connect_vc(vc);
+}
+
+/* A collective may wait for a member that has left it because it knows of a death. */
+static int connect_members(const MPIR_Comm * comm)
+{
+    int mpi_errno = MPI_SUCCESS;
+    int i;
+
+    for (i = 0; i < comm->remote_size && !mpi_errno; i++)
+        mpi_errno = connect_stranger(comm->dev.vcrt->vcr_table[i]);
+    return mpi_errno;
+}
+
 /* Receives from processes of other worlds, of whose deaths the launcher does not tell: a connection does, and nobody may
  * have had a reason to make one. */
 static int connect_awaited(void)
 {
     int mpi_errno = MPI_SUCCESS;
+    const MPIR_Comm *seen = NULL;
     MPIR_Request *req;
 
-    for (req = *MPID_Recvq_posted_head_ptr; req; req = req->next) {
+    for (req = *MPID_Recvq_posted_head_ptr; req && !mpi_errno; req = req->next) {
         MPIDI_VC_t *vc;
-        if (!req->comm || req->dev.mask.parts.rank != (MPIDI_Rank_t) ~ 0 || req->dev.match.parts.rank < 0 ||
+        if (!req->comm)
+            continue;
+        if (req->comm != seen && (req->dev.match.parts.context_id & MPIR_CONTEXT_SUFFIX_MASK) == MPIR_CONTEXT_INTRA_COLL) {
+            seen = req->comm;
+            mpi_errno = connect_members(MPIDI_CH3I_Comm_outer(req->comm));
+        }
+        if (mpi_errno || req->dev.mask.parts.rank != (MPIDI_Rank_t) ~ 0 || req->dev.match.parts.rank < 0 ||
             req->dev.match.parts.rank >= req->comm->remote_size)
             continue;
         MPIDI_Comm_get_vc(req->comm, req->dev.match.parts.rank, &vc);
-        if (vc->pg == MPIDI_Process.my_pg || AREA(vc)->magic != VC_MAGIC || AREA(vc)->out ||
-            vc->state == MPIDI_VC_STATE_MORIBUND || vc->state == MPIDI_VC_STATE_INACTIVE_CLOSED)
-            continue;
-        mpi_errno = connect_vc(vc);
-        if (mpi_errno)
-            break;              /* the list may have changed */
+        mpi_errno = connect_stranger(vc);       /* when it fails the list may have changed */
     }
     return MPIR_ERR_GET_CLASS(mpi_errno) == MPIX_ERR_PROC_FAILED ? MPI_SUCCESS : mpi_errno;
 }

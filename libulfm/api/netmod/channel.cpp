@@ -240,12 +240,12 @@ void release(ulfm_nm* nm, const ulfm_nm_frame* frame) {
   release_spent(nm);
   nm->spent = frame_of(frame);
   nm->has_spent = true;
-  if (frame->kind == ULFM_NM_BYE) [[unlikely]] {
-    release_spent(nm);
+  const bool bye = frame->kind == ULFM_NM_BYE;
+  // Not now, as a rule: the program waits for what was in it.
+  if (nm->spent.shared_room || bye) release_spent(nm);
+  if (bye) [[unlikely]] {
     cookie_of(nm, frame->origin) = nullptr;
     nm->inlet->drop_origin(frame->origin);
-  } else if (nm->spent.shared_room) {
-    release_spent(nm);  // the others need not wait for it, as a rule: the program waits for what was in it
   }
 }
 

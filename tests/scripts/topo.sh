@@ -170,5 +170,22 @@ test_errors() {
     fi
 }
 
-for t in show routes json pictures errors; do "test_$t"; done
+# PNG and PDF are made by rsvg-convert from the SVG. The one here notes what it is asked for.
+test_converted() {
+    local form
+    mkdir -p converter
+    printf '#!/bin/sh\necho "$*"\nexec /bin/cat\n' >converter/rsvg-convert
+    chmod +x converter/rsvg-convert
+    "$topo" svg mesh:2x2 >picture.svg
+    for form in png pdf; do
+        PATH=$work/converter:$PATH run 0 "$form" mesh:2x2 -o "picture.$form"
+        [[ $(head -n 1 "picture.$form") == "--format=$form --zoom=2" ]] || fail "$form is asked for as $(head -n 1 "picture.$form")"
+        tail -n +2 "picture.$form" | cmp -s - picture.svg || fail "$form is made of something else than the SVG"
+        if env PATH=/nowhere "$topo" "$form" mesh:2x2 -o none >out 2>err; then fail "$form is made without a converter"; fi
+        grep -q 'needs the program rsvg-convert.*or use svg' err || fail "$form without a converter: no sentence"
+        [[ ! -e none ]] || fail "$form without a converter leaves a file"
+    done
+}
+
+for t in show routes json pictures converted errors; do "test_$t"; done
 echo "ulfm_topo: text, routes, JSON, pictures and errors are right"

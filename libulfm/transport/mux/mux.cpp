@@ -20,8 +20,6 @@ constexpr std::string_view kPrefix = "mux:";
 // A check of any part but the first costs a system call. After so many that found nothing it gets only every eighth
 // turn.
 constexpr std::uint32_t kQuietAfter = 256, kQuietTurns = 8;
-// In a wait: looks at the first part before each look at the others, and how many turns of a spin both are.
-constexpr std::uint32_t kNearLooks = 2, kTurnsOfFarLook = 16;
 constexpr std::uint32_t kNearBurst = 32;  // frames of the first part while others may have some too
 
 // The parts' cards, in their order. A card may end early: the last of these parts are not known then.
@@ -130,12 +128,9 @@ class MuxInlet final : public Inlet {
     bool any_far = false;
     for (std::size_t i = 1; i < parts_.size(); ++i) any_far = any_far || quiet_[i].misses < kQuietAfter;
     if (!any_far) return near_.spin(turns);
-    // A look at another part is a system call, which takes as long as many looks at the first.
-    for (turns = turns / kTurnsOfFarLook + 1; turns != 0; --turns) {
-      if (near_.spin(kNearLooks)) return true;
-      for (std::size_t i = 1; i < parts_.size(); ++i)
-        if (quiet_[i].misses < kQuietAfter && parts_[i]->spin(1)) return true;
-    }
+    if (near_.spin(turns / 4)) return true;
+    for (std::size_t i = 1; i < parts_.size(); ++i)
+      if (quiet_[i].misses < kQuietAfter && parts_[i]->spin(1)) return true;
     return false;
   }
   void release(const Frame& frame) override {

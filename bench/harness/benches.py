@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Callable
 
-from . import plot
+from . import hosts as several, plot
 from .libraries import BUILT, Failure, TooSlow
 from .machine import STAGE, TOP, cores, output_of
 from .rounds import measure, pinned, rounded, row, spread, ulfm_perf
@@ -465,6 +465,51 @@ def ipsc2(_libraries, rounds):
     return rows
 
 
+# ---- several hosts ---------------------------------------------------------------------------------------------------
+
+RIVALS = ("openmpi", "mpich-ch4", "mpich-ofi", "nemesis")
+
+
+def between_hosts(libraries, rounds):
+    """MPI between two hosts, beside raw ports, TCP without a library (the better of two ways to wait is the floor), and
+    libfabric's own ping-pong."""
+    task = {"what": "pairs", "rounds": rounds, "tcp": several.tcp_program(), "providers": ["net", "tcp"],
+            "libraries": [several.described(library, ("latency", "bandwidth", "idle")) for library in libraries]}
+    samples = {key: values for key, values in several.beside(2, task).items() if "ulfm" in values}
+    names = list(dict.fromkeys(name for values in samples.values() for name in values if name != "ulfm"))
+    rows = []
+    for key, values in samples.items():
+        what, size = key.split()
+        best = max if what in ("one", "both") else min
+        line = row({"what": what, "size": int(size) if size.isdigit() else size}, values, "value", best is max)
+        peers = line["peers"]
+        for ratio, among in (("ratio_best", RIVALS), ("ratio_tcp", ("tcp", "tcp poll"))):
+            found = [peers[name] for name in among if peers.get(name)]
+            line[ratio] = rounded(line["ulfm_value"] / best(found)) if found else None
+        line["peers"] = {name: peers.get(name) for name in names}
+        rows.append(line)
+    return rows
+
+
+def between_hosts_target(row):
+    if row["what"] == "idle":
+        return Aim(1, key="ulfm_value") if row["size"] == "core_percent" else None
+    return Aim(1.0) if row["what"] == "latency" else Aim(1.0, ">=")
+
+
+def many_on_hosts(libraries, rounds):
+    """Many ranks on four hosts."""
+    task = {"what": "many", "hosts": 4, "ranks": [16, 64, 256], "rounds": rounds,
+            "libraries": [several.described(library, ("empty", "connections")) for library in libraries]}
+    rows = []
+    for key, values in several.beside(4, task).items():
+        ranks, what = key.split()
+        if "ulfm" not in values:
+            continue
+        rows.append(row({"ranks": int(ranks), "what": what}, values, "value"))
+    return rows
+
+
 # ---- models ----------------------------------------------------------------------------------------------------------
 
 def models(_libraries, rounds):
@@ -582,6 +627,8 @@ BENCHES = {
                     lambda row: Aim(2 if row["ranks"] == 16 else 48, key="ulfm_MB")),
     "idle": Bench("A rank that waits five seconds for a message", 3, idle, idle_target),
     "apps": Bench("Programs: time that they print", 3, apps, lambda row: Aim(1.0)),
+    "hosts": Bench("Between two hosts, which are namespaces with a veth cable", 5, between_hosts, between_hosts_target),
+    "many": Bench("Many ranks on four hosts", 3, many_on_hosts),
     "ports": Bench("Raw ports, one way", 5, ports,
                    lambda row: Aim(1.2, key="ratio_floor") if row["size"] == 16 else None),
     "paths": Bench("Through user level and through the kernel, one way", 5, paths),

@@ -126,12 +126,25 @@ def nemesis():
     return Library("nemesis", str(prefix / "bin" / "mpicc"), [str(prefix / "bin" / "mpiexec")], mpich_version(text))
 
 
+def mpich_ofi():
+    """The same MPICH with ch4:ofi, which Debian does not have."""
+    done = subprocess.run([str(TOP / "bench" / "hosts" / "mpich_ofi")], stdout=subprocess.PIPE, text=True)
+    prefix = Path(done.stdout.strip() or "/nonexistent")
+    if done.returncode != 0 or not (prefix / "bin" / "mpicc").exists():
+        raise Failure("MPICH with ch4:ofi could not be built; leave it out with --without mpich-ofi")
+    return Library("mpich-ofi", str(prefix / "bin" / "mpicc"), [str(prefix / "bin" / "mpiexec")],
+                   mpich_version(output_of(str(prefix / "bin" / "mpichversion"))))
+
+
+# Those that are compared over several hosts only.
+ELSEWHERE = {"mpich-ofi": mpich_ofi}
 PEERS = {"openmpi": openmpi, "mpich-ch4": mpich_ch4, "nemesis": nemesis}
 
 
-def prepare(without):
-    """ULFM first, then the peers."""
+def prepare(without, elsewhere=False):
+    """ULFM first, then the peers; with those of several hosts when asked for."""
     for tool in ("dpkg-query", "apt-get"):
         if shutil.which(tool) is None and set(PEERS) - set(without) - {"nemesis"}:
             raise Failure(f"the peers are Debian packages and there is no {tool} here: leave them out with --without")
-    return [ulfm(), *(make() for name, make in PEERS.items() if name not in without)]
+    peers = {**PEERS, **(ELSEWHERE if elsewhere else {})}
+    return [ulfm(), *(make() for name, make in peers.items() if name not in without)]

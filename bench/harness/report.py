@@ -6,7 +6,7 @@ import json
 def columns_of(rows):
     """(heading, function of a row) for what the rows have, ratios last."""
     first = rows[0]
-    skip = {"peers", "spread", "ratio_best", "ratio_floor", "ratio_openmpi", "ratio_ports"}
+    skip = {"peers", "spread", "ratio_best", "ratio_floor", "ratio_openmpi", "ratio_ports", "ratio_tcp"}
     columns = []
     for key in first:
         if key in skip:
@@ -19,7 +19,8 @@ def columns_of(rows):
                 columns.append((peer, lambda r, p=peer: show(r["peers"].get(p))))
         else:
             columns.append((key, lambda r, k=key: show(r.get(k))))
-    for ratio, heading in (("ratio_best", "ulfm/best"), ("ratio_openmpi", "ulfm/openmpi"), ("ratio_ports", "ulfm/ports"), ("ratio_floor", "ulfm/floor")):
+    for ratio, heading in (("ratio_best", "ulfm/best"), ("ratio_openmpi", "ulfm/openmpi"), ("ratio_ports", "ulfm/ports"), ("ratio_tcp", "ulfm/tcp"),
+                           ("ratio_floor", "ulfm/floor")):
         if ratio in first:
             columns.append((heading, lambda r, k=ratio: show(r.get(k))))
     return columns

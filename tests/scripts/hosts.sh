@@ -145,6 +145,8 @@ on 2 "node-aware collectives" "nodes wrong 0" -n 4 -ppn 2 ./mixed nodes
 on 2 "windows, shared within a host and between hosts" "window wrong 0" -n 4 -ppn 2 ./mixed window
 on 2 "files in a shared folder" "io wrong 0" -n 4 -ppn 2 ./mixed io shared.dat
 on 2 "processes that are spawned" "spawn wrong 0" -n 2 -ppn 1 ./mixed spawn
+on 2 "a process that is spawned by another host's" "spawn wrong 0" -n 1 ./mixed spawn
+on 2 "two ranks of a job that connect" "within wrong 0" -n 2 ./mixed within
 on_hosts 2 -n 2 ./mixed accept port.txt >accepted 2>&1 &
 accepting=$!
 code=0

@@ -1,5 +1,5 @@
 /* What MPI does beyond messages, over several hosts, each checked:
- * mixed nodes | window | io FILE | spawn | accept FILE | connect FILE */
+ * mixed nodes | window | io FILE | spawn | within | accept FILE | connect FILE */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -112,6 +112,22 @@ static int spawn(char* program) {
   return talk(children);
 }
 
+/* Two ranks of one job, the last of which accepts, as MPI_Comm_join makes them do. */
+static int within(void) {
+  char port[MPI_MAX_PORT_NAME] = "";
+  const int last = size - 1;
+  int mine = rank, other = -1;
+  MPI_Comm between;
+  if (rank == last) MPI_Open_port(MPI_INFO_NULL, port);
+  MPI_Bcast(port, sizeof port, MPI_CHAR, last, MPI_COMM_WORLD);
+  if (rank != 0 && rank != last) return 0;
+  if (rank == last) MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &between);
+  else MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &between);
+  MPI_Sendrecv(&mine, 1, MPI_INT, 0, 0, &other, 1, MPI_INT, 0, 0, between, MPI_STATUS_IGNORE);
+  MPI_Comm_disconnect(&between);
+  return other != last - rank;
+}
+
 /* The name of the port goes by a file, which appears when it is whole. */
 static int accept_job(const char* file) {
   char port[MPI_MAX_PORT_NAME] = "", draft[4096];
@@ -155,6 +171,7 @@ int main(int argc, char** argv) {
   else if (strcmp(what, "window") == 0) wrong = window();
   else if (strcmp(what, "io") == 0) wrong = io(file);
   else if (strcmp(what, "spawn") == 0) wrong = spawn(argv[0]);
+  else if (strcmp(what, "within") == 0) wrong = within();
   else if (strcmp(what, "accept") == 0) wrong = accept_job(file);
   else if (strcmp(what, "connect") == 0) wrong = connect_job(file);
   MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);

@@ -132,7 +132,7 @@ void close(ulfm_nm* nm) {
 // by such a name does without a control connection.
 const char* card(ulfm_nm* nm) {
   if (!std::exchange(nm->card_published, true)) return nm->process->transport().card().c_str();
-  nm->name = control::identity_of(nm->process->transport().card());
+  nm->name = control::without_key(nm->process->transport().card());  // all parts of a mux: others are on other hosts
   return nm->name.c_str();
 }
 

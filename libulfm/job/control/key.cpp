@@ -82,6 +82,8 @@ Result<EndpointKey> decode_key(std::string_view text) {
 
 std::string_view identity_of(std::string_view card) noexcept { return card.substr(0, card.find_first_of("+&")); }
 
+std::string_view without_key(std::string_view card) noexcept { return card.substr(0, card.find(kSeparator)); }
+
 std::string_view key_in(std::string_view card) noexcept {
   const std::size_t at = card.find(kSeparator);
   return at == card.npos ? std::string_view{} : card.substr(at + 1);

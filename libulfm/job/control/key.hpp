@@ -40,6 +40,8 @@ Result<EndpointKey> decode_key(std::string_view text);
 /// The card without its endpoint key, and without what a transport over several wrote behind a '&': the same for
 /// everybody who speaks of that process.
 std::string_view identity_of(std::string_view card) noexcept;
+/// The whole address without the endpoint key: one may print it, and connect by it.
+std::string_view without_key(std::string_view card) noexcept;
 /// The text of the endpoint key in a card; "" when it has none.
 std::string_view key_in(std::string_view card) noexcept;
 std::string join_card(std::string_view identity, const EndpointKey& key);

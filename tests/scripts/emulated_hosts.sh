@@ -99,7 +99,7 @@ judged() {
         fail "$name" "it did not end"
     elif [[ $became != "$wanted" ]]; then
         fail "$name" "exit code $code"
-    elif ! cat out err | grep -q -e "$pattern"; then
+    elif ! grep -q -e "$pattern" out err; then
         fail "$name" "no line like '$pattern'"
     else
         echo "ok   $name"

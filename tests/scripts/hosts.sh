@@ -117,7 +117,7 @@ on 2 "2 hosts, a rank on each" "ranks 2 nodes 2 local 1 wrong 0" -n 2 ./hosts
 on 2 "2 hosts, 2 ranks on each" "ranks 4 nodes 2 local 2 wrong 0" -n 4 -ppn 2 ./hosts
 on 3 "3 hosts, ranks in turn" "ranks 6 nodes 3 local 2 wrong 0" -n 6 -ppn 1 ./hosts
 on 2 "a range of ports" "ranks 2 nodes 2 local 1 wrong 0" -genv ULFM_PORTS 40000-40009 -n 2 ./hosts
-if on_host 1 ip -6 addr show dev eth0 | grep -q fd77::1; then
+if [[ $(on_host 1 ip -6 addr show dev eth0) == *fd77::1* ]]; then
     on 2 "IPv6" "wrong 0" -genv ULFM_INTERFACE fd77::/64 -n 4 ./hosts
 else
     echo "skipped: IPv6, which this kernel does not have"

@@ -15,7 +15,7 @@ soak() {
     "$stage/bin/ulfm_perf" soak --transport xswitch --topology mesh:2x2 --nodes 0,3 --iterations "$1" >soak.out 2>soak.err </dev/null &
     job=$!
     for ((turn = 0; turn < 500; turn++)); do
-        "$stat" --list | grep -q "^$job  xswitch mesh:2x2, 2 processes$" && return
+        grep -q "^$job  xswitch mesh:2x2, 2 processes$" <<<"$("$stat" --list)" && return
         kill -0 $job 2>/dev/null || break
         sleep 0.02
     done
@@ -38,7 +38,8 @@ grep -qE '^ +(node|s)[ 0-9.A-E]+ +(node|s)[ 0-9.A-E]+ +[0-9]+ +[0-9.]+ +[0-9.]+'
 grep -q 'sent/s' out || fail "no rates: $(cat out)"
 "$stat" $job --json >out && python3 -c 'import json; r = json.load(open("out")); assert {t["table"] for t in r["tables"]} >= {"card", "links", "xswitch"}; l = [t for t in r["tables"] if t["table"] == "links"][0]["rows"]; assert all({"from", "to", "bytes", "busy %"} <= row.keys() for row in l)' ||
     fail "no JSON: $(cat out)"
-"$stat" $job --csv | grep -q '^table,seconds,from,to,bytes,busy %' || fail "no CSV"
+"$stat" $job --csv >csv || fail "no CSV"
+grep -q '^table,seconds,from,to,bytes,busy %' csv || fail "no CSV"
 "$stat" $job --sort nonsense >out 2>err
 [[ $? == 2 ]] && grep -q 'no column is called "nonsense"; there is: .*busy %' err || fail "a column that is not there: $(cat err)"
 kill $job && wait $job 2>/dev/null

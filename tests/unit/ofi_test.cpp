@@ -227,10 +227,11 @@ TEST_CASE("ofi: a greeting counts only from who knows token and secret", "[ofi]"
 TEST_CASE("ofi: an answer counts only from who was meant, and to this greeting", "[ofi]") {
   const Key key = key_for("", 7);
   const Nonce nonce = random_nonce();
-  const Welcome w = welcome(key, nonce, 5, 6);
+  const Welcome w = welcome(key, nonce, 5, 6, 7);
   Welcome out{};
   CHECK(check(std::as_bytes(std::span(&w, 1)), key, nonce, out));
   CHECK(out.connection == 5);
+  CHECK(out.most == 7);
   CHECK_FALSE(check(std::as_bytes(std::span(&w, 1)), key, random_nonce(), out));
   CHECK_FALSE(check(std::as_bytes(std::span(&w, 1)), key_for("", 8), nonce, out));
   CHECK_FALSE(check({}, key, nonce, out));
@@ -246,6 +247,20 @@ TEST_CASE("ofi: settings that cannot be are refused in words", "[ofi]") {
   CHECK(refused({{"INTERFACE", "nosuch0"}}).find("names no interface") != std::string::npos);
   CHECK(refused({{"TRANSPORT", "ofi,color=red"}}).find("no option of ofi") != std::string::npos);
   CHECK(refused({{"TRANSPORT", "ofi,provider=nosuch"}}).find("no provider nosuch") != std::string::npos);
+}
+
+TEST_CASE("ofi: a frame is as long as both ends allow, also between jobs with other settings", "[ofi]") {
+  const auto make = [](auto rows) { return select_transport("ofi").value()->make(config_with(rows)).value(); };
+  using Rows = std::initializer_list<std::pair<const char*, const char*>>;
+  auto usual = make(Rows{}), brief = make(Rows{{"FRAME", "4K"}});
+  PortCounters counters;
+  const auto longest = [&](Transport& from, Transport& to) {
+    const auto inlet = to.open(9, {}).value();
+    return from.connect(to.card(), 9, 1, {}, counters).value()->max_frame(0);
+  };
+  CHECK(longest(*usual, *brief) == 4096);
+  CHECK(longest(*brief, *usual) == 4096);
+  CHECK(longest(*usual, *usual) == 128 * 1024);
 }
 
 TEST_CASE("ofi: a port that is not open and a process that has ended are told apart", "[ofi]") {

@@ -22,6 +22,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kAllTriedAfter{1000}, kNextAfter{250}, kAgainAfter{20};
 constexpr milliseconds kConnectFor{4000};
 constexpr std::uint32_t kMostInFlight = 32;  // sends of a connection that are not complete
+constexpr std::size_t kMostBytesInFlight = 1 << 20;
 // After the end of a connection, what its process sent on another one may still be on the way here.
 constexpr std::chrono::seconds kTrailFor{2};
 
@@ -122,7 +123,7 @@ Result<void> OfiNetwork::accept(fi_info& info, OfiPort& port, const Greeting& gr
   from.from = greeting.from;
   from.open = true;
   auto ep = make_endpoint(info, port.receive_context.get(), static_cast<OfiEndpoint*>(&from));
-  const Welcome answer = welcome(key_, greeting.nonce, place, from.check);
+  const Welcome answer = welcome(key_, greeting.nonce, place, from.check, static_cast<std::uint32_t>(max_frame()));
   if (ep) from.ep.reset(*ep);
   const long rc = ep ? fi_accept(from.ep.get(), &answer, sizeof answer) : 0;
   if (ep && rc == 0) {
@@ -333,8 +334,9 @@ Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::connect(const OfiCard& to, std:
 // ---- sending --------------------------------------------------------------------------------------------------------
 
 SendBuffer* OfiNetwork::take_buffer(OfiOutgoing& to) {
-  if (to.in_flight >= kMostInFlight) progress();
-  if (to.in_flight >= kMostInFlight) return nullptr;
+  const auto is_full = [&to] { return to.in_flight >= kMostInFlight || to.bytes_in_flight >= kMostBytesInFlight; };
+  if (is_full()) progress();
+  if (is_full()) return nullptr;
   if (free_buffers_.empty()) {
     auto buffer = std::make_unique<SendBuffer>();
     buffer->type = Operation::Type::send;
@@ -380,7 +382,11 @@ bool OfiNetwork::push_locked(OfiOutgoing& to, Kind kind, std::span<const std::by
   if (rc != 0 && rc != -FI_EAGAIN) on_shutdown(to);
   if (rc != 0) return false;
   data = rest;
-  if (!injected) ++to.in_flight;
+  if (!injected) {
+    buffer->length = total;
+    to.bytes_in_flight += total;
+    ++to.in_flight;
+  }
   ++counts_.sent;
   return true;
 }

@@ -68,14 +68,15 @@ Refusal check(std::span<const std::byte> bytes, const Key& key, Greeting& out) n
   return is_same(out.proof, proof_of(out, key)) ? Refusal::none : Refusal::unknown_secret;
 }
 
-Welcome welcome(const Key& key, const Nonce& nonce, std::uint32_t connection, std::uint32_t check) noexcept {
-  Welcome w{kWelcomeMagic, Refusal::none, connection, check, {}};
+Welcome welcome(const Key& key, const Nonce& nonce, std::uint32_t connection, std::uint32_t check,
+                std::uint32_t most) noexcept {
+  Welcome w{kWelcomeMagic, Refusal::none, connection, check, most, {}};
   w.proof = proof_of(w, nonce, key);
   return w;
 }
 
 Welcome refusal(const Key& key, const Nonce& nonce, Refusal why) noexcept {
-  Welcome w{kWelcomeMagic, why, 0, 0, {}};
+  Welcome w{kWelcomeMagic, why, 0, 0, 0, {}};
   w.proof = proof_of(w, nonce, key);
   return w;
 }

@@ -3,7 +3,7 @@
 //
 //   connector                                   acceptor
 //     Greeting: ports, nonce, proof   ------>     knows its own token and the job's secret: checks the proof
-//                                     <------     Welcome: number of the connection, proof over the nonce
+//                                     <------     Welcome: number of connection, longest frame, proof over the nonce
 //
 // A proof is a keyed BLAKE2b (RFC 7693). Its key comes from the secret of the job (ULFM_JOB_KEY, which ulfmrun makes)
 // and the acceptor's token, which is in its card. So who answers is the process that was meant: the address of a
@@ -45,11 +45,12 @@ struct Welcome {
   Refusal refusal;
   std::uint32_t connection;  ///< goes into every frame
   std::uint32_t check;       ///< and this
+  std::uint32_t most;        ///< bytes of data of the longest frame that the acceptor takes
   Proof proof;
 };
 
 inline constexpr std::uint32_t kGreetingMagic = 0x756c'6d66, kWelcomeMagic = 0x756c'6d77;
-inline constexpr std::uint16_t kVersion = 1;
+inline constexpr std::uint16_t kVersion = 2;
 
 /// Fills in what is not the caller's: magic, version and proof.
 Greeting greeting(const Key& key, std::uint16_t to, std::uint16_t from, std::int32_t pid, const Nonce& nonce) noexcept;
@@ -57,7 +58,8 @@ Greeting greeting(const Key& key, std::uint16_t to, std::uint16_t from, std::int
 Refusal check(std::span<const std::byte> bytes, const Key& key, Greeting& out) noexcept;
 
 /// An answer to that greeting.
-Welcome welcome(const Key& key, const Nonce& nonce, std::uint32_t connection, std::uint32_t check) noexcept;
+Welcome welcome(const Key& key, const Nonce& nonce, std::uint32_t connection, std::uint32_t check,
+                std::uint32_t most) noexcept;
 /// A refusal shows that the right process answered, too: unless it does not know the key itself.
 Welcome refusal(const Key& key, const Nonce& nonce, Refusal why) noexcept;
 /// True when the bytes are an answer to `nonce` by the process that the key belongs to.

@@ -217,11 +217,16 @@ bool OfiNetwork::progress() {
   return n > 0;
 }
 
+void OfiNetwork::left(const SendBuffer& sent) noexcept {
+  --sent.connection->in_flight;
+  sent.connection->bytes_in_flight -= sent.length;
+}
+
 void OfiNetwork::take_completion(const fi_cq_msg_entry& entry) {
   auto* operation = static_cast<Operation*>(entry.op_context);
   if (operation->type == Operation::Type::receive) return arrived(*static_cast<ReceiveBuffer*>(operation), entry.len);
   auto* sent = static_cast<SendBuffer*>(operation);
-  if (sent->connection != nullptr) --sent->connection->in_flight;
+  if (sent->connection != nullptr) left(*sent);
   free_buffers_.push_back(sent);
 }
 
@@ -232,7 +237,7 @@ void OfiNetwork::take_failed_completion() {
   if (operation->type == Operation::Type::receive) return repost(*static_cast<ReceiveBuffer*>(operation));
   auto* sent = static_cast<SendBuffer*>(operation);
   if (sent->connection != nullptr) {
-    --sent->connection->in_flight;
+    left(*sent);
     on_shutdown(*sent->connection);
   }
   free_buffers_.push_back(sent);

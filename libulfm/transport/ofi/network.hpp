@@ -66,6 +66,7 @@ struct OfiOutgoing;
 struct SendBuffer : Operation {
   OfiOutgoing* connection = nullptr;  ///< none when that has gone before its completion came
   std::unique_ptr<std::byte[]> bytes;
+  std::size_t length = 0;  ///< of what is on its way
 };
 
 /// What events name: one or the other end of a connection.
@@ -90,7 +91,8 @@ struct OfiOutgoing : OfiEndpoint {
   std::optional<Clock::time_point> again_at;  ///< it was closed before it was up: when to try once more
   std::uint64_t peer_token = 0;
   std::uint32_t in_flight = 0;  ///< sends whose completion has not come
-  bool ending = false;          ///< its last frame has not gone yet
+  std::size_t bytes_in_flight = 0;
+  bool ending = false;  ///< its last frame has not gone yet
   std::atomic<bool> closed{false};
   Clock::time_point closed_at{};
 };
@@ -124,12 +126,16 @@ struct OfiPort {
   std::atomic<std::uint64_t> arrivals{0};
 };
 
+/// Data of a frame where ULFM_FRAME says nothing. Each frame is a system call at either end and a copy into and out of
+/// libfabric's buffers, which are touched only as far as frames are long.
+inline constexpr std::size_t kLongFrame = 128 * 1024;
+
 struct OfiSettings {
   std::string provider;                         ///< empty: the best there is
   std::string interface;                        ///< see choose_interfaces()
   std::uint16_t first_port = 0, last_port = 0;  ///< where to listen; 0: the system chooses
   std::string job_secret;
-  std::size_t max_frame = 32 * 1024;
+  std::size_t max_frame = kLongFrame;
   std::chrono::milliseconds give_up{10000};  ///< without an answer of the other host
   std::uint32_t peers = 4096;                ///< connections to a port at one time
 };
@@ -198,6 +204,7 @@ class OfiNetwork {
 
   bool progress();
   void read_events();
+  static void left(const SendBuffer& sent) noexcept;
   void take_completion(const fi_cq_msg_entry& entry);
   void take_failed_completion();
   void take_failed_event();

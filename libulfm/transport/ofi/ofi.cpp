@@ -1,5 +1,6 @@
 #include "transport/ofi/ofi.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/core.h>
@@ -82,7 +83,11 @@ class OfiOutlet final : public Outlet {
  public:
   OfiOutlet(std::shared_ptr<OfiNetwork> network, std::shared_ptr<OfiOutgoing> connection, ProcessId peer,
             PortCounters& counters)
-      : network_(std::move(network)), connection_(std::move(connection)), peer_(peer), counters_(counters) {}
+      : network_(std::move(network)),
+        connection_(std::move(connection)),
+        peer_(peer),
+        counters_(counters),
+        max_frame_(std::clamp<std::size_t>(connection_->welcome.most, 256, network_->max_frame())) {}
   ~OfiOutlet() override { network_->retire(std::move(connection_)); }
 
   bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) override {
@@ -90,7 +95,7 @@ class OfiOutlet final : public Outlet {
     (gone ? counters_.open_frames : counters_.full).add();
     return gone;
   }
-  std::size_t max_frame(std::size_t) const override { return network_->max_frame(); }
+  std::size_t max_frame(std::size_t) const override { return max_frame_; }
   bool peer_listening() const override { return network_->peer_listening(*connection_); }
   bool port_closed() const override { return connection_->closed.load(std::memory_order_relaxed); }
   ProcessId peer() const override { return peer_; }
@@ -104,6 +109,7 @@ class OfiOutlet final : public Outlet {
   std::shared_ptr<OfiOutgoing> connection_;
   ProcessId peer_;
   PortCounters& counters_;
+  std::size_t max_frame_;  ///< the shorter of both ends' longest: jobs that connect may have other settings
 };
 
 class OfiTransport final : public Transport {
@@ -191,7 +197,7 @@ const TransportDescriptor ofi_transport{
     .ordered = true,
     .multicast = false,
     .multi_host = true,
-    .max_frame = 32 * 1024,
+    .max_frame = ofi::kLongFrame,
     .latency_us = 10,
     .bandwidth_MBps = 3000,
     .config_rows = "INTERFACE PORTS FRAME PEERS GIVE_UP",

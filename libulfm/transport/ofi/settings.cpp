@@ -41,7 +41,8 @@ Result<OfiSettings> settings_from(const Config& config) {
   settings.last_port = ports->last;
   if (auto ok = read_options(config.text("TRANSPORT"), settings); !ok) return fail(ok.error());
   settings.interface = config.text("INTERFACE");
-  settings.max_frame = static_cast<std::size_t>(config.number("FRAME"));
+  if (config.origin("FRAME") != Origin::default_value)
+    settings.max_frame = static_cast<std::size_t>(config.number("FRAME"));
   settings.give_up = std::chrono::milliseconds(config.number("GIVE_UP"));
   settings.peers = static_cast<std::uint32_t>(config.number("PEERS"));
   if (const char* secret = std::getenv("ULFM_JOB_KEY")) settings.job_secret = secret;

@@ -341,7 +341,7 @@ const TransportDescriptor mux_transport{
     .ordered = true,
     .multicast = false,
     .multi_host = true,
-    .max_frame = 128 * 1024,
+    .max_frame = kLongestOfiFrame,
     .latency_us = 0.2,
     .bandwidth_MBps = 10000,
     .config_rows = "SLOT DEPTH LANES LANE_CELLS LANE_BYTES LANE_AFTER FRAME PEERS INTERFACE PORTS GIVE_UP",

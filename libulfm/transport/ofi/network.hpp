@@ -26,6 +26,7 @@
 #include "transport/ofi/greeting.hpp"
 #include "transport/ofi/interfaces.hpp"
 #include "transport/ofi/lifeline.hpp"
+#include "transport/ofi/ofi.hpp"
 #include "transport/ofi/socket_address.hpp"
 
 namespace ulfm::ofi {
@@ -126,16 +127,12 @@ struct OfiPort {
   std::atomic<std::uint64_t> arrivals{0};
 };
 
-/// Data of a frame where ULFM_FRAME says nothing. Each frame is a system call at either end and a copy into and out of
-/// libfabric's buffers, which are touched only as far as frames are long.
-inline constexpr std::size_t kLongFrame = 128 * 1024;
-
 struct OfiSettings {
   std::string provider;                         ///< empty: the best there is
   std::string interface;                        ///< see choose_interfaces()
   std::uint16_t first_port = 0, last_port = 0;  ///< where to listen; 0: the system chooses
   std::string job_secret;
-  std::size_t max_frame = kLongFrame;
+  std::size_t max_frame = kLongestOfiFrame;
   std::chrono::milliseconds give_up{10000};  ///< without an answer of the other host
   std::uint32_t peers = 4096;                ///< connections to a port at one time
 };

@@ -197,7 +197,7 @@ const TransportDescriptor ofi_transport{
     .ordered = true,
     .multicast = false,
     .multi_host = true,
-    .max_frame = ofi::kLongFrame,
+    .max_frame = kLongestOfiFrame,
     .latency_us = 10,
     .bandwidth_MBps = 3000,
     .config_rows = "INTERFACE PORTS FRAME PEERS GIVE_UP",

@@ -44,6 +44,22 @@ class Gather {
     }
   }
 
+  /// Where the next `n` bytes lie, as pieces for sendmsg(2): how many; 0 when they are in more pieces than `to` has.
+  std::size_t pieces(std::span<iovec> to, std::size_t n) const noexcept {
+    std::size_t count = 0, at = at_;
+    for (const iovec& piece : pieces_) {
+      const std::size_t here = std::min(n, piece.iov_len - at);
+      if (here != 0) {
+        if (count == to.size()) return 0;
+        to[count++] = {static_cast<std::byte*>(piece.iov_base) + at, here};
+      }
+      n -= here;
+      at = 0;
+      if (n == 0) break;
+    }
+    return count;
+  }
+
   std::size_t remaining() const noexcept {
     std::size_t sum = 0;
     for (const iovec& piece : pieces_) sum += piece.iov_len;

@@ -62,6 +62,15 @@ struct OriginInfo {
   std::span<const std::byte> hello;
 };
 
+/// Tells an inlet where data belong that it has not read from the network yet.
+class PlaceFinder {
+ public:
+  virtual ~PlaceFinder() = default;
+  /// Where the next data of that origin's message belong, as far as they lie in one piece; empty when that is not known.
+  /// Called in Inlet::next(), with every frame of the origin handled that came before; good until next() returns.
+  virtual std::span<std::byte> place_for(std::uint32_t origin) = 0;
+};
+
 class Inlet {
  public:
   /// Closes the port. Frames that were not released are gone. May wait, a bounded time, until what peers still need has
@@ -115,6 +124,9 @@ class Inlet {
 
   /// Most bytes of data in a frame that comes here.
   virtual std::size_t max_frame() const = 0;
+  /// From now on data of `more` frames without a header may lie where `finder` says: Frame::data is that place, and
+  /// nothing is left to copy. `finder` outlives the inlet. An inlet may ask never.
+  virtual void use_places(PlaceFinder& finder) { (void)finder; }
   /// Called once, before the first next(): the inlet counts there, too. `counters` outlives it.
   virtual void use_counters(PortCounters& counters) { (void)counters; }
 };

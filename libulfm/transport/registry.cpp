@@ -11,6 +11,7 @@
 #include "transport/emulated/transport.hpp"
 #include "transport/mux/mux.hpp"
 #include "transport/ofi/ofi.hpp"
+#include "transport/tcp/tcp.hpp"
 
 namespace ulfm {
 namespace {
@@ -31,7 +32,7 @@ const std::vector<const TransportDescriptor*>& all_transports() {
   static const auto all = [] {
     std::vector<const TransportDescriptor*> list{&direct_transport};
     for (const TransportDescriptor& model : models) list.push_back(&model);
-    list.insert(list.end(), {&ofi_transport, &mux_transport});
+    list.insert(list.end(), {&tcp_transport, &ofi_transport, &mux_transport});
     return list;
   }();
   return all;

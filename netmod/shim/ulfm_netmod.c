@@ -121,6 +121,7 @@ static int blocking;            /* the last poll was that of a call that waits *
 
 static int nm_flush_vc(MPIDI_VC_t * vc);
 static int handle_frame(const ulfm_nm_frame * frame);
+static void *place_of(void *cookie, size_t * length);
 static int finish_termination(MPIDI_VC_t * vc);
 static int fail_vc(MPIDI_VC_t * vc);
 static int ulfm_iStartContigMsg(MPIDI_VC_t * vc, void *hdr, intptr_t hdr_sz, void *data, intptr_t data_sz,
@@ -240,6 +241,7 @@ static int ulfm_init(MPIDI_PG_t * pg, int pg_rank, char **bc_val_p, int *val_max
     rc = ulfm->open((const char *) pg->id, pg_rank, pg->size, host_processes, &nm);
     MPIR_ERR_CHKANDJUMP1(rc != 0, mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s", ulfm->last_error());
     timed = ulfm->timed(nm);
+    ulfm->use_places(nm, place_of);
     mpi_errno = MPIDI_CH3_PktHandler_Init(handlers, MPIDI_CH3_PKT_END_ALL + 1);
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = MPID_nem_lmt_pkthandler_init(handlers, MPIDI_CH3_PKT_END_ALL + 1);
@@ -747,6 +749,18 @@ static int first_frame(MPIDI_VC_t * vc, const ulfm_nm_frame * frame)
     return mpi_errno;
   fn_fail:
     goto fn_exit;
+}
+
+/* Where the next data of the message that is arriving on a connection belong. */
+static void *place_of(void *cookie, size_t * length)
+{
+    const MPIDI_VC_t *vc = cookie;
+    const MPIR_Request *rreq = vc->ch.recv_active;
+
+    if (!rreq || rreq->dev.drop_data || rreq->dev.iov_count == 0)
+        return NULL;
+    *length = rreq->dev.iov[rreq->dev.iov_offset].iov_len;
+    return rreq->dev.iov[rreq->dev.iov_offset].iov_base;
 }
 
 static int handle_frame(const ulfm_nm_frame * frame)

@@ -30,7 +30,7 @@ class Gate final : public ForwardingTransport {
   bool open_ = true;
 };
 
-/// direct and two of ofi, in one process that sends to itself.
+/// direct, tcp and ofi, in one process that sends to itself.
 struct Three {
   test::Environment environment;
   std::vector<Gate*> gates;
@@ -41,7 +41,7 @@ struct Three {
   Three() {
     const Config config = Config::load().value();
     std::vector<std::unique_ptr<Transport>> parts;
-    for (const char* name : {"direct", "ofi", "ofi"}) {
+    for (const char* name : {"direct", "tcp", "ofi"}) {
       auto gate = std::make_unique<Gate>(select_transport(name).value()->make(config).value());
       gates.push_back(gate.get());
       parts.push_back(std::move(gate));

@@ -9,14 +9,14 @@
 #include "job/control/socket.hpp"
 #include "proto/stack.hpp"
 #include "transport/mux/mux.hpp"
-#include "transport/ofi/card.hpp"
-#include "transport/ofi/greeting.hpp"
-#include "transport/ofi/interfaces.hpp"
-#include "transport/ofi/socket_address.hpp"
+#include "transport/hosts/card.hpp"
+#include "transport/hosts/greeting.hpp"
+#include "transport/hosts/interfaces.hpp"
+#include "transport/hosts/socket_address.hpp"
 #include "transport/registry.hpp"
 
 using namespace ulfm;
-using namespace ulfm::ofi;
+using namespace ulfm::hosts;
 
 namespace {
 
@@ -26,9 +26,9 @@ Interface interface(const char* name, const char* address, int bits, LinkKind li
   return {name, {ip(address), link}, bits, false};
 }
 
-OfiCard card_with(std::vector<Address> addresses) { return {1, 2, 3, 4, std::move(addresses)}; }
+ProcessCard card_with(std::vector<Address> addresses) { return {1, 2, 3, 4, std::move(addresses)}; }
 
-std::vector<std::string> order(const Surroundings& own, const OfiCard& peer, bool same_host = false) {
+std::vector<std::string> order(const Surroundings& own, const ProcessCard& peer, bool same_host = false) {
   std::vector<std::string> texts;
   for (const Candidate& one : candidates(own, peer, same_host)) texts.push_back(one.ip.text());
   return texts;
@@ -50,30 +50,30 @@ std::string refused(std::initializer_list<std::pair<const char*, const char*>> r
 }  // namespace
 
 TEST_CASE("ofi: a card says everything and nothing else is a card", "[ofi]") {
-  OfiCard card = card_with({{ip("10.77.0.1"), LinkKind::veth},
+  ProcessCard card = card_with({{ip("10.77.0.1"), LinkKind::veth},
                             {ip("fd00::77"), LinkKind::physical},
                             {ip("172.17.0.1"), LinkKind::virtual_link}});
   card.host = 0x1234567890abcdef;
   card.token = ~std::uint64_t{0};
   card.port = 65535;
-  const std::string text = encode(card);
-  const auto back = decode(text);
+  const std::string text = encode("ofi", card);
+  const auto back = decode("ofi", text);
   REQUIRE(back);
   CHECK(back->host == card.host);
   CHECK(back->token == card.token);
   CHECK(back->pid == card.pid);
   CHECK(back->port == card.port);
   CHECK(back->addresses == card.addresses);
-  CHECK(decode(encode(card_with({}))).has_value());
+  CHECK(decode("ofi", encode("ofi", card_with({}))).has_value());
   for (std::size_t cut = 0; cut < text.size(); ++cut) {
-    const auto part = decode(text.substr(0, cut));
-    if (part) CHECK(encode(*part) == text.substr(0, cut));
+    const auto part = decode("ofi", text.substr(0, cut));
+    if (part) CHECK(encode("ofi", *part) == text.substr(0, cut));
   }
-  CHECK_FALSE(decode(text + "x"));
-  CHECK_FALSE(decode("direct:00"));
-  CHECK_FALSE(decode(text + "ABCD"));
-  CHECK_FALSE(decode("ofi:"));
-  CHECK_FALSE(decode("ofi:" + std::string(1000, 'A')));
+  CHECK_FALSE(decode("ofi", text + "x"));
+  CHECK_FALSE(decode("ofi", "direct:00"));
+  CHECK_FALSE(decode("ofi", text + "ABCD"));
+  CHECK_FALSE(decode("ofi", "ofi:"));
+  CHECK_FALSE(decode("ofi", "ofi:" + std::string(1000, 'A')));
 }
 
 TEST_CASE("ofi: a card holds the likeliest addresses, as many as fit", "[ofi]") {
@@ -83,10 +83,10 @@ TEST_CASE("ofi: a card holds the likeliest addresses, as many as fit", "[ofi]") 
   const auto fitting = those_that_fit(many);
   CHECK(fitting.size() == 9);  // 17 bytes and 8 times 5
   CHECK(std::equal(fitting.begin(), fitting.end(), many.begin()));
-  const OfiCard full = card_with(fitting);
-  CHECK(decode(encode(full)).value().addresses == fitting);
-  CHECK(encode(full).size() < kMostCard / 2);
-  CHECK_FALSE(decode(encode(card_with(many))));
+  const ProcessCard full = card_with(fitting);
+  CHECK(decode("ofi", encode("ofi", full)).value().addresses == fitting);
+  CHECK(encode("ofi", full).size() < kMostCard / 2);
+  CHECK_FALSE(decode("ofi", encode("ofi", card_with(many))));
 }
 
 TEST_CASE("ofi: addresses of both families are read, compared and written", "[ofi]") {
@@ -208,7 +208,12 @@ TEST_CASE("ofi: ULFM_INTERFACE takes a name, an address or a network", "[ofi]") 
 TEST_CASE("ofi: a greeting counts only from who knows token and secret", "[ofi]") {
   const Key key = key_for("secret", 42);
   const Nonce nonce = random_nonce();
-  const Greeting g = greeting(key, 1, 2, 3, nonce);
+  Greeting about{};
+  about.to = 1;
+  about.from = 2;
+  about.pid = 3;
+  about.nonce = nonce;
+  const Greeting g = greeting(key, about);
   const auto bytes = std::as_bytes(std::span(&g, 1));
   Greeting out{};
   CHECK(check(bytes, key, out) == Refusal::none);
@@ -289,7 +294,7 @@ TEST_CASE("ofi: a process that ends while somebody connects has ended", "[ofi]")
   REQUIRE(::bind(listener.get(), where.get(), where.size()) == 0);
   REQUIRE(::listen(listener.get(), 1) == 0);
   REQUIRE(::getsockname(listener.get(), where.get(), &length) == 0);
-  OfiCard card = decode(there->card()).value();
+  ProcessCard card = decode("ofi", there->card()).value();
   card.port = where.port();
   std::thread ending([&] {
     for (int i = 0; i < 2; ++i) {
@@ -300,7 +305,7 @@ TEST_CASE("ofi: a process that ends while somebody connects has ended", "[ofi]")
     (void)::shutdown(listener.get(), SHUT_RDWR);  // nobody listens any more
   });
   PortCounters counters;
-  const auto gone = here->connect(encode(card), 9, 1, {}, counters);
+  const auto gone = here->connect(encode("ofi", card), 9, 1, {}, counters);
   ending.join();
   REQUIRE_FALSE(gone);
   CHECK(gone.error().code == Errc::peer_failed);

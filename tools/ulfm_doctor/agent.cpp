@@ -24,7 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using ulfm::ofi::OfiCard;
 using ulfm::ofi::OfiNetwork;
 
 constexpr std::uint16_t kPort = 0;  // of ours, that others connect to
@@ -80,7 +79,7 @@ class Agent {
     for (const ulfm::Ip& ip : resolve(name, problem)) out["name"].push_back(ip.text());
     out["name_problem"] = problem;
     std::set<std::string> own;
-    if (auto around = ulfm::ofi::surroundings_of_this_host())
+    if (auto around = ulfm::hosts::surroundings_of_this_host())
       for (const auto& one : around->interfaces) own.insert(one.address.ip.text());
     out["addresses"] = own;
     listen(out);
@@ -92,7 +91,7 @@ class Agent {
     auto config = ulfm::Config::load();
     if (config && config->text("TRANSPORT").substr(0, 3) != "ofi")  // options of another transport are not ours
       (void)config->set("TRANSPORT", "ofi", ulfm::Origin::command_line, "ulfm_doctor");
-    auto settings = config ? ulfm::ofi::settings_from(*config) : ulfm::fail(config.error());
+    auto settings = config ? ulfm::hosts::settings_from(*config) : ulfm::fail(config.error());
     auto network = settings ? OfiNetwork::create(*settings) : ulfm::fail(settings.error());
     auto port = network ? (*network)->open(kPort) : ulfm::fail(network.error());
     if (!port) {
@@ -107,7 +106,7 @@ class Agent {
     if (const char* range = std::getenv("MPIEXEC_PORT_RANGE")) (void)std::sscanf(range, "%u:%u", &first, &last);
     calls_ = std::make_unique<Echo>(static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last), secret_);
     out["provider"] = network_->provider();
-    out["card"] = encode(network_->self());
+    out["card"] = ulfm::hosts::encode(ulfm::ofi::kName, network_->self());
     out["echo"] = echo_->port();
     out["calls"] = calls_->port();
     out["secret"] = secret_;
@@ -119,9 +118,9 @@ class Agent {
 
   // As a process of a job connects, and what that way is like then.
   json connect(const json& question) {
-    auto card = ulfm::ofi::decode(question.value("card", ""));
+    auto card = ulfm::hosts::decode(ulfm::ofi::kName, question.value("card", ""));
     if (!card || !network_) return {{"problem", card ? "no network here" : card.error().what}};
-    const std::string own = encode(network_->self());
+    const std::string own = ulfm::hosts::encode(ulfm::ofi::kName, network_->self());
     const auto length = static_cast<std::uint16_t>(own.size());
     std::vector<std::byte> introduction(sizeof length + length);
     std::memcpy(introduction.data(), &length, sizeof length);

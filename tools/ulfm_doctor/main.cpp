@@ -19,7 +19,7 @@
 #include "checks.hpp"
 #include "remote.hpp"
 #include "socket.hpp"
-#include "transport/ofi/interfaces.hpp"
+#include "transport/hosts/interfaces.hpp"
 
 namespace {
 
@@ -44,7 +44,7 @@ std::string own_name() {
 
 bool is_this_host(const std::string& host) {
   if (host == "localhost" || host == own_name()) return true;
-  const auto around = ulfm::ofi::surroundings_of_this_host();
+  const auto around = ulfm::hosts::surroundings_of_this_host();
   std::string unknown;
   const auto addresses = resolve(host, unknown);
   if (!around || addresses.empty()) return false;

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "job/control/socket.hpp"
-#include "transport/ofi/socket_address.hpp"
+#include "transport/hosts/socket_address.hpp"
 
 namespace doctor {
 
 using Clock = std::chrono::steady_clock;
 using ulfm::control::Fd;
-using ulfm::ofi::SocketAddress;
+using ulfm::hosts::SocketAddress;
 
 /// The addresses of a name; none, with the resolver's words in `problem`, when it has none.
 std::vector<ulfm::Ip> resolve(const std::string& name, std::string& problem);

@@ -22,7 +22,7 @@
 #include "failure.hpp"
 #include "hosts.hpp"
 #include "nearest.hpp"
-#include "transport/ofi/ports.hpp"
+#include "transport/hosts/settings.hpp"
 #include "transport/registry.hpp"
 
 extern char** environ;
@@ -193,7 +193,7 @@ void check_settings(const ulfm::Config& settings) {
         only_emulated(settings, row, transport);
   }
   if (!settings.text("FAULT").empty()) check_fault(settings, transport);
-  if (const auto ports = ulfm::ofi::parse_ports(settings.text("PORTS")); !ports) fail(kUsage, ports.error().what);
+  if (const auto ports = ulfm::hosts::parse_ports(settings.text("PORTS")); !ports) fail(kUsage, ports.error().what);
   for (const char* row : {"TRACE", "STATS_FILE"})
     if (!settings.text(row).empty()) check_result_file(settings, row);
 }

@@ -12,6 +12,17 @@
 #include "base/virtual_time.hpp"
 #include "job/control/key.hpp"
 
+// A system call for less is not worth it.
+constexpr std::size_t kLeastPlace = 4096;
+
+std::span<std::byte> ulfm_nm_places::place_for(std::uint32_t origin) {
+  void* const cookie = origin < nm.cookies.size() ? nm.cookies[origin] : nullptr;
+  std::size_t length = 0;
+  void* const place = cookie == nullptr ? nullptr : ask(cookie, &length);
+  if (place == nullptr || length < kLeastPlace) return {};
+  return {static_cast<std::byte*>(place), length};
+}
+
 namespace ulfm::netmod {
 namespace {
 
@@ -247,6 +258,11 @@ void release(ulfm_nm* nm, const ulfm_nm_frame* frame) {
     cookie_of(nm, frame->origin) = nullptr;
     nm->inlet->drop_origin(frame->origin);
   }
+}
+
+void use_places(ulfm_nm* nm, void* (*place)(void* cookie, std::size_t* length)) {
+  nm->places.ask = place;
+  nm->inlet->use_places(nm->places);
 }
 
 int origin(ulfm_nm* nm, std::uint32_t index, ulfm_nm_origin* out) {

@@ -50,6 +50,14 @@ struct ulfm_coll {
   ulfm_nm* owner;
 };
 
+/// Asks MPICH where data belong.
+struct ulfm_nm_places final : ulfm::PlaceFinder {
+  explicit ulfm_nm_places(const ulfm_nm& owner) : nm(owner) {}
+  std::span<std::byte> place_for(std::uint32_t origin) override;
+  const ulfm_nm& nm;
+  void* (*ask)(void* cookie, std::size_t* length) = nullptr;
+};
+
 struct ulfm_nm {
   ulfm_nm(std::unique_ptr<ulfm::Process> p, std::unique_ptr<ulfm::Inlet> i)
       : process(std::move(p)),
@@ -61,6 +69,7 @@ struct ulfm_nm {
 
   std::unique_ptr<ulfm::Process> process;
   ulfm::PortCounters counters;  // before the inlet, whose last frames count too
+  ulfm_nm_places places{*this};
   std::unique_ptr<ulfm::Inlet> inlet;
 
   // Waits.
@@ -135,6 +144,7 @@ int timed(ulfm_nm* nm);
 int next_awaited(ulfm_nm* nm, ulfm_nm_frame* out);
 int next_soon(ulfm_nm* nm, ulfm_nm_frame* out);
 void release(ulfm_nm* nm, const ulfm_nm_frame* frame);
+void use_places(ulfm_nm* nm, void* (*place)(void* cookie, std::size_t* length));
 int origin(ulfm_nm* nm, std::uint32_t index, ulfm_nm_origin* out);
 void set_cookie(ulfm_nm* nm, std::uint32_t index, void* cookie);
 void drop_cookie(ulfm_nm* nm, const void* cookie);

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define ULFM_NM_ABI 10
+#define ULFM_NM_ABI 11
 #define ULFM_NM_LIBRARY "libulfm.so.0"
 #define ULFM_NM_ENTRY "ulfm_nm_table"
 #define ULFM_NM_HELLO 160 /* most bytes a connection may say about itself */
@@ -265,6 +265,10 @@ typedef struct ulfm_nm_api {
   int (*next_soon)(ulfm_nm* nm, ulfm_nm_frame* frame);
   /* Ends the caller's use of that frame. Frames may be released in any order, each once. */
   void (*release)(ulfm_nm* nm, const ulfm_nm_frame* frame);
+  /* `place` says where the next data belong of the message that is arriving from the origin with that cookie, as far as
+   * they lie in one piece, and how long that is; NULL when it does not know. Data of ULFM_NM_MORE may then lie there
+   * already. It is called during next(), with every frame of that origin handled that came before. */
+  void (*use_places)(ulfm_nm* nm, void* (*place)(void* cookie, size_t* length));
   int (*origin)(ulfm_nm* nm, uint32_t index, ulfm_nm_origin* origin);
   void (*set_cookie)(ulfm_nm* nm, uint32_t index, void* cookie);
   /* No origin has this cookie any more: a connection may have had several origins. */

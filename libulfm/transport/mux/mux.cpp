@@ -9,7 +9,9 @@
 
 #include "transport/direct/direct.hpp"
 #include "transport/mux/ringer.hpp"
+#include "transport/hosts/settings.hpp"
 #include "transport/ofi/ofi.hpp"
+#include "transport/tcp/tcp.hpp"
 
 namespace ulfm {
 
@@ -104,6 +106,18 @@ class MuxSource final : public WakeSource {
   std::vector<Far> far_;
 };
 
+/// Asks with the numbers that the origins of one part have above.
+class PartPlaces final : public PlaceFinder {
+ public:
+  PartPlaces(PlaceFinder& finder, std::uint32_t bits, std::uint32_t part)
+      : finder_(finder), bits_(bits), part_(part) {}
+  std::span<std::byte> place_for(std::uint32_t origin) override { return finder_.place_for(origin << bits_ | part_); }
+
+ private:
+  PlaceFinder& finder_;
+  std::uint32_t bits_, part_;
+};
+
 /// The low bits of an origin's number are the place of its part.
 class MuxInlet final : public Inlet {
  public:
@@ -178,6 +192,12 @@ class MuxInlet final : public Inlet {
     for (const auto& one : parts_) most = std::max(most, one->max_frame());
     return most;
   }
+  void use_places(PlaceFinder& finder) override {
+    for (std::uint32_t i = 0; i < parts_.size(); ++i) {
+      places_.push_back(std::make_unique<PartPlaces>(finder, bits_, i));
+      parts_[i]->use_places(*places_.back());
+    }
+  }
   void use_counters(PortCounters& counters) override {
     for (const auto& one : parts_) one->use_counters(counters);
   }
@@ -215,6 +235,7 @@ class MuxInlet final : public Inlet {
     return -1;
   }
 
+  std::vector<std::unique_ptr<PlaceFinder>> places_;
   std::vector<std::unique_ptr<Inlet>> parts_;
   Inlet& near_;
   std::uint32_t bits_;
@@ -298,7 +319,9 @@ class MuxTransport final : public Transport {
 Result<std::unique_ptr<Transport>> make(const Config& config) {
   auto near = direct_transport.make(config);
   if (!near) return near;
-  auto far = ofi_transport.make(config);
+  // A provider of libfabric is for those who ask for it (decision 0031).
+  const bool asks_for_provider = config.text("TRANSPORT").find(",provider=") != std::string::npos;
+  auto far = (asks_for_provider ? ofi_transport : tcp_transport).make(config);
   if (!far) return far;
   std::vector<std::unique_ptr<Transport>> parts;
   parts.push_back(std::move(*near));
@@ -307,8 +330,7 @@ Result<std::unique_ptr<Transport>> make(const Config& config) {
 }
 
 std::string why_unavailable() {
-  const std::string why = direct_transport.unavailable();
-  return why.empty() ? ofi_transport.unavailable() : why;
+  return direct_transport.unavailable();
 }
 
 // A number from the launcher, or -1.
@@ -336,12 +358,12 @@ bool spans_hosts() {
 
 const TransportDescriptor mux_transport{
     .name = "mux",
-    .summary = "jobs on several hosts: direct within a host, ofi between them",
+    .summary = "jobs on several hosts: direct within a host, tcp between them",
     .reliable = true,
     .ordered = true,
     .multicast = false,
     .multi_host = true,
-    .max_frame = kLongestOfiFrame,
+    .max_frame = hosts::kLongestFrame,
     .latency_us = 0.2,
     .bandwidth_MBps = 10000,
     .config_rows = "SLOT DEPTH LANES LANE_CELLS LANE_BYTES LANE_AFTER FRAME PEERS INTERFACE PORTS GIVE_UP",

@@ -13,27 +13,25 @@
 #include "transport/ofi/network.hpp"
 
 namespace ulfm::ofi {
+
+using hosts::check;
+using hosts::Greeting;
+using hosts::greeting;
+using hosts::Key;
+using hosts::key_for;
+using hosts::refusal;
+using hosts::Refusal;
+using hosts::welcome;
+using hosts::Welcome;
+
 namespace {
 
 using std::chrono::milliseconds;
 
-// All addresses are being tried after a second at the latest. What no host has answered by then, and some time for lost
-// packets, is given up. A process may answer late because its core is busy: when its host answers, it has GIVE_UP.
-constexpr milliseconds kAllTriedAfter{1000}, kNextAfter{250}, kAgainAfter{20};
-constexpr milliseconds kConnectFor{4000};
 constexpr std::uint32_t kMostInFlight = 32;  // sends of a connection that are not complete
 constexpr std::size_t kMostBytesInFlight = 1 << 20;
 // After the end of a connection, what its process sent on another one may still be on the way here.
 constexpr std::chrono::seconds kTrailFor{2};
-
-const char* remedy_for(const std::string& failure) {
-  if (failure.find("no answer") != failure.npos) return "a firewall? open ULFM_PORTS there, or name ULFM_INTERFACE";
-  if (failure.find("the process does not") != failure.npos) return "is it stopped? a longer ULFM_GIVE_UP waits for it";
-  if (failure.find("refused") != failure.npos) return "it has ended, or another host has this address";
-  if (failure.find("nreachable") != failure.npos)
-    return "no route: name an interface both hosts have by ULFM_INTERFACE";
-  return "name the interface to use by ULFM_INTERFACE";
-}
 
 }  // namespace
 
@@ -68,12 +66,12 @@ void OfiNetwork::take_failed_event() {
   if (endpoint.side == OfiEndpoint::Side::incoming) return on_shutdown(endpoint);
   auto& out = static_cast<OfiOutgoing&>(endpoint);
   if (out.state == OfiOutgoing::State::up) return on_shutdown(endpoint);
-  out.state = OfiOutgoing::State::failed;
   const std::span answer(static_cast<const std::byte*>(entry.err_data), entry.err_data_size);
   if (entry.err_data_size != 0 && check(answer, out.key, out.nonce, out.welcome)) out.refusal = out.welcome.refusal;
-  out.failure = out.refusal == Refusal::none ? error_text(entry.err) : "refused";
+  const std::string reason = out.refusal == Refusal::none ? error_text(entry.err) : "refused";
   out.nobody_there = entry.err == FI_ECONNREFUSED;
-  if (entry.err == FI_ECONNRESET || entry.err == FI_ECONNABORTED) out.again_at = Clock::now() + kAgainAfter;
+  if (entry.err == FI_ECONNRESET || entry.err == FI_ECONNABORTED) out.fail_for_now(reason);
+  else out.fail(reason);
 }
 
 void OfiNetwork::on_request(const fi_eq_cm_entry& event, std::span<const std::byte> bytes) {
@@ -174,16 +172,14 @@ void OfiNetwork::on_shutdown(OfiEndpoint& endpoint) {
   }
   auto& out = static_cast<OfiOutgoing&>(endpoint);
   if (out.state == OfiOutgoing::State::connecting) {
-    out.state = OfiOutgoing::State::failed;
-    out.failure = "the connection was closed at once";
-    out.again_at = Clock::now() + kAgainAfter;
+    out.fail_for_now("the connection was closed at once");
   }
   if (!out.closed.exchange(true)) out.closed_at = Clock::now();
 }
 
 // ---- connecting -----------------------------------------------------------------------------------------------------
 
-Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::begin(const OfiCard& to, const Ip& ip, const Greeting& greeting,
+Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::begin(const hosts::ProcessCard& to, const Ip& ip, const Greeting& greeting,
                                                        const Key& key) {
   auto out = std::make_shared<OfiOutgoing>();
   out->side = OfiEndpoint::Side::outgoing;
@@ -199,108 +195,31 @@ Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::begin(const OfiCard& to, const 
   if (!ep) return fail(ep.error());
   out->ep.reset(*ep);
   if (const long rc = fi_connect(out->ep.get(), out->where.get(), &greeting, sizeof greeting); rc != 0) {
-    out->state = OfiOutgoing::State::failed;
-    out->failure = error_text(rc);
+    out->fail(error_text(rc));
   }
   return out;
 }
 
-/// The addresses of one process, tried one beside the other.
-struct OfiNetwork::Attempts {
-  std::vector<Candidate> candidates;
-  std::vector<std::shared_ptr<OfiOutgoing>> tries;
+bool OfiOutgoing::is_host_answering() const { return ofi::is_host_answering(where); }
 
-  /// The first that is up; the others are dropped.
-  std::shared_ptr<OfiOutgoing> winner() const {
-    for (const auto& one : tries)
-      if (one->state == OfiOutgoing::State::up) return one;
-    return nullptr;
-  }
-  /// What the process that was meant says against it.
-  Refusal refusal() const {
-    for (const auto& one : tries)
-      if (one->refusal != Refusal::none) return one->refusal;
-    return Refusal::none;
-  }
-  bool is_any_host_answering() const {
-    return std::any_of(tries.begin(), tries.end(), [](const auto& t) {
-      return t->state == OfiOutgoing::State::connecting && is_host_answering(t->where);
-    });
-  }
-  /// The host was reached, and nothing listens at the port of the process.
-  bool is_nobody_there() const {
-    bool seen = false;
-    for (std::size_t i = 0; i < tries.size(); ++i) {
-      if (!tries[i]->nobody_there) return false;
-      seen = seen || !candidates[i].is_ours;
-    }
-    return seen;
-  }
-  bool all_failed() const {
-    return tries.size() == candidates.size() && std::all_of(tries.begin(), tries.end(), [](const auto& t) {
-             return t->state == OfiOutgoing::State::failed && !t->again_at;
-           });
-  }
-  /// A try to make again, if there is any: a process that is ending cuts off who has come to its listener, and once it
-  /// has ended, whoever comes is refused.
-  std::size_t find_again() const {
-    const auto again = std::find_if(tries.begin(), tries.end(), [now = Clock::now()](const auto& t) {
-      return t->state == OfiOutgoing::State::failed && t->again_at && now >= *t->again_at;
-    });
-    return static_cast<std::size_t>(again - tries.begin());
-  }
-
-  std::string table(std::uint16_t port) const {
-    std::string text;
-    const auto row = [&](const Ip& ip, const std::string& why, const std::string& result, const std::string& hint) {
-      std::string where = SocketAddress(ip, port).text();
-      where.resize(std::max<std::size_t>(where.size(), 21), ' ');
-      text += "\n  " + where + "  " + why + ": " + result + (hint.empty() ? "" : " (" + hint + ")");
-    };
-    for (std::size_t i = 0; i < candidates.size(); ++i) {
-      const bool tried = i < tries.size();
-      const std::string result = !tried                                          ? "not tried"
-                                 : tries[i]->state == OfiOutgoing::State::failed ? tries[i]->failure
-                                 : is_host_answering(tries[i]->where)
-                                     ? "the host answers, and the process does not"
-                                     : fmt::format("no answer in {} s", kConnectFor.count() / 1000);
-      row(candidates[i].ip, candidates[i].why, result,
-          candidates[i].is_ours ? "a bridge or tunnel that both hosts have"
-          : tried               ? remedy_for(result)
-                                : "");
-    }
-    return text;
-  }
-};
-
-Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::connect(const OfiCard& to, std::uint16_t port, std::uint16_t from,
-                                                         std::span<const std::byte> introduction) {
+Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::connect(const hosts::ProcessCard& to, std::uint16_t port,
+                                                         std::uint16_t from, std::span<const std::byte> introduction) {
   const std::string process = ProcessId{to.pid, to.addresses.empty() ? Ip{} : to.addresses.front().ip}.text();
   std::unique_lock lock(lock_);
-  Attempts attempts;  // ends before the lock does: closing a connection is a call of libfabric
-  attempts.candidates = candidates(surroundings_, to, to.host == self_.host);
+  // Ends before the lock does: closing a connection is a call of libfabric.
+  hosts::Attempts attempts(candidates(surroundings_, to, to.host == self_.host), settings_.give_up);
   const Key key = key_for(settings_.job_secret, to.token);
-  const auto begun = Clock::now();
-  const auto next_after =
-      std::min<Clock::duration>(kNextAfter, kAllTriedAfter / std::max<std::size_t>(1, attempts.candidates.size()));
-  auto next_at = begun, until = begun + kConnectFor;
-  while (!attempts.winner() && attempts.refusal() == Refusal::none && !attempts.all_failed()) {
-    if (Clock::now() >= until) {
-      const auto latest = begun + settings_.give_up;
-      if (until >= latest || !attempts.is_any_host_answering()) break;
-      until = latest;
-    }
-    const bool failed = !attempts.tries.empty() && attempts.tries.back()->state == OfiOutgoing::State::failed;
-    const std::size_t which = attempts.find_again();
-    const bool again = which < attempts.tries.size();
-    if (again || (attempts.tries.size() < attempts.candidates.size() && (failed || Clock::now() >= next_at))) {
-      const Candidate& candidate = attempts.candidates[which];
-      auto one = begin(to, candidate.ip, greeting(key, port, from, self_.pid, random_nonce()), key);
+  while (!attempts.over(Clock::now())) {
+    if (const auto which = attempts.due(Clock::now())) {
+      Greeting about{};
+      about.to = port;
+      about.from = from;
+      about.pid = self_.pid;
+      about.token = self_.token;
+      about.nonce = hosts::random_nonce();
+      auto one = begin(to, attempts.candidate(*which).ip, greeting(key, about), key);
       if (!one) return fail(std::move(one.error()).within(process));
-      (*one)->why = candidate.why;
-      if (again) attempts.tries[which] = std::move(*one);
-      else attempts.tries.push_back(std::move(*one));
-      next_at = Clock::now() + next_after;
+      attempts.add(*which, std::move(*one), Clock::now());
     }
     progress();
     read_events();
@@ -309,26 +228,12 @@ Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::connect(const OfiCard& to, std:
     (void)sleep(milliseconds(5));
     lock.lock();
   }
-  const auto won = attempts.winner();
-  if (won) {
-    const iovec piece{const_cast<std::byte*>(introduction.data()), introduction.size()};
-    Gather data(std::span(&piece, 1));
-    if (push_locked(*won, kHello, {}, data, introduction.size())) return won;
-    return fail(Errc::peer_failed, process + " has closed the connection at once");
-  }
-  switch (attempts.refusal()) {
-    case Refusal::no_such_port: return fail(Errc::not_found, fmt::format("port {} of {} is not open", port, process));
-    case Refusal::other_version: return fail(Errc::unavailable, process + " runs another version of ULFM");
-    case Refusal::no_room:
-      return fail(Errc::full, process +
-                                  " has no room for another connection; raise ULFM_PEERS or its limit of open "
-                                  "files (ulimit -n) there");
-    default: break;
-  }
-  const bool ended = attempts.is_nobody_there();
-  return fail(ended ? Errc::peer_failed : Errc::unavailable,
-              process + " cannot be reached. Tried:" + attempts.table(to.port) +
-                  "\n  (own addresses and links: ip addr; what this job uses: ulfm-ofi(7))");
+  const auto won = std::static_pointer_cast<OfiOutgoing>(attempts.winner());
+  if (!won) return fail(attempts.error(process, port, to.port));
+  const iovec piece{const_cast<std::byte*>(introduction.data()), introduction.size()};
+  Gather data(std::span(&piece, 1));
+  if (push_locked(*won, kHello, {}, data, introduction.size())) return won;
+  return fail(Errc::peer_failed, process + " has closed the connection at once");
 }
 
 // ---- sending --------------------------------------------------------------------------------------------------------

@@ -13,9 +13,11 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "transport/ofi/socket_address.hpp"
+#include "transport/hosts/socket_address.hpp"
 
 namespace ulfm::ofi {
+
+using hosts::SocketAddress;
 
 /// The few functions of libfabric that are not reached through its objects.
 struct FabricLibrary {

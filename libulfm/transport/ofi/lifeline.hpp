@@ -11,9 +11,11 @@
 #include <set>
 #include <string>
 
-#include "transport/ofi/socket_address.hpp"
+#include "transport/hosts/socket_address.hpp"
 
 namespace ulfm::ofi {
+
+using hosts::SocketAddress;
 
 /// Has the socket with these two ends given up after `give_up` without an answer. False when there is none, as with
 /// hardware that is no TCP.

@@ -33,20 +33,20 @@ Error fabric_error(const std::string& what, long rc) {
 
 // ---- making it ------------------------------------------------------------------------------------------------------
 
-Result<std::unique_ptr<OfiNetwork>> OfiNetwork::create(const OfiSettings& settings) {
+Result<std::unique_ptr<OfiNetwork>> OfiNetwork::create(const hosts::NetworkSettings& settings) {
   auto library = fabric_library();
   if (!library) return fail(library.error());
-  auto found = surroundings_of_this_host();
+  auto found = hosts::surroundings_of_this_host();
   if (!found) return fail(found.error());
-  auto chosen = choose_interfaces(found->interfaces, settings.interface);
+  auto chosen = hosts::choose_interfaces(found->interfaces, settings.interface);
   if (!chosen) return fail(chosen.error());
   std::unique_ptr<OfiNetwork> network(new OfiNetwork(settings));
   network->library_ = *library;
   network->surroundings_ = std::move(*found);
   network->self_ = {host_identity(), random_token(), getpid(), 0, {}};
-  for (const Interface& one : *chosen) network->self_.addresses.push_back(one.address);
-  network->self_.addresses = those_that_fit(network->self_.addresses);
-  network->key_ = key_for(settings.job_secret, network->self_.token);
+  for (const hosts::Interface& one : *chosen) network->self_.addresses.push_back(one.address);
+  network->self_.addresses = hosts::those_that_fit(network->self_.addresses);
+  network->key_ = hosts::key_for(settings.job_secret, network->self_.token);
   for (auto step : {&OfiNetwork::open_domain, &OfiNetwork::listen, &OfiNetwork::make_poll_set})
     if (auto ok = (network.get()->*step)(); !ok) return fail(ok.error());
   // Signals are for the program's own threads.
@@ -141,7 +141,7 @@ Result<void> OfiNetwork::listen_on(std::uint16_t port) {
   const auto& own = self_.addresses;
   // One interface was asked for: nothing is open at the others.
   if (!settings_.interface.empty() && own.size() == 1) return listen_at({own.front().ip, port}, listener_);
-  if (std::all_of(own.begin(), own.end(), [](const Address& one) { return one.ip.is_v4(); }))
+  if (std::all_of(own.begin(), own.end(), [](const hosts::Address& one) { return one.ip.is_v4(); }))
     return listen_at(SocketAddress::any(false, port), listener_);
   if (auto ok = listen_at(SocketAddress::any(true, port), v6_listener_); !ok) return ok;
   // A listener for IPv6 takes IPv4, too, and so has its port, unless the system says otherwise (ipv6(7), bindv6only).
@@ -159,9 +159,7 @@ Result<void> OfiNetwork::listen() {
     if (ok) return ok;
   }
   if (settings_.first_port == 0) return ok;
-  return fail(Errc::unavailable, fmt::format("ULFM_PORTS={}-{}: none of these {} ports is free here ({}); each process "
-                                             "of a host needs one: widen the range",
-                                             settings_.first_port, settings_.last_port, count, ok.error().what));
+  return fail(Errc::unavailable, hosts::no_port_left(settings_, ok.error().what));
 }
 
 Result<void> OfiNetwork::make_poll_set() {
@@ -280,21 +278,12 @@ void OfiNetwork::arrived(ReceiveBuffer& buffer, std::size_t length) {
   if (sleepers_.load(std::memory_order_relaxed) != 0) ring();
 }
 
-// The first frame: length of the card in two bytes, the card, the hello.
 bool OfiNetwork::introduce(OfiIncoming& from, std::span<const std::byte> bytes) {
-  std::uint16_t length = 0;
-  if (bytes.size() < sizeof length) return false;
-  std::memcpy(&length, bytes.data(), sizeof length);
-  const std::size_t rest = bytes.size() - sizeof length;
-  if (length == 0 || length > kMostCard || length > rest || rest - length > kHelloLimit) return false;
-  from.card.assign(reinterpret_cast<const char*>(bytes.data()) + sizeof length, length);
-  from.hello.assign(bytes.begin() + sizeof length + length, bytes.end());
-  // The card of a mux has several cards with '&' between them; the first one of ofi names the process.
-  const std::size_t own = from.card.find("ofi:");
-  if (own == from.card.npos) return false;
-  auto card = decode(std::string_view(from.card).substr(own, from.card.find('&', own) - own));
-  if (!card) return false;
-  from.token = card->token;
+  const auto introduction = hosts::read_introduction(kName, bytes);
+  if (!introduction) return false;
+  from.card = introduction->card;
+  from.hello.assign(introduction->hello.begin(), introduction->hello.end());
+  from.token = introduction->process.token;
   from.greeted = from.fresh = true;
   return true;
 }

@@ -23,15 +23,15 @@
 #include "job/control/socket.hpp"
 #include "transport/contract.hpp"
 #include "transport/ofi/fabric_library.hpp"
-#include "transport/ofi/greeting.hpp"
-#include "transport/ofi/interfaces.hpp"
+#include "transport/hosts/attempts.hpp"
+#include "transport/hosts/settings.hpp"
 #include "transport/ofi/lifeline.hpp"
 #include "transport/ofi/ofi.hpp"
-#include "transport/ofi/socket_address.hpp"
 
 namespace ulfm::ofi {
 
-using Clock = std::chrono::steady_clock;
+using hosts::Clock;
+using hosts::SocketAddress;
 using control::Fd;
 
 /// In front of every frame; little-endian, as all hosts of a job are.
@@ -49,6 +49,9 @@ static_assert(sizeof(FrameHead) == 16);
 inline constexpr Kind kHello{8};
 /// The last one: nothing that was sent before is under way any more. Carries nothing.
 inline constexpr Kind kEnd{9};
+
+/// The name of the transport, in its cards.
+inline constexpr std::string_view kName = "ofi";
 
 /// What libfabric gives back with a completion.
 struct Operation {
@@ -78,24 +81,18 @@ struct OfiEndpoint {
 };
 
 /// A connection to a port of another process.
-struct OfiOutgoing : OfiEndpoint {
-  enum class State : std::uint8_t { connecting, up, failed };
-  State state = State::connecting;
-  SocketAddress where;  ///< tried
-  std::string why;      ///< that address
-  Key key{};
-  Nonce nonce{};
-  Welcome welcome{};
-  std::string failure;                        ///< why the attempt failed
-  Refusal refusal{};                          ///< proven by the process that was meant
-  bool nobody_there = false;                  ///< the host answers, and nobody listens there
-  std::optional<Clock::time_point> again_at;  ///< it was closed before it was up: when to try once more
+struct OfiOutgoing : OfiEndpoint, hosts::Try {
+  hosts::Key key{};
+  hosts::Nonce nonce{};
+  hosts::Welcome welcome{};
   std::uint64_t peer_token = 0;
   std::uint32_t in_flight = 0;  ///< sends whose completion has not come
   std::size_t bytes_in_flight = 0;
   bool ending = false;  ///< its last frame has not gone yet
   std::atomic<bool> closed{false};
   Clock::time_point closed_at{};
+
+  bool is_host_answering() const override;
 };
 
 /// A connection from a process to one of our ports. Its place in Port::incoming is the origin.
@@ -127,19 +124,6 @@ struct OfiPort {
   std::atomic<std::uint64_t> arrivals{0};
 };
 
-struct OfiSettings {
-  std::string provider;                         ///< empty: the best there is
-  std::string interface;                        ///< see choose_interfaces()
-  std::uint16_t first_port = 0, last_port = 0;  ///< where to listen; 0: the system chooses
-  std::string job_secret;
-  std::size_t max_frame = kLongestOfiFrame;
-  std::chrono::milliseconds give_up{10000};  ///< without an answer of the other host
-  std::uint32_t peers = 4096;                ///< connections to a port at one time
-};
-
-/// What the rows of ulfm-ofi(7) say; Errc::invalid, with what is needed, for what they cannot say.
-Result<OfiSettings> settings_from(const Config& config);
-
 /// One more than programs have.
 inline constexpr std::uint16_t kNetworkPorts = kPortsPerProcess + 1;
 
@@ -149,12 +133,12 @@ struct OfiCounts {
 
 class OfiNetwork {
  public:
-  static Result<std::unique_ptr<OfiNetwork>> create(const OfiSettings& settings);
+  static Result<std::unique_ptr<OfiNetwork>> create(const hosts::NetworkSettings& settings);
   ~OfiNetwork();
   OfiNetwork(const OfiNetwork&) = delete;
   OfiNetwork& operator=(const OfiNetwork&) = delete;
 
-  const OfiCard& self() const noexcept { return self_; }
+  const hosts::ProcessCard& self() const noexcept { return self_; }
   const std::string& provider() const noexcept { return provider_; }
   std::size_t max_frame() const noexcept { return settings_.max_frame; }
   OfiCounts counts() const;
@@ -174,7 +158,7 @@ class OfiNetwork {
   bool has_frame(OfiPort& port);
 
   // ---- connections ----
-  Result<std::shared_ptr<OfiOutgoing>> connect(const OfiCard& to, std::uint16_t port, std::uint16_t from,
+  Result<std::shared_ptr<OfiOutgoing>> connect(const hosts::ProcessCard& to, std::uint16_t port, std::uint16_t from,
                                                std::span<const std::byte> introduction);
   bool push(OfiOutgoing& to, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
   /// What was sent goes on until it has left.
@@ -190,8 +174,7 @@ class OfiNetwork {
   void look();
 
  private:
-  struct Attempts;
-  explicit OfiNetwork(const OfiSettings& settings) : settings_(settings) {}
+  explicit OfiNetwork(const hosts::NetworkSettings& settings) : settings_(settings) {}
   Result<void> open_provider(const std::string& name);
   Result<void> open_domain();
   Result<void> listen();
@@ -209,7 +192,7 @@ class OfiNetwork {
   bool introduce(OfiIncoming& from, std::span<const std::byte> bytes);
   void repost(ReceiveBuffer& buffer);
   void on_request(const fi_eq_cm_entry& event, std::span<const std::byte> greeting);
-  Result<void> accept(fi_info& info, OfiPort& port, const Greeting& greeting);
+  Result<void> accept(fi_info& info, OfiPort& port, const hosts::Greeting& greeting);
   void on_connected(OfiEndpoint& endpoint, std::span<const std::byte> answer);
   void limit_silence(OfiEndpoint& endpoint) const;
   void end_unauthenticated();
@@ -219,19 +202,20 @@ class OfiNetwork {
   bool is_ready_to_wait();
   bool clear_signals();
 
-  Result<std::shared_ptr<OfiOutgoing>> begin(const OfiCard& to, const Ip& ip, const Greeting& greeting, const Key& key);
+  Result<std::shared_ptr<OfiOutgoing>> begin(const hosts::ProcessCard& to, const Ip& ip, const hosts::Greeting& greeting,
+                                             const hosts::Key& key);
   Result<fid_ep*> make_endpoint(fi_info& info, fid_ep* receive_context, void* context);
   bool is_heard_from(std::uint64_t token) const;
   SendBuffer* take_buffer(OfiOutgoing& to);
   bool push_locked(OfiOutgoing& to, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
   void serve();
 
-  OfiSettings settings_;
+  hosts::NetworkSettings settings_;
   const FabricLibrary* library_ = nullptr;
   std::string provider_;
-  Surroundings surroundings_;
-  OfiCard self_;
-  Key key_{};
+  hosts::Surroundings surroundings_;
+  hosts::ProcessCard self_;
+  hosts::Key key_{};
 
   mutable std::mutex lock_;
   Info info_;

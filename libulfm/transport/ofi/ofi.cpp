@@ -115,10 +115,10 @@ class OfiOutlet final : public Outlet {
 class OfiTransport final : public Transport {
  public:
   OfiTransport(std::shared_ptr<OfiNetwork> network, std::uint16_t ports)
-      : network_(std::move(network)), ports_(ports), card_(encode(network_->self())), shown_card_(card_) {}
+      : network_(std::move(network)), ports_(ports), card_(hosts::encode(kName, network_->self())), shown_card_(card_) {}
 
   const std::string& card() const override { return card_; }
-  bool reachable(std::string_view card) const override { return decode(control::identity_of(card)).has_value(); }
+  bool reachable(std::string_view card) const override { return hosts::decode(kName, control::identity_of(card)).has_value(); }
   void use_card(std::string_view card) override { shown_card_ = card; }
 
   Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const InletOptions&) override {
@@ -130,16 +130,12 @@ class OfiTransport final : public Transport {
 
   Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
                                           std::span<const std::byte> hello, PortCounters& counters) override {
-    auto peer = decode(control::identity_of(card));
+    auto peer = hosts::decode(kName, control::identity_of(card));
     if (!peer) return fail(peer.error());
     if (auto ok = check(to); !ok) return fail(ok.error());
     if (hello.size() > kHelloLimit)
       return fail(Errc::too_large, fmt::format("hello of {} bytes; at most {}", hello.size(), kHelloLimit));
-    const auto length = static_cast<std::uint16_t>(shown_card_.size());
-    std::vector<std::byte> introduction(sizeof length + length + hello.size());
-    std::memcpy(introduction.data(), &length, sizeof length);
-    std::memcpy(introduction.data() + sizeof length, shown_card_.data(), length);
-    std::copy(hello.begin(), hello.end(), introduction.begin() + sizeof length + length);
+    const auto introduction = hosts::introduction(shown_card_, hello);
     auto connection = network_->connect(*peer, to, from, introduction);
     if (!connection) return fail(connection.error());
     const ProcessId id{peer->pid, peer->host == network_->self().host ? Ip{} : (*connection)->where.ip()};
@@ -164,7 +160,7 @@ class OfiTransport final : public Transport {
 };
 
 Result<std::unique_ptr<Transport>> make(const Config& config) {
-  auto settings = settings_from(config);
+  auto settings = hosts::settings_from(config);
   if (!settings) return fail(settings.error());
   auto network = OfiNetwork::create(*settings);
   if (!network) return fail(network.error());
@@ -182,7 +178,7 @@ std::string why_unavailable() {
 Result<std::unique_ptr<Transport>> make_carrier(const Config& config, std::size_t frame) {
   Config own = config;
   if (auto ok = own.set("TRANSPORT", ofi_transport.name, Origin::command_line, ""); !ok) return fail(ok.error());
-  auto settings = ofi::settings_from(own);
+  auto settings = hosts::settings_from(own);
   if (!settings) return fail(settings.error());
   settings->max_frame = std::max(settings->max_frame, frame);
   auto network = ofi::OfiNetwork::create(*settings);
@@ -197,7 +193,7 @@ const TransportDescriptor ofi_transport{
     .ordered = true,
     .multicast = false,
     .multi_host = true,
-    .max_frame = kLongestOfiFrame,
+    .max_frame = hosts::kLongestFrame,
     .latency_us = 10,
     .bandwidth_MBps = 3000,
     .config_rows = "INTERFACE PORTS FRAME PEERS GIVE_UP",

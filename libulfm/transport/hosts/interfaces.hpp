@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "transport/ofi/card.hpp"
+#include "transport/hosts/card.hpp"
 
-namespace ulfm::ofi {
+namespace ulfm::hosts {
 
 struct Interface {
   std::string name;
@@ -53,6 +53,6 @@ struct Candidate {
 /// by the kind of link on either side (bridges, tunnels and veth last), the same network before others, and the metric
 /// of the route; what no route leads to; and at last addresses that are also ours, which lead to the process only when
 /// it is in another container of this host.
-std::vector<Candidate> candidates(const Surroundings& own, const OfiCard& peer, bool same_host);
+std::vector<Candidate> candidates(const Surroundings& own, const ProcessCard& peer, bool same_host);
 
-}  // namespace ulfm::ofi
+}  // namespace ulfm::hosts

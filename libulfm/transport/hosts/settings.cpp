@@ -1,20 +1,21 @@
+#include "transport/hosts/settings.hpp"
+
 #include <charconv>
 #include <cstdlib>
 
-#include "transport/ofi/network.hpp"
-#include "transport/ofi/ports.hpp"
+#include <fmt/core.h>
 
-namespace ulfm::ofi {
+namespace ulfm::hosts {
 namespace {
 
-/// "ofi,provider=tcp".
-Result<void> read_options(std::string_view transport, OfiSettings& settings) {
+/// "ofi,provider=tcp" and "mux,provider=tcp".
+Result<void> read_options(std::string_view transport, NetworkSettings& settings) {
   const std::size_t comma = transport.find(',');
   if (comma == transport.npos) return {};
   const std::string_view option = transport.substr(comma + 1);
   if (!option.starts_with("provider=") || option.size() == 9 || option.find(',') != option.npos)
-    return fail(Errc::invalid, "\"" + std::string(option.substr(0, 60)) +
-                                   "\" is no option of ofi; there is: provider=NAME (fi_info -l lists them)");
+    return fail(Errc::invalid, fmt::format("\"{}\" is no option of {}; there is: provider=NAME (fi_info -l lists them)",
+                                           option.substr(0, 60), transport.substr(0, comma)));
   settings.provider = option.substr(9);
   return {};
 }
@@ -33,8 +34,8 @@ Result<PortRange> parse_ports(const std::string& text) {
   return fail(Errc::invalid, "ULFM_PORTS=\"" + text + "\": two TCP ports are needed, as in 50000-50999");
 }
 
-Result<OfiSettings> settings_from(const Config& config) {
-  OfiSettings settings;
+Result<NetworkSettings> settings_from(const Config& config) {
+  NetworkSettings settings;
   auto ports = parse_ports(config.text("PORTS"));
   if (!ports) return fail(ports.error());
   settings.first_port = ports->first;
@@ -49,4 +50,11 @@ Result<OfiSettings> settings_from(const Config& config) {
   return settings;
 }
 
-}  // namespace ulfm::ofi
+std::string no_port_left(const NetworkSettings& settings, const std::string& why) {
+  return fmt::format("ULFM_PORTS={}-{}: none of these {} ports is free here ({}); each process of a host needs one: "
+                     "widen the range",
+                     settings.first_port, settings.last_port,
+                     std::uint32_t{settings.last_port} - settings.first_port + 1, why);
+}
+
+}  // namespace ulfm::hosts

@@ -1,4 +1,4 @@
-#include "transport/ofi/greeting.hpp"
+#include "transport/hosts/greeting.hpp"
 
 #include <sodium.h>
 
@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace ulfm::ofi {
+namespace ulfm::hosts {
 namespace {
 
 void prepare() noexcept {
@@ -54,10 +54,11 @@ Nonce random_nonce() noexcept {
   return nonce;
 }
 
-Greeting greeting(const Key& key, std::uint16_t to, std::uint16_t from, std::int32_t pid, const Nonce& nonce) noexcept {
-  Greeting g{kGreetingMagic, kVersion, to, from, 0, pid, nonce, {}};
-  g.proof = proof_of(g, key);
-  return g;
+Greeting greeting(const Key& key, Greeting about) noexcept {
+  about.magic = kGreetingMagic;
+  about.version = kVersion;
+  about.proof = proof_of(about, key);
+  return about;
 }
 
 Refusal check(std::span<const std::byte> bytes, const Key& key, Greeting& out) noexcept {
@@ -87,4 +88,4 @@ bool check(std::span<const std::byte> bytes, const Key& key, const Nonce& nonce,
   return out.magic == kWelcomeMagic && is_same(out.proof, proof_of(out, nonce, key));
 }
 
-}  // namespace ulfm::ofi
+}  // namespace ulfm::hosts

@@ -1,5 +1,5 @@
-// How two processes make sure of each other before a frame counts. What is said goes along with libfabric's connection
-// request and with its answer, so it costs no round trip of its own.
+// How two processes make sure of each other before a frame counts. Over libfabric, what is said goes along with the
+// connection request and with its answer, so it costs no round trip of its own.
 //
 //   connector                                   acceptor
 //     Greeting: ports, nonce, proof   ------>     knows its own token and the job's secret: checks the proof
@@ -17,7 +17,7 @@
 
 #include "base/error.hpp"
 
-namespace ulfm::ofi {
+namespace ulfm::hosts {
 
 using Key = std::array<std::uint8_t, 32>;
 using Proof = std::array<std::uint8_t, 32>;
@@ -27,18 +27,33 @@ using Nonce = std::array<std::uint8_t, 16>;
 Key key_for(std::string_view job_secret, std::uint64_t token) noexcept;
 Nonce random_nonce() noexcept;
 
+/// The acceptor may use the connection for what it sends to the connector, too.
+inline constexpr std::uint16_t kBothWays = 1;
+/// The connector does not wait for a connection that the acceptor makes to it in this moment.
+inline constexpr std::uint16_t kInsists = 2;
+
 struct Greeting {
   std::uint32_t magic;
   std::uint16_t version;
   std::uint16_t to, from;  ///< ports
-  std::uint16_t reserved;
+  std::uint16_t flags;      ///< kBothWays, kInsists
   std::int32_t pid;
+  std::uint32_t most;   ///< bytes of data of the longest frame that the connector takes
+  std::uint32_t reserved;
+  std::uint64_t token;  ///< the connector's
   Nonce nonce;
   Proof proof;
 };
 
 /// Why a connection is refused.
-enum class Refusal : std::uint32_t { none = 0, unknown_secret = 1, no_such_port = 2, other_version = 3, no_room = 4 };
+enum class Refusal : std::uint32_t {
+  none = 0,
+  unknown_secret = 1,
+  no_such_port = 2,
+  other_version = 3,
+  no_room = 4,
+  crossed = 5  ///< the acceptor connects to the connector itself in this moment: that connection serves both
+};
 
 struct Welcome {
   std::uint32_t magic;
@@ -50,10 +65,10 @@ struct Welcome {
 };
 
 inline constexpr std::uint32_t kGreetingMagic = 0x756c'6d66, kWelcomeMagic = 0x756c'6d77;
-inline constexpr std::uint16_t kVersion = 2;
+inline constexpr std::uint16_t kVersion = 3;
 
 /// Fills in what is not the caller's: magic, version and proof.
-Greeting greeting(const Key& key, std::uint16_t to, std::uint16_t from, std::int32_t pid, const Nonce& nonce) noexcept;
+Greeting greeting(const Key& key, Greeting about) noexcept;
 /// Takes bytes from the network. Refusal::none when they are a greeting of somebody who knows the key.
 Refusal check(std::span<const std::byte> bytes, const Key& key, Greeting& out) noexcept;
 
@@ -65,4 +80,4 @@ Welcome refusal(const Key& key, const Nonce& nonce, Refusal why) noexcept;
 /// True when the bytes are an answer to `nonce` by the process that the key belongs to.
 bool check(std::span<const std::byte> bytes, const Key& key, const Nonce& nonce, Welcome& out) noexcept;
 
-}  // namespace ulfm::ofi
+}  // namespace ulfm::hosts

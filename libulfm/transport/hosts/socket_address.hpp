@@ -12,7 +12,7 @@
 
 #include "base/ip.hpp"
 
-namespace ulfm::ofi {
+namespace ulfm::hosts {
 
 class SocketAddress {
  public:
@@ -70,4 +70,4 @@ class SocketAddress {
   sockaddr_storage storage_{};
 };
 
-}  // namespace ulfm::ofi
+}  // namespace ulfm::hosts

@@ -1,14 +1,18 @@
-#include "transport/ofi/card.hpp"
+#include "transport/hosts/card.hpp"
 
 #include <sodium.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
-namespace ulfm::ofi {
+#include <fmt/core.h>
+
+#include "transport/contract.hpp"
+
+namespace ulfm::hosts {
 namespace {
 
-constexpr std::string_view kPrefix = "ofi:";
 constexpr std::uint8_t kV6 = 4;  // beside the Link, in the byte before an address
 constexpr std::size_t kFixedBytes = 8 + 8 + 4 + 2;
 constexpr std::size_t kMostBytes = kFixedBytes + kAddressBytes;
@@ -40,7 +44,7 @@ bool take(std::string_view& bytes, Address& address) {
   return true;
 }
 
-bool read(std::string_view bytes, OfiCard& card) {
+bool read(std::string_view bytes, ProcessCard& card) {
   if (bytes.size() > kMostBytes || !take(bytes, card.host) || !take(bytes, card.token) || !take(bytes, card.pid) ||
       !take(bytes, card.port) || card.pid <= 0 || card.port == 0)
     return false;
@@ -62,7 +66,7 @@ std::vector<Address> those_that_fit(const std::vector<Address>& addresses) {
   return fitting;
 }
 
-std::string encode(const OfiCard& card) {
+std::string encode(std::string_view transport, const ProcessCard& card) {
   std::string bytes;
   append(bytes, card.host);
   append(bytes, card.token);
@@ -77,22 +81,54 @@ std::string encode(const OfiCard& card) {
   sodium_bin2base64(text.data(), text.size(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
                     kVariant);
   text.pop_back();  // its zero
-  return std::string(kPrefix) + text;
+  return std::string(transport) + ":" + text;
 }
 
-Result<OfiCard> decode(std::string_view text) {
-  OfiCard card;
+Result<ProcessCard> decode(std::string_view transport, std::string_view text) {
+  ProcessCard card;
   std::array<char, kMostBytes> bytes{};  // bounded: the text comes from outside
   std::size_t length = 0;
   const char* end = nullptr;
-  const std::string_view digits = text.substr(std::min(text.size(), kPrefix.size()));
-  const bool good = text.starts_with(kPrefix) &&
+  const bool ours = text.size() > transport.size() && text.starts_with(transport) && text[transport.size()] == ':';
+  const std::string_view digits = ours ? text.substr(transport.size() + 1) : std::string_view();
+  const bool good = ours &&
                     sodium_base642bin(reinterpret_cast<unsigned char*>(bytes.data()), bytes.size(), digits.data(),
                                       digits.size(), nullptr, &length, &end, kVariant) == 0 &&
                     end == digits.data() + digits.size() && read({bytes.data(), length}, card);
-  if (!good || encode(card) != text)
-    return fail(Errc::protocol, "\"" + std::string(text.substr(0, 60)) + "\" is no address of the ofi transport");
+  if (!good || encode(transport, card) != text)
+    return fail(Errc::protocol, fmt::format("\"{}\" is no address of the {} transport", text.substr(0, 60), transport));
   return card;
 }
 
-}  // namespace ulfm::ofi
+Result<ProcessCard> decode_part(std::string_view transport, std::string_view card) {
+  const std::size_t own = card.find(std::string(transport) + ":");
+  if (own == card.npos) return decode(transport, card);
+  return decode(transport, card.substr(own, card.find('&', own) - own));
+}
+
+std::vector<std::byte> introduction(std::string_view card, std::span<const std::byte> hello) {
+  const auto length = static_cast<std::uint16_t>(card.size());
+  std::vector<std::byte> bytes(sizeof length + length + hello.size());
+  std::memcpy(bytes.data(), &length, sizeof length);
+  std::memcpy(bytes.data() + sizeof length, card.data(), length);
+  std::copy(hello.begin(), hello.end(), bytes.begin() + sizeof length + length);
+  return bytes;
+}
+
+Result<Introduction> read_introduction(std::string_view transport, std::span<const std::byte> bytes) {
+  std::uint16_t length = 0;
+  if (bytes.size() < sizeof length) return fail(Errc::protocol, "an introduction without a card");
+  std::memcpy(&length, bytes.data(), sizeof length);
+  const std::size_t rest = bytes.size() - sizeof length;
+  if (length == 0 || length > kMostCard || length > rest || rest - length > kHelloLimit)
+    return fail(Errc::protocol, "an introduction of other lengths than it says");
+  Introduction found;
+  found.card = {reinterpret_cast<const char*>(bytes.data()) + sizeof length, length};
+  found.hello = bytes.subspan(sizeof length + length);
+  auto process = decode_part(transport, found.card);
+  if (!process) return fail(process.error());
+  found.process = std::move(*process);
+  return found;
+}
+
+}  // namespace ulfm::hosts

@@ -1,4 +1,4 @@
-#include "transport/ofi/interfaces.hpp"
+#include "transport/hosts/interfaces.hpp"
 
 #include <ifaddrs.h>
 #include <linux/ethtool.h>
@@ -15,9 +15,9 @@
 #include <sstream>
 #include <tuple>
 
-#include "transport/ofi/socket_address.hpp"
+#include "transport/hosts/socket_address.hpp"
 
-namespace ulfm::ofi {
+namespace ulfm::hosts {
 namespace {
 
 constexpr unsigned kRouteUp = 1, kRouteReject = 0x200;  // RTF_UP, RTF_REJECT of linux/route.h
@@ -195,7 +195,7 @@ Result<std::vector<Interface>> choose_interfaces(const std::vector<Interface>& a
   return chosen;
 }
 
-std::vector<Candidate> candidates(const Surroundings& own, const OfiCard& peer, bool same_host) {
+std::vector<Candidate> candidates(const Surroundings& own, const ProcessCard& peer, bool same_host) {
   std::vector<Ranked> ranked;
   for (const Address& address : peer.addresses) {
     const bool is_ours = std::any_of(own.interfaces.begin(), own.interfaces.end(),
@@ -212,4 +212,4 @@ std::vector<Candidate> candidates(const Surroundings& own, const OfiCard& peer, 
   return out;
 }
 
-}  // namespace ulfm::ofi
+}  // namespace ulfm::hosts

@@ -1,0 +1,134 @@
+#include "transport/hosts/attempts.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/core.h>
+
+namespace ulfm::hosts {
+namespace {
+
+using std::chrono::milliseconds;
+
+// All addresses are being tried after a second at the latest. What no host has answered by then, and some time for lost
+// packets, is given up. A process may answer late because its core is busy: when its host answers, it has GIVE_UP.
+constexpr milliseconds kAllTriedAfter{1000}, kNextAfter{250}, kAgainAfter{20};
+constexpr milliseconds kConnectFor{4000};
+
+const char* remedy_for(const std::string& failure) {
+  if (failure.find("no answer") != failure.npos) return "a firewall? open ULFM_PORTS there, or name ULFM_INTERFACE";
+  if (failure.find("the process does not") != failure.npos) return "is it stopped? a longer ULFM_GIVE_UP waits for it";
+  if (failure.find("refused") != failure.npos) return "it has ended, or another host has this address";
+  if (failure.find("nreachable") != failure.npos)
+    return "no route: name an interface both hosts have by ULFM_INTERFACE";
+  return "name the interface to use by ULFM_INTERFACE";
+}
+
+}  // namespace
+
+void Try::fail_for_now(std::string reason) {
+  fail(std::move(reason));
+  again_at = Clock::now() + kAgainAfter;
+}
+
+Attempts::Attempts(std::vector<Candidate> candidates, milliseconds give_up)
+    : candidates_(std::move(candidates)),
+      give_up_(give_up),
+      next_after_(
+          std::min<Clock::duration>(kNextAfter, kAllTriedAfter / std::max<std::size_t>(1, candidates_.size()))),
+      begun_(Clock::now()),
+      next_at_(begun_),
+      until_(begun_ + kConnectFor) {}
+
+std::optional<std::size_t> Attempts::due(Clock::time_point now) const {
+  const auto again = std::find_if(tries_.begin(), tries_.end(), [now](const auto& t) {
+    return t->state == Try::State::failed && t->again_at && now >= *t->again_at;
+  });
+  if (again != tries_.end()) return static_cast<std::size_t>(again - tries_.begin());
+  const bool failed = !tries_.empty() && tries_.back()->state == Try::State::failed;
+  if (tries_.size() < candidates_.size() && (failed || now >= next_at_)) return tries_.size();
+  return std::nullopt;
+}
+
+void Attempts::add(std::size_t which, std::shared_ptr<Try> one, Clock::time_point now) {
+  one->why = candidates_[which].why;
+  if (which < tries_.size()) tries_[which] = std::move(one);
+  else tries_.push_back(std::move(one));
+  next_at_ = now + next_after_;
+}
+
+std::shared_ptr<Try> Attempts::winner() const {
+  for (const auto& one : tries_)
+    if (one->state == Try::State::up) return one;
+  return nullptr;
+}
+
+Refusal Attempts::refusal() const {
+  for (const auto& one : tries_)
+    if (one->refusal != Refusal::none) return one->refusal;
+  return Refusal::none;
+}
+
+bool Attempts::over(Clock::time_point now) {
+  if (winner() || refusal() != Refusal::none || all_failed()) return true;
+  if (now < until_) return false;
+  const auto latest = begun_ + give_up_;
+  if (until_ >= latest || !is_any_host_answering()) return true;
+  until_ = latest;
+  return false;
+}
+
+bool Attempts::is_any_host_answering() const {
+  return std::any_of(tries_.begin(), tries_.end(),
+                     [](const auto& t) { return t->state == Try::State::connecting && t->is_host_answering(); });
+}
+
+// The host was reached, and nothing listens at the port of the process.
+bool Attempts::is_nobody_there() const {
+  bool seen = false;
+  for (std::size_t i = 0; i < tries_.size(); ++i) {
+    if (!tries_[i]->nobody_there) return false;
+    seen = seen || !candidates_[i].is_ours;
+  }
+  return seen;
+}
+
+bool Attempts::all_failed() const {
+  return tries_.size() == candidates_.size() && std::all_of(tries_.begin(), tries_.end(), [](const auto& t) {
+           return t->state == Try::State::failed && !t->again_at;
+         });
+}
+
+std::string Attempts::table(std::uint16_t tcp_port) const {
+  std::string text;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    const Candidate& to = candidates_[i];
+    const bool tried = i < tries_.size();
+    const std::string result = !tried                                     ? "not tried"
+                               : tries_[i]->state == Try::State::failed   ? tries_[i]->failure
+                               : tries_[i]->is_host_answering()           ? "the host answers, and the process does not"
+                                                                          : fmt::format("no answer in {} s",
+                                                                                        kConnectFor.count() / 1000);
+    const std::string hint = to.is_ours ? "a bridge or tunnel that both hosts have" : tried ? remedy_for(result) : "";
+    text += fmt::format("\n  {:<21}  {}: {}{}", SocketAddress(to.ip, tcp_port).text(), to.why, result,
+                        hint.empty() ? "" : " (" + hint + ")");
+  }
+  return text;
+}
+
+Error Attempts::error(const std::string& process, std::uint16_t port, std::uint16_t tcp_port) const {
+  switch (refusal()) {
+    case Refusal::no_such_port: return {Errc::not_found, fmt::format("port {} of {} is not open", port, process)};
+    case Refusal::other_version: return {Errc::unavailable, process + " runs another version of ULFM"};
+    case Refusal::no_room:
+      return {Errc::full, process +
+                              " has no room for another connection; raise ULFM_PEERS or its limit of open "
+                              "files (ulimit -n) there"};
+    default: break;
+  }
+  return {is_nobody_there() ? Errc::peer_failed : Errc::unavailable,
+          process + " cannot be reached. Tried:" + table(tcp_port) +
+              "\n  (own addresses and links: ip addr; what this job uses: ulfm-ofi(7))"};
+}
+
+}  // namespace ulfm::hosts

@@ -1,0 +1,77 @@
+// A process has several addresses, and perhaps only one leads to it: they are tried one beside the other, until one
+// connection is up or all have failed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "transport/hosts/greeting.hpp"
+#include "transport/hosts/interfaces.hpp"
+#include "transport/hosts/socket_address.hpp"
+
+namespace ulfm::hosts {
+
+using Clock = std::chrono::steady_clock;
+
+/// One connection that is being made. The network sets its state.
+struct Try {
+  enum class State : std::uint8_t { connecting, up, failed };
+  State state = State::connecting;
+  SocketAddress where;
+  std::string why;                            ///< that address
+  std::string failure;                        ///< why it failed
+  Refusal refusal{};                          ///< proven by the process that was meant
+  bool nobody_there = false;                  ///< the host answers, and nobody listens there
+  std::optional<Clock::time_point> again_at;  ///< it was closed before it was up: when to try once more
+
+  virtual ~Try() = default;
+  /// The kernel of the other host has accepted it, and the process has not answered yet. May cost system calls.
+  virtual bool is_host_answering() const = 0;
+
+  void fail(std::string reason) {
+    state = State::failed;
+    failure = std::move(reason);
+  }
+  /// A process that is ending cuts off who has come to its listener; once it has ended, whoever comes is refused.
+  void fail_for_now(std::string reason);
+};
+
+/// The tries of one connection. Not for several threads.
+class Attempts {
+ public:
+  Attempts(std::vector<Candidate> candidates, std::chrono::milliseconds give_up);
+
+  /// The address to try now, if there is any.
+  std::optional<std::size_t> due(Clock::time_point now) const;
+  const Candidate& candidate(std::size_t which) const { return candidates_[which]; }
+  void add(std::size_t which, std::shared_ptr<Try> one, Clock::time_point now);
+
+  /// The first that is up.
+  std::shared_ptr<Try> winner() const;
+  /// What the process that was meant says against it.
+  Refusal refusal() const;
+  /// Nothing is left to wait for.
+  bool over(Clock::time_point now);
+
+  /// Why there is no winner: `process` is whom it was for, `port` its port of ours and `tcp_port` where it listens.
+  Error error(const std::string& process, std::uint16_t port, std::uint16_t tcp_port) const;
+
+ private:
+  bool is_any_host_answering() const;
+  bool is_nobody_there() const;
+  bool all_failed() const;
+  std::string table(std::uint16_t tcp_port) const;
+
+  std::vector<Candidate> candidates_;
+  std::vector<std::shared_ptr<Try>> tries_;
+  std::chrono::milliseconds give_up_;
+  Clock::duration next_after_;
+  Clock::time_point begun_, next_at_, until_;
+};
+
+}  // namespace ulfm::hosts

@@ -1,0 +1,42 @@
+// What users set about the network between hosts, for every transport that has one.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/config.hpp"
+#include "base/error.hpp"
+
+namespace ulfm::hosts {
+
+/// Data of a frame where ULFM_FRAME says nothing. Each frame is a system call at either end, and of libfabric a copy
+/// into and out of its buffers.
+inline constexpr std::size_t kLongestFrame = 128 * 1024;
+
+/// The range of TCP ports that ULFM_PORTS names.
+struct PortRange {
+  std::uint16_t first = 0, last = 0;  ///< 0: the system chooses
+};
+
+/// "5000-5100", or nothing. Errc::invalid, with what is needed, for anything else.
+Result<PortRange> parse_ports(const std::string& text);
+
+struct NetworkSettings {
+  std::string provider;                         ///< of libfabric; empty: none is asked for
+  std::string interface;                        ///< see choose_interfaces()
+  std::uint16_t first_port = 0, last_port = 0;  ///< where to listen; 0: the system chooses
+  std::string job_secret;
+  std::size_t max_frame = kLongestFrame;
+  std::chrono::milliseconds give_up{10000};  ///< without an answer of the other host
+  std::uint32_t peers = 4096;                ///< connections to a port at one time
+};
+
+/// What the rows of ulfm-ofi(7) say; Errc::invalid, with what is needed, for what they cannot say.
+Result<NetworkSettings> settings_from(const Config& config);
+
+/// The sentence for a range of ports that are all taken; `why` is what became of the last one.
+std::string no_port_left(const NetworkSettings& settings, const std::string& why);
+
+}  // namespace ulfm::hosts

@@ -1,0 +1,450 @@
+// The part of TcpNetwork that makes links: its listener, who comes to it, and whom it connects to.
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "job/liveness.hpp"
+#include "transport/tcp/network.hpp"
+
+namespace ulfm::tcp {
+namespace {
+
+using hosts::Greeting;
+using hosts::Refusal;
+using hosts::Welcome;
+using std::chrono::milliseconds;
+using namespace std::chrono_literals;
+using State = hosts::Try::State;
+
+constexpr std::uint64_t kWake = 1, kListener = 2, kV6Listener = 3;
+// Guests have so long to show who they are, less when there are many, and no more at a time.
+constexpr auto kPatience = 5000ms, kShortPatience = 100ms;
+constexpr std::size_t kManyGuests = 64, kMostGuests = 256;
+constexpr milliseconds kAcceptAgain{100};
+constexpr milliseconds kTick{50}, kBusyTick{10}, kLookEvery{1000};
+constexpr milliseconds kCrossedFor{2000};  // for the connection that the peer is making
+constexpr milliseconds kNap{5};
+constexpr std::chrono::seconds kDrainFor{10};
+
+void set(const Fd& socket, int level, int option, int value) noexcept {
+  (void)setsockopt(socket.get(), level, option, &value, sizeof value);
+}
+
+void tune(const Fd& socket, milliseconds give_up) noexcept {
+  const int every = std::max(1, static_cast<int>(give_up.count() / 4000));  // seconds
+  set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(socket, IPPROTO_TCP, TCP_KEEPIDLE, every);
+  set(socket, IPPROTO_TCP, TCP_KEEPINTVL, every);
+  set(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+void send_all_at_once(const Fd& socket, const Welcome& answer) noexcept {
+  (void)!::send(socket.get(), &answer, sizeof answer, MSG_DONTWAIT | MSG_NOSIGNAL);  // the first bytes: there is room
+}
+
+}  // namespace
+
+// ---- making the network ---------------------------------------------------------------------------------------------
+
+Result<std::unique_ptr<TcpNetwork>> TcpNetwork::create(const hosts::NetworkSettings& settings) {
+  auto found = hosts::surroundings_of_this_host();
+  if (!found) return fail(found.error());
+  auto chosen = hosts::choose_interfaces(found->interfaces, settings.interface);
+  if (!chosen) return fail(chosen.error());
+  std::unique_ptr<TcpNetwork> network(new TcpNetwork(settings));
+  network->surroundings_ = std::move(*found);
+  network->self_ = {host_identity(), random_token(), getpid(), 0, {}};
+  for (const hosts::Interface& one : *chosen) network->self_.addresses.push_back(one.address);
+  network->self_.addresses = hosts::those_that_fit(network->self_.addresses);
+  network->key_ = hosts::key_for(settings.job_secret, network->self_.token);
+  for (auto step : {&TcpNetwork::listen, &TcpNetwork::watch_listeners})
+    if (auto ok = (network.get()->*step)(); !ok) return fail(ok.error());
+  // Signals are for the program's own threads.
+  sigset_t every, before;
+  sigfillset(&every);
+  pthread_sigmask(SIG_SETMASK, &every, &before);
+  network->thread_ = std::thread([n = network.get()] { n->serve(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return network;
+}
+
+Result<void> TcpNetwork::listen_at(const SocketAddress& where, Fd& listener) {
+  Fd made(socket(where.is_v6() ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  SocketAddress got;
+  socklen_t length = SocketAddress::room();
+  if (!made || bind(made.get(), where.get(), static_cast<socklen_t>(where.size())) != 0 ||
+      ::listen(made.get(), SOMAXCONN) != 0 || getsockname(made.get(), got.get(), &length) != 0)
+    return fail_errno(fmt::format("listening at port {}", where.port()));
+  self_.port = got.port();
+  listener = std::move(made);
+  return {};
+}
+
+Result<void> TcpNetwork::listen_on(std::uint16_t port) {
+  const auto& own = self_.addresses;
+  // One interface was asked for: nothing is open at the others.
+  if (!settings_.interface.empty() && own.size() == 1) return listen_at({own.front().ip, port}, listener_);
+  if (std::all_of(own.begin(), own.end(), [](const hosts::Address& one) { return one.ip.is_v4(); }))
+    return listen_at(SocketAddress::any(false, port), listener_);
+  if (auto ok = listen_at(SocketAddress::any(true, port), v6_listener_); !ok) return ok;
+  // A listener for IPv6 takes IPv4, too, and so has its port, unless the system says otherwise (ipv6(7), bindv6only).
+  (void)listen_at(SocketAddress::any(false, self_.port), listener_);
+  return {};
+}
+
+Result<void> TcpNetwork::listen() {
+  Result<void> ok;
+  // From a place of its own on, or all processes of a host would try the same ones.
+  const std::uint32_t count = std::uint32_t{settings_.last_port} - settings_.first_port + 1;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t offset = (static_cast<std::uint32_t>(getpid()) + i) % count;
+    ok = listen_on(static_cast<std::uint16_t>(settings_.first_port + offset));
+    if (ok) return ok;
+  }
+  if (settings_.first_port == 0) return ok;
+  return fail(Errc::unavailable, hosts::no_port_left(settings_, ok.error().what));
+}
+
+Result<void> TcpNetwork::watch_listeners() {
+  common_ = Fd(epoll_create1(EPOLL_CLOEXEC));
+  wake_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  const std::pair<int, std::uint64_t> all[] = {
+      {wake_.get(), kWake}, {listener_.get(), kListener}, {v6_listener_.get(), kV6Listener}};
+  for (const auto& [fd, number] : all) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = number;
+    if ((fd >= 0 || number == kWake) && epoll_ctl(common_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+      return fail_errno("making what a wait for the network sleeps on");
+  }
+  return {};
+}
+
+TcpNetwork::~TcpNetwork() {
+  {
+    std::lock_guard lock(lock_);
+    stopping_ = true;
+  }
+  const std::uint64_t one = 1;
+  (void)!write(wake_.get(), &one, sizeof one);
+  if (thread_.joinable()) thread_.join();
+  // What was sent leaves first, as far as somebody reads it: closing a connection that something comes in on would take
+  // back what the other host has not acknowledged.
+  for (const auto until = Clock::now() + kDrainFor; Clock::now() < until;) {
+    flush_all();
+    std::vector<pollfd> left;
+    for (const auto& [number, link] : links_)
+      if (link->unproven && !is_all_acknowledged(*link)) left.push_back({link->socket.get(), POLLOUT, 0});
+    if (left.empty()) break;
+    const bool ended = std::all_of(left.begin(), left.end(), [](pollfd& one) {
+      return poll(&one, 1, 0) > 0 && (one.revents & (POLLERR | POLLHUP)) != 0;
+    });
+    if (ended) break;
+    std::this_thread::sleep_for(100us);  // there is no event for an acknowledgement
+  }
+}
+
+// ---- who comes ------------------------------------------------------------------------------------------------------
+
+void TcpNetwork::serve_common() {
+  epoll_event events[16];
+  const int n = epoll_wait(common_.get(), events, static_cast<int>(std::size(events)), 0);
+  for (int i = 0; i < n; ++i) {
+    const std::uint64_t number = events[i].data.u64;
+    if (number == kListener) accept_some(listener_.get());
+    else if (number == kV6Listener) accept_some(v6_listener_.get());
+    else if (guests_.count(number) != 0) serve_guest(number);
+    if (const auto at = links_.find(number); at != links_.end()) {
+      const auto link = at->second;
+      if (link->state == State::connecting) serve_connecting(link);
+      else if ((events[i].events & EPOLLOUT) != 0) (void)flush(*link);
+      // connect() gives one that has just come up its port, on which the peer may send already.
+      if (link->state == State::up && link->out != Link::Way::unused && link->port == nullptr) read(*link, false);
+    }
+  }
+}
+
+void TcpNetwork::accept_some(int listener) {
+  for (int i = 0; i < 64; ++i) {
+    Guest guest;
+    socklen_t length = SocketAddress::room();
+    guest.socket = Fd(accept4(listener, guest.from.get(), &length, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!guest.socket) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS) return;
+      // Without a descriptor for it, whoever came stays in the kernel's queue, and epoll would tell so for ever.
+      accept_again_ = Clock::now() + kAcceptAgain;
+      for (const Fd* one : {&listener_, &v6_listener_})
+        if (*one) (void)epoll_ctl(common_.get(), EPOLL_CTL_DEL, one->get(), nullptr);
+      return;
+    }
+    guest.since = Clock::now();
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = ++next_number_;
+    if (epoll_ctl(common_.get(), EPOLL_CTL_ADD, guest.socket.get(), &event) != 0) continue;
+    if (guests_.size() >= kMostGuests) {
+      guests_.erase(guests_.begin());
+      ++counts_.refused;
+    }
+    guests_.emplace(next_number_, std::move(guest));
+  }
+}
+
+void TcpNetwork::serve_guest(std::uint64_t number) {
+  Guest& guest = guests_.at(number);
+  const ssize_t n = recv(guest.socket.get(), guest.bytes.data() + guest.got, guest.bytes.size() - guest.got, 0);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (n > 0) guest.got += static_cast<std::size_t>(n);
+  if (n > 0 && guest.got < guest.bytes.size()) return;
+  Greeting greeting{};
+  Refusal why = n > 0 ? hosts::check(guest.bytes, key_, greeting) : Refusal::unknown_secret;
+  if (why == Refusal::none) why = admit(guest, greeting);
+  if (why != Refusal::none) {
+    // Who does not know the secret learns nothing.
+    if (why != Refusal::unknown_secret) send_all_at_once(guest.socket, refusal(key_, greeting.nonce, why));
+    if (why != Refusal::crossed) ++counts_.refused;
+  }
+  guests_.erase(number);
+}
+
+Refusal TcpNetwork::admit(Guest& guest, const Greeting& greeting) {
+  TcpPort* port = greeting.to < ports_.size() ? ports_[greeting.to] : nullptr;
+  if (port == nullptr) return Refusal::no_such_port;
+  const bool both_ways = (greeting.flags & hosts::kBothWays) != 0;
+  const bool crossed = both_ways && (greeting.flags & hosts::kInsists) == 0 && self_.token < greeting.token &&
+                       std::any_of(connecting_.begin(), connecting_.end(), [&](const Connecting& own) {
+                         return own.token == greeting.token && own.to == greeting.from && own.from == greeting.to;
+                       });
+  if (crossed) return Refusal::crossed;
+  if (port->links.size() >= settings_.peers) return Refusal::no_room;
+  auto link = std::make_shared<Link>(++next_number_);
+  link->socket = std::move(guest.socket);
+  tune(link->socket, settings_.give_up);
+  link->state = State::up;
+  link->where = guest.from;
+  link->port = port;
+  link->token = greeting.token;
+  link->peer_port = greeting.from;
+  link->pid = greeting.pid;
+  link->most = greeting.most;
+  link->both_ways = both_ways;
+  (void)epoll_ctl(common_.get(), EPOLL_CTL_DEL, link->socket.get(), nullptr);
+  if (!watch(*link, port->set.get(), EPOLLIN)) {
+    guest.socket = std::move(link->socket);
+    return Refusal::no_room;
+  }
+  send_all_at_once(link->socket, hosts::welcome(key_, greeting.nonce, 0, 0, static_cast<std::uint32_t>(max_frame())));
+  links_.emplace(link->number, link);
+  port->links.push_back(std::move(link));
+  ++counts_.accepted;
+  return Refusal::none;
+}
+
+void TcpNetwork::end_unauthenticated(Clock::time_point now) {
+  const auto patience = guests_.size() > kManyGuests ? kShortPatience : kPatience;
+  counts_.refused += std::erase_if(guests_, [&](const auto& one) { return now - one.second.since >= patience; });
+}
+
+// ---- whom it connects to --------------------------------------------------------------------------------------------
+
+std::shared_ptr<Link> TcpNetwork::begin(const SocketAddress& where, const Greeting& greeting, const hosts::Key& key) {
+  auto link = std::make_shared<Link>(++next_number_);
+  link->where = where;
+  link->key = key;
+  link->greeting = greeting;
+  link->socket = Fd(socket(where.is_v6() ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!link->socket) {
+    link->fail(std::strerror(errno));
+    return link;
+  }
+  tune(link->socket, settings_.give_up);
+  const int rc = ::connect(link->socket.get(), where.get(), static_cast<socklen_t>(where.size()));
+  if ((rc != 0 && errno != EINPROGRESS) || !watch(*link, common_.get(), EPOLLOUT)) {
+    link->nobody_there = errno == ECONNREFUSED;
+    link->fail(std::strerror(errno));
+    link->socket.reset();
+    return link;
+  }
+  links_.emplace(link->number, link);
+  return link;
+}
+
+void TcpNetwork::serve_connecting(const std::shared_ptr<Link>& link) {
+  const auto failed = [&](int error) {
+    link->nobody_there = error == ECONNREFUSED;
+    if (error == 0) link->fail_for_now("the connection was closed at once");
+    else if (error == ECONNRESET || error == ECONNABORTED || error == EPIPE) link->fail_for_now(std::strerror(error));
+    else link->fail(std::strerror(error));
+    forget(*link);
+  };
+  if (!link->has_greeted) {
+    int error = 0;
+    socklen_t length = sizeof error;
+    (void)getsockopt(link->socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+    if (error != 0) return failed(error);
+    const ssize_t n = ::send(link->socket.get(), &link->greeting, sizeof link->greeting, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (n != static_cast<ssize_t>(sizeof link->greeting)) return failed(n < 0 ? errno : ECONNABORTED);
+    link->has_greeted = true;
+    (void)watch(*link, common_.get(), EPOLLIN);
+    return;
+  }
+  const ssize_t n = recv(link->socket.get(), link->answer.data() + link->answered,
+                         link->answer.size() - link->answered, MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (n <= 0) return failed(n < 0 ? errno : 0);
+  link->answered += static_cast<std::size_t>(n);
+  if (link->answered < link->answer.size()) return;
+  Welcome welcome{};
+  const bool proven = hosts::check(link->answer, link->key, link->greeting.nonce, welcome);
+  if (!proven || welcome.refusal != Refusal::none) {
+    link->fail(proven ? "refused" : "another process answered");
+    if (proven) link->refusal = welcome.refusal;
+    return forget(*link);
+  }
+  link->most = welcome.most;
+  link->state = State::up;
+  ++counts_.made;
+}
+
+// A link that the peer has made and on which nothing leaves yet.
+std::shared_ptr<Link> TcpNetwork::reusable(std::uint64_t token, std::uint16_t to, std::uint16_t from) const {
+  const TcpPort* port = from < ports_.size() ? ports_[from] : nullptr;
+  if (port == nullptr) return nullptr;
+  for (const auto& link : port->links)
+    if (link->is_open() && link->both_ways && link->out == Link::Way::unused && link->token == token &&
+        link->peer_port == to && link->in != Link::Way::ended && !link->closed.load(std::memory_order_relaxed))
+      return link;
+  return nullptr;
+}
+
+std::shared_ptr<Link> TcpNetwork::connected(std::unique_lock<std::mutex>& lock, const hosts::ProcessCard& to,
+                                            std::uint16_t port, std::uint16_t from, Error& why) {
+  const std::string process = ProcessId{to.pid, to.addresses.empty() ? Ip{} : to.addresses.front().ip}.text();
+  const auto make_attempts = [&] {
+    return hosts::Attempts(candidates(surroundings_, to, to.host == self_.host), settings_.give_up);
+  };
+  const hosts::Key key = hosts::key_for(settings_.job_secret, to.token);
+  std::vector<std::shared_ptr<Link>> made;
+  std::shared_ptr<Link> won;
+  std::optional<Clock::time_point> crossed_until;
+  std::uint16_t insists = 0;
+  for (auto attempts = make_attempts();;) {
+    if ((won = reusable(to.token, port, from))) break;
+    const auto now = Clock::now();
+    if (attempts.over(now)) {
+      won = std::static_pointer_cast<Link>(attempts.winner());
+      if (!won) why = attempts.error(process, port, to.port);
+      if (won || attempts.refusal() != Refusal::crossed) break;
+      if (!crossed_until) crossed_until = now + kCrossedFor;
+      if (now >= *crossed_until) {  // the peer does not get through to here
+        insists = hosts::kInsists;
+        attempts = make_attempts();
+      }
+    } else if (const auto which = attempts.due(now)) {
+      Greeting about{};
+      about.to = port;
+      about.from = from;
+      about.flags = insists;
+      if (from < ports_.size() && ports_[from] != nullptr) about.flags |= hosts::kBothWays;
+      about.pid = self_.pid;
+      about.token = self_.token;
+      about.most = static_cast<std::uint32_t>(max_frame());
+      about.nonce = hosts::random_nonce();
+      made.push_back(begin({attempts.candidate(*which).ip, to.port}, greeting(key, about), key));
+      attempts.add(*which, made.back(), now);
+    }
+    serve_common();
+    if (attempts.winner()) continue;
+    lock.unlock();
+    pollfd one{common_.get(), POLLIN, 0};
+    (void)poll(&one, 1, static_cast<int>(kNap.count()));
+    lock.lock();
+  }
+  for (const auto& one : made)
+    if (one != won && one->is_open()) forget(*one);
+  return won;
+}
+
+Result<std::shared_ptr<Link>> TcpNetwork::connect(const hosts::ProcessCard& to, std::uint16_t port, std::uint16_t from,
+                                                  std::span<const std::byte> introduction) {
+  std::unique_lock lock(lock_);
+  connecting_.push_back({to.token, port, from});
+  Error why;
+  const auto link = connected(lock, to, port, from, why);
+  std::erase_if(connecting_, [&](const Connecting& one) {
+    return one.token == to.token && one.to == port && one.from == from;
+  });
+  if (!link) return fail(std::move(why));
+  TcpPort* own = from < ports_.size() ? ports_[from] : nullptr;
+  if (link->port == nullptr && link->watched_by == common_.get()) {
+    link->token = to.token;
+    link->peer_port = port;
+    link->pid = to.pid;
+    link->both_ways = own != nullptr && (link->greeting.flags & hosts::kBothWays) != 0;
+    link->discards = !link->both_ways;
+    if (link->both_ways) {
+      link->port = own;
+      own->links.push_back(link);
+      if (!watch(*link, own->set.get(), EPOLLIN)) {
+        break_link(*link);
+        return fail_errno("watching a connection");
+      }
+    }
+  }
+  link->out = Link::Way::used;
+  const iovec piece{const_cast<std::byte*>(introduction.data()), introduction.size()};
+  Gather data(std::span(&piece, 1));
+  if (push_locked(*link, kHello, {}, data, introduction.size())) return link;
+  break_link(*link);
+  return fail(Errc::peer_failed,
+              ProcessId{to.pid, link->where.ip()}.text() + " has closed the connection at once");
+}
+
+// ---- the thread -----------------------------------------------------------------------------------------------------
+
+// A program that computes looks at nothing, and its peers want to connect and to get what it has sent.
+void TcpNetwork::serve() {
+  Clock::time_point looked{};
+  std::uint64_t seen = 0;
+  for (bool busy = false;;) {
+    pollfd one{common_.get(), POLLIN, 0};
+    (void)poll(&one, 1, static_cast<int>((busy ? kBusyTick : kTick).count()));
+    std::unique_lock lock(lock_);
+    if (stopping_) return;
+    serve_common();
+    flush_all();
+    const auto now = Clock::now();
+    busy = pushes_ != std::exchange(seen, pushes_) || !guests_.empty();
+    end_unauthenticated(now);
+    if (accept_again_ != Clock::time_point{} && now >= accept_again_) {
+      accept_again_ = {};
+      for (const auto& [fd, number] : {std::pair{listener_.get(), kListener}, {v6_listener_.get(), kV6Listener}}) {
+        epoll_event event{};
+        event.events = EPOLLIN;
+        event.data.u64 = number;
+        if (fd >= 0) (void)epoll_ctl(common_.get(), EPOLL_CTL_ADD, fd, &event);
+      }
+    }
+    if (now - looked < kLookEvery) continue;
+    looked = now;
+    find_silent(now);
+  }
+}
+
+}  // namespace ulfm::tcp

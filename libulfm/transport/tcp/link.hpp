@@ -1,0 +1,116 @@
+// One TCP connection between a port here and a port of another process, and what is on its way on it.
+//
+// It serves both directions, each as a virtual connection of its own: answers acknowledge requests in the same packet,
+// which takes a third of the time of a ping-pong off (decision 0031). What travels in one direction:
+//
+//   kHello    card and hello of the sender: its frames come from now on
+//   frames    a FrameHead, the header, the data
+//   kEnd      the sender needs this direction no more
+//   kStop     the port here takes nothing from the other direction any more
+//
+// Data of a `more` frame without a header are a stream: the receiver hands them on in the pieces in which they come.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "job/control/socket.hpp"
+#include "transport/contract.hpp"
+#include "transport/hosts/attempts.hpp"
+#include "transport/hosts/greeting.hpp"
+
+namespace ulfm::tcp {
+
+using control::Fd;
+using hosts::Clock;
+using hosts::SocketAddress;
+
+/// In front of every frame; little-endian, as all hosts of a job are.
+struct FrameHead {
+  std::uint32_t length;  ///< of the data
+  std::uint8_t kind;
+  std::uint8_t header;  ///< bytes of header between this and the data
+  std::uint16_t reserved;
+};
+static_assert(sizeof(FrameHead) == 8);
+
+inline constexpr Kind kHello{8}, kEnd{9}, kStop{10};
+/// Data of a frame that has a header: it is handed on whole, so it is kept short.
+inline constexpr std::size_t kMostWithHeader = 16 * 1024;
+inline constexpr std::size_t kBlockBytes = 128 * 1024;
+static_assert(kBlockBytes >= 2 * (sizeof(FrameHead) + 255 + kMostWithHeader));
+
+/// Room into which a connection is read. Frames lie in it until they are released.
+struct Link;
+struct Block {
+  std::uint32_t index = 0;  ///< in the network's table
+  std::uint32_t held = 0;   ///< frames in it that were found and not released
+  Link* filling = nullptr;  ///< reads into it
+  std::unique_ptr<std::byte[]> bytes;
+};
+
+struct TcpPort;
+
+struct Link : hosts::Try {
+  explicit Link(std::uint64_t n) : number(n) {}
+
+  Fd socket;
+  TcpPort* port = nullptr;  ///< none: of a sender without a port, or the port has been closed
+  const std::uint64_t number;  ///< in epoll
+  int watched_by = -1;         ///< the epoll set that it is in
+
+  // ---- of a connector, until it is up ----
+  hosts::Key key{};
+  hosts::Greeting greeting{};  ///< said as soon as TCP has connected
+  bool has_greeted = false;
+  std::array<std::byte, sizeof(hosts::Welcome)> answer{};
+  std::size_t answered = 0;  ///< bytes of it
+
+  // ---- the process at the other end ----
+  std::uint64_t token = 0;
+  std::uint16_t peer_port = kNoPort;
+  std::int32_t pid = 0;
+  std::uint32_t most = 0;  ///< bytes of data of the longest frame that it takes
+  bool both_ways = false;
+
+  // ---- what leaves ----
+  enum class Way : std::uint8_t { unused, used, ended };
+  Way out = Way::unused;
+  std::unique_ptr<std::byte[]> rest;  ///< of a frame that found a part of its room
+  std::size_t rest_room = 0, rest_length = 0, rest_gone = 0;
+  bool has_end = false, has_stop = false;  ///< to be said as soon as there is room
+  bool watches_room = false;               ///< epoll tells of room
+  bool unproven = false;                   ///< what has left may not have been acknowledged
+  std::optional<Clock::time_point> unproven_since;
+  std::atomic<bool> closed{false};         ///< nothing that leaves arrives any more
+  Clock::time_point closed_at{};
+
+  // ---- what comes in ----
+  Way in = Way::unused;
+  std::uint32_t origin = 0;  ///< while `in` is used
+  bool discards = false;     ///< nobody wants what comes any more
+  Block* block = nullptr;
+  std::size_t filled = 0, parsed = 0;  ///< bytes of the block
+  std::size_t more_left = 0;           ///< bytes of a stream that are still to come
+  std::uint32_t waiting = 0;           ///< frames that were found and not taken
+
+  bool is_host_answering() const override { return has_greeted; }
+  bool is_open() const noexcept { return static_cast<bool>(socket); }
+};
+
+/// A frame that was found.
+struct Found {
+  Link* link;
+  Block* block;  ///< none: the data lie in their place already
+  const std::byte* at;
+  std::uint32_t origin, length;
+  std::uint8_t header;
+  Kind kind;
+};
+
+}  // namespace ulfm::tcp

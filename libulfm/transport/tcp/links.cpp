@@ -1,0 +1,285 @@
+// The part of TcpNetwork that sends on links and ends them. All under the lock.
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/copy.hpp"
+#include "transport/tcp/network.hpp"
+
+namespace ulfm::tcp {
+namespace {
+
+using Way = Link::Way;
+
+constexpr std::size_t kCopied = 2048;  // below, one piece is quicker than several
+constexpr std::size_t kMostPieces = 64;
+// After the end of a connection, what its process sent on another one may still be on the way here.
+constexpr std::chrono::seconds kTrailFor{2};
+
+bool has_sent_all(const Link& link) { return link.rest_length == 0 && !link.has_end && !link.has_stop; }
+
+}  // namespace
+
+// ---- ends -----------------------------------------------------------------------------------------------------------
+
+bool TcpNetwork::watch(Link& link, int set, std::uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = link.number;
+  if (link.watched_by == set) return epoll_ctl(set, EPOLL_CTL_MOD, link.socket.get(), &event) == 0;
+  if (link.watched_by >= 0) (void)epoll_ctl(link.watched_by, EPOLL_CTL_DEL, link.socket.get(), nullptr);
+  link.watched_by = set;
+  return epoll_ctl(set, EPOLL_CTL_ADD, link.socket.get(), &event) == 0;
+}
+
+// The sender at the other end needs that direction no more.
+void TcpNetwork::end_in(Link& link) {
+  if (link.in == Way::used && !link.discards && link.port != nullptr) link.port->origins[link.origin].ended = true;
+  link.in = Way::ended;
+  settle(link);
+}
+
+void TcpNetwork::break_link(Link& link) {
+  if (!link.closed.exchange(true)) link.closed_at = Clock::now();
+  if (link.in == Way::used && !link.discards && link.port != nullptr) link.port->origins[link.origin].ended = true;
+  link.in = Way::ended;
+  link.more_left = 0;
+  link.rest_length = 0;
+  link.has_end = link.has_stop = false;
+  forget(link);
+}
+
+// Frames of it that were found stay. Whoever calls this owns the link as long as it uses it.
+void TcpNetwork::forget(Link& link) {
+  link.socket.reset();
+  link.watched_by = -1;
+  if (link.port != nullptr) {
+    for (Found& one : link.port->ready)
+      if (one.link == &link) one.link = nullptr;
+    for (Origin& one : link.port->origins)
+      if (one.link == &link) one.link = nullptr;
+    std::erase_if(link.port->links, [&](const auto& one) { return one.get() == &link; });
+  }
+  if (link.block != nullptr) {
+    Block& block = *std::exchange(link.block, nullptr);
+    block.filling = nullptr;
+    if (block.held == 0) free_blocks_.push_back(&block);
+  }
+  link.filled = link.parsed = 0;
+  links_.erase(link.number);
+}
+
+// A link of which neither direction is needed ends.
+void TcpNetwork::settle(Link& link) {
+  if (!link.is_open() || !has_sent_all(link)) return;
+  const bool sends = link.out == Way::used;
+  if (!sends && (link.in == Way::ended || (link.in == Way::unused && link.closed.load(std::memory_order_relaxed))))
+    break_link(link);
+}
+
+// The port here takes nothing from it any more.
+void TcpNetwork::stop(Link& link) {
+  if (!link.is_open()) return;
+  link.discards = true;
+  link.in = Way::ended;
+  if (link.out != Way::unused) {
+    link.has_stop = true;
+    (void)flush(link);
+  }
+  settle(link);
+}
+
+void TcpNetwork::retire(std::shared_ptr<Link> link) {
+  std::lock_guard lock(lock_);
+  if (!link->is_open()) return;
+  link->has_end = true;
+  (void)flush(*link);
+}
+
+// ---- sending --------------------------------------------------------------------------------------------------------
+
+bool TcpNetwork::push(Link& to, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) {
+  std::lock_guard lock(lock_);
+  ++pushes_;
+  return push_locked(to, kind, header, data, length);
+}
+
+bool TcpNetwork::push_locked(Link& to, Kind kind, std::span<const std::byte> header, Gather& data,
+                             std::size_t length) {
+  if (to.closed.load(std::memory_order_relaxed) || !to.is_open()) return false;
+  if (!has_sent_all(to) && !flush(to)) return false;
+  const FrameHead head{static_cast<std::uint32_t>(length), static_cast<std::uint8_t>(kind),
+                       static_cast<std::uint8_t>(header.size()), 0};
+  std::byte copied[sizeof head + 255 + kCopied];
+  std::memcpy(copied, &head, sizeof head);
+  copy_bytes(copied + sizeof head, header.data(), header.size());
+  const std::size_t front = sizeof head + header.size();
+  iovec pieces[1 + kMostPieces];
+  pieces[0] = {copied, front};
+  std::size_t count = length <= kCopied ? 0 : data.pieces(std::span(pieces).subspan(1), length);
+  std::unique_ptr<std::byte[]> gathered;  // in more pieces than a system call takes
+  Gather rest = data;                     // moved on only when the frame goes
+  if (count != 0) {
+    rest.skip(length);
+  } else if (length <= kCopied) {
+    rest.copy(copied + front, length);
+    pieces[0].iov_len += length;
+  } else {
+    gathered.reset(new (std::nothrow) std::byte[length]);
+    if (!gathered) return false;
+    rest.copy(gathered.get(), length);
+    pieces[1] = {gathered.get(), length};
+    count = 1;
+  }
+  if (!send_now(to, std::span(pieces).first(1 + count), front + length)) return false;
+  data = rest;
+  ++counts_.sent;
+  return true;
+}
+
+// Sends what there is room for and keeps the rest. False, with nothing sent, when there is no room at all.
+bool TcpNetwork::send_now(Link& link, std::span<iovec> pieces, std::size_t total) {
+  if (link.rest_room < total) {  // before anything leaves: afterwards it would be too late for want of memory
+    link.rest.reset(new (std::nothrow) std::byte[total]);
+    link.rest_room = link.rest ? total : 0;
+    if (!link.rest) return false;
+  }
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = pieces.size();
+  const ssize_t n = pieces.size() == 1 ? ::send(link.socket.get(), pieces[0].iov_base, total, MSG_DONTWAIT | MSG_NOSIGNAL)
+                                       : sendmsg(link.socket.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (n < 0) {
+    if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM) await_room(link);
+    else if (errno != EINTR && !link.closed.exchange(true)) link.closed_at = Clock::now();
+    return false;
+  }
+  link.unproven = true;
+  std::size_t gone = static_cast<std::size_t>(n);
+  if (gone == total) return true;
+  link.rest_gone = 0;
+  link.rest_length = total - gone;
+  std::byte* to = link.rest.get();
+  for (const iovec& piece : pieces) {
+    const std::size_t skipped = std::min(gone, piece.iov_len);
+    gone -= skipped;
+    std::memcpy(to, static_cast<std::byte*>(piece.iov_base) + skipped, piece.iov_len - skipped);
+    to += piece.iov_len - skipped;
+  }
+  await_room(link);
+  return true;
+}
+
+void TcpNetwork::await_room(Link& link) {
+  if (link.watches_room) return;
+  link.watches_room = watch(link, link.watched_by, EPOLLIN | EPOLLOUT);
+}
+
+bool TcpNetwork::say(Link& link, Kind kind) {
+  FrameHead head{0, static_cast<std::uint8_t>(kind), 0, 0};
+  iovec piece{&head, sizeof head};
+  return send_now(link, std::span(&piece, 1), sizeof head);
+}
+
+// Sends what is left. True when nothing is.
+bool TcpNetwork::flush(Link& link) {
+  if (!link.is_open()) return true;
+  if (link.rest_length != 0) {
+    const ssize_t n = ::send(link.socket.get(), link.rest.get() + link.rest_gone, link.rest_length,
+                             MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n < 0 && errno != EAGAIN && errno != EINTR && errno != ENOBUFS && errno != ENOMEM) {
+      link.rest_length = 0;
+      link.has_end = link.has_stop = false;
+      link.out = Way::ended;
+      if (!link.closed.exchange(true)) link.closed_at = Clock::now();
+      settle(link);
+      return true;
+    }
+    if (n > 0) {
+      link.rest_gone += static_cast<std::size_t>(n);
+      link.rest_length -= static_cast<std::size_t>(n);
+      link.unproven = true;
+    }
+    if (link.rest_length != 0) return false;
+  }
+  if (link.has_stop && say(link, kStop)) link.has_stop = false;
+  if (link.has_end && !link.has_stop && link.rest_length == 0 && say(link, kEnd)) {
+    link.has_end = false;
+    link.out = Way::ended;
+  }
+  if (link.closed.load(std::memory_order_relaxed)) {  // nobody would read it
+    if (std::exchange(link.has_end, false)) link.out = Way::ended;
+    link.has_stop = false;
+  }
+  if (!has_sent_all(link)) return false;
+  if (std::exchange(link.watches_room, false)) (void)watch(link, link.watched_by, EPOLLIN);
+  settle(link);
+  return true;
+}
+
+// For a program that computes.
+void TcpNetwork::flush_all() {
+  std::vector<std::shared_ptr<Link>> waiting;
+  for (const auto& [number, link] : links_)
+    if (!has_sent_all(*link)) waiting.push_back(link);
+  for (const auto& link : waiting) (void)flush(*link);
+}
+
+// ---- who is there ---------------------------------------------------------------------------------------------------
+
+// A host that is gone acknowledges nothing. A process that does not read, for however long, has a kernel that does.
+void TcpNetwork::find_silent(Clock::time_point now) {
+  std::vector<std::shared_ptr<Link>> silent;
+  for (const auto& [number, link] : links_) {
+    if (!link->unproven || link->state != hosts::Try::State::up) continue;
+    if (is_all_acknowledged(*link)) {
+      link->unproven = false;
+      link->unproven_since.reset();
+      continue;
+    }
+    tcp_info info{};
+    socklen_t length = sizeof info;
+    if (getsockopt(link->socket.get(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0) continue;
+    if (!link->unproven_since) link->unproven_since = now;
+    if (now - *link->unproven_since >= settings_.give_up &&
+        std::chrono::milliseconds(info.tcpi_last_ack_recv) >= settings_.give_up)
+      silent.push_back(link);
+  }
+  for (const auto& link : silent) {
+    if (link->port != nullptr) ring(*link->port);
+    break_link(*link);
+  }
+}
+
+bool TcpNetwork::is_all_acknowledged(const Link& link) const {
+  int left = 0;
+  return link.rest_length == 0 && (ioctl(link.socket.get(), SIOCOUTQ, &left) != 0 || left == 0);
+}
+
+bool TcpNetwork::peer_listening(Link& to) {
+  std::lock_guard lock(lock_);
+  if (to.is_open() && to.port == nullptr) read(to, false);
+  else if (to.port != nullptr && to.port->ready.empty()) look(*to.port, false);
+  if (!to.closed.load(std::memory_order_relaxed)) return true;
+  return Clock::now() - to.closed_at < kTrailFor && is_heard_from(to.token);
+}
+
+// A process has connections here that have not ended, or frames that nobody has taken.
+bool TcpNetwork::is_heard_from(std::uint64_t token) const {
+  for (const TcpPort* port : ports_) {
+    if (port == nullptr) continue;
+    for (const Origin& one : port->origins)
+      if (one.open && one.token == token && (!one.ended || !port->ready.empty())) return true;
+  }
+  return false;
+}
+
+}  // namespace ulfm::tcp

@@ -1,0 +1,371 @@
+#include "transport/tcp/network.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "job/liveness.hpp"
+
+namespace ulfm::tcp {
+namespace {
+
+constexpr std::uint32_t kLooksPerEvent = 64;
+constexpr std::uint32_t kMostHeld = 16;
+constexpr std::size_t kLeastRoom = 32 * 1024;  // a system call for less is not worth it
+constexpr std::uint64_t kRung = 1;
+
+std::size_t size_of(const FrameHead& head) { return sizeof head + head.header + std::size_t{head.length}; }
+
+bool is_stream(const FrameHead& head) {
+  return Kind{head.kind} == Kind::more && head.header == 0 && head.length != 0;
+}
+
+}  // namespace
+
+// ---- ports ----------------------------------------------------------------------------------------------------------
+
+Result<std::unique_ptr<TcpPort>> TcpNetwork::open(std::uint16_t number) {
+  std::lock_guard lock(lock_);
+  if (ports_[number] != nullptr) return fail(Errc::busy, fmt::format("port {} is open already", number));
+  auto port = std::make_unique<TcpPort>();
+  port->number = number;
+  port->set = Fd(epoll_create1(EPOLL_CLOEXEC));
+  port->rung = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = kRung;
+  if (!port->set || !port->rung || epoll_ctl(port->set.get(), EPOLL_CTL_ADD, port->rung.get(), &event) != 0)
+    return fail_errno(fmt::format("opening port {}", number));
+  ports_[number] = port.get();
+  return port;
+}
+
+// Links on which something still leaves go on without the port.
+void TcpNetwork::close(std::unique_ptr<TcpPort> port) {
+  std::lock_guard lock(lock_);
+  ports_[port->number] = nullptr;
+  while (!port->ready.empty()) {
+    if (port->ready.front().block != nullptr) put_back(*port->ready.front().block);
+    port->ready.pop_front();
+  }
+  const auto links = std::move(port->links);
+  for (const auto& link : links) {
+    link->port = nullptr;
+    link->waiting = 0;
+    stop(*link);
+    if (link->is_open() && !watch(*link, common_.get(), EPOLLIN)) break_link(*link);
+  }
+}
+
+OriginInfo TcpNetwork::origin(const TcpPort& port, std::uint32_t index) const {
+  std::lock_guard lock(lock_);
+  if (index >= port.origins.size() || !port.origins[index].open) return {};
+  const Origin& from = port.origins[index];
+  return {from.card, from.from, from.process, from.hello};
+}
+
+void TcpNetwork::drop_origin(TcpPort& port, std::uint32_t index) {
+  std::lock_guard lock(lock_);
+  if (index >= port.origins.size() || !port.origins[index].open) return;
+  drop_frames(port, index);
+  Origin& origin = port.origins[index];
+  const auto link = origin.link == nullptr ? nullptr : links_.at(origin.link->number);
+  origin = {};
+  port.unused.push_back(index);
+  if (link) stop(*link);
+}
+
+void TcpNetwork::drop_frames(TcpPort& port, std::uint32_t origin) {
+  std::erase_if(port.ready, [&](const Found& one) {
+    if (one.origin != origin) return false;
+    if (one.link != nullptr) --one.link->waiting;
+    if (one.block != nullptr) put_back(*one.block);
+    return true;
+  });
+}
+
+std::int64_t TcpNetwork::find_dead(TcpPort& port) {
+  std::lock_guard lock(lock_);
+  if (!port.ready.empty()) return -1;
+  look(port, false);
+  if (!port.ready.empty()) return -1;
+  for (std::size_t i = 0; i < port.origins.size(); ++i)
+    if (port.origins[i].open && port.origins[i].ended) return static_cast<std::int64_t>(i);
+  return -1;
+}
+
+std::int64_t TcpNetwork::take_broken(TcpPort& port) {
+  std::lock_guard lock(lock_);
+  return std::exchange(port.broken, -1);
+}
+
+// ---- frames ---------------------------------------------------------------------------------------------------------
+
+bool TcpNetwork::next(TcpPort& port, Frame& frame) {
+  std::lock_guard lock(lock_);
+  if (port.ready.empty()) look(port, true);
+  if (port.ready.empty()) return false;
+  const Found found = port.ready.front();
+  port.ready.pop_front();
+  if (found.link != nullptr) --found.link->waiting;
+  frame.header = found.at;
+  frame.data = found.at + found.header;
+  frame.header_length = found.header;
+  frame.length = found.length;
+  frame.kind = found.kind;
+  frame.origin = found.origin;
+  frame.fresh = std::exchange(port.origins[found.origin].fresh, false);
+  frame.source = found.block == nullptr ? 1 : 0;
+  frame.position = found.block == nullptr ? 0 : found.block->index;
+  // A few may be kept where they are; then the blocks would become many.
+  frame.shared_room = ++port.held > kMostHeld;
+  return true;
+}
+
+void TcpNetwork::release(TcpPort& port, const Frame& frame) {
+  std::lock_guard lock(lock_);
+  --port.held;
+  if (frame.source == 0) put_back(*blocks_[frame.position]);
+}
+
+bool TcpNetwork::has_frame(TcpPort& port) {
+  std::lock_guard lock(lock_);
+  if (port.ready.empty()) look(port, false);
+  return !port.ready.empty();
+}
+
+// ---- reading; all under the lock ------------------------------------------------------------------------------------
+
+// The system tells which links have something, unless there is one only.
+void TcpNetwork::look(TcpPort& port, bool places) {
+  if (port.links.size() == 1 && ++port.looks % kLooksPerEvent != 0) {
+    const auto only = port.links.front();
+    return read(*only, places);
+  }
+  epoll_event events[16];
+  const int n = epoll_wait(port.set.get(), events, static_cast<int>(std::size(events)), 0);
+  for (int i = 0; i < n; ++i) {
+    const auto at = links_.find(events[i].data.u64);
+    if (at == links_.end()) continue;  // a ring, or a link that has ended meanwhile
+    const auto link = at->second;
+    if ((events[i].events & EPOLLOUT) != 0) (void)flush(*link);
+    if ((events[i].events & ~std::uint32_t{EPOLLOUT}) != 0 && link->port == &port) read(*link, places);
+  }
+}
+
+void TcpNetwork::read(Link& link, bool places) {
+  if (!link.is_open() || link.state != hosts::Try::State::up || !make_room(link)) return;
+  std::span<std::byte> place;
+  if (places && link.more_left != 0 && link.waiting == 0 && !link.discards && link.port->places != nullptr) {
+    place = link.port->places->place_for(link.origin);
+    place = place.first(std::min(place.size(), link.more_left));
+  }
+  const ssize_t n = receive(link, place);
+  if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) break_link(link);
+  if (n <= 0) return let_block_go(link);
+  const std::size_t in_place = std::min(static_cast<std::size_t>(n), place.size());
+  if (in_place != 0) {
+    const FrameHead more{0, static_cast<std::uint8_t>(Kind::more), 0, 0};
+    link.more_left -= in_place;
+    counts_.placed += in_place;
+    found(link, more, place.data(), static_cast<std::uint32_t>(in_place), false);
+  }
+  link.filled += static_cast<std::size_t>(n) - in_place;
+  parse(link);
+  let_block_go(link);
+}
+
+ssize_t TcpNetwork::receive(Link& link, std::span<std::byte> place) {
+  std::byte* behind = link.block->bytes.get() + link.filled;
+  const std::size_t room = kBlockBytes - link.filled;
+  if (place.empty()) return recv(link.socket.get(), behind, room, MSG_DONTWAIT);
+  iovec pieces[] = {{place.data(), place.size()}, {behind, room}};
+  msghdr message{};
+  message.msg_iov = pieces;
+  message.msg_iovlen = std::size(pieces);
+  return recvmsg(link.socket.get(), &message, MSG_DONTWAIT);
+}
+
+// The block of a link, with room behind what it has read. False: there is no memory.
+bool TcpNetwork::make_room(Link& link) {
+  Block* old = link.block;
+  if (old != nullptr) {
+    if (link.filled == link.parsed && old->held == 0) link.filled = link.parsed = 0;
+    // What is there of a frame has to be followed by the rest of it.
+    const std::size_t needed =
+        std::max(kLeastRoom, sizeof(FrameHead) + 255 + kMostWithHeader - (link.filled - link.parsed));
+    if (kBlockBytes - link.filled >= needed) return true;
+  }
+  Block* fresh = take_block();
+  if (fresh == nullptr) return false;
+  const std::size_t kept = link.filled - link.parsed;
+  if (old != nullptr) {
+    std::memcpy(fresh->bytes.get(), old->bytes.get() + link.parsed, kept);
+    old->filling = nullptr;
+    if (old->held == 0) free_blocks_.push_back(old);
+  }
+  fresh->filling = &link;
+  link.block = fresh;
+  link.filled = kept;
+  link.parsed = 0;
+  return true;
+}
+
+void TcpNetwork::parse(Link& link) {
+  while (link.is_open()) {
+    const std::byte* at = link.block->bytes.get() + link.parsed;
+    const std::size_t there = link.filled - link.parsed;
+    if (link.more_left != 0) {
+      const std::size_t piece = std::min(there, link.more_left);
+      if (piece == 0) return;
+      const FrameHead more{0, static_cast<std::uint8_t>(Kind::more), 0, 0};
+      link.more_left -= piece;
+      link.parsed += piece;
+      found(link, more, at, static_cast<std::uint32_t>(piece), true);
+      continue;
+    }
+    FrameHead head{};
+    if (there < sizeof head) return;
+    std::memcpy(&head, at, sizeof head);
+    const bool too_long = head.length > (is_stream(head) ? settings_.max_frame : kMostWithHeader);
+    if (too_long) return cut_off(link);
+    if (!is_stream(head) && there < size_of(head)) return;
+    link.parsed += is_stream(head) ? sizeof head : size_of(head);
+    if (!parse_frame(link, head, at + sizeof head)) return cut_off(link);
+  }
+}
+
+// False for nonsense.
+bool TcpNetwork::parse_frame(Link& link, const FrameHead& head, const std::byte* at) {
+  const Kind kind{head.kind};
+  if (kind == Kind::first || kind == Kind::more || kind == Kind::bye) {
+    if (link.in != Link::Way::used && !link.discards) return false;
+    if (is_stream(head)) link.more_left = head.length;
+    else found(link, head, at, head.length, true);
+    return true;
+  }
+  if (kind == kHello && !link.discards)
+    return link.in == Link::Way::unused && head.header == 0 &&
+           begin_origin(link, {at, static_cast<std::size_t>(head.length)});
+  if (kind == kEnd) end_in(link);
+  if (kind == kStop) {
+    if (!link.closed.exchange(true)) link.closed_at = Clock::now();
+    settle(link);
+  }
+  return kind == kHello || kind == kEnd || kind == kStop;
+}
+
+bool TcpNetwork::begin_origin(Link& link, std::span<const std::byte> bytes) {
+  const auto introduction = hosts::read_introduction(kName, bytes);
+  if (!introduction || introduction->process.token != link.token) return false;
+  link.in = Link::Way::used;
+  if (link.port == nullptr) {
+    link.discards = true;  // it was closed a moment ago, and the peer will learn of it
+    return true;
+  }
+  TcpPort& port = *link.port;
+  std::uint32_t place = static_cast<std::uint32_t>(port.origins.size());
+  if (port.unused.empty()) {
+    port.origins.emplace_back();
+  } else {
+    place = port.unused.back();
+    port.unused.pop_back();
+  }
+  const Ip ip = link.where.ip();
+  port.origins[place] = {.open = true, .fresh = true, .ended = false, .link = &link, .from = link.peer_port,
+                         .token = link.token, .process = {.number = link.pid}, .card = std::string(introduction->card),
+                         .hello = {introduction->hello.begin(), introduction->hello.end()}};
+  if (!ip.is_loopback()) port.origins[place].process.host = ip;
+  link.origin = place;
+  return true;
+}
+
+void TcpNetwork::found(Link& link, const FrameHead& head, const std::byte* at, std::uint32_t length, bool in_block) {
+  if (link.discards || link.port == nullptr) {
+    ++counts_.dropped;
+    return;
+  }
+  TcpPort& port = *link.port;
+  if (in_block) ++link.block->held;
+  ++link.waiting;
+  port.ready.push_back({&link, in_block ? link.block : nullptr, at, link.origin, length, head.header, Kind{head.kind}});
+  ++counts_.received;
+  port.arrivals.store(port.arrivals.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+}
+
+// It wrote nonsense: nothing more is read of what it says.
+void TcpNetwork::cut_off(Link& link) {
+  ++counts_.dropped;
+  if (link.in == Link::Way::used && !link.discards && link.port != nullptr) link.port->broken = link.origin;
+  break_link(link);
+}
+
+Block* TcpNetwork::take_block() {
+  if (free_blocks_.empty()) {
+    auto block = std::make_unique<Block>();
+    block->index = static_cast<std::uint32_t>(blocks_.size());
+    block->bytes.reset(new (std::nothrow) std::byte[kBlockBytes]);
+    if (!block->bytes) return nullptr;
+    free_blocks_.push_back(block.get());
+    blocks_.push_back(std::move(block));
+  }
+  Block* block = free_blocks_.back();
+  free_blocks_.pop_back();
+  return block;
+}
+
+// A frame in it was released.
+void TcpNetwork::put_back(Block& block) {
+  if (--block.held != 0) return;
+  if (block.filling != nullptr) return let_block_go(*block.filling);
+  free_blocks_.push_back(&block);
+}
+
+// A link on which nothing is on its way needs no room.
+void TcpNetwork::let_block_go(Link& link) {
+  if (link.block == nullptr || link.block->held != 0 || (link.filled != link.parsed && link.is_open())) return;
+  link.block->filling = nullptr;
+  free_blocks_.push_back(std::exchange(link.block, nullptr));
+  link.filled = link.parsed = 0;
+}
+
+// ---- sleeping -------------------------------------------------------------------------------------------------------
+
+void TcpNetwork::ring(const TcpPort& port) noexcept {
+  const std::uint64_t one = 1;
+  (void)!write(port.rung.get(), &one, sizeof one);
+}
+
+bool TcpNetwork::sleep(const TcpPort& port, std::chrono::nanoseconds limit) noexcept {
+  pollfd set{port.set.get(), POLLIN, 0};
+  timespec time{};
+  time.tv_sec = static_cast<time_t>(limit.count() / 1'000'000'000);
+  time.tv_nsec = static_cast<long>(limit.count() % 1'000'000'000);
+  const bool came = ppoll(&set, 1, &time, nullptr) > 0;
+  std::uint64_t count = 0;
+  if (came) (void)!::read(port.rung.get(), &count, sizeof count);
+  return came;
+}
+
+bool TcpNetwork::look_beside(TcpPort& port) {
+  std::lock_guard lock(lock_);
+  if (!port.ready.empty()) return false;
+  look(port, false);
+  return true;
+}
+
+TcpCounts TcpNetwork::counts() const {
+  std::lock_guard lock(lock_);
+  return counts_;
+}
+
+}  // namespace ulfm::tcp

@@ -1,0 +1,188 @@
+// What a process has on TCP: a listener, its ports, and the links between them and other processes' ports.
+//
+// The thread that uses a port reads the links of that port, one system call to a look; nothing is read ahead of what it
+// takes, so a port that nobody reads stops its senders by TCP's own window. A thread of the network accepts connections
+// and sends what is left of frames when the program computes. All of it is under one lock.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "transport/contract.hpp"
+#include "transport/hosts/attempts.hpp"
+#include "transport/hosts/settings.hpp"
+#include "transport/tcp/link.hpp"
+
+namespace ulfm::tcp {
+
+/// The name of the transport, in its cards.
+inline constexpr std::string_view kName = "tcp";
+
+/// A sender to one of our ports. Its place in TcpPort::origins is the origin's number.
+struct Origin {
+  bool open = false;
+  bool fresh = false;
+  bool ended = false;  ///< nothing more will come
+  Link* link = nullptr;
+  std::uint16_t from = kNoPort;
+  std::uint64_t token = 0;
+  ProcessId process;
+  std::string card;
+  std::vector<std::byte> hello;
+};
+
+/// A port of this process.
+struct TcpPort {
+  std::uint16_t number = 0;
+  Fd set;   ///< epoll: its links and `rung`
+  Fd rung;  ///< eventfd
+  std::vector<std::shared_ptr<Link>> links;
+  std::deque<Found> ready;
+  std::deque<Origin> origins;
+  std::vector<std::uint32_t> unused;  ///< places of `origins`
+  std::uint32_t held = 0;             ///< frames handed out and not released
+  std::uint32_t looks = 0;
+  std::int64_t broken = -1;
+  PlaceFinder* places = nullptr;
+  std::atomic<std::uint64_t> arrivals{0};
+};
+
+struct TcpCounts {
+  std::uint64_t made = 0, accepted = 0, refused = 0, sent = 0, received = 0, dropped = 0, placed = 0;
+};
+
+class TcpNetwork {
+ public:
+  static Result<std::unique_ptr<TcpNetwork>> create(const hosts::NetworkSettings& settings);
+  ~TcpNetwork();
+  TcpNetwork(const TcpNetwork&) = delete;
+  TcpNetwork& operator=(const TcpNetwork&) = delete;
+
+  const hosts::ProcessCard& self() const noexcept { return self_; }
+  std::size_t max_frame() const noexcept { return settings_.max_frame; }
+  TcpCounts counts() const;
+
+  // ---- ports; a port is used by one thread at a time ----
+  Result<std::unique_ptr<TcpPort>> open(std::uint16_t number);
+  void close(std::unique_ptr<TcpPort> port);
+  bool next(TcpPort& port, Frame& frame);
+  bool has_frame(TcpPort& port);
+  void release(TcpPort& port, const Frame& frame);
+  OriginInfo origin(const TcpPort& port, std::uint32_t index) const;
+  void drop_origin(TcpPort& port, std::uint32_t index);
+  std::int64_t find_dead(TcpPort& port);
+  std::int64_t take_broken(TcpPort& port);
+
+  // ---- virtual connections ----
+  Result<std::shared_ptr<Link>> connect(const hosts::ProcessCard& to, std::uint16_t port, std::uint16_t from,
+                                        std::span<const std::byte> introduction);
+  bool push(Link& to, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
+  /// The sender needs that direction no more. What was sent goes on until it has left.
+  void retire(std::shared_ptr<Link> link);
+  bool peer_listening(Link& to);
+
+  // ---- sleeping ----
+  static void ring(const TcpPort& port) noexcept;
+  /// Takes in what has come, for a thread that waits for it beside the owner. False while the owner has not taken what
+  /// was taken in before.
+  bool look_beside(TcpPort& port);
+  /// Until something came or was rung, or `limit` has passed.
+  static bool sleep(const TcpPort& port, std::chrono::nanoseconds limit) noexcept;
+
+ private:
+  /// Whoever has come to the listener and has not shown yet that it belongs here.
+  struct Guest {
+    Fd socket;
+    SocketAddress from;
+    Clock::time_point since;
+    std::size_t got = 0;
+    std::array<std::byte, sizeof(hosts::Greeting)> bytes{};
+  };
+  /// A connect() that is under way.
+  struct Connecting {
+    std::uint64_t token;
+    std::uint16_t to, from;
+  };
+
+  explicit TcpNetwork(const hosts::NetworkSettings& settings) : settings_(settings) {}
+  Result<void> listen();
+  Result<void> listen_on(std::uint16_t port);
+  Result<void> listen_at(const SocketAddress& where, Fd& listener);
+  Result<void> watch_listeners();
+
+  // ---- network.cpp: what comes in ----
+  void look(TcpPort& port, bool places);
+  void read(Link& link, bool places);
+  bool make_room(Link& link);
+  ssize_t receive(Link& link, std::span<std::byte> place);
+  void parse(Link& link);
+  bool parse_frame(Link& link, const FrameHead& head, const std::byte* at);
+  bool begin_origin(Link& link, std::span<const std::byte> introduction);
+  void found(Link& link, const FrameHead& head, const std::byte* at, std::uint32_t length, bool in_block);
+  void cut_off(Link& link);
+  void let_block_go(Link& link);
+  Block* take_block();
+  void put_back(Block& block);
+  void drop_frames(TcpPort& port, std::uint32_t origin);
+
+  // ---- links.cpp ----
+  bool watch(Link& link, int set, std::uint32_t events);
+  void end_in(Link& link);
+  void break_link(Link& link);
+  void settle(Link& link);
+  void stop(Link& link);
+  void forget(Link& link);
+  bool push_locked(Link& to, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
+  bool send_now(Link& link, std::span<iovec> pieces, std::size_t total);
+  bool flush(Link& link);
+  bool say(Link& link, Kind kind);
+  void await_room(Link& link);
+  void flush_all();
+  void find_silent(Clock::time_point now);
+  bool is_heard_from(std::uint64_t token) const;
+  bool is_all_acknowledged(const Link& link) const;
+
+  // ---- connections.cpp ----
+  void serve_common();
+  void accept_some(int listener);
+  void serve_guest(std::uint64_t number);
+  hosts::Refusal admit(Guest& guest, const hosts::Greeting& greeting);
+  void serve_connecting(const std::shared_ptr<Link>& link);
+  std::shared_ptr<Link> begin(const SocketAddress& where, const hosts::Greeting& greeting, const hosts::Key& key);
+  std::shared_ptr<Link> reusable(std::uint64_t token, std::uint16_t to, std::uint16_t from) const;
+  std::shared_ptr<Link> connected(std::unique_lock<std::mutex>& lock, const hosts::ProcessCard& to, std::uint16_t port,
+                                  std::uint16_t from, Error& why);
+  void end_unauthenticated(Clock::time_point now);
+  void serve();
+
+  const hosts::NetworkSettings settings_;
+  hosts::Surroundings surroundings_;
+  hosts::ProcessCard self_;
+  hosts::Key key_{};
+
+  mutable std::mutex lock_;
+  Fd listener_, v6_listener_;
+  Fd common_;  ///< epoll: listeners, guests, connectors, and links without a port
+  Fd wake_;    ///< eventfd in it: the thread has to look at the clock anew, or to stop
+  std::array<TcpPort*, kPortsPerProcess + 1> ports_{};
+  std::unordered_map<std::uint64_t, std::shared_ptr<Link>> links_;  ///< by number
+  std::map<std::uint64_t, Guest> guests_;                           ///< by number, the oldest first
+  std::vector<Connecting> connecting_;
+  std::vector<std::unique_ptr<Block>> blocks_;
+  std::vector<Block*> free_blocks_;
+  std::uint64_t next_number_ = 16;
+  std::uint64_t pushes_ = 0;
+  Clock::time_point accept_again_{};  ///< set while accepting pauses for want of descriptors
+  TcpCounts counts_;
+
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace ulfm::tcp

@@ -63,7 +63,7 @@ class FrameSender {
     const std::size_t all = meaning_ == Meaning::message ? kMessageHeader : kTreeHeader;
     while (!begun_ || sent_ < size_) {
       const std::size_t head = begun_ ? 0 : all;
-      const std::size_t length = std::min(size_ - sent_, outlet.max_frame(head));
+      const std::size_t length = std::min(size_ - sent_, begun_ ? outlet.max_frame(head) : outlet.max_begin(head));
       const iovec piece{const_cast<std::byte*>(bytes_) + sent_, length};
       Gather data(std::span(&piece, 1));
       if (!outlet.push(begun_ ? Kind::more : Kind::first, std::span(header, head), data, length)) return false;

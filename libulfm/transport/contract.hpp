@@ -138,7 +138,7 @@ class Outlet {
   virtual ~Outlet() = default;
 
   /// Sends one frame, or returns false with nothing taken when there is no room now. The header has at most 255
-  /// bytes and `length` is at most max_frame() for that header; both are copied before return. May take system calls:
+  /// bytes and `length` is at most max_frame() for that header, or max_begin(); both are copied before return. May take system calls:
   /// to wake a receiver that sleeps, or to a network.
   virtual bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) = 0;
 
@@ -151,6 +151,10 @@ class Outlet {
 
   /// Most data bytes the next frame with a header of that length may have.
   virtual std::size_t max_frame(std::size_t header) const = 0;
+
+  /// The same for a frame that begins a message and whose receiver takes it in parts: it may come as a shorter one and
+  /// `more` frames with the rest. Not less than max_frame().
+  virtual std::size_t max_begin(std::size_t header) const { return max_frame(header); }
 
   /// The receiving process still runs and has not closed the port, or what it sent to this process before is still on
   /// its way here. When false, all of that can be found in the inlets. Costs a system call or two.

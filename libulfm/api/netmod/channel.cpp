@@ -190,7 +190,7 @@ std::ptrdiff_t begin(ulfm_nm_vc* vc, const void* header, std::size_t header_leng
   Gather data(std::span(pieces, static_cast<std::size_t>(n)));
   const std::size_t total = n == 1 ? pieces[0].iov_len : data.remaining();
   // Every frame takes this much, so that a short message need not ask.
-  const std::size_t length = total <= kLeastFrame ? total : std::min(total, vc->outlet->max_frame(header_length));
+  const std::size_t length = total <= kLeastFrame ? total : std::min(total, vc->outlet->max_begin(header_length));
   if (!vc->outlet->push(Kind::first, {static_cast<const std::byte*>(header), header_length}, data, length)) {
     vc->owner->full = vc;
     return -1;

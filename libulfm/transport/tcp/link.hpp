@@ -8,7 +8,8 @@
 //   kEnd      the sender needs this direction no more
 //   kStop     the port here takes nothing from the other direction any more
 //
-// Data of a `more` frame without a header are a stream: the receiver hands them on in the pieces in which they come.
+// Data of a `more` frame without a header are a stream: the receiver hands them on in the pieces in which they come. So
+// are the data of a frame that begins a message, behind the first kWhole bytes.
 #pragma once
 
 #include <array>
@@ -40,10 +41,14 @@ struct FrameHead {
 static_assert(sizeof(FrameHead) == 8);
 
 inline constexpr Kind kHello{8}, kEnd{9}, kStop{10};
-/// Data of a frame that has a header: it is handed on whole, so it is kept short.
-inline constexpr std::size_t kMostWithHeader = 16 * 1024;
-inline constexpr std::size_t kBlockBytes = 128 * 1024;
-static_assert(kBlockBytes >= 2 * (sizeof(FrameHead) + 255 + kMostWithHeader));
+/// A frame with a header is handed on whole if its data are no longer than this. Of a longer one, which begins a message,
+/// the rest follows as a stream.
+inline constexpr std::size_t kWhole = 16 * 1024;
+/// What is read at a time where nobody knows yet where data belong. The rest of a long message is read when its place
+/// is known.
+inline constexpr std::size_t kReadAtOnce = 32 * 1024;
+inline constexpr std::size_t kBlockBytes = 96 * 1024;
+static_assert(kReadAtOnce >= sizeof(FrameHead) + 255 + kWhole && kBlockBytes >= 2 * kReadAtOnce);
 
 /// Room into which a connection is read. Frames lie in it until they are released.
 struct Link;

@@ -20,13 +20,21 @@ namespace {
 
 constexpr std::uint32_t kLooksPerEvent = 64;
 constexpr std::uint32_t kMostHeld = 16;
-constexpr std::size_t kLeastRoom = 32 * 1024;  // a system call for less is not worth it
 constexpr std::uint64_t kRung = 1;
 
 std::size_t size_of(const FrameHead& head) { return sizeof head + head.header + std::size_t{head.length}; }
 
 bool is_stream(const FrameHead& head) {
   return Kind{head.kind} == Kind::more && head.header == 0 && head.length != 0;
+}
+
+std::size_t most_of(const FrameHead& head, std::size_t longest) {
+  return is_stream(head) || Kind{head.kind} == Kind::first ? std::max(longest, kWhole) : kWhole;
+}
+
+// So many bytes of it have to be there before it is handed on.
+std::size_t needed_of(const FrameHead& head) {
+  return is_stream(head) ? sizeof head : std::min(size_of(head), sizeof head + head.header + kWhole);
 }
 
 }  // namespace
@@ -186,7 +194,7 @@ void TcpNetwork::read(Link& link, bool places) {
 
 ssize_t TcpNetwork::receive(Link& link, std::span<std::byte> place) {
   std::byte* behind = link.block->bytes.get() + link.filled;
-  const std::size_t room = kBlockBytes - link.filled;
+  const std::size_t room = std::min(kReadAtOnce, kBlockBytes - link.filled);
   if (place.empty()) return recv(link.socket.get(), behind, room, MSG_DONTWAIT);
   iovec pieces[] = {{place.data(), place.size()}, {behind, room}};
   msghdr message{};
@@ -201,9 +209,7 @@ bool TcpNetwork::make_room(Link& link) {
   if (old != nullptr) {
     if (link.filled == link.parsed && old->held == 0) link.filled = link.parsed = 0;
     // What is there of a frame has to be followed by the rest of it.
-    const std::size_t needed =
-        std::max(kLeastRoom, sizeof(FrameHead) + 255 + kMostWithHeader - (link.filled - link.parsed));
-    if (kBlockBytes - link.filled >= needed) return true;
+    if (kBlockBytes - link.filled >= kReadAtOnce) return true;
   }
   Block* fresh = take_block();
   if (fresh == nullptr) return false;
@@ -236,10 +242,11 @@ void TcpNetwork::parse(Link& link) {
     FrameHead head{};
     if (there < sizeof head) return;
     std::memcpy(&head, at, sizeof head);
-    const bool too_long = head.length > (is_stream(head) ? settings_.max_frame : kMostWithHeader);
-    if (too_long) return cut_off(link);
-    if (!is_stream(head) && there < size_of(head)) return;
-    link.parsed += is_stream(head) ? sizeof head : size_of(head);
+    if (head.length > most_of(head, settings_.max_frame)) return cut_off(link);
+    if (there < needed_of(head)) return;
+    const std::size_t taken = is_stream(head) ? sizeof head : std::min(there, size_of(head));
+    link.parsed += taken;
+    link.more_left = size_of(head) - taken;
     if (!parse_frame(link, head, at + sizeof head)) return cut_off(link);
   }
 }
@@ -249,8 +256,7 @@ bool TcpNetwork::parse_frame(Link& link, const FrameHead& head, const std::byte*
   const Kind kind{head.kind};
   if (kind == Kind::first || kind == Kind::more || kind == Kind::bye) {
     if (link.in != Link::Way::used && !link.discards) return false;
-    if (is_stream(head)) link.more_left = head.length;
-    else found(link, head, at, head.length, true);
+    if (!is_stream(head)) found(link, head, at, static_cast<std::uint32_t>(head.length - link.more_left), true);
     return true;
   }
   if (kind == kHello && !link.discards)

@@ -101,8 +101,9 @@ class TcpOutlet final : public Outlet {
     return gone;
   }
   std::size_t max_frame(std::size_t header) const override {
-    return header == 0 ? most_ : std::min(most_, kMostWithHeader);
+    return header == 0 ? most_ : std::min(most_, kWhole);
   }
+  std::size_t max_begin(std::size_t) const override { return most_; }
   bool peer_listening() const override { return network_->peer_listening(*link_); }
   bool port_closed() const override { return link_->closed.load(std::memory_order_relaxed); }
   ProcessId peer() const override { return peer_; }

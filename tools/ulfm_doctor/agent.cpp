@@ -17,14 +17,14 @@
 #include "base/crc32c.hpp"
 #include "job/liveness.hpp"
 #include "socket.hpp"
-#include "transport/ofi/network.hpp"
+#include "transport/tcp/network.hpp"
 
 namespace doctor {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using ulfm::ofi::OfiNetwork;
+using ulfm::tcp::TcpNetwork;
 
 constexpr std::uint16_t kPort = 0;  // of ours, that others connect to
 
@@ -89,10 +89,10 @@ class Agent {
   // As a process of a job would, and an echo beside it; the port that mpiexec would have is another affair.
   void listen(json& out) {
     auto config = ulfm::Config::load();
-    if (config && config->text("TRANSPORT").substr(0, 3) != "ofi")  // options of another transport are not ours
-      (void)config->set("TRANSPORT", "ofi", ulfm::Origin::command_line, "ulfm_doctor");
+    if (config)  // options of another transport are not ours
+      (void)config->set("TRANSPORT", std::string(ulfm::tcp::kName), ulfm::Origin::command_line, "ulfm_doctor");
     auto settings = config ? ulfm::hosts::settings_from(*config) : ulfm::fail(config.error());
-    auto network = settings ? OfiNetwork::create(*settings) : ulfm::fail(settings.error());
+    auto network = settings ? TcpNetwork::create(*settings) : ulfm::fail(settings.error());
     auto port = network ? (*network)->open(kPort) : ulfm::fail(network.error());
     if (!port) {
       out["network_problem"] = port.error().what;
@@ -105,8 +105,8 @@ class Agent {
     unsigned first = 0, last = 0;
     if (const char* range = std::getenv("MPIEXEC_PORT_RANGE")) (void)std::sscanf(range, "%u:%u", &first, &last);
     calls_ = std::make_unique<Echo>(static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last), secret_);
-    out["provider"] = network_->provider();
-    out["card"] = ulfm::hosts::encode(ulfm::ofi::kName, network_->self());
+    out["transport"] = ulfm::tcp::kName;
+    out["card"] = ulfm::hosts::encode(ulfm::tcp::kName, network_->self());
     out["echo"] = echo_->port();
     out["calls"] = calls_->port();
     out["secret"] = secret_;
@@ -118,13 +118,9 @@ class Agent {
 
   // As a process of a job connects, and what that way is like then.
   json connect(const json& question) {
-    auto card = ulfm::hosts::decode(ulfm::ofi::kName, question.value("card", ""));
+    auto card = ulfm::hosts::decode(ulfm::tcp::kName, question.value("card", ""));
     if (!card || !network_) return {{"problem", card ? "no network here" : card.error().what}};
-    const std::string own = ulfm::hosts::encode(ulfm::ofi::kName, network_->self());
-    const auto length = static_cast<std::uint16_t>(own.size());
-    std::vector<std::byte> introduction(sizeof length + length);
-    std::memcpy(introduction.data(), &length, sizeof length);
-    std::memcpy(introduction.data() + sizeof length, own.data(), length);
+    const auto introduction = ulfm::hosts::introduction(ulfm::hosts::encode(ulfm::tcp::kName, network_->self()), {});
     auto connection = network_->connect(*card, kPort, kPort, introduction);
     if (!connection) return {{"problem", connection.error().what}};
     const std::string why = (*connection)->why;
@@ -150,8 +146,8 @@ class Agent {
             {"round_trip", way.round_trip_us}, {"mtu", way.mtu}};
   }
 
-  std::unique_ptr<OfiNetwork> network_;
-  std::unique_ptr<ulfm::ofi::OfiPort> port_;
+  std::unique_ptr<TcpNetwork> network_;
+  std::unique_ptr<ulfm::tcp::TcpPort> port_;
   std::uint64_t secret_ = 0;
   std::unique_ptr<Echo> echo_, calls_;
 

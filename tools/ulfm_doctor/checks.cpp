@@ -63,7 +63,7 @@ Finding check_network(const json& there) {
   for (const auto& one : there["addresses"])
     if (!one.get<std::string>().starts_with("127.") && one != "::1")
       list += (list.empty() ? "" : ", ") + one.get<std::string>();
-  return {State::ok, "libfabric with provider " + there["provider"].get<std::string>() + "; addresses " + list, ""};
+  return {State::ok, "transport " + there["transport"].get<std::string>() + "; addresses " + list, ""};
 }
 
 Finding check_limits(const json& there) {

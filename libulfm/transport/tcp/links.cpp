@@ -21,6 +21,7 @@ using Way = Link::Way;
 
 constexpr std::size_t kCopied = 2048;  // below, one piece is quicker than several
 constexpr std::size_t kMostPieces = 64;
+constexpr unsigned kUnanswered = 2;  // one may have just been sent
 // After the end of a connection, what its process sent on another one may still be on the way here.
 constexpr std::chrono::seconds kTrailFor{2};
 
@@ -249,7 +250,9 @@ void TcpNetwork::find_silent(Clock::time_point now) {
     socklen_t length = sizeof info;
     if (getsockopt(link->socket.get(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0) continue;
     if (!link->unproven_since) link->unproven_since = now;
-    if (now - *link->unproven_since >= settings_.give_up &&
+    // While the peer does not read, its kernel answers probes, whose intervals grow: what counts is who does not answer.
+    const bool unanswered = info.tcpi_retransmits >= kUnanswered || info.tcpi_probes >= kUnanswered;
+    if (unanswered && now - *link->unproven_since >= settings_.give_up &&
         std::chrono::milliseconds(info.tcpi_last_ack_recv) >= settings_.give_up)
       silent.push_back(link);
   }

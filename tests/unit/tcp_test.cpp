@@ -1,0 +1,364 @@
+// TCP between hosts: one connection for both directions, long messages in their place, ends of every kind, nonsense.
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <random>
+#include <thread>
+
+#include "environment.hpp"
+#include "pattern.hpp"
+#include "proto/framing.hpp"
+#include "transport/hosts/card.hpp"
+#include "transport/hosts/greeting.hpp"
+#include "transport/registry.hpp"
+#include "transport/tcp/link.hpp"
+
+using namespace ulfm;
+using namespace std::chrono_literals;
+
+namespace {
+
+Config config_with(std::initializer_list<std::pair<const char*, const char*>> rows) {
+  test::Environment environment;
+  Config config = Config::load().value();
+  for (const auto& [row, value] : rows) REQUIRE(config.set(row, value, Origin::command_line, "test"));
+  return config;
+}
+
+std::unique_ptr<Transport> make(std::initializer_list<std::pair<const char*, const char*>> rows = {}) {
+  return select_transport("tcp").value()->make(config_with(rows)).value();
+}
+
+std::uint64_t count(const Transport& transport, std::string_view name) {
+  for (const NamedCount& one : transport.counts())
+    if (name == one.name) return one.value;
+  return 0;
+}
+
+bool eventually(const auto& what) {
+  for (const auto until = std::chrono::steady_clock::now() + 20s; std::chrono::steady_clock::now() < until;) {
+    if (what()) return true;
+    std::this_thread::sleep_for(1ms);
+  }
+  return false;
+}
+
+bool push(Outlet& outlet, Kind kind, std::span<const std::byte> header, std::span<const std::byte> bytes) {
+  const iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  Gather data(std::span(&piece, 1));
+  return outlet.push(kind, header, data, bytes.size());
+}
+
+/// Two processes, each with port 1, and what goes wrong in the first look.
+struct Pair {
+  std::unique_ptr<Transport> a = make(), b = make();
+  PortCounters counters;
+  std::unique_ptr<Inlet> at_a = a->open(1, {}).value(), at_b = b->open(1, {}).value();
+
+  std::unique_ptr<Outlet> to_b() { return a->connect(b->card(), 1, 1, {}, counters).value(); }
+  std::unique_ptr<Outlet> to_a() { return b->connect(a->card(), 1, 1, {}, counters).value(); }
+  static Frame await(Inlet& inlet) {
+    Frame frame;
+    REQUIRE(eventually([&] { return inlet.next(frame); }));
+    return frame;
+  }
+};
+
+const std::byte kHead[] = {std::byte{1}, std::byte{2}, std::byte{3}};
+
+}  // namespace
+
+TEST_CASE("tcp: both directions of two ports share a connection", "[tcp]") {
+  Pair pair;
+  const auto there = pair.to_b();
+  const auto back = pair.to_a();
+  CHECK(count(*pair.a, "connections made") == 1);
+  CHECK(count(*pair.b, "connections made") == 0);
+  for (int i = 0; i < 100; ++i) {
+    REQUIRE(push(*there, Kind::first, kHead, {}));
+    pair.at_b->release(Pair::await(*pair.at_b));
+    REQUIRE(push(*back, Kind::first, kHead, {}));
+    pair.at_a->release(Pair::await(*pair.at_a));
+  }
+}
+
+TEST_CASE("tcp: two that connect to each other at once end up with one connection", "[tcp]") {
+  for (int round = 0; round < 30; ++round) {
+    Pair pair;
+    std::unique_ptr<Outlet> there, back;
+    std::thread other([&] { back = pair.to_a(); });
+    there = pair.to_b();
+    other.join();
+    REQUIRE(there);
+    REQUIRE(back);
+    REQUIRE(push(*there, Kind::first, kHead, {}));
+    REQUIRE(push(*back, Kind::first, kHead, {}));
+    const Frame at_b = Pair::await(*pair.at_b), at_a = Pair::await(*pair.at_a);
+    CHECK(at_b.header_length == sizeof kHead);
+    CHECK(at_a.header_length == sizeof kHead);
+    CHECK(count(*pair.a, "accepted") + count(*pair.b, "accepted") <= 2);
+  }
+}
+
+TEST_CASE("tcp: a direction that is over leaves the other one alone", "[tcp]") {
+  Pair pair;
+  auto there = pair.to_b();
+  const auto back = pair.to_a();
+  REQUIRE(push(*there, Kind::first, kHead, {}));
+  pair.at_b->release(Pair::await(*pair.at_b));
+  REQUIRE(there->bye());
+  there.reset();
+  const Frame bye = Pair::await(*pair.at_b);
+  CHECK(bye.kind == Kind::bye);
+  pair.at_b->release(bye);
+  pair.at_b->drop_origin(bye.origin);
+  for (int i = 0; i < 10; ++i) {
+    REQUIRE(push(*back, Kind::first, kHead, {}));
+    pair.at_a->release(Pair::await(*pair.at_a));
+  }
+  // And a new one is made where the old one was.
+  there = pair.to_b();
+  REQUIRE(push(*there, Kind::first, kHead, {}));
+  CHECK(Pair::await(*pair.at_b).fresh);
+}
+
+TEST_CASE("tcp: a port that is closed is known to its sender, whose own port goes on", "[tcp]") {
+  Pair pair;
+  const auto there = pair.to_b();
+  auto back = pair.to_a();
+  REQUIRE(push(*back, Kind::first, kHead, {}));
+  pair.at_a->release(Pair::await(*pair.at_a));
+  pair.at_b.reset();
+  CHECK(eventually([&] { return !there->peer_listening(); }));
+  CHECK(there->port_closed());
+  CHECK_FALSE(push(*there, Kind::first, kHead, {}));
+  REQUIRE(push(*back, Kind::first, kHead, {}));
+  pair.at_a->release(Pair::await(*pair.at_a));
+  const auto closed = pair.a->connect(pair.b->card(), 1, 1, {}, pair.counters);
+  REQUIRE_FALSE(closed);
+  CHECK(closed.error().code == Errc::not_found);
+  pair.b.reset();  // with its outlet still there
+  back.reset();
+}
+
+TEST_CASE("tcp: what was sent arrives although its sender has ended", "[tcp]") {
+  auto a = make(), b = make();
+  PortCounters counters;
+  const auto inlet = b->open(1, {}).value();
+  const auto bytes = test::pattern_bytes(5, 100000);
+  {
+    const auto outlet = a->connect(b->card(), 1, kNoPort, {}, counters).value();
+    std::thread ending;
+    std::size_t sent = 0;
+    // As much as there is room for, and the process ends with the last frame half gone.
+    while (sent < 1000 && push(*outlet, Kind::first, kHead, bytes)) ++sent;
+    REQUIRE(sent > 0);
+    std::size_t got = 0, frames = 0;
+    std::thread reading([&] {
+      Frame frame;
+      REQUIRE(eventually([&] {
+        while (inlet->next(frame)) {
+          frames += frame.kind == Kind::first ? 1 : 0;
+          got += frame.length;
+          inlet->release(frame);
+        }
+        return got == sent * bytes.size();
+      }));
+    });
+    const_cast<std::unique_ptr<Outlet>&>(outlet).reset();
+    a.reset();
+    reading.join();
+    CHECK(frames == sent);
+    CHECK(got == sent * bytes.size());
+  }
+  CHECK(eventually([&] { return inlet->find_dead() >= 0; }));
+}
+
+TEST_CASE("tcp: a process that reads nothing for long is not given up", "[tcp]") {
+  auto a = make({{"GIVE_UP", "1s"}}), b = make({{"GIVE_UP", "1s"}});
+  PortCounters counters;
+  const auto inlet = b->open(1, {}).value();
+  const auto outlet = a->connect(b->card(), 1, kNoPort, {}, counters).value();
+  const auto bytes = test::pattern_bytes(6, 100000);
+  while (push(*outlet, Kind::first, kHead, bytes)) {
+  }
+  const auto until = std::chrono::steady_clock::now() + 5s;
+  while (std::chrono::steady_clock::now() < until) {
+    REQUIRE(outlet->peer_listening());
+    std::this_thread::sleep_for(10ms);
+  }
+  Frame frame;
+  CHECK(inlet->next(frame));
+}
+
+namespace {
+
+/// Where the message of each sender goes.
+struct Places final : PlaceFinder {
+  std::vector<std::byte> bytes;
+  std::size_t at = 0;
+  std::span<std::byte> place_for(std::uint32_t) override { return std::span(bytes).subspan(at); }
+};
+
+}  // namespace
+
+TEST_CASE("tcp: messages of any length come whole, in their place where it is known", "[tcp]") {
+  Pair pair;
+  const bool knows = GENERATE(false, true);
+  Places places;
+  if (knows) pair.at_b->use_places(places);
+  const auto outlet = pair.to_b();
+  std::mt19937 random(7);
+  for (int round = 0; round < 60; ++round) {
+    const std::size_t size = round < 20 ? std::size_t{1} << round : random() % (1 << 21);
+    const auto bytes = test::pattern_bytes(static_cast<std::uint32_t>(round), size);
+    places.bytes.assign(size, std::byte{0});
+    places.at = 0;
+    std::thread sending([&] {
+      FrameSender sender(bytes.data(), bytes.size());
+      REQUIRE(eventually([&] { return sender.advance(*outlet); }));
+    });
+    FrameReader reader;
+    for (bool over = false; !over;) {
+      const Frame frame = Pair::await(*pair.at_b);
+      const auto step = reader.step(frame);
+      REQUIRE(step != FrameReader::Step::broken);
+      REQUIRE(reader.total() == size);
+      std::byte* const to = places.bytes.data() + reader.offset();
+      if (frame.data != to) std::copy_n(frame.data, frame.length, to);
+      places.at = reader.offset() + frame.length;
+      over = step == FrameReader::Step::whole || step == FrameReader::Step::completes;
+      pair.at_b->release(frame);
+    }
+    sending.join();
+    REQUIRE(places.bytes == bytes);
+  }
+  CHECK((count(*pair.b, "bytes in place") != 0) == knows);
+}
+
+TEST_CASE("tcp: frames that are kept stay as they are, however much comes behind them", "[tcp]") {
+  Pair pair;
+  const auto outlet = pair.to_b();
+  std::map<std::uint32_t, Frame> kept;
+  std::mt19937 random(11);
+  std::uint32_t sent = 0, got = 0;
+  while (got < 3000) {
+    const auto bytes = test::pattern_bytes(sent, sent * 37 % 16000);
+    if (sent < got + 50 && push(*outlet, Kind::first, kHead, bytes)) ++sent;
+    Frame frame;
+    if (pair.at_b->next(frame)) kept.emplace(got++, frame);
+    if (kept.size() < 40 && got < 3000) continue;
+    auto one = kept.begin();
+    std::advance(one, static_cast<long>(random() % kept.size()));
+    const auto wanted = test::pattern_bytes(one->first, one->first * 37 % 16000);
+    REQUIRE(one->second.length == wanted.size());
+    REQUIRE(std::equal(wanted.begin(), wanted.end(), one->second.data));
+    pair.at_b->release(one->second);
+    kept.erase(one);
+  }
+  for (const auto& [number, frame] : kept) pair.at_b->release(frame);
+}
+
+namespace {
+
+/// A process that has the key and says what it likes.
+class Liar {
+ public:
+  Liar(const Transport& to, std::uint16_t port) {
+    const auto card = hosts::decode("tcp", to.card()).value();
+    hosts::SocketAddress where(Ip::v4(INADDR_LOOPBACK), card.port);
+    socket_ = control::Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    REQUIRE(::connect(socket_.get(), where.get(), static_cast<socklen_t>(where.size())) == 0);
+    hosts::Greeting about{};
+    about.to = port;
+    about.from = kNoPort;
+    about.pid = getpid();
+    about.token = 4711;
+    about.most = 4096;
+    const auto greeting = hosts::greeting(hosts::key_for("", card.token), about);
+    say(&greeting, sizeof greeting);
+    hosts::Welcome answer{};
+    REQUIRE(::recv(socket_.get(), &answer, sizeof answer, MSG_WAITALL) == sizeof answer);
+    hosts::ProcessCard own = card;
+    own.token = 4711;
+    introduction_ = hosts::introduction(hosts::encode("tcp", own), {});
+  }
+  void say(const void* bytes, std::size_t size) {
+    (void)!::send(socket_.get(), bytes, size, MSG_NOSIGNAL);
+  }
+  void say(std::uint8_t kind, std::uint32_t length, std::uint8_t header, std::span<const std::byte> bytes) {
+    const tcp::FrameHead head{length, kind, header, 0};
+    say(&head, sizeof head);
+    say(bytes.data(), bytes.size());
+  }
+  void introduce() { say(8, static_cast<std::uint32_t>(introduction_.size()), 0, introduction_); }
+  bool is_cut_off() const {
+    char byte = 0;
+    const ssize_t n = ::recv(socket_.get(), &byte, 1, MSG_DONTWAIT);
+    return n == 0 || (n < 0 && errno == ECONNRESET);
+  }
+
+ private:
+  control::Fd socket_;
+  std::vector<std::byte> introduction_;
+};
+
+}  // namespace
+
+TEST_CASE("tcp: who writes nonsense is cut off, and nobody else", "[tcp]") {
+  Pair pair;
+  const auto outlet = pair.to_b();
+  const std::vector<std::byte> junk(300, std::byte{0xee});
+  const auto ends_badly = [&](const auto& lie, bool known) {
+    Liar liar(*pair.b, 1);
+    lie(liar);
+    Frame frame;
+    std::int64_t broken = -1;
+    REQUIRE(eventually([&] {
+      if (pair.at_b->next(frame)) FAIL("a frame came");
+      broken = std::max(broken, pair.at_b->take_broken());
+      return liar.is_cut_off();
+    }));
+    CHECK((broken >= 0) == known);
+    if (broken >= 0) pair.at_b->drop_origin(static_cast<std::uint32_t>(broken));
+    REQUIRE(push(*outlet, Kind::first, kHead, {}));
+    pair.at_b->release(Pair::await(*pair.at_b));
+  };
+  SECTION("a frame before its introduction") {
+    ends_badly([&](Liar& l) { l.say(2, 3, 8, junk); }, false);
+  }
+  SECTION("a kind that is none") {
+    ends_badly([&](Liar& l) { l.introduce(), l.say(77, 3, 0, junk); }, true);
+  }
+  SECTION("a frame longer than was agreed") {
+    ends_badly([&](Liar& l) { l.introduce(), l.say(2, 0x7fffffff, 8, junk); }, true);
+  }
+  SECTION("an introduction of somebody else") {
+    ends_badly([&](Liar& l) { l.say(8, 40, 0, junk); }, false);
+  }
+  SECTION("two introductions") {
+    ends_badly([&](Liar& l) { l.introduce(), l.introduce(); }, true);
+  }
+}
+
+TEST_CASE("tcp: many who come and say nothing, or nonsense, keep nobody out", "[tcp]") {
+  Pair pair;
+  const auto card = hosts::decode("tcp", pair.b->card()).value();
+  std::vector<control::Fd> strangers;
+  for (int i = 0; i < 400; ++i) {
+    hosts::SocketAddress where(Ip::v4(INADDR_LOOPBACK), card.port);
+    strangers.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    REQUIRE(::connect(strangers.back().get(), where.get(), static_cast<socklen_t>(where.size())) == 0);
+    if (i % 3 == 0) (void)!::send(strangers.back().get(), "GET / HTTP/1.0\r\n\r\n", 18, MSG_NOSIGNAL);
+    if (i % 3 == 1)
+      (void)!::send(strangers.back().get(), std::string(500, 'x').data(), 500, MSG_NOSIGNAL);
+  }
+  const auto outlet = pair.to_b();
+  REQUIRE(push(*outlet, Kind::first, kHead, {}));
+  pair.at_b->release(Pair::await(*pair.at_b));
+  CHECK(eventually([&] { return count(*pair.b, "refused") == 400; }));
+  CHECK(count(*pair.b, "accepted") == 1);
+}

@@ -19,15 +19,19 @@ namespace {
 
 /// A port that sends and several that receive, in one process.
 struct World {
-  explicit World(int receivers = 3) {
+  using Settings = std::initializer_list<std::pair<const char*, std::string>>;
+  explicit World(int receivers = 3, Settings settings = {}) : job((set(settings), Job::alone().value())) {
     for (int i = 0; i < receivers; ++i) {
       const auto number = static_cast<std::uint16_t>(10 + i);
       ports.push_back(job.open_port({.number = number, .depth = 8}).value());
       addresses.push_back(job.address(0, number).value());
     }
   }
+  void set(Settings settings) {
+    for (const auto& [name, value] : settings) environment.set(name, value);
+  }
   test::Environment environment;
-  Job job = Job::alone().value();
+  Job job;
   Port from = job.open_port({.number = 2, .depth = 8}).value();
   std::vector<Port> ports;
   std::vector<Address> addresses;
@@ -230,6 +234,40 @@ struct Ends {
 };
 
 }  // namespace
+
+TEST_CASE("down a tree each member gets every message once and in order", "[group][tree]") {
+  auto host = fabric::FabricHost::create({"xswitch", "single:4", 1}).value();  // which copies no messages
+  World w(7, {{"ULFM_TRANSPORT", "xswitch"}, {"ULFM_FABRIC", encode(host.arena().address())}});
+  auto tree = w.from.tree(w.addresses).value();
+  for (std::uint32_t i = 0; i < 60; ++i) {
+    const std::size_t size = i % 10 == 9 ? 70000 : i * 97 % 3000;  // of one frame, and of several
+    REQUIRE(w.from.send(test::pattern_bytes(i, size), tree, 60s));
+    std::vector<Port*> waiting;
+    for (Port& port : w.ports) waiting.push_back(&port);
+    while (!waiting.empty()) {
+      auto in = Port::wait_any(waiting, 60s);
+      REQUIRE(in);
+      const Incoming& message = in->second;
+      REQUIRE(message.bytes().size() == size);
+      CHECK(test::matches(message.bytes(), i));
+      CHECK(message.source().port == 2);  // the root's, whoever it came through
+      waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(in->first));
+    }
+  }
+}
+
+TEST_CASE("a member of a tree that closes is left out, and those behind it are served", "[group][tree]") {
+  auto host = fabric::FabricHost::create({"xswitch", "single:4", 1}).value();
+  World w(6, {{"ULFM_TRANSPORT", "xswitch"}, {"ULFM_FABRIC", encode(host.arena().address())}});
+  auto tree = w.from.tree(w.addresses).value();
+  REQUIRE(w.from.send(test::pattern_bytes(1, 500), tree, 60s));
+  for (std::size_t i = 0; i < 3; ++i) check_arrives(w.ports[i], 1, 500);
+  for (std::size_t i = 3; i < 6; ++i) check_arrives(w.ports[i], 1, 500);
+  REQUIRE(w.ports[0].close());
+  REQUIRE(w.from.send(test::pattern_bytes(2, 500), tree, 60s));
+  for (std::size_t i = 1; i < 6; ++i) check_arrives(w.ports[i], 2, 500);
+  CHECK(w.from.wait(5s).error().code == Errc::peer_failed);
+}
 
 TEST_CASE("every stack brings a group's messages to each member, once and whole", "[group][stack]") {
   const Case& c = GENERATE(from_range(std::begin(kCases), std::end(kCases)));

@@ -5,7 +5,7 @@ usage: coverage_page.py SUMMARY.json REASONS PAGE
 
 SUMMARY.json is gcovr's --json-summary. A line of REASONS is "PATH | reason"; PATH is a file, or a folder with a slash at
 its end, from the top of the tree, and the longest that fits counts. It fails, and writes nothing, when a file below
-80 % has no reason, and names reasons that no file needs any more.
+80 % has no reason, and names reasons whose files are all at 85 % or above.
 """
 import collections
 import json
@@ -13,6 +13,7 @@ import pathlib
 import sys
 
 LEAST = 80.0
+CLEARLY_ABOVE = 85.0  # drawn tests do not run the same lines each time
 HEAD = """# Coverage of the unit tests
 
 The unit tests run {lines} of the lines of `libulfm/` and {branches} of its branches.
@@ -97,9 +98,12 @@ def main():
     reasons = read_reasons(sys.argv[2])
     text, used = page(summary["files"], reasons)
     pathlib.Path(sys.argv[3]).write_text(text, encoding="utf-8")
+    near = {reason_for(f["filename"], reasons) for f in summary["files"]
+            if f["line_total"] and f["line_percent"] < CLEARLY_ABOVE}
     for where in reasons:
-        if where not in used:
-            print(f"{sys.argv[2]}: no file of {where} is below {LEAST:.0f} % any more: take the line out", file=sys.stderr)
+        if where not in used | near:
+            print(f"{sys.argv[2]}: no file of {where} is below {CLEARLY_ABOVE:.0f} % any more: take the line out",
+                  file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -18,9 +18,9 @@ using namespace std::chrono_literals;
 namespace {
 
 /// A port that sends and several that receive, in one process.
-struct World {
+struct PortGroup {
   using Settings = std::initializer_list<std::pair<const char*, std::string>>;
-  explicit World(int receivers = 3, Settings settings = {}) : job((set(settings), Job::alone().value())) {
+  explicit PortGroup(int receivers = 3, Settings settings = {}) : job((set(settings), Job::alone().value())) {
     for (int i = 0; i < receivers; ++i) {
       const auto number = static_cast<std::uint16_t>(10 + i);
       ports.push_back(job.open_port({.number = number, .depth = 8}).value());
@@ -47,7 +47,7 @@ void check_arrives(Port& port, std::uint32_t seed, std::size_t size) {
 }  // namespace
 
 TEST_CASE("a message to a group arrives once at each member, whatever its size", "[group]") {
-  World w;
+  PortGroup w;
   auto group = w.from.group(w.addresses).value();
   std::uint32_t seed = 0;
   for (const std::size_t size : {0, 1, 8, 48, 64, 65, 300, 2000, 5000, 32760, 32768, 40000, 100000, 1000000}) {
@@ -59,7 +59,7 @@ TEST_CASE("a message to a group arrives once at each member, whatever its size",
 }
 
 TEST_CASE("members hear groups and plain messages in the order they were sent", "[group]") {
-  World w;
+  PortGroup w;
   auto all = w.from.group(w.addresses).value();
   auto two = w.from.group(std::span(w.addresses).first(2)).value();
   for (std::uint32_t i = 0; i < 300; ++i) {
@@ -74,7 +74,7 @@ TEST_CASE("members hear groups and plain messages in the order they were sent", 
 }
 
 TEST_CASE("on one host the members of a group read the same bytes", "[group]") {
-  World w;
+  PortGroup w;
   auto group = w.from.group(w.addresses).value();
   REQUIRE(w.from.send(test::pattern_bytes(1, 4000), group, 60s));  // members map the pool when they look
   for (Port& port : w.ports) check_arrives(port, 1, 4000);
@@ -93,7 +93,7 @@ TEST_CASE("on one host the members of a group read the same bytes", "[group]") {
 }
 
 TEST_CASE("a member that does not read keeps no other from a message", "[group]") {
-  World w;
+  PortGroup w;
   auto group = w.from.group(w.addresses).value();
   const std::size_t size = 6 << 20;  // more than a lane and a pool hold
   auto out = w.from.compose(size).value();
@@ -106,7 +106,7 @@ TEST_CASE("a member that does not read keeps no other from a message", "[group]"
 }
 
 TEST_CASE("a member that has closed its port is left out, and that is said once", "[group]") {
-  World w;
+  PortGroup w;
   auto group = w.from.group(w.addresses).value();
   REQUIRE(w.ports[1].close());
   REQUIRE(w.from.send(test::pattern_bytes(1, 500), group, 60s));
@@ -120,7 +120,7 @@ TEST_CASE("a member that has closed its port is left out, and that is said once"
 }
 
 TEST_CASE("groups that cannot be, and groups that are closed", "[group]") {
-  World w;
+  PortGroup w;
   CHECK(w.from.group({}).error().code == Errc::invalid);
   const Address nowhere[] = {w.addresses[0], {w.addresses[0].process, 60, 0}};
   CHECK(w.from.group(nowhere).error().code == Errc::not_found);
@@ -237,7 +237,7 @@ struct Ends {
 
 TEST_CASE("down a tree each member gets every message once and in order", "[group][tree]") {
   auto host = fabric::FabricHost::create({"xswitch", "single:4", 1}).value();  // which copies no messages
-  World w(7, {{"ULFM_TRANSPORT", "xswitch"}, {"ULFM_FABRIC", encode(host.arena().address())}});
+  PortGroup w(7, {{"ULFM_TRANSPORT", "xswitch"}, {"ULFM_FABRIC", encode(host.arena().address())}});
   auto tree = w.from.tree(w.addresses).value();
   for (std::uint32_t i = 0; i < 60; ++i) {
     const std::size_t size = i % 10 == 9 ? 70000 : i * 97 % 3000;  // of one frame, and of several
@@ -258,7 +258,7 @@ TEST_CASE("down a tree each member gets every message once and in order", "[grou
 
 TEST_CASE("a member of a tree that closes is left out, and those behind it are served", "[group][tree]") {
   auto host = fabric::FabricHost::create({"xswitch", "single:4", 1}).value();
-  World w(6, {{"ULFM_TRANSPORT", "xswitch"}, {"ULFM_FABRIC", encode(host.arena().address())}});
+  PortGroup w(6, {{"ULFM_TRANSPORT", "xswitch"}, {"ULFM_FABRIC", encode(host.arena().address())}});
   auto tree = w.from.tree(w.addresses).value();
   REQUIRE(w.from.send(test::pattern_bytes(1, 500), tree, 60s));
   for (std::size_t i = 0; i < 3; ++i) check_arrives(w.ports[i], 1, 500);

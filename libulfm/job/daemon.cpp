@@ -58,7 +58,7 @@ void answer_starter(std::string line) {
   line += '\n';
   (void)!write(STDOUT_FILENO, line.data(), line.size());
   close(STDOUT_FILENO);
-  hold_standard_streams();
+  reserve_standard_streams();
 }
 
 }  // namespace ulfm

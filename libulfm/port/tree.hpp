@@ -33,7 +33,7 @@ class Tree {
   using Lost = std::function<void(PortAddress)>;
 
   /// A tree over `below` for what the port `source` sends; `from` is the port of this process. Whoever cannot be
-  /// reached is left out, and `lost` is told.
+  /// reached is left out, and `lost` is called for it.
   Tree(Node& node, std::uint16_t from, PortAddress source, std::span<const PortAddress> below, PortCounters& counters,
        Lost lost);
   ~Tree();

@@ -70,7 +70,7 @@ Process::Process(Config config, const TransportDescriptor& descriptor, Transport
       stall_seconds_(config_.number("STALL_REPORT")) {}
 
 Result<std::unique_ptr<Process>> Process::start(Config config, const Place& place) {
-  hold_standard_streams();
+  reserve_standard_streams();
   if (place.rank == place.first)
     for (const std::string& warning : config.warnings()) std::fprintf(stderr, "ulfm: %s\n", warning.c_str());
   auto descriptor = select_transport(config.text("TRANSPORT"));

@@ -66,7 +66,7 @@ void on_death(int number) {
 
 }  // namespace
 
-void tell_of_deaths() noexcept {
+void report_deaths() noexcept {
   rlimit cores{};
   if (std::getenv("PMI_FD") == nullptr || getrlimit(RLIMIT_CORE, &cores) != 0 || cores.rlim_cur != 0) return;
   g_process = getpid();

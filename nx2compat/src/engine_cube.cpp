@@ -14,18 +14,18 @@ void NxEngine::share_table() {
   Cube& cube = channel_.cube();
   for (int node = 0; node < cube.nodes(); ++node) {
     const CubeEntry& entry = cube.entry(node);
-    EntryBody& told = shared_[static_cast<std::size_t>(node)];
+    EntryBody& last_sent = shared_[static_cast<std::size_t>(node)];
     // Whatever changes comes with one of these two.
-    if (static_cast<std::uint32_t>(entry.presence.load(std::memory_order_acquire)) == told.presence &&
-        entry.use == told.use)
+    if (static_cast<std::uint32_t>(entry.presence.load(std::memory_order_acquire)) == last_sent.presence &&
+        entry.use == last_sent.use)
       continue;
-    const EntryBody image = told = cube.image(node);
+    const EntryBody image = last_sent = cube.image(node);
     for (int far = 0; far < cube.nodes(); ++far)
       if (far != node && cube.is_far(far) && reach(far) == Channel::Reach::there) send_entry(far, image);
   }
 }
 
-// A node has come: the host tells it of all others. What is of an earlier process of that node is too late.
+// A node has come: the host sends it the entries of all others. Those of an earlier process of that node are too late.
 void NxEngine::take_entry(const Header& header, const EntryBody& image) {
   Cube& cube = channel_.cube();
   if (!cube.exists()) return;

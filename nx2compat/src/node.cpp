@@ -90,7 +90,7 @@ void Node::open() {
   engine()->on_kill = [] { std::exit(0); };
   if (cube().is_copy()) engine()->announce();
   process_ = getpid();
-  tell_of_deaths();
+  report_deaths();
 }
 
 Node& Node::only() {
@@ -338,7 +338,7 @@ void Node::kill_nodes(int node, std::int32_t ptype) {
 // and then.
 bool Node::await_nodes() {
   constexpr int kStretch = 5000;  // milliseconds; virtual time knows a standstill without that
-  bool told = false;
+  bool reported = false;
   for (;;) {
     std::uint64_t looks = 0, working = 0;
     const auto none_left = [&] {
@@ -348,7 +348,7 @@ bool Node::await_nodes() {
     };
     if (engine()->wait_for(none_left, is_timed() ? -1 : kStretch)) return true;
     if (working * 4 < looks) return false;
-    if (!std::exchange(told, true))
+    if (!std::exchange(reported, true))
       std::fprintf(stderr, "nx: the host has ended and waits for %s, which still work; Ctrl-C ends them\n",
                    cube().running_text().c_str());
   }

@@ -59,7 +59,7 @@ def find(one, mark, started, file):
     return None
 
 
-def judge(one, status, text, killed):
+def check_outcome(one, status, text, killed):
     """None, or the rule that was broken."""
     if status is None:
         return "it hung"
@@ -101,7 +101,7 @@ def run(one, tree, binary, patience):
         status, left = campaign.finish(started, mark, patience)
         output.seek(0)
         text = output.read().decode(errors="replace")
-    return killed, campaign.verdict(judge(one, status, text, killed), left, text)
+    return killed, campaign.verdict(check_outcome(one, status, text, killed), left, text)
 
 
 def main():

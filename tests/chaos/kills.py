@@ -87,7 +87,7 @@ def command(one, tree, binary, file):
     return run + ["-n", str(one["ranks"]), binary, one["place"], str(one["victim"]), file] + (["ft"] if one["ft"] else [])
 
 
-def judge(one, text, status, killed):
+def check_outcome(one, text, status, killed):
     """None, or the rule that was broken."""
     if status is None:
         return "it hung"
@@ -143,7 +143,7 @@ def run(one, tree, binary, patience):
         status, left = campaign.finish(started, mark, patience)
         output.seek(0)
         text = output.read().decode(errors="replace")
-    return killed, campaign.verdict(judge(one, text, status, killed), left, text)
+    return killed, campaign.verdict(check_outcome(one, text, status, killed), left, text)
 
 
 def main():

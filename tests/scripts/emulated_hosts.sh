@@ -88,9 +88,9 @@ C
 "$source/examples/ports/build" "$PWD/ports" >log 2>&1 || { cat log && exit 1; }
 "$stage/bin/nxcc" -std=gnu89 -w "$source/examples/nx2/ring.c" -o ring || exit 1
 
-# judged NAME CODE PATTERN ARGUMENTS...: a job on $hosts hosts ends with 0 ("good") or not ("bad") and says what matches.
+# expect_job NAME CODE PATTERN ARGUMENTS...: a job on $hosts hosts ends with 0 ("good") or not ("bad") and says what matches.
 hosts=2
-judged() {
+expect_job() {
     local name=$1 wanted=$2 pattern=$3 code=0 became=good
     shift 3
     on_hosts "$hosts" "$@" >out 2>err || code=$?
@@ -108,33 +108,33 @@ judged() {
 
 hosts_up 3
 for transport in xswitch dcm pcie pointdesign ideal; do
-    judged "$transport" good 'ranks 4 local 1 wrong 0' --transport $transport -n 4 ./each
+    expect_job "$transport" good 'ranks 4 local 1 wrong 0' --transport $transport -n 4 ./each
 done
-hosts=3 judged "3 hosts, more ranks than nodes" good 'ranks 9 .*wrong 0' --transport xswitch --topology mesh:2x2 -n 9 ./each
-judged "ranks of a node on two hosts" good 'nodes wrong 0' --transport xswitch --topology single:2 -n 4 -ppn 1 ./mixed nodes
-judged "windows" good 'window wrong 0' --transport xswitch --topology single:2 -n 4 -ppn 2 ./mixed window
-judged "spawned processes" good 'spawn wrong 0' --transport xswitch -n 2 -ppn 1 ./mixed spawn
+hosts=3 expect_job "3 hosts, more ranks than nodes" good 'ranks 9 .*wrong 0' --transport xswitch --topology mesh:2x2 -n 9 ./each
+expect_job "ranks of a node on two hosts" good 'nodes wrong 0' --transport xswitch --topology single:2 -n 4 -ppn 1 ./mixed nodes
+expect_job "windows" good 'window wrong 0' --transport xswitch --topology single:2 -n 4 -ppn 2 ./mixed window
+expect_job "spawned processes" good 'spawn wrong 0' --transport xswitch -n 2 -ppn 1 ./mixed spawn
 for program in lu halo; do
-    judged "$program" good 'check: ok' --transport xswitch --topology mesh:4x4 -n 4 "$programs/$program" --check
+    expect_job "$program" good 'check: ok' --transport xswitch --topology mesh:4x4 -n 4 "$programs/$program" --check
 done
-judged "options of the model" good 'wrong 0' --transport xswitch,frame=256 -n 2 ./each
-judged "programs on ports" good '9000 items from 3 producers, all whole' --transport xswitch -n 4 ports/producer_consumer
-judged "multicast" good '600 messages from 3 senders, all whole' --transport pointdesign -n 4 ports/multicast
-judged "NX/2" good 'ring: 4 nodes.*ok' --transport dcm -n 4 ./ring
-judged "a bad network" good 'wrong 0' --transport xswitch --topology mesh:2x2 --fault "$bad_network" -n 4 ./each
+expect_job "options of the model" good 'wrong 0' --transport xswitch,frame=256 -n 2 ./each
+expect_job "programs on ports" good '9000 items from 3 producers, all whole' --transport xswitch -n 4 ports/producer_consumer
+expect_job "multicast" good '600 messages from 3 senders, all whole' --transport pointdesign -n 4 ports/multicast
+expect_job "NX/2" good 'ring: 4 nodes.*ok' --transport dcm -n 4 ./ring
+expect_job "a bad network" good 'wrong 0' --transport xswitch --topology mesh:2x2 --fault "$bad_network" -n 4 ./each
 # Rank 0 prints what the interconnect counts, also from elsewhere.
 beside_host 1 "$run" -hosts h2,h1 -launcher ssh -launcher-exec "$hosts_launcher" --stats --transport xswitch -n 2 ./each >out 2>err
 if ! grep -q 'wrong 0' out || ! grep -q 'stats xswitch: cycles [1-9].*present 0$' err; then
     fail "statistics" "no balance of the network"
 fi
-judged "virtual time" bad 'virtual time is kept by processes of one host' --transport xswitch --time virtual -n 2 ./each
+expect_job "virtual time" bad 'virtual time is kept by processes of one host' --transport xswitch --time virtual -n 2 ./each
 
-judged "ranks that wait" good 'waited [0-9]*$' --transport xswitch -n 2 ./each wait
+expect_job "ranks that wait" good 'waited [0-9]*$' --transport xswitch -n 2 ./each wait
 per_mille=$(sed -n 's/^waited //p' out)
 ((${per_mille:-1000} <= 100)) || fail "ranks that wait" "a rank that waits takes $per_mille/1000 of a core"
 
-judged "a rank of another host is killed" bad 'BAD TERMINATION\|Process failed\|died' --transport xswitch -n 4 ./each die
-judged "a rank here is killed" bad 'BAD TERMINATION\|Process failed\|died' --transport xswitch -n 3 ./each die
+expect_job "a rank of another host is killed" bad 'BAD TERMINATION\|Process failed\|died' --transport xswitch -n 4 ./each die
+expect_job "a rank here is killed" bad 'BAD TERMINATION\|Process failed\|died' --transport xswitch -n 3 ./each die
 # Waits until a job exchanges.
 begun() {
     for _ in $(seq 3000); do
@@ -146,16 +146,16 @@ begun() {
 # Of the process that it stands for the others see that it has died; that one says so itself.
 (begun; pkill -KILL -x ulfm-proxy) &
 killer=$!
-judged "a proxy is killed" bad 'proxy of this process\|Communication error with rank\|has died' --transport xswitch -n 2 ./each ring 20
+expect_job "a proxy is killed" bad 'proxy of this process\|Communication error with rank\|has died' --transport xswitch -n 2 ./each ring 20
 wait $killer
 (begun; cut_cable 2; sleep 3; join_cable 2) &
 cable=$!
-judged "a cable cut for 3 seconds" good 'wrong 0' --transport xswitch -n 2 ./each ring 6
+expect_job "a cable cut for 3 seconds" good 'wrong 0' --transport xswitch -n 2 ./each ring 6
 wait $cable
 (begun; cut_cable 2) &
 cable=$!
 began=$SECONDS
-ULFM_GIVE_UP=2s hosts_limit=60 judged "a cable cut for good" bad 'proxy of this process\|Communication error with rank\|has died' \
+ULFM_GIVE_UP=2s hosts_limit=60 expect_job "a cable cut for good" bad 'proxy of this process\|Communication error with rank\|has died' \
     --transport xswitch -n 2 ./each ring 40
 wait $cable
 join_cable 2

@@ -1,4 +1,4 @@
-# For the scripts that run MPI programs over emulated interconnects: a folder to work in, and how runs are judged.
+# For the scripts that run MPI programs over emulated interconnects: a folder to work in, and how runs are checked.
 # shellcheck shell=bash
 : "${ULFM_STAGE:?stage folder}"
 stage=$(cd "$ULFM_STAGE" && pwd -P) || exit 1

@@ -1,3 +1,4 @@
+#include <ulfm/interrupt.h>
 #include <ulfm/ulfm.h>
 
 #include <string>
@@ -329,6 +330,19 @@ TEST_CASE("C: waiting for any of several ports", "[c_api]") {
   Pair other;
   const ulfm_port mixed[] = {p.a, other.a};
   CHECK(ulfm_wait_any(mixed, 2, 0, &which, &m) == ULFM_ERR_INVALID);
+}
+
+TEST_CASE("C: a watch ends when it is told to, and gives no message", "[c_api]") {
+  Pair p;
+  REQUIRE(ulfm_watch_end(p.b) == ULFM_OK);
+  CHECK(ulfm_watch_interrupts(p.b, -1) == ULFM_ERR_INVALID);
+  CHECK(error().find("thread -1") != std::string::npos);
+  CHECK(ulfm_watch_interrupts(p.b, 0) == ULFM_OK);
+  CHECK(ulfm_give_way(p.b) == ULFM_OK);
+  const ulfm_port stale = 0;
+  CHECK(ulfm_watch_end(stale) == ULFM_ERR_STALE);
+  CHECK(ulfm_watch_interrupts(stale, 0) == ULFM_ERR_STALE);
+  CHECK(ulfm_give_way(stale) == ULFM_ERR_STALE);
 }
 
 TEST_CASE("C: a bad setting stops the job with a sentence", "[c_api]") {

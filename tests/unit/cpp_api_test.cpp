@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-struct World {
+struct PortPair {
   test::Environment environment;
   Job job = Job::alone().value();
   Port a = job.open_port({.depth = 8}).value();
@@ -22,7 +22,7 @@ struct World {
 }  // namespace
 
 TEST_CASE("C++: the example of the architecture", "[cpp_api]") {
-  World w;
+  PortPair w;
   auto out = w.a.compose(300).value();
   CHECK(out.bytes().size() == 300);
   test::fill(out.bytes(), 3);
@@ -38,7 +38,7 @@ TEST_CASE("C++: the example of the architecture", "[cpp_api]") {
 }
 
 TEST_CASE("C++: what is composed dies unsent unless posted", "[cpp_api]") {
-  World w;
+  PortPair w;
   { auto out = w.a.compose(10).value(); }
   {
     auto out = w.a.compose(10).value();
@@ -50,13 +50,13 @@ TEST_CASE("C++: what is composed dies unsent unless posted", "[cpp_api]") {
 }
 
 TEST_CASE("C++: a message is posted through the port it was composed in", "[cpp_api]") {
-  World w;
+  PortPair w;
   auto out = w.a.compose(10).value();
   CHECK(w.b.post(std::move(out), w.to_b).error().code == Errc::invalid);
 }
 
 TEST_CASE("C++: messages are released when they die, and moved as one", "[cpp_api]") {
-  World w;
+  PortPair w;
   for (int round = 0; round < 40; ++round) {  // more than there are buffers
     REQUIRE(w.a.send(test::pattern_bytes(static_cast<std::uint32_t>(round), 500), w.to_b, 60s));
     auto got = w.b.wait(60s);
@@ -68,7 +68,7 @@ TEST_CASE("C++: messages are released when they die, and moved as one", "[cpp_ap
 }
 
 TEST_CASE("C++: a closed port is stale", "[cpp_api]") {
-  World w;
+  PortPair w;
   auto out = w.a.compose(10);
   REQUIRE(w.a.close());
   CHECK(w.a.close().error().code == Errc::stale);
@@ -80,7 +80,7 @@ TEST_CASE("C++: a closed port is stale", "[cpp_api]") {
 }
 
 TEST_CASE("C++: what was posted before the close arrives", "[cpp_api]") {
-  World w;
+  PortPair w;
   for (std::uint32_t i = 0; i < 8; ++i) REQUIRE(w.a.send(test::pattern_bytes(i, 100), w.to_b, 60s));
   REQUIRE(w.a.close());
   for (std::uint32_t i = 0; i < 8; ++i) {
@@ -91,7 +91,7 @@ TEST_CASE("C++: what was posted before the close arrives", "[cpp_api]") {
 }
 
 TEST_CASE("C++: moved ports and jobs work on, closed once", "[cpp_api]") {
-  World w;
+  PortPair w;
   Port moved = std::move(w.a);
   REQUIRE(moved.send(test::pattern_bytes(1, 10), w.to_b, 60s));
   CHECK(w.b.wait(60s).has_value());
@@ -103,7 +103,7 @@ TEST_CASE("C++: moved ports and jobs work on, closed once", "[cpp_api]") {
 }
 
 TEST_CASE("C++: waiting for any of several ports", "[cpp_api]") {
-  World w;
+  PortPair w;
   Port* ports[] = {&w.a, &w.b};
   CHECK(Port::wait_any(ports, 1ms).error().code == Errc::timed_out);
   CHECK(Port::wait_any({}, 1ms).error().code == Errc::invalid);
@@ -115,7 +115,7 @@ TEST_CASE("C++: waiting for any of several ports", "[cpp_api]") {
 }
 
 TEST_CASE("C++: jobs of one process reach each other by card", "[cpp_api]") {
-  World w;
+  PortPair w;
   Job other = Job::alone().value();
   Port port = other.open_port().value();
   REQUIRE(port.send(test::pattern_bytes(8, 700), other.address_of_card(w.job.card(), 9).value(), 60s));

@@ -72,6 +72,26 @@ class SpyOutlet final : public Outlet {
   RoomBell room_;
 };
 
+/// Sends to the first member at once, and leaves the others to their own outlets.
+class SpyMulticast final : public Multicast {
+ public:
+  SpyMulticast(Calls& calls, std::size_t members) : calls_(calls), members_(members) {}
+
+  bool push(Kind, const Headers& headers, Gather&, std::size_t length, std::vector<std::uint32_t>& who) override {
+    calls_.push_back("multicast " + std::to_string(headers.length) + " " + std::to_string(length) + " of " +
+                     std::to_string(members_));
+    if (who.empty()) return false;
+    who.erase(who.begin());
+    return true;
+  }
+  std::size_t max_frame(std::size_t header) const override { return 500 - header; }
+  void look_for_dead() override { calls_.push_back("look_for_dead"); }
+
+ private:
+  Calls& calls_;
+  std::size_t members_;
+};
+
 class SpyTransport final : public Transport {
  public:
   explicit SpyTransport(Calls& calls) : calls_(calls) {}
@@ -100,6 +120,10 @@ class SpyTransport final : public Transport {
   }
   std::string card_of(std::string_view job_id, std::uint32_t rank) const override {
     return std::string(job_id) + std::to_string(rank);
+  }
+  std::unique_ptr<Multicast> group(std::span<Outlet* const> outlets) override {
+    for (Outlet* outlet : outlets) calls_.push_back(dynamic_cast<SpyOutlet*>(outlet) != nullptr ? "own" : "foreign");
+    return std::make_unique<SpyMulticast>(calls_, outlets.size());
   }
   control::Control* control() override { return used_; }
   void use_control(control::Control& control) override { used_ = &control; }
@@ -228,6 +252,30 @@ TEST_CASE("every decorator hands on what it does not change", "[decorator]") {
     check_unchanged(protocol, calls);
   }
   CHECK(calls == Calls{"~"});
+}
+
+TEST_CASE("a traced group sends as the one below does, over the outlets below", "[decorator]") {
+  Calls calls;
+  TraceTransport traced(std::make_unique<SpyTransport>(calls), "spy");
+  PortCounters counters;
+  auto first = traced.connect("card:x", 1, 2, {}, counters).value();
+  auto second = traced.connect("card:y", 1, 2, {}, counters).value();
+  Outlet* const outlets[] = {first.get(), second.get()};
+  calls.clear();
+  const auto group = traced.group(outlets);
+  REQUIRE(group);
+  CHECK(calls == Calls{"own", "own"});
+  calls.clear();
+  CHECK(group->max_frame(20) == 480);
+  group->look_for_dead();
+  std::vector<std::uint32_t> who{0, 1};
+  const std::byte header[4]{};
+  Gather nothing{std::span<const iovec>()};
+  CHECK(group->push(Kind::first, {header, 4, 0}, nothing, 0, who));
+  CHECK(who == std::vector<std::uint32_t>{1});
+  who.clear();
+  CHECK_FALSE(group->push(Kind::first, {header, 4, 0}, nothing, 0, who));
+  CHECK(calls == Calls{"look_for_dead", "multicast 4 0 of 2", "multicast 4 0 of 2"});
 }
 
 TEST_CASE("a transport goes after its channel is closed and before the channel does", "[decorator]") {

@@ -509,3 +509,65 @@ TEST_CASE("a network without a pace never asks to be looked at", "[emulated]") {
     CHECK(machine.host.arena().header().due.load() == 0);
   }
 }
+
+TEST_CASE("cards check the frames of noisy connections, and what the noise turned is not delivered", "[emulated]") {
+  const auto units = GENERATE(1, 2, 4);
+  Machine machine(2, fmt::format("xswitch,check={}", units));
+  auto outlet = machine.connect(0, 1);
+  REQUIRE(outlet->expect_noise());
+  Frame frame;
+  std::uint32_t damaged = 0;
+  for (std::uint32_t i = 0; i < 40; ++i) {
+    const std::size_t length = i % 2 == 0 ? 20 : 3000;  // in the slot's line, and in its body
+    const std::uint64_t bits[] = {i * 3};
+    if (i % 4 < 2) outlet->turn_bits(bits), ++damaged;
+    REQUIRE(push(*outlet, i, 5, length));
+    if (i % 4 < 2) {
+      CHECK_FALSE(machine.all[1].inlet->next(frame));
+    } else {
+      REQUIRE(machine.next(1, frame));
+      CHECK(is_intact(frame, i, 5, length));
+      machine.all[1].inlet->release(frame);
+    }
+    CHECK(machine.host.arena().header().damaged.load() == damaged);
+  }
+  CHECK(machine.slots_in_use() == 0);
+}
+
+TEST_CASE("networks whose cards check nothing leave noise to what sends the frames", "[emulated]") {
+  for (const auto& [transport, topology] : {std::pair{"xswitch,check=0", "single:4"}, {"dcm", "cube:2"}}) {
+    Machine machine(2, transport, topology);
+    CHECK_FALSE(machine.connect(0, 1)->expect_noise());
+  }
+}
+
+TEST_CASE("every model counts what went through it, and the counts balance", "[emulated]") {
+  const auto& [transport, topology] = GENERATE(table<std::string, std::string>({{"ideal", "single:4"},
+                                                                                {"xswitch", "single:4"},
+                                                                                {"dcm", "cube:2"},
+                                                                                {"pcie", "boards:4x1"},
+                                                                                {"pointdesign", ""}}));
+  INFO(transport);
+  Machine machine(4, transport, topology);
+  Frame frame;
+  for (std::uint32_t from = 0; from < 4; ++from)
+    for (std::uint32_t to = 0; to < 4; ++to) {
+      if (from == to) continue;
+      auto outlet = machine.connect(from, to);
+      REQUIRE(push(*outlet, from, 10, 100 * to));
+      REQUIRE(machine.next(to, frame));
+      machine.all[to].inlet->release(frame);
+    }
+  const std::string text = machine.all[2].transport->shared_statistics();
+  INFO(text);
+  CHECK(text.find("ulfm: stats") == 0);
+  CHECK(text.find("do not balance") == std::string::npos);
+  CHECK(text.back() == '\n');
+  fabric::ModelCycles* const cycles = machine.all[0].engine->model().cycles();
+  if (cycles == nullptr) return;
+  for (const fabric::LinkUse& link : cycles->links(1000)) {
+    CHECK(link.bytes > 0);
+    CHECK(link.busy > 0);
+    CHECK(link.from != link.to);
+  }
+}

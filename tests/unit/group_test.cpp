@@ -18,16 +18,20 @@ using namespace std::chrono_literals;
 namespace {
 
 /// A port that sends and several that receive, in one process.
-struct World {
-  explicit World(int receivers = 3) {
+struct PortGroup {
+  using Settings = std::initializer_list<std::pair<const char*, std::string>>;
+  explicit PortGroup(int receivers = 3, Settings settings = {}) : job((set(settings), Job::alone().value())) {
     for (int i = 0; i < receivers; ++i) {
       const auto number = static_cast<std::uint16_t>(10 + i);
       ports.push_back(job.open_port({.number = number, .depth = 8}).value());
       addresses.push_back(job.address(0, number).value());
     }
   }
+  void set(Settings settings) {
+    for (const auto& [name, value] : settings) environment.set(name, value);
+  }
   test::Environment environment;
-  Job job = Job::alone().value();
+  Job job;
   Port from = job.open_port({.number = 2, .depth = 8}).value();
   std::vector<Port> ports;
   std::vector<Address> addresses;
@@ -43,7 +47,7 @@ void check_arrives(Port& port, std::uint32_t seed, std::size_t size) {
 }  // namespace
 
 TEST_CASE("a message to a group arrives once at each member, whatever its size", "[group]") {
-  World w;
+  PortGroup w;
   auto group = w.from.group(w.addresses).value();
   std::uint32_t seed = 0;
   for (const std::size_t size : {0, 1, 8, 48, 64, 65, 300, 2000, 5000, 32760, 32768, 40000, 100000, 1000000}) {
@@ -55,7 +59,7 @@ TEST_CASE("a message to a group arrives once at each member, whatever its size",
 }
 
 TEST_CASE("members hear groups and plain messages in the order they were sent", "[group]") {
-  World w;
+  PortGroup w;
   auto all = w.from.group(w.addresses).value();
   auto two = w.from.group(std::span(w.addresses).first(2)).value();
   for (std::uint32_t i = 0; i < 300; ++i) {
@@ -70,7 +74,7 @@ TEST_CASE("members hear groups and plain messages in the order they were sent", 
 }
 
 TEST_CASE("on one host the members of a group read the same bytes", "[group]") {
-  World w;
+  PortGroup w;
   auto group = w.from.group(w.addresses).value();
   REQUIRE(w.from.send(test::pattern_bytes(1, 4000), group, 60s));  // members map the pool when they look
   for (Port& port : w.ports) check_arrives(port, 1, 4000);
@@ -89,7 +93,7 @@ TEST_CASE("on one host the members of a group read the same bytes", "[group]") {
 }
 
 TEST_CASE("a member that does not read keeps no other from a message", "[group]") {
-  World w;
+  PortGroup w;
   auto group = w.from.group(w.addresses).value();
   const std::size_t size = 6 << 20;  // more than a lane and a pool hold
   auto out = w.from.compose(size).value();
@@ -102,7 +106,7 @@ TEST_CASE("a member that does not read keeps no other from a message", "[group]"
 }
 
 TEST_CASE("a member that has closed its port is left out, and that is said once", "[group]") {
-  World w;
+  PortGroup w;
   auto group = w.from.group(w.addresses).value();
   REQUIRE(w.ports[1].close());
   REQUIRE(w.from.send(test::pattern_bytes(1, 500), group, 60s));
@@ -116,7 +120,7 @@ TEST_CASE("a member that has closed its port is left out, and that is said once"
 }
 
 TEST_CASE("groups that cannot be, and groups that are closed", "[group]") {
-  World w;
+  PortGroup w;
   CHECK(w.from.group({}).error().code == Errc::invalid);
   const Address nowhere[] = {w.addresses[0], {w.addresses[0].process, 60, 0}};
   CHECK(w.from.group(nowhere).error().code == Errc::not_found);
@@ -231,6 +235,40 @@ struct Ends {
 };
 
 }  // namespace
+
+TEST_CASE("down a tree each member gets every message once and in order", "[group][tree]") {
+  auto host = fabric::FabricHost::create({"xswitch", "single:4", 1}).value();  // which copies no messages
+  PortGroup w(7, {{"ULFM_TRANSPORT", "xswitch"}, {"ULFM_FABRIC", encode(host.arena().address())}});
+  auto tree = w.from.tree(w.addresses).value();
+  for (std::uint32_t i = 0; i < 60; ++i) {
+    const std::size_t size = i % 10 == 9 ? 70000 : i * 97 % 3000;  // of one frame, and of several
+    REQUIRE(w.from.send(test::pattern_bytes(i, size), tree, 60s));
+    std::vector<Port*> waiting;
+    for (Port& port : w.ports) waiting.push_back(&port);
+    while (!waiting.empty()) {
+      auto in = Port::wait_any(waiting, 60s);
+      REQUIRE(in);
+      const Incoming& message = in->second;
+      REQUIRE(message.bytes().size() == size);
+      CHECK(test::matches(message.bytes(), i));
+      CHECK(message.source().port == 2);  // the root's, whoever it came through
+      waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(in->first));
+    }
+  }
+}
+
+TEST_CASE("a member of a tree that closes is left out, and those behind it are served", "[group][tree]") {
+  auto host = fabric::FabricHost::create({"xswitch", "single:4", 1}).value();
+  PortGroup w(6, {{"ULFM_TRANSPORT", "xswitch"}, {"ULFM_FABRIC", encode(host.arena().address())}});
+  auto tree = w.from.tree(w.addresses).value();
+  REQUIRE(w.from.send(test::pattern_bytes(1, 500), tree, 60s));
+  for (std::size_t i = 0; i < 3; ++i) check_arrives(w.ports[i], 1, 500);
+  for (std::size_t i = 3; i < 6; ++i) check_arrives(w.ports[i], 1, 500);
+  REQUIRE(w.ports[0].close());
+  REQUIRE(w.from.send(test::pattern_bytes(2, 500), tree, 60s));
+  for (std::size_t i = 1; i < 6; ++i) check_arrives(w.ports[i], 2, 500);
+  CHECK(w.from.wait(5s).error().code == Errc::peer_failed);
+}
 
 TEST_CASE("every stack brings a group's messages to each member, once and whole", "[group][stack]") {
   const Case& c = GENERATE(from_range(std::begin(kCases), std::end(kCases)));

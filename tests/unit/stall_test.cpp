@@ -1,10 +1,12 @@
 // The table of waits: what is a deadlock and what is not; questions and answers on the shared page.
+#include <signal.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 
 #include "environment.hpp"
 #include "job/stall_board.hpp"
+#include "process/stall.hpp"
 
 using namespace ulfm;
 
@@ -81,4 +83,65 @@ TEST_CASE("a question is answered by all and printed once", "[stall]") {
     CHECK(says(first->table(3 * kSecond), "it makes no calls"));
     CHECK(first->table(3 * kSecond).empty());
   }
+}
+
+TEST_CASE("a wait reports itself after its time, and each time it has lasted twice as long", "[stall]") {
+  using namespace std::chrono_literals;
+  const StallWatch::Clock::time_point start{};
+  StallWatch watch(10);
+  CHECK_FALSE(watch.due(start, start + 9s));
+  CHECK(watch.due(start, start + 10s));
+  CHECK_FALSE(watch.due(start, start + 19s));
+  CHECK(watch.due(start, start + 20s));
+  CHECK_FALSE(watch.due(start, start + 39s));
+  watch.reset();
+  CHECK(watch.due(start, start + 11s));
+  StallWatch never(0);
+  CHECK_FALSE(never.due(start, start + 24h));
+  CHECK(stall_time(12'345ms) == "12.3 s");
+}
+
+TEST_CASE("SIGUSR2 asks every wait for one report, unless the program handles it", "[stall]") {
+  using namespace std::chrono_literals;
+  const StallWatch::Clock::time_point start{};
+  SECTION("nobody handles it") {
+    StallWatch::begin();
+    StallWatch::begin();
+    StallWatch one(0), other(0);
+    REQUIRE(raise(SIGUSR2) == 0);
+    CHECK(one.due(start, start));
+    CHECK_FALSE(one.due(start, start));
+    CHECK(other.due(start, start));
+    StallWatch later(0);
+    CHECK_FALSE(later.due(start, start));
+    signal(SIGUSR2, SIG_DFL);
+  }
+  SECTION("the program does") {
+    signal(SIGUSR2, SIG_IGN);
+    StallWatch::begin();
+    CHECK(signal(SIGUSR2, SIG_DFL) == SIG_IGN);
+  }
+}
+
+TEST_CASE("a rank takes part in the table of waits: it asks when a report is due, and answers", "[stall]") {
+  auto made = StallBoard::create(1);
+  REQUIRE(made);
+  test::Environment environment;
+  environment.set("ULFM_STALL_BOARD", made->place());
+  auto board = StallBoard::attach(0, 1);
+  REQUIRE(board);
+  int answers = 0;
+  const auto state = [&] {
+    ++answers;
+    StallState all = waits(0, {wait_for(-1, StallKind::any)}).state;
+    all.pid = getpid();
+    return all;
+  };
+  const StallWatch::Clock::time_point now{std::chrono::nanoseconds(kSecond)};
+  take_part(*board, false, now, state);
+  CHECK(answers == 0);
+  take_part(*board, true, now, state);
+  CHECK(answers == 1);
+  CHECK_FALSE(board->asked());
+  CHECK(board->table(kSecond).empty());  // printed already
 }

@@ -124,11 +124,11 @@ TEST_CASE("with fixed arbitration the first input takes all of an output that it
   REQUIRE(network.run(kNever, endings) == kFrames);
   // Which input an output that has served nobody polls when the first frames come depends on the cycle.
   const std::uint32_t each = kFrames / senders;
-  std::uint32_t strangers = 0;
-  for (std::uint32_t i = 0; i < each; ++i) strangers += endings[i].frame % senders != 0 ? 1 : 0;
-  CHECK(strangers <= 1);
-  for (std::uint32_t i = each; i < 2 * each; ++i) strangers += endings[i].frame % senders != 1 ? 1 : 0;
-  CHECK(strangers <= 3);
+  std::uint32_t misplaced = 0;
+  for (std::uint32_t i = 0; i < each; ++i) misplaced += endings[i].frame % senders != 0 ? 1 : 0;
+  CHECK(misplaced <= 1);
+  for (std::uint32_t i = each; i < 2 * each; ++i) misplaced += endings[i].frame % senders != 1 ? 1 : 0;
+  CHECK(misplaced <= 3);
 }
 
 TEST_CASE("a frame's units leave a switch while others still arrive", "[xswitch]") {

@@ -223,7 +223,7 @@ std::vector<std::string> with_two_dashes(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  ulfm::hold_standard_streams();
+  ulfm::reserve_standard_streams();
   signal(SIGPIPE, SIG_IGN);  // an agent may end while it is asked
   Options options;
   CLI::App app{"Looks at hosts before a job runs on them: a line for each finding, and what may help", "ulfm_doctor"};

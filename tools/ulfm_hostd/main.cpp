@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "base/standard_streams.hpp"
-#include "fabric/engine/meeting.hpp"
+#include "fabric/engine/discovery.hpp"
 #include "fabric/engine/process.hpp"
 #include "transport/proxy/door.hpp"
 #include "transport/proxy/proxy.hpp"
@@ -49,7 +49,7 @@ int run_holder(char** words) {
     return 2;
   }
   task.programs = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  return ulfm::fabric::hold_arena(task);
+  return ulfm::fabric::serve_arena(task);
 }
 
 int door(char** words) {
@@ -75,7 +75,7 @@ int proxy(char** words) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  ulfm::hold_standard_streams();
+  ulfm::reserve_standard_streams();
   ulfm::fabric::KeeperTask task{"ulfm_hostd", {}, 0, 0};
   const std::string_view first = argc > 1 ? argv[1] : "";
   if (first == "--help" || first == "-h") return std::fputs(kHelp, stdout) < 0;

@@ -82,7 +82,7 @@ int run(Options options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  ulfm::hold_standard_streams();
+  ulfm::reserve_standard_streams();
   Options options;
   CLI::App app{"Shows what this ULFM has and how it is set", "ulfm_info"};
   declare(app, options);

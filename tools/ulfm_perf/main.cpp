@@ -62,7 +62,7 @@ std::size_t perf::barriers(const Options& options) {
 }
 
 int main(int argc, char** argv) {
-  ulfm::hold_standard_streams();
+  ulfm::reserve_standard_streams();
   perf::Options options;
   if (const auto code = perf::read_command_line(argc, argv, options)) return *code;
   perf::Watch watch(options);

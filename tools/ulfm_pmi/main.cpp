@@ -91,7 +91,7 @@ int serve(char** command) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  ulfm::hold_standard_streams();
+  ulfm::reserve_standard_streams();
   CLI::App app{"Runs a rank of a job that srun or another launcher starts", "ulfm_pmi"};
   std::vector<std::string> program;
   app.set_version_flag("--version", std::string("ulfm_pmi ") + ulfm_version());

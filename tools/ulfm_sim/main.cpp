@@ -88,7 +88,7 @@ int run_load(const sim::Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  ulfm::hold_standard_streams();
+  ulfm::reserve_standard_streams();
   sim::Options options;
   if (const auto code = sim::read_command_line(argc, argv, options)) return *code;
   if (options.command == "load") return run_load(options);

@@ -161,7 +161,7 @@ struct alignas(64) Input {
   std::uint32_t server = 0;                  // the output that polled a head last
   std::uint32_t first_port = 0;              // of the same switch
   std::uint8_t wanted = 0;                   // the output that the announced head names, counted from there
-  bool announced = false, told_stop = false;
+  bool announced = false, stop_sent = false;
 };
 
 /// The sending half.
@@ -461,7 +461,7 @@ class Flow final : public SubjectNetwork {
       out.end = kNever;
       if (out.notifies) calendar_.put(kDry, y, out.start + e.got - 1);
     }
-    if (in.told_stop) expect_level(x, cycle - 1);
+    if (in.stop_sent) expect_level(x, cycle - 1);
   }
 
   /// The frame's last unit will leave in a cycle that is known now.
@@ -663,17 +663,17 @@ class Flow final : public SubjectNetwork {
 
   void look_at_level(std::uint32_t x, std::uint64_t cycle) {
     const Input& in = in_[x];
-    if (!in.told_stop && in.units < stop_at_) return;
+    if (!in.stop_sent && in.units < stop_at_) return;
     // The frame served last is among those units, and may be gone.
     const Output<Ports>* const out = serving(x);
     const bool gone = out == nullptr || out->end <= cycle;
-    if (in.told_stop || in.units - (gone ? served_[x].length : 0) >= stop_at_) expect_level(x, cycle);
+    if (in.stop_sent || in.units - (gone ? served_[x].length : 0) >= stop_at_) expect_level(x, cycle);
   }
   /// Nothing is known behind the end of `cycle` but what has been announced. Never later than the threshold is reached.
   void expect_level(std::uint32_t x, std::uint64_t cycle) {
     Input& in = in_[x];
     if (in.due_at == cycle) return;  // it is about to be looked at
-    const std::uint64_t at = in.told_stop ? low_at(x, cycle) : high_at(x, cycle);
+    const std::uint64_t at = in.stop_sent ? low_at(x, cycle) : high_at(x, cycle);
     if (at == in.due_at) return;
     in.due_at = at;
     if (at != kNever) calendar_.put(kLevel, x, at);
@@ -720,9 +720,9 @@ class Flow final : public SubjectNetwork {
     if (in.due_at != cycle) return;
     in.due_at = kNever;
     const std::uint32_t there = occupied(x, cycle);
-    if (in.told_stop ? there <= go_at_ : there >= stop_at_) {
-      in.told_stop = !in.told_stop;
-      command(x, in.told_stop ? kStop : kGo, cycle + 1);
+    if (in.stop_sent ? there <= go_at_ : there >= stop_at_) {
+      in.stop_sent = !in.stop_sent;
+      command(x, in.stop_sent ? kStop : kGo, cycle + 1);
     }
     look_at_level(x, cycle);
   }

@@ -136,7 +136,7 @@ int watch(Observer& observer, const RunningFabric& fabric, const Options& option
 }  // namespace
 
 int main(int argc, char** argv) {
-  ulfm::hold_standard_streams();
+  ulfm::reserve_standard_streams();
   CLI::App app{"Shows the counters of an emulated interconnect while programs run over it", "ulfm_stat"};
   Options options;
   app.set_version_flag("--version", std::string("ulfm_stat ") + ulfm_version());

@@ -58,7 +58,7 @@ int run(const topo::View& view, const topo::Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  ulfm::hold_standard_streams();
+  ulfm::reserve_standard_streams();
   topo::Options options;
   if (const auto code = topo::read_command_line(argc, argv, options)) return *code;
   const auto view = topo::make_view(options);

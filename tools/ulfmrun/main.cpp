@@ -233,7 +233,7 @@ int run(const std::vector<std::string>& words) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  ulfm::hold_standard_streams();
+  ulfm::reserve_standard_streams();
   try {
     return run({argv + 1, argv + argc});
   } catch (const Failure& failure) {

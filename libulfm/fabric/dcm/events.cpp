@@ -100,7 +100,7 @@ void Network::go_on(std::uint64_t budget, std::size_t endings, std::uint64_t unt
     h.now = t + 1;
   }
   const std::uint64_t next = heap.empty() ? kNever : heap.least_key() / 8;
-  // Not behind an ending that is about to be told: what it causes may enter before that cycle.
+  // Not behind an ending that is about to be reported: what it causes may enter before that cycle.
   if (until < kNever && next >= until && h.now < until && h.ended.count < endings) h.now = until;
 }
 

@@ -1,6 +1,6 @@
 // The check units of a frame: an X-Switch's frame has some behind its data, which the card that sends it computes and
 // the one that gets it verifies (Li, section 3.3). The bytes that travel here are in memory, where nothing changes
-// them, so cards do that only for connections that have been told of noise: those of a job with a fault plan that
+// them, so cards do that only for connections that expect noise: those of a job with a fault plan that
 // corrupts.
 //
 // They are the first bytes of the CRC-32C of header and data; what is beyond four of them is filling.

@@ -5,7 +5,7 @@
 
 #include <fmt/core.h>
 
-#include "fabric/engine/meeting.hpp"
+#include "fabric/engine/discovery.hpp"
 
 namespace ulfm::fabric {
 namespace {

@@ -1,4 +1,4 @@
-// The holder of an arena; see meeting.hpp.
+// The holder of an arena; see discovery.hpp.
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/config.hpp"
-#include "fabric/engine/meeting.hpp"
+#include "fabric/engine/discovery.hpp"
 #include "fabric/engine/process.hpp"
 #include "job/control/socket.hpp"
 #include "job/liveness.hpp"
@@ -147,7 +147,7 @@ class Holder {
 
 }  // namespace
 
-int hold_arena(const HolderTask& task) {
+int serve_arena(const HolderTask& task) {
   prctl(PR_SET_NAME, "ulfm-arena");
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {

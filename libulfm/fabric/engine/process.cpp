@@ -106,28 +106,28 @@ Result<void> start_engine_process(FabricHost& host, const std::string& folder) {
   const char* program = host.kind().program;
   const std::string path = program != nullptr ? folder + "/" + program : "";
   if (program != nullptr && access(path.c_str(), X_OK) != 0) return fail_errno("starting " + path);
-  int told[2];
-  if (pipe2(told, O_CLOEXEC) != 0) return fail_errno("a pipe to the engine process");
+  int pid_pipe[2];
+  if (pipe2(pid_pipe, O_CLOEXEC) != 0) return fail_errno("a pipe to the engine process");
   const pid_t between = fork();
   if (between < 0) return fail_errno("starting the engine process");
   if (between == 0) {
     const pid_t child = fork();
     if (child != 0) {
-      (void)!write(told[1], &child, sizeof child);
+      (void)!write(pid_pipe[1], &child, sizeof child);
       std::_Exit(0);
     }
     setsid();
-    close(told[0]);
-    close(told[1]);
+    close(pid_pipe[0]);
+    close(pid_pipe[1]);
     if (program != nullptr) become_program(program, path, host, job);
     detach_streams();
     prctl(PR_SET_NAME, "ulfm-engine");
     serve(**engine, job);
   }
-  close(told[1]);
+  close(pid_pipe[1]);
   pid_t child = -1;
-  const ssize_t got = read(told[0], &child, sizeof child);
-  close(told[0]);
+  const ssize_t got = read(pid_pipe[0], &child, sizeof child);
+  close(pid_pipe[0]);
   waitpid(between, nullptr, 0);
   if (got != sizeof child || child < 0) return fail(Errc::system, "the engine process did not start");
   ArenaHeader& header = host.arena().header();

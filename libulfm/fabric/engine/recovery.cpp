@@ -125,7 +125,7 @@ bool FabricEngine::recover() noexcept {
     recovery_->settle(index);
   }
   note_nothing();
-  // Whoever had told the dead process of work is not told back: all are looked at.
+  // A process that had notified the dead one of work gets no answer, so all are checked.
   for (std::uint32_t e = 0; e < arena_.sizes().endpoints; ++e)
     h.pending[e / 64].fetch_or(std::uint64_t{1} << e % 64, std::memory_order_seq_cst);
   h.recoveries.fetch_add(1, std::memory_order_relaxed);

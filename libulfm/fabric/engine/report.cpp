@@ -33,7 +33,7 @@ std::uint64_t end_of(const std::vector<RankTime>& ranks) {
 }
 
 // Nothing when each rank made as many calls as its recording has; otherwise the first that did not.
-std::string told_of_recording(const FabricArena& arena) {
+std::string recording_mismatch(const FabricArena& arena) {
   for (const RankTime& r : rank_times(arena)) {
     const ProcessClock& c = arena.clock(r.rank);
     if (c.gaps_missed == 0 && c.gaps_left == 0) continue;
@@ -60,7 +60,7 @@ std::string time_report(const FabricArena& arena, double host_seconds) {
   const std::vector<RankTime> ranks = rank_times(arena);
   std::string text = fmt::format("ulfm: virtual time {:.9f} s, host time {:.3f} s, {}\n", in_seconds(end_of(ranks)),
                                  host_seconds, slow_down(end_of(ranks), host_seconds));
-  text += told_of_recording(arena);
+  text += recording_mismatch(arena);
   const ArenaSizes& sizes = arena.sizes();
   for (const RankTime& r : ranks)
     text += fmt::format("ulfm: {}: ended at {:.9f} s, computing {:.9f} s, messages {:.9f} s, waiting {:.9f} s\n",

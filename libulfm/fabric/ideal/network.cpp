@@ -123,7 +123,7 @@ std::size_t Network::run(std::uint64_t budget, std::span<Ending> endings, std::u
     endings[n++] = {frame, message.to < nodes_ ? message.to : 0, message.end, true, message.begun};
   }
   const bool reached = header_->inside == 0 || message_[heap_[0] < frames_ ? heap_[0] : 0].end >= until;
-  // Not behind an ending that is about to be told: what it causes may enter before that cycle.
+  // Not behind an ending that is about to be reported: what it causes may enter before that cycle.
   if (until != kNever && reached && n < endings.size()) header_->now = std::max(header_->now, until);
   return n;
 }

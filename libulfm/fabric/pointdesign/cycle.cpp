@@ -30,7 +30,7 @@ std::size_t Network::run(std::uint64_t budget, std::span<Ending> endings, std::u
       h.now = std::max(h.now, std::min(arena_.heap(0).cycle, until) - 1);
     step();
   }
-  // Not behind an ending that is about to be told: what it causes may enter before that cycle.
+  // Not behind an ending that is about to be reported: what it causes may enter before that cycle.
   if (h.inside == h.ended.count && until != kNever && h.now < until && h.ended.count < endings.size()) h.now = until;
   return hand_out(endings);
 }

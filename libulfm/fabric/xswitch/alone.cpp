@@ -210,7 +210,7 @@ std::size_t Network::run(std::uint64_t budget, std::span<Ending> endings, std::u
     header().now = std::max(header().now, cycle + 1);
   }
   const bool reached = next_cycle() >= std::min(until, kNever);
-  // Not behind an ending that is about to be told: what it causes may enter before that cycle.
+  // Not behind an ending that is about to be reported: what it causes may enter before that cycle.
   if (until != kNever && reached && header().ended.count < endings.size()) header().now = std::max(header().now, until);
   return hand_out(endings);
 }

@@ -90,9 +90,9 @@ struct alignas(64) Fifo {
   std::uint16_t first, count;  ///< frames in it: a piece of the ring of its queue entries
   std::uint8_t arriving;       ///< a unit arrives in each cycle until `coming` is 0
   std::uint8_t going;          ///< served, and the output is not stopped
-  std::uint8_t sending;        ///< the other end of the link is told that a unit comes in each cycle
+  std::uint8_t sending;        ///< the other end of the link knows that a unit comes in each cycle
   std::uint8_t announced;      ///< the other end knows of the first frame
-  std::uint8_t told_stop;      ///< the last command was ID-STOP
+  std::uint8_t stop_sent;      ///< the last command was ID-STOP
   std::uint8_t ending;         ///< what comes is a bad ID-EOF
   std::uint8_t dropping;       ///< what leaves vanishes: the first frame met a dead link
 };

@@ -136,7 +136,7 @@ void Network::release(std::uint32_t y, std::uint32_t input, std::uint64_t cycle)
 
 // Runs.
 
-/// A queue that is served and has something sends from `cycle` on; the other end of the link is told. On a slow link
+/// A queue that is served and has something sends from `cycle` on; the other end is notified. On a slow link
 /// each unit is a run by itself, which turn() starts.
 void Network::start(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   if (!is_slow(x, fifo)) begin_run(x, fifo, cycle);
@@ -156,7 +156,7 @@ void Network::begin_run(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
        {cycle + arena_.link_cycles(fifo.server), head.frame, fifo.leaving, hop, head.bad, routing, kind});
 }
 
-/// It does not send in `cycle`. A start that was told for then or later is taken back.
+/// It does not send in `cycle`. A start that was announced for then or later is revoked.
 void Network::pause(std::uint32_t x, Fifo& fifo, std::uint64_t cycle) {
   if (fifo.sending == 0) return;
   fifo.sending = 0;
@@ -315,10 +315,10 @@ void Network::threshold(std::uint32_t x, std::uint64_t cycle) {
   Output& out = port.out;
   settle(x, fifo, cycle);
   const Parameters& p = geometry().parameters;
-  const bool stop = fifo.told_stop == 0 && fifo.occupied >= static_cast<std::int32_t>(p.stop_at);
-  const bool go = fifo.told_stop != 0 && fifo.occupied <= static_cast<std::int32_t>(p.go_at);
+  const bool stop = fifo.stop_sent == 0 && fifo.occupied >= static_cast<std::int32_t>(p.stop_at);
+  const bool go = fifo.stop_sent != 0 && fifo.occupied <= static_cast<std::int32_t>(p.go_at);
   if (!stop && !go) return predict(x, fifo);
-  fifo.told_stop = stop;
+  fifo.stop_sent = stop;
   settle_command(x, out, cycle);
   out.command = static_cast<std::uint8_t>((stop ? kStop : kGo) & 0xff);
   out.command_at = cycle + 1;

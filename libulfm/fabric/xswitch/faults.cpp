@@ -75,7 +75,7 @@ void Network::end_arrival(std::uint32_t u, std::uint32_t d) {
   Fifo& fifo = port.in;
   port.out.flight_count = 0;
   expect(d, kArrival, port.out.arrival_at, kNever);
-  fifo.told_stop = 1;
+  fifo.stop_sent = 1;
   if (fifo.coming != 0 && fifo.ending == 0 && fifo.count != 0) {
     const std::uint32_t frame = arena_.entry(d, fifo.first + fifo.count - 1u).frame;
     FrameSlot& slot = arena_.frame(frame);

@@ -15,7 +15,7 @@
 //   thresholds  a FIFO's occupancy at the end of the cycle asks for ID-STOP or ID-GO
 //
 // Nothing that happens in a phase depends on another event of the same phase and cycle, so their order does
-// not matter. On a link with a rate of its own each unit is a run. A run that begins is told to the other end as soon
+// not matter. On a link with a rate of its own each unit is a run. A run is announced to the other end as soon
 // as it is certain that the cycle before ends well; a command that arrives in that very cycle takes it back, for it has
 // not left yet.
 #pragma once
@@ -36,7 +36,7 @@ namespace ulfm::fabric::xswitch {
 inline constexpr std::uint32_t kMostDataUnits = 1u << 30;
 
 /// Told what the channels carry, as runs. A channel has the index of the port it leaves: switch * ports +
-/// port, then the nodes. Runs are told late, but all of those before now() by Network::settle().
+/// port, then the nodes. Runs are announced late, but all of those before now() by Network::settle().
 class Tracer {
  public:
   virtual ~Tracer() = default;

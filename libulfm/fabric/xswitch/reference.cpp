@@ -202,11 +202,11 @@ void Reference::decide(End& end) {
   while (end.fifo.size() > bucket_end(bucket, parameters_.fifo_units) && bucket + 1 < kBuckets) ++bucket;
   ++end.counters.in.occupancy[bucket];
   if (!end.peer || end.dead) return;
-  if (!end.told_stop && end.fifo.size() >= parameters_.stop_at) {
-    end.told_stop = true;
+  if (!end.stop_sent && end.fifo.size() >= parameters_.stop_at) {
+    end.stop_sent = true;
     end.command = kStop;
-  } else if (end.told_stop && end.fifo.size() <= parameters_.go_at) {
-    end.told_stop = false;
+  } else if (end.stop_sent && end.fifo.size() <= parameters_.go_at) {
+    end.stop_sent = false;
     end.command = kGo;
   }
 }
@@ -250,7 +250,7 @@ void Reference::cut(std::size_t from) {
   out.command.reset();
   out.free_at = now_;
   if (is_node(from) ? out.within_sending : out.machine != Machine::poll) out.dropping = true;
-  in.told_stop = true;
+  in.stop_sent = true;
 }
 
 void Reference::refresh_link(std::size_t end) {

@@ -97,7 +97,7 @@ class Reference {
   struct End {
     // Receiving.
     std::deque<Moving> fifo;
-    bool told_stop = false;       ///< the last command was ID-STOP
+    bool stop_sent = false;       ///< the last command was ID-STOP
     std::optional<Unit> command;  ///< decided on, to be sent in the next cycle
     bool within_frame = false;    ///< more of the frame that arrived last is to come
     FrameId arriving = 0;

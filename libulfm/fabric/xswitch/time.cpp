@@ -152,12 +152,12 @@ std::uint64_t Network::next_level(std::uint32_t x, const Fifo& fifo) const {
   const Parameters& p = geometry().parameters;
   const std::int64_t occupied = fifo.occupied, stop_at = p.stop_at;
   const std::uint64_t coming = fifo.arriving != 0 ? fifo.coming : 0;
-  if (fifo.told_stop == 0 && occupied + static_cast<std::int64_t>(coming) < stop_at) return kNever;
+  if (fifo.stop_sent == 0 && occupied + static_cast<std::int64_t>(coming) < stop_at) return kNever;
   const std::uint64_t held = fifo.going == 0                        ? kNever
                              : fifo.goes_from > fifo.counted_to + 1 ? fifo.goes_from - 1 - fifo.counted_to
                                                                     : 0;
   const std::uint64_t soonest = std::max(fifo.counted_to, header().now);
-  if (fifo.told_stop == 0) {
+  if (fifo.stop_sent == 0) {
     if (occupied + static_cast<std::int64_t>(std::min(coming, held)) < stop_at) return kNever;
     if (occupied >= stop_at) return soonest;
     return std::max(soonest, fifo.counted_to + static_cast<std::uint64_t>(stop_at - occupied));

@@ -50,7 +50,7 @@ void note_status(int status, void*) { exit_status = status; }
 __attribute__((constructor)) void watch_exit() { (void)on_exit(note_status, nullptr); }
 
 // Who ends in good order has closed its channel by now.
-__attribute__((destructor)) void tell_of_exit() {
+__attribute__((destructor)) void announce_exit() {
   if (!registry().mutex.try_lock()) return;
   for (Server* server : registry().servers) server->abort_at_exit(exit_status);
   registry().mutex.unlock();

@@ -47,7 +47,7 @@ void ReliablePort::close() {
     rest(answers_awaited() ? std::min(deadline_, heard_at_ + settings().part_quiet) : deadline_);
   }
   std::lock_guard lock(lock_);
-  // Nobody above is left to be told.
+  // No layer above is left to notify.
   for (const std::string& sentence : given_up_) std::fprintf(stderr, "ulfm: %s\n", sentence.c_str());
   for (auto& [key, peer] : peers_)
     if (peer->back) (void)peer->back->bye();

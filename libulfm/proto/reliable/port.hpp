@@ -1,4 +1,4 @@
-// One port of a process under the protocol: its inlet, its connections, and what they owe each other.
+// One port of a process under the protocol: its inlet, its connections, and their pending acknowledgements.
 //
 // Acknowledgements go the other way than frames, and ports are open in both directions: a port that receives from
 // another answers to that port, with the next frame that goes there or, when none does soon, with a frame of its own.

@@ -279,7 +279,7 @@ std::int64_t EmulatedInlet::find_dead() {
   return -1;
 }
 
-// A frame of that process is in the box: others' do not keep its end from being told.
+// A frame of that process is in the box: frames of others do not delay the report of its end.
 bool EmulatedInlet::has_frame_of(std::uint32_t from) const {
   const std::uint32_t count = arena_.sizes().box_entries;
   for (std::uint64_t at = position_; at != position_ + count; ++at) {

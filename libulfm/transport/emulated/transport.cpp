@@ -9,7 +9,7 @@
 #include <fmt/core.h>
 
 #include "base/fnv.hpp"
-#include "fabric/engine/meeting.hpp"
+#include "fabric/engine/discovery.hpp"
 #include "transport/emulated/card.hpp"
 #include "transport/emulated/inlet.hpp"
 #include "transport/emulated/multicast.hpp"

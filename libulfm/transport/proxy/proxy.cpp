@@ -48,7 +48,7 @@ struct Sent {
   std::deque<Waiting> waiting;
   std::uint32_t owed = 0;  // credits
   bool ending = false;     // nothing more will come
-  bool told = false;       // that the port there is closed
+  bool notified = false;   // that the port there is closed
 };
 
 class Proxy {
@@ -273,8 +273,8 @@ class Proxy {
   }
 
   void notify_closed(std::uint32_t number, Sent& to) {
-    if (to.told || !to.outlet->port_closed()) return;
-    to.told = true;
+    if (to.notified || !to.outlet->port_closed()) return;
+    to.notified = true;
     ProxyHead head{ProxyCall::closed};
     head.id = number;
     head.number = to.outlet->cut_off() ? 1 : 0;

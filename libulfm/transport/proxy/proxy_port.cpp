@@ -79,7 +79,7 @@ void ProxyPort::look_after() {
   if (Clock::now() < look_after_at_) return;
   look_after_at_ = Clock::now() + kLookAfter;
   std::lock_guard lock(lock_);
-  if (has_frame_) return;  // what has come is told first
+  if (has_frame_) return;  // what has arrived is reported first
   const auto notify = [this](ProxyCall what, std::int64_t origin) {
     ProxyHead head{what};
     head.id = static_cast<std::uint32_t>(origin);

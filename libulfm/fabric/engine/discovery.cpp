@@ -1,4 +1,4 @@
-#include "fabric/engine/meeting.hpp"
+#include "fabric/engine/discovery.hpp"
 
 #include <dlfcn.h>
 #include <poll.h>
@@ -132,13 +132,13 @@ Result<std::optional<std::string>> read_answer(const Fd& holder) {
   }
 }
 
-/// Where the arena is, or why there is none, and the connection that tells the holder of this process's end.
-struct Meeting {
+/// Where the arena is, or why there is none, and the connection by which the holder notices the end of this process.
+struct Discovery {
   Fd tie;
   Result<ArenaAddress> arena;
 };
 
-Result<Meeting> find_arena() {
+Result<Discovery> find_arena() {
   auto launcher = launcher_of_this_process();
   if (!launcher) return fail(Errc::unavailable, no_launcher());
   const AbstractName name = name_of(launcher->job);
@@ -150,8 +150,8 @@ Result<Meeting> find_arena() {
       auto answer = read_answer(*holder);
       if (!answer) return fail(answer.error());
       if (*answer && (*answer)->starts_with("-"))
-        return Meeting{std::move(*holder), fail(Errc::invalid, (*answer)->substr(1))};
-      if (*answer) return Meeting{std::move(*holder), decode_arena_address(std::string_view(**answer).substr(1))};
+        return Discovery{std::move(*holder), fail(Errc::invalid, (*answer)->substr(1))};
+      if (*answer) return Discovery{std::move(*holder), decode_arena_address(std::string_view(**answer).substr(1))};
       ++ended;
       until = Clock::now() + kNameFor;
       continue;
@@ -177,12 +177,12 @@ Result<Meeting> find_arena() {
 namespace {
 
 // Kept until the process ends, and not ended by destructors, which run before that.
-const Result<Meeting>& meeting_of_this_process() {
+const Result<Discovery>& discovery_of_this_process() {
   static std::mutex lock;
-  static std::optional<Result<Meeting>>& met = *new std::optional<Result<Meeting>>;
+  static std::optional<Result<Discovery>>& found = *new std::optional<Result<Discovery>>;
   std::lock_guard guard(lock);
-  if (!met) met.emplace(find_arena());
-  return *met;
+  if (!found) found.emplace(find_arena());
+  return *found;
 }
 
 bool is_started_by_ulfmrun() {
@@ -194,17 +194,17 @@ bool is_started_by_ulfmrun() {
 
 Result<FabricArena> arena_of_this_job() {
   if (is_started_by_ulfmrun()) return FabricArena::of_this_job();
-  const Result<Meeting>& met = meeting_of_this_process();
-  if (!met) return fail(met.error());
-  if (!met->arena) return fail(met->arena.error());
-  return FabricArena::attach(*met->arena);
+  const Result<Discovery>& found = discovery_of_this_process();
+  if (!found) return fail(found.error());
+  if (!found->arena) return fail(found->arena.error());
+  return FabricArena::attach(*found->arena);
 }
 
 void wait_to_complain() {
   if (is_started_by_ulfmrun()) return;
-  const Result<Meeting>& met = meeting_of_this_process();
-  if (!met || met->arena || send(met->tie.get(), "?", 1, MSG_NOSIGNAL) != 1) return;
-  (void)read_answer(met->tie);
+  const Result<Discovery>& found = discovery_of_this_process();
+  if (!found || found->arena || send(found->tie.get(), "?", 1, MSG_NOSIGNAL) != 1) return;
+  (void)read_answer(found->tie);
 }
 
 }  // namespace ulfm::fabric

@@ -42,6 +42,6 @@ struct HolderTask {
 
 /// Makes the arena that the settings ask for, and the engine process if they do, and answers until the job is over. The
 /// exit code: 0 when there was an arena.
-int hold_arena(const HolderTask& task);
+int serve_arena(const HolderTask& task);
 
 }  // namespace ulfm::fabric

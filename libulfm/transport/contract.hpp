@@ -66,8 +66,9 @@ struct OriginInfo {
 class PlaceFinder {
  public:
   virtual ~PlaceFinder() = default;
-  /// Where the next data of that origin's message belong, as far as they lie in one piece; empty when that is not known.
-  /// Called in Inlet::next(), with every frame of the origin handled that came before; good until next() returns.
+  /// Where the next data of that origin's message belong, as far as they lie in one piece; empty when that is not
+  /// known. Called in Inlet::next(), with every frame of the origin handled that came before; good until next()
+  /// returns.
   virtual std::span<std::byte> place_for(std::uint32_t origin) = 0;
 };
 
@@ -138,8 +139,8 @@ class Outlet {
   virtual ~Outlet() = default;
 
   /// Sends one frame, or returns false with nothing taken when there is no room now. The header has at most 255
-  /// bytes and `length` is at most max_frame() for that header, or max_begin(); both are copied before return. May take system calls:
-  /// to wake a receiver that sleeps, or to a network.
+  /// bytes and `length` is at most max_frame() for that header, or max_begin(); both are copied before return. May take
+  /// system calls: to wake a receiver that sleeps, or to a network.
   virtual bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) = 0;
 
   /// Room has come since the last push that found none, as far as one check shows; false where only a push shows it.

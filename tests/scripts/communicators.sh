@@ -140,3 +140,27 @@ read -r most left <"$work/out"
 ((left < most / 8)) || fail "$left KB of $most stayed when they were freed"
 
 echo "5000 communicators are used, $made can be had, the next is an error; segments are given back"
+
+# A group of another communicator, where nobody has asked this one for its own.
+compile group <<'C'
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    MPI_Comm copy, made;
+    MPI_Group group;
+    int rank, sum = 0;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+    MPI_Comm_group(MPI_COMM_WORLD, &group);
+    MPI_Comm_create_group(copy, group, 8, &made);
+    MPI_Comm_rank(made, &rank);
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, made);
+    if (rank == 0)
+        printf("%d\n", sum);
+    MPI_Finalize();
+    return 0;
+}
+C
+timeout "$patience" "$mpiexec" -n 3 "$work/group" >"$work/out" 2>&1 || { cat "$work/out" >&2; fail "MPI_Comm_create_group: exit status $?"; }
+[[ $(<"$work/out") == 3 ]] || fail "MPI_Comm_create_group: $(<"$work/out")"

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #define LONGEST 400000
 #define MOST 16
+#define MANY 80
 static int rank, size, bytes, doomed, wrong;
 static MPI_Comm world, grid, half, between = MPI_COMM_NULL;
 static MPI_Op op;
@@ -54,6 +55,23 @@ static int create(void) {
   MPI_Group_free(&group);
   if (!error && made != MPI_COMM_NULL) MPI_Comm_free(&made);
   return error;
+}
+static int create_group(void) {
+  MPI_Comm made = MPI_COMM_NULL;
+  MPI_Group group;
+  int error;
+  MPI_Comm_group(world, &group);
+  error = MPI_Comm_create_group(world, group, 8, &made);
+  MPI_Group_free(&group);
+  if (!error && made != MPI_COMM_NULL) MPI_Comm_free(&made);
+  return error;
+}
+/* There are so many communicators that the agreement on an id takes more than one turn. */
+static int create_late(void) {
+  static MPI_Comm held[MANY];
+  for (int i = 0; i < MANY && !held[i]; i++)
+    if (MPI_Comm_dup(MPI_COMM_SELF, &held[i])) complain("no communicator of its own", i);
+  return create_group();
 }
 static int barrier(void) { return MPI_Barrier(world); }
 static int bcast(void) { return MPI_Bcast(from, bytes, MPI_CHAR, 0, world); }
@@ -141,12 +159,12 @@ static int intercreate(void) {
 static const struct {
   const char* name;
   int (*call)(void);
-} calls[] = {CALL(split),      {"dup", duplicate}, CALL(idup),      CALL(create),         CALL(barrier),
-             CALL(bcast),      CALL(reduce),       CALL(allreduce), CALL(scan),           CALL(gather),
-             CALL(allgatherv), CALL(alltoall),     CALL(alltoallv), CALL(reduce_scatter), CALL(neighbor),
-             CALL(ineighbor),  CALL(ibarrier),     CALL(ibcast),    CALL(iallreduce),     CALL(ialltoallv),
-             CALL(persistent), CALL(window),       CALL(file),      CALL(inter),          CALL(intermerge),
-             CALL(intercreate)};
+} calls[] = {CALL(split),          {"dup", duplicate}, CALL(idup),       CALL(create),   CALL(create_group),
+             CALL(create_late),    CALL(barrier),      CALL(bcast),      CALL(reduce),   CALL(allreduce),
+             CALL(scan),           CALL(gather),       CALL(allgatherv), CALL(alltoall), CALL(alltoallv),
+             CALL(reduce_scatter), CALL(neighbor),     CALL(ineighbor),  CALL(ibarrier), CALL(ibcast),
+             CALL(iallreduce),     CALL(ialltoallv),   CALL(persistent), CALL(window),   CALL(file),
+             CALL(inter),          CALL(intermerge),   CALL(intercreate)};
 #define CALLS ((int)(sizeof calls / sizeof *calls))
 
 static void die(int signal) {
@@ -219,7 +237,7 @@ static void go_on(const char* name, int (*call)(void)) {
   else MPI_Comm_free(&again);
   MPI_Group group;
   MPI_Comm_group(living, &group);
-  error = MPI_Comm_create_group(MPI_COMM_WORLD, group, 7, &some);
+  error = MPI_Comm_create_group(world, group, 8, &some);
   if (error) complain("create_group of the living", class_of(error));
   else MPI_Barrier(some), MPI_Comm_free(&some);
   int next = (rank + 1) % size == doomed ? (rank + 2) % size : (rank + 1) % size, got = -1;

@@ -8,11 +8,11 @@
 #include "environment.hpp"
 #include "job/control/socket.hpp"
 #include "proto/stack.hpp"
-#include "transport/mux/mux.hpp"
 #include "transport/hosts/card.hpp"
 #include "transport/hosts/greeting.hpp"
 #include "transport/hosts/interfaces.hpp"
 #include "transport/hosts/socket_address.hpp"
+#include "transport/mux/mux.hpp"
 #include "transport/registry.hpp"
 
 using namespace ulfm;
@@ -51,8 +51,8 @@ std::string refused(std::initializer_list<std::pair<const char*, const char*>> r
 
 TEST_CASE("ofi: a card says everything and nothing else is a card", "[ofi]") {
   ProcessCard card = card_with({{ip("10.77.0.1"), LinkKind::veth},
-                            {ip("fd00::77"), LinkKind::physical},
-                            {ip("172.17.0.1"), LinkKind::virtual_link}});
+                                {ip("fd00::77"), LinkKind::physical},
+                                {ip("172.17.0.1"), LinkKind::virtual_link}});
   card.host = 0x1234567890abcdef;
   card.token = ~std::uint64_t{0};
   card.port = 65535;

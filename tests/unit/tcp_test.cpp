@@ -286,11 +286,9 @@ class Liar {
     own.token = 4711;
     introduction_ = hosts::introduction(hosts::encode("tcp", own), {});
   }
-  void say(const void* bytes, std::size_t size) {
-    (void)!::send(socket_.get(), bytes, size, MSG_NOSIGNAL);
-  }
+  void say(const void* bytes, std::size_t size) { (void)!::send(socket_.get(), bytes, size, MSG_NOSIGNAL); }
   void say(std::uint8_t kind, std::uint32_t length, std::uint8_t header, std::span<const std::byte> bytes) {
-    const tcp::FrameHead head{length, kind, header, 0};
+    const tcp::TcpFrameHead head{length, kind, header, 0};
     say(&head, sizeof head);
     say(bytes.data(), bytes.size());
   }
@@ -353,8 +351,7 @@ TEST_CASE("tcp: many who come and say nothing, or nonsense, keep nobody out", "[
     strangers.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     REQUIRE(::connect(strangers.back().get(), where.get(), static_cast<socklen_t>(where.size())) == 0);
     if (i % 3 == 0) (void)!::send(strangers.back().get(), "GET / HTTP/1.0\r\n\r\n", 18, MSG_NOSIGNAL);
-    if (i % 3 == 1)
-      (void)!::send(strangers.back().get(), std::string(500, 'x').data(), 500, MSG_NOSIGNAL);
+    if (i % 3 == 1) (void)!::send(strangers.back().get(), std::string(500, 'x').data(), 500, MSG_NOSIGNAL);
   }
   const auto outlet = pair.to_b();
   REQUIRE(push(*outlet, Kind::first, kHead, {}));

@@ -34,8 +34,7 @@ void Try::fail_for_now(std::string reason) {
 Attempts::Attempts(std::vector<Candidate> candidates, milliseconds give_up)
     : candidates_(std::move(candidates)),
       give_up_(give_up),
-      next_after_(
-          std::min<Clock::duration>(kNextAfter, kAllTriedAfter / std::max<std::size_t>(1, candidates_.size()))),
+      next_after_(std::min<Clock::duration>(kNextAfter, kAllTriedAfter / std::max<std::size_t>(1, candidates_.size()))),
       begun_(Clock::now()),
       next_at_(begun_),
       until_(begun_ + kConnectFor) {}
@@ -104,11 +103,11 @@ std::string Attempts::table(std::uint16_t tcp_port) const {
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     const Candidate& to = candidates_[i];
     const bool tried = i < tries_.size();
-    const std::string result = !tried                                     ? "not tried"
-                               : tries_[i]->state == Try::State::failed   ? tries_[i]->failure
-                               : tries_[i]->is_host_answering()           ? "the host answers, and the process does not"
-                                                                          : fmt::format("no answer in {} s",
-                                                                                        kConnectFor.count() / 1000);
+    const std::string result = !tried                                   ? "not tried"
+                               : tries_[i]->state == Try::State::failed ? tries_[i]->failure
+                               : tries_[i]->is_host_answering()
+                                   ? "the host answers, and the process does not"
+                                   : fmt::format("no answer in {} s", kConnectFor.count() / 1000);
     const std::string hint = to.is_ours ? "a bridge or tunnel that both hosts have" : tried ? remedy_for(result) : "";
     text += fmt::format("\n  {:<21}  {}: {}{}", SocketAddress(to.ip, tcp_port).text(), to.why, result,
                         hint.empty() ? "" : " (" + hint + ")");

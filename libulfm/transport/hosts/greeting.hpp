@@ -36,9 +36,9 @@ struct Greeting {
   std::uint32_t magic;
   std::uint16_t version;
   std::uint16_t to, from;  ///< ports
-  std::uint16_t flags;      ///< kBothWays, kInsists
+  std::uint16_t flags;     ///< kBothWays, kInsists
   std::int32_t pid;
-  std::uint32_t most;   ///< bytes of data of the longest frame that the connector takes
+  std::uint32_t most;  ///< bytes of data of the longest frame that the connector takes
   std::uint32_t reserved;
   std::uint64_t token;  ///< the connector's
   Nonce nonce;

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "transport/direct/direct.hpp"
-#include "transport/mux/ringer.hpp"
 #include "transport/hosts/settings.hpp"
+#include "transport/mux/ringer.hpp"
 #include "transport/ofi/ofi.hpp"
 #include "transport/tcp/tcp.hpp"
 
@@ -109,8 +109,7 @@ class MuxSource final : public WakeSource {
 /// Asks with the numbers that the origins of one part have above.
 class PartPlaces final : public PlaceFinder {
  public:
-  PartPlaces(PlaceFinder& finder, std::uint32_t bits, std::uint32_t part)
-      : finder_(finder), bits_(bits), part_(part) {}
+  PartPlaces(PlaceFinder& finder, std::uint32_t bits, std::uint32_t part) : finder_(finder), bits_(bits), part_(part) {}
   std::span<std::byte> place_for(std::uint32_t origin) override { return finder_.place_for(origin << bits_ | part_); }
 
  private:
@@ -329,9 +328,7 @@ Result<std::unique_ptr<Transport>> make(const Config& config) {
   return make_mux(std::move(parts));
 }
 
-std::string why_unavailable() {
-  return direct_transport.unavailable();
-}
+std::string why_unavailable() { return direct_transport.unavailable(); }
 
 // A number from the launcher, or -1.
 int number_of(const char* variable) {

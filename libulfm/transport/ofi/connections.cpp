@@ -179,8 +179,8 @@ void OfiNetwork::on_shutdown(OfiEndpoint& endpoint) {
 
 // ---- connecting -----------------------------------------------------------------------------------------------------
 
-Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::begin(const hosts::ProcessCard& to, const Ip& ip, const Greeting& greeting,
-                                                       const Key& key) {
+Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::begin(const hosts::ProcessCard& to, const Ip& ip,
+                                                       const Greeting& greeting, const Key& key) {
   auto out = std::make_shared<OfiOutgoing>();
   out->side = OfiEndpoint::Side::outgoing;
   out->where = {ip, to.port};

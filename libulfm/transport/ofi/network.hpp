@@ -22,17 +22,17 @@
 
 #include "job/control/socket.hpp"
 #include "transport/contract.hpp"
-#include "transport/ofi/fabric_library.hpp"
 #include "transport/hosts/attempts.hpp"
 #include "transport/hosts/settings.hpp"
+#include "transport/ofi/fabric_library.hpp"
 #include "transport/ofi/lifeline.hpp"
 #include "transport/ofi/ofi.hpp"
 
 namespace ulfm::ofi {
 
+using control::Fd;
 using hosts::Clock;
 using hosts::SocketAddress;
-using control::Fd;
 
 /// In front of every frame; little-endian, as all hosts of a job are.
 struct FrameHead {
@@ -202,8 +202,8 @@ class OfiNetwork {
   bool is_ready_to_wait();
   bool clear_signals();
 
-  Result<std::shared_ptr<OfiOutgoing>> begin(const hosts::ProcessCard& to, const Ip& ip, const hosts::Greeting& greeting,
-                                             const hosts::Key& key);
+  Result<std::shared_ptr<OfiOutgoing>> begin(const hosts::ProcessCard& to, const Ip& ip,
+                                             const hosts::Greeting& greeting, const hosts::Key& key);
   Result<fid_ep*> make_endpoint(fi_info& info, fid_ep* receive_context, void* context);
   bool is_heard_from(std::uint64_t token) const;
   SendBuffer* take_buffer(OfiOutgoing& to);

@@ -115,10 +115,15 @@ class OfiOutlet final : public Outlet {
 class OfiTransport final : public Transport {
  public:
   OfiTransport(std::shared_ptr<OfiNetwork> network, std::uint16_t ports)
-      : network_(std::move(network)), ports_(ports), card_(hosts::encode(kName, network_->self())), shown_card_(card_) {}
+      : network_(std::move(network)),
+        ports_(ports),
+        card_(hosts::encode(kName, network_->self())),
+        shown_card_(card_) {}
 
   const std::string& card() const override { return card_; }
-  bool reachable(std::string_view card) const override { return hosts::decode(kName, control::identity_of(card)).has_value(); }
+  bool reachable(std::string_view card) const override {
+    return hosts::decode(kName, control::identity_of(card)).has_value();
+  }
   void use_card(std::string_view card) override { shown_card_ = card; }
 
   Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const InletOptions&) override {

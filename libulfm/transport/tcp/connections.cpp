@@ -176,7 +176,7 @@ void TcpNetwork::serve_common() {
       if (link->state == State::connecting) serve_connecting(link);
       else if ((events[i].events & EPOLLOUT) != 0) (void)flush(*link);
       // connect() gives one that has just come up its port, on which the peer may send already.
-      if (link->state == State::up && link->out != Link::Way::unused && link->port == nullptr) read(*link, false);
+      if (link->state == State::up && link->out != TcpLink::Way::unused && link->port == nullptr) read(*link, false);
     }
   }
 }
@@ -235,7 +235,7 @@ Refusal TcpNetwork::admit(Guest& guest, const Greeting& greeting) {
                        });
   if (crossed) return Refusal::crossed;
   if (port->links.size() >= settings_.peers) return Refusal::no_room;
-  auto link = std::make_shared<Link>(++next_number_);
+  auto link = std::make_shared<TcpLink>(++next_number_);
   link->socket = std::move(guest.socket);
   tune(link->socket, settings_.give_up);
   link->state = State::up;
@@ -265,8 +265,9 @@ void TcpNetwork::end_unauthenticated(Clock::time_point now) {
 
 // ---- whom it connects to --------------------------------------------------------------------------------------------
 
-std::shared_ptr<Link> TcpNetwork::begin(const SocketAddress& where, const Greeting& greeting, const hosts::Key& key) {
-  auto link = std::make_shared<Link>(++next_number_);
+std::shared_ptr<TcpLink> TcpNetwork::begin(const SocketAddress& where, const Greeting& greeting,
+                                           const hosts::Key& key) {
+  auto link = std::make_shared<TcpLink>(++next_number_);
   link->where = where;
   link->key = key;
   link->greeting = greeting;
@@ -287,7 +288,7 @@ std::shared_ptr<Link> TcpNetwork::begin(const SocketAddress& where, const Greeti
   return link;
 }
 
-void TcpNetwork::serve_connecting(const std::shared_ptr<Link>& link) {
+void TcpNetwork::serve_connecting(const std::shared_ptr<TcpLink>& link) {
   const auto failed = [&](int error) {
     link->nobody_there = error == ECONNREFUSED;
     if (error == 0) link->fail_for_now("the connection was closed at once");
@@ -307,8 +308,8 @@ void TcpNetwork::serve_connecting(const std::shared_ptr<Link>& link) {
     (void)watch(*link, common_.get(), EPOLLIN);
     return;
   }
-  const ssize_t n = recv(link->socket.get(), link->answer.data() + link->answered,
-                         link->answer.size() - link->answered, MSG_DONTWAIT);
+  const ssize_t n = recv(link->socket.get(), link->answer.data() + link->answered, link->answer.size() - link->answered,
+                         MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (n <= 0) return failed(n < 0 ? errno : 0);
   link->answered += static_cast<std::size_t>(n);
@@ -326,32 +327,32 @@ void TcpNetwork::serve_connecting(const std::shared_ptr<Link>& link) {
 }
 
 // A link that the peer has made and on which nothing leaves yet.
-std::shared_ptr<Link> TcpNetwork::reusable(std::uint64_t token, std::uint16_t to, std::uint16_t from) const {
+std::shared_ptr<TcpLink> TcpNetwork::reusable(std::uint64_t token, std::uint16_t to, std::uint16_t from) const {
   const TcpPort* port = from < ports_.size() ? ports_[from] : nullptr;
   if (port == nullptr) return nullptr;
   for (const auto& link : port->links)
-    if (link->is_open() && link->both_ways && link->out == Link::Way::unused && link->token == token &&
-        link->peer_port == to && link->in != Link::Way::ended && !link->closed.load(std::memory_order_relaxed))
+    if (link->is_open() && link->both_ways && link->out == TcpLink::Way::unused && link->token == token &&
+        link->peer_port == to && link->in != TcpLink::Way::ended && !link->closed.load(std::memory_order_relaxed))
       return link;
   return nullptr;
 }
 
-std::shared_ptr<Link> TcpNetwork::connected(std::unique_lock<std::mutex>& lock, const hosts::ProcessCard& to,
-                                            std::uint16_t port, std::uint16_t from, Error& why) {
+std::shared_ptr<TcpLink> TcpNetwork::connected(std::unique_lock<std::mutex>& lock, const hosts::ProcessCard& to,
+                                               std::uint16_t port, std::uint16_t from, Error& why) {
   const std::string process = ProcessId{to.pid, to.addresses.empty() ? Ip{} : to.addresses.front().ip}.text();
   const auto make_attempts = [&] {
     return hosts::Attempts(candidates(surroundings_, to, to.host == self_.host), settings_.give_up);
   };
   const hosts::Key key = hosts::key_for(settings_.job_secret, to.token);
-  std::vector<std::shared_ptr<Link>> made;
-  std::shared_ptr<Link> won;
+  std::vector<std::shared_ptr<TcpLink>> made;
+  std::shared_ptr<TcpLink> won;
   std::optional<Clock::time_point> crossed_until;
   std::uint16_t insists = 0;
   for (auto attempts = make_attempts();;) {
     if ((won = reusable(to.token, port, from))) break;
     const auto now = Clock::now();
     if (attempts.over(now)) {
-      won = std::static_pointer_cast<Link>(attempts.winner());
+      won = std::static_pointer_cast<TcpLink>(attempts.winner());
       if (!won) why = attempts.error(process, port, to.port);
       if (won || attempts.refusal() != Refusal::crossed) break;
       if (!crossed_until) crossed_until = now + kCrossedFor;
@@ -384,15 +385,14 @@ std::shared_ptr<Link> TcpNetwork::connected(std::unique_lock<std::mutex>& lock, 
   return won;
 }
 
-Result<std::shared_ptr<Link>> TcpNetwork::connect(const hosts::ProcessCard& to, std::uint16_t port, std::uint16_t from,
-                                                  std::span<const std::byte> introduction) {
+Result<std::shared_ptr<TcpLink>> TcpNetwork::connect(const hosts::ProcessCard& to, std::uint16_t port,
+                                                     std::uint16_t from, std::span<const std::byte> introduction) {
   std::unique_lock lock(lock_);
   connecting_.push_back({to.token, port, from});
   Error why;
   const auto link = connected(lock, to, port, from, why);
-  std::erase_if(connecting_, [&](const Connecting& one) {
-    return one.token == to.token && one.to == port && one.from == from;
-  });
+  std::erase_if(connecting_,
+                [&](const Connecting& one) { return one.token == to.token && one.to == port && one.from == from; });
   if (!link) return fail(std::move(why));
   TcpPort* own = from < ports_.size() ? ports_[from] : nullptr;
   if (link->port == nullptr && link->watched_by == common_.get()) {
@@ -410,13 +410,12 @@ Result<std::shared_ptr<Link>> TcpNetwork::connect(const hosts::ProcessCard& to, 
       }
     }
   }
-  link->out = Link::Way::used;
+  link->out = TcpLink::Way::used;
   const iovec piece{const_cast<std::byte*>(introduction.data()), introduction.size()};
   Gather data(std::span(&piece, 1));
   if (push_locked(*link, kHello, {}, data, introduction.size())) return link;
   break_link(*link);
-  return fail(Errc::peer_failed,
-              ProcessId{to.pid, link->where.ip()}.text() + " has closed the connection at once");
+  return fail(Errc::peer_failed, ProcessId{to.pid, link->where.ip()}.text() + " has closed the connection at once");
 }
 
 // ---- the thread -----------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@
 // which takes a third of the time of a ping-pong off (decision 0031). What travels in one direction:
 //
 //   kHello    card and hello of the sender: its frames come from now on
-//   frames    a FrameHead, the header, the data
+//   frames    a TcpFrameHead, the header, the data
 //   kEnd      the sender needs this direction no more
 //   kStop     the port here takes nothing from the other direction any more
 //
@@ -32,40 +32,40 @@ using hosts::Clock;
 using hosts::SocketAddress;
 
 /// In front of every frame; little-endian, as all hosts of a job are.
-struct FrameHead {
+struct TcpFrameHead {
   std::uint32_t length;  ///< of the data
   std::uint8_t kind;
   std::uint8_t header;  ///< bytes of header between this and the data
   std::uint16_t reserved;
 };
-static_assert(sizeof(FrameHead) == 8);
+static_assert(sizeof(TcpFrameHead) == 8);
 
 inline constexpr Kind kHello{8}, kEnd{9}, kStop{10};
-/// A frame with a header is handed on whole if its data are no longer than this. Of a longer one, which begins a message,
-/// the rest follows as a stream.
+/// A frame with a header is handed on whole if its data are no longer than this. Of a longer one, which begins a
+/// message, the rest follows as a stream.
 inline constexpr std::size_t kWhole = 16 * 1024;
 /// What is read at a time where nobody knows yet where data belong. The rest of a long message is read when its place
 /// is known.
 inline constexpr std::size_t kReadAtOnce = 32 * 1024;
 inline constexpr std::size_t kBlockBytes = 96 * 1024;
-static_assert(kReadAtOnce >= sizeof(FrameHead) + 255 + kWhole && kBlockBytes >= 2 * kReadAtOnce);
+static_assert(kReadAtOnce >= sizeof(TcpFrameHead) + 255 + kWhole && kBlockBytes >= 2 * kReadAtOnce);
 
 /// Room into which a connection is read. Frames lie in it until they are released.
-struct Link;
+struct TcpLink;
 struct Block {
-  std::uint32_t index = 0;  ///< in the network's table
-  std::uint32_t held = 0;   ///< frames in it that were found and not released
-  Link* filling = nullptr;  ///< reads into it
+  std::uint32_t index = 0;     ///< in the network's table
+  std::uint32_t held = 0;      ///< frames in it that were found and not released
+  TcpLink* filling = nullptr;  ///< reads into it
   std::unique_ptr<std::byte[]> bytes;
 };
 
 struct TcpPort;
 
-struct Link : hosts::Try {
-  explicit Link(std::uint64_t n) : number(n) {}
+struct TcpLink : hosts::Try {
+  explicit TcpLink(std::uint64_t n) : number(n) {}
 
   Fd socket;
-  TcpPort* port = nullptr;  ///< none: of a sender without a port, or the port has been closed
+  TcpPort* port = nullptr;     ///< none: of a sender without a port, or the port has been closed
   const std::uint64_t number;  ///< in epoll
   int watched_by = -1;         ///< the epoll set that it is in
 
@@ -92,7 +92,7 @@ struct Link : hosts::Try {
   bool watches_room = false;               ///< epoll tells of room
   bool unproven = false;                   ///< what has left may not have been acknowledged
   std::optional<Clock::time_point> unproven_since;
-  std::atomic<bool> closed{false};         ///< nothing that leaves arrives any more
+  std::atomic<bool> closed{false};  ///< nothing that leaves arrives any more
   Clock::time_point closed_at{};
 
   // ---- what comes in ----
@@ -109,8 +109,8 @@ struct Link : hosts::Try {
 };
 
 /// A frame that was found.
-struct Found {
-  Link* link;
+struct ReceivedFrame {
+  TcpLink* link;
   Block* block;  ///< none: the data lie in their place already
   const std::byte* at;
   std::uint32_t origin, length;

@@ -17,7 +17,7 @@
 namespace ulfm::tcp {
 namespace {
 
-using Way = Link::Way;
+using Way = TcpLink::Way;
 
 constexpr std::size_t kCopied = 2048;  // below, one piece is quicker than several
 constexpr std::size_t kMostPieces = 64;
@@ -25,13 +25,13 @@ constexpr unsigned kUnanswered = 2;  // one may have just been sent
 // After the end of a connection, what its process sent on another one may still be on the way here.
 constexpr std::chrono::seconds kTrailFor{2};
 
-bool has_sent_all(const Link& link) { return link.rest_length == 0 && !link.has_end && !link.has_stop; }
+bool has_sent_all(const TcpLink& link) { return link.rest_length == 0 && !link.has_end && !link.has_stop; }
 
 }  // namespace
 
 // ---- ends -----------------------------------------------------------------------------------------------------------
 
-bool TcpNetwork::watch(Link& link, int set, std::uint32_t events) {
+bool TcpNetwork::watch(TcpLink& link, int set, std::uint32_t events) {
   epoll_event event{};
   event.events = events;
   event.data.u64 = link.number;
@@ -42,13 +42,13 @@ bool TcpNetwork::watch(Link& link, int set, std::uint32_t events) {
 }
 
 // The sender at the other end needs that direction no more.
-void TcpNetwork::end_in(Link& link) {
+void TcpNetwork::end_in(TcpLink& link) {
   if (link.in == Way::used && !link.discards && link.port != nullptr) link.port->origins[link.origin].ended = true;
   link.in = Way::ended;
   settle(link);
 }
 
-void TcpNetwork::break_link(Link& link) {
+void TcpNetwork::break_link(TcpLink& link) {
   if (!link.closed.exchange(true)) link.closed_at = Clock::now();
   if (link.in == Way::used && !link.discards && link.port != nullptr) link.port->origins[link.origin].ended = true;
   link.in = Way::ended;
@@ -59,13 +59,13 @@ void TcpNetwork::break_link(Link& link) {
 }
 
 // Frames of it that were found stay. Whoever calls this owns the link as long as it uses it.
-void TcpNetwork::forget(Link& link) {
+void TcpNetwork::forget(TcpLink& link) {
   link.socket.reset();
   link.watched_by = -1;
   if (link.port != nullptr) {
-    for (Found& one : link.port->ready)
+    for (ReceivedFrame& one : link.port->ready)
       if (one.link == &link) one.link = nullptr;
-    for (Origin& one : link.port->origins)
+    for (TcpOrigin& one : link.port->origins)
       if (one.link == &link) one.link = nullptr;
     std::erase_if(link.port->links, [&](const auto& one) { return one.get() == &link; });
   }
@@ -79,7 +79,7 @@ void TcpNetwork::forget(Link& link) {
 }
 
 // A link of which neither direction is needed ends.
-void TcpNetwork::settle(Link& link) {
+void TcpNetwork::settle(TcpLink& link) {
   if (!link.is_open() || !has_sent_all(link)) return;
   const bool sends = link.out == Way::used;
   if (!sends && (link.in == Way::ended || (link.in == Way::unused && link.closed.load(std::memory_order_relaxed))))
@@ -87,7 +87,7 @@ void TcpNetwork::settle(Link& link) {
 }
 
 // The port here takes nothing from it any more.
-void TcpNetwork::stop(Link& link) {
+void TcpNetwork::stop(TcpLink& link) {
   if (!link.is_open()) return;
   link.discards = true;
   link.in = Way::ended;
@@ -98,7 +98,7 @@ void TcpNetwork::stop(Link& link) {
   settle(link);
 }
 
-void TcpNetwork::retire(std::shared_ptr<Link> link) {
+void TcpNetwork::retire(std::shared_ptr<TcpLink> link) {
   std::lock_guard lock(lock_);
   if (!link->is_open()) return;
   link->has_end = true;
@@ -107,18 +107,18 @@ void TcpNetwork::retire(std::shared_ptr<Link> link) {
 
 // ---- sending --------------------------------------------------------------------------------------------------------
 
-bool TcpNetwork::push(Link& to, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) {
+bool TcpNetwork::push(TcpLink& to, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) {
   std::lock_guard lock(lock_);
   ++pushes_;
   return push_locked(to, kind, header, data, length);
 }
 
-bool TcpNetwork::push_locked(Link& to, Kind kind, std::span<const std::byte> header, Gather& data,
+bool TcpNetwork::push_locked(TcpLink& to, Kind kind, std::span<const std::byte> header, Gather& data,
                              std::size_t length) {
   if (to.closed.load(std::memory_order_relaxed) || !to.is_open()) return false;
   if (!has_sent_all(to) && !flush(to)) return false;
-  const FrameHead head{static_cast<std::uint32_t>(length), static_cast<std::uint8_t>(kind),
-                       static_cast<std::uint8_t>(header.size()), 0};
+  const TcpFrameHead head{static_cast<std::uint32_t>(length), static_cast<std::uint8_t>(kind),
+                          static_cast<std::uint8_t>(header.size()), 0};
   std::byte copied[sizeof head + 255 + kCopied];
   std::memcpy(copied, &head, sizeof head);
   copy_bytes(copied + sizeof head, header.data(), header.size());
@@ -147,7 +147,7 @@ bool TcpNetwork::push_locked(Link& to, Kind kind, std::span<const std::byte> hea
 }
 
 // Sends what there is room for and keeps the rest. False, with nothing sent, when there is no room at all.
-bool TcpNetwork::send_now(Link& link, std::span<iovec> pieces, std::size_t total) {
+bool TcpNetwork::send_now(TcpLink& link, std::span<iovec> pieces, std::size_t total) {
   if (link.rest_room < total) {  // before anything leaves: afterwards it would be too late for want of memory
     link.rest.reset(new (std::nothrow) std::byte[total]);
     link.rest_room = link.rest ? total : 0;
@@ -156,8 +156,9 @@ bool TcpNetwork::send_now(Link& link, std::span<iovec> pieces, std::size_t total
   msghdr message{};
   message.msg_iov = pieces.data();
   message.msg_iovlen = pieces.size();
-  const ssize_t n = pieces.size() == 1 ? ::send(link.socket.get(), pieces[0].iov_base, total, MSG_DONTWAIT | MSG_NOSIGNAL)
-                                       : sendmsg(link.socket.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  const ssize_t n = pieces.size() == 1
+                        ? ::send(link.socket.get(), pieces[0].iov_base, total, MSG_DONTWAIT | MSG_NOSIGNAL)
+                        : sendmsg(link.socket.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (n < 0) {
     if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM) await_room(link);
     else if (errno != EINTR && !link.closed.exchange(true)) link.closed_at = Clock::now();
@@ -179,23 +180,23 @@ bool TcpNetwork::send_now(Link& link, std::span<iovec> pieces, std::size_t total
   return true;
 }
 
-void TcpNetwork::await_room(Link& link) {
+void TcpNetwork::await_room(TcpLink& link) {
   if (link.watches_room) return;
   link.watches_room = watch(link, link.watched_by, EPOLLIN | EPOLLOUT);
 }
 
-bool TcpNetwork::say(Link& link, Kind kind) {
-  FrameHead head{0, static_cast<std::uint8_t>(kind), 0, 0};
+bool TcpNetwork::say(TcpLink& link, Kind kind) {
+  TcpFrameHead head{0, static_cast<std::uint8_t>(kind), 0, 0};
   iovec piece{&head, sizeof head};
   return send_now(link, std::span(&piece, 1), sizeof head);
 }
 
 // Sends what is left. True when nothing is.
-bool TcpNetwork::flush(Link& link) {
+bool TcpNetwork::flush(TcpLink& link) {
   if (!link.is_open()) return true;
   if (link.rest_length != 0) {
-    const ssize_t n = ::send(link.socket.get(), link.rest.get() + link.rest_gone, link.rest_length,
-                             MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t n =
+        ::send(link.socket.get(), link.rest.get() + link.rest_gone, link.rest_length, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0 && errno != EAGAIN && errno != EINTR && errno != ENOBUFS && errno != ENOMEM) {
       link.rest_length = 0;
       link.has_end = link.has_stop = false;
@@ -228,7 +229,7 @@ bool TcpNetwork::flush(Link& link) {
 
 // For a program that computes.
 void TcpNetwork::flush_all() {
-  std::vector<std::shared_ptr<Link>> waiting;
+  std::vector<std::shared_ptr<TcpLink>> waiting;
   for (const auto& [number, link] : links_)
     if (!has_sent_all(*link)) waiting.push_back(link);
   for (const auto& link : waiting) (void)flush(*link);
@@ -238,7 +239,7 @@ void TcpNetwork::flush_all() {
 
 // A host that is gone acknowledges nothing. A process that does not read, for however long, has a kernel that does.
 void TcpNetwork::find_silent(Clock::time_point now) {
-  std::vector<std::shared_ptr<Link>> silent;
+  std::vector<std::shared_ptr<TcpLink>> silent;
   for (const auto& [number, link] : links_) {
     if (!link->unproven || link->state != hosts::Try::State::up) continue;
     if (is_all_acknowledged(*link)) {
@@ -250,7 +251,7 @@ void TcpNetwork::find_silent(Clock::time_point now) {
     socklen_t length = sizeof info;
     if (getsockopt(link->socket.get(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0) continue;
     if (!link->unproven_since) link->unproven_since = now;
-    // While the peer does not read, its kernel answers probes, whose intervals grow: what counts is who does not answer.
+    // While the peer does not read, its kernel answers probes, whose intervals grow: who answers none is gone.
     const bool unanswered = info.tcpi_retransmits >= kUnanswered || info.tcpi_probes >= kUnanswered;
     if (unanswered && now - *link->unproven_since >= settings_.give_up &&
         std::chrono::milliseconds(info.tcpi_last_ack_recv) >= settings_.give_up)
@@ -262,12 +263,12 @@ void TcpNetwork::find_silent(Clock::time_point now) {
   }
 }
 
-bool TcpNetwork::is_all_acknowledged(const Link& link) const {
+bool TcpNetwork::is_all_acknowledged(const TcpLink& link) const {
   int left = 0;
   return link.rest_length == 0 && (ioctl(link.socket.get(), SIOCOUTQ, &left) != 0 || left == 0);
 }
 
-bool TcpNetwork::peer_listening(Link& to) {
+bool TcpNetwork::peer_listening(TcpLink& to) {
   std::lock_guard lock(lock_);
   if (to.is_open() && to.port == nullptr) read(to, false);
   else if (to.port != nullptr && to.port->ready.empty()) look(*to.port, false);
@@ -279,7 +280,7 @@ bool TcpNetwork::peer_listening(Link& to) {
 bool TcpNetwork::is_heard_from(std::uint64_t token) const {
   for (const TcpPort* port : ports_) {
     if (port == nullptr) continue;
-    for (const Origin& one : port->origins)
+    for (const TcpOrigin& one : port->origins)
       if (one.open && one.token == token && (!one.ended || !port->ready.empty())) return true;
   }
   return false;

@@ -22,18 +22,18 @@ constexpr std::uint32_t kLooksPerEvent = 64;
 constexpr std::uint32_t kMostHeld = 16;
 constexpr std::uint64_t kRung = 1;
 
-std::size_t size_of(const FrameHead& head) { return sizeof head + head.header + std::size_t{head.length}; }
+std::size_t size_of(const TcpFrameHead& head) { return sizeof head + head.header + std::size_t{head.length}; }
 
-bool is_stream(const FrameHead& head) {
+bool is_stream(const TcpFrameHead& head) {
   return Kind{head.kind} == Kind::more && head.header == 0 && head.length != 0;
 }
 
-std::size_t most_of(const FrameHead& head, std::size_t longest) {
+std::size_t most_of(const TcpFrameHead& head, std::size_t longest) {
   return is_stream(head) || Kind{head.kind} == Kind::first ? std::max(longest, kWhole) : kWhole;
 }
 
 // So many bytes of it have to be there before it is handed on.
-std::size_t needed_of(const FrameHead& head) {
+std::size_t needed_of(const TcpFrameHead& head) {
   return is_stream(head) ? sizeof head : std::min(size_of(head), sizeof head + head.header + kWhole);
 }
 
@@ -77,7 +77,7 @@ void TcpNetwork::close(std::unique_ptr<TcpPort> port) {
 OriginInfo TcpNetwork::origin(const TcpPort& port, std::uint32_t index) const {
   std::lock_guard lock(lock_);
   if (index >= port.origins.size() || !port.origins[index].open) return {};
-  const Origin& from = port.origins[index];
+  const TcpOrigin& from = port.origins[index];
   return {from.card, from.from, from.process, from.hello};
 }
 
@@ -85,7 +85,7 @@ void TcpNetwork::drop_origin(TcpPort& port, std::uint32_t index) {
   std::lock_guard lock(lock_);
   if (index >= port.origins.size() || !port.origins[index].open) return;
   drop_frames(port, index);
-  Origin& origin = port.origins[index];
+  TcpOrigin& origin = port.origins[index];
   const auto link = origin.link == nullptr ? nullptr : links_.at(origin.link->number);
   origin = {};
   port.unused.push_back(index);
@@ -93,7 +93,7 @@ void TcpNetwork::drop_origin(TcpPort& port, std::uint32_t index) {
 }
 
 void TcpNetwork::drop_frames(TcpPort& port, std::uint32_t origin) {
-  std::erase_if(port.ready, [&](const Found& one) {
+  std::erase_if(port.ready, [&](const ReceivedFrame& one) {
     if (one.origin != origin) return false;
     if (one.link != nullptr) --one.link->waiting;
     if (one.block != nullptr) put_back(*one.block);
@@ -122,7 +122,7 @@ bool TcpNetwork::next(TcpPort& port, Frame& frame) {
   std::lock_guard lock(lock_);
   if (port.ready.empty()) look(port, true);
   if (port.ready.empty()) return false;
-  const Found found = port.ready.front();
+  const ReceivedFrame found = port.ready.front();
   port.ready.pop_front();
   if (found.link != nullptr) --found.link->waiting;
   frame.header = found.at;
@@ -170,7 +170,7 @@ void TcpNetwork::look(TcpPort& port, bool places) {
   }
 }
 
-void TcpNetwork::read(Link& link, bool places) {
+void TcpNetwork::read(TcpLink& link, bool places) {
   if (!link.is_open() || link.state != hosts::Try::State::up || !make_room(link)) return;
   std::span<std::byte> place;
   if (places && link.more_left != 0 && link.waiting == 0 && !link.discards && link.port->places != nullptr) {
@@ -182,7 +182,7 @@ void TcpNetwork::read(Link& link, bool places) {
   if (n <= 0) return let_block_go(link);
   const std::size_t in_place = std::min(static_cast<std::size_t>(n), place.size());
   if (in_place != 0) {
-    const FrameHead more{0, static_cast<std::uint8_t>(Kind::more), 0, 0};
+    const TcpFrameHead more{0, static_cast<std::uint8_t>(Kind::more), 0, 0};
     link.more_left -= in_place;
     counts_.placed += in_place;
     found(link, more, place.data(), static_cast<std::uint32_t>(in_place), false);
@@ -192,7 +192,7 @@ void TcpNetwork::read(Link& link, bool places) {
   let_block_go(link);
 }
 
-ssize_t TcpNetwork::receive(Link& link, std::span<std::byte> place) {
+ssize_t TcpNetwork::receive(TcpLink& link, std::span<std::byte> place) {
   std::byte* behind = link.block->bytes.get() + link.filled;
   const std::size_t room = std::min(kReadAtOnce, kBlockBytes - link.filled);
   if (place.empty()) return recv(link.socket.get(), behind, room, MSG_DONTWAIT);
@@ -204,7 +204,7 @@ ssize_t TcpNetwork::receive(Link& link, std::span<std::byte> place) {
 }
 
 // The block of a link, with room behind what it has read. False: there is no memory.
-bool TcpNetwork::make_room(Link& link) {
+bool TcpNetwork::make_room(TcpLink& link) {
   Block* old = link.block;
   if (old != nullptr) {
     if (link.filled == link.parsed && old->held == 0) link.filled = link.parsed = 0;
@@ -226,20 +226,20 @@ bool TcpNetwork::make_room(Link& link) {
   return true;
 }
 
-void TcpNetwork::parse(Link& link) {
+void TcpNetwork::parse(TcpLink& link) {
   while (link.is_open()) {
     const std::byte* at = link.block->bytes.get() + link.parsed;
     const std::size_t there = link.filled - link.parsed;
     if (link.more_left != 0) {
       const std::size_t piece = std::min(there, link.more_left);
       if (piece == 0) return;
-      const FrameHead more{0, static_cast<std::uint8_t>(Kind::more), 0, 0};
+      const TcpFrameHead more{0, static_cast<std::uint8_t>(Kind::more), 0, 0};
       link.more_left -= piece;
       link.parsed += piece;
       found(link, more, at, static_cast<std::uint32_t>(piece), true);
       continue;
     }
-    FrameHead head{};
+    TcpFrameHead head{};
     if (there < sizeof head) return;
     std::memcpy(&head, at, sizeof head);
     if (head.length > most_of(head, settings_.max_frame)) return cut_off(link);
@@ -252,15 +252,15 @@ void TcpNetwork::parse(Link& link) {
 }
 
 // False for nonsense.
-bool TcpNetwork::parse_frame(Link& link, const FrameHead& head, const std::byte* at) {
+bool TcpNetwork::parse_frame(TcpLink& link, const TcpFrameHead& head, const std::byte* at) {
   const Kind kind{head.kind};
   if (kind == Kind::first || kind == Kind::more || kind == Kind::bye) {
-    if (link.in != Link::Way::used && !link.discards) return false;
+    if (link.in != TcpLink::Way::used && !link.discards) return false;
     if (!is_stream(head)) found(link, head, at, static_cast<std::uint32_t>(head.length - link.more_left), true);
     return true;
   }
   if (kind == kHello && !link.discards)
-    return link.in == Link::Way::unused && head.header == 0 &&
+    return link.in == TcpLink::Way::unused && head.header == 0 &&
            begin_origin(link, {at, static_cast<std::size_t>(head.length)});
   if (kind == kEnd) end_in(link);
   if (kind == kStop) {
@@ -270,10 +270,10 @@ bool TcpNetwork::parse_frame(Link& link, const FrameHead& head, const std::byte*
   return kind == kHello || kind == kEnd || kind == kStop;
 }
 
-bool TcpNetwork::begin_origin(Link& link, std::span<const std::byte> bytes) {
+bool TcpNetwork::begin_origin(TcpLink& link, std::span<const std::byte> bytes) {
   const auto introduction = hosts::read_introduction(kName, bytes);
   if (!introduction || introduction->process.token != link.token) return false;
-  link.in = Link::Way::used;
+  link.in = TcpLink::Way::used;
   if (link.port == nullptr) {
     link.discards = true;  // it was closed a moment ago, and the peer will learn of it
     return true;
@@ -287,15 +287,22 @@ bool TcpNetwork::begin_origin(Link& link, std::span<const std::byte> bytes) {
     port.unused.pop_back();
   }
   const Ip ip = link.where.ip();
-  port.origins[place] = {.open = true, .fresh = true, .ended = false, .link = &link, .from = link.peer_port,
-                         .token = link.token, .process = {.number = link.pid}, .card = std::string(introduction->card),
+  port.origins[place] = {.open = true,
+                         .fresh = true,
+                         .ended = false,
+                         .link = &link,
+                         .from = link.peer_port,
+                         .token = link.token,
+                         .process = {.number = link.pid},
+                         .card = std::string(introduction->card),
                          .hello = {introduction->hello.begin(), introduction->hello.end()}};
   if (!ip.is_loopback()) port.origins[place].process.host = ip;
   link.origin = place;
   return true;
 }
 
-void TcpNetwork::found(Link& link, const FrameHead& head, const std::byte* at, std::uint32_t length, bool in_block) {
+void TcpNetwork::found(TcpLink& link, const TcpFrameHead& head, const std::byte* at, std::uint32_t length,
+                       bool in_block) {
   if (link.discards || link.port == nullptr) {
     ++counts_.dropped;
     return;
@@ -309,9 +316,9 @@ void TcpNetwork::found(Link& link, const FrameHead& head, const std::byte* at, s
 }
 
 // It wrote nonsense: nothing more is read of what it says.
-void TcpNetwork::cut_off(Link& link) {
+void TcpNetwork::cut_off(TcpLink& link) {
   ++counts_.dropped;
-  if (link.in == Link::Way::used && !link.discards && link.port != nullptr) link.port->broken = link.origin;
+  if (link.in == TcpLink::Way::used && !link.discards && link.port != nullptr) link.port->broken = link.origin;
   break_link(link);
 }
 
@@ -337,7 +344,7 @@ void TcpNetwork::put_back(Block& block) {
 }
 
 // A link on which nothing is on its way needs no room.
-void TcpNetwork::let_block_go(Link& link) {
+void TcpNetwork::let_block_go(TcpLink& link) {
   if (link.block == nullptr || link.block->held != 0 || (link.filled != link.parsed && link.is_open())) return;
   link.block->filling = nullptr;
   free_blocks_.push_back(std::exchange(link.block, nullptr));

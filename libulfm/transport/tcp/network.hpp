@@ -25,11 +25,11 @@ namespace ulfm::tcp {
 inline constexpr std::string_view kName = "tcp";
 
 /// A sender to one of our ports. Its place in TcpPort::origins is the origin's number.
-struct Origin {
+struct TcpOrigin {
   bool open = false;
   bool fresh = false;
   bool ended = false;  ///< nothing more will come
-  Link* link = nullptr;
+  TcpLink* link = nullptr;
   std::uint16_t from = kNoPort;
   std::uint64_t token = 0;
   ProcessId process;
@@ -42,9 +42,9 @@ struct TcpPort {
   std::uint16_t number = 0;
   Fd set;   ///< epoll: its links and `rung`
   Fd rung;  ///< eventfd
-  std::vector<std::shared_ptr<Link>> links;
-  std::deque<Found> ready;
-  std::deque<Origin> origins;
+  std::vector<std::shared_ptr<TcpLink>> links;
+  std::deque<ReceivedFrame> ready;
+  std::deque<TcpOrigin> origins;
   std::vector<std::uint32_t> unused;  ///< places of `origins`
   std::uint32_t held = 0;             ///< frames handed out and not released
   std::uint32_t looks = 0;
@@ -80,12 +80,12 @@ class TcpNetwork {
   std::int64_t take_broken(TcpPort& port);
 
   // ---- virtual connections ----
-  Result<std::shared_ptr<Link>> connect(const hosts::ProcessCard& to, std::uint16_t port, std::uint16_t from,
-                                        std::span<const std::byte> introduction);
-  bool push(Link& to, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
+  Result<std::shared_ptr<TcpLink>> connect(const hosts::ProcessCard& to, std::uint16_t port, std::uint16_t from,
+                                           std::span<const std::byte> introduction);
+  bool push(TcpLink& to, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
   /// The sender needs that direction no more. What was sent goes on until it has left.
-  void retire(std::shared_ptr<Link> link);
-  bool peer_listening(Link& to);
+  void retire(std::shared_ptr<TcpLink> link);
+  bool peer_listening(TcpLink& to);
 
   // ---- sleeping ----
   static void ring(const TcpPort& port) noexcept;
@@ -118,46 +118,46 @@ class TcpNetwork {
 
   // ---- network.cpp: what comes in ----
   void look(TcpPort& port, bool places);
-  void read(Link& link, bool places);
-  bool make_room(Link& link);
-  ssize_t receive(Link& link, std::span<std::byte> place);
-  void parse(Link& link);
-  bool parse_frame(Link& link, const FrameHead& head, const std::byte* at);
-  bool begin_origin(Link& link, std::span<const std::byte> introduction);
-  void found(Link& link, const FrameHead& head, const std::byte* at, std::uint32_t length, bool in_block);
-  void cut_off(Link& link);
-  void let_block_go(Link& link);
+  void read(TcpLink& link, bool places);
+  bool make_room(TcpLink& link);
+  ssize_t receive(TcpLink& link, std::span<std::byte> place);
+  void parse(TcpLink& link);
+  bool parse_frame(TcpLink& link, const TcpFrameHead& head, const std::byte* at);
+  bool begin_origin(TcpLink& link, std::span<const std::byte> introduction);
+  void found(TcpLink& link, const TcpFrameHead& head, const std::byte* at, std::uint32_t length, bool in_block);
+  void cut_off(TcpLink& link);
+  void let_block_go(TcpLink& link);
   Block* take_block();
   void put_back(Block& block);
   void drop_frames(TcpPort& port, std::uint32_t origin);
 
   // ---- links.cpp ----
-  bool watch(Link& link, int set, std::uint32_t events);
-  void end_in(Link& link);
-  void break_link(Link& link);
-  void settle(Link& link);
-  void stop(Link& link);
-  void forget(Link& link);
-  bool push_locked(Link& to, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
-  bool send_now(Link& link, std::span<iovec> pieces, std::size_t total);
-  bool flush(Link& link);
-  bool say(Link& link, Kind kind);
-  void await_room(Link& link);
+  bool watch(TcpLink& link, int set, std::uint32_t events);
+  void end_in(TcpLink& link);
+  void break_link(TcpLink& link);
+  void settle(TcpLink& link);
+  void stop(TcpLink& link);
+  void forget(TcpLink& link);
+  bool push_locked(TcpLink& to, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
+  bool send_now(TcpLink& link, std::span<iovec> pieces, std::size_t total);
+  bool flush(TcpLink& link);
+  bool say(TcpLink& link, Kind kind);
+  void await_room(TcpLink& link);
   void flush_all();
   void find_silent(Clock::time_point now);
   bool is_heard_from(std::uint64_t token) const;
-  bool is_all_acknowledged(const Link& link) const;
+  bool is_all_acknowledged(const TcpLink& link) const;
 
   // ---- connections.cpp ----
   void serve_common();
   void accept_some(int listener);
   void serve_guest(std::uint64_t number);
   hosts::Refusal admit(Guest& guest, const hosts::Greeting& greeting);
-  void serve_connecting(const std::shared_ptr<Link>& link);
-  std::shared_ptr<Link> begin(const SocketAddress& where, const hosts::Greeting& greeting, const hosts::Key& key);
-  std::shared_ptr<Link> reusable(std::uint64_t token, std::uint16_t to, std::uint16_t from) const;
-  std::shared_ptr<Link> connected(std::unique_lock<std::mutex>& lock, const hosts::ProcessCard& to, std::uint16_t port,
-                                  std::uint16_t from, Error& why);
+  void serve_connecting(const std::shared_ptr<TcpLink>& link);
+  std::shared_ptr<TcpLink> begin(const SocketAddress& where, const hosts::Greeting& greeting, const hosts::Key& key);
+  std::shared_ptr<TcpLink> reusable(std::uint64_t token, std::uint16_t to, std::uint16_t from) const;
+  std::shared_ptr<TcpLink> connected(std::unique_lock<std::mutex>& lock, const hosts::ProcessCard& to,
+                                     std::uint16_t port, std::uint16_t from, Error& why);
   void end_unauthenticated(Clock::time_point now);
   void serve();
 
@@ -171,8 +171,8 @@ class TcpNetwork {
   Fd common_;  ///< epoll: listeners, guests, connectors, and links without a port
   Fd wake_;    ///< eventfd in it: the thread has to look at the clock anew, or to stop
   std::array<TcpPort*, kPortsPerProcess + 1> ports_{};
-  std::unordered_map<std::uint64_t, std::shared_ptr<Link>> links_;  ///< by number
-  std::map<std::uint64_t, Guest> guests_;                           ///< by number, the oldest first
+  std::unordered_map<std::uint64_t, std::shared_ptr<TcpLink>> links_;  ///< by number
+  std::map<std::uint64_t, Guest> guests_;                              ///< by number, the oldest first
   std::vector<Connecting> connecting_;
   std::vector<std::unique_ptr<Block>> blocks_;
   std::vector<Block*> free_blocks_;

@@ -87,7 +87,7 @@ class TcpInlet final : public Inlet {
 
 class TcpOutlet final : public Outlet {
  public:
-  TcpOutlet(std::shared_ptr<TcpNetwork> network, std::shared_ptr<Link> link, ProcessId peer, PortCounters& counters)
+  TcpOutlet(std::shared_ptr<TcpNetwork> network, std::shared_ptr<TcpLink> link, ProcessId peer, PortCounters& counters)
       : network_(std::move(network)),
         link_(std::move(link)),
         peer_(peer),
@@ -100,9 +100,7 @@ class TcpOutlet final : public Outlet {
     (gone ? counters_.open_frames : counters_.full).add();
     return gone;
   }
-  std::size_t max_frame(std::size_t header) const override {
-    return header == 0 ? most_ : std::min(most_, kWhole);
-  }
+  std::size_t max_frame(std::size_t header) const override { return header == 0 ? most_ : std::min(most_, kWhole); }
   std::size_t max_begin(std::size_t) const override { return most_; }
   bool peer_listening() const override { return network_->peer_listening(*link_); }
   bool port_closed() const override { return link_->closed.load(std::memory_order_relaxed); }
@@ -114,7 +112,7 @@ class TcpOutlet final : public Outlet {
 
  private:
   std::shared_ptr<TcpNetwork> network_;
-  std::shared_ptr<Link> link_;
+  std::shared_ptr<TcpLink> link_;
   ProcessId peer_;
   PortCounters& counters_;
   std::size_t most_;  ///< jobs that connect may have other settings

@@ -138,11 +138,11 @@ typedef uint64_t ulfm_group;
 /** Connects to `count` ports (1 or more) as a group; an address given twice counts once. ULFM_ERR_NOT_FOUND when one of
  *  them is not open, ULFM_ERR_PEER_FAILED when its process has ended. The group belongs to the port. */
 ULFM_API int ulfm_group_open(ulfm_port port, const ulfm_address* members, int count, ulfm_group* group);
-/** The same as a tree: where the transport neither copies messages nor lets receivers read the same bytes (tcp, ofi, and
- *  the emulated interconnects but pointdesign), each message leaves this port a few times, and members send it on to others
- *  whenever their program polls, waits or flushes at its port. Messages to the group are in order among each other; not
- *  with what the port sends to a member by itself. What a member that dies had not sent on is lost for those behind it,
- *  and later messages go round it. */
+/** The same as a tree: where the transport neither copies messages nor lets receivers read the same bytes (tcp, ofi,
+ *  and the emulated interconnects but pointdesign), each message leaves this port a few times, and members send it on
+ *  to others whenever their program polls, waits or flushes at its port. Messages to the group are in order among each
+ *  other; not with what the port sends to a member by itself. What a member that dies had not sent on is lost for those
+ *  behind it, and later messages go round it. */
 ULFM_API int ulfm_group_open_tree(ulfm_port port, const ulfm_address* members, int count, ulfm_group* group);
 /** What was posted to it before is still sent. ULFM_ERR_STALE when it was closed before. */
 ULFM_API int ulfm_group_close(ulfm_port port, ulfm_group group);

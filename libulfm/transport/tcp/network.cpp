@@ -155,7 +155,7 @@ bool TcpNetwork::has_frame(TcpPort& port) {
 
 // The system tells which links have something, unless there is one only.
 void TcpNetwork::look(TcpPort& port, bool places) {
-  if (port.links.size() == 1 && ++port.looks % kLooksPerEvent != 0) {
+  if (port.links.size() == 1 && !port.links.front()->watches_room && ++port.looks % kLooksPerEvent != 0) {
     const auto only = port.links.front();
     return read(*only, places);
   }

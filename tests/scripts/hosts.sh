@@ -15,7 +15,7 @@ cat >hosts.c <<'C'
 #include <unistd.h>
 /* hosts: everybody exchanges with everybody, all sizes, every byte is checked; says what MPI takes for a node.
  * hosts ring SECONDS: rounds of a ring for so long, makes the file begun. hosts die: the last rank is killed.
- * hosts leave: the last rank calls _exit(3), the others wait for each other. */
+ * hosts leave: the last rank calls _exit(3), the others wait for each other. hosts away SECONDS: see there. */
 static char in[4 << 20], out[4 << 20];
 static int rank, size, wrong;
 static void exchange(int peer, int bytes)
@@ -44,6 +44,22 @@ static void ring(double seconds)
         MPI_Bcast(&go, 1, MPI_LONG, 0, MPI_COMM_WORLD);
     }
 }
+/* The last rank reads nothing for so long, with more on its way to it than there is room for. */
+static void away(double seconds)
+{
+    const double end = MPI_Wtime() + seconds;
+    const int bytes = 60000;
+    for (int i = 0; rank == 0 && i < 1000; i++) {
+        memset(out, i, bytes);
+        MPI_Send(out, bytes, MPI_CHAR, size - 1, 0, MPI_COMM_WORLD);
+    }
+    while (rank == size - 1 && MPI_Wtime() < end)
+        usleep(100000);
+    for (int i = 0; rank == size - 1 && i < 1000; i++) {
+        MPI_Recv(in, bytes, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        wrong += in[0] != (char) i || in[bytes - 1] != (char) i;
+    }
+}
 int main(int argc, char **argv)
 {
     static const int sizes[] = { 0, 1, 8, 100, 1000, 10000, 65536, 100000, 1 << 20, 4 << 20 };
@@ -68,7 +84,9 @@ int main(int argc, char **argv)
             _exit(3);
         MPI_Recv(in, 1, MPI_CHAR, (rank + 1) % (size - 1), 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
-    if (argc > 2)
+    if (argc > 2 && !strcmp(argv[1], "away"))
+        away(atof(argv[2]));
+    else if (argc > 2)
         ring(atof(argv[2]));
     for (unsigned i = 0; argc == 1 && i < sizeof sizes / sizeof *sizes; i++)
         for (int step = 0; step < size; step++)
@@ -110,6 +128,7 @@ refuses() {
     fi
 }
 
+over "one host over tcp" "ranks 4 nodes 1 local 4 wrong 0" --transport tcp -n 4 ./hosts
 over "one host over ofi" "ranks 2 nodes 1 local 2 wrong 0" --transport ofi -n 2 ./hosts
 
 hosts_up 3
@@ -122,6 +141,7 @@ if [[ $(on_host 1 ip -6 addr show dev eth0) == *fd77::1* ]]; then
 else
     echo "skipped: IPv6, which this kernel does not have"
 fi
+on 2 "a provider of libfabric" "wrong 0" --transport mux,provider=net -n 4 -ppn 2 ./hosts
 on 2 "an interface by its network" "wrong 0" -genv ULFM_INTERFACE 10.77.0.0/24 -n 2 ./hosts
 refuses "only a bridge that all hosts have" "172.17.0.1" -genv ULFM_INTERFACE docker0 -n 2 ./hosts
 refuses "an interface that does not leave its host" "127.0.0.1.*this host has the same address" -genv ULFM_INTERFACE lo -n 2 ./hosts
@@ -168,9 +188,20 @@ on 2 "unauthenticated connections" "wrong 0" --stats -n 2 ./hosts ring 12
 wait "$unauthenticated" || fail "unauthenticated connections" "$(cat unauthenticated)"
 grep -q 'network: .*refused [1-9]' err || fail "unauthenticated connections" "they are not counted"
 
+on 2 "a rank that reads nothing for longer than GIVE_UP" "wrong 0" -genv ULFM_GIVE_UP 2s -n 2 ./hosts away 8
+
 rm -f begun
 (until [[ -e begun ]]; do sleep 0.05; done; cut_cable 2; sleep 3; join_cable 2) &
 cable=$!
 on 2 "a cable cut for 3 seconds" "wrong 0" -n 2 ./hosts ring 6
 wait "$cable"
+
+rm -f begun
+(until [[ -e begun ]]; do sleep 0.05; done; cut_cable 2) &
+cable=$!
+began=$SECONDS
+refuses "a cable cut for good" 'process .* on 10.77.0.. has not answered for 3 s' -genv ULFM_GIVE_UP 3s -n 2 ./hosts ring 600
+wait "$cable"
+((SECONDS - began < 90)) || fail "a cable cut for good" "it took $((SECONDS - began)) s"
+join_cable 2
 exit $((failures != 0))

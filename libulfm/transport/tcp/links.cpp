@@ -11,6 +11,8 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "base/copy.hpp"
 #include "transport/tcp/network.hpp"
 
@@ -259,8 +261,18 @@ void TcpNetwork::find_silent(Clock::time_point now) {
   }
   for (const auto& link : silent) {
     if (link->port != nullptr) ring(*link->port);
-    break_link(*link);
+    give_up(*link);
   }
+}
+
+void TcpNetwork::give_up(TcpLink& link) {
+  if (link.port != nullptr)
+    link.port->given_up.push_back(
+        {Errc::peer_failed,
+         fmt::format("{} has not answered for {} s: its host has failed, or the network to it is cut "
+                     "(ULFM_GIVE_UP sets the time)",
+                     ProcessId{link.pid, link.where.ip()}.text(), settings_.give_up.count() / 1000)});
+  break_link(link);
 }
 
 bool TcpNetwork::is_all_acknowledged(const TcpLink& link) const {

@@ -116,6 +116,14 @@ std::int64_t TcpNetwork::take_broken(TcpPort& port) {
   return std::exchange(port.broken, -1);
 }
 
+bool TcpNetwork::take_given_up(TcpPort& port, Error& error) {
+  std::lock_guard lock(lock_);
+  if (port.given_up.empty()) return false;
+  error = std::move(port.given_up.front());
+  port.given_up.pop_front();
+  return true;
+}
+
 // ---- frames ---------------------------------------------------------------------------------------------------------
 
 bool TcpNetwork::next(TcpPort& port, Frame& frame) {
@@ -178,7 +186,8 @@ void TcpNetwork::read(TcpLink& link, bool places) {
     place = place.first(std::min(place.size(), link.more_left));
   }
   const ssize_t n = receive(link, place);
-  if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) break_link(link);
+  if (n < 0 && (errno == ETIMEDOUT || errno == EHOSTUNREACH || errno == ENETUNREACH)) give_up(link);
+  else if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) break_link(link);
   if (n <= 0) return let_block_go(link);
   const std::size_t in_place = std::min(static_cast<std::size_t>(n), place.size());
   if (in_place != 0) {

@@ -49,6 +49,7 @@ struct TcpPort {
   std::uint32_t held = 0;             ///< frames handed out and not released
   std::uint32_t looks = 0;
   std::int64_t broken = -1;
+  std::deque<Error> given_up;  ///< peers whose hosts do not answer any more
   PlaceFinder* places = nullptr;
   std::atomic<std::uint64_t> arrivals{0};
 };
@@ -78,6 +79,7 @@ class TcpNetwork {
   void drop_origin(TcpPort& port, std::uint32_t index);
   std::int64_t find_dead(TcpPort& port);
   std::int64_t take_broken(TcpPort& port);
+  bool take_given_up(TcpPort& port, Error& error);
 
   // ---- virtual connections ----
   Result<std::shared_ptr<TcpLink>> connect(const hosts::ProcessCard& to, std::uint16_t port, std::uint16_t from,
@@ -145,6 +147,7 @@ class TcpNetwork {
   void await_room(TcpLink& link);
   void flush_all();
   void find_silent(Clock::time_point now);
+  void give_up(TcpLink& link);
   bool is_heard_from(std::uint64_t token) const;
   bool is_all_acknowledged(const TcpLink& link) const;
 

@@ -76,6 +76,7 @@ class TcpInlet final : public Inlet {
   WakeSource& wake_source() override { return source_; }
   std::int64_t find_dead() override { return network_->find_dead(*port_); }
   std::int64_t take_broken() override { return network_->take_broken(*port_); }
+  bool take_given_up(Error& error) override { return network_->take_given_up(*port_, error); }
   std::size_t max_frame() const override { return network_->max_frame(); }
   void use_places(PlaceFinder& finder) override { port_->places = &finder; }
 

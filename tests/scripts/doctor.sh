@@ -26,7 +26,7 @@ finds() {
 
 hosts_up 3
 finds "three hosts that are well" 0 '^3 hosts, .* jobs can run here' -hosts h2,h3
-for line in 'h2 +start +ok' 'h2 +version +ok +ULFM' 'h2 +network +ok +libfabric' 'h2 +limits +(ok|warning)' \
+for line in 'h2 +start +ok' 'h2 +version +ok +ULFM' 'h2 +network +ok +transport tcp' 'h2 +limits +(ok|warning)' \
     'h2 +name +ok +h1 is 10.77.0.1' 'h2 +clock +ok' 'h2 +mpiexec +ok' 'h2 > h3 +data +ok +10.77.0.3 .same network as eth0.'; do
     grep -qE -- "$line" "$out" || { echo "FAIL no line like '$line'" && failures=$((failures + 1)); }
 done

@@ -121,7 +121,8 @@ class Agent {
     auto card = ulfm::hosts::decode(ulfm::tcp::kName, question.value("card", ""));
     if (!card || !network_) return {{"problem", card ? "no network here" : card.error().what}};
     const auto introduction = ulfm::hosts::introduction(ulfm::hosts::encode(ulfm::tcp::kName, network_->self()), {});
-    auto connection = network_->connect(*card, kPort, kPort, introduction);
+    // Without a port of its own, so that the other one's connection to here does not serve.
+    auto connection = network_->connect(*card, kPort, ulfm::kNoPort, introduction);
     if (!connection) return {{"problem", connection.error().what}};
     const std::string why = (*connection)->why;
     const ulfm::Ip ip = (*connection)->where.ip();

@@ -60,6 +60,7 @@ void Server::serve() {
 }
 
 std::string Server::get(const std::string& key) {
+  if (key == "PMI_dead_processes") return "cmd=get_result rc=0 msg=success value=";  // Hydra's list: here there is none
   if (const auto own = own_.find(key); own != own_.end()) return "cmd=get_result rc=0 msg=success value=" + own->second;
   if (key == "PMI_process_mapping" && !launcher_.mapping().empty())
     return "cmd=get_result rc=0 msg=success value=" + launcher_.mapping();

@@ -126,7 +126,7 @@ class Agent {
     if (!connection) return {{"problem", connection.error().what}};
     const std::string why = (*connection)->why;
     const ulfm::Ip ip = (*connection)->where.ip();
-    network_->retire(std::move(*connection));
+    network_->retire(*connection);
     return described(SocketAddress(ip, question.value("echo", std::uint16_t{0})),
                      question.value("secret", std::uint64_t{0}), why);
   }

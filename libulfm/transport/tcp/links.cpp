@@ -100,7 +100,7 @@ void TcpNetwork::stop(TcpLink& link) {
   settle(link);
 }
 
-void TcpNetwork::retire(std::shared_ptr<TcpLink> link) {
+void TcpNetwork::retire(const std::shared_ptr<TcpLink>& link) {
   std::lock_guard lock(lock_);
   if (!link->is_open()) return;
   link->has_end = true;

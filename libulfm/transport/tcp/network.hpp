@@ -86,7 +86,7 @@ class TcpNetwork {
                                            std::span<const std::byte> introduction);
   bool push(TcpLink& to, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
   /// The sender needs that direction no more. What was sent goes on until it has left.
-  void retire(std::shared_ptr<TcpLink> link);
+  void retire(const std::shared_ptr<TcpLink>& link);
   bool peer_listening(TcpLink& to);
 
   // ---- sleeping ----

@@ -94,7 +94,7 @@ class TcpOutlet final : public Outlet {
         peer_(peer),
         counters_(counters),
         most_(std::max<std::size_t>(link_->most, 256)) {}
-  ~TcpOutlet() override { network_->retire(std::move(link_)); }
+  ~TcpOutlet() override { network_->retire(link_); }
 
   bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) override {
     const bool gone = network_->push(*link_, kind, header, data, length);

@@ -27,7 +27,7 @@
 namespace ulfm::fabric {
 
 inline constexpr std::uint64_t kArenaMagic = 0x3130'616e'6572'6175ull;
-inline constexpr std::uint32_t kArenaVersion = 9;
+inline constexpr std::uint32_t kArenaVersion = 10;
 inline constexpr std::uint32_t kMaxEndpoints = 1024;
 inline constexpr std::uint32_t kPorts = 64;
 inline constexpr std::size_t kSlotInline = 32;  ///< header and data that travel in the slot's own line
@@ -63,14 +63,16 @@ struct ArenaSizes {
 enum class EndpointState : std::uint32_t { free, claimed, ready, left };
 
 /// What lies unread in the memory of a process's card; see FabricEngine::came().
+/// A line each for what the engine writes with every frame, what its process does, and what both only look at.
 struct alignas(64) Unread {
   enum Asks : std::uint32_t { nothing, more, all };
   /// Bytes that have come through the network, ever. The engine's; its process compares it with `read`.
   std::atomic<std::uint64_t> came;
-  std::uint64_t admitted;  ///< the engine's: up to there bytes come in, whatever is unread
+  std::uint64_t admitted;   ///< the engine's: up to there bytes come in, whatever is unread
+  std::uint64_t seen_read;  ///< the engine's: `read` when it looked last, which spares a look while that is enough
   /// 1: its node takes nothing. The engine's. Either the process, which has counted in `read`, sees it, or the engine
   /// sees what was read: seq_cst on both sides.
-  std::atomic<std::uint32_t> stalled;
+  alignas(64) std::atomic<std::uint32_t> stalled;
   std::atomic<std::uint32_t> asks;              ///< Asks; set before the endpoint is noted in `pending`
   alignas(64) std::atomic<std::uint64_t> read;  ///< bytes of `came` that were read, by any thread of the process
 };

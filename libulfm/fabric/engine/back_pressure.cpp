@@ -21,9 +21,13 @@ void FabricEngine::came(std::uint32_t to, std::uint32_t bytes) noexcept {
   Unread& unread = arena_.endpoint(to).unread;
   const std::uint64_t came = unread.came.load(std::memory_order_relaxed) + bytes;
   unread.came.store(came, std::memory_order_relaxed);
-  const auto is_full = [&] {
-    const std::uint64_t read = unread.read.load(std::memory_order_seq_cst);
+  const auto is_too_much_beyond = [&](std::uint64_t read) {
     return came > std::max(unread.admitted, read) && came - read > arena_.sizes().unread;
+  };
+  if (!is_too_much_beyond(unread.seen_read)) return;
+  const auto is_full = [&] {
+    unread.seen_read = unread.read.load(std::memory_order_seq_cst);
+    return is_too_much_beyond(unread.seen_read);
   };
   if (unread.stalled.load(std::memory_order_relaxed) != 0 || !is_full()) return;
   unread.stalled.store(1, std::memory_order_seq_cst);

@@ -16,12 +16,11 @@ constexpr int kRounds = 256;             // of these before one process has done
 // True when nothing is left to do.
 bool FabricEngine::work() noexcept {
   ArenaHeader& h = arena_.header();
-  std::array<Ending, 64> endings;
   if (pace_ != nullptr || model_->due() != kNothingDue) catch_up();
   for (int round = 0; round < kRounds; ++round) {
     take_sending_queues();
-    const std::size_t ended = model_->run(kBudget, endings);
-    for (std::size_t i = 0; i < ended; ++i) end(endings[i]);
+    const std::size_t ended = model_->run(kBudget, endings_);
+    for (std::size_t i = 0; i < ended; ++i) end(endings_[i]);
     if (ended == 0 && model_->idle() && !any_pending()) {
       if (pace_ != nullptr) note_due();
       if (h.moving.load(std::memory_order_relaxed) != 0) h.moving.store(0, std::memory_order_relaxed);

@@ -12,6 +12,7 @@
 // began.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -170,6 +171,7 @@ class FabricEngine {
   std::unique_ptr<VirtualClock> clock_;
   std::uint32_t self_ = kEngineProcess;
   SendSlots slots_{arena_};
+  std::array<Ending, 64> endings_;          // of the holder, for one round; here, so that nobody clears it anew
   std::atomic<std::uint32_t> patience_{0};  // looks that found work undone; any thread, only a count
   WaitPolicy wait_;
   bool own_core_ = false;

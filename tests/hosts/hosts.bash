@@ -1,5 +1,6 @@
 # Hosts to test on, on one machine: a host is a set of namespaces (network, mount, pid, uts, ipc), a cable is a veth pair
-# to a bridge. Each host has decoys: a docker0 with the address that all others have too, and a tunnel without a route.
+# to a bridge, or two TAP devices and a program between them that makes faults. Each host has decoys: a docker0 with the
+# address that all others have too, and a tunnel without a route.
 #
 #   hosts_up N        hosts h1 ... hN with the addresses 10.77.0.1 ... 10.77.0.N (and fd77::1 ...); exits with 77 where
 #                     that is not permitted
@@ -8,6 +9,8 @@
 #   beside_host K CMD...  a command that starts others by the launcher, as a user of host K does
 #   $hosts_launcher   for mpiexec -launcher-exec: starts a command on a host, as ssh does
 #   cut_cable K, join_cable K
+#   faulty_cable K OPTION...  host K gets a cable with faults (cable.cpp has the options), until end_cable K, which sets
+#                     cable_did to what it did and gives the host a plain one; exits with 77 where TAP devices are not permitted
 # shellcheck shell=bash
 
 if [[ ${ULFM_IN_NAMESPACE:-} != yes ]]; then
@@ -24,6 +27,7 @@ if [[ ${ULFM_IN_NAMESPACE:-} != yes ]]; then
 fi
 
 unset ULFM_IN_NAMESPACE
+hosts_cable=${ULFM_BUILD:-${ULFM_SOURCE:-.}/build/release}/tests/hosts/ulfm_cable  # the scripts unset these
 ip link set lo up
 hosts_folder=$(mktemp -d /tmp/ulfm-hosts.XXXXXX)
 hosts_launcher=$hosts_folder/launch
@@ -50,11 +54,19 @@ host_up() {
   done
   [[ -n ${pid:-} ]] || hosts_fail "host $k did not come up"
   echo "$pid" >"$hosts_folder/h$k.pid"
-  ip link add "cable$k" type veth peer name eth0 netns "$pid" || hosts_fail "no veth devices here"
-  ip link set "cable$k" master switch up
-  nsenter -t "$pid" -n sh -ec "ip link set lo up; ip addr add 10.77.0.$k/24 dev eth0; ip link set eth0 up
-    ip addr add fd77::$k/64 dev eth0 nodad 2>/dev/null || true"
+  plain_cable "$k" || hosts_fail "no veth devices here"
   decoys_on "$pid"
+}
+
+plain_cable() {
+  ip link add "cable$1" type veth peer name eth0 netns "$(cat "$hosts_folder/h$1.pid")" && plug_in "$1"
+}
+
+# Both ends of the cable are there. A host has the same address on each of its cables, which others may remember.
+plug_in() {
+  ip link set "cable$1" master switch up
+  nsenter -t "$(cat "$hosts_folder/h$1.pid")" -n sh -ec "ip link set lo up; ip link set eth0 address 02:00:0a:4d:00:0$1
+    ip addr add 10.77.0.$1/24 dev eth0; ip link set eth0 up; ip addr add fd77::$1/64 dev eth0 nodad 2>/dev/null || true"
 }
 
 hosts_up() {
@@ -85,8 +97,37 @@ on_host() {
   nsenter -t "$pid" -n -m -p -u -i -- "$@"
 }
 
-cut_cable() { ip link set "cable$1" down; }
-join_cable() { ip link set "cable$1" up; }
+faulty_cable() {
+  local k=$1
+  shift
+  [[ -x $hosts_cable ]] || hosts_fail "no $hosts_cable: cmake --build build/release --target ulfm_cable"
+  [[ -r /dev/net/tun && -w /dev/net/tun ]] || { echo "skipped: no TAP devices here (/dev/net/tun)"; exit 77; }
+  rm -f "$hosts_folder/cable$k.out"
+  ip link del "cable$k" || hosts_fail "host $k has no cable"
+  "$hosts_cable" "$@" "cable$k" "$(cat "$hosts_folder/h$k.pid")" >"$hosts_folder/cable$k.out" 2>&1 &
+  echo $! >"$hosts_folder/cable$k.pid"
+  until grep -qs up "$hosts_folder/cable$k.out"; do
+    kill -0 $! 2>/dev/null || { echo "skipped: no TAP devices here: $(cat "$hosts_folder/cable$k.out")"; exit 77; }
+    sleep 0.02
+  done
+  plug_in "$k"
+}
+
+end_cable() {
+  local pid
+  pid=$(cat "$hosts_folder/cable$1.pid")
+  rm "$hosts_folder/cable$1.pid"
+  kill "$pid"
+  wait "$pid" || hosts_fail "$(cat "$hosts_folder/cable$1.out")"
+  cable_did=$(tail -n 1 "$hosts_folder/cable$1.out")
+  plain_cable "$1"
+}
+
+# signal_cable K SIGNAL: false when it is a plain one.
+signal_cable() { [[ -e $hosts_folder/cable$1.pid ]] && kill "-$2" "$(cat "$hosts_folder/cable$1.pid")"; }
+
+cut_cable() { signal_cable "$1" USR1 || ip link set "cable$1" down; }
+join_cable() { signal_cable "$1" USR2 || ip link set "cable$1" up; }
 
 # h1,h2,...,hN
 host_list() { seq -s, -f 'h%g' "$1"; }

@@ -17,18 +17,25 @@ fail() {
     failures=$((failures + 1))
 }
 
+# check_run NAME PATTERN CODE: a job has ended with that code, which is to be 0, and has printed what matches.
+check_run() {
+    if (($3 == 124)); then
+        fail "$1" "it did not end"
+    elif (($3 != 0)); then
+        fail "$1" "exit code $3"
+    elif ! grep -q -e "$2" out; then
+        fail "$1" "no line like '$2'"
+    else
+        echo "ok   $1"
+    fi
+}
+
 # over NAME PATTERN OPTIONS... PROGRAM: ends with 0 and prints what matches.
 over() {
     local name=$1 pattern=$2 code=0
     shift 2
     timeout 250 "$run" "$@" </dev/null >out 2>err || code=$?
-    if ((code != 0)); then
-        fail "$name" "exit code $code"
-    elif ! grep -q -e "$pattern" out; then
-        fail "$name" "no line like '$pattern'"
-    else
-        echo "ok   $name"
-    fi
+    check_run "$name" "$pattern" "$code"
 }
 
 # refused NAME PATTERN OPTIONS...: a failure that says so.

@@ -2,7 +2,11 @@
 # Jobs on several hosts, which are namespaces of this machine (tests/hosts/hosts.bash): MPI programs, the nodes that MPI
 # sees, decoy interfaces, a wrong interface, a rank that is killed, spawned processes, jobs that connect, windows, files,
 # demo programs, NX/2, unauthenticated connections, a cable that is cut and joined again.
+#
+# ULFM_TEST_UNAUTHENTICATED: unauthenticated connections to each port over tcp, 300 unless told, a third of that over ofi;
+# 10000 take some minutes.
 set -uo pipefail
+count=${ULFM_TEST_UNAUTHENTICATED:-300}
 # shellcheck source=hosts_common.bash
 . "$(dirname "${BASH_SOURCE[0]}")/hosts_common.bash"
 
@@ -14,7 +18,8 @@ cat >hosts.c <<'C'
 #include <string.h>
 #include <unistd.h>
 /* hosts: everybody exchanges with everybody, all sizes, every byte is checked; says what MPI takes for a node.
- * hosts ring SECONDS: rounds of a ring for so long, makes the file begun. hosts die: the last rank is killed.
+ * hosts ring SECONDS: rounds of a ring for so long, makes the file begun; hosts ring FILE: until that is there.
+ * hosts die: the last rank is killed.
  * hosts leave: the last rank calls _exit(3), the others wait for each other. hosts away SECONDS: see there. */
 static char in[4 << 20], out[4 << 20];
 static int rank, size, wrong;
@@ -30,9 +35,9 @@ static void exchange(int peer, int bytes)
     for (int i = 0; i < bytes; i++)
         wrong += in[i] != (char) (peer + bytes % 7);
 }
-static void ring(double seconds)
+static void ring(const char *until)
 {
-    const double end = MPI_Wtime() + seconds;
+    const double seconds = atof(until), end = MPI_Wtime() + seconds;
     long round = 0, got, go = 1;
     for (; go; round++) {
         if (round == 1 && rank == 0)
@@ -40,7 +45,7 @@ static void ring(double seconds)
         MPI_Sendrecv(&round, 1, MPI_LONG, (rank + 1) % size, 1, &got, 1, MPI_LONG, (rank + size - 1) % size, 1,
                      MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         wrong += got != round;
-        go = MPI_Wtime() < end;
+        go = seconds ? MPI_Wtime() < end : access(until, F_OK) != 0;
         MPI_Bcast(&go, 1, MPI_LONG, 0, MPI_COMM_WORLD);
     }
 }
@@ -87,7 +92,7 @@ int main(int argc, char **argv)
     if (argc > 2 && !strcmp(argv[1], "away"))
         away(atof(argv[2]));
     else if (argc > 2)
-        ring(atof(argv[2]));
+        ring(argv[2]);
     for (unsigned i = 0; argc == 1 && i < sizeof sizes / sizeof *sizes; i++)
         for (int step = 0; step < size; step++)
             exchange((size - rank + step) % size, sizes[i]);
@@ -99,20 +104,6 @@ int main(int argc, char **argv)
 }
 C
 "$stage/bin/mpicc" -O1 hosts.c -o hosts || exit 1
-
-# on N NAME PATTERN ARGUMENTS...: a job on N hosts ends with 0 and prints what matches.
-on() {
-    local n=$1 name=$2 pattern=$3 code=0
-    shift 3
-    on_hosts "$n" "$@" >out 2>err || code=$?
-    if ((code != 0)); then
-        fail "$name" "exit code $code"
-    elif ! grep -q -e "$pattern" out; then
-        fail "$name" "no line like '$pattern'"
-    else
-        echo "ok   $name"
-    fi
-}
 
 # refuses NAME PATTERN ARGUMENTS...: a job on 2 hosts ends with an error that matches.
 refuses() {
@@ -182,11 +173,35 @@ done
 "$stage/bin/nxcc" -std=gnu89 -w "$here/../../examples/nx2/ring.c" -o ring || exit 1
 on 2 "NX/2" "ring: 4 nodes.*ok" -n 4 -ppn 2 ./ring
 
-(sleep 1; nsenter -t "$(cat "$hosts_folder/h2.pid")" -n -- python3 "$here/unauthenticated_hosts.py" 300 7 >unauthenticated) &
-unauthenticated=$!
-on 2 "unauthenticated connections" "wrong 0" --stats -n 2 ./hosts ring 12
-wait "$unauthenticated" || fail "unauthenticated connections" "$(cat unauthenticated)"
-grep -q 'network: .*refused [1-9]' err || fail "unauthenticated connections" "they are not counted"
+# unauthenticated NAME ARGUMENTS...: connections from nobody to every port that a job of 2 hosts has open. It goes on until they
+# have all been refused.
+unauthenticated() {
+    local name=$1 k code=0
+    shift
+    rm -f begun over
+    (
+        until [[ -e begun ]]; do sleep 0.05; done
+        for k in 1 2; do
+            nsenter -t "$(cat "$hosts_folder/h$k.pid")" -n python3 "$here/unauthenticated_hosts.py" "$count" "$k" &
+            [[ $k == 2 ]] || first=$!
+        done
+        wait "$first" || code=1
+        wait $! || code=1
+        touch over
+        exit $code
+    ) >unauthenticated 2>&1 &
+    hosts_limit=$((120 + count / 20)) on 2 "$name: $count unauthenticated connections" "wrong 0" --stats "$@" ./hosts ring over
+    wait $! || code=$?
+    ((code == 0)) || { cat unauthenticated && fail "$name" "they are not refused"; }
+}
+unauthenticated "tcp" -n 4 -ppn 2
+# Each rank has a port of its own, and refuses those that it has accepted; who resets may never be.
+least=$(sed -n 's/.*network: .*refused \([0-9]*\),.*/\1/p' err | sort -n | head -n 1)
+((${least:-0} >= count / 2)) || fail "tcp" "a rank counts ${least:-nobody} refused"
+count=$((count / 3))  # libfabric's listener takes longer for each
+unauthenticated "ofi" --transport mux,provider=net -n 2
+grep -q 'network: .*refused [1-9]' err || fail "ofi" "nobody is counted"
+unauthenticated "an emulated interconnect" --transport xswitch -n 4 -ppn 2
 
 on 2 "a rank that reads nothing for longer than GIVE_UP" "wrong 0" -genv ULFM_GIVE_UP 2s -n 2 ./hosts away 8
 

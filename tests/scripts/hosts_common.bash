@@ -9,3 +9,11 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck disable=SC2154
 trap 'rm -rf "$scratch" "$hosts_folder"' EXIT
 [[ -x $stage/bin/mpicc ]] || exit 77
+
+# on N NAME PATTERN ARGUMENTS...: a job on N hosts ends with 0 and prints what matches.
+on() {
+    local n=$1 name=$2 pattern=$3 code=0
+    shift 3
+    on_hosts "$n" "$@" >out 2>err || code=$?
+    check_run "$name" "$pattern" "$code"
+}

@@ -73,7 +73,9 @@ Result<TransportStack> make_stack(const Config& config, const TransportDescripto
   }
   const bool always = config.number("PROTOCOL") == 1;  // of auto|always
   if (always || !stack.reliable || !stack.ordered || !plan->events.empty()) {
-    stack.transport = std::make_unique<reliable::ReliableTransport>(std::move(stack.transport), settings_from(config));
+    auto protocol = std::make_unique<reliable::ReliableTransport>(std::move(stack.transport), settings_from(config));
+    if (auto ok = protocol->start_keepalive(); !ok) return fail(std::move(ok.error()).within("ULFM_PROTOCOL"));
+    stack.transport = std::move(protocol);
     stack.name += "+protocol";
     stack.reliable = stack.ordered = true;
   }

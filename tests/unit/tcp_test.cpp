@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cstring>
 #include <map>
 #include <random>
 #include <thread>
@@ -15,6 +16,7 @@
 #include "transport/hosts/greeting.hpp"
 #include "transport/registry.hpp"
 #include "transport/tcp/link.hpp"
+#include "transport/tcp/tcp.hpp"
 
 using namespace ulfm;
 using namespace std::chrono_literals;
@@ -100,6 +102,26 @@ TEST_CASE("tcp: two that connect to each other at once end up with one connectio
     CHECK(at_b.header_length == sizeof kHead);
     CHECK(at_a.header_length == sizeof kHead);
     CHECK(count(*pair.a, "accepted") + count(*pair.b, "accepted") <= 2);
+  }
+}
+
+TEST_CASE("tcp: a carrier's frames come whole, and its own port wakes who waits at another", "[tcp]") {
+  constexpr std::size_t kFrame = 100'000;
+  const auto a = make_carrier(config_with({}), kFrame).value(), b = make_carrier(config_with({}), kFrame).value();
+  PortCounters counters;
+  const auto own = b->open(kPortsPerProcess, {}).value(), other = b->open(1, {}).value();
+  CHECK_FALSE(make()->open(kPortsPerProcess, {}));
+  const auto out = a->connect(b->card(), kPortsPerProcess, kNoPort, {}, counters).value();
+  REQUIRE(out->max_frame(sizeof kHead) >= kFrame);
+  const auto sent = test::pattern_bytes(3, kFrame);
+  for (int round = 0; round < 20; ++round) {
+    REQUIRE(eventually([&] { return push(*out, Kind::first, kHead, sent); }));
+    REQUIRE(other->wake_source().sleep(20s));
+    const Frame frame = Pair::await(*own);
+    CHECK(frame.header_length == sizeof kHead);
+    REQUIRE(frame.length == kFrame);
+    CHECK(std::memcmp(frame.data, sent.data(), kFrame) == 0);
+    own->release(frame);
   }
 }
 
@@ -346,13 +368,13 @@ TEST_CASE("tcp: who writes nonsense is cut off, and nobody else", "[tcp]") {
 TEST_CASE("tcp: many who come and say nothing, or nonsense, keep nobody out", "[tcp]") {
   Pair pair;
   const auto card = hosts::decode("tcp", pair.b->card()).value();
-  std::vector<control::Fd> strangers;
+  std::vector<control::Fd> peers;
   for (int i = 0; i < 400; ++i) {
     hosts::SocketAddress where(Ip::v4(INADDR_LOOPBACK), card.port);
-    strangers.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    REQUIRE(::connect(strangers.back().get(), where.get(), static_cast<socklen_t>(where.size())) == 0);
-    if (i % 3 == 0) (void)!::send(strangers.back().get(), "GET / HTTP/1.0\r\n\r\n", 18, MSG_NOSIGNAL);
-    if (i % 3 == 1) (void)!::send(strangers.back().get(), std::string(500, 'x').data(), 500, MSG_NOSIGNAL);
+    peers.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    REQUIRE(::connect(peers.back().get(), where.get(), static_cast<socklen_t>(where.size())) == 0);
+    if (i % 3 == 0) (void)!::send(peers.back().get(), "GET / HTTP/1.0\r\n\r\n", 18, MSG_NOSIGNAL);
+    if (i % 3 == 1) (void)!::send(peers.back().get(), std::string(500, 'x').data(), 500, MSG_NOSIGNAL);
   }
   const auto outlet = pair.to_b();
   REQUIRE(push(*outlet, Kind::first, kHead, {}));

@@ -90,7 +90,7 @@ class Agent {
   void listen(json& out) {
     auto config = ulfm::Config::load();
     if (config)  // options of another transport are not ours
-      (void)config->set("TRANSPORT", std::string(ulfm::tcp::kName), ulfm::Origin::command_line, "ulfm_doctor");
+      (void)config->set("TRANSPORT", std::string(TcpNetwork::kTransport), ulfm::Origin::command_line, "ulfm_doctor");
     auto settings = config ? ulfm::hosts::settings_from(*config) : ulfm::fail(config.error());
     auto network = settings ? TcpNetwork::create(*settings) : ulfm::fail(settings.error());
     auto port = network ? (*network)->open(kPort) : ulfm::fail(network.error());
@@ -105,8 +105,8 @@ class Agent {
     unsigned first = 0, last = 0;
     if (const char* range = std::getenv("MPIEXEC_PORT_RANGE")) (void)std::sscanf(range, "%u:%u", &first, &last);
     calls_ = std::make_unique<Echo>(static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last), secret_);
-    out["transport"] = ulfm::tcp::kName;
-    out["card"] = ulfm::hosts::encode(ulfm::tcp::kName, network_->self());
+    out["transport"] = TcpNetwork::kTransport;
+    out["card"] = ulfm::hosts::encode(TcpNetwork::kTransport, network_->self());
     out["echo"] = echo_->port();
     out["calls"] = calls_->port();
     out["secret"] = secret_;
@@ -118,9 +118,10 @@ class Agent {
 
   // As a process of a job connects, and what that way is like then.
   json connect(const json& question) {
-    auto card = ulfm::hosts::decode(ulfm::tcp::kName, question.value("card", ""));
+    auto card = ulfm::hosts::decode(TcpNetwork::kTransport, question.value("card", ""));
     if (!card || !network_) return {{"problem", card ? "no network here" : card.error().what}};
-    const auto introduction = ulfm::hosts::introduction(ulfm::hosts::encode(ulfm::tcp::kName, network_->self()), {});
+    const auto introduction =
+        ulfm::hosts::introduction(ulfm::hosts::encode(TcpNetwork::kTransport, network_->self()), {});
     // Without a port of its own, so that the other one's connection to here does not serve.
     auto connection = network_->connect(*card, kPort, ulfm::kNoPort, introduction);
     if (!connection) return {{"problem", connection.error().what}};

@@ -1,11 +1,10 @@
 #include "proto/reliable/reliable.hpp"
 
-#include <signal.h>
-
 #include <algorithm>
 
 #include <fmt/core.h>
 
+#include "base/own_thread.hpp"
 #include "base/virtual_time.hpp"
 
 namespace ulfm::reliable {
@@ -120,13 +119,14 @@ ReliableTransport::ReliableTransport(std::unique_ptr<Transport> under, const Rel
   common_->under = under_;
   common_->settings = settings;
   common_->next_stream = settings.first_stream;
-  if (settings.keepalive_every.count() == 0) return;
-  // Signals are for the program's own threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  keepalive_thread_ = std::thread([this] { keepalive(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Result<void> ReliableTransport::start_keepalive() {
+  if (common_->settings.keepalive_every.count() == 0) return {};
+  auto started = start_own_thread("that answers peers while the program computes", [this] { keepalive(); });
+  if (!started) return fail(started.error());
+  keepalive_thread_ = std::move(*started);
+  return {};
 }
 
 ReliableTransport::~ReliableTransport() {

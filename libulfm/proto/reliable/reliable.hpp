@@ -19,6 +19,8 @@ class ReliableTransport final : public ForwardingTransport {
  public:
   ReliableTransport(std::unique_ptr<Transport> under, const ReliableSettings& settings);
   ~ReliableTransport() override;
+  /// Peers are answered from now on also while the program computes. Once, before the first open().
+  Result<void> start_keepalive();
 
   Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const InletOptions& options) override;
   /// Errc::invalid when port `from` is not open.

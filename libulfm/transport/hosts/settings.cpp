@@ -50,11 +50,4 @@ Result<NetworkSettings> settings_from(const Config& config) {
   return settings;
 }
 
-std::string no_port_left(const NetworkSettings& settings, const std::string& why) {
-  return fmt::format(
-      "ULFM_PORTS={}-{}: none of these {} ports is free here ({}); each process of a host needs one: "
-      "widen the range",
-      settings.first_port, settings.last_port, std::uint32_t{settings.last_port} - settings.first_port + 1, why);
-}
-
 }  // namespace ulfm::hosts

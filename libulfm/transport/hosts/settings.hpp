@@ -29,14 +29,12 @@ struct NetworkSettings {
   std::uint16_t first_port = 0, last_port = 0;  ///< where to listen; 0: the system chooses
   std::string job_secret;
   std::size_t max_frame = kLongestFrame;
+  std::size_t max_whole = 0;                 ///< data of frames that must not come in parts; a network may have more
   std::chrono::milliseconds give_up{10000};  ///< without an answer of the other host
   std::uint32_t peers = 4096;                ///< connections to a port at one time
 };
 
 /// What the rows of ulfm-ofi(7) say; Errc::invalid, with what is needed, for what they cannot say.
 Result<NetworkSettings> settings_from(const Config& config);
-
-/// The sentence for a range of ports that are all taken; `why` is what became of the last one.
-std::string no_port_left(const NetworkSettings& settings, const std::string& why);
 
 }  // namespace ulfm::hosts

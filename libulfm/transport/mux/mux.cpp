@@ -318,9 +318,10 @@ class MuxTransport final : public Transport {
 Result<std::unique_ptr<Transport>> make(const Config& config) {
   auto near = direct_transport.make(config);
   if (!near) return near;
+  const auto settings = hosts::settings_from(config);
+  if (!settings) return fail(settings.error());
   // A provider of libfabric is for those who ask for it (decision 0031).
-  const bool asks_for_provider = config.text("TRANSPORT").find(",provider=") != std::string::npos;
-  auto far = (asks_for_provider ? ofi_transport : tcp_transport).make(config);
+  auto far = (settings->provider.empty() ? tcp_transport : ofi_transport).make(config);
   if (!far) return far;
   std::vector<std::unique_ptr<Transport>> parts;
   parts.push_back(std::move(*near));

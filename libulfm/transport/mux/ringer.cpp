@@ -1,10 +1,11 @@
 #include "transport/mux/ringer.hpp"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+#include "base/own_thread.hpp"
 
 namespace ulfm {
 
@@ -17,12 +18,9 @@ Result<std::shared_ptr<Ringer>> Ringer::create() {
   if (ringer->set_.get() < 0 || ringer->stop_.get() < 0 ||
       epoll_ctl(ringer->set_.get(), EPOLL_CTL_ADD, ringer->stop_.get(), &event) != 0)
     return fail_errno("making what waits for two transports at once");
-  // Signals are for the program's own threads.
-  sigset_t every, before;
-  sigfillset(&every);
-  pthread_sigmask(SIG_SETMASK, &every, &before);
-  ringer->thread_ = std::thread([r = ringer.get()] { r->serve(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  auto started = start_own_thread("that waits for two transports", [r = ringer.get()] { r->serve(); });
+  if (!started) return fail(started.error());
+  ringer->thread_ = std::move(*started);
   return ringer;
 }
 

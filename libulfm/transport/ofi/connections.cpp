@@ -78,7 +78,7 @@ void OfiNetwork::on_request(const fi_eq_cm_entry& event, std::span<const std::by
   Info info(event.info);
   Greeting greeting{};
   Refusal why = check(bytes, key_, greeting);
-  OfiPort* port = why == Refusal::none && greeting.to < kNetworkPorts ? ports_[greeting.to] : nullptr;
+  OfiPort* port = why == Refusal::none && greeting.to < ports_.size() ? ports_[greeting.to] : nullptr;
   if (why == Refusal::none && port == nullptr) why = Refusal::no_such_port;
   if (why == Refusal::none && !accept(*info, *port, greeting)) why = Refusal::no_room;
   if (why == Refusal::none) return;

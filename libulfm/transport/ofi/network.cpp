@@ -1,7 +1,6 @@
 #include "transport/ofi/network.hpp"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -12,7 +11,7 @@
 
 #include <fmt/core.h>
 
-#include "job/liveness.hpp"
+#include "base/own_thread.hpp"
 #include "transport/ofi/signals.hpp"
 
 namespace ulfm::ofi {
@@ -36,25 +35,14 @@ Error fabric_error(const std::string& what, long rc) {
 Result<std::unique_ptr<OfiNetwork>> OfiNetwork::create(const hosts::NetworkSettings& settings) {
   auto library = fabric_library();
   if (!library) return fail(library.error());
-  auto found = hosts::surroundings_of_this_host();
-  if (!found) return fail(found.error());
-  auto chosen = hosts::choose_interfaces(found->interfaces, settings.interface);
-  if (!chosen) return fail(chosen.error());
-  std::unique_ptr<OfiNetwork> network(new OfiNetwork(settings));
-  network->library_ = *library;
-  network->surroundings_ = std::move(*found);
-  network->self_ = {host_identity(), random_token(), getpid(), 0, {}};
-  for (const hosts::Interface& one : *chosen) network->self_.addresses.push_back(one.address);
-  network->self_.addresses = hosts::those_that_fit(network->self_.addresses);
-  network->key_ = hosts::key_for(settings.job_secret, network->self_.token);
+  auto self = hosts::self_of(settings);
+  if (!self) return fail(self.error());
+  std::unique_ptr<OfiNetwork> network(new OfiNetwork(settings, std::move(*self), *library));
   for (auto step : {&OfiNetwork::open_domain, &OfiNetwork::listen, &OfiNetwork::make_poll_set})
     if (auto ok = (network.get()->*step)(); !ok) return fail(ok.error());
-  // Signals are for the program's own threads.
-  sigset_t every, before;
-  sigfillset(&every);
-  pthread_sigmask(SIG_SETMASK, &every, &before);
-  network->thread_ = std::thread([n = network.get()] { n->serve(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  auto started = start_own_thread("of the network", [n = network.get()] { n->serve(); });
+  if (!started) return fail(started.error());
+  network->thread_ = std::move(*started);
   return network;
 }
 
@@ -118,7 +106,7 @@ Result<void> OfiNetwork::open_domain() {
   return {};
 }
 
-Result<void> OfiNetwork::listen_at(const SocketAddress& where, Fid<fid_pep>& listener) {
+Result<std::uint16_t> OfiNetwork::listen_at(const SocketAddress& where) {
   Info info(library_->dupinfo(info_.get()));
   if (!info) return fail(Errc::no_memory, "no memory for libfabric");
   set_source(*info, where);
@@ -132,34 +120,12 @@ Result<void> OfiNetwork::listen_at(const SocketAddress& where, Fid<fid_pep>& lis
   std::size_t length = SocketAddress::room();
   if (rc == 0) rc = fi_getname(&made->fid, got.get(), &length);
   if (rc != 0) return fail(fabric_error(fmt::format("listening at port {}", where.port()), rc));
-  self_.port = got.port();
-  listener = std::move(owner);
-  return {};
-}
-
-Result<void> OfiNetwork::listen_on(std::uint16_t port) {
-  const auto& own = self_.addresses;
-  // One interface was asked for: nothing is open at the others.
-  if (!settings_.interface.empty() && own.size() == 1) return listen_at({own.front().ip, port}, listener_);
-  if (std::all_of(own.begin(), own.end(), [](const hosts::Address& one) { return one.ip.is_v4(); }))
-    return listen_at(SocketAddress::any(false, port), listener_);
-  if (auto ok = listen_at(SocketAddress::any(true, port), v6_listener_); !ok) return ok;
-  // A listener for IPv6 takes IPv4, too, and so has its port, unless the system says otherwise (ipv6(7), bindv6only).
-  (void)listen_at(SocketAddress::any(false, self_.port), listener_);
-  return {};
+  (where.is_v6() ? v6_listener_ : listener_) = std::move(owner);
+  return got.port();
 }
 
 Result<void> OfiNetwork::listen() {
-  Result<void> ok;
-  // From a place of its own on, or all processes of a host would try the same ones.
-  const std::uint32_t count = std::uint32_t{settings_.last_port} - settings_.first_port + 1;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const std::uint32_t offset = (static_cast<std::uint32_t>(getpid()) + i) % count;
-    ok = listen_on(static_cast<std::uint16_t>(settings_.first_port + offset));
-    if (ok) return ok;
-  }
-  if (settings_.first_port == 0) return ok;
-  return fail(Errc::unavailable, hosts::no_port_left(settings_, ok.error().what));
+  return hosts::listen(settings_, self_, [this](const SocketAddress& where) { return listen_at(where); });
 }
 
 Result<void> OfiNetwork::make_poll_set() {
@@ -279,7 +245,7 @@ void OfiNetwork::arrived(ReceiveBuffer& buffer, std::size_t length) {
 }
 
 bool OfiNetwork::introduce(OfiIncoming& from, std::span<const std::byte> bytes) {
-  const auto introduction = hosts::read_introduction(kName, bytes);
+  const auto introduction = hosts::read_introduction(kTransport, bytes);
   if (!introduction) return false;
   from.card = introduction->card;
   from.hello.assign(introduction->hello.begin(), introduction->hello.end());
@@ -478,9 +444,11 @@ void OfiNetwork::serve() {
   }
 }
 
-OfiCounts OfiNetwork::counts() const {
+std::vector<NamedCount> OfiNetwork::counts() const {
   std::lock_guard lock(lock_);
-  return counts_;
+  return {{"connections made", counts_.made},    {"accepted", counts_.accepted},
+          {"refused", counts_.refused},          {"frames sent", counts_.sent},
+          {"frames received", counts_.received}, {"frames dropped", counts_.dropped}};
 }
 
 }  // namespace ulfm::ofi

@@ -23,7 +23,7 @@
 #include "job/control/socket.hpp"
 #include "transport/contract.hpp"
 #include "transport/hosts/attempts.hpp"
-#include "transport/hosts/settings.hpp"
+#include "transport/hosts/network.hpp"
 #include "transport/ofi/fabric_library.hpp"
 #include "transport/ofi/lifeline.hpp"
 #include "transport/ofi/ofi.hpp"
@@ -49,9 +49,6 @@ static_assert(sizeof(FrameHead) == 16);
 inline constexpr Kind kHello{8};
 /// The last one: nothing that was sent before is under way any more. Carries nothing.
 inline constexpr Kind kEnd{9};
-
-/// The name of the transport, in its cards.
-inline constexpr std::string_view kName = "ofi";
 
 /// What libfabric gives back with a completion.
 struct Operation {
@@ -124,15 +121,10 @@ struct OfiPort {
   std::atomic<std::uint64_t> arrivals{0};
 };
 
-/// One more than programs have.
-inline constexpr std::uint16_t kNetworkPorts = kPortsPerProcess + 1;
-
-struct OfiCounts {
-  std::uint64_t made = 0, accepted = 0, refused = 0, sent = 0, received = 0, dropped = 0;
-};
-
 class OfiNetwork {
  public:
+  static constexpr std::string_view kTransport = "ofi";
+
   static Result<std::unique_ptr<OfiNetwork>> create(const hosts::NetworkSettings& settings);
   ~OfiNetwork();
   OfiNetwork(const OfiNetwork&) = delete;
@@ -141,7 +133,7 @@ class OfiNetwork {
   const hosts::ProcessCard& self() const noexcept { return self_; }
   const std::string& provider() const noexcept { return provider_; }
   std::size_t max_frame() const noexcept { return settings_.max_frame; }
-  OfiCounts counts() const;
+  std::vector<NamedCount> counts() const;
 
   // ---- ports; a port is used by one thread at a time ----
   Result<std::unique_ptr<OfiPort>> open(std::uint16_t number);
@@ -174,12 +166,16 @@ class OfiNetwork {
   void look();
 
  private:
-  explicit OfiNetwork(const hosts::NetworkSettings& settings) : settings_(settings) {}
+  OfiNetwork(const hosts::NetworkSettings& settings, hosts::Self self, const FabricLibrary* library)
+      : settings_(settings),
+        library_(library),
+        surroundings_(std::move(self.surroundings)),
+        self_(std::move(self.card)),
+        key_(hosts::key_for(settings.job_secret, self_.token)) {}
   Result<void> open_provider(const std::string& name);
   Result<void> open_domain();
   Result<void> listen();
-  Result<void> listen_on(std::uint16_t port);
-  Result<void> listen_at(const SocketAddress& where, Fid<fid_pep>& listener);
+  Result<std::uint16_t> listen_at(const SocketAddress& where);
   Result<void> make_poll_set();
 
   bool progress();
@@ -210,12 +206,12 @@ class OfiNetwork {
   bool push_locked(OfiOutgoing& to, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
   void serve();
 
-  hosts::NetworkSettings settings_;
-  const FabricLibrary* library_ = nullptr;
+  const hosts::NetworkSettings settings_;
+  const FabricLibrary* const library_;
   std::string provider_;
-  hosts::Surroundings surroundings_;
+  const hosts::Surroundings surroundings_;
   hosts::ProcessCard self_;
-  hosts::Key key_{};
+  const hosts::Key key_;
 
   mutable std::mutex lock_;
   Info info_;
@@ -227,14 +223,16 @@ class OfiNetwork {
   Fid<fid_ep> send_only_;  ///< receive context of connections on which nothing comes
   Fd poll_set_, rung_;
   std::array<int, 2> waits_on_{};  // of libfabric: of its completion queue and its event queue
-  std::array<OfiPort*, kNetworkPorts> ports_{};
+  std::array<OfiPort*, kPortsPerProcess> ports_{};
   std::vector<std::shared_ptr<OfiOutgoing>> retired_;
   std::vector<std::unique_ptr<SendBuffer>> all_buffers_;
   std::vector<SendBuffer*> free_buffers_;
   std::size_t buffer_bytes_ = 0, inject_limit_ = 0;
   std::uint32_t looks_ = 0;
   UnauthenticatedPeers unauthenticated_;
-  OfiCounts counts_;
+  struct {
+    std::uint64_t made = 0, accepted = 0, refused = 0, sent = 0, received = 0, dropped = 0;
+  } counts_;
 
   std::atomic<std::uint32_t> sleepers_{0};  // threads in sleep()
   std::atomic<std::uint64_t> polls_{0};     // by the program, so that the thread sees whether it computes

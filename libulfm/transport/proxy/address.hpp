@@ -14,7 +14,7 @@ struct DoorAddress {
   std::uint64_t host = 0;            ///< of the arena, as host_identity() has it
   std::uint32_t frame = 0;           ///< most bytes of a frame between a process and its proxy
   std::vector<std::uint32_t> nodes;  ///< on which node each process of the job is
-  std::string card;                  ///< of the door, for `ofi`
+  std::string card;                  ///< of the door
 };
 
 std::string encode(const DoorAddress& address);

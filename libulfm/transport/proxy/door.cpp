@@ -14,8 +14,8 @@
 
 #include "job/daemon.hpp"
 #include "job/liveness.hpp"
-#include "transport/ofi/ofi.hpp"
 #include "transport/proxy/wire.hpp"
+#include "transport/tcp/tcp.hpp"
 
 namespace ulfm::proxy {
 namespace {

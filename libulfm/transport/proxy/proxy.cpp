@@ -11,8 +11,8 @@
 #include "fabric/engine/engine.hpp"
 #include "job/daemon.hpp"
 #include "transport/emulated/transport.hpp"
-#include "transport/ofi/ofi.hpp"
 #include "transport/proxy/proxy_port.hpp"
+#include "transport/tcp/tcp.hpp"
 
 namespace ulfm::proxy {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <fmt/core.h>
 
-#include "transport/ofi/ofi.hpp"
+#include "transport/tcp/tcp.hpp"
 
 namespace ulfm::proxy {
 namespace {

@@ -6,7 +6,7 @@
 //       port P          <-- frames of port P, origins --
 //                       -- requests, frames to send ->    port kRequests
 //
-// All of it goes as frames of `ofi` between the two. Each port of the process has a connection of its own here, so one
+// All of it goes as frames of `tcp` between the two. Each port of the process has a connection of its own here, so one
 // that nobody reads holds up no other. Frames to send are counted: a virtual connection has kCredits of them between
 // its outlet here and the arena, which is as many as a proxy keeps for it.
 #pragma once
@@ -127,7 +127,7 @@ inline bool say(Outlet& out, const ProxyHead& head, std::span<const std::byte> b
 
 /// What has come: the head, and what follows it. False when it makes no sense.
 inline bool read(const Frame& frame, ProxyHead& head, std::span<const std::byte>& body) noexcept {
-  body = {frame.header, std::size_t{frame.header_length} + frame.length};  // one behind the other, as `ofi` has them
+  body = {frame.header, std::size_t{frame.header_length} + frame.length};  // one behind the other, as `tcp` has them
   return frame.kind == Kind::first && take(body, head);
 }
 

@@ -3,7 +3,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -16,7 +15,7 @@
 
 #include <fmt/core.h>
 
-#include "job/liveness.hpp"
+#include "base/own_thread.hpp"
 #include "transport/tcp/network.hpp"
 
 namespace ulfm::tcp {
@@ -64,77 +63,41 @@ void send_all_at_once(const Fd& socket, const Welcome& answer) noexcept {
 // ---- making the network ---------------------------------------------------------------------------------------------
 
 Result<std::unique_ptr<TcpNetwork>> TcpNetwork::create(const hosts::NetworkSettings& settings) {
-  auto found = hosts::surroundings_of_this_host();
-  if (!found) return fail(found.error());
-  auto chosen = hosts::choose_interfaces(found->interfaces, settings.interface);
-  if (!chosen) return fail(chosen.error());
-  std::unique_ptr<TcpNetwork> network(new TcpNetwork(settings));
-  network->surroundings_ = std::move(*found);
-  network->self_ = {host_identity(), random_token(), getpid(), 0, {}};
-  for (const hosts::Interface& one : *chosen) network->self_.addresses.push_back(one.address);
-  network->self_.addresses = hosts::those_that_fit(network->self_.addresses);
-  network->key_ = hosts::key_for(settings.job_secret, network->self_.token);
-  for (auto step : {&TcpNetwork::listen, &TcpNetwork::watch_listeners})
+  auto self = hosts::self_of(settings);
+  if (!self) return fail(self.error());
+  std::unique_ptr<TcpNetwork> network(new TcpNetwork(settings, std::move(*self)));
+  for (auto step : {&TcpNetwork::listen, &TcpNetwork::watch_common})
     if (auto ok = (network.get()->*step)(); !ok) return fail(ok.error());
-  // Signals are for the program's own threads.
-  sigset_t every, before;
-  sigfillset(&every);
-  pthread_sigmask(SIG_SETMASK, &every, &before);
-  network->thread_ = std::thread([n = network.get()] { n->serve(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  auto started = start_own_thread("that accepts connections", [n = network.get()] { n->serve(); });
+  if (!started) return fail(started.error());
+  network->thread_ = std::move(*started);
   return network;
 }
 
-Result<void> TcpNetwork::listen_at(const SocketAddress& where, Fd& listener) {
-  Fd made(socket(where.is_v6() ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  SocketAddress got;
-  socklen_t length = SocketAddress::room();
-  if (!made || bind(made.get(), where.get(), static_cast<socklen_t>(where.size())) != 0 ||
-      ::listen(made.get(), SOMAXCONN) != 0 || getsockname(made.get(), got.get(), &length) != 0)
-    return fail_errno(fmt::format("listening at port {}", where.port()));
-  self_.port = got.port();
-  listener = std::move(made);
-  return {};
-}
-
-Result<void> TcpNetwork::listen_on(std::uint16_t port) {
-  const auto& own = self_.addresses;
-  // One interface was asked for: nothing is open at the others.
-  if (!settings_.interface.empty() && own.size() == 1) return listen_at({own.front().ip, port}, listener_);
-  if (std::all_of(own.begin(), own.end(), [](const hosts::Address& one) { return one.ip.is_v4(); }))
-    return listen_at(SocketAddress::any(false, port), listener_);
-  if (auto ok = listen_at(SocketAddress::any(true, port), v6_listener_); !ok) return ok;
-  // A listener for IPv6 takes IPv4, too, and so has its port, unless the system says otherwise (ipv6(7), bindv6only).
-  (void)listen_at(SocketAddress::any(false, self_.port), listener_);
-  return {};
-}
-
 Result<void> TcpNetwork::listen() {
-  Result<void> ok;
-  // From a place of its own on, or all processes of a host would try the same ones.
-  const std::uint32_t count = std::uint32_t{settings_.last_port} - settings_.first_port + 1;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const std::uint32_t offset = (static_cast<std::uint32_t>(getpid()) + i) % count;
-    ok = listen_on(static_cast<std::uint16_t>(settings_.first_port + offset));
-    if (ok) return ok;
-  }
-  if (settings_.first_port == 0) return ok;
-  return fail(Errc::unavailable, hosts::no_port_left(settings_, ok.error().what));
+  return hosts::listen(settings_, self_, [this](const SocketAddress& where) -> Result<std::uint16_t> {
+    Fd made(socket(where.is_v6() ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    SocketAddress got;
+    socklen_t length = SocketAddress::room();
+    if (!made || bind(made.get(), where.get(), static_cast<socklen_t>(where.size())) != 0 ||
+        ::listen(made.get(), SOMAXCONN) != 0 || getsockname(made.get(), got.get(), &length) != 0)
+      return fail_errno(fmt::format("listening at port {}", where.port()));
+    (where.is_v6() ? v6_listener_ : listener_) = std::move(made);
+    return got.port();
+  });
 }
 
-Result<void> TcpNetwork::watch_listeners() {
+Result<void> TcpNetwork::watch_common() {
   common_ = Fd(epoll_create1(EPOLL_CLOEXEC));
   wake_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  const std::pair<int, std::uint64_t> all[] = {
-      {wake_.get(), kWake}, {listener_.get(), kListener}, {v6_listener_.get(), kV6Listener}};
-  for (const auto& [fd, number] : all) {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.u64 = number;
-    if ((fd >= 0 || number == kWake) && epoll_ctl(common_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
-      return fail_errno("making what a wait for the network sleeps on");
-  }
+  if (!common_ || !wake_ || !watch_for_reading(common_, wake_, kWake) || !watch_listeners())
+    return fail_errno("making what a wait for the network sleeps on");
   return {};
+}
+
+bool TcpNetwork::watch_listeners() {
+  return (!listener_ || watch_for_reading(common_, listener_, kListener)) &&
+         (!v6_listener_ || watch_for_reading(common_, v6_listener_, kV6Listener));
 }
 
 TcpNetwork::~TcpNetwork() {
@@ -196,10 +159,7 @@ void TcpNetwork::accept_some(int listener) {
       return;
     }
     guest.since = Clock::now();
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.u64 = ++next_number_;
-    if (epoll_ctl(common_.get(), EPOLL_CTL_ADD, guest.socket.get(), &event) != 0) continue;
+    if (!watch_for_reading(common_, guest.socket, ++next_number_)) continue;
     if (guests_.size() >= kMostGuests) {
       guests_.erase(guests_.begin());
       ++counts_.refused;
@@ -435,13 +395,7 @@ void TcpNetwork::serve() {
     busy = pushes_ != std::exchange(seen, pushes_) || !guests_.empty();
     end_unauthenticated(now);
     if (accept_again_ != Clock::time_point{} && now >= accept_again_) {
-      accept_again_ = {};
-      for (const auto& [fd, number] : {std::pair{listener_.get(), kListener}, {v6_listener_.get(), kV6Listener}}) {
-        epoll_event event{};
-        event.events = EPOLLIN;
-        event.data.u64 = number;
-        if (fd >= 0) (void)epoll_ctl(common_.get(), EPOLL_CTL_ADD, fd, &event);
-      }
+      accept_again_ = watch_listeners() ? Clock::time_point{} : now + kAcceptAgain;
     }
     if (now - looked < kLookEvery) continue;
     looked = now;

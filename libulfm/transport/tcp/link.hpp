@@ -9,9 +9,10 @@
 //   kStop     the port here takes nothing from the other direction any more
 //
 // Data of a `more` frame without a header are a stream: the receiver hands them on in the pieces in which they come. So
-// are the data of a frame that begins a message, behind the first kWhole bytes.
+// are the data of a frame that begins a message, behind its first bytes (FrameSizes::whole).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -24,6 +25,7 @@
 #include "transport/contract.hpp"
 #include "transport/hosts/attempts.hpp"
 #include "transport/hosts/greeting.hpp"
+#include "transport/hosts/settings.hpp"
 
 namespace ulfm::tcp {
 
@@ -41,14 +43,22 @@ struct TcpFrameHead {
 static_assert(sizeof(TcpFrameHead) == 8);
 
 inline constexpr Kind kHello{8}, kEnd{9}, kStop{10};
-/// A frame with a header is handed on whole if its data are no longer than this. Of a longer one, which begins a
-/// message, the rest follows as a stream.
-inline constexpr std::size_t kWhole = 16 * 1024;
-/// What is read at a time where nobody knows yet where data belong. The rest of a long message is read when its place
-/// is known.
-inline constexpr std::size_t kReadAtOnce = 32 * 1024;
-inline constexpr std::size_t kBlockBytes = 96 * 1024;
-static_assert(kReadAtOnce >= sizeof(TcpFrameHead) + 255 + kWhole && kBlockBytes >= 2 * kReadAtOnce);
+
+/// Bytes that are sent, handed on and read at a time.
+struct FrameSizes {
+  explicit FrameSizes(const hosts::NetworkSettings& settings) noexcept
+      : longest(settings.max_frame), whole(std::max(settings.max_whole, kLeastWhole)) {}
+  static constexpr std::size_t kLeastWhole = 16 * 1024;
+
+  std::size_t longest;  ///< data of a frame
+  /// A frame with a header is handed on whole if its data are no longer than this. Of a longer one, which begins a
+  /// message, the rest follows as a stream. The same at both ends of a link.
+  std::size_t whole;
+  /// What is read where nobody knows yet where data belong. The rest of a long message is read when its place is known.
+  std::size_t read = 2 * whole;
+  std::size_t block = 3 * read;
+};
+static_assert(FrameSizes::kLeastWhole >= sizeof(TcpFrameHead) + 255);  // so a read takes a whole frame
 
 /// Room into which a connection is read. Frames lie in it until they are released.
 struct TcpLink;
@@ -94,6 +104,9 @@ struct TcpLink : hosts::Try {
   std::optional<Clock::time_point> unproven_since;
   std::atomic<bool> closed{false};  ///< nothing that leaves arrives any more
   Clock::time_point closed_at{};
+  void close() noexcept {
+    if (!closed.exchange(true)) closed_at = Clock::now();
+  }
 
   // ---- what comes in ----
   Way in = Way::unused;

@@ -33,6 +33,13 @@ bool has_sent_all(const TcpLink& link) { return link.rest_length == 0 && !link.h
 
 // ---- ends -----------------------------------------------------------------------------------------------------------
 
+bool TcpNetwork::watch_for_reading(const Fd& set, const Fd& what, std::uint64_t number) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = number;
+  return epoll_ctl(set.get(), EPOLL_CTL_ADD, what.get(), &event) == 0 || errno == EEXIST;
+}
+
 bool TcpNetwork::watch(TcpLink& link, int set, std::uint32_t events) {
   epoll_event event{};
   event.events = events;
@@ -43,17 +50,15 @@ bool TcpNetwork::watch(TcpLink& link, int set, std::uint32_t events) {
   return epoll_ctl(set, EPOLL_CTL_ADD, link.socket.get(), &event) == 0;
 }
 
-// The sender at the other end needs that direction no more.
+// Nothing more will come.
 void TcpNetwork::end_in(TcpLink& link) {
   if (link.in == Way::used && !link.discards && link.port != nullptr) link.port->origins[link.origin].ended = true;
   link.in = Way::ended;
-  settle(link);
 }
 
 void TcpNetwork::break_link(TcpLink& link) {
-  if (!link.closed.exchange(true)) link.closed_at = Clock::now();
-  if (link.in == Way::used && !link.discards && link.port != nullptr) link.port->origins[link.origin].ended = true;
-  link.in = Way::ended;
+  link.close();
+  end_in(link);
   link.more_left = 0;
   link.rest_length = 0;
   link.has_end = link.has_stop = false;
@@ -163,7 +168,7 @@ bool TcpNetwork::send_now(TcpLink& link, std::span<iovec> pieces, std::size_t to
                         : sendmsg(link.socket.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (n < 0) {
     if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM) await_room(link);
-    else if (errno != EINTR && !link.closed.exchange(true)) link.closed_at = Clock::now();
+    else if (errno != EINTR) link.close();
     return false;
   }
   link.unproven = true;
@@ -203,7 +208,7 @@ bool TcpNetwork::flush(TcpLink& link) {
       link.rest_length = 0;
       link.has_end = link.has_stop = false;
       link.out = Way::ended;
-      if (!link.closed.exchange(true)) link.closed_at = Clock::now();
+      link.close();
       settle(link);
       return true;
     }

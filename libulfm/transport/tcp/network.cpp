@@ -1,7 +1,6 @@
 #include "transport/tcp/network.hpp"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
@@ -13,14 +12,12 @@
 
 #include <fmt/core.h>
 
-#include "job/liveness.hpp"
-
 namespace ulfm::tcp {
 namespace {
 
 constexpr std::uint32_t kLooksPerEvent = 64;
 constexpr std::uint32_t kMostHeld = 16;
-constexpr std::uint64_t kRung = 1;
+constexpr std::uint64_t kRung = 1, kOwn = 2;  // no link has these numbers
 
 std::size_t size_of(const TcpFrameHead& head) { return sizeof head + head.header + std::size_t{head.length}; }
 
@@ -28,13 +25,13 @@ bool is_stream(const TcpFrameHead& head) {
   return Kind{head.kind} == Kind::more && head.header == 0 && head.length != 0;
 }
 
-std::size_t most_of(const TcpFrameHead& head, std::size_t longest) {
-  return is_stream(head) || Kind{head.kind} == Kind::first ? std::max(longest, kWhole) : kWhole;
+std::size_t most_of(const TcpFrameHead& head, const FrameSizes& sizes) {
+  return is_stream(head) || Kind{head.kind} == Kind::first ? std::max(sizes.longest, sizes.whole) : sizes.whole;
 }
 
 // So many bytes of it have to be there before it is handed on.
-std::size_t needed_of(const TcpFrameHead& head) {
-  return is_stream(head) ? sizeof head : std::min(size_of(head), sizeof head + head.header + kWhole);
+std::size_t needed_of(const TcpFrameHead& head, const FrameSizes& sizes) {
+  return is_stream(head) ? sizeof head : std::min(size_of(head), sizeof head + head.header + sizes.whole);
 }
 
 }  // namespace
@@ -48,10 +45,9 @@ Result<std::unique_ptr<TcpPort>> TcpNetwork::open(std::uint16_t number) {
   port->number = number;
   port->set = Fd(epoll_create1(EPOLL_CLOEXEC));
   port->rung = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.u64 = kRung;
-  if (!port->set || !port->rung || epoll_ctl(port->set.get(), EPOLL_CTL_ADD, port->rung.get(), &event) != 0)
+  const TcpPort* own = ports_[kOwnPort];
+  if (!port->set || !port->rung || !watch_for_reading(port->set, port->rung, kRung) ||
+      (own != nullptr && !watch_for_reading(port->set, own->set, kOwn)))
     return fail_errno(fmt::format("opening port {}", number));
   ports_[number] = port.get();
   return port;
@@ -191,10 +187,8 @@ void TcpNetwork::read(TcpLink& link, bool places) {
   if (n <= 0) return let_block_go(link);
   const std::size_t in_place = std::min(static_cast<std::size_t>(n), place.size());
   if (in_place != 0) {
-    const TcpFrameHead more{0, static_cast<std::uint8_t>(Kind::more), 0, 0};
-    link.more_left -= in_place;
     counts_.placed += in_place;
-    found(link, more, place.data(), static_cast<std::uint32_t>(in_place), false);
+    found_more(link, place.first(in_place), nullptr);
   }
   link.filled += static_cast<std::size_t>(n) - in_place;
   parse(link);
@@ -203,7 +197,7 @@ void TcpNetwork::read(TcpLink& link, bool places) {
 
 ssize_t TcpNetwork::receive(TcpLink& link, std::span<std::byte> place) {
   std::byte* behind = link.block->bytes.get() + link.filled;
-  const std::size_t room = std::min(kReadAtOnce, kBlockBytes - link.filled);
+  const std::size_t room = std::min(sizes_.read, sizes_.block - link.filled);
   if (place.empty()) return recv(link.socket.get(), behind, room, MSG_DONTWAIT);
   iovec pieces[] = {{place.data(), place.size()}, {behind, room}};
   msghdr message{};
@@ -218,7 +212,7 @@ bool TcpNetwork::make_room(TcpLink& link) {
   if (old != nullptr) {
     if (link.filled == link.parsed && old->held == 0) link.filled = link.parsed = 0;
     // What is there of a frame has to be followed by the rest of it.
-    if (kBlockBytes - link.filled >= kReadAtOnce) return true;
+    if (sizes_.block - link.filled >= sizes_.read) return true;
   }
   Block* fresh = take_block();
   if (fresh == nullptr) return false;
@@ -242,17 +236,15 @@ void TcpNetwork::parse(TcpLink& link) {
     if (link.more_left != 0) {
       const std::size_t piece = std::min(there, link.more_left);
       if (piece == 0) return;
-      const TcpFrameHead more{0, static_cast<std::uint8_t>(Kind::more), 0, 0};
-      link.more_left -= piece;
       link.parsed += piece;
-      found(link, more, at, static_cast<std::uint32_t>(piece), true);
+      found_more(link, {at, piece}, link.block);
       continue;
     }
     TcpFrameHead head{};
     if (there < sizeof head) return;
     std::memcpy(&head, at, sizeof head);
-    if (head.length > most_of(head, settings_.max_frame)) return cut_off(link);
-    if (there < needed_of(head)) return;
+    if (head.length > most_of(head, sizes_)) return cut_off(link);
+    if (there < needed_of(head, sizes_)) return;
     const std::size_t taken = is_stream(head) ? sizeof head : std::min(there, size_of(head));
     link.parsed += taken;
     link.more_left = size_of(head) - taken;
@@ -265,22 +257,20 @@ bool TcpNetwork::parse_frame(TcpLink& link, const TcpFrameHead& head, const std:
   const Kind kind{head.kind};
   if (kind == Kind::first || kind == Kind::more || kind == Kind::bye) {
     if (link.in != TcpLink::Way::used && !link.discards) return false;
-    if (!is_stream(head)) found(link, head, at, static_cast<std::uint32_t>(head.length - link.more_left), true);
+    if (!is_stream(head)) found(link, head, {at, head.header + head.length - link.more_left}, link.block);
     return true;
   }
   if (kind == kHello && !link.discards)
     return link.in == TcpLink::Way::unused && head.header == 0 &&
            begin_origin(link, {at, static_cast<std::size_t>(head.length)});
   if (kind == kEnd) end_in(link);
-  if (kind == kStop) {
-    if (!link.closed.exchange(true)) link.closed_at = Clock::now();
-    settle(link);
-  }
+  if (kind == kStop) link.close();
+  if (kind == kEnd || kind == kStop) settle(link);
   return kind == kHello || kind == kEnd || kind == kStop;
 }
 
 bool TcpNetwork::begin_origin(TcpLink& link, std::span<const std::byte> bytes) {
-  const auto introduction = hosts::read_introduction(kName, bytes);
+  const auto introduction = hosts::read_introduction(kTransport, bytes);
   if (!introduction || introduction->process.token != link.token) return false;
   link.in = TcpLink::Way::used;
   if (link.port == nullptr) {
@@ -310,18 +300,25 @@ bool TcpNetwork::begin_origin(TcpLink& link, std::span<const std::byte> bytes) {
   return true;
 }
 
-void TcpNetwork::found(TcpLink& link, const TcpFrameHead& head, const std::byte* at, std::uint32_t length,
-                       bool in_block) {
+// `bytes` are its header and as many of its data as it is handed on with.
+void TcpNetwork::found(TcpLink& link, const TcpFrameHead& head, std::span<const std::byte> bytes, Block* block) {
   if (link.discards || link.port == nullptr) {
     ++counts_.dropped;
     return;
   }
   TcpPort& port = *link.port;
-  if (in_block) ++link.block->held;
+  if (block != nullptr) ++block->held;
   ++link.waiting;
-  port.ready.push_back({&link, in_block ? link.block : nullptr, at, link.origin, length, head.header, Kind{head.kind}});
+  port.ready.push_back({&link, block, bytes.data(), link.origin, static_cast<std::uint32_t>(bytes.size() - head.header),
+                        head.header, Kind{head.kind}});
   ++counts_.received;
   port.arrivals.store(port.arrivals.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+}
+
+void TcpNetwork::found_more(TcpLink& link, std::span<const std::byte> data, Block* block) {
+  static constexpr TcpFrameHead kMore{0, static_cast<std::uint8_t>(Kind::more), 0, 0};
+  link.more_left -= data.size();
+  found(link, kMore, data, block);
 }
 
 // It wrote nonsense: nothing more is read of what it says.
@@ -335,7 +332,7 @@ Block* TcpNetwork::take_block() {
   if (free_blocks_.empty()) {
     auto block = std::make_unique<Block>();
     block->index = static_cast<std::uint32_t>(blocks_.size());
-    block->bytes.reset(new (std::nothrow) std::byte[kBlockBytes]);
+    block->bytes.reset(new (std::nothrow) std::byte[sizes_.block]);
     if (!block->bytes) return nullptr;
     free_blocks_.push_back(block.get());
     blocks_.push_back(std::move(block));
@@ -382,12 +379,16 @@ bool TcpNetwork::look_beside(TcpPort& port) {
   std::lock_guard lock(lock_);
   if (!port.ready.empty()) return false;
   look(port, false);
+  if (TcpPort* own = ports_[kOwnPort]; own != nullptr && own != &port && own->ready.empty()) look(*own, false);
   return true;
 }
 
-TcpCounts TcpNetwork::counts() const {
+std::vector<NamedCount> TcpNetwork::counts() const {
   std::lock_guard lock(lock_);
-  return counts_;
+  return {{"connections made", counts_.made},    {"accepted", counts_.accepted},
+          {"refused", counts_.refused},          {"frames sent", counts_.sent},
+          {"frames received", counts_.received}, {"frames dropped", counts_.dropped},
+          {"bytes in place", counts_.placed}};
 }
 
 }  // namespace ulfm::tcp

@@ -16,13 +16,10 @@
 
 #include "transport/contract.hpp"
 #include "transport/hosts/attempts.hpp"
-#include "transport/hosts/settings.hpp"
+#include "transport/hosts/network.hpp"
 #include "transport/tcp/link.hpp"
 
 namespace ulfm::tcp {
-
-/// The name of the transport, in its cards.
-inline constexpr std::string_view kName = "tcp";
 
 /// A sender to one of our ports. Its place in TcpPort::origins is the origin's number.
 struct TcpOrigin {
@@ -54,26 +51,31 @@ struct TcpPort {
   std::atomic<std::uint64_t> arrivals{0};
 };
 
-struct TcpCounts {
-  std::uint64_t made = 0, accepted = 0, refused = 0, sent = 0, received = 0, dropped = 0, placed = 0;
-};
+/// One more than programs have. Who waits at another port wakes for this one, too.
+inline constexpr std::uint16_t kOwnPort = kPortsPerProcess;
+inline constexpr std::uint16_t kNetworkPorts = kOwnPort + 1;
 
 class TcpNetwork {
  public:
+  static constexpr std::string_view kTransport = "tcp";
+
   static Result<std::unique_ptr<TcpNetwork>> create(const hosts::NetworkSettings& settings);
   ~TcpNetwork();
   TcpNetwork(const TcpNetwork&) = delete;
   TcpNetwork& operator=(const TcpNetwork&) = delete;
 
   const hosts::ProcessCard& self() const noexcept { return self_; }
-  std::size_t max_frame() const noexcept { return settings_.max_frame; }
-  TcpCounts counts() const;
+  std::size_t max_frame() const noexcept { return sizes_.longest; }
+  std::size_t max_whole() const noexcept { return sizes_.whole; }
+  std::vector<NamedCount> counts() const;
 
   // ---- ports; a port is used by one thread at a time ----
   Result<std::unique_ptr<TcpPort>> open(std::uint16_t number);
   void close(std::unique_ptr<TcpPort> port);
   bool next(TcpPort& port, Frame& frame);
   bool has_frame(TcpPort& port);
+  /// One look, for a wait with a core to spare.
+  bool has_arrived(TcpPort& port) { return has_frame(port); }
   void release(TcpPort& port, const Frame& frame);
   OriginInfo origin(const TcpPort& port, std::uint32_t index) const;
   void drop_origin(TcpPort& port, std::uint32_t index);
@@ -112,11 +114,15 @@ class TcpNetwork {
     std::uint16_t to, from;
   };
 
-  explicit TcpNetwork(const hosts::NetworkSettings& settings) : settings_(settings) {}
+  TcpNetwork(const hosts::NetworkSettings& settings, hosts::Self self)
+      : settings_(settings),
+        sizes_(settings),
+        surroundings_(std::move(self.surroundings)),
+        self_(std::move(self.card)),
+        key_(hosts::key_for(settings.job_secret, self_.token)) {}
   Result<void> listen();
-  Result<void> listen_on(std::uint16_t port);
-  Result<void> listen_at(const SocketAddress& where, Fd& listener);
-  Result<void> watch_listeners();
+  Result<void> watch_common();
+  bool watch_listeners();
 
   // ---- network.cpp: what comes in ----
   void look(TcpPort& port, bool places);
@@ -126,7 +132,8 @@ class TcpNetwork {
   void parse(TcpLink& link);
   bool parse_frame(TcpLink& link, const TcpFrameHead& head, const std::byte* at);
   bool begin_origin(TcpLink& link, std::span<const std::byte> introduction);
-  void found(TcpLink& link, const TcpFrameHead& head, const std::byte* at, std::uint32_t length, bool in_block);
+  void found(TcpLink& link, const TcpFrameHead& head, std::span<const std::byte> bytes, Block* block);
+  void found_more(TcpLink& link, std::span<const std::byte> data, Block* block);
   void cut_off(TcpLink& link);
   void let_block_go(TcpLink& link);
   Block* take_block();
@@ -134,6 +141,7 @@ class TcpNetwork {
   void drop_frames(TcpPort& port, std::uint32_t origin);
 
   // ---- links.cpp ----
+  static bool watch_for_reading(const Fd& set, const Fd& what, std::uint64_t number);
   bool watch(TcpLink& link, int set, std::uint32_t events);
   void end_in(TcpLink& link);
   void break_link(TcpLink& link);
@@ -165,15 +173,16 @@ class TcpNetwork {
   void serve();
 
   const hosts::NetworkSettings settings_;
-  hosts::Surroundings surroundings_;
+  const FrameSizes sizes_;
+  const hosts::Surroundings surroundings_;
   hosts::ProcessCard self_;
-  hosts::Key key_{};
+  const hosts::Key key_;
 
   mutable std::mutex lock_;
   Fd listener_, v6_listener_;
   Fd common_;  ///< epoll: listeners, guests, connectors, and links without a port
   Fd wake_;    ///< eventfd in it: the thread has to look at the clock anew, or to stop
-  std::array<TcpPort*, kPortsPerProcess + 1> ports_{};
+  std::array<TcpPort*, kNetworkPorts> ports_{};
   std::unordered_map<std::uint64_t, std::shared_ptr<TcpLink>> links_;  ///< by number
   std::map<std::uint64_t, Guest> guests_;                              ///< by number, the oldest first
   std::vector<Connecting> connecting_;
@@ -182,7 +191,9 @@ class TcpNetwork {
   std::uint64_t next_number_ = 16;
   std::uint64_t pushes_ = 0;
   Clock::time_point accept_again_{};  ///< set while accepting pauses for want of descriptors
-  TcpCounts counts_;
+  struct {
+    std::uint64_t made = 0, accepted = 0, refused = 0, sent = 0, received = 0, dropped = 0, placed = 0;
+  } counts_;
 
   bool stopping_ = false;
   std::thread thread_;

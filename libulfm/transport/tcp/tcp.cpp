@@ -1,11 +1,9 @@
 #include "transport/tcp/tcp.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
-#include <fmt/core.h>
-
+#include "transport/hosts/transport.hpp"
 #include "transport/tcp/network.hpp"
 
 namespace ulfm {
@@ -56,34 +54,11 @@ class TcpSource final : public WakeSource {
   std::atomic<bool> watching_{false};
 };
 
-class TcpInlet final : public Inlet {
+class TcpInlet final : public hosts::NetworkInlet<TcpNetwork, TcpPort, TcpSource> {
  public:
-  TcpInlet(std::shared_ptr<TcpNetwork> network, std::unique_ptr<TcpPort> port)
-      : network_(std::move(network)), port_(std::move(port)), source_(*network_, *port_) {}
-  ~TcpInlet() override { network_->close(std::move(port_)); }
-
-  bool next(Frame& frame) override { return network_->next(*port_, frame); }
-  // A look costs a system call, so a few do for many turns.
-  bool spin(std::uint32_t turns) override {
-    for (turns = turns / 16 + 1; turns != 0; --turns)
-      if (network_->has_frame(*port_)) return true;
-    return false;
-  }
-  void release(const Frame& frame) override { network_->release(*port_, frame); }
-  OriginInfo origin(std::uint32_t index) const override { return network_->origin(*port_, index); }
-  void drop_origin(std::uint32_t index) override { network_->drop_origin(*port_, index); }
-  bool has_frame() override { return network_->has_frame(*port_); }
-  WakeSource& wake_source() override { return source_; }
-  std::int64_t find_dead() override { return network_->find_dead(*port_); }
-  std::int64_t take_broken() override { return network_->take_broken(*port_); }
+  using NetworkInlet::NetworkInlet;
   bool take_given_up(Error& error) override { return network_->take_given_up(*port_, error); }
-  std::size_t max_frame() const override { return network_->max_frame(); }
   void use_places(PlaceFinder& finder) override { port_->places = &finder; }
-
- private:
-  std::shared_ptr<TcpNetwork> network_;
-  std::unique_ptr<TcpPort> port_;
-  TcpSource source_;
 };
 
 class TcpOutlet final : public Outlet {
@@ -101,7 +76,9 @@ class TcpOutlet final : public Outlet {
     (gone ? counters_.open_frames : counters_.full).add();
     return gone;
   }
-  std::size_t max_frame(std::size_t header) const override { return header == 0 ? most_ : std::min(most_, kWhole); }
+  std::size_t max_frame(std::size_t header) const override {
+    return header == 0 ? most_ : std::min(most_, network_->max_whole());
+  }
   std::size_t max_begin(std::size_t) const override { return most_; }
   bool peer_listening() const override { return network_->peer_listening(*link_); }
   bool port_closed() const override { return link_->closed.load(std::memory_order_relaxed); }
@@ -119,54 +96,7 @@ class TcpOutlet final : public Outlet {
   std::size_t most_;  ///< jobs that connect may have other settings
 };
 
-class TcpTransport final : public Transport {
- public:
-  TcpTransport(std::shared_ptr<TcpNetwork> network)
-      : network_(std::move(network)), card_(hosts::encode(kName, network_->self())), shown_card_(card_) {}
-
-  const std::string& card() const override { return card_; }
-  bool reachable(std::string_view card) const override {
-    return hosts::decode(kName, control::identity_of(card)).has_value();
-  }
-  void use_card(std::string_view card) override { shown_card_ = card; }
-
-  Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const InletOptions&) override {
-    if (auto ok = check(number); !ok) return fail(ok.error());
-    auto port = network_->open(number);
-    if (!port) return fail(port.error());
-    return std::make_unique<TcpInlet>(network_, std::move(*port));
-  }
-
-  Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
-                                          std::span<const std::byte> hello, PortCounters& counters) override {
-    auto peer = hosts::decode(kName, control::identity_of(card));
-    if (!peer) return fail(peer.error());
-    if (auto ok = check(to); !ok) return fail(ok.error());
-    if (hello.size() > kHelloLimit)
-      return fail(Errc::too_large, fmt::format("hello of {} bytes; at most {}", hello.size(), kHelloLimit));
-    const auto introduction = hosts::introduction(shown_card_, hello);
-    auto link = network_->connect(*peer, to, from, introduction);
-    if (!link) return fail(link.error());
-    const ProcessId id{peer->pid, peer->host == network_->self().host ? Ip{} : (*link)->where.ip()};
-    return std::make_unique<TcpOutlet>(network_, std::move(*link), id, counters);
-  }
-
-  std::vector<NamedCount> counts() const override {
-    const TcpCounts c = network_->counts();
-    return {{"connections made", c.made}, {"accepted", c.accepted},        {"refused", c.refused},
-            {"frames sent", c.sent},      {"frames received", c.received}, {"frames dropped", c.dropped},
-            {"bytes in place", c.placed}};
-  }
-
- private:
-  static Result<void> check(std::uint16_t port) {
-    if (port < kPortsPerProcess) return {};
-    return fail(Errc::invalid, fmt::format("port {}: there are ports 0 to {}", port, kPortsPerProcess - 1));
-  }
-
-  std::shared_ptr<TcpNetwork> network_;
-  std::string card_, shown_card_;
-};
+using TcpTransport = hosts::NetworkTransport<TcpNetwork, TcpInlet, TcpOutlet>;
 
 Result<std::unique_ptr<Transport>> make(const Config& config) {
   auto settings = hosts::settings_from(config);
@@ -178,6 +108,18 @@ Result<std::unique_ptr<Transport>> make(const Config& config) {
 
 }  // namespace
 }  // namespace tcp
+
+Result<std::unique_ptr<Transport>> make_carrier(const Config& config, std::size_t frame) {
+  Config own = config;
+  if (auto ok = own.set("TRANSPORT", tcp_transport.name, Origin::command_line, ""); !ok) return fail(ok.error());
+  auto settings = hosts::settings_from(own);
+  if (!settings) return fail(settings.error());
+  settings->max_frame = std::max(settings->max_frame, frame);
+  settings->max_whole = frame;
+  auto network = tcp::TcpNetwork::create(*settings);
+  if (!network) return fail(network.error());
+  return std::make_unique<tcp::TcpTransport>(std::move(*network), tcp::kNetworkPorts);
+}
 
 const TransportDescriptor tcp_transport{
     .name = "tcp",

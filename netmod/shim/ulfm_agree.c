@@ -308,7 +308,7 @@ static int first_without_vote(MPIR_Comm * comm, const agreement_t * a)
     return -1;
 }
 
-static void tell_all(MPIR_Comm * comm, int what, const agreement_t * a)
+static void notify_all(MPIR_Comm * comm, int what, const agreement_t * a)
 {
     int i;
     for (i = 0; i < a->members; i++)
@@ -334,7 +334,7 @@ static void go_on_agreeing(MPIR_Comm * comm, agreement_t * a, const ballot_t * o
     a->coordinator = me;
     if (me > 0 && !a->asked) {
         a->asked = 1;           /* the one before may have told somebody already */
-        tell_all(comm, OWN_QUESTION, a);
+        notify_all(comm, OWN_QUESTION, a);
     }
     if (!has_bit(a->voted, me)) {
         set_bit(a->voted, me);
@@ -343,7 +343,7 @@ static void go_on_agreeing(MPIR_Comm * comm, agreement_t * a, const ballot_t * o
     if (first_without_vote(comm, a) < 0) {
         note_own_failures(comm, failed_bits(a->ballot), NULL);
         a->decided = 1;
-        tell_all(comm, OWN_DECISION, a);
+        notify_all(comm, OWN_DECISION, a);
     }
 }
 

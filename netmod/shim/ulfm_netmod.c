@@ -841,7 +841,7 @@ static int look_at_closing(void)
     goto fn_exit;
 }
 
-static int connect_stranger(MPIDI_VC_t * vc)
+static int connect_other_world(MPIDI_VC_t * vc)
 {
     if (vc->pg == MPIDI_Process.my_pg || AREA(vc)->magic != VC_MAGIC || AREA(vc)->out ||
         vc->state == MPIDI_VC_STATE_MORIBUND || vc->state == MPIDI_VC_STATE_INACTIVE_CLOSED)
@@ -856,7 +856,7 @@ static int connect_members(const MPIR_Comm * comm)
     int i;
 
     for (i = 0; i < comm->remote_size && !mpi_errno; i++)
-        mpi_errno = connect_stranger(comm->dev.vcrt->vcr_table[i]);
+        mpi_errno = connect_other_world(comm->dev.vcrt->vcr_table[i]);
     return mpi_errno;
 }
 
@@ -880,7 +880,7 @@ static int connect_awaited(void)
             req->dev.match.parts.rank >= req->comm->remote_size)
             continue;
         MPIDI_Comm_get_vc(req->comm, req->dev.match.parts.rank, &vc);
-        mpi_errno = connect_stranger(vc);       /* when it fails the list may have changed */
+        mpi_errno = connect_other_world(vc);       /* when it fails the list may have changed */
     }
     return MPIR_ERR_GET_CLASS(mpi_errno) == MPIX_ERR_PROC_FAILED ? MPI_SUCCESS : mpi_errno;
 }

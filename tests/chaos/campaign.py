@@ -53,6 +53,20 @@ def name_of(pid):
         return ""
 
 
+def files_in(*folders):
+    """What is in folders where a job may leave files; of /dev/shm only MPICH's and ours."""
+    return {os.path.join(folder, name) for folder in folders for name in os.listdir(folder)
+            if folder != "/dev/shm" or "mpich" in name or "ulfm" in name}
+
+
+def wait_until_gone(before, *folders):
+    """The files that somebody has left there since `before`; another job's are gone in a moment."""
+    end = time.monotonic() + 20
+    while files_in(*folders) - before and time.monotonic() < end:
+        time.sleep(0.05)
+    return sorted(files_in(*folders) - before)
+
+
 def finish(started, mark, patience):
     """Status, or None when it hung, and the processes that were left behind; they are ended."""
     status = None
@@ -73,10 +87,12 @@ def finish(started, mark, patience):
     return status, left
 
 
-def verdict(broken, left, output):
+def verdict(broken, left, files, output):
     """None, or the rule that was broken, with the end of what the job printed."""
     if broken is None and left:
         broken = f"{len(left)} processes were left behind: {left}"
+    if broken is None and files:
+        broken = f"{len(files)} files were left behind: {files}"
     return f"{broken}\n{output[-2000:]}" if broken else None
 
 

@@ -26,7 +26,7 @@ def draw_job(seed):
     """What a job is: a dictionary of which every entry can be left away when a failure is made smaller."""
     r = random.Random(seed)
     job = {"ranks": r.choice([2, 2, 3, 4, 5, 8]), "rounds": r.choice([5, 20, 60]), "program": r.randrange(10**6)}
-    transport = r.choice(["direct", "direct", "direct", "xswitch", "dcm", "pcie", "pointdesign", "ideal", "ofi"])
+    transport = r.choice(["direct", "direct", "direct", "xswitch", "dcm", "pcie", "pointdesign", "ideal", "ofi", "tcp"])
     if transport != "direct":
         job["transport"] = transport
         topologies = {"xswitch": ["mesh:2x2", "tree:2", "single:4"], "dcm": ["cube:3"], "pcie": ["boards:4x4"],

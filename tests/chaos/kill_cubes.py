@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Kills the host program of a cube (NX/2), a node, the process that moves the interconnect, or ulfmrun, at a place that
-is known, again and again: the job ends in time, leaves no process behind, and a node's death is named.
+is known, again and again: the job ends in time, leaves no process and no file behind, and a node's death is named.
 
 Each round is drawn from a seed of its own and is a line in the log; the same command goes on where it stopped.
 """
@@ -79,7 +79,10 @@ def run(one, tree, binary, patience):
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("ULFM_", "PMI_", "CUBE_"))}
     environment["CHAOS_MARK"] = mark
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
-        file = os.path.join(folder, "there")
+        file, made = os.path.join(folder, "there"), os.path.join(folder, "made")
+        os.mkdir(made)
+        environment["TMPDIR"] = made
+        before = campaign.files_in("/dev/shm")
         started = subprocess.Popen(command(one, tree, binary, file), stdin=subprocess.DEVNULL, stdout=output,
                                    stderr=output, env=environment)
         end, killed = time.monotonic() + patience, False
@@ -99,9 +102,10 @@ def run(one, tree, binary, patience):
                 time.sleep(0.5)  # the job goes on, or says what is missing, and is ended
                 started.kill()
         status, left = campaign.finish(started, mark, patience)
+        files = campaign.wait_until_gone(before, made, "/dev/shm")
         output.seek(0)
         text = output.read().decode(errors="replace")
-    return killed, campaign.verdict(check_outcome(one, status, text, killed), left, text)
+    return killed, campaign.verdict(check_outcome(one, status, text, killed), left, files, text)
 
 
 def main():

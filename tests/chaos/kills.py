@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Kills one process of a job, or all that a host has, at a place that is known, again and again: the job ends in time,
-leaves no process behind, and names the rank, the host and the cause; with --ft the others go on.
+leaves no process and no file behind, and names the rank, the host and the cause; with --ft the others go on.
 
 With --only hosts=N the jobs run on N hosts, which are namespaces of this machine (on_hosts.sh); a host loses all its
 processes there (who=namespace).
@@ -27,7 +27,7 @@ COLLECTIVES = ["barrier", "bcast", "reduce", "allreduce", "reduce_scatter", "red
 PLACES = ["init", "messages", "finalize", "large"] + COLLECTIVES
 BETWEEN_HOSTS = ["mux", "mux", "ofi", "xswitch", "pcie"]
 TRANSPORTS = {"direct": None, "xswitch": "mesh:2x2", "dcm": "cube:3", "pcie": "boards:4x4", "pointdesign": "gh:2x2x2",
-              "ideal": None, "ofi": None, "mux": None}
+              "ideal": None, "ofi": None, "tcp": None, "mux": None}
 NAMES = {"mpiexec": ("mpiexec",), "proxy": ("hydra_pmi_proxy",), "namespace": ("sleep",),
          "engine": ("ulfm-engine", "ulfm_hostd", "ulfm-host")}
 
@@ -37,7 +37,7 @@ def draw(seed, only):
     r = random.Random(seed)
     one = {"ranks": r.choice([2, 3, 4, 5, 8]), "place": r.choice(PLACES), "delay": r.choice([0, r.random() * 0.005,
                                                                                          r.random() * 0.1]),
-           "transport": r.choice(["direct", "direct", "xswitch", "dcm", "pcie", "pointdesign", "ideal", "ofi"]),
+           "transport": r.choice(["direct", "direct", "xswitch", "dcm", "pcie", "pointdesign", "ideal", "ofi", "tcp"]),
            "who": r.choice(["rank", "rank", "rank", "rank", "mpiexec", "proxy", "engine"]),
            "signal": r.choice(["KILL", "KILL", "SEGV", "ABRT"]), "ft": r.random() < 0.5}
     if "hosts" in only:
@@ -124,7 +124,10 @@ def run(one, tree, binary, patience):
     if one["who"] == "engine":
         environment["ULFM_ENGINE"] = "process"
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
-        file = os.path.join(folder, "there")
+        file, made = os.path.join(folder, "there"), os.path.join(folder, "made")
+        os.mkdir(made)
+        environment["TMPDIR"] = made
+        before = campaign.files_in("/dev/shm")
         started = subprocess.Popen(command(one, tree, binary, file), stdin=subprocess.DEVNULL, stdout=output,
                                    stderr=output, env=environment)
         killed = False
@@ -141,9 +144,10 @@ def run(one, tree, binary, patience):
                 time.sleep(0.5)  # the job goes on, and is ended
                 started.terminate()
         status, left = campaign.finish(started, mark, patience)
+        files = campaign.wait_until_gone(before, made, "/dev/shm")
         output.seek(0)
         text = output.read().decode(errors="replace")
-    return killed, campaign.verdict(check_outcome(one, text, status, killed), left, text)
+    return killed, campaign.verdict(check_outcome(one, text, status, killed), left, files, text)
 
 
 def main():

@@ -10,8 +10,10 @@ cat >checked.c <<'C'
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 /* checked: ping-pong of rank 0 with each other rank, a stream from each rank to the next, a ring; every byte is checked.
- * checked SECONDS: the ring for so long; makes the file begun when all are in it. */
+ * checked SECONDS: the ring for so long; makes the file begun when all are in it.
+ * checked late: rank 0 sends to rank 2, makes the file begun, waits for the file cut_at, and sends to rank 3. */
 enum { STREAM = 200, MOST = 100000 };
 static char in[MOST], out[STREAM][MOST];
 static int rank, size, wrong;
@@ -95,12 +97,30 @@ static void ring_for(double seconds)
         MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }
 }
+/* Ranks 2 and 3 are on one host, and nobody has had a connection with rank 3. */
+static void late(void)
+{
+    if (rank == 0) {
+        send(2, 1000, 0);
+        receive(2, 1000, 0);
+        fclose(fopen("begun", "w"));
+        while (access("cut_at", F_OK) != 0)
+            usleep(1000);
+        send(3, 1000, 1);
+    }
+    if (rank == 2)
+        receive(0, 1000, 0), send(0, 1000, 0);
+    if (rank == 3)
+        receive(0, 1000, 1);
+}
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (argc > 1) {
+    if (argc > 1 && strcmp(argv[1], "late") == 0) {
+        late();
+    } else if (argc > 1) {
         ring_for(atof(argv[1]));
     } else {
         ping_pong(0, 10), ping_pong(1000, 10), ping_pong(10000, 5), ping_pong(MOST, 2);
@@ -213,6 +233,12 @@ for transport in auto mux,provider=net; do
     (cut_when_begun; sleep 3; join_cable 2) &
     cutting=$!
     on 3 "a lossy cable cut for 3 seconds, $transport" 'wrong 0' --transport "$transport" -n 3 ./checked 5
+    wait $cutting
+    rm -f cut_at
+    (cut_when_begun; sleep 5; join_cable 2) &
+    cutting=$!
+    on 3 "a connection begun while the cable is cut for 5 seconds, $transport" 'wrong 0' \
+        --transport "$transport" -n 6 -ppn 2 ./checked late
     wait $cutting
 done
 ends_after_cut "a lossy cable cut for good" 'process .* on 10.77.0.. has not answered for 3 s'

@@ -10,8 +10,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// All addresses are being tried after a second at the latest. What no host has answered by then, and some time for lost
-// packets, is given up. A process may answer late because its core is busy: when its host answers, it has GIVE_UP.
+// All addresses are being tried after a second at the latest. A host that has never been reached and has not answered by
+// then, and some time for lost packets, is given up. A process may answer late because its core is busy: when its host
+// answers, it has GIVE_UP.
 constexpr milliseconds kAllTriedAfter{1000}, kNextAfter{250}, kAgainAfter{20};
 constexpr milliseconds kConnectFor{4000};
 
@@ -31,13 +32,14 @@ void Try::fail_for_now(std::string reason) {
   again_at = Clock::now() + kAgainAfter;
 }
 
-Attempts::Attempts(std::vector<Candidate> candidates, milliseconds give_up)
+Attempts::Attempts(std::vector<Candidate> candidates, milliseconds give_up, bool was_reached)
     : candidates_(std::move(candidates)),
       give_up_(give_up),
+      answer_within_(was_reached ? std::max(give_up, kConnectFor) : kConnectFor),
       next_after_(std::min<Clock::duration>(kNextAfter, kAllTriedAfter / std::max<std::size_t>(1, candidates_.size()))),
       begun_(Clock::now()),
       next_at_(begun_),
-      until_(begun_ + kConnectFor) {}
+      until_(begun_ + answer_within_) {}
 
 std::optional<std::size_t> Attempts::due(Clock::time_point now) const {
   const auto again = std::find_if(tries_.begin(), tries_.end(), [now](const auto& t) {
@@ -107,7 +109,7 @@ std::string Attempts::table(std::uint16_t tcp_port) const {
                                : tries_[i]->state == Try::State::failed ? tries_[i]->failure
                                : tries_[i]->is_host_answering()
                                    ? "the host answers, and the process does not"
-                                   : fmt::format("no answer in {} s", kConnectFor.count() / 1000);
+                                   : fmt::format("no answer in {} s", answer_within_.count() / 1000);
     const std::string hint = to.is_ours ? "a bridge or tunnel that both hosts have" : tried ? remedy_for(result) : "";
     text += fmt::format("\n  {:<21}  {}: {}{}", SocketAddress(to.ip, tcp_port).text(), to.why, result,
                         hint.empty() ? "" : " (" + hint + ")");

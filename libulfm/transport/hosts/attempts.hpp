@@ -44,7 +44,9 @@ struct Try {
 /// The tries of one connection. Not for several threads.
 class Attempts {
  public:
-  Attempts(std::vector<Candidate> candidates, std::chrono::milliseconds give_up);
+  /// `was_reached`: a connection with that host has been up, so its silence is a cut cable rather than a firewall. It is
+  /// waited out for `give_up`, as on a connection that is up. Another host has 4 s to answer.
+  Attempts(std::vector<Candidate> candidates, std::chrono::milliseconds give_up, bool was_reached);
 
   /// The address to try now, if there is any.
   std::optional<std::size_t> due(Clock::time_point now) const;
@@ -69,7 +71,7 @@ class Attempts {
 
   std::vector<Candidate> candidates_;
   std::vector<std::shared_ptr<Try>> tries_;
-  std::chrono::milliseconds give_up_;
+  std::chrono::milliseconds give_up_, answer_within_;
   Clock::duration next_after_;
   Clock::time_point begun_, next_at_, until_;
 };

@@ -207,7 +207,8 @@ Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::connect(const hosts::ProcessCar
   const std::string process = ProcessId{to.pid, to.addresses.empty() ? Ip{} : to.addresses.front().ip}.text();
   std::unique_lock lock(lock_);
   // Ends before the lock does: closing a connection is a call of libfabric.
-  hosts::Attempts attempts(candidates(surroundings_, to, to.host == self_.host), settings_.give_up);
+  hosts::Attempts attempts(candidates(surroundings_, to, to.host == self_.host), settings_.give_up,
+                           reached_.contains(to.host));
   const Key key = key_for(settings_.job_secret, to.token);
   while (!attempts.over(Clock::now())) {
     if (const auto which = attempts.due(Clock::now())) {
@@ -230,6 +231,7 @@ Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::connect(const hosts::ProcessCar
   }
   const auto won = std::static_pointer_cast<OfiOutgoing>(attempts.winner());
   if (!won) return fail(attempts.error(process, port, to.port));
+  reached_.insert(to.host);
   const iovec piece{const_cast<std::byte*>(introduction.data()), introduction.size()};
   Gather data(std::span(&piece, 1));
   if (push_locked(*won, kHello, {}, data, introduction.size())) return won;

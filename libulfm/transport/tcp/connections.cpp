@@ -301,7 +301,8 @@ std::shared_ptr<TcpLink> TcpNetwork::connected(std::unique_lock<std::mutex>& loc
                                                std::uint16_t port, std::uint16_t from, Error& why) {
   const std::string process = ProcessId{to.pid, to.addresses.empty() ? Ip{} : to.addresses.front().ip}.text();
   const auto make_attempts = [&] {
-    return hosts::Attempts(candidates(surroundings_, to, to.host == self_.host), settings_.give_up);
+    return hosts::Attempts(candidates(surroundings_, to, to.host == self_.host), settings_.give_up,
+                           reached_.contains(to.host));
   };
   const hosts::Key key = hosts::key_for(settings_.job_secret, to.token);
   std::vector<std::shared_ptr<TcpLink>> made;
@@ -354,6 +355,7 @@ Result<std::shared_ptr<TcpLink>> TcpNetwork::connect(const hosts::ProcessCard& t
   std::erase_if(connecting_,
                 [&](const Connecting& one) { return one.token == to.token && one.to == port && one.from == from; });
   if (!link) return fail(std::move(why));
+  reached_.insert(to.host);
   TcpPort* own = from < ports_.size() ? ports_[from] : nullptr;
   if (link->port == nullptr && link->watched_by == common_.get()) {
     link->token = to.token;

@@ -19,7 +19,7 @@ KEPT = {
     "base/cell.hpp": ["base", "transport/direct"],
     "base/claim.hpp": ["base", "transport/direct", "transport/emulated"],
     "base/detour.hpp": ["base", "transport/direct"],
-    "base/doorbell.hpp": ["base", "coll", "fabric/engine", "transport/direct", "transport/emulated"],
+    "base/doorbell.hpp": ["base", "coll", "fabric/engine", "job/card_board.cpp", "transport/direct", "transport/emulated"],
     "base/segment.hpp": ["base", "coll", "fabric/engine", "transport/direct", "transport/emulated"],
     "fabric/engine/": ["fabric", "transport/emulated", "transport/proxy"],
     "fabric/": ["fabric", "transport/emulated", "transport/proxy", "transport/registry.cpp"],

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/doorbell.hpp"
 #include "base/fnv.hpp"
 #include "base/wait.hpp"
 #include "job/abstract_name.hpp"
@@ -23,6 +24,11 @@
 namespace ulfm {
 
 static_assert(CardBoard::kMostCard >= control::kMostCard, "every card fits the board");
+
+struct alignas(256) CardBoard::Head {
+  std::atomic<std::uint32_t> left;  // how many have left; publishes nothing
+  RoomBell bell;                    // rung by the last one
+};
 
 struct CardBoard::Row {
   std::atomic<std::uint32_t> length;  // release, pairs with card_of(); 0: not put up
@@ -92,14 +98,22 @@ Result<void*> map(int fd, std::size_t bytes) {
 
 }  // namespace
 
-CardBoard::Row& CardBoard::row(int rank) const noexcept { return static_cast<Row*>(memory_)[rank]; }
+CardBoard::Head& CardBoard::head() const noexcept { return *static_cast<Head*>(memory_); }
+
+CardBoard::Row& CardBoard::row(int rank) const noexcept {
+  return reinterpret_cast<Row*>(static_cast<char*>(memory_) + sizeof(Head))[rank];
+}
+
+std::size_t CardBoard::bytes_for(int size) noexcept {
+  return sizeof(Head) + sizeof(Row) * static_cast<std::size_t>(size);
+}
 
 Result<std::unique_ptr<CardBoard>> CardBoard::join(std::string_view job_id, int rank, int size, std::string_view card) {
   static_assert(sizeof(Row) == 256);
   if (card.empty() || card.size() > kMostCard) return fail(Errc::too_large, "a card too long for the board");
   if (rank < 0 || rank >= size) return fail(Errc::invalid, "a rank that is none");
   const std::string label = label_of(job_id);
-  const std::size_t bytes = sizeof(Row) * static_cast<std::size_t>(size);
+  const std::size_t bytes = bytes_for(size);
   const AbstractName name = name_of(label);
   // Before the name is taken, so that whoever finds the name finds the segment.
   Fd segment(memfd_create(label.c_str(), MFD_CLOEXEC));
@@ -126,7 +140,7 @@ Result<std::unique_ptr<CardBoard>> CardBoard::join(std::string_view job_id, int 
 }
 
 CardBoard::~CardBoard() {
-  munmap(memory_, sizeof(Row) * static_cast<std::size_t>(size_));
+  munmap(memory_, bytes_for(size_));
   if (name_ >= 0) close(name_);
   if (segment_ >= 0) close(segment_);
 }
@@ -136,6 +150,25 @@ std::string CardBoard::card_of(int rank) const {
   const Row& found = row(rank);
   const std::size_t length = std::min<std::size_t>(found.length.load(std::memory_order_acquire), kMostCard);
   return {found.card, length};
+}
+
+bool CardBoard::leave() {
+  // The full barrier of the addition is what Doorbell's producers need between the count and the look at the bell.
+  head().left.fetch_add(1, std::memory_order_seq_cst);
+  if (!have_all_left()) return false;
+  head().bell.ring();
+  return true;
+}
+
+RoomBell& CardBoard::await_all() {
+  head().bell.arm();
+  return head().bell;
+}
+
+bool CardBoard::have_all_left() const {
+  std::uint32_t here = 0;
+  for (int rank = 0; rank < size_; ++rank) here += row(rank).length.load(std::memory_order_relaxed) != 0 ? 1 : 0;
+  return head().left.load(std::memory_order_seq_cst) >= here;
 }
 
 }  // namespace ulfm

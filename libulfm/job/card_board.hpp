@@ -16,6 +16,8 @@
 
 namespace ulfm {
 
+struct RoomBell;
+
 /// One thread.
 class CardBoard {
  public:
@@ -31,11 +33,20 @@ class CardBoard {
   /// The card of that process; "" when it is not on this host, or has not put it up yet.
   std::string card_of(int rank) const;
 
+  /// This process is about to end. True when it is the last of those whose cards are here; wakes those that wait.
+  bool leave();
+  /// Another look at have_all_left() after this, then a sleep on what it returns.
+  RoomBell& await_all();
+  bool have_all_left() const;
+
  private:
+  struct Head;
   struct Row;
   CardBoard(void* memory, int size, int name, int segment) noexcept
       : memory_(memory), size_(size), name_(name), segment_(segment) {}
+  Head& head() const noexcept;
   Row& row(int rank) const noexcept;
+  static std::size_t bytes_for(int size) noexcept;
 
   void* memory_;
   int size_;

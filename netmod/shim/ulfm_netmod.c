@@ -308,6 +308,8 @@ static void close_out(MPIDI_VC_t * vc)
 
 static int ulfm_finalize(void)
 {
+    if (nm)
+        ulfm->leave(nm);
     while (open_head)
         close_out(open_head);
     retry_leaving(1);

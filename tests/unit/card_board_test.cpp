@@ -9,6 +9,7 @@
 #include <cstring>
 #include <list>
 
+#include "base/doorbell.hpp"
 #include "child.hpp"
 
 using namespace ulfm;
@@ -80,4 +81,17 @@ TEST_CASE("What cannot be a board's is an error", "[card_board]") {
   auto board = CardBoard::join(job("size"), 0, 2, "card");
   REQUIRE(board);
   CHECK_FALSE(CardBoard::join(job("size"), 1, 3, "card"));  // of another size
+}
+
+TEST_CASE("The last of those whose cards are on a board wakes those that have left", "[card_board]") {
+  auto one = CardBoard::join(job("leave"), 0, 3, card(0)), other = CardBoard::join(job("leave"), 1, 3, card(1));
+  REQUIRE(one);
+  REQUIRE(other);
+  RoomBell& bell = (*one)->await_all();
+  CHECK_FALSE((*one)->leave());
+  CHECK_FALSE((*one)->have_all_left());
+  CHECK(bell.awaited.load() == 1);
+  CHECK((*other)->leave());  // the third has no card here: it is on another host
+  CHECK((*one)->have_all_left());
+  CHECK(bell.awaited.load() == 0);
 }

@@ -17,14 +17,16 @@ constexpr std::uint16_t kHere = 5, kThere = 6;
 
 /// Two ports of this process, and a connection from one to the other.
 struct Ends {
-  explicit Ends(std::uint32_t lanes) {
+  explicit Ends(std::uint32_t lanes, const char* lane_after = "1", bool shares_core = false) {
     test::Environment environment;
     Config config = Config::load().value();
     REQUIRE(config.set("LANES", std::to_string(lanes), Origin::command_line, "test"));
-    REQUIRE(config.set("LANE_AFTER", "1", Origin::command_line, "test"));
+    if (lane_after != nullptr) REQUIRE(config.set("LANE_AFTER", lane_after, Origin::command_line, "test"));
     transport = direct_transport.make(config).value();
     here = transport->open(kHere, {}).value();
-    there = transport->open(kThere, {}).value();
+    InletOptions options;
+    options.shares_core = shares_core;
+    there = transport->open(kThere, options).value();
     outlet = transport->connect(transport->card(), kThere, kHere, {}, counters).value();
   }
   bool push(std::size_t size) {
@@ -124,4 +126,35 @@ TEST_CASE("the doorbell still wakes who sleeps for room", "[room]") {
   sender.join();
   CHECK(rung);
   CHECK_FALSE(ends.outlet->has_room());
+}
+
+TEST_CASE("a receiver that shares its core gets a lane from a sender that found no room", "[direct][room]") {
+  Ends ends(4, nullptr, true);
+  const auto lanes = [&] { return ends.counters.lanes_opened.get(); };
+  for (int i = 0; i < 100; ++i) {
+    REQUIRE(ends.push(64));
+    REQUIRE(ends.drain() == 1);
+  }
+  CHECK(lanes() == 0);
+  int times_full = 0;
+  for (; lanes() == 0 && times_full < 100; ++times_full) {
+    while (ends.push(64)) {
+    }
+    CHECK(lanes() == 0);  // while the ring is full a lane could not be announced
+    CHECK(ends.drain() == 32);
+    REQUIRE(ends.push(64));
+  }
+  CHECK(times_full == 32);
+  CHECK(lanes() == 1);
+  CHECK(ends.drain() == 1);
+}
+
+TEST_CASE("the setting for lanes counts where a core is shared too", "[direct][room]") {
+  Ends ends(4, "3", true);
+  for (int i = 0; i < 4; ++i) {
+    CHECK(ends.counters.lanes_opened.get() == 0);
+    REQUIRE(ends.push(64));
+    REQUIRE(ends.drain() == 1);
+  }
+  CHECK(ends.counters.lanes_opened.get() == 1);
 }

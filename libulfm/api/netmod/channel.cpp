@@ -128,6 +128,23 @@ int open(const char* job_id, int rank, int size, int local_processes, ulfm_nm** 
   return 0;
 }
 
+// Without a core of its own a process that ends keeps others from theirs: the kernel takes a millisecond for what it
+// has mapped. So all end together, those who wait sleep, and nobody waits long for one that computes or has died.
+void leave(ulfm_nm* nm) {
+  constexpr auto kLongest = std::chrono::milliseconds(100);
+  if (!nm->cards || nm->own_core || VirtualTime::of_process() != nullptr || nm->cards->leave()) return;
+  WakeSource& source = nm->inlet->wake_source();
+  const auto until = std::chrono::steady_clock::now() + kLongest;
+  for (;;) {
+    source.arm();
+    RoomBell& left = nm->cards->await_all();
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= until || nm->cards->have_all_left()) break;
+    source.sleep(until - now, left);
+  }
+  source.cancel();
+}
+
 void close(ulfm_nm* nm) {
   nm->waiter.reset();
   while (!nm->groups.empty()) group_close(nm->groups.back());

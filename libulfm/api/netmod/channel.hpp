@@ -125,6 +125,7 @@ inline void begin_waits_anew(ulfm_nm& nm) {
 // The entries of the table, by its names (<ulfm/netmod.h>).
 int nodes(int size, int* node_of);
 int open(const char* job_id, int rank, int size, int local_processes, ulfm_nm** out);
+void leave(ulfm_nm* nm);
 void close(ulfm_nm* nm);
 const char* card(ulfm_nm* nm);
 int card_of(ulfm_nm* nm, const char* job_id, int rank, char* card, std::size_t size);

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define ULFM_NM_ABI 11
+#define ULFM_NM_ABI 12
 #define ULFM_NM_LIBRARY "libulfm.so.0"
 #define ULFM_NM_ENTRY "ulfm_nm_table"
 #define ULFM_NM_HELLO 160 /* most bytes a connection may say about itself */
@@ -222,6 +222,9 @@ typedef struct ulfm_nm_api {
    * of waiting. */
   int (*open)(const char* job_id, int rank, int size, int local_processes, ulfm_nm** nm);
   void (*close)(ulfm_nm* nm);
+  /* Before close() and the last disconnect(): where processes share cores, waits up to 100 ms until the others of this
+   * host are here too. What follows is work for the kernel, which would keep from their cores those that still run. */
+  void (*leave)(ulfm_nm* nm);
   const char* (*card)(ulfm_nm* nm);
   /* The card of a process, when it can be found without the launcher's key-value space: 1, or 0 when not so. */
   int (*card_of)(ulfm_nm* nm, const char* job_id, int rank, char* card, size_t size);

@@ -177,8 +177,8 @@ bool DirectInlet::spin(std::uint32_t turns) {
 // next() sweeps a few lanes only, so it is told where to go: whoever looked has no time for a sweep of its own. Until
 // its next turn on the core it would not find what is there.
 bool DirectInlet::look() {
-  const auto ready = std::find_if(active_.begin(), active_.end(),
-                                  [&](std::uint32_t slot) { return lanes_[slot]->consumer.ready(); });
+  const auto ready =
+      std::find_if(active_.begin(), active_.end(), [&](std::uint32_t slot) { return lanes_[slot]->consumer.ready(); });
   if (ready == active_.end()) return open_.ready();
   hot_ = static_cast<std::uint32_t>(ready - active_.begin());
   return true;

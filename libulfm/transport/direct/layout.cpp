@@ -36,6 +36,7 @@ PortGeometry PortGeometry::from(const Config& config) {
   g.lane_cells = take("LANE_CELLS");
   g.lane_bytes = take("LANE_BYTES");
   g.lane_after = take("LANE_AFTER");
+  g.lane_when_full = config.origin("LANE_AFTER") == Origin::default_value ? 1 : 0;
   g.max_frame = take("FRAME");
   g.peers = take("PEERS");
   return g;
@@ -45,6 +46,7 @@ PortGeometry PortGeometry::with(const InletOptions& options) const {
   PortGeometry g = *this;
   if (options.slot != 0) g.slot_bytes = static_cast<std::uint32_t>(options.slot + sizeof(Cell));
   if (options.depth != 0) g.depth = options.depth;
+  if (!options.shares_core) g.lane_when_full = 0;
   if (options.depth == 1) g.lanes = 0;  // the machine of the paper: one buffer each way, for whoever comes
   return g;
 }

@@ -18,7 +18,7 @@
 namespace ulfm::direct {
 
 inline constexpr std::uint64_t kMagic = 0x3130'7472'6f70'756cull;  // "lupport01", read backwards
-inline constexpr std::uint32_t kVersion = 2;
+inline constexpr std::uint32_t kVersion = 3;
 
 /// Sizes of a port's receiving side.
 struct PortGeometry {
@@ -28,6 +28,8 @@ struct PortGeometry {
   std::uint32_t lane_cells = 256;
   std::uint32_t lane_bytes = 4 * 1024 * 1024;
   std::uint32_t lane_after = 8;  ///< frames a sender puts into the open ring before it claims a lane
+  /// 1: and only after it has found the open ring full. For a receiver that shares its core (decision 0033).
+  std::uint32_t lane_when_full = 0;
   std::uint32_t max_frame = 32 * 1024;
   std::uint32_t peers = 4096;  ///< senders known at one time
 

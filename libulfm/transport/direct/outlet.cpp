@@ -13,6 +13,8 @@ namespace {
 
 // Bytes of a lane that have memory from the start: what a conversation uses, and small enough for a cache.
 constexpr std::size_t kFirstWindow = 32 * 1024;
+// Where cores are shared: a full ring costs its sender a turn of the core, and a lane its pages, as much as many turns.
+constexpr std::uint32_t kTimesFull = 32;
 
 std::string process(const DirectCard& card) { return fmt::format("process {}", card.pid); }
 
@@ -182,13 +184,16 @@ bool DirectOutlet::push_in_lane(Kind kind, std::span<const std::byte> header, co
 }
 
 bool DirectOutlet::push_open(Kind kind, std::span<const std::byte> head, Gather& data, std::size_t length) {
-  if (!has_lane_ && open_frames_ >= geometry_.lane_after && may_claim_) {
+  // The lane is announced in the open ring: while that is full, a claim is in vain.
+  const bool wants_lane = geometry_.lane_when_full == 0 || (times_full_ >= kTimesFull && open_.has_room());
+  if (!has_lane_ && open_frames_ >= geometry_.lane_after && wants_lane && may_claim_) {
     claim_lane();
     // The frame was cut for the open ring, which any lane can carry too.
     if (has_lane_) return push(kind, head, data, length);
   }
   if (!open_.push(kind, origin_, head.data(), head.size(), data, length)) {
     counters_.full.add();
+    ++times_full_;
     return false;
   }
   ++open_frames_;

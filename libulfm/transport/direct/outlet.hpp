@@ -87,6 +87,7 @@ class DirectOutlet final : public Outlet {
   std::uint32_t origin_ = 0;
   std::uint32_t lane_number_ = 0;
   std::uint32_t open_frames_ = 0;
+  std::uint32_t times_full_ = 0;  // the open ring, when this sender had a frame for it
   bool has_lane_ = false;
   bool detour_ = false;  // the lane is stopped by a frame the receiver holds
   bool may_claim_ = true;

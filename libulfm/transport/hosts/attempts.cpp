@@ -10,9 +10,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// All addresses are being tried after a second at the latest. A host that has never been reached and has not answered by
-// then, and some time for lost packets, is given up. A process may answer late because its core is busy: when its host
-// answers, it has GIVE_UP.
+// All addresses are being tried after a second at the latest. A host that has never been reached and has not answered
+// by then, and some time for lost packets, is given up. A process may answer late because its core is busy: when its
+// host answers, it has GIVE_UP.
 constexpr milliseconds kAllTriedAfter{1000}, kNextAfter{250}, kAgainAfter{20};
 constexpr milliseconds kConnectFor{4000};
 

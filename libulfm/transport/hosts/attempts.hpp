@@ -44,8 +44,8 @@ struct Try {
 /// The tries of one connection. Not for several threads.
 class Attempts {
  public:
-  /// `was_reached`: a connection with that host has been up, so its silence is a cut cable rather than a firewall. It is
-  /// waited out for `give_up`, as on a connection that is up. Another host has 4 s to answer.
+  /// `was_reached`: a connection with that host has been up, so its silence is a cut cable rather than a firewall. It
+  /// is waited out for `give_up`, as on a connection that is up. Another host has 4 s to answer.
   Attempts(std::vector<Candidate> candidates, std::chrono::milliseconds give_up, bool was_reached);
 
   /// The address to try now, if there is any.

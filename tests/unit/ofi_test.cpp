@@ -2,11 +2,14 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <thread>
 
 #include "environment.hpp"
 #include "job/control/socket.hpp"
+#include "pattern.hpp"
 #include "proto/stack.hpp"
 #include "transport/hosts/card.hpp"
 #include "transport/hosts/greeting.hpp"
@@ -17,6 +20,7 @@
 
 using namespace ulfm;
 using namespace ulfm::hosts;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -309,6 +313,79 @@ TEST_CASE("ofi: a process that ends while somebody connects has ended", "[ofi]")
   ending.join();
   REQUIRE_FALSE(gone);
   CHECK(gone.error().code == Errc::peer_failed);
+}
+
+TEST_CASE("ofi: a process that reads nothing for long is not given up", "[ofi]") {
+  const auto make = [] { return select_transport("ofi").value()->make(config_with({{"GIVE_UP", "1s"}})).value(); };
+  auto here = make(), there = make();
+  PortCounters counters;
+  const auto inlet = there->open(9, {}).value();
+  const auto outlet = here->connect(there->card(), 9, kNoPort, {}, counters).value();
+  const auto bytes = test::pattern_bytes(6, 100000);
+  const auto push = [&] {
+    const iovec piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
+    Gather data(std::span(&piece, 1));
+    return outlet->push(Kind::first, {}, data, bytes.size());
+  };
+  // More than there is room for, from the beginning to the end.
+  std::size_t sent = 0, got = 0;
+  for (const auto until = std::chrono::steady_clock::now() + 5s; std::chrono::steady_clock::now() < until;) {
+    while (push()) ++sent;
+    REQUIRE(outlet->peer_listening());
+    std::this_thread::sleep_for(10ms);
+  }
+  for (const auto until = std::chrono::steady_clock::now() + 20s;
+       got < sent && std::chrono::steady_clock::now() < until;) {
+    Frame frame;
+    if (!inlet->next(frame)) continue;
+    REQUIRE(frame.length == bytes.size());
+    REQUIRE(std::equal(bytes.begin(), bytes.end(), frame.data));
+    inlet->release(frame);
+    ++got;
+  }
+  CHECK(got == sent);
+  CHECK(outlet->peer_listening());
+}
+
+TEST_CASE("ofi: who comes without the key is refused, counted, and keeps nobody out", "[ofi]") {
+  auto here = select_transport("ofi").value()->make(config_with({})).value();
+  auto there = select_transport("ofi").value()->make(config_with({})).value();
+  const auto count = [&](std::string_view name) {
+    std::uint64_t value = 0;
+    for (const NamedCount& one : there->counts()) value += name == one.name ? one.value : 0;
+    return value;
+  };
+  const auto descriptors = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+  };
+  const auto before = descriptors();
+  constexpr std::uint64_t kPeers = 300;
+  {
+    const std::string request("\3\1\0\x78", 4);  // of libfabric, with nonsense to come
+    const SocketAddress where(Ip::v4(INADDR_LOOPBACK), decode("ofi", there->card())->port);
+    std::vector<control::Fd> peers;  // who makes descriptors while others are counted takes those that are awaited
+    for (std::uint64_t i = 0; i < kPeers; ++i) peers.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    for (std::uint64_t i = 0; i < kPeers; ++i) {
+      REQUIRE(::connect(peers[i].get(), where.get(), static_cast<socklen_t>(where.size())) == 0);
+      const std::string said[] = {"", "x", std::string(500, 'x'), request, request + std::string(120, 'x')};
+      const std::string& words = said[i % std::size(said)];
+      (void)!::send(peers[i].get(), words.data(), words.size(), MSG_NOSIGNAL);
+    }
+    for (const auto until = std::chrono::steady_clock::now() + 30s;
+         count("refused") != kPeers && std::chrono::steady_clock::now() < until;)
+      std::this_thread::sleep_for(10ms);
+    CHECK(count("refused") == kPeers);
+    CHECK(count("accepted") == 0);
+    PortCounters counters;
+    const auto inlet = there->open(9, {}).value();
+    const auto outlet = here->connect(there->card(), 9, kNoPort, {}, counters).value();
+    CHECK(count("accepted") >= 1);  // of addresses that are raced, more
+    CHECK(outlet->peer_listening());
+  }
+  for (const auto until = std::chrono::steady_clock::now() + 20s;
+       descriptors() > before && std::chrono::steady_clock::now() < until;)
+    std::this_thread::sleep_for(10ms);
+  CHECK(descriptors() <= before);
 }
 
 TEST_CASE("ofi: each process of a range of ports gets one, and one too many is told so", "[ofi]") {

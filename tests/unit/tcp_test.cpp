@@ -1,5 +1,6 @@
 // TCP between hosts: one connection for both directions, long messages in their place, ends of every kind, nonsense.
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <random>
 #include <thread>
 
+#include "child.hpp"
 #include "environment.hpp"
 #include "pattern.hpp"
 #include "proto/framing.hpp"
@@ -381,4 +383,80 @@ TEST_CASE("tcp: many who come and say nothing, or nonsense, keep nobody out", "[
   pair.at_b->release(Pair::await(*pair.at_b));
   CHECK(eventually([&] { return count(*pair.b, "refused") == 400; }));
   CHECK(count(*pair.b, "accepted") == 1);
+}
+
+TEST_CASE("tcp: without a descriptor the listener pauses, and lets in who waits when there is one", "[tcp]") {
+  auto here = make();
+  PortCounters counters;
+  test::Child child([&](test::Pipe& parent) {
+    // Made here, with its thread. Says what went wrong, or nothing.
+    auto there = make();
+    const auto inlet = there->open(1, {}).value();
+    parent.send(there->card());
+    // Frames until one says `last`; how many there were.
+    const auto take = [&](std::byte last) {
+      int taken = 0;
+      for (bool over = false; !over && eventually([&] {
+             Frame frame;
+             if (!inlet->next(frame)) return false;
+             over = frame.header[0] == last;
+             inlet->release(frame);
+             return true;
+           });)
+        ++taken;
+      return taken;
+    };
+    (void)parent.receive();  // the first link is up
+    rlimit limit{};
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    const rlim_t all = limit.rlim_cur;
+    std::vector<control::Fd> used;
+    limit.rlim_cur = 64;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+    for (;;) {
+      control::Fd one(dup(STDIN_FILENO));
+      if (!one) break;
+      used.push_back(std::move(one));
+    }
+    parent.send(std::to_string(errno == EMFILE));
+    parent.send(std::to_string(take(std::byte{2})));
+    // A listener that is asked again and again would take all of a core.
+    rusage before{}, after{};
+    (void)getrusage(RUSAGE_SELF, &before);
+    std::this_thread::sleep_for(1s);
+    (void)getrusage(RUSAGE_SELF, &after);
+    const auto ms = [](const rusage& r) {
+      return (r.ru_utime.tv_sec + r.ru_stime.tv_sec) * 1000 + (r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1000;
+    };
+    parent.send(std::to_string(ms(after) - ms(before)));
+    parent.send(std::to_string(count(*there, "accepted")));
+    limit.rlim_cur = all;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+    used.clear();
+    parent.send(std::to_string(take(std::byte{3})));
+    (void)parent.receive();
+  });
+  const std::string card = child.pipe().receive();
+  const std::byte more{1}, last{2}, later{3};
+  const auto first = here->connect(card, 1, kNoPort, {}, counters).value();
+  REQUIRE(push(*first, Kind::first, std::span(&more, 1), {}));
+  child.pipe().send("up");
+  REQUIRE(child.pipe().receive() == "1");
+  // The kernel lets it in; its process cannot yet.
+  std::unique_ptr<Outlet> second;
+  std::thread connecting([&] {
+    auto made = here->connect(card, 1, kNoPort, {}, counters);
+    if (made) second = std::move(*made);
+  });
+  for (int i = 0; i < 100; ++i) REQUIRE(eventually([&] { return push(*first, Kind::first, std::span(&more, 1), {}); }));
+  REQUIRE(eventually([&] { return push(*first, Kind::first, std::span(&last, 1), {}); }));
+  CHECK(child.pipe().receive() == "102");  // what is up goes on
+  CHECK(std::stoi(child.pipe().receive()) < 500);
+  CHECK(child.pipe().receive() == "1");
+  connecting.join();
+  REQUIRE(second);
+  REQUIRE(eventually([&] { return push(*second, Kind::first, std::span(&later, 1), {}); }));
+  CHECK(child.pipe().receive() == "1");
+  child.pipe().send("over");
+  CHECK(child.wait() == 0);
 }

@@ -9,6 +9,7 @@
 
 #include "base/copy.hpp"
 #include "job/liveness.hpp"
+#include "transport/hosts/silence.hpp"
 #include "transport/ofi/lifeline.hpp"
 #include "transport/ofi/network.hpp"
 
@@ -32,6 +33,7 @@ constexpr std::uint32_t kMostInFlight = 32;  // sends of a connection that are n
 constexpr std::size_t kMostBytesInFlight = 1 << 20;
 // After the end of a connection, what its process sent on another one may still be on the way here.
 constexpr std::chrono::seconds kTrailFor{2};
+constexpr milliseconds kLookEvery{1000};
 
 }  // namespace
 
@@ -41,7 +43,9 @@ void OfiNetwork::read_events() {
   alignas(fi_eq_cm_entry) std::byte bytes[sizeof(fi_eq_cm_entry) + 256];
   for (;;) {
     std::uint32_t what = 0;
+    const Accepting accepting(v6_listener_ ? 2 : 1);
     const ssize_t got = fi_eq_read(events_.get(), &what, bytes, sizeof bytes, 0);
+    counts_.came += accepting.count(self_.port);
     if (got == -FI_EAVAIL) {
       take_failed_event();
       continue;
@@ -116,8 +120,11 @@ Result<void> OfiNetwork::accept(fi_info& info, OfiPort& port, const Greeting& gr
   from.side = OfiEndpoint::Side::incoming;
   from.port = &port;
   from.check = static_cast<std::uint32_t>(random_token()) | 1;
+  const SocketAddress peer(info.dest_addr, info.dest_addrlen);
+  from.peer = peer.text();
   from.process = {.number = greeting.pid};
-  if (const Ip ip = SocketAddress(info.dest_addr, info.dest_addrlen).ip(); !ip.is_loopback()) from.process.host = ip;
+  if (!peer.ip().is_loopback()) from.process.host = peer.ip();
+  from.token = greeting.token;
   from.from = greeting.from;
   from.open = true;
   auto ep = make_endpoint(info, port.receive_context.get(), static_cast<OfiEndpoint*>(&from));
@@ -134,7 +141,7 @@ Result<void> OfiNetwork::accept(fi_info& info, OfiPort& port, const Greeting& gr
 }
 
 void OfiNetwork::on_connected(OfiEndpoint& endpoint, std::span<const std::byte> answer) {
-  limit_silence(endpoint);
+  find_lifeline(endpoint);
   if (endpoint.side == OfiEndpoint::Side::incoming) return;
   auto& out = static_cast<OfiOutgoing&>(endpoint);
   if (out.state != OfiOutgoing::State::connecting) return;
@@ -144,25 +151,56 @@ void OfiNetwork::on_connected(OfiEndpoint& endpoint, std::span<const std::byte> 
   else ++counts_.made;
 }
 
-void OfiNetwork::limit_silence(OfiEndpoint& endpoint) const {
+void OfiNetwork::find_lifeline(OfiEndpoint& endpoint) const {
   SocketAddress own, peer;
   std::size_t own_length = SocketAddress::room(), peer_length = SocketAddress::room();
   if (!endpoint.ep || fi_getname(&endpoint.ep->fid, own.get(), &own_length) != 0 ||
       fi_getpeer(endpoint.ep.get(), peer.get(), &peer_length) != 0)
     return;
-  endpoint.peer = peer.text();
-  (void)ofi::limit_silence(own, peer, settings_.give_up);
+  endpoint.lifeline.find(own, peer, settings_.give_up);
 }
 
-void OfiNetwork::end_unauthenticated() {
-  if (Clock::now() < unauthenticated_.next_look()) return;
+std::set<std::string> OfiNetwork::authenticated() const {
   std::set<std::string> known;
   for (const OfiPort* port : ports_) {
     if (port == nullptr) continue;
     for (const auto& one : port->incoming)
       if (one->ep) known.insert(one->peer);
   }
-  counts_.refused += unauthenticated_.end_some(self_.port, known, Clock::now());
+  return known;
+}
+
+void OfiNetwork::end_unauthenticated() {
+  if (Clock::now() < unauthenticated_.next_look()) return;
+  counts_.refused += unauthenticated_.end_some(self_.port, authenticated(), Clock::now());
+}
+
+// libfabric does not tell why a connection has ended, so a host that does not answer is found before its kernel ends
+// it.
+void OfiNetwork::find_silent() {
+  const auto now = Clock::now();
+  if (now < look_for_silence_) return;
+  look_for_silence_ = now + kLookEvery;
+  for (OfiPort* port : ports_) {
+    if (port == nullptr) continue;
+    for (const auto& one : port->incoming)
+      if (one->ep && !one->ended && one->lifeline.is_silent(settings_.give_up)) give_up(*one, port);
+  }
+  std::erase_if(outgoing_, [](const auto& one) { return one.expired(); });
+  for (const auto& weak : outgoing_) {
+    const auto one = weak.lock();
+    if (one && !one->closed.load(std::memory_order_relaxed) && one->lifeline.is_silent(settings_.give_up))
+      give_up(*one, one->from < ports_.size() ? ports_[one->from] : nullptr);
+  }
+}
+
+void OfiNetwork::give_up(OfiEndpoint& endpoint, OfiPort* port) {
+  // Each direction has a connection of its own.
+  if (port != nullptr && port->silent.insert(endpoint.token).second)
+    port->given_up.push_back(hosts::silence_of(endpoint.process, settings_.give_up));
+  on_shutdown(endpoint);
+  endpoint.lifeline.cut();
+  ring();
 }
 
 void OfiNetwork::on_shutdown(OfiEndpoint& endpoint) {
@@ -186,7 +224,9 @@ Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::begin(const hosts::ProcessCard&
   out->where = {ip, to.port};
   out->key = key;
   out->nonce = greeting.nonce;
-  out->peer_token = to.token;
+  out->process = {.number = to.pid, .host = to.host == self_.host ? Ip{} : ip};
+  out->token = to.token;
+  out->from = greeting.from;
   Info info(library_->dupinfo(info_.get()));
   if (!info) return fail(Errc::no_memory, "no memory for a connection");
   set_destination(*info, out->where);
@@ -232,6 +272,7 @@ Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::connect(const hosts::ProcessCar
   const auto won = std::static_pointer_cast<OfiOutgoing>(attempts.winner());
   if (!won) return fail(attempts.error(process, port, to.port));
   reached_.insert(to.host);
+  outgoing_.push_back(won);
   const iovec piece{const_cast<std::byte*>(introduction.data()), introduction.size()};
   Gather data(std::span(&piece, 1));
   if (push_locked(*won, kHello, {}, data, introduction.size())) return won;
@@ -325,7 +366,7 @@ bool OfiNetwork::peer_listening(const OfiOutgoing& to) {
   progress();
   read_events();
   if (!to.closed.load(std::memory_order_relaxed)) return true;
-  return Clock::now() - to.closed_at < kTrailFor && is_heard_from(to.peer_token);
+  return Clock::now() - to.closed_at < kTrailFor && is_heard_from(to.token);
 }
 
 // A process has connections here that have not ended, or frames that nobody has taken.

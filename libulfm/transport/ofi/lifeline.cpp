@@ -1,10 +1,14 @@
 #include "transport/ofi/lifeline.hpp"
 
 #include <dirent.h>
-#include <netinet/tcp.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <span>
+
+#include "transport/hosts/silence.hpp"
 
 namespace ulfm::ofi {
 namespace {
@@ -22,8 +26,12 @@ bool is_at(Ask ask, int fd, const SocketAddress& wanted) noexcept {
   return ask(fd, found.get(), &length) == 0 && found.ip() && found == wanted;
 }
 
-void set(int fd, int level, int option, int value) noexcept {
-  (void)setsockopt(fd, level, option, &value, sizeof value);
+// Somebody has connected to that port of this process. `peer` is who.
+bool is_connected_to(std::uint16_t port, int fd, SocketAddress& peer) noexcept {
+  SocketAddress own;
+  socklen_t own_length = SocketAddress::room(), peer_length = SocketAddress::room();
+  return getsockname(fd, own.get(), &own_length) == 0 && own.ip() && own.port() == port &&
+         getpeername(fd, peer.get(), &peer_length) == 0;
 }
 
 // Calls `found` with each descriptor until one is what was looked for.
@@ -42,17 +50,26 @@ bool any_descriptor(Found found) noexcept {
 
 }  // namespace
 
-bool limit_silence(const SocketAddress& own, const SocketAddress& peer, std::chrono::milliseconds give_up) noexcept {
-  return any_descriptor([&](int fd) {
-    if (!is_at(getpeername, fd, peer) || !is_at(getsockname, fd, own)) return false;
-    const int every = std::max(1, static_cast<int>(give_up.count() / 4000));  // seconds
-    set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-    set(fd, IPPROTO_TCP, TCP_KEEPIDLE, every);
-    set(fd, IPPROTO_TCP, TCP_KEEPINTVL, every);
-    set(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
-    set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(std::min<std::int64_t>(give_up.count(), 1 << 30)));
-    return true;
+void Lifeline::find(const SocketAddress& own, const SocketAddress& peer, std::chrono::milliseconds give_up) noexcept {
+  own_ = own;
+  peer_ = peer;
+  (void)any_descriptor([&](int fd) {
+    socket_ = fd;
+    return is_there();
   });
+  if (is_there()) hosts::ask_for_life(socket_, give_up, hosts::more_probes(give_up));
+}
+
+bool Lifeline::is_there() const noexcept {
+  return is_at(getpeername, socket_, peer_) && is_at(getsockname, socket_, own_);
+}
+
+bool Lifeline::is_silent(std::chrono::milliseconds give_up) const noexcept {
+  return is_there() && hosts::is_silent(socket_, give_up);
+}
+
+void Lifeline::cut() const noexcept {
+  if (is_there()) (void)shutdown(socket_, SHUT_RDWR);
 }
 
 std::size_t UnauthenticatedPeers::end_some(std::uint16_t port, const std::set<std::string>& known,
@@ -60,11 +77,8 @@ std::size_t UnauthenticatedPeers::end_some(std::uint16_t port, const std::set<st
   std::map<std::string, Clock::time_point> here;
   std::size_t ended = 0;
   (void)any_descriptor([&](int fd) {
-    SocketAddress own, peer;
-    socklen_t own_length = SocketAddress::room(), peer_length = SocketAddress::room();
-    if (getsockname(fd, own.get(), &own_length) != 0 || !own.ip() || own.port() != port ||
-        getpeername(fd, peer.get(), &peer_length) != 0)
-      return false;
+    SocketAddress peer;
+    if (!is_connected_to(port, fd, peer)) return false;
     const std::string name = peer.text();
     if (known.count(name) != 0) return false;
     const auto seen = first_seen_.find(name);
@@ -81,6 +95,29 @@ std::size_t UnauthenticatedPeers::end_some(std::uint16_t port, const std::set<st
   first_seen_ = std::move(here);
   next_look_ = now + (first_seen_.size() > kManyPeers ? kShortPatience : kLookEvery);
   return ended;
+}
+
+std::size_t UnauthenticatedPeers::count(std::uint16_t port, const std::set<std::string>& known) noexcept {
+  std::size_t there = 0;
+  (void)any_descriptor([&](int fd) {
+    SocketAddress peer;
+    there += is_connected_to(port, fd, peer) && known.count(peer.text()) == 0 ? 1 : 0;
+    return false;
+  });
+  return there;
+}
+
+Accepting::Accepting(std::size_t listeners) noexcept {
+  const std::span some = std::span(next_).first(std::min(listeners, next_.size()));
+  for (int& one : some) one = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+  for (const int one : some)
+    if (one >= 0) (void)close(one);
+}
+
+std::size_t Accepting::count(std::uint16_t port) const noexcept {
+  SocketAddress peer;
+  return static_cast<std::size_t>(
+      std::count_if(next_.begin(), next_.end(), [&](int fd) { return fd >= 0 && is_connected_to(port, fd, peer); }));
 }
 
 bool is_host_answering(const SocketAddress& peer) noexcept {

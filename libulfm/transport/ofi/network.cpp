@@ -344,6 +344,14 @@ void OfiNetwork::drop_origin(OfiPort& port, std::uint32_t index) {
   port.unused.push_back(index);
 }
 
+bool OfiNetwork::take_given_up(OfiPort& port, Error& error) {
+  std::lock_guard lock(lock_);
+  if (port.given_up.empty()) return false;
+  error = std::move(port.given_up.front());
+  port.given_up.pop_front();
+  return true;
+}
+
 // The place is free for another; frames with the old check are dropped.
 void OfiNetwork::end(OfiIncoming& incoming) {
   incoming.ep.reset();
@@ -353,6 +361,8 @@ void OfiNetwork::end(OfiIncoming& incoming) {
   incoming.card.clear();
   incoming.hello.clear();
   incoming.process = {};
+  incoming.token = 0;
+  incoming.lifeline = {};
 }
 
 std::int64_t OfiNetwork::find_dead(OfiPort& port) {
@@ -434,22 +444,24 @@ void OfiNetwork::serve() {
     const bool busy = polls - std::exchange(seen, polls) >= kLooksPerEvent;
     std::unique_lock lock(lock_, std::try_to_lock);
     if (!lock) continue;
-    if (busy) {
-      end_unauthenticated();
-      continue;
+    if (!busy) {
+      progress();
+      read_events();
+      reap();
     }
-    progress();
-    read_events();
-    reap();
     end_unauthenticated();
+    find_silent();
   }
 }
 
 std::vector<NamedCount> OfiNetwork::counts() const {
   std::lock_guard lock(lock_);
-  return {{"connections made", counts_.made},    {"accepted", counts_.accepted},
-          {"refused", counts_.refused},          {"frames sent", counts_.sent},
-          {"frames received", counts_.received}, {"frames dropped", counts_.dropped}};
+  // libfabric ends some itself.
+  const std::uint64_t others = counts_.accepted + UnauthenticatedPeers::count(self_.port, authenticated());
+  const std::uint64_t refused = std::max(counts_.refused, counts_.came - std::min(counts_.came, others));
+  return {
+      {"connections made", counts_.made}, {"accepted", counts_.accepted},        {"refused", refused},
+      {"frames sent", counts_.sent},      {"frames received", counts_.received}, {"frames dropped", counts_.dropped}};
 }
 
 }  // namespace ulfm::ofi

@@ -74,7 +74,10 @@ struct SendBuffer : Operation {
 /// What events name: one or the other end of a connection.
 struct OfiEndpoint {
   enum class Side : std::uint8_t { incoming, outgoing } side;
-  std::string peer;  ///< address of the other end, once it is connected
+  ProcessId process;  ///< the other one
+  std::uint64_t token = 0;
+  std::string peer;  ///< address of the other end
+  Lifeline lifeline;
   Fid<fid_ep> ep;
 };
 
@@ -83,7 +86,7 @@ struct OfiOutgoing : OfiEndpoint, hosts::Try {
   hosts::Key key{};
   hosts::Nonce nonce{};
   hosts::Welcome welcome{};
-  std::uint64_t peer_token = 0;
+  std::uint16_t from = kNoPort;
   std::uint32_t in_flight = 0;  ///< sends whose completion has not come
   std::size_t bytes_in_flight = 0;
   bool ending = false;  ///< its last frame has not gone yet
@@ -102,9 +105,7 @@ struct OfiIncoming : OfiEndpoint {
   bool fresh = false;
   bool ended = false;  ///< the connection is over, nothing more will come
   bool cut_off = false;
-  ProcessId process;
   std::uint16_t from = kNoPort;
-  std::uint64_t token = 0;
   std::string card;
   std::vector<std::byte> hello;
 };
@@ -119,6 +120,8 @@ struct OfiPort {
   std::vector<std::uint32_t> unused;  ///< places of `incoming`
   std::uint32_t held = 0;             ///< frames handed out and not released
   std::int64_t broken = -1;
+  std::set<std::uint64_t> silent;  ///< tokens of processes whose hosts do not answer any more
+  std::deque<Error> given_up;      ///< and what is to be said of them
   std::atomic<std::uint64_t> arrivals{0};
 };
 
@@ -147,6 +150,7 @@ class OfiNetwork {
   void drop_origin(OfiPort& port, std::uint32_t index);
   std::int64_t find_dead(OfiPort& port);
   std::int64_t take_broken(OfiPort& port);
+  bool take_given_up(OfiPort& port, Error& error);
   /// Looks at everything. When this is false, descriptor() becomes readable with whatever comes next.
   bool has_frame(OfiPort& port);
 
@@ -191,8 +195,11 @@ class OfiNetwork {
   void on_request(const fi_eq_cm_entry& event, std::span<const std::byte> greeting);
   Result<void> accept(fi_info& info, OfiPort& port, const hosts::Greeting& greeting);
   void on_connected(OfiEndpoint& endpoint, std::span<const std::byte> answer);
-  void limit_silence(OfiEndpoint& endpoint) const;
+  void find_lifeline(OfiEndpoint& endpoint) const;
+  std::set<std::string> authenticated() const;
   void end_unauthenticated();
+  void find_silent();
+  void give_up(OfiEndpoint& endpoint, OfiPort* port);
   void on_shutdown(OfiEndpoint& endpoint);
   void end(OfiIncoming& incoming);
   void reap();
@@ -226,14 +233,16 @@ class OfiNetwork {
   Fd poll_set_, rung_;
   std::array<int, 2> waits_on_{};  // of libfabric: of its completion queue and its event queue
   std::array<OfiPort*, kPortsPerProcess> ports_{};
+  std::vector<std::weak_ptr<OfiOutgoing>> outgoing_;
   std::vector<std::shared_ptr<OfiOutgoing>> retired_;
   std::vector<std::unique_ptr<SendBuffer>> all_buffers_;
   std::vector<SendBuffer*> free_buffers_;
   std::size_t buffer_bytes_ = 0, inject_limit_ = 0;
   std::uint32_t looks_ = 0;
   UnauthenticatedPeers unauthenticated_;
+  Clock::time_point look_for_silence_{};
   struct {
-    std::uint64_t made = 0, accepted = 0, refused = 0, sent = 0, received = 0, dropped = 0;
+    std::uint64_t made = 0, came = 0, accepted = 0, refused = 0, sent = 0, received = 0, dropped = 0;
   } counts_;
 
   std::atomic<std::uint32_t> sleepers_{0};  // threads in sleep()

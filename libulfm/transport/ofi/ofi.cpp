@@ -50,7 +50,11 @@ class OfiSource final : public WakeSource {
   std::atomic<bool> watching_{false};
 };
 
-using OfiInlet = hosts::NetworkInlet<OfiNetwork, OfiPort, OfiSource>;
+class OfiInlet final : public hosts::NetworkInlet<OfiNetwork, OfiPort, OfiSource> {
+ public:
+  using NetworkInlet::NetworkInlet;
+  bool take_given_up(Error& error) override { return network_->take_given_up(*port_, error); }
+};
 
 class OfiOutlet final : public Outlet {
  public:

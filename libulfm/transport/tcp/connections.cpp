@@ -16,6 +16,7 @@
 #include <fmt/core.h>
 
 #include "base/own_thread.hpp"
+#include "transport/hosts/silence.hpp"
 #include "transport/tcp/network.hpp"
 
 namespace ulfm::tcp {
@@ -28,7 +29,7 @@ using std::chrono::milliseconds;
 using namespace std::chrono_literals;
 using State = hosts::Try::State;
 
-constexpr int kMostRetransmission = 44;  // TCP_RTO_MAX_MS, which older headers do not have
+constexpr int kProbes = 3;  // without an answer end an idle link
 constexpr std::uint64_t kWake = 1, kListener = 2, kV6Listener = 3;
 // Guests have so long to show who they are, less when there are many, and no more at a time.
 constexpr auto kPatience = 5000ms, kShortPatience = 100ms;
@@ -44,14 +45,8 @@ void set(const Fd& socket, int level, int option, int value) noexcept {
 }
 
 void tune(const Fd& socket, milliseconds give_up) noexcept {
-  const int every = std::max(1, static_cast<int>(give_up.count() / 4000));  // seconds
   set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
-  set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(socket, IPPROTO_TCP, TCP_KEEPIDLE, every);
-  set(socket, IPPROTO_TCP, TCP_KEEPINTVL, every);
-  set(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
-  // Linux 6.15: what is not acknowledged is asked for at least so often, so find_silent() learns in time.
-  set(socket, IPPROTO_TCP, kMostRetransmission, static_cast<int>(std::max<std::int64_t>(1000, give_up.count() / 4)));
+  hosts::ask_for_life(socket.get(), give_up, kProbes);
 }
 
 void send_all_at_once(const Fd& socket, const Welcome& answer) noexcept {

@@ -1,7 +1,6 @@
 // The part of TcpNetwork that sends on links and ends them. All under the lock.
 #include <linux/sockios.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/uio.h>
@@ -14,6 +13,7 @@
 #include <fmt/core.h>
 
 #include "base/copy.hpp"
+#include "transport/hosts/silence.hpp"
 #include "transport/tcp/network.hpp"
 
 namespace ulfm::tcp {
@@ -23,7 +23,6 @@ using Way = TcpLink::Way;
 
 constexpr std::size_t kCopied = 2048;  // below, one piece is quicker than several
 constexpr std::size_t kMostPieces = 64;
-constexpr unsigned kUnanswered = 2;  // one may have just been sent
 // After the end of a connection, what its process sent on another one may still be on the way here.
 constexpr std::chrono::seconds kTrailFor{2};
 
@@ -244,7 +243,7 @@ void TcpNetwork::flush_all() {
 
 // ---- who is there ---------------------------------------------------------------------------------------------------
 
-// A host that is gone acknowledges nothing. A process that does not read, for however long, has a kernel that does.
+// An idle link is ended by the kernel, which asks the other host by itself.
 void TcpNetwork::find_silent(Clock::time_point now) {
   std::vector<std::shared_ptr<TcpLink>> silent;
   for (const auto& [number, link] : links_) {
@@ -254,14 +253,8 @@ void TcpNetwork::find_silent(Clock::time_point now) {
       link->unproven_since.reset();
       continue;
     }
-    tcp_info info{};
-    socklen_t length = sizeof info;
-    if (getsockopt(link->socket.get(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0) continue;
     if (!link->unproven_since) link->unproven_since = now;
-    // While the peer does not read, its kernel answers probes, whose intervals grow: who answers none is gone.
-    const bool unanswered = info.tcpi_retransmits >= kUnanswered || info.tcpi_probes >= kUnanswered;
-    if (unanswered && now - *link->unproven_since >= settings_.give_up &&
-        std::chrono::milliseconds(info.tcpi_last_ack_recv) >= settings_.give_up)
+    if (now - *link->unproven_since >= settings_.give_up && hosts::is_silent(link->socket.get(), settings_.give_up))
       silent.push_back(link);
   }
   for (const auto& link : silent) {
@@ -272,11 +265,7 @@ void TcpNetwork::find_silent(Clock::time_point now) {
 
 void TcpNetwork::give_up(TcpLink& link) {
   if (link.port != nullptr)
-    link.port->given_up.push_back(
-        {Errc::peer_failed,
-         fmt::format("{} has not answered for {} s: its host has failed, or the network to it is cut "
-                     "(ULFM_GIVE_UP sets the time)",
-                     ProcessId{link.pid, link.where.ip()}.text(), settings_.give_up.count() / 1000)});
+    link.port->given_up.push_back(hosts::silence_of({link.pid, link.where.ip()}, settings_.give_up));
   break_link(link);
 }
 

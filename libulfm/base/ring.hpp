@@ -206,7 +206,7 @@ class LaneConsumer {
     if (word.lap != read_.lap() || (word.kind != Kind::first && word.kind != Kind::more) ||
         !fits_inline(word.header, word.length) || cell.origin != origin)
       return false;
-    take(cell, word, origin, frame);
+    take(cell, word, origin, cell.bytes + word.header, frame);
     return true;
   }
 
@@ -219,14 +219,13 @@ class LaneConsumer {
     if (!is_carried(word.kind)) return Peek::broken;
     const std::uint32_t origin = cell.origin;
     if (fits_inline(word.header, word.length)) {
-      take(cell, word, origin, frame);
+      take(cell, word, origin, cell.bytes + word.header, frame);
       return Peek::frame;
     }
     const std::byte* body = locate_body(cell, word);
     if (body == nullptr) return Peek::broken;
-    take(cell, word, origin, frame);
+    take(cell, word, origin, body + (body_bytes(word.header, word.length) - word.length), frame);
     if (word.header > kInline) frame.header = body;
-    frame.data = body + (body_bytes(word.header, word.length) - word.length);
     return Peek::frame;
   }
 
@@ -252,9 +251,9 @@ class LaneConsumer {
 
  private:
   // A frame in its cell. What was checked is handed in: it could be another thing when it is read again.
-  void take(const Cell& cell, const Word& word, std::uint32_t origin, Frame& frame) noexcept {
+  void take(const Cell& cell, const Word& word, std::uint32_t origin, const std::byte* data, Frame& frame) noexcept {
     frame.header = cell.bytes;
-    frame.data = cell.bytes + word.header;
+    frame.data = data;
     frame.header_length = word.header;
     frame.length = word.length;
     frame.kind = word.kind;

@@ -44,8 +44,12 @@ echo "a limited address space is made do with, or explained ($works of 5 worked)
 # beyond their limit.
 compile greedy <<'C'
 #include <mpi.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <unistd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +63,10 @@ int main(int argc, char **argv)
 {
     int rank, size, other, low = strcmp(argv[2], "low") == 0;
     struct rlimit few = { low ? 3 : 64, 64 };
+    /* Who cannot reach the others aborts in MPI_Finalize and takes them along: not before all have said what they saw. */
+    int shared = open(getenv("GREEDY_SAID"), O_RDWR);
+    atomic_int *said = mmap(NULL, sizeof *said, PROT_READ | PROT_WRITE, MAP_SHARED, shared, 0);
+    close(shared);
     MPI_Init(&argc, &argv);
     if (argc > 3) MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -71,6 +79,8 @@ int main(int argc, char **argv)
     note("sendrecv", MPI_Sendrecv(&rank, 1, MPI_INT, (rank + 1) % size, 0, &other, 1, MPI_INT, (rank + size - 1) % size, 0,
                                   MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     note("barrier", MPI_Barrier(MPI_COMM_WORLD));
+    for (atomic_fetch_add(said, 1); argc > 3 && atomic_load(said) < size;)
+        sched_yield();
     MPI_Finalize();
     return 0;
 }
@@ -80,7 +90,8 @@ C
 greedy_says() {
     local want=$1 times=$2 line=$3 status=0
     shift 3
-    timeout -k 10 60 "$mpiexec" -n 2 "$work/greedy" "$@" >"$work/out" 2>&1 || status=$?
+    printf '\0\0\0\0' >"$work/said"
+    GREEDY_SAID=$work/said timeout -k 10 60 "$mpiexec" -n 2 "$work/greedy" "$@" >"$work/out" 2>&1 || status=$?
     ((status != 124 && status != 137)) || fail "greedy $*: processes without descriptors hang: $(cat "$work/out")"
     (((status != 0) == want)) || fail "greedy $*: exit status $status"
     (($(grep -cE "$line" "$work/out") == times)) || fail "greedy $*: not $times lines like $line: $(cat "$work/out")"

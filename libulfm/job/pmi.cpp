@@ -75,18 +75,33 @@ Result<std::map<std::string, std::string>> parse_pmi_line(std::string_view line)
 }
 
 Result<std::unique_ptr<Pmi>> Pmi::join() {
+  const char* place = std::getenv("PMI_PORT");
+  const bool has_descriptor = std::getenv("PMI_FD") != nullptr;
+  if (!has_descriptor && place == nullptr) return std::unique_ptr<Pmi>{};
+  auto fd = has_descriptor ? environment_number("PMI_FD") : connect_to(place);
+  if (!fd) return fail(fd.error());
+  auto pmi = with(*fd, true);
+  if (!pmi) return pmi;
+  auto ok = (*pmi)->greet();
+  if (ok) ok = (*pmi)->learn();
+  if (!ok) return fail(std::move(ok.error()).within("joining the job"));
+  return pmi;
+}
+
+Result<std::unique_ptr<Pmi>> Pmi::borrow() {
+  if (std::getenv("PMI_FD") == nullptr) return std::unique_ptr<Pmi>{};
+  auto fd = environment_number("PMI_FD");
+  if (!fd) return fail(fd.error());
+  auto pmi = with(*fd, false);
+  if (!pmi) return pmi;
+  if (auto ok = (*pmi)->learn(); !ok) return fail(std::move(ok.error()).within("asking the launcher"));
+  return pmi;
+}
+
+Result<std::unique_ptr<Pmi>> Pmi::with(int fd, bool is_ours) {
   std::unique_ptr<Pmi> pmi(new Pmi);
-  if (std::getenv("PMI_FD") != nullptr) {
-    auto fd = environment_number("PMI_FD");
-    if (!fd) return fail(fd.error());
-    pmi->fd_ = *fd;
-  } else if (const char* place = std::getenv("PMI_PORT")) {
-    auto fd = connect_to(place);
-    if (!fd) return fail(fd.error());
-    pmi->fd_ = *fd;
-  } else {
-    return std::unique_ptr<Pmi>{};
-  }
+  pmi->fd_ = fd;
+  pmi->is_ours_ = is_ours;
   auto rank = environment_number("PMI_RANK");
   if (!rank) return fail(rank.error());
   auto size = environment_number("PMI_SIZE");
@@ -95,13 +110,16 @@ Result<std::unique_ptr<Pmi>> Pmi::join() {
     return fail(Errc::invalid, fmt::format("the launcher gave PMI_RANK={} of PMI_SIZE={}", *rank, *size));
   pmi->rank_ = *rank;
   pmi->size_ = *size;
-  if (auto ok = pmi->handshake(); !ok) return fail(std::move(ok.error()).within("joining the job"));
   return pmi;
 }
 
-Result<void> Pmi::handshake() {
+Result<void> Pmi::greet() {
   auto init = ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init");
   if (!init) return fail(init.error());
+  return {};
+}
+
+Result<void> Pmi::learn() {
   auto maxes = ask("cmd=get_maxes", "maxes");
   if (!maxes) return fail(maxes.error());
   const auto limit = [&](const char* key, std::size_t& out) {
@@ -117,7 +135,7 @@ Result<void> Pmi::handshake() {
 }
 
 Pmi::~Pmi() {
-  if (fd_ >= 0) close(fd_);
+  if (fd_ >= 0 && is_ours_) close(fd_);
 }
 
 Result<std::string> Pmi::read_line() {

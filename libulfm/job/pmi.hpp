@@ -21,6 +21,9 @@ class Pmi {
  public:
   /// Connects to the launcher named by PMI_FD or PMI_PORT; nullptr when there is none (the process is alone).
   static Result<std::unique_ptr<Pmi>> join();
+  /// The same connection where somebody else has joined, MPI for example, or is about to: for a few questions while
+  /// nobody asks there. nullptr when there is none that can be shared.
+  static Result<std::unique_ptr<Pmi>> borrow();
   ~Pmi();
   Pmi(const Pmi&) = delete;
   Pmi& operator=(const Pmi&) = delete;
@@ -51,9 +54,12 @@ class Pmi {
   Result<std::string> read_line();
   void read_for_all(std::unique_lock<std::mutex>& lock);
   Result<void> check(const std::string& key) const;
-  Result<void> handshake();
+  static Result<std::unique_ptr<Pmi>> with(int fd, bool is_ours);
+  Result<void> greet();
+  Result<void> learn();
 
   int fd_ = -1;
+  bool is_ours_ = true;  ///< the connection ends with this
   int rank_ = 0, size_ = 1;
   std::size_t key_limit_ = 64, value_limit_ = 1024;
   std::string kvs_;

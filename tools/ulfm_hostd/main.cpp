@@ -49,6 +49,11 @@ int run_holder(char** words) {
     return 2;
   }
   task.programs = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  task.open_door = [&task](const ulfm::fabric::FabricArena& arena) -> ulfm::Result<std::string> {
+    auto door = ulfm::proxy::start_door(arena, task.programs, {});
+    if (!door) return ulfm::fail(door.error());
+    return encode(*door);
+  };
   return ulfm::fabric::serve_arena(task);
 }
 

@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <climits>
 #include <cstdlib>
@@ -32,10 +31,16 @@ constexpr int kMostWaiting = 4096;             // processes that have not been a
 constexpr std::chrono::seconds kAnswerIn{60};  // of a holder that makes the largest arena on a loaded host
 constexpr std::chrono::seconds kNameFor{10};   // between taking the name and listening
 constexpr int kMostHolders = 3;                // that end without an answer
-constexpr std::size_t kMostAnswer = 8192;
+constexpr std::size_t kMostAnswer = 65536;
 
 std::string no_launcher() {
   return "an emulated interconnect is made for a job: start the program with ulfmrun or mpiexec";
+}
+
+// Who has spawned this process holds the interconnect of the job, but not on this host.
+std::string spawned_elsewhere() {
+  return "a process that is spawned on another host does not find the emulated interconnect of its job: start the job "
+         "with ulfmrun";
 }
 
 // With the user's number: jobs of others have names of their own.
@@ -124,11 +129,12 @@ Result<std::optional<std::string>> read_answer(const Fd& holder) {
       return fail(Errc::unavailable,
                   fmt::format("the holder of this job's emulated interconnect ({}) has not answered for {} s", kHolder,
                               kAnswerIn.count()));
-    std::array<char, kMostAnswer> text;
+    std::string text(kMostAnswer, '\0');
     const ssize_t got = recv(holder.get(), text.data(), text.size(), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return std::optional<std::string>{};
-    return std::optional<std::string>(std::string(text.data(), static_cast<std::size_t>(got)));
+    text.resize(static_cast<std::size_t>(got));
+    return std::optional(std::move(text));
   }
 }
 
@@ -158,6 +164,7 @@ Result<Discovery> find_arena() {
     }
     auto listener = take_name(name);
     if (!listener) return fail(listener.error());
+    if (*listener && std::getenv("PMI_SPAWNED") != nullptr) return fail(Errc::unavailable, spawned_elsewhere());
     if (*listener) {
       if (auto ok = start_holder(*listener, *launcher); !ok) return fail(ok.error());
     } else if (Clock::now() > until) {
@@ -198,6 +205,17 @@ Result<FabricArena> arena_of_this_job() {
   if (!found) return fail(found.error());
   if (!found->arena) return fail(found->arena.error());
   return FabricArena::attach(*found->arena);
+}
+
+Result<std::string> door_of_holder() {
+  const Result<Discovery>& found = discovery_of_this_process();
+  if (!found) return fail(found.error());
+  if (!found->arena) return fail(found->arena.error());
+  if (send(found->tie.get(), "d", 1, MSG_NOSIGNAL) != 1) return fail_errno("asking for a way from other hosts");
+  auto answer = read_answer(found->tie);
+  if (!answer) return fail(answer.error());
+  if (*answer && (*answer)->starts_with("+")) return (*answer)->substr(1);
+  return fail(Errc::unavailable, *answer ? (*answer)->substr(1) : std::string(kHolder) + " has ended");
 }
 
 void wait_to_complain() {

@@ -8,6 +8,8 @@
 //                                   <-----------     "+" and its address, or "-" and a sentence
 //     "?", in the second case       ----------->     one process says it; the others wait here for the
 //                                   <-----------     launcher to end them: "!" comes after some seconds
+//     "d", where there are others   ----------->     opens a door for processes of other hosts
+//          on other hosts           <-----------     "+" and its address, or "-" and a sentence
 //
 // The name exists as long as a socket listens under it. A process that dies between taking the name and starting the
 // holder therefore leaves nothing behind, and of several that try at once one succeeds. A process stays connected for
@@ -17,6 +19,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "fabric/engine/arena.hpp"
@@ -26,6 +29,9 @@ namespace ulfm::fabric {
 /// The arena that the environment names (ULFM_FABRIC), or the one that the processes of this job agree on; the first of
 /// them has it made with the settings that it has. Remembers the answer. Any thread.
 Result<FabricArena> arena_of_this_job();
+
+/// The address of the door to it, which the holder opens. Only where ulfmrun has not made the arena.
+Result<std::string> door_of_holder();
 
 /// Call it before reporting a failure of arena_of_this_job(). It returns at once in one process of the job and late in
 /// the others, so that there is one line and not one for each process.
@@ -38,6 +44,8 @@ struct HolderTask {
   pid_t launcher = 0;  ///< the job is over with it; 0: with the last process
   std::uint64_t launcher_started = 0;
   std::string programs;  ///< folder of the library's programs
+  /// Opens a door to the arena for processes of other hosts: its address.
+  std::function<Result<std::string>(const FabricArena&)> open_door;
 };
 
 /// Makes the arena that the settings ask for, and the engine process if they do, and answers until the job is over. The

@@ -66,7 +66,7 @@ Result<FabricHost> make_host(const HolderTask& task) {
 
 class Holder {
  public:
-  explicit Holder(const HolderTask& task) : task_(task), listener_(task.listener) {
+  Holder(const HolderTask& task, const Result<FabricHost>& host) : task_(task), host_(host), listener_(task.listener) {
     if (task.launcher > 0)
       launcher_.reset(static_cast<int>(syscall(SYS_pidfd_open, task.launcher, 0)));  // closed on exec
   }
@@ -78,6 +78,7 @@ class Holder {
       hear();
       for (Tie& tie : ties_) {
         if (!tie.answered) tie.answered = reply(tie, answer);
+        if (tie.wants_door && reply(tie, door())) tie.wants_door = false;
         if (tie.asks && (!said_ || Clock::now() > *said_ + kOthersAfter) && reply(tie, "!")) {
           tie.asks = false;
           if (!said_) said_ = Clock::now();
@@ -91,6 +92,7 @@ class Holder {
     Fd socket;
     bool answered = false;
     bool asks = false;  ///< whether it may say what is wrong
+    bool wants_door = false;
   };
 
   bool is_over() const {
@@ -127,9 +129,16 @@ class Holder {
     std::erase_if(ties_, [](Tie& tie) {
       char byte;
       const ssize_t got = recv(tie.socket.get(), &byte, 1, MSG_DONTWAIT);
-      if (got > 0) tie.asks = true;
+      if (got > 0) (byte == 'd' ? tie.wants_door : tie.asks) = true;
       return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
     });
+  }
+
+  // Opened once.
+  const std::string& door() {
+    if (!door_.empty()) return door_;
+    auto address = host_ ? task_.open_door(host_->arena()) : fail(host_.error());
+    return door_ = address ? "+" + *address : "-" + address.error().what;
   }
 
   static bool reply(const Tie& tie, const std::string& text) {
@@ -137,6 +146,8 @@ class Holder {
   }
 
   const HolderTask& task_;
+  const Result<FabricHost>& host_;
+  std::string door_;
   Fd listener_, launcher_;
   std::vector<Tie> ties_;
   std::vector<pollfd> polls_;
@@ -158,7 +169,7 @@ int serve_arena(const HolderTask& task) {
   // Relative paths have been read by now, and no file system is kept busy.
   (void)!chdir("/");
   const std::string answer = host ? "+" + encode(host->arena().address()) : "-" + host.error().what;
-  Holder(task).serve(answer);
+  Holder(task, host).serve(answer);
   return host ? 0 : 1;
 }
 

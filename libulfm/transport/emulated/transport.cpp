@@ -15,6 +15,7 @@
 #include "transport/emulated/multicast.hpp"
 #include "transport/emulated/outlet.hpp"
 #include "transport/mux/mux.hpp"
+#include "transport/proxy/agreement.hpp"
 #include "transport/proxy/far.hpp"
 
 namespace ulfm::emulated {
@@ -106,13 +107,18 @@ std::unique_ptr<Transport> on(std::unique_ptr<fabric::FabricEngine> engine) {
 }
 
 namespace {
-// No process of such a job can know where the others look for the arena.
-bool is_elsewhere() { return std::getenv("ULFM_FABRIC") == nullptr && spans_hosts(); }
+// The way to the arena where that is on another host; nullptr where it is here. ulfmrun says so, or else the processes
+// of the job agree.
+Result<const proxy::DoorAddress*> find_door() {
+  if (std::getenv("ULFM_FABRIC") == nullptr && spans_hosts()) return proxy::agreed_door();
+  return proxy::door_of_this_job();
+}
 }  // namespace
 
 std::vector<int> nodes(int size) {
-  const proxy::DoorAddress* const door = proxy::door_of_this_job();
-  if (door == nullptr && is_elsewhere()) return {};
+  const auto found = find_door();
+  if (!found) return {};
+  const proxy::DoorAddress* const door = *found;
   auto arena = door == nullptr ? fabric::arena_of_this_job() : fail(Errc::unavailable, "");
   if (door == nullptr && !arena) return {};
   std::map<std::uint32_t, int> numbers;
@@ -150,10 +156,9 @@ TransportDescriptor descriptor(const fabric::ModelKind& kind,
 }
 
 Result<std::unique_ptr<Transport>> make(const Config& config, const char* model) {
-  if (const proxy::DoorAddress* door = proxy::door_of_this_job()) return proxy::make_far(config, *door, model);
-  if (is_elsewhere())
-    return fail(Errc::unavailable,
-                "this job has processes on several hosts, and nobody has made its interconnect: start it with ulfmrun");
+  const auto door = find_door();
+  if (!door) return fail(door.error());
+  if (*door != nullptr) return proxy::make_far(config, **door, model);
   auto engine = fabric::FabricEngine::join();
   if (!engine) return fail(engine.error());
   const std::string_view found((*engine)->arena().header().model);

@@ -93,7 +93,7 @@ static int coll_progress(void *arg)
 {
     MPIR_Comm *comm = arg;
     int mpi_errno = MPID_Progress_test(NULL);
-    if (mpi_errno == MPI_SUCCESS && (comm->revoked & (MPIR_COMM_ENDED | MPIR_COMM_MEMBER_LEFT)))
+    if (mpi_errno == MPI_SUCCESS && comm->revoked)
         mpi_errno = coll_ended(comm);
     MPID_THREAD_CS_YIELD(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
     COLL_STATE(comm)->error = mpi_errno;
@@ -106,8 +106,6 @@ static int coll_given_up(MPIR_Comm * comm)
     const time_t end = time(NULL) + (MPIR_CVAR_ENABLE_FT ? 2 : 0);
     int error = MPIDI_CH3U_Comm_failed(comm);
 
-    if (!error && (comm->revoked & (MPIR_COMM_LOST_MEMBER | MPIR_COMM_MEMBER_LEFT)))
-        error = coll_ended(comm);
     while (!error && time(NULL) < end && MPID_Progress_test(NULL) == MPI_SUCCESS)
         error = MPIDI_CH3U_Comm_failed(comm);
     return error;
@@ -154,8 +152,7 @@ static int coll_take(MPIR_Comm * comm, int kind, int defined, MPI_Aint bytes, in
     coll_state_t *state = COLL_STATE(comm);
     int way = ULFM_COLL_SHARED;
 
-    if (comm->comm_kind != MPIR_COMM_KIND__INTRACOMM || comm->local_size < 2 ||
-        (comm->revoked & MPIR_COMM_ENDED)
+    if (comm->comm_kind != MPIR_COMM_KIND__INTRACOMM || comm->local_size < 2 || comm->revoked
         || (bytes == 0 && kind != ULFM_COLL_BARRIER))
         return 0;
     if (!state) {
@@ -188,29 +185,6 @@ static int coll_take(MPIR_Comm * comm, int kind, int defined, MPI_Aint bytes, in
         way = ulfm->coll_way(state->coll, kind, bytes);
     ulfm->coll_count(nm, kind, way);
     return way == ULFM_COLL_SHARED;
-}
-
-static void coll_give_up(MPIR_Comm * comm)
-{
-    coll_state_t *state = comm ? COLL_STATE(comm) : NULL;
-    const ulfm_coll_call call = {.kind = ULFM_COLL_KINDS };
-
-    if (!state || !state->coll || comm == coll_running)         /* who is in a call leaves it by coll_progress() */
-        return;
-    (void) ulfm->coll_run(state->coll, &call);
-    ulfm->coll_close(state->coll);
-    state->coll = NULL;
-}
-
-/* Collectives of this communicator have failed here: nobody waits for this process in a segment. */
-static void coll_leave(MPIR_Comm * comm)
-{
-    if (!MPIDI_nem_ulfm_collectives)
-        return;
-    coll_give_up(comm);
-    coll_give_up(comm->node_comm);
-    coll_give_up(comm->node_roots_comm);
-    coll_give_up(comm->local_comm);
 }
 
 /* The segment cannot be used any more after a failure; the others find out too, at the latest in their next call.
@@ -252,10 +226,6 @@ static int coll_run(MPIR_Comm * comm, ulfm_coll_call * call, int *mpi_errno)
     else if ((*mpi_errno = coll_given_up(comm)) == MPI_SUCCESS)
         MPIR_ERR_SET1(*mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s",
                       "another rank of the communicator gave this collective up, or there is no memory for it");
-    if (MPIR_ERR_GET_CLASS(*mpi_errno) == MPIX_ERR_PROC_FAILED) {
-        MPIDI_CH3I_Comm_leave(comm);
-        MPIDI_CH3I_Comm_end_with_members();
-    }
     return 1;
 }
 

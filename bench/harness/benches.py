@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Callable
 
 from . import hosts as several, plot
-from .libraries import BUILT, Failure, TooSlow
+from .libraries import BUILT, Failure, TooSlow, install
 from .machine import STAGE, TOP, cores, output_of
 from .rounds import measure, pinned, rounded, row, spread, ulfm_perf
 
@@ -473,6 +473,7 @@ RIVALS = ("openmpi", "mpich-ch4", "mpich-ofi", "nemesis")
 def between_hosts(libraries, rounds):
     """MPI between two hosts, beside raw ports, TCP without a library (the better of two ways to wait is the floor), and
     libfabric's own ping-pong."""
+    install(["libfabric-bin"])  # has fi_pingpong
     task = {"what": "pairs", "rounds": rounds, "tcp": several.tcp_program(), "providers": ["net", "tcp"],
             "libraries": [several.described(library, ("latency", "bandwidth", "idle")) for library in libraries]}
     samples = {key: values for key, values in several.beside(2, task).items() if "ulfm" in values}

@@ -1,13 +1,12 @@
 #include "transport/proxy/agreement.hpp"
 
 #include <charconv>
-#include <chrono>
 #include <cstdlib>
 #include <mutex>
 #include <optional>
-#include <thread>
+#include <string_view>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "fabric/engine/discovery.hpp"
 #include "job/liveness.hpp"
@@ -18,11 +17,27 @@ namespace {
 
 constexpr std::size_t kPiece = 500;  // of the address: launchers take values below 1024 bytes
 constexpr const char* kPieces = "ulfm-door";
-constexpr const char* kNone = "none";
-// The first process reports the error, and then the launcher ends the others. If it does not, they report it too.
-constexpr std::chrono::seconds kOthersAfter{3};
+constexpr std::string_view kWhyNot = "none:";
 
 std::string key_of(std::size_t piece) { return fmt::format("{}-{}", kPieces, piece); }
+
+// Values must not have blanks, sentences do. The launcher ends a job at the first error, whoever's it is, so each process
+// says the same.
+std::string in_place_of_address(const Error& why) {
+  std::string text(kWhyNot);
+  for (const char c : why.what) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return text;
+}
+
+Error why_not(std::string_view hex) {
+  std::string sentence;
+  for (std::size_t at = 0; at + 2 <= hex.size(); at += 2) {
+    unsigned byte = 0;
+    (void)std::from_chars(hex.data() + at, hex.data() + at + 2, byte, 16);
+    sentence += static_cast<char>(byte);
+  }
+  return {Errc::unavailable, std::move(sentence)};
+}
 
 Result<void> put_address(Pmi& pmi, const std::string& address) {
   std::size_t pieces = 0;
@@ -34,10 +49,6 @@ Result<void> put_address(Pmi& pmi, const std::string& address) {
 Result<std::string> get_address(Pmi& pmi) {
   auto pieces = pmi.get(kPieces);
   if (!pieces) return pieces;
-  if (*pieces == kNone) {
-    std::this_thread::sleep_for(kOthersAfter);
-    return fail(Errc::unavailable, "the first process of this job could not make its interconnect, and says why");
-  }
   std::size_t count = 0;
   (void)std::from_chars(pieces->data(), pieces->data() + pieces->size(), count);
   std::string address;
@@ -46,6 +57,7 @@ Result<std::string> get_address(Pmi& pmi) {
     if (!part) return part;
     address += *part;
   }
+  if (address.starts_with(kWhyNot)) return fail(why_not(std::string_view(address).substr(kWhyNot.size())));
   return address;
 }
 
@@ -63,8 +75,8 @@ Result<std::optional<DoorAddress>> agree() {
   Result<std::string> address = fail(Errc::not_found, "");
   if ((*pmi)->rank() == 0) {
     address = fabric::door_of_holder();
-    auto ok = address ? put_address(**pmi, *address) : (*pmi)->put(kPieces, kNone);
-    if (!ok) return fail(ok.error());
+    if (auto ok = put_address(**pmi, address ? *address : in_place_of_address(address.error())); !ok)
+      return fail(ok.error());
   }
   // Also where it has failed: the others wait in it.
   if (auto ok = (*pmi)->barrier(); !ok) return fail(ok.error());

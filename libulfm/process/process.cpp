@@ -92,9 +92,7 @@ Result<std::unique_ptr<Process>> Process::start(Config config, const Place& plac
 }
 
 Result<std::unique_ptr<Inlet>> Process::open(std::uint16_t number, const InletOptions& options) {
-  InletOptions with = options;
-  with.shares_core = !policy_.has_own_core();
-  auto inlet = stack_.transport->open(number, with);
+  auto inlet = stack_.transport->open(number, options);
   if (inlet && !policy_.has_own_core()) (*inlet)->wake_source().expect_many_sleeps();
   return inlet;
 }

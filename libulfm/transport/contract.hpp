@@ -52,7 +52,8 @@ inline constexpr std::chrono::nanoseconds kForever = std::chrono::nanoseconds::m
 struct InletOptions {
   std::uint32_t depth = 0;  ///< frames that can wait; 1 is the port of the paper: one buffer, for all senders
   std::uint32_t slot = 0;   ///< bytes of data that a buffer holds
-  /// The process has no core of its own: it looks for frames once in each of its turns, among all its senders.
+  /// The process has no core of its own: it looks for frames once in each of its turns, among all its senders. Not for
+  /// ports whose programs want long messages in place.
   bool shares_core = false;
 };
 

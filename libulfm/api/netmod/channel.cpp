@@ -31,7 +31,9 @@ Result<ulfm_nm*> open_nm(const char* job_id, int rank, int size, int local_proce
   if (!config) return fail(config.error());
   auto process = Process::start(std::move(*config), {rank, size, local_processes, false});
   if (!process) return fail(process.error());
-  auto inlet = (*process)->open(kMpiPort, InletOptions{});
+  InletOptions options;
+  options.shares_core = !(*process)->wait_policy().has_own_core();
+  auto inlet = (*process)->open(kMpiPort, options);
   if (!inlet) return fail(inlet.error());
   Transport& transport = (*process)->transport();
   transport.introduce(job_id, static_cast<std::uint32_t>(rank), transport.card());

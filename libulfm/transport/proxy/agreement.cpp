@@ -21,8 +21,8 @@ constexpr std::string_view kWhyNot = "none:";
 
 std::string key_of(std::size_t piece) { return fmt::format("{}-{}", kPieces, piece); }
 
-// Values must not have blanks, sentences do. The launcher ends a job at the first error, whoever's it is, so each process
-// says the same.
+// Values must not have blanks, sentences do. The launcher ends a job at the first error, whoever's it is, so each
+// process says the same.
 std::string in_place_of_address(const Error& why) {
   std::string text(kWhyNot);
   for (const char c : why.what) text += fmt::format("{:02x}", static_cast<unsigned char>(c));

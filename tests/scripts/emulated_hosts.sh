@@ -91,19 +91,10 @@ C
 # expect_job NAME CODE PATTERN ARGUMENTS...: a job on $hosts hosts ends with 0 ("good") or not ("bad") and says what matches.
 hosts=2
 expect_job() {
-    local name=$1 wanted=$2 pattern=$3 code=0 became=good
+    local name=$1 wanted=$2 pattern=$3 code=0
     shift 3
     on_hosts "$hosts" "$@" >out 2>err || code=$?
-    ((code == 0)) || became=bad
-    if ((code == 124)); then
-        fail "$name" "it did not end"
-    elif [[ $became != "$wanted" ]]; then
-        fail "$name" "exit code $code"
-    elif ! grep -q -e "$pattern" out err; then
-        fail "$name" "no line like '$pattern'"
-    else
-        echo "ok   $name"
-    fi
+    check_end "$name" "$wanted" "$pattern" "$code"
 }
 
 hosts_up 3
@@ -135,14 +126,6 @@ per_mille=$(sed -n 's/^waited //p' out)
 
 expect_job "a rank of another host is killed" bad 'BAD TERMINATION\|Process failed\|died' --transport xswitch -n 4 ./each die
 expect_job "a rank here is killed" bad 'BAD TERMINATION\|Process failed\|died' --transport xswitch -n 3 ./each die
-# Waits until a job exchanges.
-begun() {
-    for _ in $(seq 3000); do
-        [[ -e begun ]] && break
-        sleep 0.02
-    done
-    rm -f begun
-}
 # Of the process that it stands for the others see that it has died; that one says so itself.
 (begun; pkill -KILL -x ulfm-proxy) &
 killer=$!

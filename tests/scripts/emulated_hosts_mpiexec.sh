@@ -30,20 +30,13 @@ C
 # by_mpiexec NAME CODE PATTERN HOSTS ARGUMENT...: a job of mpiexec ends with 0 ("good") or not ("bad"), and says what
 # matches.
 by_mpiexec() {
-    local name=$1 wanted=$2 pattern=$3 hosts=$4 code=0 became=good
+    local name=$1 wanted=$2 pattern=$3 hosts=$4 code=0
     shift 4
     beside_host 1 "$stage/bin/mpiexec" -hosts "$hosts" -launcher ssh -launcher-exec "$hosts_launcher" "$@" >out 2>err || code=$?
-    ((code == 0)) || became=bad
-    if ((code == 124)); then
-        fail "$name" "it did not end"
-    elif [[ $became != "$wanted" ]]; then
-        fail "$name" "exit code $code"
-    elif ! grep -q -e "$pattern" out err; then
-        fail "$name" "no line like '$pattern'"
-    elif [[ $wanted == good && -s err ]]; then
+    if [[ $wanted == good && $code == 0 && -s err ]]; then
         fail "$name" "it has something to say"
     else
-        echo "ok   $name"
+        check_end "$name" "$wanted" "$pattern" "$code"
     fi
 }
 

@@ -17,3 +17,27 @@ on() {
     on_hosts "$n" "$@" >out 2>err || code=$?
     check_run "$name" "$pattern" "$code"
 }
+
+# check_end NAME WANTED PATTERN CODE: what was run has ended, with 0 ("good") or not ("bad"), and said what matches.
+check_end() {
+    local name=$1 wanted=$2 pattern=$3 code=$4 became=good
+    ((code == 0)) || became=bad
+    if ((code == 124)); then
+        fail "$name" "it did not end"
+    elif [[ $became != "$wanted" ]]; then
+        fail "$name" "exit code $code"
+    elif ! grep -q -e "$pattern" out err; then
+        fail "$name" "no line like '$pattern'"
+    else
+        echo "ok   $name"
+    fi
+}
+
+# Waits until a job exchanges: it makes the file begun.
+begun() {
+    for _ in $(seq 3000); do
+        [[ -e begun ]] && break
+        sleep 0.02
+    done
+    rm -f begun
+}

@@ -189,11 +189,7 @@ did lost reordered duplicated
 
 # Cuts cable 2 when a job has begun, and notes when that was.
 cut_when_begun() {
-    for _ in $(seq 3000); do
-        [[ -e begun ]] && break
-        sleep 0.02
-    done
-    rm -f begun
+    begun
     cut_cable 2
     echo "$SECONDS" >cut_at
 }

@@ -195,7 +195,7 @@ cut_when_begun() {
 }
 
 ends_after_cut() {
-    local name=$1 pattern='process .* on 10.77.0.. has not answered for 3 s' code=0 cutting took left
+    local name=$1 pattern='process .* on \(10.77.0..\|fd77::.\) has not answered for 3 s' code=0 cutting took left
     shift
     echo "$SECONDS" >cut_at
     cut_when_begun &

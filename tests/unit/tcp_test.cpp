@@ -292,24 +292,27 @@ namespace {
 /// A process that has the key and says what it likes.
 class Liar {
  public:
-  Liar(const Transport& to, std::uint16_t port) {
+  Liar(const Transport& to, std::uint16_t port) : Liar(to, port, kNoPort, 4711, 0) {}
+  Liar(const Transport& to, std::uint16_t port, std::uint16_t from, std::uint64_t token, std::uint16_t flags) {
     const auto card = hosts::decode("tcp", to.card()).value();
     hosts::SocketAddress where(Ip::v4(INADDR_LOOPBACK), card.port);
     socket_ = control::Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     REQUIRE(::connect(socket_.get(), where.get(), static_cast<socklen_t>(where.size())) == 0);
     hosts::Greeting about{};
     about.to = port;
-    about.from = kNoPort;
+    about.from = from;
+    about.flags = flags;
     about.pid = getpid();
-    about.token = 4711;
+    about.token = token;
     about.most = 4096;
     const auto greeting = hosts::greeting(hosts::key_for("", card.token), about);
     say(&greeting, sizeof greeting);
     hosts::Welcome answer{};
     REQUIRE(::recv(socket_.get(), &answer, sizeof answer, MSG_WAITALL) == sizeof answer);
     hosts::ProcessCard own = card;
-    own.token = 4711;
-    introduction_ = hosts::introduction(hosts::encode("tcp", own), {});
+    own.token = token;
+    card_ = hosts::encode("tcp", own);
+    introduction_ = hosts::introduction(card_, {});
   }
   void say(const void* bytes, std::size_t size) { (void)!::send(socket_.get(), bytes, size, MSG_NOSIGNAL); }
   void say(std::uint8_t kind, std::uint32_t length, std::uint8_t header, std::span<const std::byte> bytes) {
@@ -323,9 +326,16 @@ class Liar {
     const ssize_t n = ::recv(socket_.get(), &byte, 1, MSG_DONTWAIT);
     return n == 0 || (n < 0 && errno == ECONNRESET);
   }
+  /// Something has come, which is left where it is.
+  bool hears() const {
+    char byte = 0;
+    return ::recv(socket_.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 1;
+  }
+  const std::string& card() const { return card_; }
 
  private:
   control::Fd socket_;
+  std::string card_;
   std::vector<std::byte> introduction_;
 };
 
@@ -365,6 +375,33 @@ TEST_CASE("tcp: who writes nonsense is cut off, and nobody else", "[tcp]") {
   SECTION("two introductions") {
     ends_badly([&](Liar& l) { l.introduce(), l.introduce(); }, true);
   }
+}
+
+// A connector that tries several addresses says hello on the one that it uses. That it has closed the others may be lost.
+TEST_CASE("tcp: of several connections of a peer only the one that it uses carries answers", "[tcp]") {
+  Pair pair;
+  Liar unused(*pair.b, 1, 1, 4711, hosts::kBothWays);
+  Liar used(*pair.b, 1, 1, 4711, hosts::kBothWays);
+  Liar late(*pair.b, 1, 1, 4711, hosts::kBothWays);
+  used.introduce();
+  used.say(static_cast<std::uint8_t>(Kind::first), 0, 3, kHead);
+  pair.at_b->release(Pair::await(*pair.at_b));
+  const auto back = pair.b->connect(used.card(), 1, 1, {}, pair.counters).value();
+  REQUIRE(push(*back, Kind::first, kHead, {}));
+  CHECK(eventually([&] { return used.hears(); }));
+  CHECK_FALSE(unused.hears());
+  CHECK_FALSE(late.hears());
+  CHECK(count(*pair.b, "connections made") == 0);
+}
+
+TEST_CASE("tcp: a connection on which its peer says nothing carries no answers", "[tcp]") {
+  Pair pair;
+  Liar unused(*pair.b, 1, 1, hosts::decode("tcp", pair.a->card()).value().token, hosts::kBothWays);
+  const auto back = pair.to_a();
+  CHECK(count(*pair.b, "connections made") == 1);
+  REQUIRE(push(*back, Kind::first, kHead, {}));
+  CHECK(Pair::await(*pair.at_a).header_length == sizeof kHead);
+  CHECK_FALSE(unused.hears());
 }
 
 TEST_CASE("tcp: many who come and say nothing, or nonsense, keep nobody out", "[tcp]") {

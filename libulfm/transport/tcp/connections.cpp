@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include <fmt/core.h>
@@ -37,7 +38,7 @@ constexpr std::size_t kManyGuests = 64, kMostGuests = 256;
 constexpr milliseconds kAcceptAgain{100};
 constexpr milliseconds kTick{50}, kBusyTick{10}, kLookEvery{1000};
 constexpr milliseconds kCrossedFor{2000};  // for the connection that the peer is making
-constexpr milliseconds kNap{5};
+constexpr milliseconds kNap{5}, kShortNap{1};
 constexpr std::chrono::seconds kDrainFor{10};
 
 void set(const Fd& socket, int level, int option, int value) noexcept {
@@ -281,15 +282,32 @@ void TcpNetwork::serve_connecting(const std::shared_ptr<TcpLink>& link) {
   ++counts_.made;
 }
 
-// A link that the peer has made and on which nothing leaves yet.
-std::shared_ptr<TcpLink> TcpNetwork::reusable(std::uint64_t token, std::uint16_t to, std::uint16_t from) const {
+// Links that the peer has made to one of our ports, and on which nothing leaves yet. A peer that tries several addresses
+// may make several. It says hello on the one that it uses and closes the others; a lossy network may not tell us so.
+TcpNetwork::Offer TcpNetwork::offered(std::uint64_t token, std::uint16_t to, std::uint16_t from) {
   const TcpPort* port = from < ports_.size() ? ports_[from] : nullptr;
-  if (port == nullptr) return nullptr;
-  for (const auto& link : port->links)
-    if (link->is_open() && link->both_ways && link->out == TcpLink::Way::unused && link->token == token &&
-        link->peer_port == to && link->in != TcpLink::Way::ended && !link->closed.load(std::memory_order_relaxed))
-      return link;
-  return nullptr;
+  Offer offer;
+  if (port == nullptr) return offer;
+  for (const auto& link : std::vector(port->links)) {
+    if (!link->both_ways || link->out != TcpLink::Way::unused || link->token != token || link->peer_port != to) continue;
+    if (link->in == TcpLink::Way::unused) read(*link, false);  // the hello may be there
+    if (!link->is_open() || link->closed.load(std::memory_order_relaxed)) continue;
+    if (link->in == TcpLink::Way::used) offer.link = link;
+    if (link->in == TcpLink::Way::unused) offer.is_undecided = true;
+  }
+  return offer;
+}
+
+// Waits while the peer decides which of its links it uses: for a moment, because it may have ended, or its host.
+std::shared_ptr<TcpLink> TcpNetwork::await_offer(std::unique_lock<std::mutex>& lock, std::uint64_t token,
+                                                 std::uint16_t to, std::uint16_t from) {
+  for (const auto until = Clock::now() + kCrossedFor;;) {
+    const Offer offer = offered(token, to, from);
+    if (offer.link || !offer.is_undecided || Clock::now() >= until) return offer.link;
+    lock.unlock();
+    std::this_thread::sleep_for(kShortNap);
+    lock.lock();
+  }
 }
 
 std::shared_ptr<TcpLink> TcpNetwork::connected(std::unique_lock<std::mutex>& lock, const hosts::ProcessCard& to,
@@ -301,11 +319,12 @@ std::shared_ptr<TcpLink> TcpNetwork::connected(std::unique_lock<std::mutex>& loc
   };
   const hosts::Key key = hosts::key_for(settings_.job_secret, to.token);
   std::vector<std::shared_ptr<TcpLink>> made;
-  std::shared_ptr<TcpLink> won;
+  std::shared_ptr<TcpLink> won = await_offer(lock, to.token, port, from);
+  if (won) return won;
   std::optional<Clock::time_point> crossed_until;
   std::uint16_t insists = 0;
   for (auto attempts = make_attempts();;) {
-    if ((won = reusable(to.token, port, from))) break;
+    if ((won = offered(to.token, port, from).link)) break;
     const auto now = Clock::now();
     if (attempts.over(now)) {
       won = std::static_pointer_cast<TcpLink>(attempts.winner());

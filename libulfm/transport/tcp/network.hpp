@@ -167,7 +167,13 @@ class TcpNetwork {
   hosts::Refusal admit(Guest& guest, const hosts::Greeting& greeting);
   void serve_connecting(const std::shared_ptr<TcpLink>& link);
   std::shared_ptr<TcpLink> begin(const SocketAddress& where, const hosts::Greeting& greeting, const hosts::Key& key);
-  std::shared_ptr<TcpLink> reusable(std::uint64_t token, std::uint16_t to, std::uint16_t from) const;
+  struct Offer {
+    std::shared_ptr<TcpLink> link;  ///< none: nothing is offered, or not yet
+    bool is_undecided = false;      ///< the peer may say hello on another one
+  };
+  Offer offered(std::uint64_t token, std::uint16_t to, std::uint16_t from);
+  std::shared_ptr<TcpLink> await_offer(std::unique_lock<std::mutex>& lock, std::uint64_t token, std::uint16_t to,
+                                       std::uint16_t from);
   std::shared_ptr<TcpLink> connected(std::unique_lock<std::mutex>& lock, const hosts::ProcessCard& to,
                                      std::uint16_t port, std::uint16_t from, Error& why);
   void end_unauthenticated(Clock::time_point now);

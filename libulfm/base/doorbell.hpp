@@ -49,7 +49,11 @@ struct alignas(64) Doorbell {
   [[gnu::always_inline]] void ring() noexcept {
     std::atomic_signal_fence(std::memory_order_seq_cst);  // the compiler must not do what the sleeper's barrier ends
     if (fenced.load(std::memory_order_relaxed) != 0) std::atomic_thread_fence(std::memory_order_seq_cst);
-    if ((parked.load(std::memory_order_relaxed) | watched.load(std::memory_order_relaxed)) != 0) wake();
+    if (is_awaited()) wake();
+  }
+  /// Somebody sleeps. Of use behind the publishing store and what orders the two, as in ring().
+  bool is_awaited() const noexcept {
+    return (parked.load(std::memory_order_relaxed) | watched.load(std::memory_order_relaxed)) != 0;
   }
 
   /// Owner: sleeps will be many. From now on producers pay for them, a fence with each ring, and no barrier is needed.

@@ -64,7 +64,8 @@ static_assert(sizeof(RankSlot) == kSlot && sizeof(SegmentHeader) <= kPage);
 std::size_t members_at() { return kPage; }
 std::size_t slots_at(int size) { return members_at() + rounded(static_cast<std::size_t>(size) * sizeof(Member)); }
 // Slots of even rounds and a result, slots of odd rounds and a result.
-std::size_t total(int size) { return slots_at(size) + 2 * (static_cast<std::size_t>(size) + 1) * kSlot; }
+std::size_t calls_at(int size) { return slots_at(size) + 2 * (static_cast<std::size_t>(size) + 1) * kSlot; }
+std::size_t total(int size) { return calls_at(size) + NonblockingCalls::room(size); }
 }  // namespace
 
 Collective::Collective(Segment segment, int rank, int size, const WaitPolicy& policy, WaitHooks hooks)
@@ -75,7 +76,8 @@ Collective::Collective(Segment segment, int rank, int size, const WaitPolicy& po
       counting_(header_->counting != 0),
       policy_(policy),
       hooks_(std::move(hooks)),
-      token_(header_->token) {
+      token_(header_->token),
+      calls_(segment_, calls_at(size), rank, size, counting_) {
   Member& self = member(rank);
   if (counting_) self.bell.expect_many_sleeps();
   self.pid.store(getpid(), std::memory_order_relaxed);
@@ -194,8 +196,9 @@ bool Collective::gone(int rank) const noexcept {
   return started != 0 && !is_alive(static_cast<pid_t>(other.pid.load(std::memory_order_relaxed)), started);
 }
 
-template <typename Condition>
-int Collective::await(Condition condition, std::uint64_t round, int first, int last) {
+// `find_dead` returns a rank that has died and that the wait is for, or -1; it may count its looks.
+template <typename Condition, typename FindDead>
+int Collective::await(Condition condition, FindDead find_dead) {
   if (condition()) return 0;
   const std::uint32_t every = policy_.has_own_core() ? kSpinningProgressTurns : kProgressTurns;
   auto looked = std::chrono::steady_clock::now();
@@ -214,7 +217,7 @@ int Collective::await(Condition condition, std::uint64_t round, int first, int l
     if (const int why = why_broken(); why != 0) return why;
     if (const auto now = std::chrono::steady_clock::now(); now - looked >= look_every) {
       looked = now;
-      const int dead = find_dead(round, first, last, patience);
+      const int dead = find_dead(patience);
       if (dead >= 0 && !condition()) return abandon(-1 - dead);
     }
     if (nap && !has_come && sleep(condition)) waiter.reset();
@@ -249,12 +252,14 @@ bool Collective::all_posted(std::uint64_t round) noexcept {
 }
 
 int Collective::await_all(std::uint64_t round) {
-  return await([&] { return all_posted(round); }, round, 0, size_ - 1);
+  return await([&] { return all_posted(round); },
+               [&](int& patience) { return find_dead(round, 0, size_ - 1, patience); });
 }
 
 int Collective::await_rank(int rank) {
   const auto& posted = slot(rank).posted;
-  return await([&] { return posted.load(std::memory_order_acquire) > round_; }, round_, rank, rank);
+  return await([&] { return posted.load(std::memory_order_acquire) > round_; },
+               [&](int& patience) { return find_dead(round_, rank, rank, patience); });
 }
 
 int Collective::missing() const noexcept {
@@ -285,13 +290,60 @@ void Collective::post(Work work) {
 }
 
 void Collective::wake() noexcept {
-  for (int rank = 0; rank < size_; ++rank)
-    if (rank != rank_) member(rank).bell.ring();
+  // One fence for all bells of ranks that share cores (Doorbell::ring has it for one).
+  if (counting_) std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank == rank_) continue;
+    if (!counting_) member(rank).bell.ring();
+    else if (member(rank).bell.is_awaited()) member(rank).bell.wake();
+  }
 }
 
 void Collective::post() {
   post([] {});
 }
+
+// ---- nonblocking calls ---------------------------------------------------------------------------------------------
+
+int Collective::start(const ulfm_coll_call& call, void* cookie) {
+  if (const int why = why_broken(); why != 0) return why;
+  const auto has_finished = calls_.start(call, cookie);
+  if (!has_finished) return abandon(kNoMemory);
+  if (calls_.take_news()) wake();
+  return *has_finished ? 1 : 0;
+}
+
+bool Collective::advance() {
+  calls_.advance();
+  if (calls_.take_news()) wake();
+  return calls_.has_finished() || (calls_.is_open() && broken());
+}
+
+void* Collective::finished(int& why) {
+  why = 0;
+  if (void* cookie = calls_.finished()) return cookie;
+  why = why_broken();
+  return why == 0 ? nullptr : calls_.drop();
+}
+
+// A rank that has posted, and taken all it wanted, may end.
+int Collective::find_dead_in_call() const noexcept {
+  for (int rank = 0; calls_.is_open() && rank < size_; ++rank)
+    if (calls_.waits_for(rank) && gone(rank)) return rank;
+  return -1;
+}
+
+void Collective::look_for_dead() noexcept {
+  if (const int rank = find_dead_in_call(); rank >= 0) (void)abandon(-1 - rank);
+}
+
+int Collective::missing_in_call() const noexcept {
+  for (int rank = 0; rank < size_; ++rank)
+    if (rank != rank_ && calls_.is_open() && calls_.waits_for(rank)) return rank;
+  return -1;
+}
+
+Doorbell& Collective::own_bell() const noexcept { return member(rank_).bell; }
 
 int Collective::give_up() noexcept { return abandon(kAbandoned); }
 

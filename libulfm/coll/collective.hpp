@@ -5,6 +5,7 @@
 // all, in rank order, and flips the epoch. Either way an operation is applied in rank order to the same values, so the
 // result is the same to the bit. A rank begins round k only when all have posted round k - 1, that is when nobody reads
 // round k - 2 any more: two slots suffice, and a rank that need not wait for others (a broadcast's root) does not.
+// Nonblocking calls have a ring of their own (nonblocking.hpp).
 #pragma once
 
 #include <sys/types.h>
@@ -24,6 +25,7 @@
 #include "base/error.hpp"
 #include "base/segment.hpp"
 #include "base/wait.hpp"
+#include "coll/nonblocking.hpp"
 
 namespace ulfm::coll {
 
@@ -122,6 +124,28 @@ class Collective {
   /// Long calls are made with one copy, out of the other ranks' own memory; asked by all ranks at the same time.
   bool reads_others();
 
+  // Nonblocking calls, in the same order in every rank, among themselves: blocking ones may come between.
+  /// Such a call may be made here. The same in all ranks.
+  bool fits(int kind, std::size_t bytes) const noexcept { return calls_.fits(kind, bytes); }
+  /// Begins it; the buffers stay as they are until it has finished. 1: it has, already; 0: finished() will return
+  /// `cookie`; else why not, as above.
+  int start(const ulfm_coll_call& call, void* cookie);
+  /// Goes on with what was begun. True when something has finished.
+  bool advance();
+  /// A call that has finished, or, once the object is of no use any more, one that never will; null when there is none.
+  /// `why`: 0, or why it has not, as above.
+  void* finished(int& why);
+  bool has_calls() const noexcept { return !calls_.is_idle(); }
+  bool has_open_calls() const noexcept { return calls_.is_open(); }
+  /// A look, now and then, for a rank that has died and that a call waits for.
+  void look_for_dead() noexcept;
+  /// Sleeps until something may have finished, by `sleep`, which gets the armed bell and whether to take a short nap.
+  template <typename Sleep>
+  void sleep_for_calls(Sleep sleep);
+  /// Kind of the oldest call under way and a rank that it waits for, or -1. There must be one.
+  int kind_of_call() const noexcept { return calls_.kind(); }
+  int missing_in_call() const noexcept;
+
   /// Makes the others' calls fail: this rank cannot do its part.
   int give_up() noexcept;
   /// Some rank's call has failed.
@@ -156,6 +180,7 @@ class Collective {
   int scatter_long(const std::byte* in, std::byte* out, std::size_t bytes, int root);
   int alltoall_long(const std::byte* in, std::byte* out, std::size_t bytes);
 
+  int find_dead_in_call() const noexcept;
   int begin(std::size_t bytes);
   Result<void> commit(std::size_t bytes);
   template <typename Work>
@@ -165,12 +190,13 @@ class Collective {
   bool all_posted(std::uint64_t round) noexcept;
   int await_all(std::uint64_t round);
   int await_rank(int rank);
-  template <typename Condition>
-  int await(Condition condition, std::uint64_t round, int first, int last);
+  template <typename Condition, typename FindDead>
+  int await(Condition condition, FindDead find_dead);
   template <typename Condition>
   bool sleep(Condition condition);
   void wake() noexcept;
   Member& member(int rank) const noexcept;
+  Doorbell& own_bell() const noexcept;
   int abandon(int why) noexcept;
   int why_broken() const noexcept;
   bool gone(int rank) const noexcept;
@@ -201,6 +227,15 @@ class Collective {
   std::uint64_t token_;  // what others look for in this process's memory, to see whether they may
   std::vector<pid_t> processes_;
   std::unique_ptr<std::byte[]> scratch_;  // of long reductions
+  NonblockingCalls calls_;
 };
+
+template <typename Sleep>
+void Collective::sleep_for_calls(Sleep sleep) {
+  Doorbell& bell = own_bell();
+  bell.arm();
+  if (!advance()) sleep(bell, calls_.is_starved());
+  bell.cancel();
+}
 
 }  // namespace ulfm::coll

@@ -145,23 +145,29 @@ static int coll_open(MPIR_Comm * comm, coll_state_t * state)
     goto fn_exit;
 }
 
+/* Calls without bytes are MPICH's, and some ranks do not even come here then. */
+static int coll_may_take(const MPIR_Comm * comm, int kind, MPI_Aint bytes)
+{
+    return comm->comm_kind == MPIR_COMM_KIND__INTRACOMM && comm->local_size >= 2 && !comm->revoked
+        && (bytes != 0 || kind == ULFM_COLL_BARRIER);
+}
+
+/* Made by the first call; NULL without memory. */
+static coll_state_t *coll_state(MPIR_Comm * comm)
+{
+    if (!COLL_STATE(comm))
+        comm->dev.ch.netmod_priv = MPL_calloc(1, sizeof(coll_state_t), MPL_MEM_COMM);
+    return COLL_STATE(comm);
+}
+
 /* Whether this call is made here: by the segment, which is made when it is time, or by multicast. `bytes` is what each
- * rank hands over, or receives; calls without any are MPICH's, and some ranks do not even come here then. */
+ * rank hands over, or receives. */
 static int coll_take(MPIR_Comm * comm, int kind, int defined, MPI_Aint bytes, int *mpi_errno)
 {
-    coll_state_t *state = COLL_STATE(comm);
+    coll_state_t *state;
     int way = ULFM_COLL_SHARED;
 
-    if (comm->comm_kind != MPIR_COMM_KIND__INTRACOMM || comm->local_size < 2 || comm->revoked
-        || (bytes == 0 && kind != ULFM_COLL_BARRIER))
-        return 0;
-    if (!state) {
-        state = MPL_calloc(1, sizeof *state, MPL_MEM_COMM);
-        comm->dev.ch.netmod_priv = state;
-        if (!state)
-            return 0;
-    }
-    if (state->opening)
+    if (!coll_may_take(comm, kind, bytes) || !(state = coll_state(comm)) || state->opening)
         return 0;
     if (coll_first == ULFM_COLL_BY_MULTICAST) {
         if (!state->decided)
@@ -186,6 +192,21 @@ static int coll_take(MPIR_Comm * comm, int kind, int defined, MPI_Aint bytes, in
     ulfm->coll_count(nm, kind, way);
     return way == ULFM_COLL_SHARED;
 }
+
+/* The error of a call that the segment did not make, for what coll_run or coll_start returned, which is negative. */
+static int coll_error(MPIR_Comm * comm, int rc)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    if (rc >= -comm->local_size)
+        MPIR_ERR_SET1(mpi_errno, MPIX_ERR_PROC_FAILED, "**comm_fail", "**comm_fail %d", -1 - rc);
+    else if ((mpi_errno = coll_given_up(comm)) == MPI_SUCCESS)
+        MPIR_ERR_SET1(mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s",
+                      "another rank of the communicator gave this collective up, or there is no memory for it");
+    return mpi_errno;
+}
+
+static int icoll_progress(void);        /* ulfm_icoll.c */
 
 /* The segment cannot be used any more after a failure; the others find out too, at the latest in their next call.
  * 0: the call is MPICH's after all. */
@@ -215,17 +236,12 @@ static int coll_run(MPIR_Comm * comm, ulfm_coll_call * call, int *mpi_errno)
         return 1;
     if (rc == ULFM_COLL_TOO_LONG)
         return 0;
+    /* Nonblocking calls that are under way fail first. */
+    (void) icoll_progress();
     ulfm->coll_close(state->coll);
     state->coll = NULL;
-    if (failed)
-        return 1;
-    if (rc > 0)
-        *mpi_errno = state->error;
-    else if (rc >= -comm->local_size)
-        MPIR_ERR_SET1(*mpi_errno, MPIX_ERR_PROC_FAILED, "**comm_fail", "**comm_fail %d", -1 - rc);
-    else if ((*mpi_errno = coll_given_up(comm)) == MPI_SUCCESS)
-        MPIR_ERR_SET1(*mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s",
-                      "another rank of the communicator gave this collective up, or there is no memory for it");
+    if (!failed)
+        *mpi_errno = rc > 0 ? state->error : coll_error(comm, rc);
     return 1;
 }
 
@@ -425,9 +441,9 @@ static void coll_allreduce_multicast(const void *sendbuf, void *recvbuf, MPI_Ain
     state->opening = 0;
 }
 
-/* Of the reductions: the predefined operations on the predefined types. */
-static int coll_reduce(ulfm_coll_call * call, const void *sendbuf, void *recvbuf, MPI_Aint count,
-                       MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm, int *mpi_errno)
+/* Those of the predefined operations on the predefined types have a kernel. */
+static void coll_describe_reduction(ulfm_coll_call * call, const void *sendbuf, void *recvbuf, MPI_Aint count,
+                                    MPI_Datatype datatype, MPI_Op op)
 {
     int pair = datatype >= MPI_FLOAT_INT && datatype <= MPI_LONG_DOUBLE_INT;
     MPI_Aint extent;
@@ -437,7 +453,15 @@ static int coll_reduce(ulfm_coll_call * call, const void *sendbuf, void *recvbuf
     MPIR_Datatype_get_extent_macro(datatype, extent);
     call->extent = extent;
     call->count = count;
-    if (!coll_take(comm, call->kind, call->kernel != NULL, count * extent, mpi_errno))
+    call->in = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
+    call->out = recvbuf;
+}
+
+static int coll_reduce(ulfm_coll_call * call, const void *sendbuf, void *recvbuf, MPI_Aint count,
+                       MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm, int *mpi_errno)
+{
+    coll_describe_reduction(call, sendbuf, recvbuf, count, datatype, op);
+    if (!coll_take(comm, call->kind, call->kernel != NULL, count * call->extent, mpi_errno))
         return *mpi_errno != MPI_SUCCESS;
     if (COLL_STATE(comm)->multicast && call->kind == ULFM_COLL_REDUCE) {
         coll_reduce_multicast(sendbuf, recvbuf, count, datatype, op, call->root, comm, mpi_errno);
@@ -447,8 +471,6 @@ static int coll_reduce(ulfm_coll_call * call, const void *sendbuf, void *recvbuf
         coll_allreduce_multicast(sendbuf, recvbuf, count, datatype, op, comm, mpi_errno);
         return 1;
     }
-    call->in = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
-    call->out = recvbuf;
     coll_run(comm, call, mpi_errno);
     return 1;
 }
@@ -481,19 +503,26 @@ int MPIDI_nem_ulfm_exscan(const void *sendbuf, void *recvbuf, MPI_Aint count, MP
     return coll_reduce(&call, sendbuf, recvbuf, count, datatype, op, comm, mpi_errno);
 }
 
-int MPIDI_nem_ulfm_reduce_scatter(const void *sendbuf, void *recvbuf, const MPI_Aint * recvcounts,
-                                  MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm, int *mpi_errno)
+/* The elements that this rank wants; returns how many all ranks do. */
+static MPI_Aint coll_parts(ulfm_coll_call * call, const MPI_Aint * recvcounts, const MPIR_Comm * comm)
 {
-    ulfm_coll_call call = {.kind = ULFM_COLL_REDUCE_SCATTER };
     MPI_Aint total = 0;
     int i;
     for (i = 0; i < comm->local_size; i++) {
         if (i == comm->rank) {
-            call.first = total;
-            call.mine = recvcounts[i];
+            call->first = total;
+            call->mine = recvcounts[i];
         }
         total += recvcounts[i];
     }
+    return total;
+}
+
+int MPIDI_nem_ulfm_reduce_scatter(const void *sendbuf, void *recvbuf, const MPI_Aint * recvcounts,
+                                  MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm, int *mpi_errno)
+{
+    ulfm_coll_call call = {.kind = ULFM_COLL_REDUCE_SCATTER };
+    const MPI_Aint total = coll_parts(&call, recvcounts, comm);
     return coll_reduce(&call, sendbuf, recvbuf, total, datatype, op, comm, mpi_errno);
 }
 

@@ -152,6 +152,7 @@ static int load_library(void)
 
 #include "ulfm_reduce.c"
 #include "ulfm_coll.c"
+#include "ulfm_icoll.c"
 
 static void describe_waits(ulfm_nm_waits * waits);      /* ulfm_stall.c, which looks into agreements too */
 
@@ -235,6 +236,7 @@ static int ulfm_init(MPIDI_PG_t * pg, int pg_rank, char **bc_val_p, int *val_max
     int rc;
 
     MPIR_Assert(sizeof(vc_area_t) <= sizeof(((MPIDI_VC_t *) 0)->ch.netmod_area));
+    MPIR_Assert(sizeof(icall_t) <= sizeof(((MPIR_Request *) 0)->ch.netmod_area));
     MPIR_Assert(sizeof(req_area_t) <= sizeof(((MPIR_Request *) 0)->ch.netmod_area));
     MPIR_Process.local_size = node_processes;
 
@@ -951,6 +953,10 @@ static int ulfm_poll(int in_blocking_poll)
             mpi_errno = nm_flush_vc(vc);
             MPIR_ERR_CHECK(mpi_errno);
         }
+    }
+    if (unlikely(icalls)) {
+        mpi_errno = icoll_progress();
+        MPIR_ERR_CHECK(mpi_errno);
     }
     if (unlikely(copying_head)) {
         mpi_errno = copy_pieces();

@@ -75,20 +75,38 @@ static void describe_connections(ulfm_nm_waits * waits)
     }
 }
 
-static void describe_collective(ulfm_nm_waits * waits)
+/* That `missing` comes to a collective of the communicator. */
+static void describe_collective(ulfm_nm_waits * waits, MPIR_Comm * comm, int kind, int missing, int nonblocking)
 {
-    static const char *const names[] = { "MPI_Barrier", "MPI_Bcast", "MPI_Reduce", "MPI_Allreduce",
-        "MPI_Reduce_scatter", "MPI_Scan", "MPI_Exscan", "MPI_Gather", "MPI_Allgather", "MPI_Scatter", "MPI_Alltoall",
-        "MPI_Gatherv", "MPI_Allgatherv", "MPI_Scatterv", "MPI_Alltoallv"
+    static const char *const names[][2] = { {"MPI_Barrier", "MPI_Ibarrier"}, {"MPI_Bcast", "MPI_Ibcast"},
+    {"MPI_Reduce", "MPI_Ireduce"}, {"MPI_Allreduce", "MPI_Iallreduce"}, {"MPI_Reduce_scatter", "MPI_Ireduce_scatter"},
+    {"MPI_Scan", "MPI_Iscan"}, {"MPI_Exscan", "MPI_Iexscan"}, {"MPI_Gather", "MPI_Igather"},
+    {"MPI_Allgather", "MPI_Iallgather"}, {"MPI_Scatter", "MPI_Iscatter"}, {"MPI_Alltoall", "MPI_Ialltoall"},
+    {"MPI_Gatherv"}, {"MPI_Allgatherv"}, {"MPI_Scatterv"}, {"MPI_Alltoallv"}
     };
-    const int missing = ulfm->coll_missing(COLL_STATE(coll_running)->coll);
-    ulfm_nm_wait wait = { ULFM_WAIT_COLLECTIVE, rank_of_member(coll_running, missing), -1, 0, "a collective" };
+    ulfm_nm_wait wait = { ULFM_WAIT_COLLECTIVE, rank_of_member(comm, missing), -1, 0, "a collective" };
 
     if (missing < 0)
         return;
-    if (coll_kind >= 0 && coll_kind < (int) (sizeof names / sizeof *names))
-        wait.name = names[coll_kind];
+    if (kind >= 0 && kind < (int) (sizeof names / sizeof *names) && names[kind][nonblocking])
+        wait.name = names[kind][nonblocking];
     waits->add(waits, &wait);
+}
+
+/* Of each communicator the oldest nonblocking call under way; the calls of one are mostly in a row. */
+static void describe_calls(ulfm_nm_waits * waits)
+{
+    const MPIR_Comm *seen = NULL;
+    MPIR_Request *req;
+
+    for (req = icalls; req; req = ICALL(req)->next) {
+        int missing = -1, kind = -1;
+        if (req->comm != seen && COLL_STATE(req->comm)->coll)
+            kind = ulfm->coll_begun(COLL_STATE(req->comm)->coll, &missing);
+        if (kind >= 0)
+            describe_collective(waits, req->comm, kind, missing, 1);
+        seen = req->comm;
+    }
 }
 
 /* MPIX_Comm_agree and _shrink, and MPI_Win_free with --ft: the coordinator waits for votes, the others for it. */
@@ -108,7 +126,8 @@ static void describe_waits(ulfm_nm_waits * waits)
 {
     waits->blocked = blocking || coll_running;
     if (coll_running)
-        describe_collective(waits);
+        describe_collective(waits, coll_running, coll_kind, ulfm->coll_missing(COLL_STATE(coll_running)->coll), 0);
+    describe_calls(waits);
     if (agreeing)
         describe_agreement(waits);
     describe_connections(waits);

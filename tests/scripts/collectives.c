@@ -1,13 +1,14 @@
-/* Random blocking collectives, the same in every rank by their seed, with a checksum of every result for each rank. Run
- * through shared memory and by messages, the checksums must be equal: collectives SEED CASES. The values are small
- * integers, so that the order of additions does not matter, and sizes go across the pieces of a slot. */
+/* Random collectives, the same in every rank by their seed, with a checksum of every result for each rank. Some are
+ * nonblocking, with others, blocking ones too, before they are over. Run through shared memory and by messages, the
+ * checksums must be equal: collectives SEED CASES. The values are small integers, so that the order of additions does
+ * not matter, and sizes go across the pieces of a slot. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { KINDS = 17, MOST = 20000 };
+enum { KINDS = 17, MOST = 20000, UNDER_WAY = 80 };
 static uint64_t seed, sum = 1469598103934665603u;
 static int rank, size;
 
@@ -18,9 +19,51 @@ static uint64_t next(void) {
   return x ^ (x >> 31);
 }
 
+static char *in, *out;
+
+/* A call that may still be under way: its buffers, and what of them counts when it is over. */
+typedef struct {
+  char *in, *out;
+  const unsigned char* result;
+  size_t bytes;
+} call_t;
+static call_t calls[UNDER_WAY], *now;
+static MPI_Request requests[UNDER_WAY], *request;
+static int under_way;
+
 static void note(const void* data, size_t bytes) {
-  for (size_t i = 0; i < bytes; ++i) sum = (sum ^ ((const unsigned char*)data)[i]) * 1099511628211u;
+  now->result = data;
+  now->bytes = bytes;
 }
+
+static void add(const call_t* call) {
+  for (size_t i = 0; i < call->bytes; ++i) sum = (sum ^ call->result[i]) * 1099511628211u;
+}
+
+/* Ends all that is under way, in one of several orders. */
+static void finish(int how) {
+  int left = under_way, index, over;
+  switch (how) {
+    case 0: MPI_Waitall(under_way, requests, MPI_STATUSES_IGNORE); break;
+    case 1:
+      while (left-- > 0) MPI_Wait(&requests[left], MPI_STATUS_IGNORE);
+      break;
+    case 2:
+      while (left-- > 0) MPI_Waitany(under_way, requests, &index, MPI_STATUS_IGNORE);
+      break;
+    default:
+      for (int i = 0; left > 0; i = (i + 1) % under_way) {
+        if (requests[i] == MPI_REQUEST_NULL) continue;
+        MPI_Test(&requests[i], &over, MPI_STATUS_IGNORE);
+        left -= over;
+      }
+  }
+  for (int i = 0; i < under_way; ++i) add(&calls[i]);
+  under_way = 0;
+}
+
+/* The call itself: blocking, or, where there is one to come back to, nonblocking. */
+#define CALL(name, iname, ...) (request ? MPI_##iname(__VA_ARGS__, request) : MPI_##name(__VA_ARGS__))
 
 static int draw_count(void) {
   switch (next() % 4) {
@@ -61,7 +104,11 @@ static void fill(char* data, int n, int kind) {
   }
 }
 
-static char *in, *out;
+/* Counts of a nonblocking call have to stay as they are. */
+static int* lasting(void) {
+  static int room[UNDER_WAY][128];
+  return room[now - calls];
+}
 
 /* A reduction: operations that are exact on small integers. */
 static void reduction(MPI_Comm comm, int what, int ranks, int self, int in_place) {
@@ -73,22 +120,22 @@ static void reduction(MPI_Comm comm, int what, int ranks, int self, int in_place
   memset(out, 0, (size_t)total * (size_t)t.bytes);
   if (in_place) memcpy(out, in, (size_t)total * (size_t)t.bytes);
   const void* from = in_place ? MPI_IN_PLACE : in;
-  int counts[128], got = n;
+  int *counts = lasting(), got = n;
   switch (what) {
-    case 1: MPI_Allreduce(from, out, n, t.basic, ops[op], comm); break;
+    case 1: CALL(Allreduce, Iallreduce, from, out, n, t.basic, ops[op], comm); break;
     case 2:
-      MPI_Reduce(self == root ? from : in, out, n, t.basic, ops[op], root, comm);
+      CALL(Reduce, Ireduce, self == root ? from : in, out, n, t.basic, ops[op], root, comm);
       got = self == root ? n : 0;
       break;
-    case 3: MPI_Scan(from, out, n, t.basic, ops[op], comm); break;
+    case 3: CALL(Scan, Iscan, from, out, n, t.basic, ops[op], comm); break;
     case 4:
-      MPI_Exscan(from, out, n, t.basic, ops[op], comm);
+      CALL(Exscan, Iexscan, from, out, n, t.basic, ops[op], comm);
       got = self == 0 ? 0 : n;
       break;
-    case 5: MPI_Reduce_scatter_block(from, out, n, t.basic, ops[op], comm); break;
+    case 5: CALL(Reduce_scatter_block, Ireduce_scatter_block, from, out, n, t.basic, ops[op], comm); break;
     default:
       for (int i = 0; i < ranks; ++i) counts[i] = i % 3 == 1 ? 0 : n;
-      MPI_Reduce_scatter(from, out, counts, t.basic, ops[op], comm);
+      CALL(Reduce_scatter, Ireduce_scatter, from, out, counts, t.basic, ops[op], comm);
       got = counts[self];
   }
   note(out, (size_t)got * (size_t)t.bytes);
@@ -105,18 +152,18 @@ static void movement(MPI_Comm comm, int what, int ranks, int self, int in_place)
   memset(out, 0, room);
   if (in_place) memcpy(out, in, room);
   switch (what) {
-    case 7: MPI_Bcast(self == root ? in : out, n, self == root ? from : to, root, comm); break;
+    case 7: CALL(Bcast, Ibcast, self == root ? in : out, n, self == root ? from : to, root, comm); break;
     case 8:
-      if (in_place && self == root) MPI_Gather(MPI_IN_PLACE, n, from, out, n, to, root, comm);
-      else MPI_Gather(in, n, from, out, n, to, root, comm);
+      if (in_place && self == root) CALL(Gather, Igather, MPI_IN_PLACE, n, from, out, n, to, root, comm);
+      else CALL(Gather, Igather, in, n, from, out, n, to, root, comm);
       if (self != root) return;
       break;
-    case 9: MPI_Allgather(in_place ? MPI_IN_PLACE : in, n, from, out, n, to, comm); break;
+    case 9: CALL(Allgather, Iallgather, in_place ? MPI_IN_PLACE : in, n, from, out, n, to, comm); break;
     case 10:
-      if (in_place && self == root) MPI_Scatter(out, n, to, MPI_IN_PLACE, n, to, root, comm);
-      else MPI_Scatter(in, n, from, out, n, to, root, comm);
+      if (in_place && self == root) CALL(Scatter, Iscatter, out, n, to, MPI_IN_PLACE, n, to, root, comm);
+      else CALL(Scatter, Iscatter, in, n, from, out, n, to, root, comm);
       break;
-    default: MPI_Alltoall(in_place ? MPI_IN_PLACE : in, n, from, out, n, to, comm);
+    default: CALL(Alltoall, Ialltoall, in_place ? MPI_IN_PLACE : in, n, from, out, n, to, comm);
   }
   note(out, what == 7 || what == 10 ? step * (gaps_out ? 2 : 1) : room);
 }
@@ -169,11 +216,17 @@ static void one(MPI_Comm comm) {
   int ranks, self;
   MPI_Comm_size(comm, &ranks);
   MPI_Comm_rank(comm, &self);
-  const int what = (int)(next() % KINDS), in_place = next() % 3 == 0;
-  if (what == 0 || what == 12) MPI_Barrier(comm);
+  const int what = (int)(next() % KINDS), in_place = next() % 3 == 0, later = next() % 2 && what <= 12;
+  if (under_way == UNDER_WAY || (what > 12 && under_way > 2) || next() % 16 == 0) finish((int)(next() % 4));
+  now = &calls[under_way];
+  in = now->in, out = now->out;
+  request = later ? &requests[under_way++] : NULL;
+  note(out, 0);
+  if (what == 0 || what == 12) request ? MPI_Ibarrier(comm, request) : MPI_Barrier(comm);
   else if (what <= 6) reduction(comm, what, ranks, self, in_place);
   else if (what <= 11) movement(comm, what, ranks, self, in_place);
   else blocks(comm, what, ranks, self, in_place);
+  if (!later) add(now);
 }
 
 int main(int argc, char** argv) {
@@ -187,13 +240,16 @@ int main(int argc, char** argv) {
   MPI_Comm_dup(MPI_COMM_WORLD, &duplicate);
   memcpy(all, (MPI_Comm[4]){MPI_COMM_WORLD, half, mirror, duplicate}, sizeof all);
   make_kinds();
-  in = malloc((size_t)MOST * 16 * 2 + 64);
-  out = malloc((size_t)MOST * 16 * 2 + 64);
+  for (int i = 0; i < UNDER_WAY; ++i) {
+    calls[i].in = malloc((size_t)MOST * 16 * 2 + 64);
+    calls[i].out = malloc((size_t)MOST * 16 * 2 + 64);
+  }
   const int cases = atoi(argv[2]);
   for (int i = 0; i < cases; ++i) {
     seed = strtoull(argv[1], NULL, 10) * 1000003u + (uint64_t)i;
     one(all[next() % 4]);
   }
+  finish(0);
   printf("%d %016llx\n", rank, (unsigned long long)sum);
   MPI_Comm_free(&half);
   MPI_Comm_free(&mirror);

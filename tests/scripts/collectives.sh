@@ -42,9 +42,14 @@ int main(int argc, char **argv)
     int rank, sum, class = 0, i, rc = MPI_SUCCESS;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (i = 0; i < 10; i++) MPI_Barrier(MPI_COMM_WORLD);
     for (i = 0; i < 1000 && rc == MPI_SUCCESS; i++) {
         if (rank == 1 && i == 50) _exit(0);
-        rc = MPI_Allreduce(&i, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        if (argc == 1) rc = MPI_Allreduce(&i, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        if (argc == 1) continue;
+        MPI_Request later;
+        rc = MPI_Iallreduce(&i, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &later);
+        if (rc == MPI_SUCCESS) rc = MPI_Wait(&later, MPI_STATUS_IGNORE);
     }
     MPI_Error_class(rc, &class);
     printf("rank %d: call %d %s\n", rank, i, class == MPIX_ERR_PROC_FAILED ? "failed" : "went wrong");
@@ -52,8 +57,10 @@ int main(int argc, char **argv)
     _exit(0);
 }
 C
-timeout "$patience" "$mpiexec" -disable-auto-cleanup -n 3 "$work/dies" >"$work/out" 2>&1 || true
-for rank in 0 2; do
-    grep -q "rank $rank: call 51 failed" "$work/out" || fail "rank $rank was not told that rank 1 had died"
+for how in "" nonblocking; do
+    timeout "$patience" "$mpiexec" -disable-auto-cleanup -n 3 "$work/dies" ${how:+"$how"} >"$work/out" 2>&1 || true
+    for rank in 0 2; do
+        grep -q "rank $rank: call 51 failed" "$work/out" || fail "rank $rank was not told that rank 1 had died $how"
+    done
 done
 echo "collectives through shared memory give what messages give; a death is an error in the others"

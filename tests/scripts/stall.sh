@@ -12,6 +12,7 @@ int main(int argc, char **argv)
 {
     static char large[3000000];
     int rank, size, x = 0;
+    MPI_Request request;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -23,8 +24,12 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "compute") == 0 && rank == 0)
         for (volatile int i = 0;; i++) continue;
     if (strcmp(argv[1], "agree") == 0 && rank != 1) MPIX_Comm_agree(MPI_COMM_WORLD, &x);
-    if ((strcmp(argv[1], "barrier") == 0 || strcmp(argv[1], "agree") == 0) && rank == 1)
+    if ((strstr(argv[1], "barrier") || strcmp(argv[1], "agree") == 0) && rank == 1)
         MPI_Recv(&x, 1, MPI_INT, 0, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (strcmp(argv[1], "ibarrier") == 0) {
+        MPI_Ibarrier(MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
     if (strcmp(argv[1], "wait") != 0 && strcmp(argv[1], "ring") != 0) MPI_Barrier(MPI_COMM_WORLD);
     MPI_Recv(&x, 1, MPI_INT, (rank + size - 1) % size, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Finalize();
@@ -76,6 +81,7 @@ hung wait '0 +[0-9]+ +waits +[0-9.]+ s +a message from rank 2, tag 9 '"$in_world
     "deadlock: rank 0 waits for a message from rank 2, tag 9 $in_world; rank 2 .*rank 1, tag 9 $in_world; rank 1 .*rank 0"
 hung send "deadlock: rank 0 waits for rank 1 to receive 3000000 bytes, tag 9 $in_world; rank 1 .*; rank 2"
 hung barrier 'deadlock: rank 0 waits for rank 1 to come to MPI_Barrier; rank 1 waits for a message from rank 0'
+hung ibarrier 'deadlock: rank 0 waits for rank 1 to come to MPI_Ibarrier; rank 1 waits for a message from rank 0'
 hung agree 'deadlock: rank 0 waits for rank 1 to come to an agreement; rank 1 waits for a message from rank 0' \
     '2 +[0-9]+ +waits +[0-9.]+ s +rank 0 to come to an agreement +waits'
 hung compute '0 +[0-9]+ +computes +- +it makes no calls' '1 +[0-9]+ +waits .*rank 0 to come to MPI_Barrier +computes'

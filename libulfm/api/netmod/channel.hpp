@@ -105,7 +105,8 @@ struct ulfm_nm {
   bool has_spent = false;
 
   std::vector<ulfm_nm_group*> groups;
-  int segments = 0;  // of communicators, open
+  int segments = 0;              // of communicators, open
+  std::vector<ulfm_coll*> busy;  // those with nonblocking calls under way
 };
 
 namespace ulfm::netmod {
@@ -163,9 +164,17 @@ void coll_close(ulfm_coll* coll);
 int coll_way(ulfm_coll* coll, int kind, std::size_t bytes);
 int coll_run(ulfm_coll* coll, const ulfm_coll_call* call);
 int coll_missing(ulfm_coll* coll);
+int coll_fits(ulfm_coll* coll, int kind, std::size_t bytes);
+int coll_start(ulfm_coll* coll, const ulfm_coll_call* call, void* cookie);
+void* coll_finished(ulfm_nm* nm, int* why);
+int coll_begun(ulfm_coll* coll, int* missing);
 void coll_count(ulfm_nm* nm, int kind, int way);
 void on_stall(ulfm_nm* nm, void (*describe)(ulfm_nm_waits*));
 
+/// Goes on with nonblocking collectives. True when one has finished.
+bool advance_calls(ulfm_nm& nm);
+/// Sleeps until one may have finished, or a frame has come.
+void sleep_for_calls(ulfm_nm& nm, std::chrono::nanoseconds limit);
 /// A look at the stalls of this wait, now and then.
 void report_stalls(ulfm_nm& nm, std::chrono::steady_clock::time_point now);
 /// Process::wait_timed() of this wait.

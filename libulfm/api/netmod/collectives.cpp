@@ -1,4 +1,5 @@
 // Collectives of a communicator through a shared segment.
+#include <algorithm>
 #include <limits>
 
 #include "api/last_error.hpp"
@@ -58,6 +59,7 @@ int coll_open(ulfm_nm* nm, char* ticket, int rank, int size, int threaded, int (
 }
 
 void coll_close(ulfm_coll* coll) {
+  std::erase(coll->owner->busy, coll);
   --coll->owner->segments;
   delete coll;
 }
@@ -93,6 +95,51 @@ int coll_run(ulfm_coll* coll, const ulfm_coll_call* call) {
 }
 
 int coll_missing(ulfm_coll* coll) { return coll->collective->missing(); }
+
+// ---- nonblocking calls --------------------------------------------------------------------------------------------
+
+int coll_fits(ulfm_coll* coll, int kind, std::size_t bytes) { return coll->collective->fits(kind, bytes) ? 1 : 0; }
+
+int coll_start(ulfm_coll* coll, const ulfm_coll_call* call, void* cookie) {
+  const bool was_busy = coll->collective->has_calls();
+  const int rc = coll->collective->start(*call, cookie);
+  if (!was_busy && coll->collective->has_calls()) coll->owner->busy.push_back(coll);
+  return rc;
+}
+
+void* coll_finished(ulfm_nm* nm, int* why) {
+  (void)advance_calls(*nm);
+  for (std::size_t i = 0; i < nm->busy.size(); ++i) {
+    coll::Collective& c = *nm->busy[i]->collective;
+    void* cookie = c.finished(*why);
+    if (!c.has_calls()) nm->busy.erase(nm->busy.begin() + static_cast<std::ptrdiff_t>(i));
+    if (cookie != nullptr) return begin_waits_anew(*nm), cookie;
+  }
+  return nullptr;
+}
+
+int coll_begun(ulfm_coll* coll, int* missing) {
+  const coll::Collective& c = *coll->collective;
+  if (!c.has_open_calls()) return -1;
+  *missing = c.missing_in_call();
+  return c.kind_of_call();
+}
+
+bool advance_calls(ulfm_nm& nm) {
+  bool has_finished = false;
+  for (ulfm_coll* coll : nm.busy) has_finished |= coll->collective->advance();
+  return has_finished;
+}
+
+// Of several communicators only the first can ring here: short naps look at the others.
+void sleep_for_calls(ulfm_nm& nm, std::chrono::nanoseconds limit) {
+  if (nm.busy.size() > 1) limit = std::min<std::chrono::nanoseconds>(limit, kShortNap);
+  Inlet* const inlet = nm.inlet.get();
+  nm.busy.front()->collective->sleep_for_calls([&](Doorbell& bell, bool short_nap) {
+    if (short_nap) limit = std::min<std::chrono::nanoseconds>(limit, kShortNap);
+    (void)Process::park(std::span(&inlet, 1), limit, bell);
+  });
+}
 
 void coll_count(ulfm_nm* nm, int kind, int way) { nm->process->count_collective(kind, way); }
 

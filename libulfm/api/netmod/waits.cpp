@@ -16,6 +16,7 @@ constexpr auto kLookEvery = std::chrono::milliseconds(20);
 constexpr int kYieldsOfBlock = 64, kYieldsOfWait = 4;
 
 void park(ulfm_nm* nm, std::chrono::nanoseconds limit, bool sends_waiting) {
+  if (!nm->busy.empty()) return sleep_for_calls(*nm, limit);
   Outlet* full = sends_waiting && nm->full != nullptr ? nm->full->outlet.get() : nullptr;
   Inlet* const inlet = nm->inlet.get();
   Process::park(std::span(&inlet, 1), limit, full);
@@ -41,6 +42,7 @@ int look_around(ulfm_nm* nm) {
     std::_Exit(1);
   }
   nm->dead = nm->inlet->find_dead();
+  for (ulfm_coll* coll : nm->busy) coll->collective->look_for_dead();
   // What waits for room may wait for what the dead hold.
   for (ulfm_nm_group* group : nm->groups)
     for (const ulfm_nm_group::Part& part : group->parts)
@@ -53,14 +55,16 @@ int look_around(ulfm_nm* nm) {
 
 // Something that can end the wait is there.
 bool has_come(ulfm_nm* nm, bool sends_waiting) {
+  if (!nm->busy.empty() && advance_calls(*nm)) return true;
   return nm->inlet->look() || (sends_waiting && nm->full != nullptr && nm->full->outlet->has_room());
 }
 
 // With a core of one's own the answer, or room, is best awaited here, a look at a time. True when it is there.
 bool look_on(ulfm_nm* nm, bool sends_waiting) {
-  if (!sends_waiting || nm->full == nullptr) return nm->inlet->spin(kSpinTurns);
+  const bool awaits_room = sends_waiting && nm->full != nullptr;
+  if (!awaits_room && nm->busy.empty()) return nm->inlet->spin(kSpinTurns);
   for (std::uint32_t turn = 0; turn < kSpinTurns; ++turn)
-    if (nm->inlet->spin(1) || nm->full->outlet->has_room()) return true;
+    if (nm->inlet->spin(1) || advance_calls(*nm) || (awaits_room && nm->full->outlet->has_room())) return true;
   return false;
 }
 

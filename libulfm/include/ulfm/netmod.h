@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define ULFM_NM_ABI 12
+#define ULFM_NM_ABI 13
 #define ULFM_NM_LIBRARY "libulfm.so.0"
 #define ULFM_NM_ENTRY "ulfm_nm_table"
 #define ULFM_NM_HELLO 160 /* most bytes a connection may say about itself */
@@ -318,6 +318,17 @@ typedef struct ulfm_nm_api {
    * 0; what progress returned; -1 - rank of a process that died; ULFM_COLL_TOO_LONG; less: no memory, or another rank
    * gave up. */
   int (*coll_run)(ulfm_coll* coll, const ulfm_coll_call* call);
+  /* Nonblocking calls of a communicator, made in the same order in all ranks; no V kinds. Whether one of that kind, of which
+   * a rank hands over or gets so many bytes, may be made here; the same in all ranks. */
+  int (*coll_fits)(ulfm_coll* coll, int kind, size_t bytes);
+  /* Begins it. The buffers stay as they are until it has finished. 1: it has, already; 0: coll_finished will return the
+   * cookie; else why not, as coll_run. */
+  int (*coll_start)(ulfm_coll* coll, const ulfm_coll_call* call, void* cookie);
+  /* Goes on with all that was begun, of all communicators. A call that has finished, in any order, and in *why 0 or, as
+   * coll_run, why it has not; NULL when there is none. */
+  void* (*coll_finished)(ulfm_nm* nm, int* why);
+  /* The kind of the oldest call that was begun and has not finished, with a rank that it waits for, or -1. -1: none. */
+  int (*coll_begun)(ulfm_coll* coll, int* missing);
   /* For the statistics: a call of this kind went this way. */
   void (*coll_count)(ulfm_nm* nm, int kind, int way);
   /* A rank that has not come to the call that this rank is in; -1 when all have. */

@@ -1,0 +1,340 @@
+#include "coll/nonblocking.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/align.hpp"
+
+namespace ulfm::coll {
+
+namespace {
+// Calls under way at a time; a rank that makes more waits, in its progress, until all have finished older ones.
+constexpr std::uint64_t kEntries = 64;
+// Of the ring, of which one call may have a half.
+constexpr std::size_t kLeastRing = 64 * 1024, kRingOfRank = 16 * 1024;
+
+struct alignas(kLine) CallsHeader {
+  std::atomic<std::uint32_t> is_starved;  // a rank waits for room: others ring when they have finished
+};
+
+// Of one rank: whoever overwrites what it wrote has to know.
+constexpr bool is_given(int kind) noexcept { return kind == ULFM_COLL_BCAST || kind == ULFM_COLL_SCATTER; }
+constexpr bool is_taken(int kind) noexcept { return kind == ULFM_COLL_REDUCE || kind == ULFM_COLL_GATHER; }
+constexpr bool is_scan(int kind) noexcept { return kind == ULFM_COLL_SCAN || kind == ULFM_COLL_EXSCAN; }
+constexpr bool is_reduction(int kind) noexcept {
+  return kind == ULFM_COLL_REDUCE || kind == ULFM_COLL_ALLREDUCE || kind == ULFM_COLL_REDUCE_SCATTER || is_scan(kind);
+}
+constexpr bool has_blocks(int kind) noexcept { return kind == ULFM_COLL_SCATTER || kind == ULFM_COLL_ALLTOALL; }
+constexpr bool is_known(int kind) noexcept {
+  return kind == ULFM_COLL_BARRIER || is_given(kind) || is_reduction(kind) || kind == ULFM_COLL_GATHER ||
+         kind == ULFM_COLL_ALLGATHER || kind == ULFM_COLL_ALLTOALL;
+}
+
+// In the part of a rank.
+constexpr std::size_t bytes_of(const ulfm_coll_call& call, int size) noexcept {
+  if (call.kind == ULFM_COLL_BARRIER) return 0;
+  if (is_reduction(call.kind)) return call.count * call.extent;
+  return call.count * (has_blocks(call.kind) ? static_cast<std::size_t>(size) : 1);
+}
+
+// In its piece: of all ranks and a result, or of the root.
+constexpr std::uint64_t parts_of(int kind, int size) noexcept {
+  if (kind == ULFM_COLL_BARRIER) return 0;
+  if (is_given(kind)) return 1;
+  return static_cast<std::uint64_t>(size) + (is_reduction(kind) ? 1 : 0);
+}
+}  // namespace
+
+/// Of a call.
+struct alignas(kLine) CallEntry {
+  std::atomic<std::uint32_t> arrived;               // when ranks share cores
+  alignas(kLine) std::atomic<std::uint64_t> ready;  // one more than the number of the call
+  std::byte data[kLine - sizeof(std::uint64_t)];    // of a root, when that is all
+};
+static_assert(sizeof(CallEntry) == 2 * kLine);
+
+/// Of a rank: how many calls it has posted, and how many have finished with all before them.
+struct alignas(kLine) CallProgress {
+  std::atomic<std::uint64_t> posted, finished;
+};
+
+namespace {
+constexpr std::size_t kEntriesAt = sizeof(CallsHeader), kProgressAt = kEntriesAt + kEntries * sizeof(CallEntry);
+std::size_t ring_of(int size) { return std::max(kLeastRing, kRingOfRank * static_cast<std::size_t>(size)); }
+std::size_t ring_at(int size) {
+  return up_to(kProgressAt + static_cast<std::size_t>(size) * sizeof(CallProgress), kPage);
+}
+CallsHeader& header_of(const Segment& segment, std::size_t at) { return *segment.at<CallsHeader>(at); }
+}  // namespace
+
+std::size_t NonblockingCalls::room(int size) { return ring_at(size) + ring_of(size); }
+
+NonblockingCalls::NonblockingCalls(Segment& segment, std::size_t at, int rank, int size, bool counts)
+    : segment_(segment),
+      at_(at),
+      ring_at_(at + ring_at(size)),
+      ring_(ring_of(size)),
+      rank_(rank),
+      size_(size),
+      counts_(counts) {}
+
+CallProgress& NonblockingCalls::progress(int rank) const noexcept {
+  return segment_.at<CallProgress>(at_ + kProgressAt)[rank];
+}
+CallEntry& NonblockingCalls::entry(const OpenCall& open) const noexcept {
+  return segment_.at<CallEntry>(at_ + kEntriesAt)[open.number % kEntries];
+}
+std::byte* NonblockingCalls::part(const OpenCall& open, int rank) const noexcept {
+  return segment_.at<std::byte>(ring_at_ + open.place % ring_ + static_cast<std::uint64_t>(rank) * open.stride);
+}
+
+// ---- making calls -------------------------------------------------------------------------------------------------
+
+bool NonblockingCalls::fits(int kind, std::size_t bytes) const noexcept {
+  return is_known(kind) && bytes <= ring_ && parts_of(kind, size_) * up_to_line(bytes) <= ring_ / 2;
+}
+
+Result<bool> NonblockingCalls::start(const ulfm_coll_call& call, void* cookie) {
+  if (!committed_) {
+    if (auto done = segment_.commit(at_, room(size_)); !done) return fail(done.error());
+    committed_ = true;
+  }
+  OpenCall made{call, cookie, next_++};
+  allot(made);
+  if (open_.empty() && try_to_post(made) && try_to_finish(made)) {
+    note_finished(next_);
+    return true;
+  }
+  open_.push_back(made);
+  return false;
+}
+
+// The piece of the ring for a call: behind the last one, and never across the end.
+void NonblockingCalls::allot(OpenCall& open) noexcept {
+  const std::size_t bytes = bytes_of(open.call, size_);
+  open.is_in_entry = is_given(open.call.kind) && bytes <= sizeof(CallEntry::data);
+  open.stride = up_to_line(bytes);
+  open.length = open.is_in_entry ? 0 : parts_of(open.call.kind, size_) * open.stride;
+  if (open.length == 0) return;
+  open.place = end_ % ring_ + open.length > ring_ ? up_to(end_, ring_) : end_;
+  end_ = open.place + open.length;
+  pieces_.push_back({open.number, open.place});
+}
+
+// All have finished what lay where this call is to lie, and the call that had its entry.
+bool NonblockingCalls::has_room(const OpenCall& open) noexcept {
+  const auto is_free = [&] {
+    while (!pieces_.empty() && pieces_.front().number < all_finished_) pieces_.pop_front();
+    return open.number < all_finished_ + kEntries &&
+           (pieces_.empty() || open.place + open.length <= pieces_.front().place + ring_);
+  };
+  if (is_free()) return true;
+  std::uint64_t least = next_;
+  for (int rank = 0; rank < size_; ++rank)
+    least = std::min(least, progress(rank).finished.load(std::memory_order_acquire));
+  all_finished_ = least;
+  return is_free();
+}
+
+// ---- posting ------------------------------------------------------------------------------------------------------
+
+bool NonblockingCalls::try_to_post(OpenCall& open) {
+  auto& others_ring = header_of(segment_, at_).is_starved;
+  if (!has_room(open)) {
+    is_starved_ = true;
+    others_ring.store(1, std::memory_order_relaxed);
+    return false;
+  }
+  if (std::exchange(is_starved_, false)) others_ring.store(0, std::memory_order_relaxed);
+  write_part(open);
+  open.is_posted = true;
+  posted_ = open.number + 1;
+  progress(rank_).posted.store(posted_, std::memory_order_release);
+  if (is_given(open.call.kind)) {
+    if (rank_ == open.call.root) make_ready(open);
+  } else if (counts_) {
+    arrive(open);
+  } else {
+    has_news_ = true;
+  }
+  return true;
+}
+
+void NonblockingCalls::write_part(const OpenCall& open) const noexcept {
+  const ulfm_coll_call& call = open.call;
+  const std::size_t bytes = bytes_of(call, size_);
+  if (bytes == 0 || (is_given(call.kind) && rank_ != call.root)) return;
+  std::byte* to = open.is_in_entry ? entry(open).data : part(open, is_given(call.kind) ? 0 : rank_);
+  std::memcpy(to, call.kind == ULFM_COLL_BCAST ? call.out : call.in, bytes);
+}
+
+// The last one does what is to be done for all.
+void NonblockingCalls::arrive(const OpenCall& open) {
+  CallEntry& e = entry(open);
+  if (e.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 != static_cast<std::uint32_t>(size_)) return;
+  e.arrived.store(0, std::memory_order_relaxed);
+  work(open);
+  make_ready(open);
+}
+
+void NonblockingCalls::make_ready(const OpenCall& open) {
+  entry(open).ready.store(open.number + 1, std::memory_order_release);
+  has_news_ = true;
+}
+
+void NonblockingCalls::work(const OpenCall& open) {
+  if (is_scan(open.call.kind)) work_on_scan(open);
+  else if (is_reduction(open.call.kind)) combine(result(open), open, size_ - 1, 0, open.call.count);
+}
+
+// Each part becomes the result of its rank; nobody has read any of them. Rank 0 has none of an exclusive one: its part
+// keeps what the next rank gets.
+void NonblockingCalls::work_on_scan(const OpenCall& open) {
+  const ulfm_coll_call& call = open.call;
+  const std::size_t bytes = call.count * call.extent;
+  std::byte *const sum = result(open), *const before = part(open, 0);
+  std::memcpy(sum, before, bytes);
+  for (int rank = 1; rank < size_; ++rank) {
+    if (call.kind == ULFM_COLL_EXSCAN) std::memcpy(before, sum, bytes);
+    call.kernel(sum, part(open, rank), call.count);
+    std::memcpy(part(open, rank), call.kind == ULFM_COLL_EXSCAN ? before : sum, bytes);
+  }
+}
+
+// into = elements [first, first + count) of the parts of rank 0 to `last`, in this order.
+void NonblockingCalls::combine(std::byte* into, const OpenCall& open, int last, std::size_t first,
+                               std::size_t count) const noexcept {
+  const std::size_t extent = open.call.extent;
+  std::memcpy(into, part(open, 0) + first * extent, count * extent);
+  for (int rank = 1; rank <= last; ++rank) open.call.kernel(into, part(open, rank) + first * extent, count);
+}
+
+// ---- finishing ----------------------------------------------------------------------------------------------------
+
+bool NonblockingCalls::all_have_posted(std::uint64_t number) noexcept {
+  if (all_posted_ > number) return true;
+  std::uint64_t least = posted_;
+  for (int rank = 0; rank < size_ && least > number; ++rank)
+    least = std::min(least, progress(rank).posted.load(std::memory_order_acquire));
+  if (least <= number) return false;
+  all_posted_ = least;
+  return true;
+}
+
+bool NonblockingCalls::is_ready(const OpenCall& open) noexcept {
+  const int kind = open.call.kind, root = open.call.root;
+  if (is_given(kind) ? rank_ == root : is_taken(kind) && rank_ != root) return true;
+  if (counts_ || is_given(kind)) return entry(open).ready.load(std::memory_order_acquire) == open.number + 1;
+  if (!is_scan(kind)) return all_have_posted(open.number);
+  for (int rank = 0; rank < rank_; ++rank)
+    if (progress(rank).posted.load(std::memory_order_acquire) <= open.number) return false;
+  return true;
+}
+
+const std::byte* NonblockingCalls::given(const OpenCall& open) const noexcept {
+  return open.is_in_entry ? entry(open).data : part(open, 0);
+}
+
+void NonblockingCalls::take_result(const OpenCall& open) {
+  const ulfm_coll_call& call = open.call;
+  auto* out = static_cast<std::byte*>(call.out);
+  const bool is_root = rank_ == call.root;
+  const std::size_t bytes = call.count, extent = call.extent;
+  switch (call.kind) {
+    case ULFM_COLL_BCAST:
+      if (!is_root) std::memcpy(out, given(open), bytes);
+      break;
+    case ULFM_COLL_SCATTER:
+      // The root's own block may stay where it is.
+      if (out == nullptr ||
+          (is_root && out == static_cast<const std::byte*>(call.in) + static_cast<std::size_t>(rank_) * bytes))
+        break;
+      std::memcpy(out, given(open) + static_cast<std::size_t>(rank_) * bytes, bytes);
+      break;
+    case ULFM_COLL_GATHER:
+      if (!is_root) break;
+      [[fallthrough]];
+    case ULFM_COLL_ALLGATHER:
+      for (int rank = 0; rank < size_; ++rank, out += bytes) std::memcpy(out, part(open, rank), bytes);
+      break;
+    case ULFM_COLL_ALLTOALL:
+      for (int rank = 0; rank < size_; ++rank, out += bytes)
+        std::memcpy(out, part(open, rank) + static_cast<std::size_t>(rank_) * bytes, bytes);
+      break;
+    case ULFM_COLL_SCAN:
+    case ULFM_COLL_EXSCAN: {
+      const int last = call.kind == ULFM_COLL_SCAN ? rank_ : rank_ - 1;
+      if (last < 0) break;  // rank 0 has no result of an exclusive one
+      if (counts_) std::memcpy(out, part(open, rank_), bytes * extent);
+      else combine(out, open, last, 0, bytes);
+      break;
+    }
+    case ULFM_COLL_REDUCE:
+      if (!is_root) break;
+      [[fallthrough]];
+    case ULFM_COLL_ALLREDUCE:
+      if (counts_) std::memcpy(out, result(open), bytes * extent);
+      else combine(out, open, size_ - 1, 0, bytes);
+      break;
+    case ULFM_COLL_REDUCE_SCATTER:
+      if (call.mine == 0) break;
+      if (counts_) std::memcpy(out, result(open) + call.first * extent, call.mine * extent);
+      else combine(out, open, size_ - 1, call.first, call.mine);
+      break;
+    default: break;  // a barrier
+  }
+}
+
+bool NonblockingCalls::try_to_finish(OpenCall& open) {
+  if (!is_ready(open)) return false;
+  take_result(open);
+  return open.is_finished = true;
+}
+
+// All calls before this one have finished here, which somebody may wait for.
+void NonblockingCalls::note_finished(std::uint64_t all_before) {
+  progress(rank_).finished.store(all_before, std::memory_order_release);
+  if (header_of(segment_, at_).is_starved.load(std::memory_order_relaxed) != 0) has_news_ = true;
+}
+
+void NonblockingCalls::advance() {
+  for (OpenCall& open : open_) {
+    if (!open.is_posted && !try_to_post(open)) break;
+    if (open.is_finished || !try_to_finish(open)) continue;
+    done_.push_back(open.cookie);
+  }
+  settle();
+}
+
+// Calls that have finished, with all before them, leave.
+void NonblockingCalls::settle() {
+  if (open_.empty() || !open_.front().is_finished) return;
+  while (!open_.empty() && open_.front().is_finished) open_.pop_front();
+  note_finished(open_.empty() ? next_ : open_.front().number);
+}
+
+void* NonblockingCalls::finished() noexcept {
+  if (done_.empty()) return nullptr;
+  void* cookie = done_.front();
+  done_.pop_front();
+  return cookie;
+}
+
+// ---- failures -----------------------------------------------------------------------------------------------------
+
+void* NonblockingCalls::drop() noexcept {
+  while (!open_.empty()) {
+    const OpenCall open = open_.front();
+    open_.pop_front();
+    if (!open.is_finished) return open.cookie;
+  }
+  return nullptr;
+}
+
+bool NonblockingCalls::waits_for(int rank) const noexcept {
+  const CallProgress& other = progress(rank);
+  const std::uint64_t posted = other.posted.load(std::memory_order_acquire);
+  return posted <= open_.front().number || other.finished.load(std::memory_order_acquire) < posted;
+}
+
+}  // namespace ulfm::coll

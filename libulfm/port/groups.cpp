@@ -1,4 +1,4 @@
-// A port's groups: one message to several ports, by a multicast of the transport, by each port's outlet, or down a tree.
+// A port's groups: one message to several ports, by a multicast, by an outlet for each member, or down a tree.
 #include <algorithm>
 
 #include <fmt/core.h>

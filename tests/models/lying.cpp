@@ -1,4 +1,4 @@
-// A model that breaks the rules of <ulfm/model.hpp>: its option says which. Without that it brings one message after the
+// A model that breaks the rules of <ulfm/model.hpp>: its option says which. Otherwise it delivers one message after the
 // other, each in ten cycles.
 #include <stdexcept>
 

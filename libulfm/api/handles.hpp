@@ -45,7 +45,7 @@ inline OpenPort port_of(ulfm_port port) noexcept {
   const auto generation = static_cast<std::uint32_t>(port >> 32);
   if (number >= kPortsPerProcess || job >= kJobs) return {};
   const PortSlot& slot = g_port_slots[job][number];
-  // Acquire pairs with open_port: whoever has seen the handle sees the port.
+  // Acquire pairs with open_port: a thread that has seen the handle sees the port.
   if (slot.generation.load(std::memory_order_acquire) != generation || generation % 2 == 0) return {};
   return slot.open;
 }

@@ -46,8 +46,8 @@ class Config {
   /// error that says what the row accepts.
   static Result<Config> load();
 
-  /// The same for whoever has a command line too: `file` (empty: none), the environment block, the settings of the
-  /// line.
+  /// The same for a program that has a command line too: `file` (empty: none), the environment block, the settings of
+  /// the line.
   static Result<Config> resolve(const std::string& file, const char* const* environment,
                                 std::span<const CommandLineSetting> line);
 

@@ -123,7 +123,7 @@ void RoomBell::wake() noexcept {
 }
 
 bool Doorbell::sleep(std::chrono::nanoseconds limit, RoomBell& room) noexcept {
-  // Without a barrier the ring of who makes room may be missed.
+  // Without a barrier this may miss the ring of the process that makes room.
   if (!g_barriers) limit = std::min<std::chrono::nanoseconds>(limit, std::chrono::milliseconds(1));
   if (sleep_on_both(parked, room.awaited, limit)) return parked.exchange(0, std::memory_order_acquire) == 0;
   return sleep_on(parked, std::min<std::chrono::nanoseconds>(limit, kShortNap));

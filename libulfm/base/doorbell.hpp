@@ -1,12 +1,12 @@
 // How a producer wakes a consumer that sleeps, at no cost while nobody sleeps.
 //
-// The producer publishes and then only *reads* `parked`, a line that stays shared while nobody parks. Without a
-// fence between its publication and that read the two may pass each other; the consumer makes up for it with a
-// process-wide barrier (membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED) between setting `parked` and its last look.
-// Where the kernel has no such barrier every sleep is bounded to a millisecond instead.
+// The producer publishes and then only *reads* `parked`, whose cache line stays shared while nobody sleeps. It has no
+// fence between the two, so they may be reordered. The consumer issues a barrier for all processes instead (membarrier,
+// MEMBARRIER_CMD_GLOBAL_EXPEDITED), between setting `parked` and its last check. Without such a barrier in the kernel,
+// every sleep ends after a millisecond.
 //
-// That is for processes with a core each, which seldom sleep. Those that share cores sleep in every wait, and the
-// barrier interrupts every core: there the producers fence (decision 0014).
+// That suits processes with a core each, which rarely sleep. Processes that share cores sleep in every wait, and the
+// barrier interrupts every core; there the producers fence (decision 0014).
 #pragma once
 
 #include <atomic>

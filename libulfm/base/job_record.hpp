@@ -37,7 +37,7 @@ static_assert(sizeof(RecordedEvent) == 80);
 inline constexpr std::size_t kMostEvents = 1u << 18;  ///< that are kept of a process; of more, the last ones
 inline constexpr std::size_t kMostText = 60 * 1024;   ///< of counters
 
-/// The place of a process. Whoever has mapped the memory may have written nonsense: readers check.
+/// The place of a process. Any process that maps the memory may write nonsense into it, so readers check.
 struct Place {
   std::atomic<std::uint32_t> taken{0};  ///< 1 when all below has been filled in; release, pairs with readers
   std::int32_t rank = 0;

@@ -341,7 +341,7 @@ class OpenProducer {
       const std::uint16_t lap = lap_of(t, memory_.count);
       std::uint64_t expected = Word{lap, kCellFree, 0, 0}.pack();
       // Acquire pairs with OpenConsumer::release: the slot's old content has been read. Release pairs with stuck_on():
-      // whoever finds the claim finds its claimer's record.
+      // a process that finds the claim finds its claimer's record.
       if (cell.word.compare_exchange_strong(expected, Word{lap, kCellClaimed, 0, origin}.pack(),
                                             std::memory_order_acq_rel)) {
         std::uint64_t seen = t;

@@ -1,4 +1,4 @@
-// The one list of models of interconnects. A model joins by its folder and a line here: its transport, its rows of
+// The only list of models of interconnects. A model joins by its folder and a line here: its transport, its rows of
 // ulfm_info, ulfmrun's checks, ulfm_sim, the benches and the conformance tests follow.
 #pragma once
 
@@ -8,24 +8,25 @@
 
 namespace ulfm::fabric {
 
-namespace xswitch {
-extern const ModelKind model_kind;
-}
-namespace dcm {
-extern const ModelKind model_kind;
-}
-namespace pcie {
-extern const ModelKind model_kind;
-}
-namespace pointdesign {
-extern const ModelKind model_kind;
-}
-namespace ideal {
-extern const ModelKind model_kind;
-}
+// clang-format off: a line each
+#define ULFM_MODELS(MODEL) \
+  MODEL(xswitch)           \
+  MODEL(dcm)               \
+  MODEL(pcie)              \
+  MODEL(pointdesign)       \
+  MODEL(ideal)
+// clang-format on
 
-inline constexpr std::array kModels{&xswitch::model_kind, &dcm::model_kind, &pcie::model_kind, &pointdesign::model_kind,
-                                    &ideal::model_kind};
+#define ULFM_MODEL_KIND(name)        \
+  namespace name {                   \
+  extern const ModelKind model_kind; \
+  }
+ULFM_MODELS(ULFM_MODEL_KIND)
+#undef ULFM_MODEL_KIND
+
+#define ULFM_MODEL_KIND(name) &name::model_kind,
+inline constexpr std::array kModels{ULFM_MODELS(ULFM_MODEL_KIND)};
+#undef ULFM_MODEL_KIND
 
 /// The model of that name, or the one in that shared object; Errc::not_found when no model is called so. Errors of a
 /// shared object say what is wrong with it. Any thread.

@@ -1,5 +1,5 @@
-// Who has started this process as one of a job: for what the processes of a job have in common on a host, and for how
-// long.
+// The launcher that has started this process as one of a job. What the processes of a job share on a host is named
+// after it, and lasts as long as it does.
 #pragma once
 
 #include <sys/types.h>

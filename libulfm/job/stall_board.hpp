@@ -98,7 +98,7 @@ std::string stall_table(const std::vector<StallLine>& lines, std::int64_t now);
 
 /// " for a message from rank 1, tag 7 in MPI_COMM_WORLD", for each of its waits; empty when nothing is known.
 std::string stall_waits(const StallLine& line);
-/// The line about who waits for each other, with its end; empty when nothing can be said.
+/// The line about ranks that wait for each other, with its line end; empty when nothing can be said.
 std::string stall_verdict(const std::vector<StallLine>& lines);
 
 }  // namespace ulfm

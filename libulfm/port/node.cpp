@@ -250,7 +250,7 @@ inline bool Node::serve_at_once(PortCore& port) {
 }
 
 void Node::drive() {
-  // Whoever holds the lock serves for the others; it looks again after it has let go, so that no number is left.
+  // The thread that holds the lock serves for the others. It checks again after the unlock, so that no number is left.
   do {
     std::unique_lock lock(interface_lock_, std::try_to_lock);
     if (!lock) return;
@@ -317,7 +317,7 @@ Result<std::size_t> Node::wait_timed(VirtualTime& time, std::span<PortCore* cons
   }
 }
 
-// True when processes have ended, and who waits for them must look.
+// True when processes have ended: a caller that waits for them must check.
 bool Node::sleep_timed(VirtualTime& time, std::span<PortCore* const> ports, StallKind kind, std::uint64_t until) {
   for (PortCore* port : ports) until = std::min(until, moment_after(time.now(), port->inlet().next_deadline()));
   return process_->wait_timed(time, until, VirtualTime::Patience::only_arrivals,
@@ -410,7 +410,7 @@ std::string Node::stall_text(std::span<PortCore* const> ports, StallKind kind, s
   const std::string who = process_->stall_prefix();
   const char* what = kind == StallKind::any ? "waits for a message" : "waits until what it posted has gone";
   std::string text = who + what + " since " + stall_time(time) + "\n";
-  std::unique_lock lock(interface_lock_, std::try_to_lock);  // whoever has it sends, and is no stall
+  std::unique_lock lock(interface_lock_, std::try_to_lock);  // a thread that has it is sending, which is no stall
   for (PortCore* port : ports) text += port->stall_lines(who, lock.owns_lock());
   return text;
 }

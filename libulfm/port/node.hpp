@@ -46,8 +46,8 @@ class Node {
   void drive();
   /// Sends a message of one frame if the interface is idle and it can go at once: then it needs neither tag nor queue.
   bool send_at_once(PortCore& port, PortAddress to, Gather& data, std::size_t size);
-  /// For the port that has just tagged a buffer: serves it, or leaves its number in the send queue for whoever is
-  /// serving now.
+  /// For the port that has just tagged a buffer: serves it, or leaves its number in the send queue for the thread
+  /// that serves now.
   void serve(PortCore& port);
   Result<void> connect(PortCore& port, PortAddress to);
   Result<void> connect(PortCore& port, std::span<const PortAddress> all);

@@ -315,7 +315,7 @@ struct TransportDescriptor {
   /// "" when it can be used here, else the reason why not.
   std::string (*unavailable)();
   Result<std::unique_ptr<Transport>> (*make)(const Config& config);
-  std::size_t piece = 0, copies = 0;  ///< ulfm_job_suits()
+  std::size_t piece = 0, copies = 0;  ///< bytes, for programs that ask ulfm_job_suits(); 0: nothing in particular
 };
 
 }  // namespace ulfm

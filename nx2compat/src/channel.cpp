@@ -68,7 +68,7 @@ Channel::Sent Channel::send_to_all(const Header& header, const void* data, std::
   return send_by(header, data, size, [&] { return ulfm_post_group(port_, group_); });
 }
 
-// In virtual time what it was by the time of who asks, whatever the host has done by now.
+// In virtual time: what it was at the time of the caller, whatever the host has done since.
 Presence Channel::presence_of(CubeEntry& entry) {
   Presence found = entry.presence.load(std::memory_order_acquire);
   if (!is_timed()) return found;
@@ -77,7 +77,7 @@ Presence Channel::presence_of(CubeEntry& entry) {
     found = entry.presence.load(std::memory_order_acquire);
   }
   if (found == Presence::empty || found == Presence::loading) return found;
-  // Who sends to one that has gone finds its port closed, by the time of that.
+  // A send to a node that has ended finds its port closed, at the time at which it ended.
   return entry.opened_at < ulfm_place_now() ? Presence::open : Presence::loading;
 }
 

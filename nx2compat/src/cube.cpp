@@ -110,7 +110,7 @@ bool Cube::create(int nodes) {
     return false;
   }
   self_ = host();
-  // Many processes on few cores: whoever waits makes room at once. The host itself has not joined yet.
+  // With more processes than cores, waiting processes yield at once. The host itself has not joined yet.
   if (nodes + 1 > usable_cores()) setenv("ULFM_SPIN", "2", 0);
   return true;
 }
@@ -218,7 +218,7 @@ void Cube::give_up(int node) {
 
 void Cube::note_gone(int node) { entry(node).presence.store(Presence::gone, std::memory_order_release); }
 
-// Who asks for a node in virtual time gets the same answer in each run only if none is found half started.
+// In virtual time a question about a node has the same answer in each run only if no node is found half started.
 void Cube::await_opening(const std::vector<int>& nodes) {
   if (!is_timed()) return;
   for (const int node : nodes)

@@ -322,7 +322,7 @@ void NxEngine::finish() {
   closing_ = true;
   channel_.wait_for_nobody_new();
   flush(Selector{});
-  // What was sent is delivered before this ends; whoever has gone without a word does not keep it.
+  // What was sent is delivered before this node ends. It does not wait for a node that has ended without a goodbye.
   while (!killed_ && (outgoing_count_ != 0 || held_ != 0 || !outbox_.empty())) {
     if (wait_for([&] { return killed_ || (outgoing_count_ == 0 && held_ == 0 && outbox_.empty()); }, 100)) break;
     for (Outgoing& outgoing : outgoing_)

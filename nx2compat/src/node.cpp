@@ -413,7 +413,7 @@ void nap_until(Done done) noexcept {
   for (int naps = 0; naps < 2000 && !done(); ++naps) ppoll(nullptr, 0, &kNap, nullptr);  // no handler runs meanwhile
 }
 
-/// Whoever reads this process's output has it all; also when it goes elsewhere than to a pipe.
+/// The reader of this process's output has all of it, or the output does not go to a pipe.
 bool was_read(int descriptor) noexcept {
   struct stat info {};
   int unread = 0;

@@ -27,7 +27,7 @@ finds() {
 hosts_up 3
 finds "three hosts that are well" 0 '^3 hosts, .* jobs can run here' -hosts h2,h3
 for line in 'h2 +start +ok' 'h2 +version +ok +ULFM' 'h2 +network +ok +transport tcp' 'h2 +limits +(ok|warning)' \
-    'h2 +name +ok +h1 is 10.77.0.1' 'h2 +clock +ok' 'h2 +mpiexec +ok' 'h2 > h3 +data +ok +10.77.0.3 .same network as eth0.'; do
+    'h2 +name +ok +h1 is 10.77.0.1' 'h2 +clock +ok' 'h2 +mpiexec +ok' 'h2 > h3 +data +ok +(10.77.0.3|fd77::3) .same network as eth0.'; do
     grep -qE -- "$line" "$out" || { echo "FAIL no line like '$line'" && failures=$((failures + 1)); }
 done
 printf 'h1:4\n# a comment\nh2:4\n' >"$hosts_folder/hostfile"
@@ -36,12 +36,46 @@ finds "a hostfile, and only what is not well" 0 '^2 hosts' -q -f "$hosts_folder/
 ULFM_PORTS=40000-40003 finds "a range of ports" 0 'h1 > h2 +data +ok' h2
 ULFM_INTERFACE=docker0 finds "a bridge that both have" 1 'h1 > h2 +data +FAILED .*172.17.0.1' h2
 ULFM_INTERFACE=eth7 finds "an interface that is not there" 1 'network +FAILED .*names no interface' h2
+# takes_port K NUMBER: something else listens there on host K.
+takes_port() {
+    on_host "$1" python3 -c 'import socket, sys, time
+s = socket.create_server(("", int(sys.argv[1])))
+print("up", flush=True)
+time.sleep(10000)' "$2" >"$hosts_folder/taken.$2" &
+    until grep -qs up "$hosts_folder/taken.$2"; do
+        kill -0 $! || exit 1
+        sleep 0.02
+    done
+}
+takes_port 2 40100
+ULFM_PORTS=40100-40100 finds "all of a range of ports is taken" 1 'h2 +network +FAILED .*none of these 1 ports is free' h2
+takes_port 1 40200
+MPIEXEC_PORT_RANGE=40200:40200 finds "all of mpiexec's range of ports is taken" 1 'h1 +mpiexec +FAILED .*MPIEXEC_PORT_RANGE' h2
+
+# prints_first TEXT: what the launcher prints on the other host before the agent answers.
+prints_first() {
+    printf '#!/bin/bash\necho %q\nexec %q "$@"\n' "$1" "$hosts_launcher" >"$hosts_folder/prints"
+    chmod +x "$hosts_folder/prints"
+}
+prints_first 'ulfm_doctor: {"id": 0, "now": 1.5}'
+hosts_launcher=$hosts_folder/prints finds "an answer to another question" 0 '^2 hosts' h2
+for answer in '{"host": "h2"}' '{"id": 1, "host": "h2"}'; do
+    prints_first "ulfm_doctor: $answer"
+    hosts_launcher=$hosts_folder/prints finds "an agent of another version, $answer" 1 'h2 +start +FAILED .*another version' h2
+done
+if on_host 2 sh -c 'echo 1 >/proc/sys/net/ipv6/bindv6only' 2>/dev/null; then
+    finds "a host whose listeners are of one family" 0 'h1 > h2 +data +ok' h2
+    on_host 2 sh -c 'echo 0 >/proc/sys/net/ipv6/bindv6only'
+fi
 finds "a host that nobody knows" 1 'nosuch +start +FAILED' nosuch
 on_host 2 ip link set eth0 mtu 1200
 finds "a host with another MTU" 0 'warning .*MTU' h2
 on_host 2 ip link set eth0 mtu 1500
 on_host 2 sh -c 'sed "s/^10.77.0.1 h1/127.0.1.1 h1/" /etc/hosts >/dev/shm/hosts && mount --bind /dev/shm/hosts /etc/hosts'
 finds "a host that takes our name for its own" 1 'h2 +name +FAILED .*that is not this host' h2
+on_host 2 sh -c 'echo fd77::1 h1 >/dev/shm/v6 && mount --bind /dev/shm/v6 /etc/hosts'
+finds "a host that knows an IPv6 address of ours only" 1 'h2 +name +FAILED .*mpiexec needs IPv4' h2
+grep -qE 'h2 +mpiexec +FAILED .*mpiexec needs IPv4' "$out" || { echo "FAIL mpiexec over IPv6" && cat "$out" && failures=$((failures + 1)); }
 cut_cable 3
 finds "a cable that is cut" 1 'h1 > h3 +data +FAILED .*(no answer|No route)' h3
 exit $((failures != 0))

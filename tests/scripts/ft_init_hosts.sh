@@ -28,7 +28,10 @@ goes_on "a rank that is killed" kill
 goes_on "a rank that ends with 0" exit 0
 goes_on "a rank that ends with 3" exit 3
 (
-    until [[ -e waits ]]; do sleep 0.05; done
+    for _ in $(seq 2000); do
+        [[ -e waits ]] && break
+        sleep 0.05
+    done
     on_host 3 pkill -KILL -f hydra_pmi_proxy
 ) &
 killer=$!

@@ -35,9 +35,9 @@ check_end() {
 
 # Waits until a job exchanges: it makes the file begun.
 begun() {
-    for _ in $(seq 3000); do
+    for _ in $(seq 6000); do
         [[ -e begun ]] && break
         sleep 0.02
     done
-    rm -f begun
+    rm begun
 }

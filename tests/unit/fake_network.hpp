@@ -89,7 +89,7 @@ class FakeInlet final : public ulfm::Inlet {
   bool has_frame() override { return !arrived.empty(); }
   ulfm::WakeSource& wake_source() override { return source_; }
   std::int64_t find_dead() override { return std::exchange(dead, -1); }
-  std::int64_t take_broken() override { return -1; }
+  std::int64_t take_broken() override { return broken.exchange(-1); }
   std::size_t max_frame() const override { return network_->max_frame; }
 
   struct Origin {
@@ -101,6 +101,7 @@ class FakeInlet final : public ulfm::Inlet {
   std::vector<Origin> origins;
   std::deque<FakeFrame> arrived;
   std::int64_t dead = -1;
+  std::atomic<std::int64_t> broken{-1};
   std::size_t held() const { return out_.size(); }
 
  private:

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "child.hpp"
 #include "curves.hpp"
 #include "report.hpp"
 
@@ -464,11 +465,46 @@ TEST_CASE("a model and a routing function from shared objects", "[sim][shared]")
   CHECK(other[0]->rows[0].latency.mean != usual[0]->rows[0].latency.mean);
 }
 
+TEST_CASE("a model from a shared object that breaks its rules is named, with what it did", "[sim][shared]") {
+  const auto lying = [](int lie) {
+    return small(kModels + "ulfm_wrong_lying.so,lie=" + std::to_string(lie), "single:4", "0.1");
+  };
+  CHECK(simulated(lying(0)).size() == 1);
+  const auto [lie, what] = GENERATE(table<int, const char*>({{1, "liar: refuse throws an exception, as it was told to"},
+                                                             {2, "liar: bytes throws"},
+                                                             {3, "liar: create throws"},
+                                                             {4, "liar: attach throws"},
+                                                             {5, "liar: send throws"},
+                                                             {6, "liar: run throws"},
+                                                             {7, "which is not on its way"},
+                                                             {8, "which is not on its way"},
+                                                             {9, "was asked for what happens before cycle"}}));
+  const Options options = lying(lie);
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  test::Child child([&](test::Pipe&) {
+    dup2(ends[1], STDERR_FILENO);
+    std::string said = refusal(options);
+    if (said.empty()) {
+      auto curves = make_curves(options);
+      const auto ok = simulate(*curves, options, [](std::size_t, std::size_t) {});
+      if (!ok) said = ok.error().what;
+    }
+    (void)!write(STDERR_FILENO, said.data(), said.size());
+  });
+  close(ends[1]);
+  std::string said(4096, '\0');
+  said.resize(static_cast<std::size_t>(std::max<ssize_t>(read(ends[0], said.data(), said.size()), 0)));
+  close(ends[0]);
+  CHECK_THAT(said, Catch::Contains(what));
+}
+
 TEST_CASE("shared objects that are wrong are refused with what is wrong", "[sim][shared]") {
   const auto transport = [](const std::string& text) { return refusal(small(text, "single:5", "0.1")); };
   CHECK_THAT(transport("./none.so"), Catch::Contains("No such file"));
   CHECK_THAT(transport(kModels + "ulfm_wrong_nothing.so"), Catch::Contains("has no ulfm_model"));
   CHECK_THAT(transport(kModels + "ulfm_wrong_version.so"), Catch::Contains("compile it again"));
+  CHECK_THAT(transport(kModels + "ulfm_wrong_options.so"), Catch::Contains("option frame has a name that is taken"));
   CHECK_THAT(transport(kModels), Catch::Contains("is no file"));
   CHECK_THAT(transport(kModels + "CTestTestfile.cmake"), Catch::Contains("cannot be loaded"));
   CHECK_THAT(transport(kModels + "ulfm_example_bus.so,widht=2"), Catch::Contains("width=1..4096"));

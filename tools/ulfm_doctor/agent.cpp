@@ -76,17 +76,27 @@ class Agent {
                 {"folder", folder.empty() || access(folder.c_str(), R_OK | X_OK) == 0}};
     std::string problem;
     out["name"] = json::array();
-    for (const ulfm::Ip& ip : resolve(name, problem)) out["name"].push_back(ip.text());
+    for (const ulfm::Ip& ip : resolve_for_mpiexec(name, problem)) out["name"].push_back(ip.text());
     out["name_problem"] = problem;
     std::set<std::string> own;
     if (auto around = ulfm::hosts::surroundings_of_this_host())
       for (const auto& one : around->interfaces) own.insert(one.address.ip.text());
     out["addresses"] = own;
+    out["secret"] = secret_;
+    listen_for_calls(out);
     listen(out);
     return out;
   }
 
-  // As a process of a job would, and an echo beside it; the port that mpiexec would have is another affair.
+  // As mpiexec would.
+  void listen_for_calls(json& out) {
+    unsigned first = 0, last = 0;
+    if (const char* range = std::getenv("MPIEXEC_PORT_RANGE")) (void)std::sscanf(range, "%u:%u", &first, &last);
+    calls_ = std::make_unique<Echo>(static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last), secret_);
+    out["calls"] = calls_->port();
+  }
+
+  // As a process of a job would, and an echo beside it.
   void listen(json& out) {
     auto config = ulfm::Config::load();
     if (config)  // options of another transport are not ours
@@ -100,16 +110,10 @@ class Agent {
     }
     network_ = std::move(*network);
     port_ = std::move(*port);
-    secret_ = network_->self().token;
     echo_ = std::make_unique<Echo>(settings->first_port, settings->last_port, secret_);
-    unsigned first = 0, last = 0;
-    if (const char* range = std::getenv("MPIEXEC_PORT_RANGE")) (void)std::sscanf(range, "%u:%u", &first, &last);
-    calls_ = std::make_unique<Echo>(static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last), secret_);
     out["transport"] = TcpNetwork::kTransport;
     out["card"] = ulfm::hosts::encode(TcpNetwork::kTransport, network_->self());
     out["echo"] = echo_->port();
-    out["calls"] = calls_->port();
-    out["secret"] = secret_;
   }
 
   static json time() {
@@ -135,14 +139,15 @@ class Agent {
   // As Hydra's proxies call mpiexec: by its name.
   static json call(const json& question) {
     std::string problem;
-    const auto addresses = resolve(question.value("name", ""), problem);
+    const auto addresses = resolve_for_mpiexec(question.value("name", ""), problem);
     if (addresses.empty()) return {{"problem", problem}};
     return described(SocketAddress(addresses.front(), question.value("calls", std::uint16_t{0})),
                      question.value("secret", std::uint64_t{0}), "");
   }
 
   static json described(const SocketAddress& where, std::uint64_t secret, const std::string& why) {
-    if (where.port() == 0) return {{"address", where.ip().text()}, {"why", why}};
+    if (where.port() == 0)
+      return {{"address", where.ip().text()}, {"why", why}, {"unmeasured", "no other port of ULFM_PORTS is free"}};
     const Way way = try_way(where, secret);
     return {{"address", where.ip().text()},    {"why", why},    {"problem", way.problem}, {"interface", way.interface},
             {"round_trip", way.round_trip_us}, {"mtu", way.mtu}};
@@ -150,7 +155,7 @@ class Agent {
 
   std::unique_ptr<TcpNetwork> network_;
   std::unique_ptr<ulfm::tcp::TcpPort> port_;
-  std::uint64_t secret_ = 0;
+  const std::uint64_t secret_ = ulfm::random_token();
   std::unique_ptr<Echo> echo_, calls_;
 
  public:
@@ -166,7 +171,9 @@ int run_agent() {
   for (std::string line; std::getline(std::cin, line);) {
     const json question = json::parse(line, nullptr, false);
     if (!question.is_object()) return 1;
-    std::cout << kMark << agent.answer(question).dump() << std::endl;
+    json answer = agent.answer(question);
+    answer["id"] = question.value("id", std::uint64_t{0});
+    std::cout << kMark << answer.dump() << std::endl;
   }
   return 0;
 }

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include <fmt/core.h>
+
+#include "base/ip.hpp"
 
 namespace doctor {
 namespace {
@@ -13,11 +16,37 @@ namespace {
 using nlohmann::json;
 
 constexpr std::int64_t kFewFiles = 1024, kFewProcesses = 512;
+constexpr const char* kLimits[] = {"nofile", "nproc", "memlock"};
 constexpr double kClocksApart = 1.0;  // second: make and shared folders go by the dates of files
+
+bool is_loopback(const std::string& address) {
+  const auto ip = ulfm::Ip::parse(address);
+  return ip && ip->is_loopback();
+}
+
+bool is_list_of_texts(const json& value) {
+  return value.is_array() && std::all_of(value.begin(), value.end(), [](const json& one) { return one.is_string(); });
+}
 
 std::string amount(std::int64_t number) { return number < 0 ? "any number of" : fmt::format("{}", number); }
 
 }  // namespace
+
+bool is_complete(const json& facts) {
+  const auto has_all = [&facts](std::initializer_list<const char*> names, bool (json::*is_kind)() const noexcept) {
+    return std::all_of(names.begin(), names.end(),
+                       [&](const char* name) { return facts.contains(name) && (facts[name].*is_kind)(); });
+  };
+  const bool can_carry = has_all({"network_problem"}, &json::is_string) || has_all({"transport"}, &json::is_string);
+  return can_carry && has_all({"host", "machine", "libc", "version", "name_problem"}, &json::is_string) &&
+         has_all({"abi", "ulfm", "mpi", "identity"}, &json::is_number_integer) &&
+         has_all({"folder"}, &json::is_boolean) && has_all({"limits"}, &json::is_object) &&
+         has_all({"name", "addresses"}, &json::is_array) && is_list_of_texts(facts["name"]) &&
+         is_list_of_texts(facts["addresses"]) &&
+         std::all_of(std::begin(kLimits), std::end(kLimits), [&facts](const char* one) {
+           return facts["limits"].contains(one) && facts["limits"][one].is_number_integer();
+         });
+}
 
 Finding check_version(const json& here, const json& there) {
   const std::string version = there["version"];
@@ -46,12 +75,11 @@ Finding check_name(const std::string& host, const json& here, const json& there)
   if (there["identity"] == here["identity"]) return {State::ok, "this host, " + own, ""};
   const auto addresses = there["name"].get<std::vector<std::string>>();
   if (addresses.empty())
-    return {State::failed,
-            host + " does not know the name " + own + " (" + there["name_problem"].get<std::string>() + ")",
+    return {State::failed, host + " knows no address of " + own + " (" + there["name_problem"].get<std::string>() + ")",
             "mpiexec is called by it: add it to /etc/hosts there, or start with ulfmrun -localhost ADDRESS"};
   const auto ours = here["addresses"].get<std::vector<std::string>>();
   const std::string found = own + " is " + addresses.front() + " there";
-  if (std::find(ours.begin(), ours.end(), addresses.front()) == ours.end() || addresses.front().starts_with("127."))
+  if (std::find(ours.begin(), ours.end(), addresses.front()) == ours.end() || is_loopback(addresses.front()))
     return {State::failed, found + ", and that is not this host",
             "correct /etc/hosts there, or start with ulfmrun -localhost ADDRESS"};
   return {State::ok, found, ""};
@@ -61,8 +89,7 @@ Finding check_network(const json& there) {
   if (there.contains("network_problem")) return {State::failed, there["network_problem"].get<std::string>(), ""};
   std::string list;
   for (const auto& one : there["addresses"])
-    if (!one.get<std::string>().starts_with("127.") && one != "::1")
-      list += (list.empty() ? "" : ", ") + one.get<std::string>();
+    if (!is_loopback(one.get<std::string>())) list += (list.empty() ? "" : ", ") + one.get<std::string>();
   return {State::ok, "transport " + there["transport"].get<std::string>() + "; addresses " + list, ""};
 }
 
@@ -105,7 +132,7 @@ Finding check_way(const json& way, int mtu_back) {
             : refused ? "that address leads to another host, or a firewall rejects it"
                       : "name the network by ULFM_INTERFACE"};
   }
-  if (!way.contains("mtu")) return {State::ok, found + "; not measured: ULFM_PORTS has one port only", ""};
+  if (!way.contains("mtu")) return {State::ok, found + "; not measured: " + way.value("unmeasured", ""), ""};
   const int mtu = way["mtu"];
   found += fmt::format(": round trip {:.0f} us, MTU {} by {}", way["round_trip"].get<double>(), mtu,
                        way.value("interface", ""));

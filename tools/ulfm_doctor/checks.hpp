@@ -8,7 +8,10 @@
 
 namespace doctor {
 
-/// `here` and `there` are facts of this host and of another (or the same).
+/// They have all that the checks look at: an agent of another version may leave something out.
+bool is_complete(const nlohmann::json& facts);
+
+/// `here` and `there` are complete facts of this host and of another (or the same).
 Finding check_version(const nlohmann::json& here, const nlohmann::json& there);
 Finding check_name(const std::string& host, const nlohmann::json& here, const nlohmann::json& there);
 Finding check_network(const nlohmann::json& there);

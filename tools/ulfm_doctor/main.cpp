@@ -79,6 +79,7 @@ bool reach(Host& host, const std::string& caller, const std::string& folder, con
   const auto begun = std::chrono::steady_clock::now();
   auto facts = host.remote->ask({{"do", "facts"}, {"name", caller}, {"folder", folder}}, kStart);
   const std::string by = host.remote->is_local() ? "no launcher needed" : launcher.program;
+  if (facts && !is_complete(*facts)) facts = ulfm::fail(ulfm::Errc::protocol, kOtherVersion);
   if (facts) {
     host.facts = std::move(*facts);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
@@ -87,7 +88,8 @@ bool reach(Host& host, const std::string& caller, const std::string& folder, con
   }
   const std::string said = facts.error().what.empty() ? "no word why" : facts.error().what;
   Finding finding{State::failed, by + ": " + said, ""};
-  if (host.remote->status() == 127)
+  if (facts.error().code == ulfm::Errc::protocol) finding.remedy = "install the same version on both hosts";
+  else if (host.remote->status() == 127)
     finding.remedy = "ULFM is needed at the same path there: a shared folder, or ./dev install the same PREFIX";
   else if (said.find("resolve") != said.npos || said.find("not known") != said.npos)
     finding.remedy = "add the name to /etc/hosts here";
@@ -176,6 +178,10 @@ int examine(const std::vector<std::string>& names, const Options& options, const
     else host = hosts.erase(host);
   }
   const json here = hosts.front().facts;
+  const bool listens = here.value("calls", 0) != 0;
+  if (!listens)
+    report.add(hosts.front().remote->host(), "mpiexec",
+               {State::failed, "no port of MPIEXEC_PORT_RANGE is free here", "mpiexec needs some: widen the range"});
   for (Host& host : hosts) {
     const std::string& name = host.remote->host();
     report.add(name, "version", check_version(here, host.facts));
@@ -185,6 +191,7 @@ int examine(const std::vector<std::string>& names, const Options& options, const
     report.add(name, "name", check_name(name, here, host.facts));
     report.add(name, "folder", check_folder(folder, host.facts));
     check_clock_of(host, report);
+    if (!listens) continue;
     const auto called = host.remote->ask({{"do", "call"},
                                           {"name", caller},
                                           {"calls", here.value("calls", 0)},

@@ -112,18 +112,29 @@ ulfm::Error Remote::ended() {
   return {Errc::unavailable, last_line(complaints_)};
 }
 
+// Of what has come, without the lines of others.
+std::optional<json> Remote::next_answer() {
+  for (std::size_t end; (end = buffer_.find('\n')) != buffer_.npos;) {
+    const std::string line = buffer_.substr(0, end);
+    buffer_.erase(0, end + 1);
+    if (!line.starts_with(kMark)) continue;
+    json answer = json::parse(line.substr(kMark.size()), nullptr, false);
+    if (answer.is_object()) return answer;
+  }
+  return std::nullopt;
+}
+
 ulfm::Result<json> Remote::ask(const json& question, std::chrono::milliseconds patience) {
   if (!out_ || status_ >= 0) return fail(ended());
-  const std::string line = question.dump() + "\n";
+  json numbered = question;
+  numbered["id"] = ++questions_;
+  const std::string line = numbered.dump() + "\n";
   if (write(in_.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) return fail(ended());
   const auto until = Clock::now() + patience;
   for (;;) {
-    for (std::size_t end; (end = buffer_.find('\n')) != buffer_.npos;) {
-      const std::string answer = buffer_.substr(0, end);
-      buffer_.erase(0, end + 1);
-      if (!answer.starts_with(kMark)) continue;
-      json read = json::parse(answer.substr(kMark.size()), nullptr, false);
-      if (read.is_object()) return read;
+    while (auto answer = next_answer()) {
+      if (!answer->contains("id")) return fail(Errc::protocol, kOtherVersion);
+      if ((*answer)["id"] == questions_) return std::move(*answer);
     }
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
     if (left <= 0) return fail(Errc::timed_out, fmt::format("no answer in {} s", patience.count() / 1000));

@@ -4,7 +4,9 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +32,7 @@ class Remote {
   const std::string& host() const { return host_; }
   bool is_local() const { return local_; }
   /// A question and its answer. Errc::unavailable with what was said on standard error when the agent has ended;
-  /// Errc::timed_out.
+  /// Errc::protocol when it is of another version; Errc::timed_out, and an answer that comes later is ignored.
   ulfm::Result<nlohmann::json> ask(const nlohmann::json& question, std::chrono::milliseconds patience);
   /// What came of the start when the agent has ended: the exit status of ssh; -1: it runs.
   int status() const { return status_; }
@@ -38,12 +40,14 @@ class Remote {
  private:
   void start(const std::vector<std::string>& command);
   ulfm::Error ended();
+  std::optional<nlohmann::json> next_answer();
 
   std::string host_;
   bool local_;
   pid_t pid_ = -1;
   int status_ = -1;
   ulfm::control::Fd in_, out_, errors_;
+  std::uint64_t questions_ = 0;
   std::string buffer_, complaints_;
 };
 

@@ -60,6 +60,12 @@ void no_delay(int fd) {
   (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
+// One listener for both families, whatever net.ipv6.bindv6only says.
+void take_v4_too(int fd) {
+  const int off = 0;
+  (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+}
+
 std::string interface_with(const ulfm::Ip& ip) {
   ifaddrs* list = nullptr;
   std::string name;
@@ -121,12 +127,21 @@ std::vector<ulfm::Ip> resolve(const std::string& name, std::string& problem) {
   return addresses;
 }
 
+std::vector<ulfm::Ip> resolve_for_mpiexec(const std::string& name, std::string& problem) {
+  auto addresses = resolve(name, problem);
+  const bool is_known = !addresses.empty();
+  std::erase_if(addresses, [](const ulfm::Ip& ip) { return !ip.is_v4(); });
+  if (is_known && addresses.empty()) problem = "it has IPv6 addresses only, and mpiexec needs IPv4";
+  return addresses;
+}
+
 Echo::Echo(std::uint16_t first, std::uint16_t last, std::uint64_t secret)
     : stop_(eventfd(0, EFD_CLOEXEC)), secret_(secret) {
   for (std::uint32_t port = first; port <= last && port_ == 0; ++port) {
     for (const bool v6 : {true, false}) {  // an IPv6 listener takes IPv4 too; not every kernel has IPv6
       Fd fd(socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
       const SocketAddress any = SocketAddress::any(v6, static_cast<std::uint16_t>(port));
+      if (v6) take_v4_too(fd.get());
       if (!fd || bind(fd.get(), any.get(), static_cast<socklen_t>(any.size())) != 0 || listen(fd.get(), 64) != 0)
         continue;
       SocketAddress got;
@@ -159,7 +174,7 @@ void Echo::serve() {
 Way try_way(const SocketAddress& where, std::uint64_t secret) {
   Way way;
   const Fd fd(socket(where.is_v6() ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  way.problem = connected(fd.get(), where);
+  way.problem = fd ? connected(fd.get(), where) : std::strerror(errno);
   if (!way.problem.empty()) return way;
   no_delay(fd.get());
   std::uint64_t answer = 0;

@@ -5,7 +5,7 @@
 namespace ulfm::netmod {
 namespace {
 
-// A pidfd is of whoever has the pid when it is made, so the peer has to be there after that.
+// A pidfd names the process that has the pid when the pidfd is made. So check afterwards that the peer still lives.
 std::optional<PeerMemory> memory_of(const Outlet& outlet) {
   auto memory = PeerMemory::open(static_cast<pid_t>(outlet.peer().number));
   if (memory && !outlet.peer_listening()) memory.reset();

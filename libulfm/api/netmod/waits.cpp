@@ -80,8 +80,8 @@ int look_around_now_and_then(ulfm_nm* nm) {
   return look_around(nm);
 }
 
-// In virtual time nobody spins and nobody naps: a wait ends with an arrival. What a test costs is for whoever knows
-// that it was one; here it may be a turn of a wait, which costs the least there is.
+// In virtual time nobody spins and nobody naps: a wait ends with an arrival. The caller charges for a test, because
+// only it knows that it was one; here it may be a turn of a wait, which costs the least there is.
 // A test costs its look where MPI is called. MPICH has loops of tests of its own within one call, which go on until
 // something comes: whoever tests again and again, with nothing between, pays a look each time, or the moment at which
 // it comes would be a picosecond nearer with each turn.

@@ -15,7 +15,8 @@ std::uint32_t FabricEngine::bytes_of(std::uint32_t index) noexcept {
   return static_cast<std::uint32_t>(sizeof(Slot)) + slot.header + slot.length;
 }
 
-/// A frame has come for that process through the network. By whoever has the engine, before it is in its box.
+/// A frame has come for that process through the network. The holder of the engine calls this before the frame is in
+/// its box.
 void FabricEngine::came(std::uint32_t to, std::uint32_t bytes) noexcept {
   if (to >= arena_.sizes().endpoints) return;
   Unread& unread = arena_.endpoint(to).unread;
@@ -40,7 +41,7 @@ void FabricEngine::came(std::uint32_t to, std::uint32_t bytes) noexcept {
     if (arena_.endpoint(to).generation[port].load(std::memory_order_acquire) % 2 == 1) arena_.box(to, port).bell.ring();
 }
 
-/// Whether the node takes on. By whoever has the engine.
+/// Decides whether the node accepts more. The holder of the engine calls this.
 void FabricEngine::settle_stall(std::uint32_t endpoint) noexcept {
   Unread& unread = arena_.endpoint(endpoint).unread;
   if (unread.stalled.load(std::memory_order_relaxed) == 0) return;

@@ -95,7 +95,7 @@ void VirtualClock::lock() noexcept {
   std::uint32_t found = 0;
   for (std::uint32_t look = kLooksForLock; look != 0; --look, after_look())
     if (time_.lock.load(std::memory_order_relaxed) == 0) break;  // the exchange acquires it
-  // Who has slept for it does not know whether others do.
+  // A process that has slept for the lock does not know whether others still sleep, so it keeps the mark.
   for (std::uint32_t mine = me; !time_.lock.compare_exchange_strong(found, mine, std::memory_order_acquire);) {
     if (found != 0 && ((found & kAwaited) != 0 ||
                        time_.lock.compare_exchange_strong(found, found | kAwaited, std::memory_order_relaxed))) {
@@ -179,7 +179,7 @@ VirtualTime::Woken VirtualClock::wait_for(std::uint64_t until, std::uint32_t wan
   lock();
   if (has_come(wants)) return unlock(), Woken::arrival;
   c.wants = wants;
-  // Who waits has perhaps not looked: its node takes in more when a look now would find nothing.
+  // A process may wait without a check before. Its node accepts more when a check now would find nothing.
   c.looks = (wants & traffic) != 0 && engine_.has_back_pressure() ? 1 : 0;
   c.then_until = until;
   c.state.store(ClockState::waits, std::memory_order_relaxed);
@@ -286,8 +286,8 @@ void VirtualClock::end_clock(std::uint32_t endpoint) noexcept {
 
 // ---- processes that this one starts ---------------------------------------------------------------------------------
 
-// It is a bound from the moment at which it was started, before it has joined. The caller's time goes on a little, so
-// that for whoever asks later the process is there, and for whoever asked before it was not.
+// The new process is a bound from the moment at which it was started, before it has joined. The caller's time advances
+// a little: the process exists for all who ask later, and does not for those who asked before.
 void VirtualClock::begin_place(std::uint32_t place, std::int32_t pid) noexcept {
   if (place >= arena_.sizes().processes || place == self_) return;
   lock();
@@ -344,7 +344,7 @@ void VirtualClock::set_bounding(std::uint32_t endpoint, bool bounds) noexcept {
   word = bounds ? word | bit : word & ~bit;
 }
 
-// Whoever waits for a moment, or for those that it started, may still send before anything comes to it.
+// A process that waits for a moment, or for those that it started, may still send before anything comes to it.
 void VirtualClock::wait_until(std::uint32_t endpoint, std::uint64_t until) noexcept {
   ProcessClock& c = arena_.clock(endpoint);
   c.until = until;

@@ -61,7 +61,7 @@ class VirtualClock final : public VirtualTime {
   }
   /// A slot that had arrived has been read: its sender has it back a moment later.
   void give_back(std::uint32_t slot) noexcept;
-  /// The same for a receiver of a frame for several; and for whoever has the lock.
+  /// The same for one of several receivers of a frame; and for a caller that has the lock.
   void give_back_share(std::uint32_t slot, Receiver& receiver) noexcept;
   void give_back_locked(std::uint32_t slot) noexcept { push(now() + 1, TimedEvent::room, slot); }
 

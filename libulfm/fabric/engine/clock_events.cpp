@@ -19,7 +19,7 @@ bool is_before(const TimedEvent& a, const TimedEvent& b) noexcept {
 }  // namespace
 
 // What processes have sent becomes events. FabricEngine::submit() sets the bit when the entry is there, and the clock
-// goes on behind that: whoever has seen the clock sees the entry.
+// advances after that, so a process that has seen the clock sees the entry.
 void VirtualClock::take_in() noexcept {
   ArenaHeader& h = arena_.header();
   for (std::uint32_t w = 0; w < (used() + 63) / 64; ++w) {

@@ -37,7 +37,7 @@ std::string no_launcher() {
   return "an emulated interconnect is made for a job: start the program with ulfmrun or mpiexec";
 }
 
-// Who has spawned this process holds the interconnect of the job, but not on this host.
+// The process that spawned this one has the interconnect of the job, but on another host.
 std::string spawned_elsewhere() {
   return "a process that is spawned on another host does not find the emulated interconnect of its job: start the job "
          "with ulfmrun";
@@ -89,7 +89,8 @@ Result<void> start_holder(const Fd& listener, const Launcher& launcher) {
                       listener.get(), -1);
 }
 
-// The name, taken: who connects waits from now on, as does one who finds it taken. Empty when another has it.
+// Takes the name. From now on a process that connects waits, and so does one that finds the name taken. Empty when
+// another process has it.
 Result<Fd> take_name(const AbstractName& name) {
   auto listener = make_socket();
   if (!listener) return listener;

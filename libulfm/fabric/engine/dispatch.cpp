@@ -1,5 +1,5 @@
-// The work, for whoever holds the engine: from the sending queues into the model, and from its end into the boxes of
-// ports.
+// What the holder of the engine does: it takes frames from the sending queues into the model, and puts those that have
+// arrived into the boxes of ports.
 #include <array>
 #include <bit>
 

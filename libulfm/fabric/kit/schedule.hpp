@@ -38,8 +38,8 @@ class Schedule {
   /// Number of the first that has not happened wholly.
   std::uint32_t next() const noexcept { return std::min(happened().load(std::memory_order_relaxed), steps_); }
   std::uint64_t due() const noexcept { return next() < steps_ ? step(next()).at : kNothingDue; }
-  /// Lets everything happen that is due by then. A step counts when it is over: whoever comes after a process that died
-  /// in it does it again, so a step must find nothing to do the second time.
+  /// Lets everything happen that is due by then. A step counts when it is over. If a process dies in it, the next one
+  /// does it again, so a step must find nothing to do the second time.
   template <typename Happen>
   void advance(std::uint64_t nanoseconds, Happen happen) {
     while (due() <= nanoseconds) {
@@ -50,7 +50,7 @@ class Schedule {
   }
 
  private:
-  /// Of who holds the engine, and of its successor after a death; the engine's holder orders them.
+  /// Relaxed: only the holder of the engine uses it, and acquiring the engine orders one holder after the other.
   std::atomic<std::uint32_t>& happened() const noexcept {
     return *reinterpret_cast<std::atomic<std::uint32_t>*>(memory_);
   }

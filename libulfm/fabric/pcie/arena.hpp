@@ -6,8 +6,8 @@
 // have written over an index leads nowhere.
 //
 // What a record holds is changed only through edit(), which puts its lines into the journal first. A step of the model
-// ends by emptying the journal; a process that dies in the middle of a step leaves it filled, and whoever comes next
-// puts the lines back. Then the step has not been.
+// ends by emptying the journal; a process that dies in the middle of a step leaves it filled, and the next holder
+// of the engine restores the lines, as if the step had not begun.
 #pragma once
 
 #include <atomic>

@@ -84,7 +84,7 @@ void Relay::unblock(std::uint32_t id, RelayPool& pool) {
 
 bool Relay::recover() {
   if (!arena_.roll_back()) return false;
-  // Whoever was told that a pool has been read may have died before it did anything about it.
+  // The process that was notified of a pool that has been read may have died before it acted on that.
   for (std::uint32_t i = 0; i < p_.processes; ++i) woken(i);
   return host().balances();
 }

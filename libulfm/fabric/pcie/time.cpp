@@ -1,10 +1,9 @@
 // The relay in virtual time: packets take as long as their bytes take on the lanes of a link, and arrive a latency
 // later.
 //
-// Who sends next, who may, and in what order, is what relay.cpp says of turns; but a link begins with its next packet
-// when the last one has left it. Cycle 0 is the first moment: what happens "at cycle c" happens when c of them are
-// over.
-// At one moment arrivals come first, then permissions, then what leaves, board by board.
+// The rules of relay.cpp for turns decide which board sends next, which one may, and in what order. A link begins its
+// next packet when the last one has left it. Cycle 0 is the first moment: what happens "at cycle c" happens when c
+// of them are over. At one moment arrivals come first, then permissions, then what leaves, board by board.
 #include <algorithm>
 #include <bit>
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 
 #include <fmt/core.h>
 
@@ -17,7 +18,8 @@
 namespace ulfm::fabric::shared {
 namespace {
 
-constexpr std::size_t kMostName = 15;  // ArenaHeader::model
+constexpr std::size_t kMostName = 15;    // ArenaHeader::model
+constexpr const char* kFrame = "frame";  // an option that every model has
 
 /// What the model's own kind points to, for as long as the process lives.
 struct Loaded {
@@ -71,10 +73,13 @@ std::string fault_of(const model::Description& d) {
   for (const ModelKind* kind : kModels)
     if (name == kind->name) return "its name \"" + std::string(name) + "\" is that of a model of ULFM's own";
   if (!(d.cycle_ns > 0 && d.cycle_ns < 1e9)) return "a cycle takes more than 0 and less than 1e9 nanoseconds";
+  std::set<std::string_view> names{kFrame, "preset"};
   for (std::uint32_t i = 0; i < d.option_count; ++i) {
     const model::Option& o = d.options[i];
     if (o.name == nullptr || o.least > o.usual || o.usual > o.most)
       return fmt::format("option {} has no name, or its usual value is out of its bounds", i);
+    if (!names.insert(o.name).second)
+      return fmt::format("its option {} has a name that is taken, by another one or in every model", o.name);
   }
   return "";
 }
@@ -92,7 +97,7 @@ Result<const ModelKind*> load(const std::string& path) {
   if (const std::string fault = fault_of(*d); !fault.empty()) return wrong(path, Errc::invalid, fault);
   made->path = path;
   made->description = d;
-  made->rows.push_back({"frame", 64, 65536});
+  made->rows.push_back({kFrame, 64, 65536});
   for (std::uint32_t i = 0; i < d->option_count; ++i)
     made->rows.push_back({d->options[i].name, d->options[i].least, d->options[i].most});
   ModelKind& kind = made->kind;

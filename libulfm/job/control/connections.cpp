@@ -30,8 +30,8 @@ void Server::add(std::uint64_t id, Fd socket, SocketKind kind, const Identity& p
     trace::note({"connection", trace::Channel::control, way, kKindNames[static_cast<std::size_t>(kind)], peer.pid,
                  way == trace::Direction::sent ? handshake.bytes_out : handshake.bytes_in});
   by_identity.try_emplace(peer.card, id);
-  // Whoever knows our secret may say that it is any process; the kernel, or the secret of its own that it has shown
-  // when we called it, says that it is this one.
+  // A peer that knows our secret may claim to be any process. Its identity is proved by the kernel, or by the secret
+  // of its own that it has shown when we called it.
   const bool tied = kind == SocketKind::unix_socket ? pid_of_peer(socket) == static_cast<pid_t>(peer.pid)
                                                     : way == trace::Direction::sent;
   connections.emplace(id, std::make_unique<Connection>(std::move(socket), kind, peer, t)).first->second->tied = tied;

@@ -14,7 +14,7 @@ bool ReliablePort::all_settled() const noexcept {
   });
 }
 
-// Somebody who has sent to us may still wait for our last answer: all whose transport has not said goodbye.
+// A sender may still wait for our last acknowledgement, as long as its transport has not said goodbye.
 bool ReliablePort::answers_awaited() const noexcept {
   return std::any_of(incoming_.begin(), incoming_.end(), [](const auto& i) { return i && i->has_stream; });
 }

@@ -172,7 +172,7 @@ bool EmulatedOutlet::port_closed() const {
   return generation_of(engine_, to_.endpoint, port_) != generation_ || cut_off();
 }
 
-// Who has gone is heard to the end: what it sent last may be the answer that is waited for.
+// What a peer sent before it ended is read first: it may be the answer that the caller waits for.
 bool EmulatedOutlet::peer_listening() const {
   if (engine_.clock() != nullptr) engine_.clock()->look();
   return (!port_closed() && engine_.is_alive(to_.endpoint)) || engine_.has_on_the_way(to_.endpoint);

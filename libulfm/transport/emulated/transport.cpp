@@ -79,7 +79,7 @@ class EmulatedTransport final : public Transport {
 
   std::string card_of(std::string_view job_id, std::uint32_t rank) const override {
     const fabric::FabricArena& arena = engine_->arena();
-    // Relaxed: who is not counted yet has shown no card, and who has shown one was ready before.
+    // Relaxed: a process that is not counted yet has shown no card, and one that has shown its card was counted before.
     const std::uint32_t used =
         std::min(arena.header().endpoints_used.load(std::memory_order_relaxed), arena.sizes().endpoints);
     const std::uint64_t wanted = number_of(job_id);

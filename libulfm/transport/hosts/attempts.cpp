@@ -19,6 +19,7 @@ constexpr milliseconds kConnectFor{4000};
 const char* remedy_for(const std::string& failure) {
   if (failure.find("no answer") != failure.npos) return "a firewall? open ULFM_PORTS there, or name ULFM_INTERFACE";
   if (failure.find("the process does not") != failure.npos) return "is it stopped? a longer ULFM_GIVE_UP waits for it";
+  if (failure.starts_with("Too many open files")) return "here: raise the limit of open files (ulimit -n)";
   if (failure.find("refused") != failure.npos) return "it has ended, or another host has this address";
   if (failure.find("nreachable") != failure.npos)
     return "no route: name an interface both hosts have by ULFM_INTERFACE";

@@ -37,7 +37,7 @@ struct Try {
     state = State::failed;
     failure = std::move(reason);
   }
-  /// A process that is ending cuts off who has come to its listener; once it has ended, whoever comes is refused.
+  /// For a peer that may be ending: it closes what its listener has accepted, and its kernel refuses the next attempt.
   void fail_for_now(std::string reason);
 };
 

@@ -11,6 +11,8 @@
 #pragma once
 
 #include <array>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -22,6 +24,10 @@ namespace ulfm::hosts {
 using Key = std::array<std::uint8_t, 32>;
 using Proof = std::array<std::uint8_t, 32>;
 using Nonce = std::array<std::uint8_t, 16>;
+
+/// A connection has so long to prove itself, and less when more than kManyUnauthenticated have not.
+inline constexpr std::chrono::milliseconds kProveWithin{5000}, kProveWithinOfMany{100};
+inline constexpr std::size_t kManyUnauthenticated = 64;
 
 /// What proofs to the process with that token are keyed with. `job_secret` may be empty.
 Key key_for(std::string_view job_secret, std::uint64_t token) noexcept;

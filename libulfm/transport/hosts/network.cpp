@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include <fmt/core.h>
@@ -43,6 +45,12 @@ Result<Self> self_of(const NetworkSettings& settings) {
   return Self{std::move(*found), {host_identity(), random_token(), getpid(), 0, those_that_fit(addresses)}};
 }
 
+Error listen_error(const SocketAddress& where, int error) {
+  const bool is_about_port = error == EADDRINUSE || error == EACCES;
+  return {is_about_port ? Errc::busy : Errc::system,
+          fmt::format("listening at port {}: {}", where.port(), std::strerror(error))};
+}
+
 Result<void> listen(const NetworkSettings& settings, ProcessCard& card, const ListenAt& listen_at) {
   Result<void> ok;
   // From a place of its own on, or all processes of a host would try the same ones.
@@ -50,7 +58,7 @@ Result<void> listen(const NetworkSettings& settings, ProcessCard& card, const Li
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t offset = (static_cast<std::uint32_t>(getpid()) + i) % count;
     ok = listen_on(settings, card, static_cast<std::uint16_t>(settings.first_port + offset), listen_at);
-    if (ok) return ok;
+    if (ok || ok.error().code != Errc::busy) return ok;
   }
   if (settings.first_port == 0) return ok;
   return fail(Errc::unavailable,

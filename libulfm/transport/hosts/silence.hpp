@@ -11,6 +11,13 @@
 
 namespace ulfm::hosts {
 
+/// A network asks is_silent() of its connections so often.
+inline constexpr std::chrono::milliseconds kLookForSilenceEvery{1000};
+/// After the end of a connection, what its process sent on another one may still be on the way here.
+inline constexpr std::chrono::seconds kTrailFor{2};
+/// A process that ends waits so long for peers to take what it has sent.
+inline constexpr std::chrono::seconds kDrainFor{10};
+
 /// Has the kernel ask the other host for a sign of life: on an idle connection often enough for is_silent(), and of
 /// what is not acknowledged too. It gives an idle connection up by itself after `probes` without an answer.
 void ask_for_life(int socket, std::chrono::milliseconds give_up, int probes) noexcept;

@@ -31,9 +31,6 @@ using std::chrono::milliseconds;
 
 constexpr std::uint32_t kMostInFlight = 32;  // sends of a connection that are not complete
 constexpr std::size_t kMostBytesInFlight = 1 << 20;
-// After the end of a connection, what its process sent on another one may still be on the way here.
-constexpr std::chrono::seconds kTrailFor{2};
-constexpr milliseconds kLookEvery{1000};
 
 }  // namespace
 
@@ -86,7 +83,7 @@ void OfiNetwork::on_request(const fi_eq_cm_entry& event, std::span<const std::by
   if (why == Refusal::none && port == nullptr) why = Refusal::no_such_port;
   if (why == Refusal::none && !accept(*info, *port, greeting)) why = Refusal::no_room;
   if (why == Refusal::none) return;
-  // Who does not know the secret learns nothing.
+  // A peer that does not know the secret learns nothing.
   const Welcome answer = refusal(key_, greeting.nonce, why);
   fid_pep* listener = v6_listener_ && event.fid == &v6_listener_->fid ? v6_listener_.get() : listener_.get();
   fi_reject(listener, info->handle, &answer, why == Refusal::unknown_secret ? 0 : sizeof answer);
@@ -180,7 +177,7 @@ void OfiNetwork::end_unauthenticated() {
 void OfiNetwork::find_silent() {
   const auto now = Clock::now();
   if (now < look_for_silence_) return;
-  look_for_silence_ = now + kLookEvery;
+  look_for_silence_ = now + hosts::kLookForSilenceEvery;
   for (OfiPort* port : ports_) {
     if (port == nullptr) continue;
     for (const auto& one : port->incoming)
@@ -366,7 +363,7 @@ bool OfiNetwork::peer_listening(const OfiOutgoing& to) {
   progress();
   read_events();
   if (!to.closed.load(std::memory_order_relaxed)) return true;
-  return Clock::now() - to.closed_at < kTrailFor && is_heard_from(to.token);
+  return Clock::now() - to.closed_at < hosts::kTrailFor && is_heard_from(to.token);
 }
 
 // A process has connections here that have not ended, or frames that nobody has taken.

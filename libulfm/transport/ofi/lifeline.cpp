@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <span>
 
+#include "transport/hosts/greeting.hpp"
 #include "transport/hosts/silence.hpp"
 
 namespace ulfm::ofi {
@@ -15,8 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t kManyPeers = 64;
-constexpr auto kPatience = 5000ms, kShortPatience = 100ms, kLookEvery = 1000ms;
+constexpr auto kLookEvery = 1000ms;  // for unauthenticated peers
 
 using Ask = int (*)(int, sockaddr*, socklen_t*);
 
@@ -83,7 +83,8 @@ std::size_t UnauthenticatedPeers::end_some(std::uint16_t port, const std::set<st
     if (known.count(name) != 0) return false;
     const auto seen = first_seen_.find(name);
     const auto since = seen == first_seen_.end() ? now : seen->second;
-    const auto patience = first_seen_.size() > kManyPeers ? kShortPatience : kPatience;
+    const auto patience =
+        first_seen_.size() > hosts::kManyUnauthenticated ? hosts::kProveWithinOfMany : hosts::kProveWithin;
     if (now - since >= patience) {
       (void)shutdown(fd, SHUT_RDWR);  // libfabric takes it for a peer that has gone
       ++ended;
@@ -93,7 +94,7 @@ std::size_t UnauthenticatedPeers::end_some(std::uint16_t port, const std::set<st
     return false;
   });
   first_seen_ = std::move(here);
-  next_look_ = now + (first_seen_.size() > kManyPeers ? kShortPatience : kLookEvery);
+  next_look_ = now + (first_seen_.size() > hosts::kManyUnauthenticated ? hosts::kProveWithinOfMany : kLookEvery);
   return ended;
 }
 

@@ -1,5 +1,5 @@
-// libfabric keeps its sockets to itself. They are looked for among the descriptors of this process, by their addresses:
-// to ask the other host for a sign of life, to end what has connected and says nothing, and to count who has come.
+// libfabric keeps its sockets to itself. We find them among the descriptors of this process, by their addresses, to ask
+// the other host for a sign of life, to end connections that say nothing, and to count those that were accepted.
 #pragma once
 
 #include <array>

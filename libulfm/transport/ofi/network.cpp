@@ -12,6 +12,7 @@
 #include <fmt/core.h>
 
 #include "base/own_thread.hpp"
+#include "transport/hosts/silence.hpp"
 #include "transport/ofi/signals.hpp"
 
 namespace ulfm::ofi {
@@ -22,7 +23,6 @@ using std::chrono::milliseconds;
 constexpr std::uint32_t kReceiveBuffers = 32;
 constexpr std::uint32_t kLooksPerEvent = 64;
 constexpr milliseconds kTick{10};
-constexpr std::chrono::seconds kDrainFor{10};
 
 Error fabric_error(const std::string& what, long rc) {
   return {rc == -FI_ENOMEM ? Errc::no_memory : Errc::system, what + ": " + error_text(rc)};
@@ -119,7 +119,7 @@ Result<std::uint16_t> OfiNetwork::listen_at(const SocketAddress& where) {
   SocketAddress got;
   std::size_t length = SocketAddress::room();
   if (rc == 0) rc = fi_getname(&made->fid, got.get(), &length);
-  if (rc != 0) return fail(fabric_error(fmt::format("listening at port {}", where.port()), rc));
+  if (rc != 0) return fail(hosts::listen_error(where, static_cast<int>(-rc)));
   (where.is_v6() ? v6_listener_ : listener_) = std::move(owner);
   return got.port();
 }
@@ -153,7 +153,7 @@ OfiNetwork::~OfiNetwork() {
   stop_changed_.notify_all();
   if (thread_.joinable()) thread_.join();
   // What was sent leaves first, as far as somebody reads it.
-  const auto until = Clock::now() + kDrainFor;
+  const auto until = Clock::now() + hosts::kDrainFor;
   for (std::unique_lock lock(lock_); !retired_.empty() && Clock::now() < until;) {
     progress();
     read_events();

@@ -11,6 +11,7 @@
 #include "fabric/engine/engine.hpp"
 #include "job/daemon.hpp"
 #include "transport/emulated/transport.hpp"
+#include "transport/hosts/silence.hpp"
 #include "transport/proxy/proxy_port.hpp"
 #include "transport/tcp/tcp.hpp"
 
@@ -22,7 +23,6 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kFirstWordIn{60};  // of the process, after which nobody is meant to come
-constexpr std::chrono::seconds kDrainFor{10};     // what is to go on when the process leaves
 constexpr milliseconds kSleep{50};
 constexpr microseconds kFirstNap{200}, kMostNap{5000};  // while the interconnect has no room
 constexpr std::size_t kAnswerPiece = 16 * 1024;
@@ -109,7 +109,7 @@ class Proxy {
     sent_.clear();
     place_.reset();
     answer(leave_, {}, {});
-    for (const auto until = Clock::now() + kDrainFor; !answers_.empty() && Clock::now() < until;)
+    for (const auto until = Clock::now() + hosts::kDrainFor; !answers_.empty() && Clock::now() < until;)
       if (!step()) rest();
     return 0;
   }
@@ -151,7 +151,7 @@ class Proxy {
       case ProxyCall::leave:
         leave_ = head;
         leaving_ = true;
-        leaving_until_ = Clock::now() + kDrainFor;
+        leaving_until_ = Clock::now() + hosts::kDrainFor;
         return;
       case ProxyCall::introduce: return introduce(head, body);
       case ProxyCall::frame: return queue(head, body);
@@ -197,7 +197,9 @@ class Proxy {
     if (!inlet) return answer(head, inlet.error(), {});
     auto down = carrier_->connect(process_card_, head.port, kRequests, {}, counters_);
     if (!down) return answer(head, down.error(), {});
-    ports_[head.port] = std::make_unique<ProxyPort>(head.port, std::move(*inlet), std::move(*down), policy_);
+    auto port = ProxyPort::begin(head.port, std::move(*inlet), std::move(*down), policy_);
+    if (!port) return answer(head, port.error(), {});
+    ports_[head.port] = std::move(*port);
     answer(head, {}, {});
   }
 

@@ -1,6 +1,9 @@
 #include "transport/proxy/proxy_port.hpp"
 
 #include <algorithm>
+#include <utility>
+
+#include "base/own_thread.hpp"
 
 namespace ulfm::proxy {
 namespace {
@@ -13,17 +16,25 @@ constexpr microseconds kFirstNap{200}, kMostNap{10'000};  // while its process t
 
 }  // namespace
 
+Result<std::unique_ptr<ProxyPort>> ProxyPort::begin(std::uint16_t number, std::unique_ptr<Inlet> inlet,
+                                                    std::unique_ptr<Outlet> down, const WaitPolicy& policy) {
+  std::unique_ptr<ProxyPort> port(new ProxyPort(number, std::move(inlet), std::move(down), policy));
+  auto started = start_own_thread("of a port", [p = port.get()] { p->serve(); });
+  if (!started) return fail(started.error());
+  port->thread_ = std::move(*started);
+  return port;
+}
+
 ProxyPort::ProxyPort(std::uint16_t number, std::unique_ptr<Inlet> inlet, std::unique_ptr<Outlet> down,
                      const WaitPolicy& policy)
     : number_(number), inlet_(std::move(inlet)), down_(std::move(down)), policy_(policy) {
   if (!policy_.has_own_core()) inlet_->wake_source().expect_many_sleeps();
-  thread_ = std::thread([this] { serve(); });
 }
 
 ProxyPort::~ProxyPort() {
   stop_.store(true);
   inlet_->wake_source().ring();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
   if (has_frame_) inlet_->release(frame_);
   (void)down_->bye();
 }
@@ -79,16 +90,22 @@ void ProxyPort::look_after() {
   if (Clock::now() < look_after_at_) return;
   look_after_at_ = Clock::now() + kLookAfter;
   std::lock_guard lock(lock_);
-  if (has_frame_) return;  // what has arrived is reported first
-  const auto notify = [this](ProxyCall what, std::int64_t origin) {
-    ProxyHead head{what};
-    head.id = static_cast<std::uint32_t>(origin);
-    if (origin >= 0 && notified_.count(head.id) == 0 && say(*down_, head, {})) notified_.insert(head.id);
-  };
-  notify(ProxyCall::dead, inlet_->find_dead());
-  notify(ProxyCall::broken, inlet_->take_broken());
+  if (has_frame_) return;                              // what has arrived is reported first
+  (void)notify(ProxyCall::dead, inlet_->find_dead());  // it is found again until the process drops it
+  if (broken_ < 0) broken_ = inlet_->take_broken();
+  if (notify(ProxyCall::broken, broken_)) broken_ = -1;
   if (const std::string why = inlet_->why_broken(); !why.empty() && over_.empty())
     if (say(*down_, {ProxyCall::over}, bytes_of(why))) over_ = why;
+}
+
+// False when there is no room to say it now.
+bool ProxyPort::notify(ProxyCall what, std::int64_t origin) {
+  ProxyHead head{what};
+  head.id = static_cast<std::uint32_t>(origin);
+  if (origin < 0 || notified_.count(head.id) != 0) return true;
+  if (!say(*down_, head, {})) return false;
+  notified_.insert(head.id);
+  return true;
 }
 
 void ProxyPort::rest() {

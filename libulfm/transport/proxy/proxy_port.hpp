@@ -16,8 +16,12 @@ namespace ulfm::proxy {
 /// Has a thread, which sleeps at the port's doorbell. The rest is for the proxy's main thread.
 class ProxyPort {
  public:
-  ProxyPort(std::uint16_t number, std::unique_ptr<Inlet> inlet, std::unique_ptr<Outlet> down, const WaitPolicy& policy);
+  /// Errc::system when there can be no thread for it. `policy` outlives the port.
+  static Result<std::unique_ptr<ProxyPort>> begin(std::uint16_t number, std::unique_ptr<Inlet> inlet,
+                                                  std::unique_ptr<Outlet> down, const WaitPolicy& policy);
   ~ProxyPort();
+  ProxyPort(const ProxyPort&) = delete;
+  ProxyPort& operator=(const ProxyPort&) = delete;
 
   void drop_origin(std::uint32_t index);
   /// Something has come that has not been sent on.
@@ -26,10 +30,12 @@ class ProxyPort {
 
  private:
   using Clock = std::chrono::steady_clock;
+  ProxyPort(std::uint16_t number, std::unique_ptr<Inlet> inlet, std::unique_ptr<Outlet> down, const WaitPolicy& policy);
   void serve();
   bool step();
   bool send_origin(std::uint32_t index);
   void look_after();
+  bool notify(ProxyCall what, std::int64_t origin);
   void rest();
 
   std::uint16_t number_;
@@ -40,6 +46,7 @@ class ProxyPort {
   bool has_frame_ = false;
   bool blocked_ = false;              // it found no room
   std::set<std::uint32_t> notified_;  // origins whose end the process knows
+  std::int64_t broken_ = -1;          // an origin that was cut off, of which the process does not know
   std::string over_;
   Clock::time_point look_after_at_{};
   std::chrono::microseconds nap_{};

@@ -1,4 +1,4 @@
-// The part of TcpNetwork that makes links: its listener, who comes to it, and whom it connects to.
+// How a TcpNetwork makes links: it listens, accepts peers that prove themselves, and connects to others.
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -32,14 +32,11 @@ using State = hosts::Try::State;
 
 constexpr int kProbes = 3;  // without an answer end an idle link
 constexpr std::uint64_t kWake = 1, kListener = 2, kV6Listener = 3;
-// Guests have so long to show who they are, less when there are many, and no more at a time.
-constexpr auto kPatience = 5000ms, kShortPatience = 100ms;
-constexpr std::size_t kManyGuests = 64, kMostGuests = 256;
-constexpr milliseconds kAcceptAgain{100};
-constexpr milliseconds kTick{50}, kBusyTick{10}, kLookEvery{1000};
-constexpr milliseconds kCrossedFor{2000};  // for the connection that the peer is making
+constexpr std::size_t kMostUnauthenticated = 256;  // at a time; one more takes the place of the oldest
+constexpr milliseconds kAcceptAgain{100};          // after a lack of descriptors
+constexpr milliseconds kTick{50}, kBusyTick{10};   // between two turns of the thread
+constexpr milliseconds kCrossedFor{2000};          // for the connection that the peer is making
 constexpr milliseconds kNap{5}, kShortNap{1};
-constexpr std::chrono::seconds kDrainFor{10};
 
 void set(const Fd& socket, int level, int option, int value) noexcept {
   (void)setsockopt(socket.get(), level, option, &value, sizeof value);
@@ -77,7 +74,7 @@ Result<void> TcpNetwork::listen() {
     socklen_t length = SocketAddress::room();
     if (!made || bind(made.get(), where.get(), static_cast<socklen_t>(where.size())) != 0 ||
         ::listen(made.get(), SOMAXCONN) != 0 || getsockname(made.get(), got.get(), &length) != 0)
-      return fail_errno(fmt::format("listening at port {}", where.port()));
+      return fail(hosts::listen_error(where, errno));
     (where.is_v6() ? v6_listener_ : listener_) = std::move(made);
     return got.port();
   });
@@ -106,7 +103,7 @@ TcpNetwork::~TcpNetwork() {
   if (thread_.joinable()) thread_.join();
   // What was sent leaves first, as far as somebody reads it: closing a connection that something comes in on would take
   // back what the other host has not acknowledged.
-  for (const auto until = Clock::now() + kDrainFor; Clock::now() < until;) {
+  for (const auto until = Clock::now() + hosts::kDrainFor; Clock::now() < until;) {
     flush_all();
     std::vector<pollfd> left;
     for (const auto& [number, link] : links_)
@@ -120,7 +117,7 @@ TcpNetwork::~TcpNetwork() {
   }
 }
 
-// ---- who comes ------------------------------------------------------------------------------------------------------
+// ---- accepting ------------------------------------------------------------------------------------------------------
 
 void TcpNetwork::serve_common() {
   epoll_event events[16];
@@ -129,7 +126,7 @@ void TcpNetwork::serve_common() {
     const std::uint64_t number = events[i].data.u64;
     if (number == kListener) accept_some(listener_.get());
     else if (number == kV6Listener) accept_some(v6_listener_.get());
-    else if (guests_.count(number) != 0) serve_guest(number);
+    else if (unauthenticated_.count(number) != 0) serve_unauthenticated(number);
     if (const auto at = links_.find(number); at != links_.end()) {
       const auto link = at->second;
       if (link->state == State::connecting) serve_connecting(link);
@@ -142,10 +139,10 @@ void TcpNetwork::serve_common() {
 
 void TcpNetwork::accept_some(int listener) {
   for (int i = 0; i < 64; ++i) {
-    Guest guest;
+    UnauthenticatedPeer peer;
     socklen_t length = SocketAddress::room();
-    guest.socket = Fd(accept4(listener, guest.from.get(), &length, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!guest.socket) {
+    peer.socket = Fd(accept4(listener, peer.from.get(), &length, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!peer.socket) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS) return;
       // Without a descriptor for it, whoever came stays in the kernel's queue, and epoll would tell so for ever.
@@ -154,34 +151,34 @@ void TcpNetwork::accept_some(int listener) {
         if (*one) (void)epoll_ctl(common_.get(), EPOLL_CTL_DEL, one->get(), nullptr);
       return;
     }
-    guest.since = Clock::now();
-    if (!watch_for_reading(common_, guest.socket, ++next_number_)) continue;
-    if (guests_.size() >= kMostGuests) {
-      guests_.erase(guests_.begin());
+    peer.since = Clock::now();
+    if (!watch_for_reading(common_, peer.socket, ++next_number_)) continue;
+    if (unauthenticated_.size() >= kMostUnauthenticated) {
+      unauthenticated_.erase(unauthenticated_.begin());
       ++counts_.refused;
     }
-    guests_.emplace(next_number_, std::move(guest));
+    unauthenticated_.emplace(next_number_, std::move(peer));
   }
 }
 
-void TcpNetwork::serve_guest(std::uint64_t number) {
-  Guest& guest = guests_.at(number);
-  const ssize_t n = recv(guest.socket.get(), guest.bytes.data() + guest.got, guest.bytes.size() - guest.got, 0);
+void TcpNetwork::serve_unauthenticated(std::uint64_t number) {
+  UnauthenticatedPeer& peer = unauthenticated_.at(number);
+  const ssize_t n = recv(peer.socket.get(), peer.bytes.data() + peer.got, peer.bytes.size() - peer.got, 0);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (n > 0) guest.got += static_cast<std::size_t>(n);
-  if (n > 0 && guest.got < guest.bytes.size()) return;
+  if (n > 0) peer.got += static_cast<std::size_t>(n);
+  if (n > 0 && peer.got < peer.bytes.size()) return;
   Greeting greeting{};
-  Refusal why = n > 0 ? hosts::check(guest.bytes, key_, greeting) : Refusal::unknown_secret;
-  if (why == Refusal::none) why = admit(guest, greeting);
+  Refusal why = n > 0 ? hosts::check(peer.bytes, key_, greeting) : Refusal::unknown_secret;
+  if (why == Refusal::none) why = admit(peer, greeting);
   if (why != Refusal::none) {
-    // Who does not know the secret learns nothing.
-    if (why != Refusal::unknown_secret) send_all_at_once(guest.socket, refusal(key_, greeting.nonce, why));
+    // A peer that does not know the secret learns nothing.
+    if (why != Refusal::unknown_secret) send_all_at_once(peer.socket, refusal(key_, greeting.nonce, why));
     if (why != Refusal::crossed) ++counts_.refused;
   }
-  guests_.erase(number);
+  unauthenticated_.erase(number);
 }
 
-Refusal TcpNetwork::admit(Guest& guest, const Greeting& greeting) {
+Refusal TcpNetwork::admit(UnauthenticatedPeer& peer, const Greeting& greeting) {
   TcpPort* port = greeting.to < ports_.size() ? ports_[greeting.to] : nullptr;
   if (port == nullptr) return Refusal::no_such_port;
   const bool both_ways = (greeting.flags & hosts::kBothWays) != 0;
@@ -192,10 +189,10 @@ Refusal TcpNetwork::admit(Guest& guest, const Greeting& greeting) {
   if (crossed) return Refusal::crossed;
   if (port->links.size() >= settings_.peers) return Refusal::no_room;
   auto link = std::make_shared<TcpLink>(++next_number_);
-  link->socket = std::move(guest.socket);
+  link->socket = std::move(peer.socket);
   tune(link->socket, settings_.give_up);
   link->state = State::up;
-  link->where = guest.from;
+  link->where = peer.from;
   link->port = port;
   link->token = greeting.token;
   link->peer_port = greeting.from;
@@ -204,7 +201,7 @@ Refusal TcpNetwork::admit(Guest& guest, const Greeting& greeting) {
   link->both_ways = both_ways;
   (void)epoll_ctl(common_.get(), EPOLL_CTL_DEL, link->socket.get(), nullptr);
   if (!watch(*link, port->set.get(), EPOLLIN)) {
-    guest.socket = std::move(link->socket);
+    peer.socket = std::move(link->socket);
     return Refusal::no_room;
   }
   send_all_at_once(link->socket, hosts::welcome(key_, greeting.nonce, 0, 0, static_cast<std::uint32_t>(max_frame())));
@@ -215,11 +212,13 @@ Refusal TcpNetwork::admit(Guest& guest, const Greeting& greeting) {
 }
 
 void TcpNetwork::end_unauthenticated(Clock::time_point now) {
-  const auto patience = guests_.size() > kManyGuests ? kShortPatience : kPatience;
-  counts_.refused += std::erase_if(guests_, [&](const auto& one) { return now - one.second.since >= patience; });
+  const auto patience =
+      unauthenticated_.size() > hosts::kManyUnauthenticated ? hosts::kProveWithinOfMany : hosts::kProveWithin;
+  counts_.refused +=
+      std::erase_if(unauthenticated_, [&](const auto& one) { return now - one.second.since >= patience; });
 }
 
-// ---- whom it connects to --------------------------------------------------------------------------------------------
+// ---- connecting -----------------------------------------------------------------------------------------------------
 
 std::shared_ptr<TcpLink> TcpNetwork::begin(const SocketAddress& where, const Greeting& greeting,
                                            const hosts::Key& key) {
@@ -408,12 +407,12 @@ void TcpNetwork::serve() {
     serve_common();
     flush_all();
     const auto now = Clock::now();
-    busy = pushes_ != std::exchange(seen, pushes_) || !guests_.empty();
+    busy = pushes_ != std::exchange(seen, pushes_) || !unauthenticated_.empty();
     end_unauthenticated(now);
     if (accept_again_ != Clock::time_point{} && now >= accept_again_) {
       accept_again_ = watch_listeners() ? Clock::time_point{} : now + kAcceptAgain;
     }
-    if (now - looked < kLookEvery) continue;
+    if (now - looked < hosts::kLookForSilenceEvery) continue;
     looked = now;
     find_silent(now);
   }

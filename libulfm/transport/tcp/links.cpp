@@ -23,8 +23,6 @@ using Way = TcpLink::Way;
 
 constexpr std::size_t kCopied = 2048;  // below, one piece is quicker than several
 constexpr std::size_t kMostPieces = 64;
-// After the end of a connection, what its process sent on another one may still be on the way here.
-constexpr std::chrono::seconds kTrailFor{2};
 
 bool has_sent_all(const TcpLink& link) { return link.rest_length == 0 && !link.has_end && !link.has_stop; }
 
@@ -64,7 +62,7 @@ void TcpNetwork::break_link(TcpLink& link) {
   forget(link);
 }
 
-// Frames of it that were found stay. Whoever calls this owns the link as long as it uses it.
+// Its frames that were found stay. The caller has a reference to the link for as long as it uses it.
 void TcpNetwork::forget(TcpLink& link) {
   link.socket.reset();
   link.watched_by = -1;
@@ -241,7 +239,7 @@ void TcpNetwork::flush_all() {
   for (const auto& link : waiting) (void)flush(*link);
 }
 
-// ---- who is there ---------------------------------------------------------------------------------------------------
+// ---- silent and closed peers ----------------------------------------------------------------------------------------
 
 // An idle link is ended by the kernel, which asks the other host by itself.
 void TcpNetwork::find_silent(Clock::time_point now) {
@@ -279,7 +277,7 @@ bool TcpNetwork::peer_listening(TcpLink& to) {
   if (to.is_open() && to.port == nullptr) read(to, false);
   else if (to.port != nullptr && to.port->ready.empty()) look(*to.port, false);
   if (!to.closed.load(std::memory_order_relaxed)) return true;
-  return Clock::now() - to.closed_at < kTrailFor && is_heard_from(to.token);
+  return Clock::now() - to.closed_at < hosts::kTrailFor && is_heard_from(to.token);
 }
 
 // A process has connections here that have not ended, or frames that nobody has taken.

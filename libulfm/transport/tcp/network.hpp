@@ -52,7 +52,7 @@ struct TcpPort {
   std::atomic<std::uint64_t> arrivals{0};
 };
 
-/// One more than programs have. Who waits at another port wakes for this one, too.
+/// A port of the library, besides those of the program. A wait at another port ends for a frame of this one, too.
 inline constexpr std::uint16_t kOwnPort = kPortsPerProcess;
 inline constexpr std::uint16_t kNetworkPorts = kOwnPort + 1;
 
@@ -101,8 +101,8 @@ class TcpNetwork {
   static bool sleep(const TcpPort& port, std::chrono::nanoseconds limit) noexcept;
 
  private:
-  /// Whoever has come to the listener and has not shown yet that it belongs here.
-  struct Guest {
+  /// An accepted connection whose peer has not proved yet that it knows the key.
+  struct UnauthenticatedPeer {
     Fd socket;
     SocketAddress from;
     Clock::time_point since;
@@ -163,8 +163,8 @@ class TcpNetwork {
   // ---- connections.cpp ----
   void serve_common();
   void accept_some(int listener);
-  void serve_guest(std::uint64_t number);
-  hosts::Refusal admit(Guest& guest, const hosts::Greeting& greeting);
+  void serve_unauthenticated(std::uint64_t number);
+  hosts::Refusal admit(UnauthenticatedPeer& peer, const hosts::Greeting& greeting);
   void serve_connecting(const std::shared_ptr<TcpLink>& link);
   std::shared_ptr<TcpLink> begin(const SocketAddress& where, const hosts::Greeting& greeting, const hosts::Key& key);
   struct Offer {
@@ -188,11 +188,11 @@ class TcpNetwork {
 
   mutable std::mutex lock_;
   Fd listener_, v6_listener_;
-  Fd common_;  ///< epoll: listeners, guests, connectors, and links without a port
+  Fd common_;  ///< epoll: listeners, unauthenticated peers, connectors, and links without a port
   Fd wake_;    ///< eventfd in it: the thread has to look at the clock anew, or to stop
   std::array<TcpPort*, kNetworkPorts> ports_{};
   std::unordered_map<std::uint64_t, std::shared_ptr<TcpLink>> links_;  ///< by number
-  std::map<std::uint64_t, Guest> guests_;                              ///< by number, the oldest first
+  std::map<std::uint64_t, UnauthenticatedPeer> unauthenticated_;       ///< by number, the oldest first
   std::vector<Connecting> connecting_;
   std::vector<std::unique_ptr<Block>> blocks_;
   std::vector<Block*> free_blocks_;

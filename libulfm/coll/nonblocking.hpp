@@ -1,8 +1,8 @@
 // Nonblocking collectives in one turn, through a part of the segment of a communicator (ulfm-collectives(7)).
 //
-// Every rank makes the calls of a communicator in the same order, so their numbers are the same in all ranks. A call has
-// an entry, and a piece of a ring of bytes: the parts of the ranks one behind the other, and a result. All ranks know the
-// sizes of all calls, so each finds the place of a call by itself.
+// Every rank makes the calls of a communicator in the same order, so their numbers are the same in all ranks. A call
+// has an entry, and a piece of a ring of bytes: the parts of the ranks one behind the other, and a result. All ranks
+// know the sizes of all calls, so each finds the place of a call by itself.
 //
 // What a root gives, when it is a few bytes, lies beside the mark in the entry, so that a receiver reads one line.
 //
@@ -10,7 +10,7 @@
 //              still in use, later, by the progress of this rank.
 //   ready      what this rank waits for has been posted. When ranks share cores, each counts itself in, and the last to
 //              arrive does the work of all, within its own call. With a core for each rank everyone looks at who has
-//              posted, and works for itself. The order of operations is that of the ranks either way.
+//              posted, and works for itself. Operations are applied in the order of the ranks either way.
 //   finished   this rank has taken its result. What lay in a place is overwritten when all ranks have finished the call.
 //
 // So a call costs one turn of the scheduler, as a blocking one does, and nobody waits for a rank that has posted and
@@ -42,8 +42,8 @@ class NonblockingCalls {
   /// A call of that kind, of which a rank hands over or gets so many bytes, is short enough. The same in all ranks.
   bool fits(int kind, std::size_t bytes) const noexcept;
   /// Makes a call that fits, whose buffers stay as they are until it has finished. Then finished() returns `cookie`.
-  /// True: it has finished already, and finished() will not return it. An error: there is no memory, and nothing was done;
-  /// the calls that follow cannot be made either.
+  /// True: it has finished already, and finished() will not return it. An error: there is no memory, and nothing was
+  /// done; the calls that follow cannot be made either.
   Result<bool> start(const ulfm_coll_call& call, void* cookie);
   /// Posts and finishes what can be.
   void advance();
@@ -54,7 +54,8 @@ class NonblockingCalls {
   /// For failures: forgets the first call that has not finished and returns its cookie; null when there is none.
   void* drop() noexcept;
 
-  /// This rank waits for room. Others ring for that, but for one that another one's luck has hidden: naps must be short.
+  /// This rank waits for room, for which others ring. Another rank that got room may have cleared the mark that asks
+  /// them to, so naps must be short.
   bool is_starved() const noexcept { return is_starved_; }
   bool has_finished() const noexcept { return !done_.empty(); }
   bool is_open() const noexcept { return !open_.empty(); }

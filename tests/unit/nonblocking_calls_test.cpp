@@ -1,5 +1,5 @@
-// Nonblocking collectives through a segment: ranks of one process that take their steps in drawn orders, with many calls
-// under way. Each result is compared with what the test works out for itself.
+// Nonblocking collectives through a segment: ranks of one process that take their steps in drawn orders, with many
+// calls under way. Each result is compared with what the test works out for itself.
 #include <catch2/catch.hpp>
 
 #include <algorithm>

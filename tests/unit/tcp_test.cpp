@@ -377,7 +377,8 @@ TEST_CASE("tcp: who writes nonsense is cut off, and nobody else", "[tcp]") {
   }
 }
 
-// A connector that tries several addresses says hello on the one that it uses. That it has closed the others may be lost.
+// A connector that tries several addresses says hello on the one that it uses. That it has closed the others may be
+// lost.
 TEST_CASE("tcp: of several connections of a peer only the one that it uses carries answers", "[tcp]") {
   Pair pair;
   Liar unused(*pair.b, 1, 1, 4711, hosts::kBothWays);

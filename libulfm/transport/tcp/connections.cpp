@@ -281,14 +281,16 @@ void TcpNetwork::serve_connecting(const std::shared_ptr<TcpLink>& link) {
   ++counts_.made;
 }
 
-// Links that the peer has made to one of our ports, and on which nothing leaves yet. A peer that tries several addresses
-// may make several. It says hello on the one that it uses and closes the others; a lossy network may not tell us so.
+// Links that the peer has made to one of our ports, and on which nothing leaves yet. A peer that tries several
+// addresses may make several. It says hello on the one that it uses and closes the others; a lossy network may not tell
+// us so.
 TcpNetwork::Offer TcpNetwork::offered(std::uint64_t token, std::uint16_t to, std::uint16_t from) {
   const TcpPort* port = from < ports_.size() ? ports_[from] : nullptr;
   Offer offer;
   if (port == nullptr) return offer;
   for (const auto& link : std::vector(port->links)) {
-    if (!link->both_ways || link->out != TcpLink::Way::unused || link->token != token || link->peer_port != to) continue;
+    if (!link->both_ways || link->out != TcpLink::Way::unused || link->token != token || link->peer_port != to)
+      continue;
     if (link->in == TcpLink::Way::unused) read(*link, false);  // the hello may be there
     if (!link->is_open() || link->closed.load(std::memory_order_relaxed)) continue;
     if (link->in == TcpLink::Way::used) offer.link = link;

@@ -11,7 +11,8 @@
 //   ready      what this rank waits for has been posted. When ranks share cores, each counts itself in, and the last to
 //              arrive does the work of all, within its own call. With a core for each rank everyone looks at who has
 //              posted, and works for itself. Operations are applied in the order of the ranks either way.
-//   finished   this rank has taken its result. What lay in a place is overwritten when all ranks have finished the call.
+//   finished   this rank has taken its result. What lay in a place is overwritten when all ranks have finished the
+//              call.
 //
 // So a call costs one turn of the scheduler, as a blocking one does, and nobody waits for a rank that has posted and
 // computes. One thread at a time.

@@ -112,7 +112,7 @@ Result<std::uint16_t> OfiNetwork::listen_at(const SocketAddress& where) {
   set_source(*info, where);
   fid_pep* made = nullptr;
   long rc = fi_passive_ep(fabric_.get(), info.get(), &made, nullptr);
-  if (rc != 0) return fail(fabric_error("making a listener", rc));
+  if (rc != 0) return fail(hosts::listen_error(where, static_cast<int>(-rc)));  // some providers bind here
   Fid<fid_pep> owner(made);
   rc = fi_pep_bind(made, &events_->fid, 0);
   if (rc == 0) rc = fi_listen(made);

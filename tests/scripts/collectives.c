@@ -1,7 +1,8 @@
-/* Random collectives, the same in every rank by their seed, with a checksum of every result for each rank. Some are
- * nonblocking, with others, blocking ones too, before they are over. Run through shared memory and by messages, the
- * checksums must be equal: collectives SEED CASES. The values are small integers, so that the order of additions does
- * not matter, and sizes go across the pieces of a slot. */
+/* Random collectives, the same in every rank by their seed, with a checksum of every result for each rank. Half are
+ * nonblocking, with others, blocking ones too, before they are over; with the argument "blocking" none is. Run through
+ * shared memory and by messages, the checksums must be equal: collectives SEED CASES [threads] [blocking].
+ * The values are small integers, so that the order of additions does not matter, and sizes go across the pieces of a
+ * slot. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -29,7 +30,7 @@ typedef struct {
 } call_t;
 static call_t calls[UNDER_WAY], *now;
 static MPI_Request requests[UNDER_WAY], *request;
-static int under_way;
+static int under_way, mixed;
 
 static void note(const void* data, size_t bytes) {
   now->result = data;
@@ -42,9 +43,10 @@ static void add(const call_t* call) {
 
 /* Ends all that is under way, in one of several orders. */
 static void finish(int how) {
+  static MPI_Status statuses[UNDER_WAY];
   int left = under_way, index, over;
   switch (how) {
-    case 0: MPI_Waitall(under_way, requests, MPI_STATUSES_IGNORE); break;
+    case 0: MPI_Waitall(under_way, requests, statuses); break;
     case 1:
       while (left-- > 0) MPI_Wait(&requests[left], MPI_STATUS_IGNORE);
       break;
@@ -216,8 +218,8 @@ static void one(MPI_Comm comm) {
   int ranks, self;
   MPI_Comm_size(comm, &ranks);
   MPI_Comm_rank(comm, &self);
-  const int what = (int)(next() % KINDS), in_place = next() % 3 == 0, later = next() % 2 && what <= 12;
-  if (under_way == UNDER_WAY || (what > 12 && under_way > 2) || next() % 16 == 0) finish((int)(next() % 4));
+  const int what = (int)(next() % KINDS), in_place = next() % 3 == 0, later = mixed && next() % 2 && what <= 12;
+  if (mixed && (under_way == UNDER_WAY || (what > 12 && under_way > 2) || next() % 16 == 0)) finish((int)(next() % 4));
   now = &calls[under_way];
   in = now->in, out = now->out;
   request = later ? &requests[under_way++] : NULL;
@@ -232,7 +234,9 @@ static void one(MPI_Comm comm) {
 int main(int argc, char** argv) {
   MPI_Comm half, mirror, duplicate, all[4];
   int provided;
-  MPI_Init_thread(&argc, &argv, argc > 3 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
+  const int threads = argc > 3 && strcmp(argv[3], "threads") == 0;
+  mixed = strcmp(argv[argc - 1], "blocking") != 0;
+  MPI_Init_thread(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);

@@ -26,10 +26,10 @@ same() {
     local ranks=$1 shape=$2 threads=''
     shift 2
     if [[ ${1:-} == threads ]]; then threads=threads && shift; fi
-    ULFM_COLLECTIVES=off over "$ranks" "$shape" "$work/collectives" "$ranks" "$cases" $threads
+    ULFM_COLLECTIVES=off over "$ranks" "$shape" "$work/collectives" "$ranks" "$cases" $threads blocking
     ! grep -q "$by_multicast" "$work/stats" || fail "ULFM_COLLECTIVES=off, and some went by multicast"
     mv "$work/out" "$work/messages"
-    over "$ranks" "$shape" "$@" "$work/collectives" "$ranks" "$cases" $threads
+    over "$ranks" "$shape" "$@" "$work/collectives" "$ranks" "$cases" $threads blocking
     cmp "$work/messages" "$work/out" || fail "$ranks ranks over $shape, $*: results differ"
     grep -qE "$by_multicast.* bcast [0-9]+" "$work/stats" || fail "$ranks ranks over $shape: none went by multicast"
 }

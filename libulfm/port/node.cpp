@@ -352,12 +352,11 @@ Result<std::size_t> Node::wait(std::span<PortCore* const> ports, std::chrono::na
     if (limit.count() >= 0 && left.count() <= 0)
       return fail(Errc::timed_out,
                   fmt::format("no message came to port {} in {} ms", ports.front()->number(), limit.count() / 1000000));
-    if (!patience_out) continue;
-    // Pieces of a long message come and go: an answer is near, and a sleep would only lose time.
+    // Pieces of a long message come and go: an answer is near, and a yield or a sleep would only lose time.
     if (const std::uint64_t now = frames_of(ports); now != frames) {
       frames = now;
       waiter.reset();
-    } else {
+    } else if (patience_out) {
       park(ports, left);
     }
   }

@@ -68,7 +68,7 @@ void PortCore::give(PortAddress to) noexcept {
   counters_.sent_bytes.add(buffer.size);
   const iovec piece{buffer.bytes.get(), buffer.size};
   Gather data(std::span(&piece, 1));
-  if (buffer.size <= kLeastFrame && node_.send_at_once(*this, to, data, buffer.size)) return;
+  if (node_.send_at_once(*this, to, data, buffer.size)) return;  // and the next message has this buffer, which is warm
   buffer.to = to;
   hand_over(buffer);
 }

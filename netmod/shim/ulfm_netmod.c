@@ -10,6 +10,7 @@
  *   connecting  on first use, with a hello that says which process (or which accepted port) this is
  *   long        messages copied once, from process to process: ulfm_once.c
  *   one-sided   long transfers on memory that is not shared: ulfm_window.c
+ *   short       eager messages with a header of 16 bytes where memory is shared, taken as they come: ulfm_quick.c
  *   answers     requests that only the other side can complete are on a list of their connection: ulfm_answers.c
  *   agreement   MPIX_Comm_agree and _shrink, also when members die in the middle of it: ulfm_agree.c
  *   closing     CH3's close protocol; a packet for a connection that is closed here is answered with `closed`
@@ -66,6 +67,8 @@ typedef struct vc_area {
     MPIR_Request *asking;       /* requests that an answer of the other side completes */
     size_t arriving;            /* length of the long message of which frames come, when that is measured */
     uint64_t connector;
+    intptr_t quick;             /* longest message that is sent by ulfm_quick.c, */
+    int8_t compact;             /* with a compact header */
     int8_t waiting, open, hello_kind, terminating;
 } vc_area_t;
 
@@ -127,6 +130,7 @@ static int fail_vc(MPIDI_VC_t * vc);
 static int ulfm_iStartContigMsg(MPIDI_VC_t * vc, void *hdr, intptr_t hdr_sz, void *data, intptr_t data_sz,
                                 MPIR_Request ** sreq_ptr);
 
+#include "ulfm_compact.c"
 #include "ulfm_answers.c"
 #include "ulfm_once.c"
 #include "ulfm_window.c"
@@ -389,6 +393,7 @@ static int connect_vc(MPIDI_VC_t * vc)
     area->next_open = open_head;
     open_head = vc;
     area->open = 1;
+    choose_header(vc);
     if (vc->state == MPIDI_VC_STATE_INACTIVE)
         MPIDI_CHANGE_VC_STATE(vc, ACTIVE);
   fn_exit:
@@ -727,7 +732,7 @@ static int first_frame(MPIDI_VC_t * vc, const ulfm_nm_frame * frame)
     MPIR_Request *rreq = NULL;
     MPIDI_CH3_Pkt_t spread;
 
-    if (multicast_spread(frame, &spread))
+    if (compact_spread(frame, &spread) || multicast_spread(frame, &spread))
         pkt = &spread;
     if (pkt->type == OWN_TYPE)
         return own_packet(vc, frame);

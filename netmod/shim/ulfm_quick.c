@@ -1,8 +1,8 @@
 /* Messages that are done with at once. Part of ulfm_netmod.c.
  *
  * A blocking receive whose message is there when it is called, or comes soon: from its frame into the program's buffer,
- * without a request and without CH3's queues; MPID_Recv asks first (patch 78). And a nonblocking send of a few bytes for
- * which there is room; MPID_Isend asks first (patch 79). */
+ * without a request and without CH3's queues; MPID_Recv asks first (patch 78). And a send of a short message for which
+ * there is room; MPID_Isend and MPID_Send ask first (patch 79). */
 
 /* After so many in a row one goes the usual way, by which everything else makes progress. */
 #define QUICK_IN_A_ROW 64
@@ -15,33 +15,49 @@ static inline int nothing_pending(void)
         !multicast_waiting && !n_leaving;
 }
 
-/* What the frame's message says of itself when it is the whole of a short one for such a receive, and its data; NULL for
- * all else, which is for CH3's handlers. */
-static inline const MPIDI_Message_match_parts_t *wanted_message(const ulfm_nm_frame * frame, int rank, int tag, int context_id,
-                                                                intptr_t room, const void **data, intptr_t * size)
+/* A message that lies in one frame. */
+typedef struct short_message {
+    MPIDI_Message_match_parts_t match;
+    const void *data;
+    intptr_t size;
+} short_message_t;
+
+/* What the frame's message is when it is the whole of an eager one; all else is for CH3's handlers. */
+static inline int whole_message(const ulfm_nm_frame * frame, short_message_t * message)
 {
     const MPIDI_CH3_Pkt_t *pkt = frame->header;
-    const MPIDI_VC_t *vc = frame->cookie;
-    const MPIDI_Message_match_parts_t *match;
 
-    if (frame->kind != ULFM_NM_FIRST || frame->fresh || !vc || vc->state != MPIDI_VC_STATE_ACTIVE)
-        return NULL;
-    if (pkt->type == MPIDI_CH3_PKT_EAGERSHORT_SEND && frame->header_length == sizeof pkt->eagershort_send) {
-        match = &pkt->eagershort_send.match.parts;
-        *data = pkt->eagershort_send.data;
-        *size = pkt->eagershort_send.data_sz;
+    message->data = frame->data;
+    message->size = frame->length;
+    if (is_compact(frame)) {
+        compact_match(frame, &message->match);
+    } else if (pkt->type == MPIDI_CH3_PKT_EAGERSHORT_SEND && frame->header_length == sizeof pkt->eagershort_send) {
+        message->match = pkt->eagershort_send.match.parts;
+        message->data = pkt->eagershort_send.data;
+        message->size = pkt->eagershort_send.data_sz;
     } else if (pkt->type == MPIDI_CH3_PKT_EAGER_SEND && frame->header_length == sizeof pkt->eager_send &&
                (size_t) pkt->eager_send.data_sz == frame->length) {
-        match = &pkt->eager_send.match.parts;
-        *data = frame->data;
-        *size = pkt->eager_send.data_sz;
+        message->match = pkt->eager_send.match.parts;
     } else {
-        return NULL;
+        return 0;
     }
-    if (match->context_id != (MPIR_Context_id_t) context_id || *size > room ||
+    return 1;
+}
+
+/* It is one for such a receive. */
+static inline int wanted_message(const ulfm_nm_frame * frame, int rank, int tag, int context_id, intptr_t room,
+                                 short_message_t * message)
+{
+    const MPIDI_VC_t *vc = frame->cookie;
+    const MPIDI_Message_match_parts_t *match = &message->match;
+
+    if (frame->kind != ULFM_NM_FIRST || frame->fresh || !vc || vc->state != MPIDI_VC_STATE_ACTIVE ||
+        !whole_message(frame, message))
+        return 0;
+    if (match->context_id != (MPIR_Context_id_t) context_id || message->size > room ||
         (rank != MPI_ANY_SOURCE && match->rank != rank))
-        return NULL;
-    return match->tag == tag || (tag == MPI_ANY_TAG && match->tag == MPIR_TAG_MASK_ERROR_BITS(match->tag)) ? match : NULL;
+        return 0;
+    return match->tag == tag || (tag == MPI_ANY_TAG && match->tag == MPIR_TAG_MASK_ERROR_BITS(match->tag));
 }
 
 /* 1: received, or failed with *mpi_errno. 0: to be posted, as ever. */
@@ -50,11 +66,10 @@ int MPIDI_nem_ulfm_recv_now(void *buf, MPI_Aint count, MPI_Datatype datatype, in
 {
     static unsigned in_a_row = 0;
     int contig, received;
-    intptr_t room, size = 0;
+    intptr_t room;
     MPI_Aint true_lb;
     MPIR_Datatype *type;
-    const void *data = NULL;
-    const MPIDI_Message_match_parts_t *match;
+    short_message_t message;
     ulfm_nm_frame frame;
 
     *mpi_errno = MPI_SUCCESS;
@@ -63,16 +78,15 @@ int MPIDI_nem_ulfm_recv_now(void *buf, MPI_Aint count, MPI_Datatype datatype, in
     MPIDI_Datatype_get_info(count, datatype, contig, room, type, true_lb);
     if (!contig || !ulfm->next_soon(nm, &frame))
         return 0;
-    match = wanted_message(&frame, rank, tag, context_id, room, &data, &size);
-    received = match != NULL;
+    received = wanted_message(&frame, rank, tag, context_id, room, &message);
     if (received) {
-        if (size != 0)
-            memcpy(MPIR_get_contig_ptr(buf, true_lb), data, size);
+        if (message.size != 0)
+            memcpy(MPIR_get_contig_ptr(buf, true_lb), message.data, message.size);
         if (status != MPI_STATUS_IGNORE) {
-            status->MPI_SOURCE = match->rank;
-            status->MPI_TAG = match->tag;
+            status->MPI_SOURCE = message.match.rank;
+            status->MPI_TAG = message.match.tag;
             status->MPI_ERROR = MPI_SUCCESS;
-            MPIR_STATUS_SET_COUNT(*status, size);
+            MPIR_STATUS_SET_COUNT(*status, message.size);
             MPIR_STATUS_SET_CANCEL_BIT(*status, FALSE);
         }
     } else {
@@ -82,31 +96,55 @@ int MPIDI_nem_ulfm_recv_now(void *buf, MPI_Aint count, MPI_Datatype datatype, in
     return received || *mpi_errno != MPI_SUCCESS;
 }
 
-/* Every frame has room for as much (kLeastFrame), so such a message goes whole or not at all. */
-#define QUICK_SEND 64
+/* A message of that size may go at once: no earlier one waits, and nobody has asked for another limit of eager ones. */
+static inline int may_send_now(const MPIDI_VC_t * vc, intptr_t size, const MPIR_Comm * comm)
+{
+    return vc->ch.iSendContig == ulfm_iSendContig && size <= AREA(vc)->quick && AREA(vc)->out && !AREA(vc)->queue.head &&
+        vc->state == MPIDI_VC_STATE_ACTIVE && (size <= QUICK_SEND || comm->hints[MPIR_COMM_HINT_EAGER_THRESH] == -1);
+}
+
+static inline int send_compact(MPIDI_VC_t * vc, const void *data, intptr_t size, int tag, const MPIR_Comm * comm,
+                               int context_id, MPI_Request request)
+{
+    compact_pkt_t pkt;
+
+    compact_fill(&pkt, comm->rank, tag, context_id, request);
+    return ulfm->send_whole(AREA(vc)->out, &pkt, sizeof pkt, data, (size_t) size);
+}
+
+static inline int send_packet(MPIDI_VC_t * vc, const void *data, intptr_t size, int tag, const MPIR_Comm * comm,
+                              int context_id, MPI_Request request)
+{
+    MPIDI_CH3_Pkt_eager_send_t pkt;
+
+    MPIDI_Pkt_init(&pkt, MPIDI_CH3_PKT_EAGER_SEND);
+    pkt.match.parts.rank = comm->rank;
+    pkt.match.parts.tag = tag;
+    pkt.match.parts.context_id = context_id;
+    pkt.sender_req_id = request;
+    pkt.data_sz = size;
+    return ulfm->send_whole(AREA(vc)->out, &pkt, sizeof pkt, data, (size_t) size);
+}
+
+/* A blocking send. 1: sent. 0: as ever, which is also the way of networks that charge for the bytes of headers. */
+int MPIDI_nem_ulfm_send_now(MPIDI_VC_t * vc, const void *data, intptr_t size, int tag, MPIR_Comm * comm, int context_id)
+{
+    return may_send_now(vc, size, comm) && AREA(vc)->compact &&
+        send_compact(vc, data, size, tag, comm, context_id, MPI_REQUEST_NULL);
+}
 
 /* 1: sent, and *request is complete; it can be cancelled as ever. 0: as ever. */
 int MPIDI_nem_ulfm_isend_now(MPIDI_VC_t * vc, const void *data, intptr_t size, int rank, int tag, MPIR_Comm * comm,
                              int context_id, MPIR_Request ** request)
 {
-    vc_area_t *area = AREA(vc);
-    struct iovec piece = { (void *) data, (size_t) size };
-    MPIDI_CH3_Pkt_eager_send_t pkt;
     MPIR_Request *sreq;
 
-    if (size > QUICK_SEND || vc->ch.iSendContig != ulfm_iSendContig || vc->state != MPIDI_VC_STATE_ACTIVE ||
-        !area->out || area->queue.head)
+    if (!may_send_now(vc, size, comm))
         return 0;
     sreq = MPIR_Request_create(MPIR_REQUEST_KIND__SEND);
     if (!sreq)
         return 0;
-    MPIDI_Pkt_init(&pkt, MPIDI_CH3_PKT_EAGER_SEND);
-    pkt.match.parts.rank = comm->rank;
-    pkt.match.parts.tag = tag;
-    pkt.match.parts.context_id = context_id;
-    pkt.sender_req_id = sreq->handle;
-    pkt.data_sz = size;
-    if (ulfm->begin(area->out, &pkt, sizeof pkt, &piece, size != 0) != size) {
+    if (!(AREA(vc)->compact ? send_compact : send_packet) (vc, data, size, tag, comm, context_id, sreq->handle)) {
         MPIR_Request_free(sreq);
         return 0;
     }

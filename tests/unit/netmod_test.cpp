@@ -4,6 +4,8 @@
 #include <ulfm/netmod.h>
 
 #include <cstring>
+#include <string_view>
+#include <vector>
 
 #include "base/wait.hpp"
 #include "environment.hpp"
@@ -115,4 +117,39 @@ TEST_CASE("a frame is valid until it is released, in whatever order", "[netmod]"
     }
   }
   CHECK(sent == 3000 * kHeld);
+}
+
+TEST_CASE("a message in one piece goes as one frame or not at all", "[netmod]") {
+  const char* const protocol = GENERATE("auto", "always");
+  CAPTURE(protocol);
+  Pair pair(protocol);
+  CHECK(pair.table->shares_memory(pair.connection) == (std::string_view(protocol) == "auto" ? 1 : 0));
+  const std::vector<char> bytes(std::size_t{1} << 20, 'x');
+  const auto send = [&](std::size_t length) {
+    return pair.table->send_whole(pair.connection, "header", 6, bytes.data(), length);
+  };
+  CHECK(send(bytes.size()) == 0);  // no frame is that long
+  for (const std::size_t length : {std::size_t{0}, std::size_t{32}, std::size_t{64}, std::size_t{1000}}) {
+    REQUIRE(send(length) == 1);
+    ulfm_nm_frame frame;
+    int looks = 0;
+    while (pair.table->next(pair.receiver, &frame) == 0 && looks < 100000) ++looks;
+    REQUIRE(looks < 100000);
+    CHECK(frame.kind == ULFM_NM_FIRST);
+    CHECK(frame.header_length == 6);
+    CHECK(frame.length == length);
+    CHECK(std::memcmp(frame.data, bytes.data(), length) == 0);
+    pair.table->release(pair.receiver, &frame);
+  }
+}
+
+TEST_CASE("a message that found no room begins when there is some", "[netmod]") {
+  Pair pair;
+  const char bytes[64] = {};
+  while (pair.table->send_whole(pair.connection, "header", 6, bytes, sizeof bytes) == 1) {
+  }
+  CHECK(pair.idle(1) == 0);
+  pair.read_all();
+  CHECK(pair.idle(1) == ULFM_NM_ARRIVED);
+  CHECK(pair.table->send_whole(pair.connection, "header", 6, bytes, sizeof bytes) == 1);
 }

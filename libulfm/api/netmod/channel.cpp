@@ -203,6 +203,8 @@ int disconnect(ulfm_nm* nm, ulfm_nm_vc* vc, int force) {
 // connection properly.
 int listening(ulfm_nm_vc* vc) { return vc->outlet->peer_listening() || vc->owner->inlet->has_frame() ? 1 : 0; }
 
+int shares_memory(ulfm_nm_vc* vc) { return vc->outlet->shares_memory() ? 1 : 0; }
+
 // ---- sending --------------------------------------------------------------------------------------------------------
 
 std::ptrdiff_t begin(ulfm_nm_vc* vc, const void* header, std::size_t header_length, const iovec* pieces, int n) {
@@ -222,6 +224,20 @@ std::ptrdiff_t begin(ulfm_nm_vc* vc, const void* header, std::size_t header_leng
     return static_cast<std::ptrdiff_t>(total);
   }
   return push_more(vc, data, total, length);
+}
+
+int send_whole(ulfm_nm_vc* vc, const void* header, std::size_t header_length, const void* data, std::size_t length) {
+  if (length > kLeastFrame && length > vc->outlet->max_frame(header_length)) return 0;
+  const iovec piece{const_cast<void*>(data), length};
+  Gather gather(std::span(&piece, 1));
+  if (!vc->outlet->push(Kind::first, {static_cast<const std::byte*>(header), header_length}, gather, length)) {
+    vc->owner->full = vc;
+    return 0;
+  }
+  begin_waits_anew(*vc->owner);
+  vc->owner->counters.sent_messages.add();
+  vc->owner->counters.sent_bytes.add(header_length + length);
+  return 1;
 }
 
 std::ptrdiff_t more(ulfm_nm_vc* vc, const iovec* pieces, int n) {

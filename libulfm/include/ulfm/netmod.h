@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define ULFM_NM_ABI 13
+#define ULFM_NM_ABI 14
 #define ULFM_NM_LIBRARY "libulfm.so.0"
 #define ULFM_NM_ENTRY "ulfm_nm_table"
 #define ULFM_NM_HELLO 160 /* most bytes a connection may say about itself */
@@ -236,11 +236,16 @@ typedef struct ulfm_nm_api {
   int (*disconnect)(ulfm_nm* nm, ulfm_nm_vc* vc, int force);
   /* The other side can still receive. */
   int (*listening)(ulfm_nm_vc* vc);
+  /* Frames go through memory that both processes map, and nothing on the way looks into them. */
+  int (*shares_memory)(ulfm_nm_vc* vc);
 
   /* Begins a message: the header and as much of the data as there is room for. Bytes of data taken, or -1 when not
    * even the header went. */
   ptrdiff_t (*begin)(ulfm_nm_vc* vc, const void* header, size_t header_length, const struct iovec* data, int pieces);
-  /* Goes on with it. Bytes taken. */
+  /* A whole message whose data lie in one piece, as one frame: 1. 0, with nothing taken, when there is no room for it
+   * now, or when frames are shorter. */
+  int (*send_whole)(ulfm_nm_vc* vc, const void* header, size_t header_length, const void* data, size_t length);
+  /* Goes on with what was begun. Bytes taken. */
   ptrdiff_t (*more)(ulfm_nm_vc* vc, const struct iovec* data, int pieces);
 
   /* A long message of so many bytes is let in, into memory that the other process of the connection could copy to. Not 0:

@@ -65,7 +65,10 @@ std::size_t members_at() { return kPage; }
 std::size_t slots_at(int size) { return members_at() + rounded(static_cast<std::size_t>(size) * sizeof(Member)); }
 // Slots of even rounds and a result, slots of odd rounds and a result.
 std::size_t calls_at(int size) { return slots_at(size) + 2 * (static_cast<std::size_t>(size) + 1) * kSlot; }
-std::size_t total(int size) { return calls_at(size) + NonblockingCalls::room(size); }
+std::size_t kept_at(int size) { return up_to(calls_at(size) + CallRoom::of_communicator(size).bytes(size), kPage); }
+// Of all persistent calls of a communicator.
+std::size_t kept_room(int size) { return CallRoom::of_communicator(size).ring; }
+std::size_t total(int size) { return kept_at(size) + kept_room(size); }
 }  // namespace
 
 Collective::Collective(Segment segment, int rank, int size, const WaitPolicy& policy, WaitHooks hooks)
@@ -77,7 +80,8 @@ Collective::Collective(Segment segment, int rank, int size, const WaitPolicy& po
       policy_(policy),
       hooks_(std::move(hooks)),
       token_(header_->token),
-      calls_(segment_, calls_at(size), rank, size, counting_) {
+      kept_end_(kept_at(size)) {
+  add_calls(calls_at(size), CallRoom::of_communicator(size));
   Member& self = member(rank);
   if (counting_) self.bell.expect_many_sleeps();
   self.pid.store(getpid(), std::memory_order_relaxed);
@@ -196,9 +200,9 @@ bool Collective::gone(int rank) const noexcept {
   return started != 0 && !is_alive(static_cast<pid_t>(other.pid.load(std::memory_order_relaxed)), started);
 }
 
-// `find_dead` returns a rank that has died and that the wait is for, or -1; it may count its looks.
-template <typename Condition, typename FindDead>
-int Collective::await(Condition condition, FindDead find_dead) {
+// A wait for ranks [first, last] to post `round`.
+template <typename Condition>
+int Collective::await(Condition condition, std::uint64_t round, int first, int last) {
   if (condition()) return 0;
   const std::uint32_t every = policy_.has_own_core() ? kSpinningProgressTurns : kProgressTurns;
   auto looked = std::chrono::steady_clock::now();
@@ -217,7 +221,7 @@ int Collective::await(Condition condition, FindDead find_dead) {
     if (const int why = why_broken(); why != 0) return why;
     if (const auto now = std::chrono::steady_clock::now(); now - looked >= look_every) {
       looked = now;
-      const int dead = find_dead(patience);
+      const int dead = find_dead(round, first, last, patience);
       if (dead >= 0 && !condition()) return abandon(-1 - dead);
     }
     if (nap && !has_come && sleep(condition)) waiter.reset();
@@ -252,14 +256,12 @@ bool Collective::all_posted(std::uint64_t round) noexcept {
 }
 
 int Collective::await_all(std::uint64_t round) {
-  return await([&] { return all_posted(round); },
-               [&](int& patience) { return find_dead(round, 0, size_ - 1, patience); });
+  return await([&] { return all_posted(round); }, round, 0, size_ - 1);
 }
 
 int Collective::await_rank(int rank) {
   const auto& posted = slot(rank).posted;
-  return await([&] { return posted.load(std::memory_order_acquire) > round_; },
-               [&](int& patience) { return find_dead(round_, rank, rank, patience); });
+  return await([&] { return posted.load(std::memory_order_acquire) > round_; }, round_, rank, rank);
 }
 
 int Collective::missing() const noexcept {
@@ -305,42 +307,84 @@ void Collective::post() {
 
 // ---- nonblocking calls ---------------------------------------------------------------------------------------------
 
+void Collective::add_calls(std::size_t at, CallRoom room) {
+  calls_.push_back(std::make_unique<NonblockingCalls>(segment_, at, room, rank_, size_, counting_));
+}
+
+int Collective::keep(const ulfm_coll_call& call, bool always) {
+  if (const int why = why_broken(); why != 0) return why;
+  if (!counting_ && !has_root(call.kind) && !always) return 0;
+  const CallRoom room = CallRoom::of_call(call, size_);
+  const std::size_t needed = up_to_line(room.bytes(size_));
+  if (needed > kept_at(size_) + kept_room(size_) - kept_end_) return 0;
+  add_calls(kept_end_, room);
+  kept_end_ += needed;
+  if (!calls_.back()->commit()) return abandon(kNoMemory);
+  return static_cast<int>(calls_.size()) - 1;
+}
+
 int Collective::start(const ulfm_coll_call& call, void* cookie) {
   if (const int why = why_broken(); why != 0) return why;
-  const auto has_finished = calls_.start(call, cookie);
+  NonblockingCalls& calls = *calls_[static_cast<std::size_t>(call.kept)];
+  const auto has_finished = calls.start(call, cookie);
   if (!has_finished) return abandon(kNoMemory);
-  if (calls_.take_news()) wake();
+  if (calls.take_news()) wake();
   return *has_finished ? 1 : 0;
 }
 
 bool Collective::advance() {
-  calls_.advance();
-  if (calls_.take_news()) wake();
-  return calls_.has_finished() || (calls_.is_open() && broken());
+  bool has_finished = false, has_news = false;
+  for (const auto& calls : calls_) {
+    if (calls->is_open()) calls->advance();
+    has_news |= calls->take_news();
+    has_finished |= calls->has_finished() || (calls->is_open() && broken());
+  }
+  if (has_news) wake();
+  return has_finished;
 }
 
 void* Collective::finished(int& why) {
   why = 0;
-  if (void* cookie = calls_.finished()) return cookie;
+  for (const auto& calls : calls_)
+    if (void* cookie = calls->finished()) return cookie;
   why = why_broken();
-  return why == 0 ? nullptr : calls_.drop();
+  if (why == 0) return nullptr;
+  for (const auto& calls : calls_)
+    if (void* cookie = calls->drop()) return cookie;
+  return nullptr;
 }
 
-// A rank that has posted, and taken all it wanted, may end.
-int Collective::find_dead_in_call() const noexcept {
-  for (int rank = 0; calls_.is_open() && rank < size_; ++rank)
-    if (calls_.waits_for(rank) && gone(rank)) return rank;
+bool Collective::has_calls() const noexcept {
+  return std::any_of(calls_.begin(), calls_.end(), [](const auto& calls) { return !calls->is_idle(); });
+}
+
+bool Collective::is_starved() const noexcept {
+  return std::any_of(calls_.begin(), calls_.end(), [](const auto& calls) { return calls->is_starved(); });
+}
+
+const NonblockingCalls* Collective::open_calls() const noexcept {
+  for (const auto& calls : calls_)
+    if (calls->is_open()) return calls.get();
+  return nullptr;
+}
+
+// A rank that a call under way waits for and of which `is_it` holds, or -1. A rank that has posted, and taken all it
+// wanted, may end.
+template <typename Condition>
+int Collective::awaited(Condition is_it) const noexcept {
+  for (const auto& calls : calls_)
+    for (int rank = 0; calls->is_open() && rank < size_; ++rank)
+      if (calls->waits_for(rank) && is_it(rank)) return rank;
   return -1;
 }
 
 void Collective::look_for_dead() noexcept {
-  if (const int rank = find_dead_in_call(); rank >= 0) (void)abandon(-1 - rank);
+  const int dead = awaited([this](int rank) { return gone(rank); });
+  if (dead >= 0) (void)abandon(-1 - dead);
 }
 
 int Collective::missing_in_call() const noexcept {
-  for (int rank = 0; rank < size_; ++rank)
-    if (rank != rank_ && calls_.is_open() && calls_.waits_for(rank)) return rank;
-  return -1;
+  return awaited([this](int rank) { return rank != rank_; });
 }
 
 Doorbell& Collective::own_bell() const noexcept { return member(rank_).bell; }

@@ -126,24 +126,31 @@ class Collective {
 
   // Nonblocking calls, in the same order in every rank, among themselves: blocking ones may come between.
   /// Such a call may be made here. The same in all ranks.
-  bool fits(int kind, std::size_t bytes) const noexcept { return calls_.fits(kind, bytes); }
-  /// Begins it; the buffers stay as they are until it has finished. 1: it has, already; 0: finished() will return
-  /// `cookie`; else why not, as above.
+  bool fits(int kind, std::size_t bytes) const noexcept { return calls_.front()->fits(kind, bytes); }
+  /// Of kinds in which no rank knows all sizes, longer blocks are left out.
+  std::size_t longest_block(int kind) const noexcept { return calls_.front()->longest_block(kind); }
+  /// Room of its own for a persistent call that fits, for as long as this object lives: what goes into `call.kept`, the
+  /// same in all ranks, which ask in the same order. 0: there is none left, or, unless `always`, each rank has a core
+  /// and the call no root: then MPICH's schedule, which is made once, is quicker. Else why not, as above.
+  int keep(const ulfm_coll_call& call, bool always);
+  /// Begins a call; the buffers stay as they are until it has finished. A persistent one is begun again when it has
+  /// finished here, and in any order beside others. 1: it has finished, already; 0: finished() will return `cookie`;
+  /// else why not, as above.
   int start(const ulfm_coll_call& call, void* cookie);
   /// Goes on with what was begun. True when something has finished.
   bool advance();
   /// A call that has finished, or, once the object is of no use any more, one that never will; null when there is none.
   /// `why`: 0, or why it has not, as above.
   void* finished(int& why);
-  bool has_calls() const noexcept { return !calls_.is_idle(); }
-  bool has_open_calls() const noexcept { return calls_.is_open(); }
+  bool has_calls() const noexcept;
+  bool has_open_calls() const noexcept { return open_calls() != nullptr; }
   /// A look, now and then, for a rank that has died and that a call waits for.
   void look_for_dead() noexcept;
   /// Sleeps until something may have finished, by `sleep`, which gets the armed bell and whether to take a short nap.
   template <typename Sleep>
   void sleep_for_calls(Sleep sleep);
   /// Kind of the oldest call under way and a rank that it waits for, or -1. There must be one.
-  int kind_of_call() const noexcept { return calls_.kind(); }
+  int kind_of_call() const noexcept { return open_calls()->kind(); }
   int missing_in_call() const noexcept;
 
   /// Makes the others' calls fail: this rank cannot do its part.
@@ -180,7 +187,11 @@ class Collective {
   int scatter_long(const std::byte* in, std::byte* out, std::size_t bytes, int root);
   int alltoall_long(const std::byte* in, std::byte* out, std::size_t bytes);
 
-  int find_dead_in_call() const noexcept;
+  void add_calls(std::size_t at, CallRoom room);
+  bool is_starved() const noexcept;
+  const NonblockingCalls* open_calls() const noexcept;
+  template <typename Condition>
+  int awaited(Condition is_it) const noexcept;
   int begin(std::size_t bytes);
   Result<void> commit(std::size_t bytes);
   template <typename Work>
@@ -190,8 +201,8 @@ class Collective {
   bool all_posted(std::uint64_t round) noexcept;
   int await_all(std::uint64_t round);
   int await_rank(int rank);
-  template <typename Condition, typename FindDead>
-  int await(Condition condition, FindDead find_dead);
+  template <typename Condition>
+  int await(Condition condition, std::uint64_t round, int first, int last);
   template <typename Condition>
   bool sleep(Condition condition);
   void wake() noexcept;
@@ -227,14 +238,15 @@ class Collective {
   std::uint64_t token_;  // what others look for in this process's memory, to see whether they may
   std::vector<pid_t> processes_;
   std::unique_ptr<std::byte[]> scratch_;  // of long reductions
-  NonblockingCalls calls_;
+  std::size_t kept_end_;                  // in the segment: of the room for persistent calls that is in use
+  std::vector<std::unique_ptr<NonblockingCalls>> calls_;  // of the communicator, then each persistent call's
 };
 
 template <typename Sleep>
 void Collective::sleep_for_calls(Sleep sleep) {
   Doorbell& bell = own_bell();
   bell.arm();
-  if (!advance()) sleep(bell, calls_.is_starved());
+  if (!advance()) sleep(bell, is_starved());
   bell.cancel();
 }
 

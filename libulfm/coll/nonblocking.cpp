@@ -8,33 +8,37 @@
 namespace ulfm::coll {
 
 namespace {
-// Calls under way at a time; a rank that makes more waits, in its progress, until all have finished older ones.
+// Of a communicator.
 constexpr std::uint64_t kEntries = 64;
-// Of the ring, of which one call may have a half.
 constexpr std::size_t kLeastRing = 64 * 1024, kRingOfRank = 16 * 1024;
+// Of a persistent call: a rank may start it again while others have not finished, and one that waits for nobody, such
+// as a broadcast's root, goes on while there is room.
+constexpr std::uint64_t kEntriesOfCall = 2, kMostEntriesOfCall = 32;
+constexpr std::size_t kRingOfCall = 16 * 1024;
 
 struct alignas(kLine) CallsHeader {
   std::atomic<std::uint32_t> is_starved;  // a rank waits for room: others ring when they have finished
 };
 
 // Of one rank: whoever overwrites what it wrote has to know.
-constexpr bool is_given(int kind) noexcept { return kind == ULFM_COLL_BCAST || kind == ULFM_COLL_SCATTER; }
-constexpr bool is_taken(int kind) noexcept { return kind == ULFM_COLL_REDUCE || kind == ULFM_COLL_GATHER; }
+constexpr bool is_given(int kind) noexcept {
+  return kind == ULFM_COLL_BCAST || kind == ULFM_COLL_SCATTER || kind == ULFM_COLL_SCATTERV;
+}
+constexpr bool is_taken(int kind) noexcept {
+  return kind == ULFM_COLL_REDUCE || kind == ULFM_COLL_GATHER || kind == ULFM_COLL_GATHERV;
+}
 constexpr bool is_scan(int kind) noexcept { return kind == ULFM_COLL_SCAN || kind == ULFM_COLL_EXSCAN; }
 constexpr bool is_reduction(int kind) noexcept {
   return kind == ULFM_COLL_REDUCE || kind == ULFM_COLL_ALLREDUCE || kind == ULFM_COLL_REDUCE_SCATTER || is_scan(kind);
 }
-constexpr bool has_blocks(int kind) noexcept { return kind == ULFM_COLL_SCATTER || kind == ULFM_COLL_ALLTOALL; }
-constexpr bool is_known(int kind) noexcept {
-  return kind == ULFM_COLL_BARRIER || is_given(kind) || is_reduction(kind) || kind == ULFM_COLL_GATHER ||
-         kind == ULFM_COLL_ALLGATHER || kind == ULFM_COLL_ALLTOALL;
+// A rank's part has a block for each rank.
+constexpr bool has_blocks(int kind) noexcept {
+  return kind == ULFM_COLL_SCATTER || kind == ULFM_COLL_ALLTOALL || kind == ULFM_COLL_SCATTERV ||
+         kind == ULFM_COLL_ALLTOALLV;
 }
-
-// In the part of a rank.
-constexpr std::size_t bytes_of(const ulfm_coll_call& call, int size) noexcept {
-  if (call.kind == ULFM_COLL_BARRIER) return 0;
-  if (is_reduction(call.kind)) return call.count * call.extent;
-  return call.count * (has_blocks(call.kind) ? static_cast<std::size_t>(size) : 1);
+// No rank knows all sizes.
+constexpr bool has_unknown_sizes(int kind) noexcept {
+  return kind == ULFM_COLL_GATHERV || kind == ULFM_COLL_SCATTERV || kind == ULFM_COLL_ALLTOALLV;
 }
 
 // In its piece: of all ranks and a result, or of the root.
@@ -59,46 +63,92 @@ struct alignas(kLine) CallProgress {
 };
 
 namespace {
-constexpr std::size_t kEntriesAt = sizeof(CallsHeader), kProgressAt = kEntriesAt + kEntries * sizeof(CallEntry);
-std::size_t ring_of(int size) { return std::max(kLeastRing, kRingOfRank * static_cast<std::size_t>(size)); }
-std::size_t ring_at(int size) {
-  return up_to(kProgressAt + static_cast<std::size_t>(size) * sizeof(CallProgress), kPage);
+constexpr std::size_t kEntriesAt = sizeof(CallsHeader);
+std::size_t progress_at(const CallRoom& room) { return kEntriesAt + room.entries * sizeof(CallEntry); }
+std::size_t ring_at(const CallRoom& room, int size) {
+  return progress_at(room) + static_cast<std::size_t>(size) * sizeof(CallProgress);
 }
 CallsHeader& header_of(const Segment& segment, std::size_t at) { return *segment.at<CallsHeader>(at); }
+// Of a call. The ring has room for as many calls as a rank may run ahead; where all wait for all that is not far.
+std::size_t longest_block_in(std::size_t ring, int kind, int size) {
+  const auto n = static_cast<std::size_t>(size);
+  const std::size_t room = kind == ULFM_COLL_ALLTOALLV ? ring / 4 / (n * n) : ring / 32 / n;
+  return std::max(room / kLine * kLine, kLine);
+}
+// In the part of a rank.
+std::size_t part_of(const ulfm_coll_call& call, std::size_t longest_block, int size) {
+  if (call.kind == ULFM_COLL_BARRIER) return 0;
+  if (is_reduction(call.kind)) return call.count * call.extent;
+  if (call.kind == ULFM_COLL_ALLGATHERV) return *std::max_element(call.out_bytes, call.out_bytes + size);
+  const std::size_t block = has_unknown_sizes(call.kind) ? longest_block : call.count;
+  return block * (has_blocks(call.kind) ? static_cast<std::size_t>(size) : 1);
+}
+// A root's few bytes lie in the entry.
+bool lies_in_entry(int kind, std::size_t bytes) { return is_given(kind) && bytes <= sizeof(CallEntry::data); }
+std::size_t length_of(int kind, std::size_t part, int size) {
+  return lies_in_entry(kind, part) ? 0 : parts_of(kind, size) * up_to_line(part);
+}
 }  // namespace
 
-std::size_t NonblockingCalls::room(int size) { return ring_at(size) + ring_of(size); }
+CallRoom CallRoom::of_communicator(int size) noexcept {
+  return {kEntries, std::max(kLeastRing, kRingOfRank * static_cast<std::size_t>(size))};
+}
 
-NonblockingCalls::NonblockingCalls(Segment& segment, std::size_t at, int rank, int size, bool counts)
+CallRoom CallRoom::of_call(const ulfm_coll_call& call, int size) noexcept {
+  const std::size_t length = std::max(length_of(call.kind, part_of(call, 0, size), size), kLine);
+  if (!is_given(call.kind) && !is_taken(call.kind)) return {kEntriesOfCall, kEntriesOfCall * length};
+  const std::uint64_t entries = std::clamp<std::uint64_t>(kRingOfCall / length, kEntriesOfCall, kMostEntriesOfCall);
+  return {entries, entries * length};
+}
+
+std::size_t CallRoom::bytes(int size) const noexcept { return ring_at(*this, size) + ring; }
+
+NonblockingCalls::NonblockingCalls(Segment& segment, std::size_t at, CallRoom room, int rank, int size, bool counts)
     : segment_(segment),
       at_(at),
-      ring_at_(at + ring_at(size)),
-      ring_(ring_of(size)),
+      ring_at_(at + ring_at(room, size)),
+      room_(room),
       rank_(rank),
       size_(size),
       counts_(counts) {}
 
 CallProgress& NonblockingCalls::progress(int rank) const noexcept {
-  return segment_.at<CallProgress>(at_ + kProgressAt)[rank];
+  return segment_.at<CallProgress>(at_ + progress_at(room_))[rank];
 }
 CallEntry& NonblockingCalls::entry(const OpenCall& open) const noexcept {
-  return segment_.at<CallEntry>(at_ + kEntriesAt)[open.number % kEntries];
+  return segment_.at<CallEntry>(at_ + kEntriesAt)[open.number % room_.entries];
 }
 std::byte* NonblockingCalls::part(const OpenCall& open, int rank) const noexcept {
-  return segment_.at<std::byte>(ring_at_ + open.place % ring_ + static_cast<std::uint64_t>(rank) * open.stride);
+  return segment_.at<std::byte>(ring_at_ + open.place % room_.ring + static_cast<std::uint64_t>(rank) * open.stride);
 }
 
 // ---- making calls -------------------------------------------------------------------------------------------------
 
 bool NonblockingCalls::fits(int kind, std::size_t bytes) const noexcept {
-  return is_known(kind) && bytes <= ring_ && parts_of(kind, size_) * up_to_line(bytes) <= ring_ / 2;
+  if (has_unknown_sizes(kind)) {
+    const std::size_t block = longest_block(kind);
+    bytes = has_blocks(kind) ? block * static_cast<std::size_t>(size_) : block;
+  }
+  return bytes <= room_.ring && parts_of(kind, size_) * up_to_line(bytes) <= room_.ring / 2;
+}
+
+std::size_t NonblockingCalls::longest_block(int kind) const noexcept {
+  return longest_block_in(room_.ring, kind, size_);
+}
+
+std::size_t NonblockingCalls::bytes_of(const ulfm_coll_call& call) const noexcept {
+  return part_of(call, longest_block(call.kind), size_);
+}
+
+Result<void> NonblockingCalls::commit() {
+  if (committed_) return {};
+  auto done = segment_.commit(at_, room_.bytes(size_));
+  committed_ = done.has_value();
+  return done;
 }
 
 Result<bool> NonblockingCalls::start(const ulfm_coll_call& call, void* cookie) {
-  if (!committed_) {
-    if (auto done = segment_.commit(at_, room(size_)); !done) return fail(done.error());
-    committed_ = true;
-  }
+  if (auto done = commit(); !done) return fail(done.error());
   OpenCall made{call, cookie, next_++};
   allot(made);
   if (open_.empty() && try_to_post(made) && try_to_finish(made)) {
@@ -111,12 +161,12 @@ Result<bool> NonblockingCalls::start(const ulfm_coll_call& call, void* cookie) {
 
 // The piece of the ring for a call: behind the last one, and never across the end.
 void NonblockingCalls::allot(OpenCall& open) noexcept {
-  const std::size_t bytes = bytes_of(open.call, size_);
-  open.is_in_entry = is_given(open.call.kind) && bytes <= sizeof(CallEntry::data);
+  const std::size_t bytes = bytes_of(open.call);
+  open.is_in_entry = lies_in_entry(open.call.kind, bytes);
   open.stride = up_to_line(bytes);
-  open.length = open.is_in_entry ? 0 : parts_of(open.call.kind, size_) * open.stride;
+  open.length = length_of(open.call.kind, bytes, size_);
   if (open.length == 0) return;
-  open.place = end_ % ring_ + open.length > ring_ ? up_to(end_, ring_) : end_;
+  open.place = end_ % room_.ring + open.length > room_.ring ? up_to(end_, room_.ring) : end_;
   end_ = open.place + open.length;
   pieces_.push_back({open.number, open.place});
 }
@@ -125,8 +175,8 @@ void NonblockingCalls::allot(OpenCall& open) noexcept {
 bool NonblockingCalls::has_room(const OpenCall& open) noexcept {
   const auto is_free = [&] {
     while (!pieces_.empty() && pieces_.front().number < all_finished_) pieces_.pop_front();
-    return open.number < all_finished_ + kEntries &&
-           (pieces_.empty() || open.place + open.length <= pieces_.front().place + ring_);
+    return open.number < all_finished_ + room_.entries &&
+           (pieces_.empty() || open.place + open.length <= pieces_.front().place + room_.ring);
   };
   if (is_free()) return true;
   std::uint64_t least = next_;
@@ -162,10 +212,30 @@ bool NonblockingCalls::try_to_post(OpenCall& open) {
 
 void NonblockingCalls::write_part(const OpenCall& open) const noexcept {
   const ulfm_coll_call& call = open.call;
-  const std::size_t bytes = bytes_of(call, size_);
-  if (bytes == 0 || (is_given(call.kind) && rank_ != call.root)) return;
+  if (is_given(call.kind) && rank_ != call.root) return;
   std::byte* to = open.is_in_entry ? entry(open).data : part(open, is_given(call.kind) ? 0 : rank_);
-  std::memcpy(to, call.kind == ULFM_COLL_BCAST ? call.out : call.in, bytes);
+  switch (call.kind) {
+    case ULFM_COLL_BARRIER: break;
+    case ULFM_COLL_BCAST: std::memcpy(to, call.out, call.count); break;
+    case ULFM_COLL_ALLGATHERV:
+      if (call.out_bytes[rank_] != 0) std::memcpy(to, call.in, call.out_bytes[rank_]);
+      break;
+    case ULFM_COLL_GATHERV:
+      if (rank_ != call.root && call.count != 0 && call.count <= longest_block(call.kind))
+        std::memcpy(to, call.in, call.count);
+      break;
+    case ULFM_COLL_SCATTERV:
+    case ULFM_COLL_ALLTOALLV: write_blocks(open, to); break;
+    default: std::memcpy(to, call.in, bytes_of(call));
+  }
+}
+
+void NonblockingCalls::write_blocks(const OpenCall& open, std::byte* to) const noexcept {
+  const ulfm_coll_call& call = open.call;
+  const std::size_t longest = longest_block(call.kind);
+  for (int rank = 0; rank < size_; ++rank, to += longest)
+    if (const std::size_t n = call.in_bytes[rank]; rank != rank_ && n != 0 && n <= longest)
+      std::memcpy(to, static_cast<const std::byte*>(call.in) + call.in_at[rank], n);
 }
 
 // The last one does what is to be done for all.
@@ -257,6 +327,14 @@ void NonblockingCalls::take_result(const OpenCall& open) {
     case ULFM_COLL_ALLGATHER:
       for (int rank = 0; rank < size_; ++rank, out += bytes) std::memcpy(out, part(open, rank), bytes);
       break;
+    case ULFM_COLL_ALLGATHERV:
+      for (int rank = 0; rank < size_; ++rank)
+        if (const std::size_t n = call.out_bytes[rank]; n != 0)
+          std::memcpy(out + call.out_at[rank], part(open, rank), n);
+      break;
+    case ULFM_COLL_GATHERV:
+    case ULFM_COLL_SCATTERV:
+    case ULFM_COLL_ALLTOALLV: take_blocks(open); break;
     case ULFM_COLL_ALLTOALL:
       for (int rank = 0; rank < size_; ++rank, out += bytes)
         std::memcpy(out, part(open, rank) + static_cast<std::size_t>(rank_) * bytes, bytes);
@@ -282,6 +360,33 @@ void NonblockingCalls::take_result(const OpenCall& open) {
       else combine(out, open, size_ - 1, call.first, call.mine);
       break;
     default: break;  // a barrier
+  }
+}
+
+// A rank's own block does not travel, and may stay where it is.
+void NonblockingCalls::take_blocks(const OpenCall& open) const noexcept {
+  const ulfm_coll_call& call = open.call;
+  const std::size_t longest = longest_block(call.kind);
+  const auto* in = static_cast<const std::byte*>(call.in);
+  auto* out = static_cast<std::byte*>(call.out);
+  const auto take = [](std::byte* to, const std::byte* from, std::size_t n) {
+    if (n != 0 && to != from) std::memcpy(to, from, n);
+  };
+  if (call.kind == ULFM_COLL_SCATTERV) {
+    if (rank_ == call.root) {
+      if (out != nullptr) take(out, in + call.in_at[rank_], call.in_bytes[rank_]);
+    } else if (call.count <= longest) {
+      take(out, part(open, 0) + static_cast<std::size_t>(rank_) * longest, call.count);
+    }
+    return;
+  }
+  const bool is_gather = call.kind == ULFM_COLL_GATHERV;
+  if (is_gather && rank_ != call.root) return;
+  const std::size_t mine = is_gather ? 0 : static_cast<std::size_t>(rank_) * longest;  // in the part of each
+  for (int rank = 0; rank < size_; ++rank) {
+    std::byte* to = out + call.out_at[rank];
+    if (rank != rank_) take(to, part(open, rank) + mine, call.out_bytes[rank] <= longest ? call.out_bytes[rank] : 0);
+    else if (in != nullptr) take(to, is_gather ? in : in + call.in_at[rank], call.out_bytes[rank]);
   }
 }
 

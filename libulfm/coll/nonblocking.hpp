@@ -16,6 +16,9 @@
 //
 // So a call costs one turn of the scheduler, as a blocking one does, and nobody waits for a rank that has posted and
 // computes. One thread at a time.
+//
+// The calls of a communicator have one such object. A persistent one has its own, because ranks may start persistent
+// calls in different orders: its calls are the starts, and its ring has room for two of them.
 #pragma once
 
 #include <ulfm/netmod.h>
@@ -33,15 +36,31 @@ namespace ulfm::coll {
 struct CallEntry;
 struct CallProgress;
 
+/// What a ring has room for.
+struct CallRoom {
+  std::uint64_t entries;  ///< calls under way at a time; a rank that makes more waits, in its progress
+  std::size_t ring;       ///< bytes, of which one call may have a half
+
+  /// For all calls of a communicator of so many ranks.
+  static CallRoom of_communicator(int size) noexcept;
+  /// For one persistent call.
+  static CallRoom of_call(const ulfm_coll_call& call, int size) noexcept;
+  /// In a segment.
+  std::size_t bytes(int size) const noexcept;
+};
+
 class NonblockingCalls {
  public:
-  /// Room in a segment for the calls of so many ranks, which reads as zero at first.
-  static std::size_t room(int size);
-  /// `at` is where that room begins; `counts`: ranks share cores.
-  NonblockingCalls(Segment& segment, std::size_t at, int rank, int size, bool counts);
+  /// `at` is where the room begins, which reads as zero at first; `counts`: ranks share cores.
+  NonblockingCalls(Segment& segment, std::size_t at, CallRoom room, int rank, int size, bool counts);
 
   /// A call of that kind, of which a rank hands over or gets so many bytes, is short enough. The same in all ranks.
   bool fits(int kind, std::size_t bytes) const noexcept;
+  /// In GATHERV, SCATTERV and ALLTOALLV no rank knows all sizes, so each block has room for this much, and longer ones
+  /// are left out: whoever gives one and whoever gets it know that by themselves.
+  std::size_t longest_block(int kind) const noexcept;
+  /// Memory for the calls, which the first one asks for otherwise.
+  Result<void> commit();
   /// Makes a call that fits, whose buffers stay as they are until it has finished. Then finished() returns `cookie`.
   /// True: it has finished already, and finished() will not return it. An error: there is no memory, and nothing was
   /// done; the calls that follow cannot be made either.
@@ -83,11 +102,13 @@ class NonblockingCalls {
   CallEntry& entry(const OpenCall& open) const noexcept;
   std::byte* part(const OpenCall& open, int rank) const noexcept;
   std::byte* result(const OpenCall& open) const noexcept { return part(open, size_); }
+  std::size_t bytes_of(const ulfm_coll_call& call) const noexcept;
   void allot(OpenCall& open) noexcept;
   bool has_room(const OpenCall& open) noexcept;
   bool try_to_post(OpenCall& open);
   bool try_to_finish(OpenCall& open);
   void write_part(const OpenCall& open) const noexcept;
+  void write_blocks(const OpenCall& open, std::byte* to) const noexcept;
   void arrive(const OpenCall& open);
   void make_ready(const OpenCall& open);
   void work(const OpenCall& open);
@@ -95,13 +116,15 @@ class NonblockingCalls {
   bool is_ready(const OpenCall& open) noexcept;
   bool all_have_posted(std::uint64_t number) noexcept;
   void take_result(const OpenCall& open);
+  void take_blocks(const OpenCall& open) const noexcept;
   void combine(std::byte* into, const OpenCall& open, int last, std::size_t first, std::size_t count) const noexcept;
   void settle();
   void note_finished(std::uint64_t all_before);
   const std::byte* given(const OpenCall& open) const noexcept;
 
   Segment& segment_;
-  std::size_t at_, ring_at_, ring_;
+  std::size_t at_, ring_at_;
+  CallRoom room_;
   int rank_, size_;
   bool counts_, committed_ = false, has_news_ = false, is_starved_ = false;
   std::deque<OpenCall> open_;  // in order; finished ones leave when all before them have

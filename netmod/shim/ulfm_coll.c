@@ -145,6 +145,15 @@ static int coll_open(MPIR_Comm * comm, coll_state_t * state)
     goto fn_exit;
 }
 
+/* In a call that may wait for the others. */
+static void coll_decide(MPIR_Comm * comm, coll_state_t * state, int *mpi_errno)
+{
+    state->opening = 1;
+    *mpi_errno = coll_open(comm, state);
+    state->opening = 0;
+    state->decided = 1;
+}
+
 /* Calls without bytes are MPICH's, and some ranks do not even come here then. */
 static int coll_may_take(const MPIR_Comm * comm, int kind, MPI_Aint bytes)
 {
@@ -175,12 +184,8 @@ static int coll_take(MPIR_Comm * comm, int kind, int defined, MPI_Aint bytes, in
         state->decided = 1;
         return multicast_take(comm, state->multicast, kind, bytes);
     }
-    if (!state->decided && state->calls++ >= coll_first) {
-        state->opening = 1;
-        *mpi_errno = coll_open(comm, state);
-        state->opening = 0;
-        state->decided = 1;
-    }
+    if (!state->decided && state->calls++ >= coll_first)
+        coll_decide(comm, state, mpi_errno);
     if (!state->decided)
         way = ULFM_COLL_FIRST;
     else if (!state->coll)

@@ -1,5 +1,6 @@
 /* Random collectives, the same in every rank by their seed, with a checksum of every result for each rank. Half are
- * nonblocking, with others, blocking ones too, before they are over; with the argument "blocking" none is. Run through
+ * nonblocking or persistent, with others, blocking ones too, before they are over; with the argument "blocking" none
+ * is. Persistent ones are started twice, the second time in an order that differs from rank to rank. Run through
  * shared memory and by messages, the checksums must be equal: collectives SEED CASES [threads] [blocking].
  * The values are small integers, so that the order of additions does not matter, and sizes go across the pieces of a
  * slot. */
@@ -27,6 +28,7 @@ typedef struct {
   char *in, *out;
   const unsigned char* result;
   size_t bytes;
+  int kept, over, in_place; /* kept: persistent */
 } call_t;
 static call_t calls[UNDER_WAY], *now;
 static MPI_Request requests[UNDER_WAY], *request;
@@ -41,10 +43,26 @@ static void add(const call_t* call) {
   for (size_t i = 0; i < call->bytes; ++i) sum = (sum ^ call->result[i]) * 1099511628211u;
 }
 
+/* Starts the persistent ones again, whose data are still there, and frees them. */
+static void start_again(void) {
+  for (int k = 0; k < under_way; ++k) {
+    const int i = (k + rank) % under_way;
+    if (!calls[i].kept || calls[i].in_place) continue;
+    memset(calls[i].out, 0, calls[i].bytes);
+    MPI_Start(&requests[i]);
+  }
+  for (int i = 0; i < under_way; ++i) {
+    if (!calls[i].kept) continue;
+    MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+    add(&calls[i]);
+    MPI_Request_free(&requests[i]);
+  }
+}
+
 /* Ends all that is under way, in one of several orders. */
 static void finish(int how) {
   static MPI_Status statuses[UNDER_WAY];
-  int left = under_way, index, over;
+  int left = under_way, index;
   switch (how) {
     case 0: MPI_Waitall(under_way, requests, statuses); break;
     case 1:
@@ -55,17 +73,21 @@ static void finish(int how) {
       break;
     default:
       for (int i = 0; left > 0; i = (i + 1) % under_way) {
-        if (requests[i] == MPI_REQUEST_NULL) continue;
-        MPI_Test(&requests[i], &over, MPI_STATUS_IGNORE);
-        left -= over;
+        if (calls[i].over) continue;
+        MPI_Test(&requests[i], &calls[i].over, MPI_STATUS_IGNORE);
+        left -= calls[i].over;
       }
   }
   for (int i = 0; i < under_way; ++i) add(&calls[i]);
+  start_again();
   under_way = 0;
 }
 
-/* The call itself: blocking, or, where there is one to come back to, nonblocking. */
-#define CALL(name, iname, ...) (request ? MPI_##iname(__VA_ARGS__, request) : MPI_##name(__VA_ARGS__))
+/* The call itself: blocking, or, where there is one to come back to, nonblocking or persistent. */
+#define CALL(name, iname, ...)                                                                \
+  (!request    ? MPI_##name(__VA_ARGS__)                                                      \
+   : now->kept ? (MPI_##name##_init(__VA_ARGS__, MPI_INFO_NULL, request), MPI_Start(request)) \
+               : MPI_##iname(__VA_ARGS__, request))
 
 static int draw_count(void) {
   switch (next() % 4) {
@@ -107,9 +129,9 @@ static void fill(char* data, int n, int kind) {
 }
 
 /* Counts of a nonblocking call have to stay as they are. */
-static int* lasting(void) {
-  static int room[UNDER_WAY][128];
-  return room[now - calls];
+static int* lasting(int which) {
+  static int room[4][UNDER_WAY][128];
+  return room[which][now - calls];
 }
 
 /* A reduction: operations that are exact on small integers. */
@@ -122,7 +144,7 @@ static void reduction(MPI_Comm comm, int what, int ranks, int self, int in_place
   memset(out, 0, (size_t)total * (size_t)t.bytes);
   if (in_place) memcpy(out, in, (size_t)total * (size_t)t.bytes);
   const void* from = in_place ? MPI_IN_PLACE : in;
-  int *counts = lasting(), got = n;
+  int *counts = lasting(0), got = n;
   switch (what) {
     case 1: CALL(Allreduce, Iallreduce, from, out, n, t.basic, ops[op], comm); break;
     case 2:
@@ -184,7 +206,8 @@ static void blocks(MPI_Comm comm, int what, int ranks, int self, int in_place) {
   /* MPICH's pipelined ring of MPI_Allgatherv counts its pieces by the extent, and waits for ever when ranks differ. */
   const int spread = what == 15 ? gaps : gaps_out;
   const MPI_Datatype from = gaps_in ? t.gaps : t.basic, to = spread ? t.gaps : t.basic;
-  int in_counts[128], in_at[128], out_counts[128], out_at[128], in_end = 0, out_end = 0;
+  int *in_counts = lasting(0), *in_at = lasting(1), *out_counts = lasting(2), *out_at = lasting(3);
+  int in_end = 0, out_end = 0;
   for (int i = 0; i < ranks; ++i) {
     /* In place, a rank gets as much as it gives; and where all have the same block it is the one for rank 0. */
     in_counts[i] = what == 14 ? block(n, root, i) : block(n, self, i);
@@ -201,15 +224,16 @@ static void blocks(MPI_Comm comm, int what, int ranks, int self, int in_place) {
   const void* const given = in_place ? MPI_IN_PLACE : in;
   switch (what) {
     case 13:
-      MPI_Gatherv(self == root ? given : in, out_counts[self], from, out, out_counts, out_at, to, root, comm);
+      CALL(Gatherv, Igatherv, self == root ? given : in, out_counts[self], from, out, out_counts, out_at, to, root,
+           comm);
       if (self != root) return;
       break;
     case 14:
-      MPI_Scatterv(in, in_counts, in_at, from, in_place && self == root ? MPI_IN_PLACE : out, in_counts[self], to, root,
-                   comm);
+      CALL(Scatterv, Iscatterv, in, in_counts, in_at, from, in_place && self == root ? MPI_IN_PLACE : out,
+           in_counts[self], to, root, comm);
       break;
-    case 15: MPI_Allgatherv(given, out_counts[self], from, out, out_counts, out_at, to, comm); break;
-    default: MPI_Alltoallv(given, in_counts, in_at, from, out, out_counts, out_at, to, comm);
+    case 15: CALL(Allgatherv, Iallgatherv, given, out_counts[self], from, out, out_counts, out_at, to, comm); break;
+    default: CALL(Alltoallv, Ialltoallv, given, in_counts, in_at, from, out, out_counts, out_at, to, comm);
   }
   note(out, what == 14 ? (size_t)in_counts[self] * (size_t)t.bytes * (spread ? 2 : 1) : room);
 }
@@ -218,13 +242,14 @@ static void one(MPI_Comm comm) {
   int ranks, self;
   MPI_Comm_size(comm, &ranks);
   MPI_Comm_rank(comm, &self);
-  const int what = (int)(next() % KINDS), in_place = next() % 3 == 0, later = mixed && next() % 2 && what <= 12;
-  if (mixed && (under_way == UNDER_WAY || (what > 12 && under_way > 2) || next() % 16 == 0)) finish((int)(next() % 4));
+  const int what = (int)(next() % KINDS), in_place = next() % 3 == 0, later = mixed && next() % 2;
+  if (mixed && (under_way == UNDER_WAY || next() % 16 == 0)) finish((int)(next() % 4));
   now = &calls[under_way];
   in = now->in, out = now->out;
+  now->kept = later && next() % 3 == 0, now->over = 0, now->in_place = in_place;
   request = later ? &requests[under_way++] : NULL;
   note(out, 0);
-  if (what == 0 || what == 12) request ? MPI_Ibarrier(comm, request) : MPI_Barrier(comm);
+  if (what == 0 || what == 12) CALL(Barrier, Ibarrier, comm);
   else if (what <= 6) reduction(comm, what, ranks, self, in_place);
   else if (what <= 11) movement(comm, what, ranks, self, in_place);
   else blocks(comm, what, ranks, self, in_place);

@@ -43,12 +43,15 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     for (i = 0; i < 10; i++) MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Request kept;
+    MPI_Allreduce_init(&i, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &kept);
     for (i = 0; i < 1000 && rc == MPI_SUCCESS; i++) {
         if (rank == 1 && i == 50) _exit(0);
         if (argc == 1) rc = MPI_Allreduce(&i, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
         if (argc == 1) continue;
         MPI_Request later;
-        rc = MPI_Iallreduce(&i, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &later);
+        if (argv[1][0] == 'p') rc = MPI_Start(&kept), later = kept;
+        else rc = MPI_Iallreduce(&i, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &later);
         if (rc == MPI_SUCCESS) rc = MPI_Wait(&later, MPI_STATUS_IGNORE);
     }
     MPI_Error_class(rc, &class);
@@ -57,8 +60,8 @@ int main(int argc, char **argv)
     _exit(0);
 }
 C
-for how in "" nonblocking; do
-    timeout "$patience" "$mpiexec" -disable-auto-cleanup -n 3 "$work/dies" ${how:+"$how"} >"$work/out" 2>&1 || true
+for how in "" nonblocking persistent; do
+    ULFM_COLLECTIVES=on timeout "$patience" "$mpiexec" -disable-auto-cleanup -n 3 "$work/dies" ${how:+"$how"} >"$work/out" 2>&1 || true
     for rank in 0 2; do
         grep -q "rank $rank: call 51 failed" "$work/out" || fail "rank $rank was not told that rank 1 had died $how"
     done

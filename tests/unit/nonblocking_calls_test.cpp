@@ -12,15 +12,18 @@
 #include "reduce/kernels.h"
 
 using namespace ulfm;
+using coll::CallRoom;
 using coll::NonblockingCalls;
 
 namespace {
 
 using Ints = std::vector<std::int32_t>;
 
-constexpr int kKinds[] = {ULFM_COLL_BARRIER,        ULFM_COLL_BCAST,   ULFM_COLL_REDUCE,  ULFM_COLL_ALLREDUCE,
-                          ULFM_COLL_REDUCE_SCATTER, ULFM_COLL_SCAN,    ULFM_COLL_EXSCAN,  ULFM_COLL_GATHER,
-                          ULFM_COLL_ALLGATHER,      ULFM_COLL_SCATTER, ULFM_COLL_ALLTOALL};
+constexpr int kKinds[] = {ULFM_COLL_BARRIER,        ULFM_COLL_BCAST,    ULFM_COLL_REDUCE,   ULFM_COLL_ALLREDUCE,
+                          ULFM_COLL_REDUCE_SCATTER, ULFM_COLL_SCAN,     ULFM_COLL_EXSCAN,   ULFM_COLL_GATHER,
+                          ULFM_COLL_ALLGATHER,      ULFM_COLL_SCATTER,  ULFM_COLL_ALLTOALL, ULFM_COLL_GATHERV,
+                          ULFM_COLL_ALLGATHERV,     ULFM_COLL_SCATTERV, ULFM_COLL_ALLTOALLV};
+bool has_sizes(int kind) { return kind >= ULFM_COLL_GATHERV; }
 
 /// What all ranks know of call `number`.
 struct Plan {
@@ -40,7 +43,7 @@ Ints given(std::uint64_t call, int rank, std::size_t n) {
 class Ranks {
  public:
   Ranks(int size, bool counts, std::size_t longest, unsigned seed) : size_(size), longest_(longest), random_(seed) {
-    segment_ = Segment::create("test", kAt + NonblockingCalls::room(size)).value();
+    segment_ = Segment::create("test", kAt + CallRoom::of_communicator(size).bytes(size)).value();
     for (int rank = 0; rank < size; ++rank) ranks_.push_back(std::make_unique<Rank>(segment_, rank, size, counts));
   }
 
@@ -63,9 +66,11 @@ class Ranks {
   struct Made {
     std::uint64_t number;
     Ints in, out;
+    std::vector<std::size_t> in_bytes, in_at, out_bytes, out_at;
   };
   struct Rank {
-    Rank(Segment& segment, int rank, int size, bool counts) : calls(segment, kAt, rank, size, counts) {}
+    Rank(Segment& segment, int rank, int size, bool counts)
+        : calls(segment, kAt, CallRoom::of_communicator(size), rank, size, counts) {}
     NonblockingCalls calls;
     std::uint64_t made = 0;
     std::vector<std::unique_ptr<Made>> under_way;
@@ -77,11 +82,63 @@ class Ranks {
     Plan plan{kKinds[random_() % std::size(kKinds)], static_cast<int>(random_() % static_cast<unsigned>(size_)),
               1 + random_() % longest_, ulfm_reduce_kernel(ops[random_() % 4], ULFM_TYPE_I32)};
     const std::size_t bytes = 4 * plan.n * (is_for_each(plan) ? static_cast<std::size_t>(size_) : 1);
-    if (!ranks_[0]->calls.fits(plan.kind, bytes)) plan.n = 1;
+    if (!ranks_[0]->calls.fits(plan.kind, bytes * 2)) plan.n = 1;
     return plan;
   }
   static bool is_for_each(const Plan& p) {
     return p.kind == ULFM_COLL_SCATTER || p.kind == ULFM_COLL_ALLTOALL || p.kind == ULFM_COLL_REDUCE_SCATTER;
+  }
+  /// Ints that rank `from` has for rank `to`, where sizes differ.
+  static std::size_t block(const Plan& p, int from, int to) {
+    return p.n * static_cast<std::size_t>((from * 5 + to * 4) % 3);
+  }
+  /// The blocks of a call with sizes: one behind the other, with a gap before each where they arrive.
+  void lay_out(Made& made, const Plan& plan, int self) const {
+    std::size_t in = 0, out = 0;
+    for (int rank = 0; rank < size_; ++rank) {
+      const std::size_t gives = block(plan, self, rank),
+                        gets = block(plan, rank, plan.kind == ULFM_COLL_ALLGATHERV ? 0 : self);
+      made.in_bytes.push_back(gives * 4);
+      made.in_at.push_back(in * 4);
+      in += gives;
+      made.out_bytes.push_back(gets * 4);
+      made.out_at.push_back(++out * 4);
+      out += gets;
+    }
+    made.in = given(made.number, self, std::max(in, block(plan, self, 0)));
+    made.out.assign(std::max(out, 2 * plan.n), -1);
+  }
+  void describe(ulfm_coll_call& call, const Made& made, const Plan& plan, int self) const {
+    call.in_bytes = made.in_bytes.data();
+    call.in_at = made.in_at.data();
+    call.out_bytes = made.out_bytes.data();
+    call.out_at = made.out_at.data();
+    call.count = 4 * (plan.kind == ULFM_COLL_GATHERV ? block(plan, self, plan.root) : block(plan, plan.root, self));
+  }
+  /// What block `to` of `from` is, when each has blocks of its own.
+  Ints block_of(std::uint64_t number, int from, int to) const {
+    std::size_t at = 0;
+    for (int rank = 0; rank < to; ++rank) at += block(plans_[number], from, rank);
+    const std::size_t n = block(plans_[number], from, to);
+    const Ints all = given(number, from, at + n);
+    return {all.begin() + static_cast<std::ptrdiff_t>(at), all.end()};
+  }
+  /// Blocks that are too long are left out, but for a rank's own.
+  void expect_blocks(Ints& result, const Made& made, int self) const {
+    const Plan& plan = plans_[made.number];
+    const bool is_limited = plan.kind != ULFM_COLL_ALLGATHERV;
+    const std::size_t longest = ranks_[0]->calls.longest_block(plan.kind);
+    const auto put = [&](std::size_t at, int from, const Ints& values) {
+      if (!is_limited || from == self || values.size() * 4 <= longest)
+        std::copy(values.begin(), values.end(), result.begin() + static_cast<std::ptrdiff_t>(at));
+    };
+    if (plan.kind == ULFM_COLL_SCATTERV) return put(0, plan.root, block_of(made.number, plan.root, self));
+    if (plan.kind == ULFM_COLL_GATHERV && self != plan.root) return;
+    for (int from = 0; from < size_; ++from)
+      put(made.out_at[static_cast<std::size_t>(from)] / 4, from,
+          plan.kind == ULFM_COLL_ALLTOALLV
+              ? block_of(made.number, from, self)
+              : given(made.number, from, made.out_bytes[static_cast<std::size_t>(from)] / 4));
   }
   std::size_t length(const Plan& p) const { return p.n * (is_for_each(p) ? static_cast<std::size_t>(size_) : 1); }
 
@@ -91,6 +148,7 @@ class Ranks {
     made->number = rank.made++;
     made->in = given(made->number, self, length(plan));
     made->out.assign(plan.n * static_cast<std::size_t>(size_), -1);
+    if (has_sizes(plan.kind)) lay_out(*made, plan, self);
     if (plan.kind == ULFM_COLL_BCAST && self == plan.root)
       std::copy(made->in.begin(), made->in.end(), made->out.begin());
     ulfm_coll_call call{};
@@ -102,6 +160,7 @@ class Ranks {
                          plan.kind == ULFM_COLL_SCAN || plan.kind == ULFM_COLL_EXSCAN ||
                          plan.kind == ULFM_COLL_REDUCE_SCATTER;
     call.count = reduces ? length(plan) : plan.n * 4;
+    if (has_sizes(plan.kind)) describe(call, *made, plan, self);
     call.extent = 4;
     call.kernel = plan.kernel;
     call.first = plan.n * static_cast<std::size_t>(self);
@@ -167,6 +226,7 @@ class Ranks {
   void check(const Made& made, int self) const {
     Ints wanted = expected(made.number, self);
     wanted.resize(made.out.size(), -1);  // and nothing behind it has changed
+    if (has_sizes(plans_[made.number].kind)) expect_blocks(wanted, made, self);
     INFO("call " << made.number << " of kind " << plans_[made.number].kind << " in rank " << self);
     REQUIRE(made.out == wanted);
     REQUIRE(made.in == given(made.number, self, made.in.size()));
@@ -200,8 +260,10 @@ TEST_CASE("nonblocking calls in drawn orders give what they must", "[collective]
 TEST_CASE("a nonblocking call waits for those that have not made it, and for nobody else",
           "[collective][nonblocking]") {
   const bool counts = GENERATE(false, true);
-  Segment segment = Segment::create("test", NonblockingCalls::room(3)).value();
-  NonblockingCalls a(segment, 0, 0, 3, counts), b(segment, 0, 1, 3, counts), c(segment, 0, 2, 3, counts);
+  Segment segment = Segment::create("test", CallRoom::of_communicator(3).bytes(3)).value();
+  NonblockingCalls a(segment, 0, CallRoom::of_communicator(3), 0, 3, counts),
+      b(segment, 0, CallRoom::of_communicator(3), 1, 3, counts),
+      c(segment, 0, CallRoom::of_communicator(3), 2, 3, counts);
   int first = 0, second = 0;
   CHECK_FALSE(a.start(barrier(), &first).value());
   CHECK(a.waits_for(1));
@@ -225,13 +287,80 @@ TEST_CASE("a nonblocking call waits for those that have not made it, and for nob
 }
 
 TEST_CASE("what does not fit is known beforehand", "[collective][nonblocking]") {
-  Segment segment = Segment::create("test", NonblockingCalls::room(2)).value();
-  const NonblockingCalls calls(segment, 0, 0, 2, true);
+  Segment segment = Segment::create("test", CallRoom::of_communicator(2).bytes(2)).value();
+  const NonblockingCalls calls(segment, 0, CallRoom::of_communicator(2), 0, 2, true);
   CHECK(calls.fits(ULFM_COLL_BARRIER, 0));
   CHECK(calls.fits(ULFM_COLL_BCAST, 32 * 1024));
   CHECK_FALSE(calls.fits(ULFM_COLL_BCAST, 32 * 1024 + 1));
   CHECK(calls.fits(ULFM_COLL_ALLGATHER, 16 * 1024));
   CHECK_FALSE(calls.fits(ULFM_COLL_ALLREDUCE, 16 * 1024));
   CHECK_FALSE(calls.fits(ULFM_COLL_ALLREDUCE, ~std::size_t{0}));
-  CHECK_FALSE(calls.fits(ULFM_COLL_GATHERV, 8));
+  // Of these, long blocks are left out.
+  CHECK(calls.fits(ULFM_COLL_GATHERV, 1));
+  CHECK(calls.fits(ULFM_COLL_ALLTOALLV, ~std::size_t{0}));
+  CHECK(calls.longest_block(ULFM_COLL_ALLTOALLV) == 4096);
+  CHECK(calls.longest_block(ULFM_COLL_SCATTERV) == 1024);
+}
+
+TEST_CASE("a persistent call is started again while others have not finished", "[collective][nonblocking]") {
+  const bool counts = GENERATE(false, true);
+  ulfm_coll_call call{};
+  call.kind = ULFM_COLL_ALLREDUCE;
+  call.count = 5;
+  call.extent = 4;
+  call.kernel = ulfm_reduce_kernel(ULFM_OP_SUM, ULFM_TYPE_I32);
+  const CallRoom room = CallRoom::of_call(call, 2);
+  CHECK(room.entries == 2);
+  Segment segment = Segment::create("test", room.bytes(2)).value();
+  NonblockingCalls a(segment, 0, room, 0, 2, counts), b(segment, 0, room, 1, 2, counts);
+  Ints in(5), out_a(5), out_b(5);
+  call.in = in.data();
+  ulfm_coll_call of_a = call, of_b = call;
+  of_a.out = out_a.data();
+  of_b.out = out_b.data();
+  int cookie = 0;
+  for (std::int32_t start = 1; start < 10; ++start) {
+    std::fill(in.begin(), in.end(), start);
+    CHECK_FALSE(a.start(of_a, &cookie).value());
+    CHECK(b.start(of_b, &cookie).value());
+    a.advance();
+    CHECK(a.finished() == &cookie);
+    CHECK(out_a == Ints(5, 2 * start));
+    CHECK(out_b == Ints(5, 2 * start));
+  }
+}
+
+TEST_CASE("a root that waits for nobody starts a persistent call ahead", "[collective][nonblocking]") {
+  std::int32_t value = 0, got = -1;
+  ulfm_coll_call call{};
+  call.kind = ULFM_COLL_BCAST;
+  call.count = sizeof value;
+  const CallRoom room = CallRoom::of_call(call, 2);
+  Segment segment = Segment::create("test", room.bytes(2)).value();
+  NonblockingCalls root(segment, 0, room, 0, 2, true), other(segment, 0, room, 1, 2, true);
+  call.out = &value;
+  int cookie = 0;
+  std::uint64_t ahead = 0;
+  for (; root.start(call, &cookie).value(); ++ahead) value = static_cast<std::int32_t>(ahead + 1);
+  CHECK(ahead == room.entries);
+  CHECK(ahead > 2);
+  call.out = &got;
+  for (std::uint64_t n = 0; n < ahead; ++n) {
+    CHECK(other.start(call, nullptr).value());
+    CHECK(got == static_cast<std::int32_t>(n));
+  }
+  root.advance();
+  CHECK(root.finished() == &cookie);
+  CHECK(other.start(call, nullptr).value());
+  CHECK(got == static_cast<std::int32_t>(ahead));
+}
+
+TEST_CASE("a call for which there is no memory is an error, and nothing has been done", "[collective][nonblocking]") {
+  // Half of the room lies behind the end of the segment, where nothing can be committed.
+  Segment segment = Segment::create("test", CallRoom::of_communicator(2).bytes(2) / 2).value();
+  NonblockingCalls calls(segment, 0, CallRoom::of_communicator(2), 0, 2, true);
+  const auto rc = calls.start(barrier(), nullptr);
+  REQUIRE_FALSE(rc);
+  CHECK(calls.is_idle());
+  CHECK_FALSE(calls.start(barrier(), nullptr));
 }

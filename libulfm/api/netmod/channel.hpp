@@ -107,6 +107,7 @@ struct ulfm_nm {
   std::vector<ulfm_nm_group*> groups;
   int segments = 0;              // of communicators, open
   std::vector<ulfm_coll*> busy;  // those with nonblocking calls under way
+  bool has_advanced = false;     // since they were last asked for what has finished, and found that something has
 };
 
 namespace ulfm::netmod {
@@ -167,6 +168,8 @@ int coll_way(ulfm_coll* coll, int kind, std::size_t bytes);
 int coll_run(ulfm_coll* coll, const ulfm_coll_call* call);
 int coll_missing(ulfm_coll* coll);
 int coll_fits(ulfm_coll* coll, int kind, std::size_t bytes);
+std::size_t coll_block(ulfm_coll* coll, int kind);
+int coll_keep(ulfm_coll* coll, const ulfm_coll_call* call);
 int coll_start(ulfm_coll* coll, const ulfm_coll_call* call, void* cookie);
 void* coll_finished(ulfm_nm* nm, int* why);
 int coll_begun(ulfm_coll* coll, int* missing);

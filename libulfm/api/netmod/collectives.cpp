@@ -1,6 +1,7 @@
 // Collectives of a communicator through a shared segment.
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "api/last_error.hpp"
 #include "api/netmod/channel.hpp"
@@ -100,6 +101,12 @@ int coll_missing(ulfm_coll* coll) { return coll->collective->missing(); }
 
 int coll_fits(ulfm_coll* coll, int kind, std::size_t bytes) { return coll->collective->fits(kind, bytes) ? 1 : 0; }
 
+std::size_t coll_block(ulfm_coll* coll, int kind) { return coll->collective->longest_block(kind); }
+
+int coll_keep(ulfm_coll* coll, const ulfm_coll_call* call) {
+  return coll->collective->keep(*call, always(coll->owner));
+}
+
 int coll_start(ulfm_coll* coll, const ulfm_coll_call* call, void* cookie) {
   const bool was_busy = coll->collective->has_calls();
   const int rc = coll->collective->start(*call, cookie);
@@ -107,15 +114,29 @@ int coll_start(ulfm_coll* coll, const ulfm_coll_call* call, void* cookie) {
   return rc;
 }
 
-void* coll_finished(ulfm_nm* nm, int* why) {
-  (void)advance_calls(*nm);
-  for (std::size_t i = 0; i < nm->busy.size(); ++i) {
-    coll::Collective& c = *nm->busy[i]->collective;
-    void* cookie = c.finished(*why);
-    if (!c.has_calls()) nm->busy.erase(nm->busy.begin() + static_cast<std::ptrdiff_t>(i));
-    if (cookie != nullptr) return begin_waits_anew(*nm), cookie;
+namespace {
+
+void* take_finished(ulfm_nm& nm, int& why) {
+  void* cookie = nullptr;
+  for (auto at = nm.busy.begin(); cookie == nullptr && at != nm.busy.end();) {
+    coll::Collective& c = *(*at)->collective;
+    cookie = c.finished(why);
+    at = c.has_calls() ? at + 1 : nm.busy.erase(at);
   }
-  return nullptr;
+  return cookie;
+}
+
+}  // namespace
+
+// The caller asks until there is nothing more: one look in all is enough.
+void* coll_finished(ulfm_nm* nm, int* why) {
+  void* cookie = take_finished(*nm, *why);
+  if (cookie == nullptr && !std::exchange(nm->has_advanced, false) && advance_calls(*nm)) {
+    cookie = take_finished(*nm, *why);
+    nm->has_advanced = cookie != nullptr;
+  }
+  if (cookie != nullptr) begin_waits_anew(*nm);
+  return cookie;
 }
 
 int coll_begun(ulfm_coll* coll, int* missing) {

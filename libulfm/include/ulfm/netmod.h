@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define ULFM_NM_ABI 14
+#define ULFM_NM_ABI 15
 #define ULFM_NM_LIBRARY "libulfm.so.0"
 #define ULFM_NM_ENTRY "ulfm_nm_table"
 #define ULFM_NM_HELLO 160 /* most bytes a connection may say about itself */
@@ -151,7 +151,8 @@ enum { ULFM_GROUP_ONE = 1, ULFM_GROUP_EACH = 2 };
 /* How a call was made: through the segment, or by MPICH's own algorithms because it was one of the communicator's
  * first, because there is no segment, for its operation or type, for its size, or because it has a root and ranks share
  * cores: then nobody waits for all others, and messages run ahead. Over a network with multicast: by that, or by MPICH's
- * own algorithms because multicast has nothing for the call or the communicator. */
+ * own algorithms because multicast has nothing for the call or the communicator. A persistent call is by messages where
+ * each rank has a core, or when there is no room for it. */
 enum {
   ULFM_COLL_SHARED,
   ULFM_COLL_FIRST,
@@ -161,6 +162,7 @@ enum {
   ULFM_COLL_ROOTED,
   ULFM_COLL_MULTICAST,
   ULFM_COLL_NO_MULTICAST,
+  ULFM_COLL_NO_ROOM,
   ULFM_COLL_WAYS
 };
 
@@ -175,6 +177,7 @@ typedef struct ulfm_coll_call {
   size_t first, mine; /* REDUCE_SCATTER: the elements this rank wants */
   /* The V kinds: bytes for each rank, or from it, and where they are; of GATHERV and SCATTERV at the root only. */
   const size_t *in_bytes, *in_at, *out_bytes, *out_at;
+  int kept; /* of a persistent call: what coll_keep returned; else 0 */
 } ulfm_coll_call;
 
 /* What coll_run returns when a V kind has more to move than messages do as well: nothing has been done, in any rank. */
@@ -323,10 +326,16 @@ typedef struct ulfm_nm_api {
    * 0; what progress returned; -1 - rank of a process that died; ULFM_COLL_TOO_LONG; less: no memory, or another rank
    * gave up. */
   int (*coll_run)(ulfm_coll* coll, const ulfm_coll_call* call);
-  /* Nonblocking calls of a communicator, made in the same order in all ranks; no V kinds. Whether one of that kind, of which
+  /* Nonblocking calls of a communicator, made in the same order in all ranks. Whether one of that kind, of which
    * a rank hands over or gets so many bytes, may be made here; the same in all ranks. */
   int (*coll_fits)(ulfm_coll* coll, int kind, size_t bytes);
-  /* Begins it. The buffers stay as they are until it has finished. 1: it has, already; 0: coll_finished will return the
+  /* Of GATHERV, SCATTERV and ALLTOALLV no rank knows all sizes: blocks of more bytes than this are left out, and the
+   * caller moves them by itself. */
+  size_t (*coll_block)(ulfm_coll* coll, int kind);
+  /* Room for a persistent call that fits: what goes into its `kept`, the same in all ranks, which ask in the same order;
+   * 0: there is none, or messages are quicker; less: as coll_run. */
+  int (*coll_keep)(ulfm_coll* coll, const ulfm_coll_call* call);
+  /* Begins a call, a persistent one in any order beside others. The buffers stay as they are until it has finished. 1: it has, already; 0: coll_finished will return the
    * cookie; else why not, as coll_run. */
   int (*coll_start)(ulfm_coll* coll, const ulfm_coll_call* call, void* cookie);
   /* Goes on with all that was begun, of all communicators. A call that has finished, in any order, and in *why 0 or, as

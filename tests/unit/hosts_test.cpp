@@ -18,7 +18,7 @@ hosts::ProcessCard card_with(const char* ip) {
 }
 
 struct FailedTry final : hosts::Try {
-  explicit FailedTry(int error) { fail(std::strerror(error)); }
+  explicit FailedTry(int error) { fail_by(error, std::strerror(error)); }
   bool is_host_answering() const override { return false; }
 };
 
@@ -59,11 +59,42 @@ TEST_CASE("hosts: each result of an attempt comes with what may help", "[hosts]"
                                                                  {ECONNREFUSED, "it has ended"},
                                                                  {EHOSTUNREACH, "ULFM_INTERFACE"},
                                                                  {ENETUNREACH, "no route"}}));
-  hosts::Attempts attempts({{Ip::parse("fd00::2").value(), "same network as eth0"}}, 10s, false);
+  hosts::Attempts attempts({{Ip::parse("fd00::2").value(), "same network as eth0"}}, 10s);
   attempts.add(0, std::make_shared<FailedTry>(error), hosts::Clock::now());
-  CHECK(attempts.over(hosts::Clock::now()));
+  CHECK(attempts.over(hosts::Clock::now() + (error == EHOSTUNREACH ? 10s : 0s)));
   const std::string said = attempts.error("process 4711", 1, 5000).what;
   CHECK(said.find("[fd00::2]:5000") != std::string::npos);
   CHECK(said.find(std::strerror(error)) != std::string::npos);
   CHECK(said.find(remedy) != std::string::npos);
+}
+
+TEST_CASE("hosts: a host that is not found on its network is tried again until it is given up", "[hosts]") {
+  const hosts::Candidate one{Ip::parse("10.1.0.2").value(), "same network as eth0"};
+  const hosts::Candidate other{Ip::parse("fd00::2").value(), "same network as eth0"};
+  const auto begun = hosts::Clock::now();
+
+  SECTION("at each of its addresses") {
+    hosts::Attempts attempts({one, other}, 10s);
+    for (std::size_t i : {0, 1}) {
+      REQUIRE(attempts.due(begun) == i);
+      attempts.add(i, std::make_shared<FailedTry>(EHOSTUNREACH), begun);
+    }
+    CHECK_FALSE(attempts.due(begun));
+    CHECK_FALSE(attempts.over(begun + 9s));
+    CHECK(attempts.due(begun + 9s) == 0u);
+    CHECK(attempts.over(hosts::Clock::now() + 10s));
+    CHECK(attempts.error("process 4711", 1, 5000).code == Errc::unavailable);
+  }
+  SECTION("unless it has refused at another") {
+    hosts::Attempts attempts({one, other}, 10s);
+    attempts.add(0, std::make_shared<FailedTry>(ECONNREFUSED), begun);
+    attempts.add(1, std::make_shared<FailedTry>(EHOSTUNREACH), begun);
+    CHECK(attempts.over(begun));
+  }
+  SECTION("and a refusal by this host's own bridge is none of that host") {
+    hosts::Attempts attempts({other, {Ip::parse("172.17.0.1").value(), "this host has the same address", true}}, 10s);
+    attempts.add(0, std::make_shared<FailedTry>(EHOSTUNREACH), begun);
+    attempts.add(1, std::make_shared<FailedTry>(ECONNREFUSED), begun);
+    CHECK_FALSE(attempts.over(begun + 9s));
+  }
 }

@@ -1,6 +1,7 @@
 #include "transport/hosts/attempts.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include <fmt/core.h>
@@ -10,11 +11,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// All addresses are being tried after a second at the latest. A host that has never been reached and has not answered
-// by then, and some time for lost packets, is given up. A process may answer late because its core is busy: when its
-// host answers, it has GIVE_UP.
-constexpr milliseconds kAllTriedAfter{1000}, kNextAfter{250}, kAgainAfter{20};
-constexpr milliseconds kConnectFor{4000};
+// All addresses are being tried after a second at the latest.
+constexpr milliseconds kAllTriedAfter{1000}, kNextAfter{250}, kAgainAfter{20}, kSilentAgainAfter{250};
 
 const char* remedy_for(const std::string& failure) {
   if (failure.find("no answer") != failure.npos) return "a firewall? open ULFM_PORTS there, or name ULFM_INTERFACE";
@@ -28,19 +26,25 @@ const char* remedy_for(const std::string& failure) {
 
 }  // namespace
 
+void Try::fail_by(int error, std::string reason) {
+  nobody_there = error == ECONNREFUSED;
+  host_silent = error == EHOSTUNREACH || error == EHOSTDOWN;
+  if (error == 0 || error == ECONNRESET || error == ECONNABORTED || error == EPIPE) return fail_for_now(reason);
+  fail(std::move(reason));
+  if (host_silent) again_at = Clock::now() + kSilentAgainAfter;
+}
+
 void Try::fail_for_now(std::string reason) {
   fail(std::move(reason));
   again_at = Clock::now() + kAgainAfter;
 }
 
-Attempts::Attempts(std::vector<Candidate> candidates, milliseconds give_up, bool was_reached)
+Attempts::Attempts(std::vector<Candidate> candidates, milliseconds give_up)
     : candidates_(std::move(candidates)),
       give_up_(give_up),
-      answer_within_(was_reached ? std::max(give_up, kConnectFor) : kConnectFor),
       next_after_(std::min<Clock::duration>(kNextAfter, kAllTriedAfter / std::max<std::size_t>(1, candidates_.size()))),
-      begun_(Clock::now()),
-      next_at_(begun_),
-      until_(begun_ + answer_within_) {}
+      next_at_(Clock::now()),
+      until_(next_at_ + give_up) {}
 
 std::optional<std::size_t> Attempts::due(Clock::time_point now) const {
   const auto again = std::find_if(tries_.begin(), tries_.end(), [now](const auto& t) {
@@ -72,17 +76,7 @@ Refusal Attempts::refusal() const {
 }
 
 bool Attempts::over(Clock::time_point now) {
-  if (winner() || refusal() != Refusal::none || all_failed()) return true;
-  if (now < until_) return false;
-  const auto latest = begun_ + give_up_;
-  if (until_ >= latest || !is_any_host_answering()) return true;
-  until_ = latest;
-  return false;
-}
-
-bool Attempts::is_any_host_answering() const {
-  return std::any_of(tries_.begin(), tries_.end(),
-                     [](const auto& t) { return t->state == Try::State::connecting && t->is_host_answering(); });
+  return winner() || refusal() != Refusal::none || all_failed() || now >= until_;
 }
 
 // The host was reached, and nothing listens at the port of the process.
@@ -95,10 +89,15 @@ bool Attempts::is_nobody_there() const {
   return seen;
 }
 
+// Once the host has refused at one of its addresses, it is not silent at another.
 bool Attempts::all_failed() const {
-  return tries_.size() == candidates_.size() && std::all_of(tries_.begin(), tries_.end(), [](const auto& t) {
-           return t->state == Try::State::failed && !t->again_at;
-         });
+  if (tries_.size() < candidates_.size()) return false;
+  bool has_refused = false;
+  for (std::size_t i = 0; i < tries_.size(); ++i)
+    has_refused = has_refused || (tries_[i]->nobody_there && !candidates_[i].is_ours);
+  return std::all_of(tries_.begin(), tries_.end(), [has_refused](const auto& t) {
+    return t->state == Try::State::failed && (!t->again_at || (t->host_silent && has_refused));
+  });
 }
 
 std::string Attempts::table(std::uint16_t tcp_port) const {
@@ -110,7 +109,7 @@ std::string Attempts::table(std::uint16_t tcp_port) const {
                                : tries_[i]->state == Try::State::failed ? tries_[i]->failure
                                : tries_[i]->is_host_answering()
                                    ? "the host answers, and the process does not"
-                                   : fmt::format("no answer in {} s", answer_within_.count() / 1000);
+                                   : fmt::format("no answer in {} s", give_up_.count() / 1000);
     const std::string hint = to.is_ours ? "a bridge or tunnel that both hosts have" : tried ? remedy_for(result) : "";
     text += fmt::format("\n  {:<21}  {}: {}{}", SocketAddress(to.ip, tcp_port).text(), to.why, result,
                         hint.empty() ? "" : " (" + hint + ")");

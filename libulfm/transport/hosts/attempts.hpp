@@ -27,7 +27,8 @@ struct Try {
   std::string failure;                        ///< why it failed
   Refusal refusal{};                          ///< proven by the process that was meant
   bool nobody_there = false;                  ///< the host answers, and nobody listens there
-  std::optional<Clock::time_point> again_at;  ///< it was closed before it was up: when to try once more
+  bool host_silent = false;                   ///< failed because no address of the host was found: it may come back
+  std::optional<Clock::time_point> again_at;  ///< it failed for now: when to try once more
 
   virtual ~Try() = default;
   /// The kernel of the other host has accepted it, and the process has not answered yet. May cost system calls.
@@ -37,6 +38,8 @@ struct Try {
     state = State::failed;
     failure = std::move(reason);
   }
+  /// What an error of connect(2) or of the first bytes on a connection means. `reason` is its text; 0: the peer closed.
+  void fail_by(int error, std::string reason);
   /// For a peer that may be ending: it closes what its listener has accepted, and its kernel refuses the next attempt.
   void fail_for_now(std::string reason);
 };
@@ -44,9 +47,9 @@ struct Try {
 /// The tries of one connection. Not for several threads.
 class Attempts {
  public:
-  /// `was_reached`: a connection with that host has been up, so its silence is a cut cable rather than a firewall. It
-  /// is waited out for `give_up`, as on a connection that is up. Another host has 4 s to answer.
-  Attempts(std::vector<Candidate> candidates, std::chrono::milliseconds give_up, bool was_reached);
+  /// A host that is silent, or that cannot be found on its network, has `give_up`, as on a connection that is up: its
+  /// cable may be cut, and joined again.
+  Attempts(std::vector<Candidate> candidates, std::chrono::milliseconds give_up);
 
   /// The address to try now, if there is any.
   std::optional<std::size_t> due(Clock::time_point now) const;
@@ -64,16 +67,15 @@ class Attempts {
   Error error(const std::string& process, std::uint16_t port, std::uint16_t tcp_port) const;
 
  private:
-  bool is_any_host_answering() const;
   bool is_nobody_there() const;
   bool all_failed() const;
   std::string table(std::uint16_t tcp_port) const;
 
   std::vector<Candidate> candidates_;
   std::vector<std::shared_ptr<Try>> tries_;
-  std::chrono::milliseconds give_up_, answer_within_;
+  std::chrono::milliseconds give_up_;
   Clock::duration next_after_;
-  Clock::time_point begun_, next_at_, until_;
+  Clock::time_point next_at_, until_;
 };
 
 }  // namespace ulfm::hosts

@@ -70,9 +70,7 @@ void OfiNetwork::take_failed_event() {
   const std::span answer(static_cast<const std::byte*>(entry.err_data), entry.err_data_size);
   if (entry.err_data_size != 0 && check(answer, out.key, out.nonce, out.welcome)) out.refusal = out.welcome.refusal;
   const std::string reason = out.refusal == Refusal::none ? error_text(entry.err) : "refused";
-  out.nobody_there = entry.err == FI_ECONNREFUSED;
-  if (entry.err == FI_ECONNRESET || entry.err == FI_ECONNABORTED) out.fail_for_now(reason);
-  else out.fail(reason);
+  out.fail_by(entry.err, reason);  // libfabric's numbers are those of errno
 }
 
 void OfiNetwork::on_request(const fi_eq_cm_entry& event, std::span<const std::byte> bytes) {
@@ -232,7 +230,7 @@ Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::begin(const hosts::ProcessCard&
   if (!ep) return fail(ep.error());
   out->ep.reset(*ep);
   if (const long rc = fi_connect(out->ep.get(), out->where.get(), &greeting, sizeof greeting); rc != 0) {
-    out->fail(error_text(rc));
+    out->fail_by(static_cast<int>(-rc), error_text(rc));
   }
   return out;
 }
@@ -244,8 +242,7 @@ Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::connect(const hosts::ProcessCar
   const std::string process = ProcessId{to.pid, to.addresses.empty() ? Ip{} : to.addresses.front().ip}.text();
   std::unique_lock lock(lock_);
   // Ends before the lock does: closing a connection is a call of libfabric.
-  hosts::Attempts attempts(candidates(surroundings_, to, to.host == self_.host), settings_.give_up,
-                           reached_.contains(to.host));
+  hosts::Attempts attempts(candidates(surroundings_, to, to.host == self_.host), settings_.give_up);
   const Key key = key_for(settings_.job_secret, to.token);
   while (!attempts.over(Clock::now())) {
     if (const auto which = attempts.due(Clock::now())) {
@@ -268,7 +265,6 @@ Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::connect(const hosts::ProcessCar
   }
   const auto won = std::static_pointer_cast<OfiOutgoing>(attempts.winner());
   if (!won) return fail(attempts.error(process, port, to.port));
-  reached_.insert(to.host);
   outgoing_.push_back(won);
   const iovec piece{const_cast<std::byte*>(introduction.data()), introduction.size()};
   Gather data(std::span(&piece, 1));

@@ -234,8 +234,7 @@ std::shared_ptr<TcpLink> TcpNetwork::begin(const SocketAddress& where, const Gre
   tune(link->socket, settings_.give_up);
   const int rc = ::connect(link->socket.get(), where.get(), static_cast<socklen_t>(where.size()));
   if ((rc != 0 && errno != EINPROGRESS) || !watch(*link, common_.get(), EPOLLOUT)) {
-    link->nobody_there = errno == ECONNREFUSED;
-    link->fail(std::strerror(errno));
+    link->fail_by(errno, std::strerror(errno));
     link->socket.reset();
     return link;
   }
@@ -245,10 +244,7 @@ std::shared_ptr<TcpLink> TcpNetwork::begin(const SocketAddress& where, const Gre
 
 void TcpNetwork::serve_connecting(const std::shared_ptr<TcpLink>& link) {
   const auto failed = [&](int error) {
-    link->nobody_there = error == ECONNREFUSED;
-    if (error == 0) link->fail_for_now("the connection was closed at once");
-    else if (error == ECONNRESET || error == ECONNABORTED || error == EPIPE) link->fail_for_now(std::strerror(error));
-    else link->fail(std::strerror(error));
+    link->fail_by(error, error == 0 ? "the connection was closed at once" : std::strerror(error));
     forget(*link);
   };
   if (!link->has_greeted) {
@@ -315,8 +311,7 @@ std::shared_ptr<TcpLink> TcpNetwork::connected(std::unique_lock<std::mutex>& loc
                                                std::uint16_t port, std::uint16_t from, Error& why) {
   const std::string process = ProcessId{to.pid, to.addresses.empty() ? Ip{} : to.addresses.front().ip}.text();
   const auto make_attempts = [&] {
-    return hosts::Attempts(candidates(surroundings_, to, to.host == self_.host), settings_.give_up,
-                           reached_.contains(to.host));
+    return hosts::Attempts(candidates(surroundings_, to, to.host == self_.host), settings_.give_up);
   };
   const hosts::Key key = hosts::key_for(settings_.job_secret, to.token);
   std::vector<std::shared_ptr<TcpLink>> made;
@@ -370,7 +365,6 @@ Result<std::shared_ptr<TcpLink>> TcpNetwork::connect(const hosts::ProcessCard& t
   std::erase_if(connecting_,
                 [&](const Connecting& one) { return one.token == to.token && one.to == port && one.from == from; });
   if (!link) return fail(std::move(why));
-  reached_.insert(to.host);
   TcpPort* own = from < ports_.size() ? ports_[from] : nullptr;
   if (link->port == nullptr && link->watched_by == common_.get()) {
     link->token = to.token;

@@ -10,7 +10,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -184,7 +183,6 @@ class TcpNetwork {
   const hosts::Surroundings surroundings_;
   hosts::ProcessCard self_;
   const hosts::Key key_;
-  std::set<std::uint64_t> reached_;  ///< hosts with which a connection has been up
 
   mutable std::mutex lock_;
   Fd listener_, v6_listener_;

@@ -212,7 +212,7 @@ int Collective::await(Condition condition, FindDead find_dead) {
     const bool has_come = turn > kLooksFrom && turn % kLookTurns == 0 && hooks_.look();
     if (has_come) waiter.reset();
     else if (!nap && turn % every != 0) continue;
-    if (const int why = hooks_.progress(); why != 0) return abandon(why);
+    if (const int why = hooks_.progress(); why != 0) return condition() ? 0 : abandon(why);
     if (condition()) return 0;
     if (const int why = why_broken(); why != 0) return why;
     if (const auto now = std::chrono::steady_clock::now(); now - looked >= look_every) {

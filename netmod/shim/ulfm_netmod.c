@@ -11,6 +11,7 @@
  *   long        messages copied once, from process to process: ulfm_once.c
  *   one-sided   long transfers on memory that is not shared: ulfm_window.c
  *   answers     requests that only the other side can complete are on a list of their connection: ulfm_answers.c
+ *   leaving     who has met a failure in a collective tells the others: ulfm_left.c
  *   agreement   MPIX_Comm_agree and _shrink, also when members die in the middle of it: ulfm_agree.c
  *   closing     CH3's close protocol; a packet for a connection that is closed here is answered with `closed`
  */
@@ -39,12 +40,12 @@ typedef struct hello {
 
 /* Packets of our own: these look like CH3 packets of a type CH3 does not use. */
 enum own_packet { OWN_HELLO = 1, OWN_CLOSED = 2, OWN_VOTE = 3, OWN_QUESTION = 4, OWN_DECISION = 5, OWN_HALF = 6,
-    OWN_WRITTEN = 7, OWN_READ = 8, OWN_WITHDRAWN = 9
+    OWN_WRITTEN = 7, OWN_READ = 8, OWN_WITHDRAWN = 9, OWN_LEFT = 10, OWN_ASK = 11
 };
 typedef struct own_pkt {
     MPIDI_CH3_Pkt_type_t type;  /* OWN_TYPE */
     int32_t what;
-    /* of agreements only */
+    /* of agreements; of LEFT and ASK `group` is an id of a communicator, and `from` that of who asks */
     uint64_t group;
     int32_t number;
     int32_t from;
@@ -124,6 +125,7 @@ static int handle_frame(const ulfm_nm_frame * frame);
 static void *place_of(void *cookie, size_t * length);
 static int finish_termination(MPIDI_VC_t * vc);
 static int fail_vc(MPIDI_VC_t * vc);
+static void forget_questions(const MPIDI_VC_t * vc);
 static int ulfm_iStartContigMsg(MPIDI_VC_t * vc, void *hdr, intptr_t hdr_sz, void *data, intptr_t data_sz,
                                 MPIR_Request ** sreq_ptr);
 
@@ -314,6 +316,7 @@ static int ulfm_finalize(void)
         ulfm->leave(nm);
     while (open_head)
         close_out(open_head);
+    forget_questions(NULL);
     retry_leaving(1);
     if (nm)
         ulfm->close(nm);
@@ -628,6 +631,7 @@ static int send_own(MPIDI_VC_t * vc, int what)
 }
 
 #include "ulfm_agree.c"
+#include "ulfm_left.c"
 #include "ulfm_stall.c"
 
 static MPIDI_VC_t *find_connector(uint64_t connector)
@@ -709,6 +713,8 @@ static int own_packet(MPIDI_VC_t * vc, const ulfm_nm_frame * frame)
 {
     const own_pkt_t *pkt = frame->header;
 
+    if (pkt->what >= OWN_LEFT)
+        return on_left(vc, pkt);
     if (pkt->what >= OWN_HALF)
         return on_once(vc, frame->header);
     if (pkt->what >= OWN_VOTE)
@@ -1017,6 +1023,7 @@ static void forget_vc(MPIDI_VC_t * vc)
 {
     vc_area_t *area = AREA(vc);
     close_out(vc);
+    forget_questions(vc);
     ulfm->drop_cookie(nm, vc);
 }
 
@@ -1076,6 +1083,7 @@ static int fail_queue(MPIDI_VC_t * vc, int error)
     while (area->queue.head) {
         MPIR_Request *sreq;
         MPIDI_CH3I_Sendq_dequeue(&area->queue, &sreq);
+        note_failure(sreq);
         sreq->status.MPI_ERROR = error;
         mpi_errno = MPID_Request_complete(sreq);
         MPIR_ERR_CHECK(mpi_errno);
@@ -1121,6 +1129,7 @@ static int fail_vc(MPIDI_VC_t * vc)
         MPIR_Request *rreq = vc->ch.recv_active;
         vc->ch.recv_active = NULL;
         mid_message = 0;
+        note_failure(rreq);
         rreq->status.MPI_ERROR = error;
         mpi_errno = MPID_Request_complete(rreq);
         MPIR_ERR_CHECK(mpi_errno);
@@ -1155,6 +1164,11 @@ static int ulfm_vc_terminate(MPIDI_VC_t * vc)
 {
     if (vc->state != MPIDI_VC_STATE_CLOSED) {
         int mpi_errno = nm ? read_last_words() : MPI_SUCCESS;
+        /* Some of it may still be on its way through an emulated network: look_at_closing() goes on. On another host a
+         * process may be lost that still listens. */
+        if (!mpi_errno && MPIR_CVAR_ENABLE_FT && host_processes == MPIR_Process.size && nm && AREA(vc)->out &&
+            ulfm->listening(AREA(vc)->out))
+            return MPI_SUCCESS;
         return mpi_errno ? mpi_errno : fail_vc(vc);
     }
     if (AREA(vc)->queue.head) {

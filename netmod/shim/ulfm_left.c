@@ -9,7 +9,7 @@ typedef struct question {
 } question_t;
 
 static question_t *questions;
-static int left_any;            /* this process has left some communicator's collectives */
+static int left_any;            /* this process has left some communicator's collectives, or could not make one */
 
 static void send_left(MPIDI_VC_t * vc, int what, MPIR_Context_id_t id, MPIR_Context_id_t back)
 {
@@ -111,6 +111,16 @@ void MPIDI_nem_ulfm_leave(MPIR_Comm * comm)
     tell_group(comm->dev.vcrt, comm->remote_size, inter ? -1 : comm->rank, comm->context_id);
     if (inter)
         tell_group(comm->dev.local_vcrt, comm->local_size, comm->rank, comm->recvcontext_id);
+    answer_questions();
+}
+
+/* A group could not make its communicator here (MPI_Comm_create_group). Others of it may have made theirs, and the collectives
+ * of the one that it was to come from go on. */
+void MPIDI_nem_ulfm_made_none(void)
+{
+    if (!nm || !MPIR_CVAR_ENABLE_FT)
+        return;
+    left_any = 1;
     answer_questions();
 }
 

@@ -299,7 +299,7 @@ static int multicast_one(MPIR_Comm * comm, coll_multicast_t * state, const void 
     send.pkt = multicast_pkt(comm, tag, *errflag);
     memset(state->wanted, 1, comm->local_size);
     state->wanted[comm->rank] = 0;
-    if (unlikely(!multicast_try(&send))) {
+    if (likely(!(comm->revoked & MPIR_COMM_ENDED)) && unlikely(!multicast_try(&send))) {
         mpi_errno = multicast_wait(&send);
         MPIR_ERR_CHECK(mpi_errno);
     }

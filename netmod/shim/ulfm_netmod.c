@@ -725,6 +725,14 @@ static int own_packet(MPIDI_VC_t * vc, const ulfm_nm_frame * frame)
     return MPI_SUCCESS;
 }
 
+/* A packet that counts although its sender has been found to have failed before it came: it brings all that it is about. Others
+ * name requests that have failed with it, or ask for an answer. */
+static int comes_late(const MPIDI_VC_t * vc, int type)
+{
+    return vc->state == MPIDI_VC_STATE_MORIBUND && type != MPIDI_CH3_PKT_EAGERSHORT_SEND &&
+        type != MPIDI_CH3_PKT_EAGER_SEND && type != MPIDI_CH3_PKT_READY_SEND && type != MPIDI_CH3_PKT_REVOKE;
+}
+
 static int first_frame(MPIDI_VC_t * vc, const ulfm_nm_frame * frame)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -743,6 +751,8 @@ static int first_frame(MPIDI_VC_t * vc, const ulfm_nm_frame * frame)
         (void) send_own(vc, OWN_CLOSED);        /* whoever cannot be reached does not wait for it either */
         return MPI_SUCCESS;
     }
+    if (unlikely(comes_late(vc, pkt->type)))
+        return MPI_SUCCESS;
     MPIR_ERR_CHKANDJUMP(pkt->type < 0 || pkt->type >= MPIDI_CH3_PKT_END_ALL || !handlers[pkt->type], mpi_errno,
                         MPI_ERR_INTERN, "**intern");
     mid_message = 0;

@@ -25,6 +25,22 @@ if (($#)); then
     leaves "$1" "${2:-6}" "${@:3}"
     exit
 fi
+"$mpicc" -O1 "$(dirname "${BASH_SOURCE[0]}")/ft_announced.c" -o "$work/ft_announced" ||
+    fail "mpicc cannot compile ft_announced.c"
+# announced OPTION...: long messages that a rank has announced before its end
+announced() {
+    local how
+    for how in nonblocking blocking; do
+        timeout "$patience" "$stage/bin/ulfmrun" --ft "$@" -n 4 "$work/ft_announced" "$how" >"$work/out" 2>&1 ||
+            [[ $? != 124 ]] || fail "announced long messages, $how, over $*: hangs"
+        [[ $(grep -v ended "$work/out") == "$how: over" ]] || fail "announced long messages, $how, over $*: wrong"
+    done
+    echo "ok   announced long messages over $*"
+}
+
 leaves 20 6 --transport direct
 leaves 6 5 --transport xswitch --topology th8
 leaves 3 5 --transport tcp
+announced --transport direct
+announced --transport xswitch --topology th8
+announced --transport tcp

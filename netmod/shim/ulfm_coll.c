@@ -210,17 +210,14 @@ static int coll_error(MPIR_Comm * comm, int rc)
 
 static int icoll_progress(void);        /* ulfm_icoll.c */
 
+/* Nobody waits for this process any more. The segment stays, for calls may be under way in it, which are told by it. */
 static void coll_give_up(MPIR_Comm * comm)
 {
     coll_state_t *state = comm ? COLL_STATE(comm) : NULL;
     const ulfm_coll_call call = {.kind = ULFM_COLL_KINDS };
 
-    if (!state || !state->coll || comm == coll_running)         /* who is in a call leaves it by coll_progress() */
-        return;
-    (void) ulfm->coll_run(state->coll, &call);
-    (void) icoll_progress();
-    ulfm->coll_close(state->coll);
-    state->coll = NULL;
+    if (state && state->coll && comm != coll_running)   /* who is in a call leaves it by coll_progress() */
+        (void) ulfm->coll_run(state->coll, &call);
 }
 
 /* Collectives of this communicator have failed here: nobody waits for this process in a segment. */
@@ -268,6 +265,10 @@ static int coll_run(MPIR_Comm * comm, ulfm_coll_call * call, int *mpi_errno)
     state->coll = NULL;
     if (!failed)
         *mpi_errno = rc > 0 ? state->error : coll_error(comm, rc);
+    if (MPIR_ERR_GET_CLASS(*mpi_errno) == MPIX_ERR_PROC_FAILED) {
+        MPIDI_CH3I_Comm_leave(comm);
+        MPIDI_CH3I_Comm_end_with_members();
+    }
     return 1;
 }
 

@@ -73,6 +73,16 @@ static int icoll_settle(const icall_t * call, int error)
     return mpi_errno;
 }
 
+/* As coll_error(). After a death this process leaves the communicator's collectives, with the next progress. */
+static int icoll_error(MPIR_Comm * comm, int rc)
+{
+    const int mpi_errno = coll_error(comm, rc);
+
+    if (MPIR_ERR_GET_CLASS(mpi_errno) == MPIX_ERR_PROC_FAILED)
+        MPIDI_CH3I_Comm_leave(comm);
+    return mpi_errno;
+}
+
 /* Begins the call, which owns what is packed. Always taken: 1. */
 static int icoll_start(MPIR_Comm * comm, ulfm_coll_call * call, icall_t * about, MPIR_Request ** request,
                        int *mpi_errno)
@@ -97,7 +107,7 @@ static int icoll_start(MPIR_Comm * comm, ulfm_coll_call * call, icall_t * about,
     *ICALL(req) = *about;
     rc = ulfm->coll_start(coll, call, req);
     if (rc < 0) {
-        *mpi_errno = coll_error(comm, rc);
+        *mpi_errno = icoll_error(comm, rc);
         goto fn_fail;
     }
     if (rc == 1) {
@@ -117,14 +127,14 @@ static int icoll_start(MPIR_Comm * comm, ulfm_coll_call * call, icall_t * about,
     goto fn_exit;
 }
 
-/* A communicator that was revoked, or has lost a member: its calls end. */
+/* A communicator that was revoked, or that a member has left: its calls end. */
 static void icoll_end_revoked(void)
 {
     ulfm_coll_call none = {.kind = ULFM_COLL_KINDS };
     MPIR_Request *req;
 
     for (req = icalls; req; req = ICALL(req)->next)
-        if (req->comm->revoked && COLL_STATE(req->comm)->coll)
+        if ((req->comm->revoked & (MPIR_COMM_ENDED | MPIR_COMM_MEMBER_LEFT)) && COLL_STATE(req->comm)->coll)
             (void) ulfm->coll_run(COLL_STATE(req->comm)->coll, &none);
 }
 
@@ -143,7 +153,7 @@ static int icoll_progress(void)
         icoll_end_revoked();
     while ((req = ulfm->coll_finished(nm, &why))) {
         icoll_unlink(req);
-        req->status.MPI_ERROR = icoll_settle(ICALL(req), why ? coll_error(req->comm, why) : MPI_SUCCESS);
+        req->status.MPI_ERROR = icoll_settle(ICALL(req), why ? icoll_error(req->comm, why) : MPI_SUCCESS);
         mpi_errno = MPID_Request_complete(req);
         MPIR_ERR_CHECK(mpi_errno);
     }

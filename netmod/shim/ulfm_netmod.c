@@ -68,6 +68,7 @@ typedef struct vc_area {
     size_t arriving;            /* length of the long message of which frames come, when that is measured */
     uint64_t connector;
     int8_t waiting, open, hello_kind, terminating;
+    int8_t ending;              /* its process has died, and more of what it has sent may come */
 } vc_area_t;
 
 /* A message that is copied once: see ulfm_once.c. */
@@ -111,6 +112,8 @@ static uint64_t next_connector = 1;
 static int in_frame;            /* a frame is being handled: the next one would take its place */
 static int mid_message;         /* the last frame did not end its message */
 static int look_at_all;         /* a peer was given up: see look_at_closing() */
+static int n_ending;            /* connections that are `ending`, */
+static int last_words;          /* and frames that have come since there is one */
 static int blocking;            /* the last poll was that of a call that waits */
 
 /* Looks of a threaded wait while a message is on its way. The lock is given away after every turn and hard to win
@@ -305,6 +308,8 @@ static void close_out(MPIDI_VC_t * vc)
     if (!area->out)
         return;
     unlink_open(vc);
+    n_ending -= area->ending;
+    area->ending = 0;
     if (!ulfm->disconnect(nm, area->out, n_leaving == 64))
         leaving[n_leaving++] = area->out;
     area->out = NULL;
@@ -861,6 +866,19 @@ static int look_at_closing(void)
     goto fn_exit;
 }
 
+/* look_at_closing() takes a connection for ended when nothing more comes. Others may send without a pause. */
+static int end_all_ending(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_VC_t *vc;
+
+    while (n_ending && !mpi_errno) {
+        for (vc = open_head; !AREA(vc)->ending; vc = AREA(vc)->next_open);
+        mpi_errno = fail_vc(vc);
+    }
+    return mpi_errno;
+}
+
 static int connect_other_world(MPIDI_VC_t * vc)
 {
     if (vc->pg == MPIDI_Process.my_pg || AREA(vc)->magic != VC_MAGIC || AREA(vc)->out ||
@@ -959,6 +977,9 @@ static int ulfm_poll(int in_blocking_poll)
         } while (--budget && !awaited &&
                  (!waited || count == MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count)) &&
                  ulfm->next(nm, &frame));
+        if (unlikely(n_ending) && (last_words += 16 - budget) > LAST_WORDS)
+            mpi_errno = end_all_ending();
+        MPIR_ERR_CHECK(mpi_errno);
     }
     if (unlikely(multicast_waiting))
         multicast_flush();
@@ -1177,8 +1198,12 @@ static int ulfm_vc_terminate(MPIDI_VC_t * vc)
         /* Some of it may still be on its way through an emulated network: look_at_closing() goes on. On another host a
          * process may be lost that still listens. */
         if (!mpi_errno && MPIR_CVAR_ENABLE_FT && host_processes == MPIR_Process.size && nm && AREA(vc)->out &&
-            ulfm->listening(AREA(vc)->out))
+            ulfm->listening(AREA(vc)->out)) {
+            last_words = n_ending ? last_words : 0;
+            n_ending += !AREA(vc)->ending;
+            AREA(vc)->ending = 1;
             return MPI_SUCCESS;
+        }
         return mpi_errno ? mpi_errno : fail_vc(vc);
     }
     if (AREA(vc)->queue.head) {

@@ -39,6 +39,10 @@ for seed in 1 2 3; do
 done
 # Long messages of a schedule that the one who dies has announced.
 run 32 6 ialltoallv --transport xswitch --topology th8
+# The one who dies is the root of others that send without a pause: its end is noticed nevertheless.
+run 232 6 gather --transport ofi
+# Nonblocking and blocking calls in the segment: who fails there leaves the communicator.
+for _ in 1 2 3 4 5 6 7 8; do run 851 8 intercreate --transport direct; done
 # Seeds with which somebody dies in the middle of a call.
 for seed in 8 9 10 11 20 21 22 23; do run $seed 6 create_late --transport xswitch --topology th8; done
 some 4 8 4 --transport dcm --topology cube:3

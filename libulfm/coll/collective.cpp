@@ -168,11 +168,14 @@ int Collective::abandon(int why) noexcept {
   std::int32_t none = 0;
   // The others learn of a death, and of anything else only that it happened.
   const bool death = why < 0 && why >= -size_;
-  header_->broken.compare_exchange_strong(none, death ? why : kAbandoned, std::memory_order_relaxed);
+  // Release: whoever reads it sees what this rank has posted (why_broken).
+  header_->broken.compare_exchange_strong(none, death ? why : kAbandoned, std::memory_order_release,
+                                          std::memory_order_relaxed);
   return why;
 }
 
-int Collective::why_broken() const noexcept { return header_->broken.load(std::memory_order_relaxed); }
+// Acquire: what the rank that broke it had posted before counts (abandon).
+int Collective::why_broken() const noexcept { return header_->broken.load(std::memory_order_acquire); }
 
 // A rank in [first, last] whose process has ended without posting `round`, or -1. A rank that has posted may end. When
 // ranks share cores, one may have died at the very end of a round that all have posted, which looks the same as a rank
@@ -216,9 +219,10 @@ int Collective::await(Condition condition, std::uint64_t round, int first, int l
     const bool has_come = turn > kLooksFrom && turn % kLookTurns == 0 && hooks_.look();
     if (has_come) waiter.reset();
     else if (!nap && turn % every != 0) continue;
-    if (const int why = hooks_.progress(); why != 0) return abandon(why);
+    if (const int why = hooks_.progress(); why != 0) return condition() ? 0 : abandon(why);
+    // Who leaves right after its part has posted it.
+    if (const int why = why_broken(); why != 0) return condition() ? 0 : why;
     if (condition()) return 0;
-    if (const int why = why_broken(); why != 0) return why;
     if (const auto now = std::chrono::steady_clock::now(); now - looked >= look_every) {
       looked = now;
       const int dead = find_dead(round, first, last, patience);
@@ -345,10 +349,18 @@ bool Collective::advance() {
 
 void* Collective::finished(int& why) {
   why = 0;
-  for (const auto& calls : calls_)
-    if (void* cookie = calls->finished()) return cookie;
-  why = why_broken();
-  if (why == 0) return nullptr;
+  const auto next_finished = [this]() -> void* {
+    for (const auto& calls : calls_)
+      if (void* cookie = calls->finished()) return cookie;
+    return nullptr;
+  };
+  if (void* cookie = next_finished()) return cookie;
+  const int broken = why_broken();
+  if (broken == 0) return nullptr;
+  // Who leaves right after its part has posted it.
+  advance();
+  if (void* cookie = next_finished()) return cookie;
+  why = broken;
   for (const auto& calls : calls_)
     if (void* cookie = calls->drop()) return cookie;
   return nullptr;

@@ -131,12 +131,20 @@ static void watch_answers(void)
     handlers[MPIDI_CH3_PKT_CANCEL_SEND_RESP] = on_cancel_answer;
 }
 
+/* A death has ended this request: so has it the collectives of its communicator, when it belongs to one. */
+static void note_failure(const MPIR_Request * req)
+{
+    MPIDI_CH3I_Comm_note_failure(req->comm, req->dev.match.parts.tag, req->dev.match.parts.context_id);
+}
+
 /* Completes a request for all that it waits for: a synchronous send for its data and the answer, and a cancel of it. */
 static int fail_request(MPIR_Request * req, int error)
 {
     int mpi_errno = MPI_SUCCESS;
     int last = MPIR_Request_is_complete(req);
 
+    if (MPIR_ERR_GET_CLASS(error) == MPIX_ERR_PROC_FAILED)
+        note_failure(req);
     req->status.MPI_ERROR = error;
     while (!last) {
         last = MPIR_cc_get(req->cc) == 1;       /* the request may be gone after that */
@@ -210,8 +218,8 @@ void MPIDI_nem_ulfm_revoked(MPIR_Comm * comm)
     }
 }
 
-/* Communicators have lost a member: whoever the messages of their collectives wait for may have left those. As above, the
- * list keeps the requests; answers that come are dropped. */
+/* Messages of collectives that have failed, here or where they go to or come from. As above, the list keeps the requests;
+ * answers that come are dropped. */
 void MPIDI_nem_ulfm_end_collectives(int error)
 {
     MPIDI_VC_t *vc;
@@ -220,7 +228,13 @@ void MPIDI_nem_ulfm_end_collectives(int error)
     for (vc = open_head; vc; vc = AREA(vc)->next_open)
         for (req = AREA(vc)->asking; req; req = next) {
             next = REQ_AREA(req)->next_asking;
-            if (!REQ_AREA(req)->abandoned && !REQ_AREA(req)->copying.parts && MPIDI_CH3I_Comm_ends(req))
-                abandon(req, error);
+            if (REQ_AREA(req)->abandoned || REQ_AREA(req)->copying.parts)
+                continue;
+            MPIDI_CH3I_Comm_ask(req->comm, req->dev.match.parts.rank, req->dev.match.parts.tag,
+                                req->dev.match.parts.context_id);
+            if (!MPIDI_CH3I_Comm_ends(req))
+                continue;
+            note_failure(req);
+            abandon(req, error);
         }
 }

@@ -93,7 +93,7 @@ static int coll_progress(void *arg)
 {
     MPIR_Comm *comm = arg;
     int mpi_errno = MPID_Progress_test(NULL);
-    if (mpi_errno == MPI_SUCCESS && comm->revoked)
+    if (mpi_errno == MPI_SUCCESS && (comm->revoked & (MPIR_COMM_ENDED | MPIR_COMM_MEMBER_LEFT)))
         mpi_errno = coll_ended(comm);
     MPID_THREAD_CS_YIELD(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
     COLL_STATE(comm)->error = mpi_errno;
@@ -106,6 +106,8 @@ static int coll_given_up(MPIR_Comm * comm)
     const time_t end = time(NULL) + (MPIR_CVAR_ENABLE_FT ? 2 : 0);
     int error = MPIDI_CH3U_Comm_failed(comm);
 
+    if (!error && (comm->revoked & (MPIR_COMM_LOST_MEMBER | MPIR_COMM_MEMBER_LEFT)))
+        error = coll_ended(comm);
     while (!error && time(NULL) < end && MPID_Progress_test(NULL) == MPI_SUCCESS)
         error = MPIDI_CH3U_Comm_failed(comm);
     return error;
@@ -157,7 +159,7 @@ static void coll_decide(MPIR_Comm * comm, coll_state_t * state, int *mpi_errno)
 /* Calls without bytes are MPICH's, and some ranks do not even come here then. */
 static int coll_may_take(const MPIR_Comm * comm, int kind, MPI_Aint bytes)
 {
-    return comm->comm_kind == MPIR_COMM_KIND__INTRACOMM && comm->local_size >= 2 && !comm->revoked
+    return comm->comm_kind == MPIR_COMM_KIND__INTRACOMM && comm->local_size >= 2 && !(comm->revoked & MPIR_COMM_ENDED)
         && (bytes != 0 || kind == ULFM_COLL_BARRIER);
 }
 
@@ -213,6 +215,27 @@ static int coll_error(MPIR_Comm * comm, int rc)
 
 static int icoll_progress(void);        /* ulfm_icoll.c */
 
+/* Nobody waits for this process any more. The segment stays, for calls may be under way in it, which are told by it. */
+static void coll_give_up(MPIR_Comm * comm)
+{
+    coll_state_t *state = comm ? COLL_STATE(comm) : NULL;
+    const ulfm_coll_call call = {.kind = ULFM_COLL_KINDS };
+
+    if (state && state->coll && comm != coll_running)   /* who is in a call leaves it by coll_progress() */
+        (void) ulfm->coll_run(state->coll, &call);
+}
+
+/* Collectives of this communicator have failed here: nobody waits for this process in a segment. */
+static void coll_leave(MPIR_Comm * comm)
+{
+    if (!MPIDI_nem_ulfm_collectives)
+        return;
+    coll_give_up(comm);
+    coll_give_up(comm->node_comm);
+    coll_give_up(comm->node_roots_comm);
+    coll_give_up(comm->local_comm);
+}
+
 /* The segment cannot be used any more after a failure; the others find out too, at the latest in their next call.
  * 0: the call is MPICH's after all. */
 static int coll_run(MPIR_Comm * comm, ulfm_coll_call * call, int *mpi_errno)
@@ -247,6 +270,10 @@ static int coll_run(MPIR_Comm * comm, ulfm_coll_call * call, int *mpi_errno)
     state->coll = NULL;
     if (!failed)
         *mpi_errno = rc > 0 ? state->error : coll_error(comm, rc);
+    if (MPIR_ERR_GET_CLASS(*mpi_errno) == MPIX_ERR_PROC_FAILED) {
+        MPIDI_CH3I_Comm_leave(comm);
+        MPIDI_CH3I_Comm_end_with_members();
+    }
     return 1;
 }
 

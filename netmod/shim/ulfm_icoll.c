@@ -188,6 +188,16 @@ static int icoll_settle(icall_t * call, int error)
     return mpi_errno;
 }
 
+/* As coll_error(). After a death this process leaves the communicator's collectives, with the next progress. */
+static int icoll_error(MPIR_Comm * comm, int rc)
+{
+    const int mpi_errno = coll_error(comm, rc);
+
+    if (MPIR_ERR_GET_CLASS(mpi_errno) == MPIX_ERR_PROC_FAILED)
+        MPIDI_CH3I_Comm_leave(comm);
+    return mpi_errno;
+}
+
 /* This rank cannot do its part. */
 static void icoll_give_up(MPIR_Comm * comm)
 {
@@ -211,7 +221,7 @@ static int icoll_keep(MPIR_Comm * comm, ulfm_coll_call * call, icall_t * about, 
     }
     call->kept = ulfm->coll_keep(coll, call);
     if (call->kept < 0)
-        *mpi_errno = coll_error(comm, call->kept);
+        *mpi_errno = icoll_error(comm, call->kept);
     else if (call->kept == 0)
         ulfm->coll_count(nm, call->kind, ULFM_COLL_NO_ROOM);
     if (call->kept <= 0)
@@ -288,7 +298,7 @@ static int icoll_start(MPIR_Comm * comm, ulfm_coll_call * call, icall_t * about,
     *ICALL(req) = *about;
     rc = ulfm->coll_start(COLL_STATE(comm)->coll, call, req);
     if (rc < 0) {
-        *mpi_errno = coll_error(comm, rc);
+        *mpi_errno = icoll_error(comm, rc);
         goto fn_fail;
     }
     awaited = icoll_start_messages(comm, about, req, mpi_errno);
@@ -324,7 +334,7 @@ int MPIDI_nem_ulfm_start(MPIR_Request * preq)
     preq->u.persist_coll.real_request = NULL;
     /* After a failure. */
     if (COLL_STATE(preq->comm)->coll != kept->coll) {
-        mpi_errno = coll_error(preq->comm, INT_MIN);
+        mpi_errno = icoll_error(preq->comm, INT_MIN);
         goto fn_exit;
     }
     if (about.in.packed)
@@ -343,13 +353,13 @@ void MPIDI_nem_ulfm_free(MPIR_Request * preq)
     icoll_let_go(preq->u.persist_coll.sched);
 }
 
-/* A communicator that was revoked, or has lost a member: its calls end. */
+/* A communicator that was revoked, or that a member has left: its calls end. */
 static void icoll_end_revoked(void)
 {
     MPIR_Request *req;
 
     for (req = icalls; req; req = ICALL(req)->next)
-        if (req->comm->revoked)
+        if (req->comm->revoked & (MPIR_COMM_ENDED | MPIR_COMM_MEMBER_LEFT))
             icoll_give_up(req->comm);
 }
 
@@ -369,7 +379,7 @@ static int icoll_progress(void)
     while ((req = ulfm->coll_finished(nm, &why))) {
         int failed;
         icoll_unlink(req);
-        failed = icoll_settle(ICALL(req), why ? coll_error(req->comm, why) : MPI_SUCCESS);
+        failed = icoll_settle(ICALL(req), why ? icoll_error(req->comm, why) : MPI_SUCCESS);
         if (failed)
             req->status.MPI_ERROR = failed;
         mpi_errno = MPID_Request_complete(req);

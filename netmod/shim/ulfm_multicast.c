@@ -229,7 +229,7 @@ static void multicast_flush(void)
     multicast_send_t *send;
 
     for (send = multicast_waiting; send; send = send->next)
-        if (!send->done && (send->comm->revoked || multicast_try(send))) {
+        if (!send->done && ((send->comm->revoked & MPIR_COMM_ENDED) || multicast_try(send))) {
             send->done = 1;
             MPIDI_CH3I_INCR_PROGRESS_COMPLETION_COUNT;
         }
@@ -299,11 +299,11 @@ static int multicast_one(MPIR_Comm * comm, coll_multicast_t * state, const void 
     send.pkt = multicast_pkt(comm, tag, *errflag);
     memset(state->wanted, 1, comm->local_size);
     state->wanted[comm->rank] = 0;
-    if (unlikely(!multicast_try(&send))) {
+    if (likely(!(comm->revoked & MPIR_COMM_ENDED)) && unlikely(!multicast_try(&send))) {
         mpi_errno = multicast_wait(&send);
         MPIR_ERR_CHECK(mpi_errno);
     }
-    if (unlikely(comm->revoked)) {
+    if (unlikely(comm->revoked & MPIR_COMM_ENDED)) {
         mpi_errno = coll_ended(comm);
         goto fn_exit;
     }
@@ -393,7 +393,7 @@ static void multicast_all(MPIR_Comm * comm, coll_multicast_t * state, const char
         const MPI_Aint length = MPL_MIN(bytes - at, state->piece);
         multicast_note(multicast_one(comm, state, data + at, length, tag, at != 0, errflag), mpi_errno, errflag);
         at += length;
-    } while (at < bytes && !comm->revoked);
+    } while (at < bytes && !(comm->revoked & MPIR_COMM_ENDED));
 }
 
 /* What `root` sends by multicast_all(). With `up` all tell it first that they are here. */

@@ -12,6 +12,7 @@
  *   one-sided   long transfers on memory that is not shared: ulfm_window.c
  *   short       eager messages with a header of 16 bytes where memory is shared, taken as they come: ulfm_quick.c
  *   answers     requests that only the other side can complete are on a list of their connection: ulfm_answers.c
+ *   leaving     who has met a failure in a collective tells the others: ulfm_left.c
  *   agreement   MPIX_Comm_agree and _shrink, also when members die in the middle of it: ulfm_agree.c
  *   closing     CH3's close protocol; a packet for a connection that is closed here is answered with `closed`
  */
@@ -40,12 +41,12 @@ typedef struct hello {
 
 /* Packets of our own: these look like CH3 packets of a type CH3 does not use. */
 enum own_packet { OWN_HELLO = 1, OWN_CLOSED = 2, OWN_VOTE = 3, OWN_QUESTION = 4, OWN_DECISION = 5, OWN_HALF = 6,
-    OWN_WRITTEN = 7, OWN_READ = 8, OWN_WITHDRAWN = 9
+    OWN_WRITTEN = 7, OWN_READ = 8, OWN_WITHDRAWN = 9, OWN_LEFT = 10, OWN_ASK = 11
 };
 typedef struct own_pkt {
     MPIDI_CH3_Pkt_type_t type;  /* OWN_TYPE */
     int32_t what;
-    /* of agreements only */
+    /* of agreements; of LEFT and ASK `group` is an id of a communicator, and `from` that of who asks */
     uint64_t group;
     int32_t number;
     int32_t from;
@@ -70,6 +71,7 @@ typedef struct vc_area {
     intptr_t quick;             /* longest message that is sent by ulfm_quick.c, */
     int8_t compact;             /* with a compact header */
     int8_t waiting, open, hello_kind, terminating;
+    int8_t ending;              /* its process has died, and more of what it has sent may come */
 } vc_area_t;
 
 /* A message that is copied once: see ulfm_once.c. */
@@ -113,6 +115,8 @@ static uint64_t next_connector = 1;
 static int in_frame;            /* a frame is being handled: the next one would take its place */
 static int mid_message;         /* the last frame did not end its message */
 static int look_at_all;         /* a peer was given up: see look_at_closing() */
+static int n_ending;            /* connections that are `ending`, */
+static int last_words;          /* and frames that have come since there is one */
 static int blocking;            /* the last poll was that of a call that waits */
 
 /* Looks of a threaded wait while a message is on its way. The lock is given away after every turn and hard to win
@@ -127,6 +131,7 @@ static int handle_frame(const ulfm_nm_frame * frame);
 static void *place_of(void *cookie, size_t * length);
 static int finish_termination(MPIDI_VC_t * vc);
 static int fail_vc(MPIDI_VC_t * vc);
+static void forget_questions(const MPIDI_VC_t * vc);
 static int ulfm_iStartContigMsg(MPIDI_VC_t * vc, void *hdr, intptr_t hdr_sz, void *data, intptr_t data_sz,
                                 MPIR_Request ** sreq_ptr);
 
@@ -307,6 +312,8 @@ static void close_out(MPIDI_VC_t * vc)
     if (!area->out)
         return;
     unlink_open(vc);
+    n_ending -= area->ending;
+    area->ending = 0;
     if (!ulfm->disconnect(nm, area->out, n_leaving == 64))
         leaving[n_leaving++] = area->out;
     area->out = NULL;
@@ -318,6 +325,7 @@ static int ulfm_finalize(void)
         ulfm->leave(nm);
     while (open_head)
         close_out(open_head);
+    forget_questions(NULL);
     retry_leaving(1);
     if (nm)
         ulfm->close(nm);
@@ -633,6 +641,7 @@ static int send_own(MPIDI_VC_t * vc, int what)
 }
 
 #include "ulfm_agree.c"
+#include "ulfm_left.c"
 #include "ulfm_stall.c"
 
 static MPIDI_VC_t *find_connector(uint64_t connector)
@@ -714,6 +723,8 @@ static int own_packet(MPIDI_VC_t * vc, const ulfm_nm_frame * frame)
 {
     const own_pkt_t *pkt = frame->header;
 
+    if (pkt->what >= OWN_LEFT)
+        return on_left(vc, pkt);
     if (pkt->what >= OWN_HALF)
         return on_once(vc, frame->header);
     if (pkt->what >= OWN_VOTE)
@@ -722,6 +733,14 @@ static int own_packet(MPIDI_VC_t * vc, const ulfm_nm_frame * frame)
     if (pkt->what == OWN_CLOSED && (vc->state == MPIDI_VC_STATE_LOCAL_CLOSE || vc->state == MPIDI_VC_STATE_CLOSE_ACKED))
         return fail_vc(vc);
     return MPI_SUCCESS;
+}
+
+/* A packet that counts although its sender has been found to have failed before it came: it brings all that it is about. Others
+ * name requests that have failed with it, or ask for an answer. */
+static int comes_late(const MPIDI_VC_t * vc, int type)
+{
+    return vc->state == MPIDI_VC_STATE_MORIBUND && type != MPIDI_CH3_PKT_EAGERSHORT_SEND &&
+        type != MPIDI_CH3_PKT_EAGER_SEND && type != MPIDI_CH3_PKT_READY_SEND && type != MPIDI_CH3_PKT_REVOKE;
 }
 
 static int first_frame(MPIDI_VC_t * vc, const ulfm_nm_frame * frame)
@@ -742,6 +761,8 @@ static int first_frame(MPIDI_VC_t * vc, const ulfm_nm_frame * frame)
         (void) send_own(vc, OWN_CLOSED);        /* whoever cannot be reached does not wait for it either */
         return MPI_SUCCESS;
     }
+    if (unlikely(comes_late(vc, pkt->type)))
+        return MPI_SUCCESS;
     MPIR_ERR_CHKANDJUMP(pkt->type < 0 || pkt->type >= MPIDI_CH3_PKT_END_ALL || !handlers[pkt->type], mpi_errno,
                         MPI_ERR_INTERN, "**intern");
     mid_message = 0;
@@ -850,6 +871,19 @@ static int look_at_closing(void)
     goto fn_exit;
 }
 
+/* look_at_closing() takes a connection for ended when nothing more comes. Others may send without a pause. */
+static int end_all_ending(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_VC_t *vc;
+
+    while (n_ending && !mpi_errno) {
+        for (vc = open_head; !AREA(vc)->ending; vc = AREA(vc)->next_open);
+        mpi_errno = fail_vc(vc);
+    }
+    return mpi_errno;
+}
+
 static int connect_other_world(MPIDI_VC_t * vc)
 {
     if (vc->pg == MPIDI_Process.my_pg || AREA(vc)->magic != VC_MAGIC || AREA(vc)->out ||
@@ -948,6 +982,9 @@ static int ulfm_poll(int in_blocking_poll)
         } while (--budget && !awaited &&
                  (!waited || count == MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count)) &&
                  ulfm->next(nm, &frame));
+        if (unlikely(n_ending) && (last_words += 16 - budget) > LAST_WORDS)
+            mpi_errno = end_all_ending();
+        MPIR_ERR_CHECK(mpi_errno);
     }
     if (unlikely(multicast_waiting))
         multicast_flush();
@@ -1022,6 +1059,7 @@ static void forget_vc(MPIDI_VC_t * vc)
 {
     vc_area_t *area = AREA(vc);
     close_out(vc);
+    forget_questions(vc);
     ulfm->drop_cookie(nm, vc);
 }
 
@@ -1081,6 +1119,7 @@ static int fail_queue(MPIDI_VC_t * vc, int error)
     while (area->queue.head) {
         MPIR_Request *sreq;
         MPIDI_CH3I_Sendq_dequeue(&area->queue, &sreq);
+        note_failure(sreq);
         sreq->status.MPI_ERROR = error;
         mpi_errno = MPID_Request_complete(sreq);
         MPIR_ERR_CHECK(mpi_errno);
@@ -1126,6 +1165,7 @@ static int fail_vc(MPIDI_VC_t * vc)
         MPIR_Request *rreq = vc->ch.recv_active;
         vc->ch.recv_active = NULL;
         mid_message = 0;
+        note_failure(rreq);
         rreq->status.MPI_ERROR = error;
         mpi_errno = MPID_Request_complete(rreq);
         MPIR_ERR_CHECK(mpi_errno);
@@ -1160,6 +1200,15 @@ static int ulfm_vc_terminate(MPIDI_VC_t * vc)
 {
     if (vc->state != MPIDI_VC_STATE_CLOSED) {
         int mpi_errno = nm ? read_last_words() : MPI_SUCCESS;
+        /* Some of it may still be on its way through an emulated network: look_at_closing() goes on. On another host a
+         * process may be lost that still listens. */
+        if (!mpi_errno && MPIR_CVAR_ENABLE_FT && host_processes == MPIR_Process.size && nm && AREA(vc)->out &&
+            ulfm->listening(AREA(vc)->out)) {
+            last_words = n_ending ? last_words : 0;
+            n_ending += !AREA(vc)->ending;
+            AREA(vc)->ending = 1;
+            return MPI_SUCCESS;
+        }
         return mpi_errno ? mpi_errno : fail_vc(vc);
     }
     if (AREA(vc)->queue.head) {

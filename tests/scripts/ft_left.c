@@ -66,6 +66,26 @@ static int create_group(void) {
   if (!error && made != MPI_COMM_NULL) MPI_Comm_free(&made);
   return error;
 }
+/* Communicators that are used at once: others may not have been able to make theirs. */
+static int use(int error, MPI_Comm* made) {
+  if (error || *made == MPI_COMM_NULL) return error;
+  MPI_Comm_set_errhandler(*made, MPI_ERRORS_RETURN);
+  error = MPI_Barrier(*made);
+  MPI_Comm_free(made);
+  return error;
+}
+static int used_dup(void) {
+  MPI_Comm made = MPI_COMM_NULL;
+  return use(MPI_Comm_dup(world, &made), &made);
+}
+static int used_group(void) {
+  MPI_Comm made = MPI_COMM_NULL;
+  MPI_Group group;
+  MPI_Comm_group(world, &group);
+  int error = MPI_Comm_create_group(world, group, 8, &made);
+  MPI_Group_free(&group);
+  return use(error, &made);
+}
 /* There are so many communicators that the agreement on an id takes more than one turn. */
 static int create_late(void) {
   static MPI_Comm held[MANY];
@@ -164,7 +184,7 @@ static const struct {
              CALL(scan),           CALL(gather),       CALL(allgatherv), CALL(alltoall), CALL(alltoallv),
              CALL(reduce_scatter), CALL(neighbor),     CALL(ineighbor),  CALL(ibarrier), CALL(ibcast),
              CALL(iallreduce),     CALL(ialltoallv),   CALL(persistent), CALL(window),   CALL(file),
-             CALL(inter),          CALL(intermerge),   CALL(intercreate)};
+             CALL(inter),          CALL(intermerge),   CALL(intercreate), CALL(used_dup),  CALL(used_group)};
 #define CALLS ((int)(sizeof calls / sizeof *calls))
 
 static void die(int signal) {

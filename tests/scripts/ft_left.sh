@@ -7,7 +7,8 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/mpi_common.bash"
 here=$(dirname "${BASH_SOURCE[0]}")
 all=(split dup idup create create_group create_late barrier bcast reduce allreduce scan gather allgatherv alltoall alltoallv
-    reduce_scatter neighbor ineighbor ibarrier ibcast iallreduce ialltoallv persistent window file inter intermerge intercreate)
+    reduce_scatter neighbor ineighbor ibarrier ibcast iallreduce ialltoallv persistent window file inter intermerge intercreate
+    used_dup used_group)
 export FT_LEFT_FILE=$work/file
 
 "$mpicc" -O1 "$here/ft_left.c" -o "$work/ft_left" -lrt || fail "mpicc cannot compile ft_left.c"
@@ -36,6 +37,12 @@ for seed in 1 2 3; do
     some $seed 5 5 --transport direct
     some $seed $((seed + 1)) 4 --transport xswitch --topology th8
 done
+# Long messages of a schedule that the one who dies has announced.
+run 32 6 ialltoallv --transport xswitch --topology th8
+# The one who dies is the root of others that send without a pause: its end is noticed nevertheless.
+run 232 6 gather --transport ofi
+# Nonblocking and blocking calls in the segment: who fails there leaves the communicator.
+for _ in 1 2 3 4 5 6 7 8; do run 851 8 intercreate --transport direct; done
 # Seeds with which somebody dies in the middle of a call.
 for seed in 8 9 10 11 20 21 22 23; do run $seed 6 create_late --transport xswitch --topology th8; done
 some 4 8 4 --transport dcm --topology cube:3

@@ -218,8 +218,8 @@ void MPIDI_nem_ulfm_revoked(MPIR_Comm * comm)
     }
 }
 
-/* Messages of collectives that have failed, here or where they go to or come from. As above, the list keeps the requests;
- * answers that come are dropped. */
+/* Messages of collectives that have failed, here or where they go to or come from. As above, the list keeps the
+ * requests; answers that come are dropped. */
 void MPIDI_nem_ulfm_end_collectives(int error)
 {
     MPIDI_VC_t *vc;

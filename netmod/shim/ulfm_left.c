@@ -1,5 +1,5 @@
-/* Who has left the collectives of a communicator (MPIDI_CH3I_Comm_leave() of ch3u_comm.c): its word to the others, which
- * comes behind all that it has sent them, and their questions. Included by ulfm_netmod.c. */
+/* Who has left the collectives of a communicator (MPIDI_CH3I_Comm_leave() of ch3u_comm.c): its word to the others,
+ * which comes behind all that it has sent them, and their questions. Included by ulfm_netmod.c. */
 
 /* Somebody waits for us in a communicator in which we go on, or which is not made here. */
 typedef struct question {
@@ -25,8 +25,8 @@ static void send_left(MPIDI_VC_t * vc, int what, MPIR_Context_id_t id, MPIR_Cont
         MPIR_Request_free(sreq);
 }
 
-/* One that is not made here, though others have it: the call that makes it has failed, or will be done yet. Who has left
- * anything is taken for one in which it has failed. */
+/* One that is not made here, though others have it: the call that makes it has failed, or will be done yet. Who has
+ * left anything is taken for one in which it has failed. */
 static int is_left(MPIR_Context_id_t id)
 {
     return !MPIDI_CH3I_Comm_goes_on(id) && (MPIDI_CH3I_Comm_is_made(id) || left_any);
@@ -114,8 +114,8 @@ void MPIDI_nem_ulfm_leave(MPIR_Comm * comm)
     answer_questions();
 }
 
-/* A group could not make its communicator here (MPI_Comm_create_group). Others of it may have made theirs, and the collectives
- * of the one that it was to come from go on. */
+/* A group could not make its communicator here (MPI_Comm_create_group). Others of it may have made theirs, and the
+ * collectives of the one that it was to come from go on. */
 void MPIDI_nem_ulfm_made_none(void)
 {
     if (!nm || !MPIR_CVAR_ENABLE_FT)

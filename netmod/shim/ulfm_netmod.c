@@ -735,8 +735,8 @@ static int own_packet(MPIDI_VC_t * vc, const ulfm_nm_frame * frame)
     return MPI_SUCCESS;
 }
 
-/* A packet that counts although its sender has been found to have failed before it came: it brings all that it is about. Others
- * name requests that have failed with it, or ask for an answer. */
+/* A packet that comes after its sender has been found to have failed, and so counts no more: it names requests that have
+ * failed with it, or asks for an answer. Others bring all that they are about. */
 static int comes_late(const MPIDI_VC_t * vc, int type)
 {
     return vc->state == MPIDI_VC_STATE_MORIBUND && type != MPIDI_CH3_PKT_EAGERSHORT_SEND &&

@@ -179,12 +179,12 @@ static int intercreate(void) {
 static const struct {
   const char* name;
   int (*call)(void);
-} calls[] = {CALL(split),          {"dup", duplicate}, CALL(idup),       CALL(create),   CALL(create_group),
-             CALL(create_late),    CALL(barrier),      CALL(bcast),      CALL(reduce),   CALL(allreduce),
-             CALL(scan),           CALL(gather),       CALL(allgatherv), CALL(alltoall), CALL(alltoallv),
-             CALL(reduce_scatter), CALL(neighbor),     CALL(ineighbor),  CALL(ibarrier), CALL(ibcast),
-             CALL(iallreduce),     CALL(ialltoallv),   CALL(persistent), CALL(window),   CALL(file),
-             CALL(inter),          CALL(intermerge),   CALL(intercreate), CALL(used_dup),  CALL(used_group)};
+} calls[] = {CALL(split),          {"dup", duplicate}, CALL(idup),        CALL(create),   CALL(create_group),
+             CALL(create_late),    CALL(barrier),      CALL(bcast),       CALL(reduce),   CALL(allreduce),
+             CALL(scan),           CALL(gather),       CALL(allgatherv),  CALL(alltoall), CALL(alltoallv),
+             CALL(reduce_scatter), CALL(neighbor),     CALL(ineighbor),   CALL(ibarrier), CALL(ibcast),
+             CALL(iallreduce),     CALL(ialltoallv),   CALL(persistent),  CALL(window),   CALL(file),
+             CALL(inter),          CALL(intermerge),   CALL(intercreate), CALL(used_dup), CALL(used_group)};
 #define CALLS ((int)(sizeof calls / sizeof *calls))
 
 static void die(int signal) {

@@ -359,3 +359,48 @@ TEST_CASE("who waits in a barrier is woken by what comes to its port, and by the
   waiter.join();
   CHECK(said == 0);
 }
+
+TEST_CASE("a rank that posts its part of a call and gives up right after it does not fail the others' call",
+          "[collective]") {
+  const bool shared_cores = GENERATE(false, true);
+  const WaitPolicy policy = WaitPolicy::for_processes(1000);
+  const coll::WaitHooks none{[] { return 0; }, [] { return false; }, {}};
+  auto first = coll::Collective::create(2, shared_cores, policy, none).value();
+
+  SECTION("a blocking one, of which a look for what comes finds only the end") {
+    constexpr int kHasEnded = 77;
+    std::atomic<bool> waits{false}, has_given_up{false};
+    const coll::WaitHooks ends{[&] {
+                                 waits = true;
+                                 while (!has_given_up.load()) std::this_thread::yield();
+                                 return kHasEnded;
+                               },
+                               [] { return false; },
+                               {}};
+    auto second = coll::Collective::attach(first->ticket(), 1, 2, policy, ends).value();
+    int said = -1;
+    std::thread waiter([&] { said = second->barrier(); });
+    while (!waits.load()) std::this_thread::yield();
+    CHECK(first->barrier() == 0);
+    first->give_up();
+    has_given_up = true;
+    waiter.join();
+    CHECK(said == 0);
+    CHECK(second->barrier() != 0);
+  }
+  SECTION("a nonblocking one") {
+    auto second = coll::Collective::attach(first->ticket(), 1, 2, policy, none).value();
+    ulfm_coll_call barrier{};
+    barrier.kind = ULFM_COLL_BARRIER;
+    int mine = 0, others = 0, why = -1;
+    REQUIRE(first->start(barrier, &mine) == 0);
+    REQUIRE(second->start(barrier, &others) == 1);
+    REQUIRE(first->start(barrier, &others) == 0);  // which never ends
+    second->give_up();
+    CHECK(first->finished(why) == &mine);
+    CHECK(why == 0);
+    CHECK(first->finished(why) == &others);
+    CHECK(why != 0);
+    CHECK(first->finished(why) == nullptr);
+  }
+}

@@ -59,7 +59,7 @@ TEST_CASE("hosts: each result of an attempt comes with what may help", "[hosts]"
                                                                  {ECONNREFUSED, "it has ended"},
                                                                  {EHOSTUNREACH, "ULFM_INTERFACE"},
                                                                  {ENETUNREACH, "no route"}}));
-  hosts::Attempts attempts({{Ip::parse("fd00::2").value(), "same network as eth0"}}, 10s);
+  hosts::Attempts attempts({{Ip::parse("fd00::2").value(), "same network as eth0"}}, 10s, false);
   attempts.add(0, std::make_shared<FailedTry>(error), hosts::Clock::now());
   CHECK(attempts.over(hosts::Clock::now() + (error == EHOSTUNREACH ? 10s : 0s)));
   const std::string said = attempts.error("process 4711", 1, 5000).what;
@@ -74,7 +74,7 @@ TEST_CASE("hosts: a host that is not found on its network is tried again until i
   const auto begun = hosts::Clock::now();
 
   SECTION("at each of its addresses") {
-    hosts::Attempts attempts({one, other}, 10s);
+    hosts::Attempts attempts({one, other}, 10s, true);
     for (std::size_t i : {0, 1}) {
       REQUIRE(attempts.due(begun) == i);
       attempts.add(i, std::make_shared<FailedTry>(EHOSTUNREACH), begun);
@@ -86,15 +86,41 @@ TEST_CASE("hosts: a host that is not found on its network is tried again until i
     CHECK(attempts.error("process 4711", 1, 5000).code == Errc::unavailable);
   }
   SECTION("unless it has refused at another") {
-    hosts::Attempts attempts({one, other}, 10s);
+    hosts::Attempts attempts({one, other}, 10s, true);
     attempts.add(0, std::make_shared<FailedTry>(ECONNREFUSED), begun);
     attempts.add(1, std::make_shared<FailedTry>(EHOSTUNREACH), begun);
     CHECK(attempts.over(begun));
   }
   SECTION("and a refusal by this host's own bridge is none of that host") {
-    hosts::Attempts attempts({other, {Ip::parse("172.17.0.1").value(), "this host has the same address", true}}, 10s);
+    hosts::Attempts attempts({other, {Ip::parse("172.17.0.1").value(), "this host has the same address", true}}, 10s,
+                             true);
     attempts.add(0, std::make_shared<FailedTry>(EHOSTUNREACH), begun);
     attempts.add(1, std::make_shared<FailedTry>(ECONNREFUSED), begun);
     CHECK_FALSE(attempts.over(begun + 9s));
   }
+}
+
+TEST_CASE("hosts: one that is silent is asked anew, and given up after 4.5 s unless it has been reached", "[hosts]") {
+  const bool was_reached = GENERATE(false, true);
+  const auto begun = hosts::Clock::now();
+  struct SilentTry final : hosts::Try {
+    bool is_host_answering() const override { return answers; }
+    bool answers = false;
+  };
+  hosts::Attempts attempts({{Ip::parse("10.1.0.2").value(), "same network as eth0"}}, 10s, was_reached);
+  const auto first = std::make_shared<SilentTry>(), second = std::make_shared<SilentTry>();
+  CHECK(attempts.add(0, first, begun) == nullptr);
+  CHECK_FALSE(attempts.due(begun + 1900ms));
+  CHECK(attempts.due(begun + 2s) == 0u);
+  CHECK(attempts.add(0, second, begun + 2s) == first);
+  CHECK_FALSE(attempts.due(begun + 3900ms));
+  CHECK(attempts.due(begun + 4s) == 0u);
+  CHECK_FALSE(attempts.over(begun + 4400ms));
+  CHECK(attempts.over(begun + 5s) == !was_reached);
+  CHECK(attempts.error("process 4711", 1, 5000).what.find(was_reached ? "no answer in 10 s" : "no answer in 4.5 s") !=
+        std::string::npos);
+  second->answers = true;  // its process is slow: it has the whole time
+  CHECK_FALSE(attempts.due(begun + 4s));
+  CHECK_FALSE(attempts.over(begun + 5s));
+  CHECK(attempts.over(begun + 11s));
 }

@@ -11,8 +11,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// All addresses are being tried after a second at the latest.
-constexpr milliseconds kAllTriedAfter{1000}, kNextAfter{250}, kAgainAfter{20}, kSilentAgainAfter{250};
+// All addresses are being tried after a second at the latest. A host that has never been reached and has not answered
+// by then, and some time for lost packets, is given up. A process may answer late because its core is busy: when its
+// host answers, it has GIVE_UP.
+constexpr milliseconds kAllTriedAfter{1000}, kNextAfter{250};
+constexpr milliseconds kConnectFor{4500};
+// A kernel repeats what asks for a connection after 1, 3 and 7 s. It is asked anew before that, so that a cable that is
+// joined again is noticed.
+constexpr milliseconds kAgainAfter{20}, kLostAgainAfter{250}, kSilentAgainAfter{2000};
 
 const char* remedy_for(const std::string& failure) {
   if (failure.find("no answer") != failure.npos) return "a firewall? open ULFM_PORTS there, or name ULFM_INTERFACE";
@@ -31,7 +37,7 @@ void Try::fail_by(int error, std::string reason) {
   host_silent = error == EHOSTUNREACH || error == EHOSTDOWN;
   if (error == 0 || error == ECONNRESET || error == ECONNABORTED || error == EPIPE) return fail_for_now(reason);
   fail(std::move(reason));
-  if (host_silent) again_at = Clock::now() + kSilentAgainAfter;
+  if (host_silent) again_at = Clock::now() + kLostAgainAfter;
 }
 
 void Try::fail_for_now(std::string reason) {
@@ -39,28 +45,36 @@ void Try::fail_for_now(std::string reason) {
   again_at = Clock::now() + kAgainAfter;
 }
 
-Attempts::Attempts(std::vector<Candidate> candidates, milliseconds give_up)
+Attempts::Attempts(std::vector<Candidate> candidates, milliseconds give_up, bool was_reached)
     : candidates_(std::move(candidates)),
       give_up_(give_up),
+      answer_within_(was_reached ? std::max(give_up, kConnectFor) : kConnectFor),
       next_after_(std::min<Clock::duration>(kNextAfter, kAllTriedAfter / std::max<std::size_t>(1, candidates_.size()))),
-      next_at_(Clock::now()),
-      until_(next_at_ + give_up) {}
+      begun_(Clock::now()),
+      next_at_(begun_),
+      until_(begun_ + answer_within_) {}
+
+bool Attempts::is_to_be_tried_again(const Try& one, Clock::time_point now) const {
+  if (one.state == Try::State::failed) return one.again_at && now >= *one.again_at;
+  return one.state == Try::State::connecting && now >= one.begun + kSilentAgainAfter && !one.is_host_answering();
+}
 
 std::optional<std::size_t> Attempts::due(Clock::time_point now) const {
-  const auto again = std::find_if(tries_.begin(), tries_.end(), [now](const auto& t) {
-    return t->state == Try::State::failed && t->again_at && now >= *t->again_at;
-  });
+  const auto again =
+      std::find_if(tries_.begin(), tries_.end(), [&](const auto& t) { return is_to_be_tried_again(*t, now); });
   if (again != tries_.end()) return static_cast<std::size_t>(again - tries_.begin());
   const bool failed = !tries_.empty() && tries_.back()->state == Try::State::failed;
   if (tries_.size() < candidates_.size() && (failed || now >= next_at_)) return tries_.size();
   return std::nullopt;
 }
 
-void Attempts::add(std::size_t which, std::shared_ptr<Try> one, Clock::time_point now) {
+std::shared_ptr<Try> Attempts::add(std::size_t which, std::shared_ptr<Try> one, Clock::time_point now) {
   one->why = candidates_[which].why;
-  if (which < tries_.size()) tries_[which] = std::move(one);
-  else tries_.push_back(std::move(one));
+  one->begun = now;
   next_at_ = now + next_after_;
+  if (which < tries_.size()) return std::exchange(tries_[which], std::move(one));
+  tries_.push_back(std::move(one));
+  return nullptr;
 }
 
 std::shared_ptr<Try> Attempts::winner() const {
@@ -76,7 +90,17 @@ Refusal Attempts::refusal() const {
 }
 
 bool Attempts::over(Clock::time_point now) {
-  return winner() || refusal() != Refusal::none || all_failed() || now >= until_;
+  if (winner() || refusal() != Refusal::none || all_failed()) return true;
+  if (now < until_) return false;
+  const auto latest = begun_ + give_up_;
+  if (until_ >= latest || !is_any_host_answering()) return true;
+  until_ = latest;
+  return false;
+}
+
+bool Attempts::is_any_host_answering() const {
+  return std::any_of(tries_.begin(), tries_.end(),
+                     [](const auto& t) { return t->state == Try::State::connecting && t->is_host_answering(); });
 }
 
 // The host was reached, and nothing listens at the port of the process.
@@ -105,11 +129,12 @@ std::string Attempts::table(std::uint16_t tcp_port) const {
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     const Candidate& to = candidates_[i];
     const bool tried = i < tries_.size();
-    const std::string result = !tried                                   ? "not tried"
-                               : tries_[i]->state == Try::State::failed ? tries_[i]->failure
-                               : tries_[i]->is_host_answering()
-                                   ? "the host answers, and the process does not"
-                                   : fmt::format("no answer in {} s", give_up_.count() / 1000);
+    const std::string result =
+        !tried                                   ? "not tried"
+        : tries_[i]->state == Try::State::failed ? tries_[i]->failure
+        : tries_[i]->is_host_answering()
+            ? "the host answers, and the process does not"
+            : fmt::format("no answer in {} s", static_cast<double>(answer_within_.count()) / 1000);
     const std::string hint = to.is_ours ? "a bridge or tunnel that both hosts have" : tried ? remedy_for(result) : "";
     text += fmt::format("\n  {:<21}  {}: {}{}", SocketAddress(to.ip, tcp_port).text(), to.why, result,
                         hint.empty() ? "" : " (" + hint + ")");

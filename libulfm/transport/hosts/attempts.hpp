@@ -23,6 +23,7 @@ struct Try {
   enum class State : std::uint8_t { connecting, up, failed };
   State state = State::connecting;
   SocketAddress where;
+  Clock::time_point begun{};
   std::string why;                            ///< that address
   std::string failure;                        ///< why it failed
   Refusal refusal{};                          ///< proven by the process that was meant
@@ -47,14 +48,15 @@ struct Try {
 /// The tries of one connection. Not for several threads.
 class Attempts {
  public:
-  /// A host that is silent, or that cannot be found on its network, has `give_up`, as on a connection that is up: its
-  /// cable may be cut, and joined again.
-  Attempts(std::vector<Candidate> candidates, std::chrono::milliseconds give_up);
+  /// `was_reached`: a connection with that host has been up, so its silence is a cut cable rather than a firewall. It
+  /// is waited out for `give_up`, as on a connection that is up. Another host has 4.5 s to answer.
+  Attempts(std::vector<Candidate> candidates, std::chrono::milliseconds give_up, bool was_reached);
 
   /// The address to try now, if there is any.
   std::optional<std::size_t> due(Clock::time_point now) const;
   const Candidate& candidate(std::size_t which) const { return candidates_[which]; }
-  void add(std::size_t which, std::shared_ptr<Try> one, Clock::time_point now);
+  /// Returns the try at that address which this one takes the place of, if there is any.
+  std::shared_ptr<Try> add(std::size_t which, std::shared_ptr<Try> one, Clock::time_point now);
 
   /// The first that is up.
   std::shared_ptr<Try> winner() const;
@@ -67,15 +69,17 @@ class Attempts {
   Error error(const std::string& process, std::uint16_t port, std::uint16_t tcp_port) const;
 
  private:
+  bool is_any_host_answering() const;
+  bool is_to_be_tried_again(const Try& one, Clock::time_point now) const;
   bool is_nobody_there() const;
   bool all_failed() const;
   std::string table(std::uint16_t tcp_port) const;
 
   std::vector<Candidate> candidates_;
   std::vector<std::shared_ptr<Try>> tries_;
-  std::chrono::milliseconds give_up_;
+  std::chrono::milliseconds give_up_, answer_within_;
   Clock::duration next_after_;
-  Clock::time_point next_at_, until_;
+  Clock::time_point begun_, next_at_, until_;
 };
 
 }  // namespace ulfm::hosts

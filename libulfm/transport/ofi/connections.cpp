@@ -242,7 +242,8 @@ Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::connect(const hosts::ProcessCar
   const std::string process = ProcessId{to.pid, to.addresses.empty() ? Ip{} : to.addresses.front().ip}.text();
   std::unique_lock lock(lock_);
   // Ends before the lock does: closing a connection is a call of libfabric.
-  hosts::Attempts attempts(candidates(surroundings_, to, to.host == self_.host), settings_.give_up);
+  hosts::Attempts attempts(candidates(surroundings_, to, to.host == self_.host), settings_.give_up,
+                           reached_.contains(to.host));
   const Key key = key_for(settings_.job_secret, to.token);
   while (!attempts.over(Clock::now())) {
     if (const auto which = attempts.due(Clock::now())) {
@@ -254,7 +255,7 @@ Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::connect(const hosts::ProcessCar
       about.nonce = hosts::random_nonce();
       auto one = begin(to, attempts.candidate(*which).ip, greeting(key, about), key);
       if (!one) return fail(std::move(one.error()).within(process));
-      attempts.add(*which, std::move(*one), Clock::now());
+      (void)attempts.add(*which, std::move(*one), Clock::now());
     }
     progress();
     read_events();
@@ -265,6 +266,7 @@ Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::connect(const hosts::ProcessCar
   }
   const auto won = std::static_pointer_cast<OfiOutgoing>(attempts.winner());
   if (!won) return fail(attempts.error(process, port, to.port));
+  reached_.insert(to.host);
   outgoing_.push_back(won);
   const iovec piece{const_cast<std::byte*>(introduction.data()), introduction.size()};
   Gather data(std::span(&piece, 1));

@@ -250,6 +250,7 @@ bool OfiNetwork::introduce(OfiIncoming& from, std::span<const std::byte> bytes) 
   from.card = introduction->card;
   from.hello.assign(introduction->hello.begin(), introduction->hello.end());
   from.token = introduction->process.token;
+  reached_.insert(introduction->process.host);
   from.greeted = from.fresh = true;
   return true;
 }

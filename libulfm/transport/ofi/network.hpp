@@ -220,6 +220,7 @@ class OfiNetwork {
   const hosts::Surroundings surroundings_;
   hosts::ProcessCard self_;
   const hosts::Key key_;
+  std::set<std::uint64_t> reached_;  ///< hosts with which a connection has been up
 
   mutable std::mutex lock_;
   Info info_;

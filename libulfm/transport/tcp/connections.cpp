@@ -311,7 +311,8 @@ std::shared_ptr<TcpLink> TcpNetwork::connected(std::unique_lock<std::mutex>& loc
                                                std::uint16_t port, std::uint16_t from, Error& why) {
   const std::string process = ProcessId{to.pid, to.addresses.empty() ? Ip{} : to.addresses.front().ip}.text();
   const auto make_attempts = [&] {
-    return hosts::Attempts(candidates(surroundings_, to, to.host == self_.host), settings_.give_up);
+    return hosts::Attempts(candidates(surroundings_, to, to.host == self_.host), settings_.give_up,
+                           reached_.contains(to.host));
   };
   const hosts::Key key = hosts::key_for(settings_.job_secret, to.token);
   std::vector<std::shared_ptr<TcpLink>> made;
@@ -342,7 +343,8 @@ std::shared_ptr<TcpLink> TcpNetwork::connected(std::unique_lock<std::mutex>& loc
       about.most = static_cast<std::uint32_t>(max_frame());
       about.nonce = hosts::random_nonce();
       made.push_back(begin({attempts.candidate(*which).ip, to.port}, greeting(key, about), key));
-      attempts.add(*which, made.back(), now);
+      const auto old = std::static_pointer_cast<TcpLink>(attempts.add(*which, made.back(), now));
+      if (old && old->is_open()) forget(*old);
     }
     serve_common();
     if (attempts.winner()) continue;
@@ -365,6 +367,7 @@ Result<std::shared_ptr<TcpLink>> TcpNetwork::connect(const hosts::ProcessCard& t
   std::erase_if(connecting_,
                 [&](const Connecting& one) { return one.token == to.token && one.to == port && one.from == from; });
   if (!link) return fail(std::move(why));
+  reached_.insert(to.host);
   TcpPort* own = from < ports_.size() ? ports_[from] : nullptr;
   if (link->port == nullptr && link->watched_by == common_.get()) {
     link->token = to.token;

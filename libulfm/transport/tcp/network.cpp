@@ -273,6 +273,7 @@ bool TcpNetwork::begin_origin(TcpLink& link, std::span<const std::byte> bytes) {
   const auto introduction = hosts::read_introduction(kTransport, bytes);
   if (!introduction || introduction->process.token != link.token) return false;
   link.in = TcpLink::Way::used;
+  reached_.insert(introduction->process.host);
   if (link.port == nullptr) {
     link.discards = true;  // it was closed a moment ago, and the peer will learn of it
     return true;

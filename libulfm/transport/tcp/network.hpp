@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -183,6 +184,7 @@ class TcpNetwork {
   const hosts::Surroundings surroundings_;
   hosts::ProcessCard self_;
   const hosts::Key key_;
+  std::set<std::uint64_t> reached_;  ///< hosts with which a connection has been up
 
   mutable std::mutex lock_;
   Fd listener_, v6_listener_;

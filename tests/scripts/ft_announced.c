@@ -1,5 +1,6 @@
-/* A rank begins a collective of long messages, which announces them, and ends. The others hear of its end first, and then
- * come to the collective: it fails for all, with MPIX_ERR_PROC_FAILED, and nobody waits for the data. usage: HOW */
+/* A rank begins a collective of long messages, which announces them, and ends. The others hear of its end first, and
+ * then come to the collective: it fails for all, with MPIX_ERR_PROC_FAILED, and nobody waits for the data.
+ * usage: HOW */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,6 +13,7 @@
 
 #include "api/handles.hpp"
 #include "api/last_error.hpp"
+#include "base/counted.hpp"
 #include "base/give_way.hpp"
 #include "base/interrupted.hpp"
 #include "base/virtual_time.hpp"
@@ -24,8 +25,8 @@ namespace {
 
 int copy_text(const std::string& text, char* to, std::size_t size) {
   if (text.size() + 1 > size)
-    return report(
-        {Errc::too_large, fmt::format("the buffer of {} bytes is too small: {} are needed", size, text.size() + 1)});
+    return report({Errc::too_large, fmt::format("the buffer of {} is too small: {} are needed", counted(size, "byte"),
+                                                text.size() + 1)});
   std::memcpy(to, text.c_str(), text.size() + 1);
   return ULFM_OK;
 }

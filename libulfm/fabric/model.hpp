@@ -145,6 +145,8 @@ struct ModelKind {
   /// Each of its nodes has a gateway, an end outside of it: that of node n is the end `nodes + n`. A host is at the one
   /// of node 0.
   bool gateways = false;
+  /// Its links, switches and nodes can fail at a moment: plan() takes events. Otherwise it refuses them.
+  bool link_faults = false;
   /// Path of the shared object it is from; nullptr: it is in the library.
   const char* object = nullptr;
 };

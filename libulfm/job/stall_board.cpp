@@ -14,6 +14,7 @@
 
 #include <fmt/core.h>
 
+#include "base/counted.hpp"
 #include "base/error.hpp"
 
 namespace ulfm {
@@ -59,11 +60,12 @@ std::string what(const StallWait& wait) {
   switch (wait.kind) {
     case StallKind::message:
     case StallKind::any: return "a message from " + who(wait) + about;
-    case StallKind::clear_to_send: return fmt::format("{} to receive {} bytes{}", who(wait), wait.bytes, about);
+    case StallKind::clear_to_send:
+      return fmt::format("{} to receive {}{}", who(wait), counted(wait.bytes, "byte"), about);
     case StallKind::data: return "the data of a message from " + who(wait) + about;
     case StallKind::taken: return who(wait) + " to receive a synchronous send" + about;
     case StallKind::room:
-      return fmt::format("{} to take what was sent ({} messages wait){}", who(wait), wait.bytes, where);
+      return fmt::format("{} to take what was sent ({} waiting){}", who(wait), counted(wait.bytes, "message"), where);
     case StallKind::collective: return who(wait) + " to come to " + wait.name;
   }
   return "";

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "base/copy.hpp"
+#include "base/counted.hpp"
 #include "port/node.hpp"
 #include "port/port.hpp"
 
@@ -182,7 +183,8 @@ PortCore::Taken PortCore::take_of_tree(const Frame& frame, CachedMessage& whole)
   const std::uint32_t origin = frame.origin;
   if (!take_out(frame, whole)) {
     inlet_->release(frame);
-    note_failure(Errc::no_memory, fmt::format("no memory for a message of {} bytes; it is lost", frame.length));
+    note_failure(Errc::no_memory,
+                 fmt::format("no memory for a message of {}; it is lost", counted(frame.length, "byte")));
     return Taken::nothing;
   }
   return take_branch(origin, whole);
@@ -204,9 +206,9 @@ PortCore::Taken PortCore::take_branch(std::uint32_t index, CachedMessage& whole)
     copy_bytes(copy.get(), whole.bytes.get(), whole.size);
     node_.pass_on(*this, origin.tree, std::move(copy), whole.size);
   } else {
-    note_failure(
-        Errc::no_memory,
-        fmt::format("no memory to send on a message of {} bytes; it is lost for those behind this port", whole.size));
+    note_failure(Errc::no_memory,
+                 fmt::format("no memory to send on a message of {}; it is lost for those behind this port",
+                             counted(whole.size, "byte")));
   }
   return Taken::assembled;
 }

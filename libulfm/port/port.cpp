@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "base/copy.hpp"
+#include "base/counted.hpp"
 
 #include "port/node.hpp"
 
@@ -35,13 +36,15 @@ Result<std::span<std::byte>> PortCore::compose(std::size_t size) {
   if (buffer.tag.valid()) {
     node_.drive();
     if (buffer.tag.valid())
-      return fail(Errc::full, fmt::format("port {}: all {} send buffers are on their way", number_, depth_));
+      return fail(Errc::full,
+                  fmt::format("port {}: no send buffer is free; {} on the way", number_, counted(depth_, "message")));
   }
   if (!buffer.bytes || buffer.capacity < size) {
     const std::size_t capacity = std::max(size, buffer.capacity);
     HeapBytes bytes = allocate_bytes(capacity);
     if (!bytes)
-      return fail(Errc::no_memory, fmt::format("port {}: no memory for a message of {} bytes", number_, size));
+      return fail(Errc::no_memory,
+                  fmt::format("port {}: no memory for a message of {}", number_, counted(size, "byte")));
     buffer.bytes = std::move(bytes);
     buffer.capacity = capacity;
   }
@@ -149,8 +152,8 @@ Outlet* PortCore::outlet_for(PortAddress to) {
 }
 
 void PortCore::undeliverable(const SendBuffer& buffer, PortAddress to, const std::string& why) {
-  note_failure(Errc::peer_failed, fmt::format("{}; a message of {} bytes from port {} to its port {} is lost", why,
-                                              buffer.size, number_, to.port));
+  note_failure(Errc::peer_failed, fmt::format("{}; a message of {} from port {} to its port {} is lost", why,
+                                              counted(buffer.size, "byte"), number_, to.port));
   outlets_.erase(to.key());
   last_key_ = ~std::uint64_t{0};
 }
@@ -379,9 +382,9 @@ void PortCore::on_connect(const Frame& frame) {
 void PortCore::begin_message(const Frame& frame, Origin& origin) {
   origin.partial = allocate_bytes(origin.reader.total());
   if (!origin.partial) {
-    note_failure(Errc::no_memory,
-                 fmt::format("no memory for a message of {} bytes from port {} of {}; it is lost",
-                             origin.reader.total(), origin.source.port, inlet_->origin(frame.origin).process.text()));
+    note_failure(Errc::no_memory, fmt::format("no memory for a message of {} from port {} of {}; it is lost",
+                                              counted(origin.reader.total(), "byte"), origin.source.port,
+                                              inlet_->origin(frame.origin).process.text()));
     origin.losing = true;
     return;
   }
@@ -413,29 +416,29 @@ void PortCore::fail_origin(std::uint32_t index, const std::string& why) {
 
 std::string PortCore::stall_lines(const std::string& who, bool sends) {
   const std::string port = fmt::format("port {}", number_);
-  std::string text = fmt::format(
-      "{}{}: received {} messages, posted {}, holds {} of {} receive buffers, message cache {} bytes\n", who, port,
-      counters_.received_messages.get(), counters_.sent_messages.get(), held_, depth_, cache_.bytes());
+  std::string text = fmt::format("{}{}: received {}, posted {}, holds {} of {}, message cache {}\n", who, port,
+                                 counted(counters_.received_messages.get(), "message"), counters_.sent_messages.get(),
+                                 held_, counted(depth_, "receive buffer"), counted(cache_.bytes(), "byte"));
   if (sends && posted != 0) {
     const SendBuffer& oldest = send_[transmit_at_];
     const auto it = outlets_.find(oldest.to.key());
-    text += fmt::format(
-        "{}{}: {} messages wait to be sent, first one of {} bytes to {}{}\n", who, port, posted, oldest.size,
-        oldest.group ? fmt::format("a group of {} ports", oldest.group->members.size())
-                     : fmt::format("port {}", oldest.to.port),
-        oldest.group ? ""
-        : it == outlets_.end()
-            ? ", which is closed"
-            : " of " + it->second->peer().text() +
-                  (it->second->peer_listening() ? ", which runs and does not read" : ", which has ended or closed it"));
+    text += fmt::format("{}{}: {} waiting to be sent, the first of {} to {}{}\n", who, port, counted(posted, "message"),
+                        counted(oldest.size, "byte"),
+                        oldest.group ? "a group of " + counted(oldest.group->members.size(), "port")
+                                     : fmt::format("port {}", oldest.to.port),
+                        oldest.group           ? ""
+                        : it == outlets_.end() ? ", which is closed"
+                                               : " of " + it->second->peer().text() +
+                                                     (it->second->peer_listening() ? ", which runs and does not read"
+                                                                                   : ", which has ended or closed it"));
   }
   for (std::uint32_t i = 0; i < origins_.size(); ++i) {
     const OriginInfo from = inlet_->origin(i);
     if (!origins_[i].connected || !from.process) continue;
     text += fmt::format("{}{}: hears from {}, port {}", who, port, from.process.text(), from.port);
     if (origins_[i].partial)
-      text += fmt::format(", of whose message {} of {} bytes have come", origins_[i].reader.received(),
-                          origins_[i].reader.total());
+      text += fmt::format(", of whose message {} of {} came so far", origins_[i].reader.received(),
+                          counted(origins_[i].reader.total(), "byte"));
     text += "\n";
   }
   return text;

@@ -307,7 +307,7 @@ struct TransportDescriptor {
   double bandwidth_MBps;    ///< rough asymptotic bandwidth, which decides between equal ones
   const char* config_rows;  ///< names of the rows it reads, blank-separated
   bool takes_options;       ///< "NAME,option=value" selects it too
-  bool links;               ///< has links, switches and nodes, which a fault plan can take away
+  bool links;               ///< emulates an interconnect, which has a topology
   bool control;             ///< uses a control channel also when the user asks for none
   /// The node of each of `size` ranks, numbered from 0, when the transport has nodes of its own; empty when the hosts
   /// are the nodes. Asked before there is a Transport.
@@ -316,6 +316,7 @@ struct TransportDescriptor {
   std::string (*unavailable)();
   Result<std::unique_ptr<Transport>> (*make)(const Config& config);
   std::size_t piece = 0, copies = 0;  ///< bytes, for programs that ask ulfm_job_suits(); 0: nothing in particular
+  bool link_faults = false;           ///< a fault plan can take away its links, switches and nodes at a moment
 };
 
 }  // namespace ulfm

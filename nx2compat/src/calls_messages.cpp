@@ -57,13 +57,10 @@ Outcome start_send(Call& call, const NxEngine::Envelope& to, const void* buf, Nu
   return {request->id, 0};
 }
 
-// A request that ends with a call of the program's procedure.
-Request& with_handler(Call& call, const Handler& handler) {
+// A request that ends with a call of the program's procedure; nullptr when the thread that it needs cannot be started.
+Request* with_handler(Call& call, const Handler& handler) {
   Node& node = call.node();
-  Request& request = node.engine()->pooled_request();
-  request.handler = handler;
-  node.engine()->count_handler();
-  node.interrupt.start(node.channel().port(), [&node](bool everywhere) {
+  const bool started = node.interrupt.start(node.channel().port(), [&node](bool everywhere) {
     node.engine()->progress();
     bool ran = node.engine()->run_handlers();
     if (everywhere) {  // what lies in an unlikely place comes behind the answer to the usual one
@@ -73,8 +70,12 @@ Request& with_handler(Call& call, const Handler& handler) {
     node.interrupt.want(node.engine()->handlers_pending() != 0);
     return ran;
   });
+  if (!started) return nullptr;
+  Request& request = node.engine()->pooled_request();
+  request.handler = handler;
+  node.engine()->count_handler();
   node.interrupt.want(true);
-  return request;
+  return &request;
 }
 
 Outcome probe(Call& call, const Selector& selector, InfoArray info, bool wait) {
@@ -219,7 +220,9 @@ Outcome hsend(Number type, const void* buf, Number count, Number node, Number pt
   Call call;
   if (const int error = check_send(call.node(), type, buf, count, node, ptype)) return error_of(error);
   if (handler.entry == nullptr) return failed(EQHND);
-  call.engine().start_send(with_handler(call, handler), {type, node, ptype}, buf, size_of(count));
+  Request* request = with_handler(call, handler);
+  if (request == nullptr) return failed(EQMEM);
+  call.engine().start_send(*request, {type, node, ptype}, buf, size_of(count));
   return {};
 }
 
@@ -231,9 +234,10 @@ Outcome hrecvx(Number typesel, void* buf, Number count, Number nodesel, Number p
   Call call;
   if (const int error = check_receive(call.node(), buf, count)) return error_of(error);
   if (handler.entry == nullptr) return failed(EQHND);
-  Request& request = with_handler(call, with_parameter(handler, hparam));
-  set_receive(request, {typesel, nodesel, ptypesel}, buf, count);
-  call.engine().post_receive(request);
+  Request* request = with_handler(call, with_parameter(handler, hparam));
+  if (request == nullptr) return failed(EQMEM);
+  set_receive(*request, {typesel, nodesel, ptypesel}, buf, count);
+  call.engine().post_receive(*request);
   return {};
 }
 

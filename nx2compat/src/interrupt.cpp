@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <system_error>
 #include <utility>
 
 #include "program_code.hpp"
@@ -93,8 +94,8 @@ void Interrupt::work_outside() {
   }
 }
 
-void Interrupt::start(ulfm_port port, std::function<bool(bool)> work) {
-  if (active_) return;
+bool Interrupt::start(ulfm_port port, std::function<bool(bool)> work) {
+  if (active_) return true;
   port_ = port;
   work_ = std::move(work);
   program_ = pthread_self();
@@ -107,12 +108,30 @@ void Interrupt::start(ulfm_port port, std::function<bool(bool)> work) {
   active_ = true;
   stopping_ = false;
   (void)ulfm_watch_interrupts(port_, gettid());
-  // The helper takes no signals: they are for the program.
+  if (start_helper()) return true;
+  end_watch();
+  return false;
+}
+
+// The helper takes no signals: they are for the program.
+bool Interrupt::start_helper() {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  helper_ = std::thread([this] { help(); });
+  try {
+    helper_ = std::thread([this] { help(); });
+  } catch (const std::system_error&) {
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return helper_.joinable();
+}
+
+void Interrupt::end_watch() {
+  (void)ulfm_watch_interrupts(port_, 0);
+  (void)ulfm_watch_end(port_);
+  if (helper_.joinable()) helper_.join();
+  program_code::release();
+  active_ = false;
 }
 
 void Interrupt::stop() {
@@ -120,11 +139,7 @@ void Interrupt::stop() {
   stopping_.store(true, std::memory_order_seq_cst);
   wanted_.fetch_add(1, std::memory_order_seq_cst);
   wanted_.notify_all();
-  (void)ulfm_watch_interrupts(port_, 0);
-  (void)ulfm_watch_end(port_);
-  helper_.join();
-  program_code::release();
-  active_ = false;
+  end_watch();
 }
 
 void Interrupt::forget() noexcept {

@@ -35,8 +35,9 @@ class Interrupt {
   void leave_slowly() noexcept;
 
   /// From now on `work` is called when something arrives: by the signal, or by leave_slowly(). Its argument
-  /// says whether something has arrived for certain, so that it must be found; its result, whether handlers ran.
-  void start(ulfm_port port, std::function<bool(bool)> work);
+  /// says whether something has arrived for certain, so that it must be found; its result, whether handlers ran. False
+  /// when there can be no thread more.
+  bool start(ulfm_port port, std::function<bool(bool)> work);
   void stop();
   /// There are requests with handlers; without any the helper sleeps.
   void want(bool wanted) noexcept;
@@ -59,6 +60,8 @@ class Interrupt {
   bool work_if_asked() noexcept;
   void watch_again() noexcept;
   void help();
+  bool start_helper();
+  void end_watch();
   void ask();
 
   static Interrupt* installed_;

@@ -48,7 +48,7 @@ time.sleep(10000)' "$2" >"$hosts_folder/taken.$2" &
     done
 }
 takes_port 2 40100
-ULFM_PORTS=40100-40100 finds "all of a range of ports is taken" 1 'h2 +network +FAILED .*none of these 1 ports is free' h2
+ULFM_PORTS=40100-40100 finds "all of a range of ports is taken" 1 'h2 +network +FAILED .*has 1 port, and none is free here' h2
 takes_port 1 40200
 MPIEXEC_PORT_RANGE=40200:40200 finds "all of mpiexec's range of ports is taken" 1 'h1 +mpiexec +FAILED .*MPIEXEC_PORT_RANGE' h2
 

@@ -38,6 +38,11 @@ test_sections() {
     out 'usable +yes'
     out '^  ULFM_SLOT +2048 +bytes +default$'
     out '^  cores .*: [1-9]'
+    python3 - "$work/out" <<'P' || fail "a column of the settings is not straight"
+import re, sys
+lines = [l for l in open(sys.argv[1]) if l.startswith("  ULFM_") and "=" not in l]
+sys.exit(len(lines) < 10 or len({re.match(r"  \S+ +", l).end() for l in lines}) != 1)
+P
     run 0 --version && [[ $(grep -c '^ulfm_info' "$work/out") == 1 ]] && ! grep -q Settings "$work/out" || fail "--version"
     run 0 -t && out 'reliable, ordered' && ! grep -q '^Settings' "$work/out" || fail "-t prints settings"
     run 0 -f && out 'from [0-9]+ to 1048576 .*default 2048'

@@ -65,7 +65,7 @@ each 'a program is needed' ulfmrun "-n 2" "-n 1 :" "-n 1 ./program :" "-ppn 2" "
 each 'a number of processes' ulfmrun "-n 0 ./program" "-n -1 ./program" "-n two ./program" "-n 1.5 ./program" "-n 2x ./program" \
     "-np= ./program" "-n 99999999999999 ./program" "-n 1 ./program : -n 0 ./program"
 each 'needs a value' ulfmrun "-n" "-hosts" "--transport" "--topology" "--fault" "--config" "--trace" "-ppn" "-genv A"
-each 'there is no transport' ulfmrun "--transport drect ./program" "--transport xswich ./program" "--transport DIRECT ./program" \
+each 'no transport is called' ulfmrun "--transport drect ./program" "--transport xswich ./program" "--transport DIRECT ./program" \
     "--transport xswitch2 ./program" "--transport , ./program"
 each 'takes no options' ulfmrun "--transport direct,frame=64 ./program" "--transport direct,a=b ./program"
 each 'option=value is needed' ulfmrun "--transport xswitch,frame ./program" "--transport direct,fast ./program" \

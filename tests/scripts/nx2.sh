@@ -29,6 +29,38 @@ done
 
 for n in 2 3; do ran "sleeps, $n nodes" 0 ': ok$' "$ulfmrun" -n "$n" ./sleeps; done
 for n in 2 4; do ran "handlers and a library with a lock, $n nodes" 0 ': ok$' timeout 100 "$ulfmrun" -n $n ./counts; done
+# The first handler needs a thread, which a process that is at its limit does not get.
+cat >no_thread.c <<'C'
+#define _GNU_SOURCE
+#include <cube.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+static int refuse;
+int pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *x) {
+  int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) = dlsym(RTLD_NEXT, "pthread_create");
+  return refuse ? EAGAIN : real(t, a, f, x);
+}
+static volatile int handled;
+static void handle(long type, long count, long node, long pid) { handled += type + count + node + pid; }
+int main(void) {
+  int in = 0, out = 5;
+  mynode();
+  refuse = 1;
+  const long refused = _hrecv(7, (char *)&in, sizeof in, handle);
+  printf("refused %ld errno %d\n", refused, errno);
+  refuse = 0;
+  hrecv(7, (char *)&in, sizeof in, handle);
+  csend(7, (char *)&out, sizeof out, mynode(), mypid());
+  while (!handled) flick();
+  printf("then %d\n", in);
+  return 0;
+}
+C
+"$stage/bin/nxcc" -w -rdynamic no_thread.c -o no_thread
+ran 'no thread for handlers' 0 '^refused -1 errno 171$' "$ulfmrun" -n 1 ./no_thread
+ran 'a thread for handlers after all' 0 '^then 5$' "$ulfmrun" -n 1 ./no_thread
 for program in calls handlers crowd; do ran "$program, 64 nodes" 0 ': ok$' "$ulfmrun" -n 64 ./$program; done
 ran 'crowd, 8 nodes, xswitch' 0 ': ok$' "$ulfmrun" --transport xswitch --topology mesh:2x2 -n 8 ./crowd
 ran 'crowd, 8 nodes, dcm' 0 ': ok$' "$ulfmrun" --transport dcm --topology cube:3 -n 8 ./crowd

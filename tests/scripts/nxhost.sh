@@ -169,7 +169,7 @@ ran 'nodes that make no call' 1 'deadlock in virtual time' "$nxhost" -n 2 --tran
 
 ran 'time without an interconnect' 2 'virtual time goes with an emulated interconnect' \
     "$nxhost" -n 2 --time virtual ./sum ./sum_node
-ran 'no such transport' 2 'there is no transport' "$nxhost" -n 2 --transport dmc ./sum ./sum_node
+ran 'no such transport' 2 'no transport is called' "$nxhost" -n 2 --transport dmc ./sum ./sum_node
 ran 'too many nodes' 2 'at most 20' "$nxhost" -n 50 --transport dcm --topology cube:1 ./sum ./sum_node
 ran 'an option without its value' 2 'needs a value' "$nxhost" -n 2 --transport
 ran "a host and mpiexec's options" 2 'without mpiexec' "$ulfmrun" --cube 2 -wdir /tmp ./sum ./sum_node

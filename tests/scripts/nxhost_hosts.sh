@@ -88,7 +88,12 @@ ran 'all nodes on another host' 0 ': ok$' "${cube[@]}" -n 2 -hosts h2 ./host ./h
 ran 'nodes talk to each other, 3 hosts' 0 '^ring 90$' "${cube[@]}" -n 6 -hosts h1,h2,h3 ./ring
 ran 'two nodes in a row on each' 0 '^ring 24$' "${cube[@]}" -n 4 -ppn 2 -hosts h2,h3 ./ring
 ran '20 nodes on another host' 0 '^ring 3800$' "${cube[@]}" -n 20 -hosts h2 ./ring
-ran 'over ofi' 0 '^ring 24$' "${cube[@]}" -n 4 --transport ofi -hosts h1,h2 ./ring
+for transport in ofi tcp; do
+    ran "over $transport" 0 '^ring 24$' "${cube[@]}" -n 4 --transport $transport -hosts h1,h2 ./ring
+    ULFM_TRANSPORT=$transport ran "over $transport by a variable" 0 '^ring 24$' "${cube[@]}" -n 4 -hosts h1,h2 ./ring
+done
+echo 'transport = "tcp"' >settings.toml
+ran 'over tcp by a file' 0 '^ring 24$' "${cube[@]}" -n 4 --config settings.toml -hosts h1,h2 ./ring
 printf 'h2:1\n# the other\nh3\n' >hostfile
 ran 'a file of hosts' 0 '^node 1 on h3$' "${cube[@]}" -n 2 -f hostfile ./ring
 ran 'a node program on the command line' 0 '^node 3 on h2$' "${cube[@]}" -n 4 -hosts h1,h2 ./ring : ./ring_node
@@ -106,7 +111,8 @@ ran 'a host that ends at once' 7 '2 spin' "${cube[@]}" -n 2 -hosts h1,h2 ./kille
 gone
 ran 'a node that ends badly' 1 'nx: node 1 ended with status 3; the job ends' "${cube[@]}" -n 2 -hosts h1,h2 ./badhost
 ran 'a host that is not there' 1 'nx: node 1 ended with status 255' "${cube[@]}" -n 2 -hosts h1,h9 ./ring
-ran 'an interconnect of one host' 2 'for a cube on one host' "${cube[@]}" -n 2 -hosts h1,h2 --transport dcm ./ring
+ran 'an interconnect of one host' 2 'for a cube on one host.*one of: .*tcp' "${cube[@]}" -n 2 -hosts h1,h2 --transport dcm ./ring
+ran 'no such transport' 2 'no transport is called' "${cube[@]}" -n 2 -hosts h1,h2 --transport dmc ./ring
 ran 'time of one host' 2 '--time is for a cube on one host' "${cube[@]}" -n 2 -hosts h1,h2 --time virtual ./ring
 ran 'no list' 2 'needs a value' "${cube[@]}" -n 2 -hosts
 ran 'a wrong list' 2 'needs names with commas' "${cube[@]}" -n 2 -hosts 'h1,,h2' ./ring

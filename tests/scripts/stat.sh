@@ -10,12 +10,13 @@ trap 'kill "${job:-}" 2>/dev/null; rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 1
 unset "${!ULFM_@}"
 
-# soak MESSAGES: random messages both ways over mesh:2x2, in the background.
+# soak MESSAGES [TRANSPORT TOPOLOGY]: random messages both ways, over mesh:2x2 for one, in the background.
 soak() {
-    "$stage/bin/ulfm_perf" soak --transport xswitch --topology mesh:2x2 --nodes 0,3 --iterations "$1" >soak.out 2>soak.err </dev/null &
+    local transport=${2:-xswitch} topology=${3:-mesh:2x2}
+    "$stage/bin/ulfm_perf" soak --transport "$transport" --topology "$topology" --nodes 0,3 --iterations "$1" >soak.out 2>soak.err </dev/null &
     job=$!
     for ((turn = 0; turn < 500; turn++)); do
-        grep -q "^$job  xswitch mesh:2x2, 2 processes$" <<<"$("$stat" --list)" && return
+        grep -q "^$job  $transport $topology, 2 processes$" <<<"$("$stat" --list)" && return
         kill -0 $job 2>/dev/null || break
         sleep 0.02
     done
@@ -36,12 +37,20 @@ grep -q '^xswitch port s[0-3]\.[A-E]: out frames [1-9]' out || fail "no line for
 grep -qE '^ +from +to +bytes +busy|^ +from +to .*%' out || fail "no table of links: $(cat out)"
 grep -qE '^ +(node|s)[ 0-9.A-E]+ +(node|s)[ 0-9.A-E]+ +[0-9]+ +[0-9.]+ +[0-9.]+' out || fail "no link with both its ends"
 grep -q 'sent/s' out || fail "no rates: $(cat out)"
-"$stat" $job --json >out && python3 -c 'import json; r = json.load(open("out")); assert {t["table"] for t in r["tables"]} >= {"card", "links", "xswitch"}; l = [t for t in r["tables"] if t["table"] == "links"][0]["rows"]; assert all({"from", "to", "bytes", "busy %"} <= row.keys() for row in l)' ||
+grep -qE '(node|process|use|slots|present)/s' out && fail "a rate of what does not rise: $(cat out)"
+grep -A2 '^time$' out | grep -q "^  the host's; " || fail "nothing is said about the time: $(cat out)"
+"$stat" $job --json >out && python3 -c 'import json; r = json.load(open("out")); assert {t["table"] for t in r["tables"]} >= {"card", "links", "xswitch"}; l = [t for t in r["tables"] if t["table"] == "links"][0]["rows"]; assert all({"from", "to", "bytes", "busy %"} <= row.keys() for row in l); c, t = ([u for u in r["tables"] if u["table"] == n][0]["rows"] for n in ("card", "time")); assert [row["node"] for row in c] == [0, 3] and all(row["slots in use"] <= row["slots"] for row in c); assert t[0]["time"].startswith("the host")' ||
     fail "no JSON: $(cat out)"
-"$stat" $job --csv >csv || fail "no CSV"
+"$stat" $job --csv -i 0.2 -c 2 >csv || fail "no CSV"
+grep -q '^table,seconds,of,node,process,sent,sent/s,slots in use,slots$' csv || fail "no totals and rates of cards: $(grep '^table' csv)"
 grep -q '^table,seconds,from,to,bytes,busy %' csv || fail "no CSV"
 "$stat" $job --sort nonsense >out 2>err
 [[ $? == 2 ]] && grep -q 'no column is called "nonsense"; there is: .*busy %' err || fail "a column that is not there: $(cat err)"
+kill $job && wait $job 2>/dev/null
+
+soak 1000000000 pointdesign gh:2x2x1
+"$stat" $job >out || fail "pointdesign: exit code $?"
+sed -n '/^links$/,/^[a-z]/p' out | grep -qE ' [0-9]+ +[0-9]+\.[0-9] ' || fail "pointdesign: how busy links are is not known: $(cat out)"
 kill $job && wait $job 2>/dev/null
 
 soak 200000

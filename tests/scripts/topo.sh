@@ -61,6 +61,7 @@ test_show() {
     json "j['own_links'][0] == {'port': 's0.B', 'end': 's1.A', 'latency': None, 'rate': 2} and len(j['own_links']) == 2"
     run 0 --version && out '^ulfm_topo [0-9]'
     run 0 --help && out 'show' && out 'svg'
+    for shape in single tree torus boards gh hyperx fattree dragonfly; do run 0 show --help && out "$shape:"; done
 }
 
 test_routes() {
@@ -153,7 +154,7 @@ test_errors() {
     refused 'there is no node n4; the topology has n0 to n3' routes mesh:2x2 0 4
     refused 'dead "s9.A": no switch is called s9' show mesh:2x2 --dead s9.A
     refused 'nothing is linked to that port' show mesh:2x2 --dead s0.A
-    refused 'have room for 24' show "$source/examples/topologies/th_pair.toml" -n 25
+    refused 'room for 24 on 12 nodes' show "$source/examples/topologies/th_pair.toml" -n 25
     refused 'Value 0 not in range' show mesh:2x2 -n 0
     refused 'json' svg mesh:2x2 --json
     printf 'switches = 2\nlinks = ["s0.A - s1.A",\n   "s1.B - s0.A"]\nnodes = ["s0.C"]\n' >twice.toml

@@ -98,18 +98,20 @@ refused 2 "-n needs $need \"0\"" -n 1 hostname : -n 0 hostname
 refused 2 '-n needs a value' -n
 refused 2 '-hosts needs a value' -hosts
 
-refused 2 'no transport "drect"; the nearest is direct; there is: auto, direct' --transport drect -n 2 hostname
-refused 2 'no transport "qqqqqqqq"; there is: auto' --transport=qqqqqqqq -n 2 hostname
+refused 2 'no transport is called "drect"; did you mean direct? There are: auto, direct' --transport drect -n 2 hostname
+refused 2 'no transport is called "qqqqqqqq"; there are: auto' --transport=qqqqqqqq -n 2 hostname
 refused 2 'option=value is needed' --transport direct,fast -n 2 hostname
 refused 2 '--transport needs' --transport= hostname
-ULFM_TRANSPORT=drect refused 2 'ULFM_TRANSPORT: there is no transport "drect"' -n 1 hostname
+ULFM_TRANSPORT=drect refused 2 'ULFM_TRANSPORT: no transport is called "drect"; did you mean direct?' -n 1 hostname
 refused 2 'transport direct has no topology' --transport direct --topology cube:3 -n 8 hostname
 refused 2 'has no topology' --topology=cube:3 -n 8 hostname
-refused 2 'transport direct has no links' --transport=direct --fault 'link 2-3 down at 5s' -n 8 hostname
+faults='could fail at a moment; add --transport with one of: xswitch, dcm, pcie, pointdesign$'
+refused 2 "transport ideal has no links.*$faults" --transport ideal --fault 'link 2-3 down at 5s' -n 8 hostname
+refused 2 "transport direct has no links.*$faults" --transport=direct --fault 'link 2-3 down at 5s' -n 8 hostname
 refused 2 'column 6: needs a probability from 0 to 1, found "2"' --fault drop=2 -n 2 hostname
 accepted 0 '^ULFM_FAULT=drop=1e-3,seed=4$' --dry-run --fault drop=1e-3,seed=4 -n 2 hostname
-refused 2 'the nearest is --transport' --transprot direct -n 1 hostname
-refused 2 'the nearest is --stats' -stats -n 1 hostname
+refused 2 'did you mean --transport?' --transprot direct -n 1 hostname
+refused 2 'did you mean --stats?' -stats -n 1 hostname
 refused 2 'takes no value' --stats=1 -n 1 hostname
 refused 2 'a readable TOML file is needed' --config "$scratch/absent.toml" -n 1 hostname
 : >"$scratch/empty.toml"

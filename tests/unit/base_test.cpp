@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/argv.hpp"
+#include "base/counted.hpp"
 #include "base/error.hpp"
 #include "coll/collective.hpp"
 #include "coll/counts.hpp"
@@ -21,6 +22,14 @@ TEST_CASE("each code of an error has a name of its own, and is the negative of t
   CHECK(names.count("unknown") == 0);
   CHECK(name(static_cast<Errc>(99)) == std::string("unknown"));
   CHECK(name(static_cast<Errc>(-ULFM_ERR_TIMED_OUT)) == std::string("timed_out"));
+}
+
+TEST_CASE("one thing is told in the singular", "[base]") {
+  CHECK(counted(0, "frame") == "0 frames");
+  CHECK(counted(1, "frame") == "1 frame");
+  CHECK(counted(2, "frame") == "2 frames");
+  CHECK(counted(1, "process", "processes") == "1 process");
+  CHECK(counted(12, "process", "processes") == "12 processes");
 }
 
 TEST_CASE("a failed system call has errno's text, and a context comes in front", "[base]") {

@@ -397,7 +397,7 @@ TEST_CASE("ofi: each process of a range of ports gets one, and one too many is t
   REQUIRE(a);
   REQUIRE(b);
   REQUIRE_FALSE(c);
-  CHECK(c.error().what.find("none of these 2 ports is free") != std::string::npos);
+  CHECK(c.error().what.find("has 2 ports, and none is free here") != std::string::npos);
 }
 
 TEST_CASE("mux: the launcher's numbers say whether a job is on several hosts", "[ofi]") {

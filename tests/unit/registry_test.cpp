@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "fabric/engine/host.hpp"
+#include "fabric/models.hpp"
 #include "property.hpp"
 
 using namespace ulfm;
@@ -50,4 +52,13 @@ TEST_CASE("options for a transport that has none are refused", "[registry]") {
   REQUIRE_FALSE(found);
   CHECK(found.error().code == Errc::invalid);
   CHECK(found.error().what.find("takes no options") != std::string::npos);
+}
+
+TEST_CASE("a transport says whether its links, switches and nodes can fail", "[registry]") {
+  for (const fabric::ModelKind* kind : fabric::kModels) {
+    INFO(kind->name);
+    const bool can = fabric::FabricHost::create({.transport = kind->name, .faults = "node 0 dead at 9s"}).has_value();
+    CHECK(can == select_transport(kind->name).value()->link_faults);
+  }
+  for (const TransportDescriptor* t : transports()) CHECK((t->links || !t->link_faults));
 }

@@ -124,7 +124,7 @@ TEST_CASE("over a network that loses everything a peer is given up in time and b
   INFO(waited.error().what);
   CHECK(waited.error().code == Errc::peer_failed);
   CHECK(waited.error().what.find("process " + std::to_string(child.pid())) != std::string::npos);
-  CHECK(waited.error().what.find("1 frames with 100 bytes") != std::string::npos);
+  CHECK(waited.error().what.find("1 frame with 100 bytes of data to it") != std::string::npos);
   CHECK(took >= 400ms);
   CHECK(took < 10s);
   child.pipe().send("done");

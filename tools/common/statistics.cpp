@@ -1,6 +1,7 @@
 #include "statistics.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 
@@ -67,6 +68,17 @@ std::pair<std::string, std::string> split_subject(const std::string& subject) {
     return {subject.substr(blank + 1, behind - blank - 1), subject.substr(behind + 1)};
   }
   return {subject.substr(blank + 1), first};
+}
+
+bool is_largest(std::string_view name) {
+  return name.find("peak") != std::string_view::npos || name.find("most") != std::string_view::npos;
+}
+
+// What models say beside counters: how much there is now, the largest so far, a size. Such a number has no rate.
+bool is_level(std::string_view name) {
+  static constexpr std::array<std::string_view, 5> kLast{"present", "stored", "now", "of", "each"};
+  const std::string_view last = name.substr(name.rfind(' ') + 1);
+  return is_largest(name) || std::find(kLast.begin(), kLast.end(), last) != kLast.end();
 }
 
 bool same_columns(const Table& table, const CounterLine& line) {
@@ -184,8 +196,8 @@ std::vector<Table> tables_of(const std::vector<CounterLine>& lines) {
     });
     if (table == tables.end()) {
       const bool rank = line.subject.starts_with("rank ");
-      tables.push_back({title, {{rank ? "rank" : "of", rank}}, {}});
-      for (const auto& [name, value] : line.counters) tables.back().columns.push_back({name, true});
+      tables.push_back({title, {{rank ? "rank" : "of", rank, false}}, {}});
+      for (const auto& [name, value] : line.counters) tables.back().columns.push_back({name, true, !is_level(name)});
       table = tables.end() - 1;
     }
     std::vector<std::string> row{who};
@@ -202,8 +214,7 @@ void add_totals(std::vector<Table>& tables) {
               [](const auto& a, const auto& b) { return number(a[0]).value_or(0) < number(b[0]).value_or(0); });
     std::vector<std::string> total{"all"};
     for (std::size_t c = 1; c < table.columns.size(); ++c) {
-      const std::string& name = table.columns[c].name;
-      const bool largest = name.find("peak") != std::string::npos || name.find("most") != std::string::npos;
+      const bool largest = is_largest(table.columns[c].name);
       std::uint64_t sum = 0;
       for (const auto& row : table.rows) {
         const std::uint64_t value = number(row[c]).value_or(0);

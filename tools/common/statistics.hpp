@@ -23,6 +23,7 @@ struct Table {
   struct Column {
     std::string name;
     bool numeric = true;
+    bool rises = true;  ///< with what happens, so that its rate means something
   };
   std::string title;
   std::vector<Column> columns;

@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "base/counted.hpp"
 #include "base/ip.hpp"
 
 namespace doctor {
@@ -28,7 +29,10 @@ bool is_list_of_texts(const json& value) {
   return value.is_array() && std::all_of(value.begin(), value.end(), [](const json& one) { return one.is_string(); });
 }
 
-std::string amount(std::int64_t number) { return number < 0 ? "any number of" : fmt::format("{}", number); }
+std::string amount(std::int64_t number, const char* one, const char* many) {
+  return number < 0 ? fmt::format("any number of {}", many)
+                    : ulfm::counted(static_cast<std::uint64_t>(number), one, many);
+}
 
 }  // namespace
 
@@ -96,11 +100,14 @@ Finding check_network(const json& there) {
 Finding check_limits(const json& there) {
   const std::int64_t files = there["limits"]["nofile"], processes = there["limits"]["nproc"],
                      locked = there["limits"]["memlock"];
-  const std::string found = amount(files) + " open files, " + amount(processes) + " processes, " +
+  const std::string found = amount(files, "open file", "open files") + ", " +
+                            amount(processes, "process", "processes") + ", " +
                             (locked < 0 ? "any" : fmt::format("{} KB of", locked / 1024)) + " locked memory";
   if (files >= 0 && files < kFewFiles)
     return {State::warning, found,
-            "a process needs two files for each peer elsewhere: raise nofile in /etc/security/limits.conf"};
+            "connections to other hosts take files, two to a peer by ofi and one to a pair of ports by tcp: raise "
+            "nofile in "
+            "/etc/security/limits.conf"};
   if (processes >= 0 && processes < kFewProcesses)
     return {State::warning, found, "a process has up to three threads: raise nproc in /etc/security/limits.conf"};
   return {State::ok, found, ""};

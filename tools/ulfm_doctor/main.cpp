@@ -15,6 +15,7 @@
 #include "../common/host_list.hpp"
 #include "agent.hpp"
 #include "base/argv.hpp"
+#include "base/counted.hpp"
 #include "base/standard_streams.hpp"
 #include "checks.hpp"
 #include "remote.hpp"
@@ -156,7 +157,7 @@ void report_ways(const std::vector<Host>& hosts, const Ways& ways, Report& repor
       if (many && finding.state == State::ok) ++good;
       else report.add(hosts[from].remote->host() + " > " + hosts[to].remote->host(), "data", finding);
     }
-    if (good != 0) report.add(hosts[from].remote->host(), "data", {State::ok, fmt::format("to {} hosts", good), ""});
+    if (good != 0) report.add(hosts[from].remote->host(), "data", {State::ok, "to " + ulfm::counted(good, "host"), ""});
   }
 }
 

@@ -2,10 +2,12 @@
 
 #include <cstdio>
 
-#include <fmt/core.h>
+#include "base/counted.hpp"
 
 namespace doctor {
 namespace {
+
+using ulfm::counted;
 
 // An error of the library may be a table.
 std::string on_one_line(const std::string& text) {
@@ -20,10 +22,6 @@ std::string on_one_line(const std::string& text) {
     while (i + 1 < text.size() && text[i + 1] == ' ') ++i;
   }
   return out;
-}
-
-std::string count(std::size_t number, const char* what) {
-  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -41,13 +39,13 @@ void Report::add(const std::string& where, const std::string& topic, const Findi
 
 int Report::conclude(std::size_t hosts) const {
   if (failures_ == 0) {
-    const std::string but = warnings_ == 0 ? "" : ", " + count(warnings_, "warning");
-    std::printf("%s, %s: jobs can run here%s\n", count(hosts, "host").c_str(), count(checks_, "check").c_str(),
+    const std::string but = warnings_ == 0 ? "" : ", " + counted(warnings_, "warning");
+    std::printf("%s, %s: jobs can run here%s\n", counted(hosts, "host").c_str(), counted(checks_, "check").c_str(),
                 but.c_str());
     return 0;
   }
-  std::printf("%s, %s: %zu FAILED%s\n", count(hosts, "host").c_str(), count(checks_, "check").c_str(), failures_,
-              warnings_ == 0 ? "" : (", " + count(warnings_, "warning")).c_str());
+  std::printf("%s, %s: %zu FAILED%s\n", counted(hosts, "host").c_str(), counted(checks_, "check").c_str(), failures_,
+              warnings_ == 0 ? "" : (", " + counted(warnings_, "warning")).c_str());
   return 1;
 }
 

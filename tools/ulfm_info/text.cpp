@@ -62,13 +62,16 @@ std::string help_text(const ulfm::ConfigRow& row) {
 
 std::string config_text(const Facts& facts, const Sections& sections) {
   std::string text = sections.effective ? "Settings that differ from the default\n" : "Settings\n";
-  std::size_t width = 12;
-  for (const auto& setting : facts.settings) width = std::max(width, shown_value(setting).size());
+  std::size_t names = 0, width = 12;
+  for (const auto& setting : facts.settings) {
+    names = std::max(names, setting.variable().size());
+    width = std::max(width, shown_value(setting).size());
+  }
   bool any = false;
   for (const auto& setting : facts.settings) {
     if (sections.effective && !setting.changed()) continue;
     any = true;
-    text += fmt::format("  {:<16} {:<{}.200} {:<9} {}\n", setting.variable(), shown_value(setting),
+    text += fmt::format("  {:<{}} {:<{}.200} {:<9} {}\n", setting.variable(), names, shown_value(setting),
                         std::min<std::size_t>(width, 40), setting.row->unit, setting.origin_text());
     if (sections.full) text += help_text(*setting.row);
   }

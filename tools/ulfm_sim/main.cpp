@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "../common/command_line.hpp"
+#include "base/counted.hpp"
 #include "base/standard_streams.hpp"
 #include "options.hpp"
 #include "report.hpp"
@@ -60,8 +61,8 @@ int warn_of_unsettled(const sim::Curves& curves, const sim::Options& options) {
     }
   if (points == 0) return 0;
   if (!options.quiet)
-    complain(0, fmt::format("{} point{} did not settle; the first{}{}. Their latency depends on --measure.", points,
-                            points == 1 ? "" : "s", first[0] == ' ' ? "" : " is ", first));
+    complain(0, fmt::format("{} did not settle; the first{}{}. Their latency depends on --measure.",
+                            ulfm::counted(points, "point"), first[0] == ' ' ? "" : " is ", first));
   return options.strict ? sim::kUnsettled : 0;
 }
 

@@ -13,6 +13,7 @@
 
 #include "../common/command_line.hpp"
 #include "../common/statistics.hpp"
+#include "base/counted.hpp"
 #include "base/standard_streams.hpp"
 #include "fabric/engine/observer.hpp"
 #include "reading.hpp"
@@ -39,10 +40,14 @@ int complain(const std::string& text) {
   return 1;
 }
 
+std::string processes_of(const RunningFabric& fabric) {
+  return ulfm::counted(fabric.processes, "process", "processes");
+}
+
 std::string listed(const std::vector<RunningFabric>& all) {
   std::string text;
   for (const RunningFabric& fabric : all)
-    text += fmt::format("{}  {}, {} processes\n", fabric.pid, fabric.title, fabric.processes);
+    text += fmt::format("{}  {}, {}\n", fabric.pid, fabric.title, processes_of(fabric));
   return text;
 }
 
@@ -59,8 +64,11 @@ std::optional<RunningFabric> choose(const std::vector<RunningFabric>& all, const
 }
 
 // Without the mark that a program's own output needs to be told from them.
-void print_lines(const std::string& statistics) {
+void print_lines(const ulfm::fabric::FabricReading& read) {
   static const std::string mark = "ulfm: stats ";
+  std::printf("time: %s\n", read.time.c_str());
+  for (const auto& card : read.cards) std::puts(stat_tool::card_line(card).c_str());
+  const std::string& statistics = read.text;
   for (std::size_t at = 0; at < statistics.size();) {
     const std::size_t end = statistics.find('\n', at);
     std::string line = statistics.substr(at, end - at);
@@ -86,8 +94,8 @@ void print_tables(std::vector<tools::Table> tables, const RunningFabric& fabric,
     text += "}\n";
   }
   if (form == tools::Form::text)
-    std::printf("%s, process %d, %u processes; %s s of looking\n\n", fabric.title.c_str(), fabric.pid, fabric.processes,
-                fixed(seconds).c_str());
+    std::printf("%s, process %d, %s; %s s of looking\n\n", fabric.title.c_str(), fabric.pid,
+                processes_of(fabric).c_str(), fixed(seconds).c_str());
   std::fputs(text.c_str(), stdout);
 }
 
@@ -117,7 +125,7 @@ int watch(Observer& observer, const RunningFabric& fabric, const Options& option
     if (!first) first = now;
     if (options.lines) {
       std::printf("%s, process %d\n", fabric.title.c_str(), fabric.pid);
-      print_lines(read->text);
+      print_lines(*read);
     } else {
       auto tables = stat_tool::tables_of(now, before ? &*before : nullptr, shape);
       // A column of rates is there from the second reading on.

@@ -31,19 +31,21 @@ const std::vector<std::string>* row_of(const std::vector<Table>& tables, const T
   return nullptr;
 }
 
-/// Behind, or in place of, each counter what it rose by in a second.
+/// Behind, or in place of, each counter what it rose by in a second. Other columns stay as they are.
 Table with_rates(const Table& table, const std::vector<Table>& before, double seconds, bool totals) {
   Table out{table.title, {table.columns[0]}, {}};
   for (std::size_t c = 1; c < table.columns.size(); ++c) {
-    if (totals) out.columns.push_back(table.columns[c]);
-    out.columns.push_back({table.columns[c].name + "/s", true});
+    const Table::Column& column = table.columns[c];
+    if (totals || !column.rises) out.columns.push_back(column);
+    if (column.rises) out.columns.push_back({column.name + "/s", true, false});
   }
   for (const auto& row : table.rows) {
     const auto* old = row_of(before, table, row[0]);
     std::vector<std::string> cells{row[0]};
     for (std::size_t c = 1; c < row.size(); ++c) {
-      if (totals) cells.push_back(row[c]);
-      cells.push_back(rate(number(row[c]), old != nullptr ? number((*old)[c]) : 0, seconds));
+      if (totals || !table.columns[c].rises) cells.push_back(row[c]);
+      if (table.columns[c].rises)
+        cells.push_back(rate(number(row[c]), old != nullptr ? number((*old)[c]) : 0, seconds));
     }
     out.rows.push_back(std::move(cells));
   }
@@ -76,6 +78,28 @@ Table links_of(const Reading& now, const Reading* before, double seconds) {
   return table;
 }
 
+Table cards_of(const Reading& reading) {
+  Table table{"card",
+              {{"of", false, false},
+               {"node", true, false},
+               {"process", true, false},
+               {"sent", true, true},
+               {"slots in use", true, false},
+               {"slots", true, false}},
+              {}};
+  for (const ulfm::fabric::CardUse& c : reading.cards)
+    table.rows.push_back({fmt::format("{}", c.card), fmt::format("{}", c.node), fmt::format("{}", c.process),
+                          fmt::format("{}", c.sent), fmt::format("{}", c.used), fmt::format("{}", c.slots)});
+  return table;
+}
+
+/// The cards' counters, and behind them the model's.
+std::vector<Table> counted_by(const Reading& reading) {
+  std::vector<Table> tables = tools::tables_of(reading.lines);
+  tables.insert(tables.begin(), cards_of(reading));
+  return tables;
+}
+
 void sort_and_cut(Table& table, const Shape& shape) {
   const auto column = std::find_if(table.columns.begin(), table.columns.end(),
                                    [&](const Table::Column& c) { return c.name == shape.sort; });
@@ -90,8 +114,14 @@ void sort_and_cut(Table& table, const Shape& shape) {
 
 }  // namespace
 
+std::string card_line(const ulfm::fabric::CardUse& c) {
+  return fmt::format("card {}: node {} process {} sent {} slots in use {} of {}", c.card, c.node, c.process, c.sent,
+                     c.used, c.slots);
+}
+
 Reading reading_of(const ulfm::fabric::FabricReading& read) {
-  Reading reading{std::chrono::steady_clock::now(), tools::read_counters(read.text), read.links, 0};
+  Reading reading{std::chrono::steady_clock::now(), read.time,  read.cards,
+                  tools::read_counters(read.text),  read.links, 0};
   for (const auto& line : reading.lines)
     for (const auto& [name, value] : line.counters)
       if (name == "cycles" && line.subject.find(' ') == std::string::npos) reading.cycles = value;
@@ -100,16 +130,13 @@ Reading reading_of(const ulfm::fabric::FabricReading& read) {
 
 std::vector<Table> tables_of(const Reading& now, const Reading* before, const Shape& shape) {
   const double seconds = before != nullptr ? std::chrono::duration<double>(now.at - before->at).count() : 0;
-  std::vector<Table> tables = tools::tables_of(now.lines);
+  std::vector<Table> tables = counted_by(now);
   if (before != nullptr && shape.rates) {
-    const std::vector<Table> old = tools::tables_of(before->lines);
+    const std::vector<Table> old = counted_by(*before);
     for (Table& table : tables) table = with_rates(table, old, seconds, shape.totals);
   }
-  if (!now.links.empty()) {
-    // Behind what is said of the cards.
-    const auto place = std::find_if(tables.begin(), tables.end(), [](const Table& t) { return t.title != "card"; });
-    tables.insert(place, links_of(now, before, seconds));
-  }
+  if (!now.links.empty()) tables.insert(tables.begin() + 1, links_of(now, before, seconds));
+  tables.insert(tables.begin(), {"time", {{"time", false, false}}, {{now.time}}});
   for (Table& table : tables) sort_and_cut(table, shape);
   return tables;
 }

@@ -12,10 +12,15 @@ namespace stat_tool {
 
 struct Reading {
   std::chrono::steady_clock::time_point at;
-  std::vector<tools::CounterLine> lines;
+  std::string time;  ///< whose it is
+  std::vector<ulfm::fabric::CardUse> cards;
+  std::vector<tools::CounterLine> lines;  ///< of the model
   std::vector<ulfm::fabric::LinkUse> links;
   std::uint64_t cycles = 0;  ///< of the model; 0: it counts none
 };
+
+/// "card 0: node 0 process 4711 sent 5 slots in use 1 of 64", which the option --lines prints.
+std::string card_line(const ulfm::fabric::CardUse& card);
 
 Reading reading_of(const ulfm::fabric::FabricReading& read);
 

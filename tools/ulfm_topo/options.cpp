@@ -7,6 +7,8 @@
 #include <ulfm/ulfm.h>
 #include <CLI/CLI.hpp>
 
+#include "fabric/topology/topology.hpp"
+
 namespace topo {
 namespace {
 
@@ -32,10 +34,7 @@ void declare(CLI::App& app, Options& options, std::vector<std::string>& ends) {
   auto* png = app.add_subcommand("png", "the same as PNG, on standard output or with -o; needs rsvg-convert");
   auto* pdf = app.add_subcommand("pdf", "the same as PDF");
   for (auto* command : {show, routes, dot, svg, png, pdf})
-    command
-        ->add_option("TOPOLOGY", options.topology,
-                     "single:N, th8, chain:S, tree:D, mesh:RxC, torus:RxC, cube:N, boards:BxP, or a TOML file")
-        ->required();
+    command->add_option("TOPOLOGY", options.topology, ulfm::fabric::shape_forms())->required();
   routes->add_option("NODES", ends, "from and to")->expected(2);
   app.add_option("-n,--processes", options.processes, "processes to place; one to a node when not given")
       ->check(CLI::Range(1, 1 << 20));

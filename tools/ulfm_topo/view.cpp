@@ -118,8 +118,4 @@ std::string end_name(const Topology& topology, SwitchPort port) {
   return "-";
 }
 
-std::string counted(std::uint64_t number, const char* one, const char* many) {
-  return fmt::format("{} {}", number, number == 1 ? one : many);
-}
-
 }  // namespace topo

@@ -4,11 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "base/counted.hpp"
 #include "fabric/topology/topology.hpp"
 #include "options.hpp"
 
 namespace topo {
 
+using ulfm::counted;
 using ulfm::fabric::LinkEnd;
 using ulfm::fabric::Shape;
 using ulfm::fabric::SwitchPort;
@@ -44,7 +46,5 @@ std::vector<SwitchPort> own_links(const Topology& topology);
 /// What the file gives for the link at that port; 0: nothing.
 std::uint32_t own_latency(const Topology& topology, SwitchPort port);
 std::uint32_t own_rate(const Topology& topology, SwitchPort port);
-/// "24 links, 16 nodes" with the plural where it belongs.
-std::string counted(std::uint64_t number, const char* one, const char* many);
 
 }  // namespace topo

@@ -205,7 +205,7 @@ int run(const std::vector<std::string>& words) {
   if (line.help) return std::fputs(help_text().c_str(), stdout) < 0;
   if (line.version) return std::printf("ulfmrun (ULFM) %s\n", ulfm_version()) < 0;
   const ulfm::Config settings = resolve_settings(line);
-  check_settings(settings);
+  check_settings(line, settings);
   check_time(line, settings);
   check_hosts(line);
   const Stage stage = find_stage();

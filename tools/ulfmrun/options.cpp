@@ -210,7 +210,10 @@ class Parser {
       while (!at_end() && words_[at_].starts_with('-') && !passive_) take_option();
       if (passive_) take_rest();
     } while (take_program());
-    if (line_.cube != 0) check_host_program();
+    if (line_.cube != 0) {
+      check_host_program();
+      line_.elsewhere = std::getenv("NX2_HOSTS") != nullptr;  // nxhost(1) names the hosts of the nodes there
+    }
     return std::move(line_);
   }
 
@@ -324,8 +327,8 @@ class Parser {
       for (const auto& option : kHydra) names.emplace_back(std::string("-") + option.name);
       near = nearest(dashed.substr(1), names, dashed.size() > 5 ? 2 : 1);
     }
-    fail(kUsage, "there is no option " + name + (near.empty() ? "" : "; the nearest is " + near) +
-                     "; ulfmrun --help lists ULFM's own options and ulfmrun -help mpiexec's");
+    fail(kUsage, "there is no option " + name + (near.empty() ? "; " : "; did you mean " + near + "? ") +
+                     "ulfmrun --help lists ULFM's own options and ulfmrun -help mpiexec's");
   }
 
   void take_rest() {

@@ -16,12 +16,12 @@
 
 #include <fmt/core.h>
 
+#include "base/counted.hpp"
 #include "base/fault_plan.hpp"
 #include "base/segment.hpp"
 #include "fabric/models.hpp"
 #include "failure.hpp"
 #include "hosts.hpp"
-#include "nearest.hpp"
 #include "transport/hosts/settings.hpp"
 #include "transport/registry.hpp"
 
@@ -48,14 +48,7 @@ std::string origin_of(const ulfm::Config& settings, const char* row) {
 /// The transport that will be used, "auto" resolved.
 const TransportDescriptor& check_transport(const ulfm::Config& settings) {
   const std::string& spec = settings.text("TRANSPORT");
-  const std::string origin = origin_of(settings, "TRANSPORT"), name = name_of(spec);
-  const std::vector<std::string> names = known();
-  const bool object = ulfm::fabric::is_shared_object(name);
-  if (!object && std::find(names.begin(), names.end(), name) == names.end()) {
-    const std::string near = nearest(name, names, 3);
-    fail(kUsage, origin + ": there is no transport \"" + name + "\"" +
-                     (near.empty() ? "" : "; the nearest is " + near) + "; there is: " + transport_list());
-  }
+  const std::string origin = origin_of(settings, "TRANSPORT");
   for (std::size_t at = spec.find(','); at != std::string::npos;) {
     const std::size_t end = spec.find(',', at + 1);
     const std::string setting = spec.substr(at + 1, end == std::string::npos ? end : end - at - 1);
@@ -65,22 +58,32 @@ const TransportDescriptor& check_transport(const ulfm::Config& settings) {
     at = end;
   }
   const auto found = ulfm::select_transport(spec);
-  if (!found) fail(kUsage, origin + ": " + found.error().what + (object ? "" : "; choose among: " + transport_list()));
-  return **found;
+  if (found) return **found;
+  // The sentence about a wrong name has the list already, and a file is not chosen from one.
+  const bool needs_list = found.error().code != ulfm::Errc::not_found && !ulfm::fabric::is_shared_object(name_of(spec));
+  fail(kUsage, origin + ": " + found.error().what + (needs_list ? "; choose among: " + transport_list() : ""));
 }
 
-std::string emulated_list() {
+/// "add --transport with one of: ...": those that have what is needed.
+std::string remedy(bool TransportDescriptor::*needed) {
   std::string list;
   for (const TransportDescriptor* transport : ulfm::transports())
-    if (transport->links) list += (list.empty() ? "" : ", ") + std::string(transport->name);
-  return list;
+    if (transport->*needed) list += (list.empty() ? "" : ", ") + std::string(transport->name);
+  return "add --transport with one of: " + list;
+}
+
+/// The nodes of a cube reach an interconnect without a proxy, so they have it on one host only.
+void check_reach(const ulfm::Config& settings, const TransportDescriptor& transport) {
+  if (settings.text("TRANSPORT") == "auto" || transport.multi_host) return;
+  fail(kUsage, origin_of(settings, "TRANSPORT") + ": transport " + transport.name +
+                   " is for a cube on one host; leave out -hosts, or " + remedy(&TransportDescriptor::multi_host));
 }
 
 /// A setting that only an emulated interconnect has was given without one.
 void only_emulated(const ulfm::Config& settings, const char* row, const TransportDescriptor& transport) {
   const std::string sentence = origin_of(settings, row) + ": transport " + transport.name + " has no " +
-                               (std::strcmp(row, "TOPOLOGY") == 0 ? "topology" : "emulated nodes") +
-                               "; add --transport xswitch, or another of: " + emulated_list();
+                               (std::strcmp(row, "TOPOLOGY") == 0 ? "topology" : "emulated nodes") + "; " +
+                               remedy(&TransportDescriptor::links);
   if (settings.origin(row) == ulfm::Origin::command_line) fail(kUsage, sentence);
   std::fprintf(stderr, "ulfmrun: %s; the setting has no effect on this job\n", sentence.c_str());
 }
@@ -91,12 +94,10 @@ void check_fault(const ulfm::Config& settings, const TransportDescriptor& transp
   if (settings.text("FAULT").find_first_not_of(",; \t") == std::string::npos)
     fail(kUsage,
          origin_of(settings, "FAULT") + ": needs a fault such as drop=1e-3; found \"" + settings.text("FAULT") + "\"");
-  if (!plan->events.empty() && !transport.links)
-    fail(kUsage,
-         origin_of(settings, "FAULT") + ": transport " + transport.name +
-             " has no links, switches and nodes that could fail at a moment; add --transport xswitch, or another "
-             "of: " +
-             emulated_list());
+  if (!plan->events.empty() && !transport.link_faults)
+    fail(kUsage, origin_of(settings, "FAULT") + ": transport " + transport.name +
+                     " has no links, switches and nodes that could fail at a moment; " +
+                     remedy(&TransportDescriptor::link_faults));
 }
 
 /// The file is written when the job ends, which is late to find out that it cannot be.
@@ -185,8 +186,9 @@ ulfm::Config resolve_settings(const CommandLine& line) {
   return std::move(*resolved);
 }
 
-void check_settings(const ulfm::Config& settings) {
+void check_settings(const CommandLine& line, const ulfm::Config& settings) {
   const TransportDescriptor& transport = check_transport(settings);
+  if (line.cube != 0 && line.elsewhere) check_reach(settings, transport);
   if (!transport.links) {
     for (const char* row : {"TOPOLOGY", "SHARE", "ENGINE"})
       if (settings.origin(row) != ulfm::Origin::default_value && !settings.text(row).empty())
@@ -205,9 +207,9 @@ void check_limits(const CommandLine& line) {
   if (here && geteuid() != 0 && getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     const std::size_t now = processes_of_user();
     if (now + ranks + 1 > limit.rlim_cur)
-      fail(kUsage, fmt::format("-n {} needs {} more processes, but the limit is {} and {} are running; start fewer, or "
+      fail(kUsage, fmt::format("-n {} needs {}, but the limit is {} and {} are running; start fewer, or "
                                "raise it (ulimit -u)",
-                               ranks, ranks + 1, limit.rlim_cur, now));
+                               ranks, ulfm::counted(ranks + 1, "more process", "more processes"), limit.rlim_cur, now));
   }
   // Below that mpiexec's proxies die of it before they can say so. A host is started without them.
   if (line.cube == 0 && getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < kLeastStack)

@@ -14,7 +14,7 @@ ulfm::Config resolve_settings(const CommandLine& line);
 
 /// A setting that cannot work fails with kUsage; one from the file or the environment that has no effect on this job is
 /// a line on standard error.
-void check_settings(const ulfm::Config& settings);
+void check_settings(const CommandLine& line, const ulfm::Config& settings);
 
 /// The limits of this process are those of the ranks: too few processes or descriptors fail with kUsage here, because
 /// the launcher would wait for ranks that never came.

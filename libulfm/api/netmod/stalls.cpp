@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "api/netmod/channel.hpp"
+#include "base/counted.hpp"
 
 namespace ulfm::netmod {
 namespace {
@@ -14,10 +15,10 @@ namespace {
 std::string stall_text(const ulfm_nm* nm, std::chrono::nanoseconds time) {
   const std::string who = nm->process->stall_prefix();
   std::string text =
-      fmt::format("{}nothing has come since {}{}; received {} messages, sent {}{}\n", who, stall_time(time),
+      fmt::format("{}nothing has come since {}{}; received {}, sent {}{}\n", who, stall_time(time),
                   nm->idle_how == ULFM_NM_IDLE_BLOCK || nm->idle_how == ULFM_NM_IDLE_WAIT ? " in an MPI call that waits"
                                                                                           : " while the program polls",
-                  nm->counters.received_messages.get(), nm->counters.sent_messages.get(),
+                  counted(nm->counters.received_messages.get(), "message"), nm->counters.sent_messages.get(),
                   nm->sends_waiting ? "; messages wait for room" : "");
   for (const ulfm_nm_vc* vc : nm->vcs)
     text += who + "has a connection to " + vc->outlet->peer().text() +

@@ -243,6 +243,7 @@ const ModelKind model_kind{
     // The iPSC/2 sent the whole of a message in one: as few pieces as memory for send buffers allows.
     .piece = 512 * 1024,
     .forwards = true,
-    .gateways = true};
+    .gateways = true,
+    .link_faults = true};
 
 }  // namespace ulfm::fabric::dcm

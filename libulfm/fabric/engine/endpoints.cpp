@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "base/counted.hpp"
 #include "base/wait.hpp"
 #include "fabric/engine/engine.hpp"
 #include "job/liveness.hpp"
@@ -71,9 +72,8 @@ Result<std::uint32_t> FabricEngine::find_endpoint(std::uint32_t process) {
   if (i < all) mark_claimed(i);
   else i = reuse_endpoint();
   if (i >= all)
-    return fail(
-        Errc::full,
-        fmt::format("the emulated interconnect of this job has room for {} processes, and all are in use", all));
+    return fail(Errc::full, fmt::format("the emulated interconnect of this job has room for {}, and no more can join",
+                                        counted(all, "process", "processes")));
   return i;
 }
 

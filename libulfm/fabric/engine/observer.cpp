@@ -100,32 +100,31 @@ Result<void> Observer::copy_model(std::vector<std::uint64_t>& copy) {
 }
 
 // What the card of each process has sent, and what is in its queues.
-std::string Observer::cards() const {
-  std::string text;
+std::vector<CardUse> Observer::cards() const {
+  std::vector<CardUse> cards;
   for (std::uint32_t e = 0; e < arena_.sizes().endpoints; ++e) {
     const Endpoint& endpoint = arena_.endpoint(e);
     if (endpoint.state.load(std::memory_order_acquire) != EndpointState::ready) continue;
     std::uint32_t used = 0;
     for (std::uint32_t s = 0; s < arena_.sizes().slots; ++s)
       used += arena_.slot(e * arena_.sizes().slots + s).state.load(std::memory_order_relaxed) != SlotState::free;
-    text += fmt::format("ulfm: stats card {}: node {} process {} sent {} slots in use {} of {}\n", e, endpoint.node,
-                        endpoint.pid, endpoint.taken, used, arena_.sizes().slots);
+    cards.push_back({e, endpoint.node, endpoint.pid, endpoint.taken, used, arena_.sizes().slots});
   }
-  return text;
+  return cards;
 }
 
 // What the counters mean.
 std::string Observer::what_time_it_is() const {
   const ArenaHeader& h = arena_.header();
   if (arena_.sizes().timed == 0)
-    return "ulfm: stats time: the host's; cycles have no duration, and frames enter when this host runs their sender "
-           "(ulfm-time(7) has counters that do not depend on it)\n";
+    return "the host's; cycles have no duration, and frames enter when this host runs their sender (ulfm-time(7) has "
+           "counters that do not depend on it)";
   std::uint64_t least = kNoMoment;  // the network has come to the time of its slowest process
   for (std::uint32_t e = 0; e < arena_.sizes().processes; ++e)
     if (const ProcessClock& c = arena_.clock(e); c.state.load(std::memory_order_relaxed) != ClockState::ended)
       least = std::min(least, c.now.load(std::memory_order_relaxed));
   const std::uint64_t passed = std::min(least, h.time.passed.load(std::memory_order_relaxed));
-  return fmt::format("ulfm: stats time: virtual; {} have passed for every process\n",
+  return fmt::format("virtual; {} have passed for every process",
                      passed == kNoMoment ? "all" : fmt::format("{} ns", passed / 1000));
 }
 
@@ -138,7 +137,7 @@ Result<FabricReading> Observer::read() {
   auto model = (*kind)->attach(reinterpret_cast<std::byte*>(copy.data()), arena_.sizes().model_bytes);
   if (!model) return fail(model.error());
   ModelCycles* const cycles = (*model)->cycles();
-  return FabricReading{what_time_it_is() + cards() + (*model)->statistics(),
+  return FabricReading{what_time_it_is(), cards(), (*model)->statistics(),
                        cycles != nullptr ? cycles->links(1) : std::vector<LinkUse>{}};
 }
 

@@ -228,6 +228,7 @@ const ModelKind model_kind{.name = "pcie",
                            .divides = true,
                            .program = "ulfm_hostd",
                            .presets = kPresets,
-                           .control = true};  // Fang and Lei 2017, section 3: two channels
+                           .control = true,  // Fang and Lei 2017, section 3: two channels
+                           .link_faults = true};
 
 }  // namespace ulfm::fabric::pcie

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/counted.hpp"
 #include "fabric/kit/schedule.hpp"
 #include "fabric/pointdesign/network.hpp"
 #include "fabric/pointdesign/order.hpp"
@@ -252,7 +253,8 @@ std::string PointModel::statistics() {
   const CardGeometry& g = network_.geometry();
   const Totals& t = network_.totals();
   std::string text = fmt::format(
-      "ulfm: stats pointdesign: cycles {} of {} ns, messages entered {} left {} lost {}, commands {} messages of the "
+      "ulfm: stats pointdesign: cycles {}, ns each {}, messages entered {} left {} lost {}, commands {} messages of "
+      "the "
       "coprocessors {}\n",
       network_.now(), network_.parameters().cycle, t.entered, t.left, t.lost, t.commands, t.messages);
   for (std::uint32_t card = 0; card < g.cards; ++card) text += card_lines(card);
@@ -294,8 +296,9 @@ Result<Parameters> parameters_for(const Topology& topology, ModelOptions options
   given->set(p.dma, "dma");
   given->set(p.cycle, "cycle");
   if (p.queues > p.dimensions * p.radix)
-    return fail(Errc::invalid, fmt::format("pointdesign: queues={}: there are {} cards to send to, and no more queues",
-                                           p.queues, p.dimensions * p.radix));
+    return fail(Errc::invalid,
+                fmt::format("pointdesign: queues={}: a card sends to {}, and has no more queues than that", p.queues,
+                            counted(p.dimensions * p.radix, "card")));
   return p;
 }
 
@@ -310,6 +313,7 @@ const ModelKind model_kind{.name = "pointdesign",
                            .multicast = true,
                            .presets = kPresets,
                            .adjust_durations = take_cycle,
-                           .copies = 8 * 1024};  // fits into one of its messages beside the list of the receivers
+                           .copies = 8 * 1024,  // fits into one of its messages beside the list of the receivers
+                           .link_faults = true};
 
 }  // namespace ulfm::fabric::pointdesign

@@ -13,10 +13,10 @@ namespace {
 
 constexpr std::uint32_t kMaxProcessesPerBoard = 1024;
 
-constexpr const char* kForms =
-    "single:N, th8, chain:S, tree:D, mesh:RxC, torus:RxC, cube:N, boards:BxP, gh:NxKxP, mesh:XxYxZ, torus:XxYxZ, "
-    "fullmesh:SxT, hyperx:S1xS2xT, fattree:MxN, dragonfly:PxAxH, or the path of a TOML file (with a '/' or ending in "
-    ".toml)";
+constexpr std::array<std::string_view, 15> kForms{"single:N",       "th8",         "chain:S",        "tree:D",
+                                                  "mesh:RxC",       "torus:RxC",   "cube:N",         "boards:BxP",
+                                                  "gh:NxKxP",       "mesh:XxYxZ",  "torus:XxYxZ",    "fullmesh:SxT",
+                                                  "hyperx:S1xS2xT", "fattree:MxN", "dragonfly:PxAxH"};
 
 /// "4x5" as {4, 5}; empty when it is no such text.
 std::vector<std::uint32_t> sizes_of(std::string_view text) {
@@ -134,14 +134,20 @@ Generator generator(std::string_view form) {
 }
 
 tl::unexpected<Error> refuse_form(std::string_view description, std::string_view form) {
-  static const std::array<std::string, 13> names{"single", "th8", "chain",    "tree",   "mesh",    "torus",    "cube",
-                                                 "boards", "gh",  "fullmesh", "hyperx", "fattree", "dragonfly"};
+  std::vector<std::string> names;
+  for (const std::string_view known : kForms) names.emplace_back(known.substr(0, known.find(':')));
   const std::string near = form.empty() ? "" : nearest(form, names);
   return refuse(description, "no shape has that name" + (near.empty() ? "." : "; did you mean " + near + "?") +
-                                 " There is: " + kForms);
+                                 " There is: " + shape_forms());
 }
 
 }  // namespace
+
+std::string shape_forms() {
+  std::string text;
+  for (const std::string_view form : kForms) text += std::string(form) + ", ";
+  return text + "or the path of a TOML file (with a '/' or ending in .toml)";
+}
 
 Topology bare_topology(std::string name, Shape shape, std::uint32_t ports, std::uint32_t switches) {
   Topology t;

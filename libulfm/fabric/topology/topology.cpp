@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "base/config.hpp"
+#include "base/counted.hpp"
 #include "fabric/topology/ports.hpp"
 #include "fabric/topology/shapes.hpp"
 
@@ -145,8 +146,8 @@ Result<void> check_processes(const Topology& topology, std::uint32_t processes) 
     return fail(Errc::invalid,
                 fmt::format("{}its placement has {}; give each process a node, or start fewer", needed, room));
   return fail(Errc::invalid,
-              fmt::format("{}{} nodes with processes_per_node = {} have room for {}; raise it, or start fewer", needed,
-                          topology.nodes(), topology.processes_per_node, room));
+              fmt::format("{}with processes_per_node = {} there is room for {} on {}; raise it, or start fewer", needed,
+                          topology.processes_per_node, room, counted(topology.nodes(), "node")));
 }
 
 Result<Topology> read_topology(std::string_view description) {

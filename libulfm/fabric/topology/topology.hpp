@@ -188,6 +188,9 @@ struct Extent {
 };
 Extent measure(const Topology& topology, const DeadPorts& dead = {});
 
+/// All that read_topology() takes, for people: "single:N, th8, ..., or the path of a TOML file (...)".
+std::string shape_forms();
+
 /// "single:5", "chain:4", "tree:3", "mesh:4x4", "torus:4x4", "cube:3", "th8", "boards:8x16", "gh:2x4x8", "mesh:4x4x4",
 /// "torus:4x4x4", "fullmesh:8x2", "hyperx:4x4x2", "fattree:4x3", "dragonfly:2x4x2", or the path of a TOML file (it has
 /// a '/' or ends in ".toml"); see ulfm-topology(5). Errors of a file name line and column.

@@ -353,6 +353,7 @@ const ModelKind model_kind{.name = "xswitch",
                            .plan = make_plan,
                            .attach = attach,
                            .presets = kPresets,
-                           .own_links = true};
+                           .own_links = true,
+                           .link_faults = true};
 
 }  // namespace ulfm::fabric::xswitch

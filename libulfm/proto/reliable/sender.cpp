@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "base/counted.hpp"
 #include "base/crc32c.hpp"
 
 namespace ulfm::reliable {
@@ -256,9 +257,9 @@ void Sender::give_up(nanoseconds silent) {
   std::size_t bytes = 0;
   for (std::uint32_t n = oldest_; n != next_; ++n) bytes += record(n).length;
   sentence_ = fmt::format(
-      "{}, port {}, has acknowledged nothing for {} and is given up: {} frames with {} bytes of data to it are lost; "
+      "{}, port {}, has acknowledged nothing for {} and is given up, which loses {} with {} of data to it; "
       "ULFM_GIVE_UP sets the time",
-      under_->peer().text(), to_, seconds_text(silent), unacknowledged(), bytes);
+      under_->peer().text(), to_, seconds_text(silent), counted(unacknowledged(), "frame"), counted(bytes, "byte"));
   state_ = State::given_up;
   count(counters_.given_up);
   drop_records();

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "base/claim.hpp"
+#include "base/counted.hpp"
 #include "base/detour.hpp"
 #include "job/liveness.hpp"
 
@@ -97,8 +98,8 @@ Result<std::uint32_t> DirectOutlet::claim_record() {
       [&](std::uint32_t i) { return segment_.commit(layout_.peers + i * sizeof(PeerRecord), sizeof(PeerRecord)); });
   if (!index) return fail(index.error());
   if (*index < 0)
-    return fail(Errc::full,
-                fmt::format("{} knows {} senders already; raise ULFM_PEERS there", process(peer_), geometry_.peers));
+    return fail(Errc::full, fmt::format("{} knows {} already; raise ULFM_PEERS there", process(peer_),
+                                        counted(geometry_.peers, "sender")));
   return static_cast<std::uint32_t>(*index);
 }
 

@@ -152,6 +152,7 @@ TransportDescriptor descriptor(const fabric::ModelKind& kind,
       .make = make,
       .piece = kind.piece,
       .copies = kind.copies,
+      .link_faults = kind.link_faults,
   };
 }
 

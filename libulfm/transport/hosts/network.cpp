@@ -9,6 +9,7 @@
 
 #include <fmt/core.h>
 
+#include "base/counted.hpp"
 #include "job/liveness.hpp"
 
 namespace ulfm::hosts {
@@ -62,9 +63,9 @@ Result<void> listen(const NetworkSettings& settings, ProcessCard& card, const Li
   }
   if (settings.first_port == 0) return ok;
   return fail(Errc::unavailable,
-              fmt::format("ULFM_PORTS={}-{}: none of these {} ports is free here ({}); each process of a host needs "
+              fmt::format("ULFM_PORTS={}-{} has {}, and none is free here ({}); each process of a host needs "
                           "one: widen the range",
-                          settings.first_port, settings.last_port, count, ok.error().what));
+                          settings.first_port, settings.last_port, counted(count, "port"), ok.error().what));
 }
 
 }  // namespace ulfm::hosts

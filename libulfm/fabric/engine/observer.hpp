@@ -45,8 +45,8 @@ class Observer {
   /// Errc::unavailable when the process may not be looked at, Errc::protocol when it holds no such thing.
   static Result<Observer> open(const RunningFabric& fabric);
 
-  /// Counters of the model and of the card of each process, as they were at one moment. Errc::unavailable when the model
-  /// is not released for ten seconds.
+  /// Counters of the model and of the card of each process, as they were at one moment. Errc::unavailable when the
+  /// model is not released for ten seconds.
   /// Any number of observers, each used by one thread at a time.
   Result<FabricReading> read();
 

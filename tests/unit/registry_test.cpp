@@ -57,7 +57,7 @@ TEST_CASE("options for a transport that has none are refused", "[registry]") {
 TEST_CASE("a transport says whether its links, switches and nodes can fail", "[registry]") {
   for (const fabric::ModelKind* kind : fabric::kModels) {
     INFO(kind->name);
-    const bool can = fabric::FabricHost::create({.transport = kind->name, .faults = "node 0 dead at 9s"}).has_value();
+    const bool can = fabric::FabricHost::create({kind->name, "", 2, "node 0 dead at 9s"}).has_value();
     CHECK(can == select_transport(kind->name).value()->link_faults);
   }
   for (const TransportDescriptor* t : transports()) CHECK((t->links || !t->link_faults));

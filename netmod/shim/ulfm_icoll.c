@@ -418,6 +418,17 @@ int MPIDI_nem_ulfm_ibcast(void *buffer, MPI_Aint count, MPI_Datatype datatype, i
     return icoll_start(comm, &call, &about, request, mpi_errno);
 }
 
+/* What this rank gives: the sender's buffer, or, in place, `recvcount` elements of `recvbuf` from `first` on. Only then
+ * need the receiver's arguments mean anything. */
+static const void *icoll_own(icall_t * about, const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
+                             const void *recvbuf, MPI_Aint first, MPI_Aint recvcount, MPI_Datatype recvtype,
+                             MPIR_Request ** request, int *mpi_errno)
+{
+    if (sendbuf == MPI_IN_PLACE)
+        return icoll_in(about, coll_at(recvbuf, first, recvtype), recvcount, recvtype, request, mpi_errno);
+    return icoll_in(about, sendbuf, sendcount, sendtype, request, mpi_errno);
+}
+
 /* Of gather and allgather; root -1 is all. */
 static int icoll_gather(int kind, const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf,
                         MPI_Aint recvcount, MPI_Datatype recvtype, int root, MPIR_Comm * comm,
@@ -430,11 +441,8 @@ static int icoll_gather(int kind, const void *sendbuf, MPI_Aint sendcount, MPI_D
     call.count = receives ? coll_bytes(recvcount, recvtype) : coll_bytes(sendcount, sendtype);
     if (!icoll_take(comm, kind, 1, call.count, request, mpi_errno))
         return *mpi_errno != MPI_SUCCESS;
-    if (sendbuf == MPI_IN_PLACE)
-        call.in = icoll_in(&about, coll_at(recvbuf, comm->rank * recvcount, recvtype), recvcount, recvtype, request,
-                           mpi_errno);
-    else
-        call.in = icoll_in(&about, sendbuf, sendcount, sendtype, request, mpi_errno);
+    call.in = icoll_own(&about, sendbuf, sendcount, sendtype, recvbuf, comm->rank * recvcount, recvcount, recvtype,
+                        request, mpi_errno);
     if (receives && *mpi_errno == MPI_SUCCESS)
         call.out = icoll_out(&about, recvbuf, recvcount * comm->local_size, recvtype, mpi_errno);
     return icoll_start(comm, &call, &about, request, mpi_errno);
@@ -486,10 +494,8 @@ int MPIDI_nem_ulfm_ialltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Dataty
     call.count = coll_bytes(recvcount, recvtype);
     if (!icoll_take(comm, call.kind, 1, call.count * comm->local_size, request, mpi_errno))
         return *mpi_errno != MPI_SUCCESS;
-    if (sendbuf == MPI_IN_PLACE)
-        call.in = icoll_in(&about, recvbuf, all, recvtype, request, mpi_errno);
-    else
-        call.in = icoll_in(&about, sendbuf, sendcount * comm->local_size, sendtype, request, mpi_errno);
+    call.in = icoll_own(&about, sendbuf, sendcount * comm->local_size, sendtype, recvbuf, 0, all, recvtype, request,
+                        mpi_errno);
     if (*mpi_errno == MPI_SUCCESS)
         call.out = icoll_out(&about, recvbuf, all, recvtype, mpi_errno);
     return icoll_start(comm, &call, &about, request, mpi_errno);
@@ -562,11 +568,8 @@ int MPIDI_nem_ulfm_iallgatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Data
         longest = recvcounts[i] > longest ? recvcounts[i] : longest;
     if (!icoll_take(comm, call.kind, 1, coll_bytes(longest, recvtype), request, mpi_errno))
         return *mpi_errno != MPI_SUCCESS;
-    if (sendbuf == MPI_IN_PLACE)
-        call.in = icoll_in(&about, coll_at(recvbuf, displs[comm->rank], recvtype), recvcounts[comm->rank], recvtype,
-                           request, mpi_errno);
-    else
-        call.in = icoll_in(&about, sendbuf, sendcount, sendtype, request, mpi_errno);
+    call.in = icoll_own(&about, sendbuf, sendcount, sendtype, recvbuf, displs[comm->rank], recvcounts[comm->rank],
+                        recvtype, request, mpi_errno);
     icoll_out_blocks(&call, &about, recvbuf, recvcounts, displs, recvtype, comm->local_size, mpi_errno);
     return icoll_start(comm, &call, &about, request, mpi_errno);
 }

@@ -106,8 +106,7 @@ Finding check_limits(const json& there) {
   if (files >= 0 && files < kFewFiles)
     return {State::warning, found,
             "connections to other hosts take files, two to a peer by ofi and one to a pair of ports by tcp: raise "
-            "nofile in "
-            "/etc/security/limits.conf"};
+            "nofile in /etc/security/limits.conf"};
   if (processes >= 0 && processes < kFewProcesses)
     return {State::warning, found, "a process has up to three threads: raise nproc in /etc/security/limits.conf"};
   return {State::ok, found, ""};

@@ -254,8 +254,7 @@ std::string PointModel::statistics() {
   const Totals& t = network_.totals();
   std::string text = fmt::format(
       "ulfm: stats pointdesign: cycles {}, ns each {}, messages entered {} left {} lost {}, commands {} messages of "
-      "the "
-      "coprocessors {}\n",
+      "the coprocessors {}\n",
       network_.now(), network_.parameters().cycle, t.entered, t.left, t.lost, t.commands, t.messages);
   for (std::uint32_t card = 0; card < g.cards; ++card) text += card_lines(card);
   for (std::uint32_t line = 0; line < g.lines(); ++line) text += line_lines(line);

@@ -135,6 +135,7 @@ Generator generator(std::string_view form) {
 
 tl::unexpected<Error> refuse_form(std::string_view description, std::string_view form) {
   std::vector<std::string> names;
+  names.reserve(kForms.size());
   for (const std::string_view known : kForms) names.emplace_back(known.substr(0, known.find(':')));
   const std::string near = form.empty() ? "" : nearest(form, names);
   return refuse(description, "no shape has that name" + (near.empty() ? "." : "; did you mean " + near + "?") +

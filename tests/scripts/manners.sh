@@ -66,9 +66,9 @@ each 'a number of processes' ulfmrun "-n 0 ./program" "-n -1 ./program" "-n two 
     "-np= ./program" "-n 99999999999999 ./program" "-n 1 ./program : -n 0 ./program"
 each 'needs a value' ulfmrun "-n" "-hosts" "--transport" "--topology" "--fault" "--config" "--trace" "-ppn" "-genv A"
 each 'no transport is called' ulfmrun "--transport drect ./program" "--transport xswich ./program" "--transport DIRECT ./program" \
-    "--transport xswitch2 ./program" "--transport , ./program"
+    "--transport xswitch2 ./program"
 each 'takes no options' ulfmrun "--transport direct,frame=64 ./program" "--transport direct,a=b ./program"
-each 'option=value is needed' ulfmrun "--transport xswitch,frame ./program" "--transport direct,fast ./program" \
+each 'option=value is needed' ulfmrun "--transport , ./program" "--transport xswitch,frame ./program" "--transport direct,fast ./program" \
     "--transport xswitch, ./program" "--transport xswitch,=4 ./program"
 each 'no option' ulfmrun "--transport xswitch,frme=256 ./program" "--transport dcm,pase=ipsc2 ./program" \
     "--transport pcie,md=x ./program"
@@ -88,10 +88,10 @@ each 'cpu= scales computing that is measured' ulfmrun "--transport xswitch --tim
 wrong 'with compute=none that is nothing' ulfmrun --transport xswitch --time virtual,compute=none,record=gaps ./program
 each 'there are compute=' ulfmrun "--transport xswitch --time virtual,cpu=0 ./program" "--transport xswitch --time virtual, ./program"
 MPICH_ASYNC_PROGRESS=1 wrong 'leave it out with --time virtual' ulfmrun --transport xswitch --time virtual ./program
-each 'add --transport xswitch' ulfmrun "--topology mesh:2x2 ./program" "--transport direct --topology cube:2 ./program" \
+each 'add --transport with one of: xswitch' ulfmrun "--topology mesh:2x2 ./program" "--transport direct --topology cube:2 ./program" \
     "--share host ./program" "--transport auto --topology th8 ./program"
-wrong 'add --transport xswitch' ulfmrun --fault 'link 0-1 down at 1s' ./program
-wrong 'add --transport xswitch' ulfmrun --transport direct --fault 'node 0 dead at 1s' ./program
+wrong 'add --transport with one of: xswitch' ulfmrun --fault 'link 0-1 down at 1s' ./program
+wrong 'add --transport with one of: xswitch' ulfmrun --transport direct --fault 'node 0 dead at 1s' ./program
 each 'topology' ulfmrun "--transport xswitch --topology mish:2x2 ./program" "--transport xswitch --topology mesh:0x2 ./program" \
     "--transport xswitch --topology mesh ./program" "--transport xswitch --topology mesh:2x ./program" \
     "--transport xswitch --topology cube:99 ./program" "--transport xswitch --topology single:0 ./program" \

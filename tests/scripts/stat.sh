@@ -49,6 +49,10 @@ grep -q '^table,seconds,from,to,bytes,busy %' csv || fail "no CSV"
 kill $job && wait $job 2>/dev/null
 
 soak 1000000000 pointdesign gh:2x2x1
+for ((turn = 0; turn < 500; turn++)); do
+    grep -q 'pointdesign: cycles [1-9]' <<<"$("$stat" $job --lines)" && break
+    sleep 0.02
+done
 "$stat" $job >out || fail "pointdesign: exit code $?"
 sed -n '/^links$/,/^[a-z]/p' out | grep -qE ' [0-9]+ +[0-9]+\.[0-9] ' || fail "pointdesign: how busy links are is not known: $(cat out)"
 kill $job && wait $job 2>/dev/null

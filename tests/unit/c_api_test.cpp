@@ -232,7 +232,7 @@ TEST_CASE("C: send buffers run out while nobody reads, and come back", "[c_api]"
   int posted = 0, rc = 0;
   while ((rc = p.send(static_cast<std::uint32_t>(posted), 40)) == ULFM_OK && posted < 1000) ++posted;
   CHECK(rc == ULFM_ERR_FULL);
-  CHECK(error().find("on their way") != std::string::npos);
+  CHECK(error().find("on the way") != std::string::npos);
   CHECK(posted >= 2);  // one in the receive buffer, one in the send buffer
   CHECK(ulfm_flush(p.a, 0) == ULFM_ERR_TIMED_OUT);
   for (int i = 0; i < posted; ++i) {

@@ -71,22 +71,23 @@ TEST_CASE("hosts: each result of an attempt comes with what may help", "[hosts]"
 TEST_CASE("hosts: a host that is not found on its network is tried again until it is given up", "[hosts]") {
   const hosts::Candidate one{Ip::parse("10.1.0.2").value(), "same network as eth0"};
   const hosts::Candidate other{Ip::parse("fd00::2").value(), "same network as eth0"};
-  const auto begun = hosts::Clock::now();
 
   SECTION("at each of its addresses") {
     hosts::Attempts attempts({one, other}, 10s, true);
+    const auto begun = hosts::Clock::now();
     for (std::size_t i : {0, 1}) {
       REQUIRE(attempts.due(begun) == i);
       attempts.add(i, std::make_shared<FailedTry>(EHOSTUNREACH), begun);
     }
     CHECK_FALSE(attempts.due(begun));
-    CHECK_FALSE(attempts.over(begun + 9s));
+    CHECK_FALSE(attempts.over(begun + 5s));
     CHECK(attempts.due(begun + 9s) == 0u);
     CHECK(attempts.over(hosts::Clock::now() + 10s));
     CHECK(attempts.error("process 4711", 1, 5000).code == Errc::unavailable);
   }
   SECTION("unless it has refused at another") {
     hosts::Attempts attempts({one, other}, 10s, true);
+    const auto begun = hosts::Clock::now();
     attempts.add(0, std::make_shared<FailedTry>(ECONNREFUSED), begun);
     attempts.add(1, std::make_shared<FailedTry>(EHOSTUNREACH), begun);
     CHECK(attempts.over(begun));
@@ -94,20 +95,21 @@ TEST_CASE("hosts: a host that is not found on its network is tried again until i
   SECTION("and a refusal by this host's own bridge is none of that host") {
     hosts::Attempts attempts({other, {Ip::parse("172.17.0.1").value(), "this host has the same address", true}}, 10s,
                              true);
+    const auto begun = hosts::Clock::now();
     attempts.add(0, std::make_shared<FailedTry>(EHOSTUNREACH), begun);
     attempts.add(1, std::make_shared<FailedTry>(ECONNREFUSED), begun);
-    CHECK_FALSE(attempts.over(begun + 9s));
+    CHECK_FALSE(attempts.over(begun + 5s));
   }
 }
 
 TEST_CASE("hosts: one that is silent is asked anew, and given up after 4.5 s unless it has been reached", "[hosts]") {
   const bool was_reached = GENERATE(false, true);
-  const auto begun = hosts::Clock::now();
   struct SilentTry final : hosts::Try {
     bool is_host_answering() const override { return answers; }
     bool answers = false;
   };
   hosts::Attempts attempts({{Ip::parse("10.1.0.2").value(), "same network as eth0"}}, 10s, was_reached);
+  const auto begun = hosts::Clock::now();
   const auto first = std::make_shared<SilentTry>(), second = std::make_shared<SilentTry>();
   CHECK(attempts.add(0, first, begun) == nullptr);
   CHECK_FALSE(attempts.due(begun + 1900ms));
@@ -115,7 +117,7 @@ TEST_CASE("hosts: one that is silent is asked anew, and given up after 4.5 s unl
   CHECK(attempts.add(0, second, begun + 2s) == first);
   CHECK_FALSE(attempts.due(begun + 3900ms));
   CHECK(attempts.due(begun + 4s) == 0u);
-  CHECK_FALSE(attempts.over(begun + 4400ms));
+  CHECK_FALSE(attempts.over(begun + 3s));
   CHECK(attempts.over(begun + 5s) == !was_reached);
   CHECK(attempts.error("process 4711", 1, 5000).what.find(was_reached ? "no answer in 10 s" : "no answer in 4.5 s") !=
         std::string::npos);

@@ -52,7 +52,7 @@ refused 'no such option' 'there are: frame=64..65536, width=1..4096' --transport
 refused 'a bad value' 'from 1 to 4096' --transport ./bus.so,width=0
 refused 'one node' 'a bus has two nodes' --transport ./bus.so --topology single:1
 refused 'no durations' 'durations' --transport ./bus.so --time virtual
-refused 'scheduled faults' 'no scheduled faults' --transport ./bus.so --fault 'link 0-1 down at 1s'
+refused 'scheduled faults' 'transport bus has no links, switches and nodes that could fail' --transport ./bus.so --fault 'link 0-1 down at 1s'
 sed 's/ULFM_MODEL({/ULFM_MODEL({.version = 99, /' bus.cpp >later.cpp
 ran 'make a later one' 0 '' make PREFIX="$stage" later.so
 refused 'a later interface' 'is for version 99' --transport ./later.so

@@ -35,7 +35,8 @@ const char* remedy_for(const std::string& failure) {
 void Try::fail_by(int error, std::string reason) {
   nobody_there = error == ECONNREFUSED;
   host_silent = error == EHOSTUNREACH || error == EHOSTDOWN;
-  if (error == 0 || error == ECONNRESET || error == ECONNABORTED || error == EPIPE) return fail_for_now(reason);
+  if (error == 0 || error == ECONNRESET || error == ECONNABORTED || error == EPIPE)
+    return fail_for_now(std::move(reason));
   fail(std::move(reason));
   if (host_silent) again_at = Clock::now() + kLostAgainAfter;
 }
@@ -103,24 +104,22 @@ bool Attempts::is_any_host_answering() const {
                      [](const auto& t) { return t->state == Try::State::connecting && t->is_host_answering(); });
 }
 
-// The host was reached, and nothing listens at the port of the process.
+// At an address that is the other host's only: there nothing listens at the port of the process.
+bool Attempts::has_refused() const {
+  for (std::size_t i = 0; i < tries_.size(); ++i)
+    if (tries_[i]->nobody_there && !candidates_[i].is_ours) return true;
+  return false;
+}
+
 bool Attempts::is_nobody_there() const {
-  bool seen = false;
-  for (std::size_t i = 0; i < tries_.size(); ++i) {
-    if (!tries_[i]->nobody_there) return false;
-    seen = seen || !candidates_[i].is_ours;
-  }
-  return seen;
+  return has_refused() && std::all_of(tries_.begin(), tries_.end(), [](const auto& t) { return t->nobody_there; });
 }
 
 // Once the host has refused at one of its addresses, it is not silent at another.
 bool Attempts::all_failed() const {
   if (tries_.size() < candidates_.size()) return false;
-  bool has_refused = false;
-  for (std::size_t i = 0; i < tries_.size(); ++i)
-    has_refused = has_refused || (tries_[i]->nobody_there && !candidates_[i].is_ours);
-  return std::all_of(tries_.begin(), tries_.end(), [has_refused](const auto& t) {
-    return t->state == Try::State::failed && (!t->again_at || (t->host_silent && has_refused));
+  return std::all_of(tries_.begin(), tries_.end(), [refused = has_refused()](const auto& t) {
+    return t->state == Try::State::failed && (!t->again_at || (t->host_silent && refused));
   });
 }
 

@@ -28,7 +28,7 @@ struct Try {
   std::string failure;                        ///< why it failed
   Refusal refusal{};                          ///< proven by the process that was meant
   bool nobody_there = false;                  ///< the host answers, and nobody listens there
-  bool host_silent = false;                   ///< failed because no address of the host was found: it may come back
+  bool host_silent = false;                   ///< the kernel did not find the host on its network: its cable may be cut
   std::optional<Clock::time_point> again_at;  ///< it failed for now: when to try once more
 
   virtual ~Try() = default;
@@ -71,6 +71,7 @@ class Attempts {
  private:
   bool is_any_host_answering() const;
   bool is_to_be_tried_again(const Try& one, Clock::time_point now) const;
+  bool has_refused() const;
   bool is_nobody_there() const;
   bool all_failed() const;
   std::string table(std::uint16_t tcp_port) const;

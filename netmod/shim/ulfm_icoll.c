@@ -198,15 +198,6 @@ static int icoll_error(MPIR_Comm * comm, int rc)
     return mpi_errno;
 }
 
-/* This rank cannot do its part. */
-static void icoll_give_up(MPIR_Comm * comm)
-{
-    ulfm_coll_call none = {.kind = ULFM_COLL_KINDS };
-
-    if (COLL_STATE(comm)->coll)
-        (void) ulfm->coll_run(COLL_STATE(comm)->coll, &none);
-}
-
 /* A persistent call is described, and owns what is packed. 0: messages. */
 static int icoll_keep(MPIR_Comm * comm, ulfm_coll_call * call, icall_t * about, MPIR_Request * req, int *mpi_errno)
 {
@@ -216,7 +207,7 @@ static int icoll_keep(MPIR_Comm * comm, ulfm_coll_call * call, icall_t * about, 
     if (!kept && *mpi_errno == MPI_SUCCESS)
         MPIR_ERR_SET(*mpi_errno, MPI_ERR_OTHER, "**nomem");
     if (*mpi_errno != MPI_SUCCESS) {
-        icoll_give_up(comm);
+        coll_give_up(comm);
         goto fn_fail;
     }
     call->kept = ulfm->coll_keep(coll, call);
@@ -290,7 +281,7 @@ static int icoll_start(MPIR_Comm * comm, ulfm_coll_call * call, icall_t * about,
     if (!req && *mpi_errno == MPI_SUCCESS)
         MPIR_ERR_SET(*mpi_errno, MPI_ERR_OTHER, "**nomem");
     if (*mpi_errno != MPI_SUCCESS) {
-        icoll_give_up(comm);
+        coll_give_up(comm);
         goto fn_fail;
     }
     MPIR_Comm_add_ref(comm);
@@ -360,7 +351,7 @@ static void icoll_end_revoked(void)
 
     for (req = icalls; req; req = ICALL(req)->next)
         if (req->comm->revoked & (MPIR_COMM_ENDED | MPIR_COMM_MEMBER_LEFT))
-            icoll_give_up(req->comm);
+            coll_give_up(req->comm);
 }
 
 /* Called by poll while calls are under way. */

@@ -185,6 +185,11 @@ Result<void> Segment::commit(std::size_t offset, std::size_t bytes) {
   return {};
 }
 
+void Segment::prefault(std::size_t offset, std::size_t bytes) const noexcept {
+  const std::size_t from = offset / kPage * kPage;
+  (void)madvise(base_ + from, up_to(offset + bytes, kPage) - from, MADV_POPULATE_WRITE);
+}
+
 // The hole first: the kernel refuses MADV_REMOVE for locked memory (mlockall), as real-time programs have it.
 bool Segment::decommit(std::size_t offset, std::size_t bytes) noexcept {
   const bool punched = fd_ >= 0 && fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,

@@ -40,6 +40,9 @@ class Segment {
 
   /// Make [offset, offset + bytes) usable. Idempotent; any process that maps the segment may call it.
   Result<void> commit(std::size_t offset, std::size_t bytes);
+  /// Maps the pages of that piece, which is committed, in one step. A page that is touched unmapped costs a fault of its
+  /// own: half a microsecond on a plain machine, ten in some virtual ones. Only a matter of speed, so it does not fail.
+  void prefault(std::size_t offset, std::size_t bytes) const noexcept;
   /// Gives the memory of that piece back; it reads as zero afterwards. False when the kernel would not: then it is as
   /// it was. Page-aligned.
   [[nodiscard]] bool decommit(std::size_t offset, std::size_t bytes) noexcept;

@@ -1,5 +1,6 @@
 #include "transport/registry.hpp"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <mutex>
@@ -65,23 +66,29 @@ std::string listed(const std::vector<std::string>& words) {
   return out;
 }
 
-/// For `auto`: of those that can be used here and reach all processes of the job, the one with the least cost. An
-/// emulated interconnect is for those who ask for it.
-Result<const TransportDescriptor*> cheapest() {
-  const TransportDescriptor* best = nullptr;
-  std::string reasons;
+/// Those that reach all processes of the job, the one with the least cost first. An emulated interconnect is for those
+/// who ask for it.
+std::vector<const TransportDescriptor*> by_cost() {
+  std::vector<const TransportDescriptor*> list;
   const bool far = spans_hosts();
-  for (const TransportDescriptor* t : all_transports()) {
-    if (t->links || (far && !t->multi_host)) continue;
-    if (const std::string why = t->unavailable(); !why.empty()) {
-      reasons += (reasons.empty() ? "transport " : "; transport ") + std::string(t->name) + ": " + why;
-    } else if (best == nullptr ||
-               std::pair(t->latency_us, -t->bandwidth_MBps) < std::pair(best->latency_us, -best->bandwidth_MBps)) {
-      best = t;
-    }
+  for (const TransportDescriptor* t : all_transports())
+    if (!t->links && (!far || t->multi_host)) list.push_back(t);
+  std::stable_sort(list.begin(), list.end(), [](const TransportDescriptor* a, const TransportDescriptor* b) {
+    return std::pair(a->latency_us, -a->bandwidth_MBps) < std::pair(b->latency_us, -b->bandwidth_MBps);
+  });
+  return list;
+}
+
+/// For `auto`: the first that can be used here. Those behind it are not asked, because that may take long: libfabric
+/// loads its providers, whose libraries look for hardware for 0.2 s.
+Result<const TransportDescriptor*> cheapest() {
+  std::string reasons;
+  for (const TransportDescriptor* t : by_cost()) {
+    const std::string why = t->unavailable();
+    if (why.empty()) return t;
+    reasons += (reasons.empty() ? "transport " : "; transport ") + std::string(t->name) + ": " + why;
   }
-  if (best == nullptr) return fail(Errc::unavailable, reasons);
-  return best;
+  return fail(Errc::unavailable, reasons);
 }
 
 }  // namespace

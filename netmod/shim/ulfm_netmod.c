@@ -239,6 +239,14 @@ static int put_card(char **bc_val_p, int *val_max_sz_p)
     goto fn_exit;
 }
 
+/* MPI_Finalize has begun, and has closed no connection yet. */
+static int begin_finalize(void *unused)
+{
+    if (nm)
+        ulfm->ending(nm);
+    return MPI_SUCCESS;
+}
+
 static int ulfm_init(MPIDI_PG_t * pg, int pg_rank, char **bc_val_p, int *val_max_sz_p)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -251,6 +259,7 @@ static int ulfm_init(MPIDI_PG_t * pg, int pg_rank, char **bc_val_p, int *val_max
 
     rc = ulfm->open((const char *) pg->id, pg_rank, pg->size, host_processes, &nm);
     MPIR_ERR_CHKANDJUMP1(rc != 0, mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s", ulfm->last_error());
+    MPIR_Add_finalize(begin_finalize, NULL, MPIR_FINALIZE_CALLBACK_PRIO + 1);
     timed = ulfm->timed(nm);
     ulfm->use_places(nm, place_of);
     mpi_errno = MPIDI_CH3_PktHandler_Init(handlers, MPIDI_CH3_PKT_END_ALL + 1);

@@ -130,6 +130,9 @@ int open(const char* job_id, int rank, int size, int local_processes, ulfm_nm** 
   return 0;
 }
 
+// To unmap a port takes the kernel 0.1 ms where page tables are costly, and a rank has as many as it has peers.
+void ending(ulfm_nm* nm) { nm->keeps_ended = !nm->own_core; }
+
 // Without a core of its own a process that ends keeps others from theirs: the kernel takes a millisecond for what it
 // has mapped. So all end together, those who wait sleep, and nobody waits long for one that computes or has died.
 void leave(ulfm_nm* nm) {
@@ -195,6 +198,7 @@ int disconnect(ulfm_nm* nm, ulfm_nm_vc* vc, int force) {
   std::erase(nm->vcs, vc);
   for (ulfm_nm_group* group : nm->groups)
     std::replace(group->members.begin(), group->members.end(), vc, static_cast<ulfm_nm_vc*>(nullptr));
+  if (nm->keeps_ended && vc->outlet->shares_memory()) nm->ended.push_back(std::move(vc->outlet));
   delete vc;
   return 1;
 }

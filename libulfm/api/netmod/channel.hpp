@@ -100,6 +100,8 @@ struct ulfm_nm {
   std::string origin_card;
   std::vector<void*> cookies;
   std::vector<ulfm_nm_vc*> vcs;
+  bool keeps_ended = false;                          // see ending()
+  std::vector<std::unique_ptr<ulfm::Outlet>> ended;  // of connections that are no more
 
   ulfm::Frame spent;  // MPICH has released it; the inlet gets its room back at the next look
   bool has_spent = false;
@@ -127,6 +129,7 @@ inline void begin_waits_anew(ulfm_nm& nm) {
 // The entries of the table, by its names (<ulfm/netmod.h>).
 int nodes(int size, int* node_of);
 int open(const char* job_id, int rank, int size, int local_processes, ulfm_nm** out);
+void ending(ulfm_nm* nm);
 void leave(ulfm_nm* nm);
 void close(ulfm_nm* nm);
 const char* card(ulfm_nm* nm);

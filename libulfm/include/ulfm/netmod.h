@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define ULFM_NM_ABI 15
+#define ULFM_NM_ABI 16
 #define ULFM_NM_LIBRARY "libulfm.so.0"
 #define ULFM_NM_ENTRY "ulfm_nm_table"
 #define ULFM_NM_HELLO 160 /* most bytes a connection may say about itself */
@@ -225,6 +225,8 @@ typedef struct ulfm_nm_api {
    * of waiting. */
   int (*open)(const char* job_id, int rank, int size, int local_processes, ulfm_nm** nm);
   void (*close)(ulfm_nm* nm);
+  /* MPI_Finalize has begun: where processes share cores, disconnect() leaves mapped what it would unmap, until close(). */
+  void (*ending)(ulfm_nm* nm);
   /* Before close() and the last disconnect(): where processes share cores, waits up to 100 ms until the others of this
    * host are here too. What follows is work for the kernel, which would keep from their cores those that still run. */
   void (*leave)(ulfm_nm* nm);

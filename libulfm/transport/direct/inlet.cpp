@@ -17,8 +17,10 @@ Result<std::unique_ptr<DirectInlet>> DirectInlet::create(std::uint16_t number, c
   auto segment = Segment::create(fmt::format("ulfm-port-{}", number), at.end);
   if (!segment) return fail(segment.error());
   inlet->segment_ = std::move(*segment);
-  for (auto [from, bytes] : {std::pair{std::size_t{0}, at.peers}, std::pair{at.slots, at.lanes - at.slots}})
+  for (auto [from, bytes] : {std::pair{std::size_t{0}, at.peers}, std::pair{at.slots, at.lanes - at.slots}}) {
     if (auto ok = inlet->segment_.commit(from, bytes); !ok) return fail(ok.error());
+    inlet->segment_.prefault(from, bytes);
+  }
 
   PortHeader& header = inlet->header();
   header.version = kVersion;

@@ -76,6 +76,7 @@ Result<std::unique_ptr<DirectOutlet>> DirectOutlet::connect(const DirectCard& to
   const bool whole = segment->size() >= layout.end;
   if (!is_sane(geometry) || (!whole && segment->size() != layout.lanes))
     return fail(Errc::protocol, fmt::format("port {} of {} has impossible sizes", port, process(to)));
+  segment->prefault(layout.slots, layout.controls - layout.slots);
   std::unique_ptr<DirectOutlet> outlet(new DirectOutlet(std::move(*segment), geometry, to, counters));
   outlet->may_claim_ = whole;
   if (auto ok = outlet->introduce(from, from_port, hello); !ok) return fail(ok.error());

@@ -39,6 +39,16 @@ class RingCursor {
   std::uint16_t lap_ = 1;
 };
 
+/// The line will be written soon: its owner gives it up meanwhile. Where it is read only later, a plain prefetch would
+/// bring it as one that both have, and the store would wait all the same.
+inline void prefetch_for_store(const void* line) noexcept {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
+
 /// Where the parts of a lane lie. `cells` and `capacity` are powers of two.
 struct LaneMemory {
   Cell* cells = nullptr;
@@ -69,6 +79,7 @@ class LaneProducer {
     copy_bytes(cell.bytes, header, header_length);
     data.copy_piece(cell.bytes + header_length, length);
     cell.offset = 0;
+    last_need_ = 0;
     publish(cell, kind, origin, header_length, length);
     return true;
   }
@@ -82,6 +93,7 @@ class LaneProducer {
       copy_bytes(cell.bytes, header, header_length);
       data.copy(cell.bytes + header_length, length);
       cell.offset = 0;
+      last_need_ = 0;
     } else if (!place_body(cell, header, header_length, data, length)) {
       return false;
     }
@@ -98,6 +110,16 @@ class LaneProducer {
   void grant(std::size_t usable) noexcept {
     usable_ = usable;
     wanted_ = 0;
+  }
+
+  /// More frames like the last one will follow at once: the lines of a later one are fetched meanwhile. Long bodies are
+  /// left to the processor, which fetches what is written in order.
+  void fetch_ahead() const noexcept {
+    prefetch_for_store(&memory_.cells[(head_.index() + kAhead) & (memory_.count - 1)]);
+    if (last_need_ > kFetched) return;
+    const std::uint64_t later = byte_head_ + kAhead * last_need_;
+    for (std::size_t line = 0; line < last_need_; line += kLine)
+      prefetch_for_store(memory_.bytes + ((later + line) & (memory_.capacity - 1)));
   }
 
   /// Frames pushed so far.
@@ -144,6 +166,7 @@ class LaneProducer {
     }
     data.copy(body, length);
     byte_head_ = at + need;
+    last_need_ = need;
     return true;
   }
 
@@ -173,11 +196,15 @@ class LaneProducer {
     return at + need - byte_tail_ <= memory_.capacity;
   }
 
+  static constexpr std::uint32_t kAhead = 4;  // frames between the last one and that whose lines are fetched
+  static constexpr std::size_t kFetched = 8 * kLine;
+
   LaneMemory memory_;
   RingCursor head_;
   std::size_t first_window_ = 0, usable_ = 0, wanted_ = 0;
   std::uint64_t consumed_ = 0;
   std::uint64_t byte_head_ = 0, byte_tail_ = 0;
+  std::size_t last_need_ = 0;        // of the byte ring, by the last frame
   std::vector<std::uint64_t> ends_;  // per cell: byte_head_ after it, so that `consumed` alone frees the bytes
 };
 

@@ -110,7 +110,7 @@ Result<Segment> Segment::create(const std::string& label, std::size_t reserve) {
   Segment s;
   s.fd_ = memfd_create(label.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (s.fd_ < 0) return fail_errno("memfd_create for " + label);
-  s.size_ = reserve;
+  s.size_ = s.whole_ = reserve;
   fchmod(s.fd_, 0600);
   if (ftruncate(s.fd_, static_cast<off_t>(reserve)) != 0) return fail(out_of_memory(reserve, errno));
   // A peer that shrank the file could crash us with SIGBUS; nobody may.
@@ -120,7 +120,7 @@ Result<Segment> Segment::create(const std::string& label, std::size_t reserve) {
   return s;
 }
 
-Result<Segment> Segment::attach(pid_t pid, int fd, std::size_t most) {
+Result<int> Segment::open_of(pid_t pid, int fd) {
   const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
   const int own = spare().open_with(path.c_str(), O_RDWR | O_CLOEXEC);
   if (own < 0 && errno == ENOENT) return fail(Errc::peer_failed, fmt::format("process {} is gone (no {})", pid, path));
@@ -132,7 +132,18 @@ Result<Segment> Segment::attach(pid_t pid, int fd, std::size_t most) {
     return fail(Errc::unavailable, "cannot open " + path + ": " + std::strerror(errno) +
                                        "; both processes must run as the same user in the same pid namespace (or "
                                        "ULFM_CONTROL=unix)");
-  return map_sealed(own, path, most);
+  return own;
+}
+
+void Segment::close_of(int opened) noexcept {
+  close(opened);
+  spare().keep();
+}
+
+Result<Segment> Segment::attach(pid_t pid, int fd, std::size_t most) {
+  auto own = open_of(pid, fd);
+  if (!own) return fail(own.error());
+  return map_sealed(*own, fmt::format("/proc/{}/fd/{}", pid, fd), most);
 }
 
 Result<Segment> Segment::adopt(int fd, std::size_t most) {
@@ -146,11 +157,11 @@ Result<Segment> Segment::map_sealed(int fd, const std::string& label, std::size_
   const int seals = fcntl(s.fd_, F_GET_SEALS);
   if (fstat(s.fd_, &st) != 0 || seals < 0 || (seals & F_SEAL_SHRINK) == 0)
     return fail(Errc::protocol, label + " is not a segment of this library (no sealed memory file)");
-  s.size_ = std::min(static_cast<std::size_t>(st.st_size), most);
+  s.whole_ = static_cast<std::size_t>(st.st_size);
+  s.size_ = std::min(s.whole_, most);
   if (auto mapped = s.map(label); !mapped) return fail(mapped.error());
-  close(s.fd_);  // the mapping is enough, and a job of n processes must not cost each of them n descriptors
-  s.fd_ = -1;
-  spare().keep();
+  // The mapping is enough, and a job of n processes must not cost each of them n descriptors.
+  close_of(std::exchange(s.fd_, -1));
   return s;
 }
 
@@ -164,12 +175,23 @@ Result<void> Segment::map(const std::string& label) {
   return {};
 }
 
+// An old length of 0 maps the pages of a shared mapping a second time.
+Result<Segment> Segment::view(std::size_t bytes) const {
+  void* p = bytes > whole_ ? MAP_FAILED : mremap(base_, 0, bytes, MREMAP_MAYMOVE);
+  if (p == MAP_FAILED) return fail(out_of_memory(bytes, bytes > whole_ ? EINVAL : errno));
+  Segment s;
+  s.base_ = static_cast<std::byte*>(p);
+  s.size_ = bytes;
+  s.whole_ = whole_;
+  return s;
+}
+
 Segment::~Segment() {
   if (base_ != nullptr) munmap(base_, size_);
   if (fd_ >= 0) close(fd_);
 }
 
-Result<void> Segment::commit(std::size_t offset, std::size_t bytes) {
+Result<void> Segment::commit(std::size_t offset, std::size_t bytes) const {
   if (offset > size_ || bytes > size_ - offset)
     return fail(Errc::too_large,
                 fmt::format("segment piece [{}, +{}) lies outside its {}", offset, bytes, human_bytes(size_)));
@@ -200,6 +222,7 @@ bool Segment::decommit(std::size_t offset, std::size_t bytes) noexcept {
 void Segment::swap(Segment& other) noexcept {
   std::swap(base_, other.base_);
   std::swap(size_, other.size_);
+  std::swap(whole_, other.whole_);
   std::swap(fd_, other.fd_);
 }
 

@@ -27,6 +27,10 @@ class Segment {
   /// Maps its first `most` bytes, which then are its size.
   static Result<Segment> attach(pid_t pid, int fd, std::size_t most = kWhole);
 
+  /// Opens a descriptor of another process for a moment. Errors as attach(); give it back to close_of().
+  static Result<int> open_of(pid_t pid, int fd);
+  static void close_of(int opened) noexcept;
+
   /// The segment behind a descriptor that its owner has passed. The descriptor is closed, also when this fails.
   static Result<Segment> adopt(int fd, std::size_t most = kWhole);
 
@@ -38,10 +42,14 @@ class Segment {
   }
   ~Segment();
 
+  /// The first `bytes` of the same segment once more, at another address. Needs no descriptor.
+  /// Errors: Errc::no_memory, also when the segment is shorter.
+  Result<Segment> view(std::size_t bytes) const;
+
   /// Make [offset, offset + bytes) usable. Idempotent; any process that maps the segment may call it.
-  Result<void> commit(std::size_t offset, std::size_t bytes);
-  /// Maps the pages of that piece, which is committed, in one step. A page that is touched unmapped costs a fault of its
-  /// own: half a microsecond on a plain machine, ten in some virtual ones. Only a matter of speed, so it does not fail.
+  Result<void> commit(std::size_t offset, std::size_t bytes) const;
+  /// Maps the pages of that piece, which is committed, in one step. A page that is touched unmapped costs a fault: half
+  /// a microsecond on a plain machine, ten in some virtual ones. Only a matter of speed, so it does not fail.
   void prefault(std::size_t offset, std::size_t bytes) const noexcept;
   /// Gives the memory of that piece back; it reads as zero afterwards. False when the kernel would not: then it is as
   /// it was. Page-aligned.
@@ -49,6 +57,8 @@ class Segment {
 
   std::byte* base() const noexcept { return base_; }
   std::size_t size() const noexcept { return size_; }
+  /// With what this process has not mapped.
+  std::size_t whole_size() const noexcept { return whole_; }
   int fd() const noexcept { return fd_; }
   explicit operator bool() const noexcept { return base_ != nullptr; }
 
@@ -63,7 +73,7 @@ class Segment {
   Result<void> map(const std::string& label);
 
   std::byte* base_ = nullptr;
-  std::size_t size_ = 0;
+  std::size_t size_ = 0, whole_ = 0;
   int fd_ = -1;
 };
 

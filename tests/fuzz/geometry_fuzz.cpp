@@ -27,9 +27,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
       must(from >= end && from % kPage == 0, "parts follow each other, by pages");
       end = from + bytes_there;
     };
-    follows(at.peers, std::size_t{g.peers} * sizeof(PeerRecord));
     follows(at.slots, std::size_t{g.depth} * g.slot_bytes);
     follows(at.controls, std::size_t{g.lanes} * sizeof(LaneControl));
+    follows(at.peers, std::size_t{g.peers} * sizeof(PeerRecord));
     for (std::uint32_t lane = 0; lane < g.lanes && lane < 3; ++lane)
       follows(at.lanes + lane * at.lane_size, std::size_t{g.lane_cells} * sizeof(Cell) + g.lane_bytes);
     must(at.lanes <= at.end && end <= at.end && at.end < std::size_t{1} << 40, "and end inside the segment");

@@ -105,6 +105,11 @@ at_once ./alone || fail "fault tolerance alone: status $?"
 grep -qx 'codes 0 flag 6 failed 0 revoked 1 size 1' out || fail "fault tolerance alone"
 MPIR_CVAR_ENABLE_FT=1 at_once ./alone || fail "fault tolerance alone, switched on: status $?"
 
+# Its providers' libraries look for hardware when they are loaded, for 0.2 s.
+LD_DEBUG=files LD_DEBUG_OUTPUT=$work/loaded at_once ./alone || fail "what is loaded: status $?"
+grep -q libulfm loaded.* || fail "what is loaded: nothing is seen"
+! grep -q libfabric loaded.* || fail "a program on one host loads libfabric"
+
 at_once "$work/spawn" || fail "spawn: status $?"
 [[ $(grep -cx 'sum 3' out) == 2 ]] || fail "spawn"
 

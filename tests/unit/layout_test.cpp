@@ -81,10 +81,10 @@ namespace {
 
 void check_layout(const PortGeometry& g) {
   const Layout at(g);
-  test::must(at.peers >= sizeof(PortHeader), "header");
-  test::must(at.slots >= at.peers + std::size_t{g.peers} * sizeof(PeerRecord), "peers overlap slots");
+  test::must(at.slots >= sizeof(PortHeader), "header");
   test::must(at.controls >= at.slots + std::size_t{g.depth} * g.slot_bytes, "slots overlap controls");
-  test::must(at.lanes >= at.controls + std::size_t{g.lanes} * sizeof(LaneControl), "controls overlap lanes");
+  test::must(at.peers >= at.controls + std::size_t{g.lanes} * sizeof(LaneControl), "controls overlap peers");
+  test::must(at.lanes >= at.peers + std::size_t{g.peers} * sizeof(PeerRecord), "peers overlap lanes");
   test::must(at.lane_size >= std::size_t{g.lane_cells} * sizeof(Cell) + g.lane_bytes, "lane");
   test::must(at.end == at.lanes + std::size_t{g.lanes} * at.lane_size, "end");
   for (const std::size_t offset : {at.peers, at.slots, at.controls, at.lanes, at.lane_size})

@@ -8,7 +8,9 @@
 
 #include <cstdio>
 
+#include "base/align.hpp"
 #include "child.hpp"
+#include "skipped.hpp"
 
 using namespace ulfm;
 
@@ -51,6 +53,49 @@ TEST_CASE("a piece outside the segment is not committed", "[segment]") {
   CHECK(made->commit(0, 8193).error().code == Errc::too_large);
   CHECK(made->commit(~std::size_t{0}, 1).error().code == Errc::too_large);
   CHECK(made->commit(1, ~std::size_t{0}).error().code == Errc::too_large);
+}
+
+TEST_CASE("a segment is seen twice by one process", "[segment]") {
+  auto made = Segment::create("ulfm-test", 64 * kPage);
+  REQUIRE(made);
+  REQUIRE(made->commit(0, made->size()));
+  auto head = Segment::attach(getpid(), made->fd(), 2 * kPage);
+  REQUIRE(head);
+  CHECK(head->size() == 2 * kPage);
+  CHECK(head->whole_size() == 64 * kPage);
+  auto all = head->view(64 * kPage);
+  REQUIRE(all);
+  *all->at<int>(63 * kPage) = 17;
+  *head->at<int>(kPage) = 4;
+  CHECK(*made->at<int>(63 * kPage) == 17);
+  CHECK(*all->at<int>(kPage) == 4);
+  CHECK(all->commit(63 * kPage, kPage));
+  CHECK(head->view(65 * kPage).error().code == Errc::no_memory);
+  head = Segment();
+  CHECK(*all->at<int>(kPage) == 4);
+}
+
+TEST_CASE("a prefaulted piece is touched without a fault", "[segment]") {
+  constexpr std::size_t pages = 64;
+  auto made = Segment::create("ulfm-test", pages * kPage);
+  REQUIRE(made);
+  REQUIRE(made->commit(0, made->size()));
+  const auto faults_of = [](const Segment& segment) {
+    rusage before{}, after{};
+    getrusage(RUSAGE_SELF, &before);
+    for (std::size_t page = 0; page < pages; ++page) *segment.at<volatile char>(page * kPage) = 1;
+    getrusage(RUSAGE_SELF, &after);
+    return after.ru_minflt - before.ru_minflt;
+  };
+  auto plain = Segment::attach(getpid(), made->fd());
+  REQUIRE(plain);
+  CHECK(faults_of(*plain) >= static_cast<long>(pages) / 16);  // a kernel may map some neighbours with each
+  auto attached = Segment::attach(getpid(), made->fd());
+  REQUIRE(attached);
+  if (test::skipped_without(madvise(attached->base(), kPage, MADV_POPULATE_WRITE) == 0, "a kernel that populates"))
+    return;
+  attached->prefault(100, attached->size() - 200);
+  CHECK(faults_of(*attached) <= 2);
 }
 
 TEST_CASE("a size that is no number of pages can be committed to its end", "[segment]") {

@@ -29,7 +29,7 @@ class DirectTransport final : public Transport {
     if (auto ok = t->segment_.commit(0, t->segment_.size()); !ok) return fail(ok.error());
     t->self_ = {host_identity(), random_token(), start_time(getpid()), getpid(), t->segment_.fd()};
     t->card_ = encode(t->self_);
-    Directory& d = t->directory();
+    DirectoryHead& d = t->directory().head;
     d.version = kVersion;
     d.ports = kPortsPerProcess;
     d.token = t->self_.token;

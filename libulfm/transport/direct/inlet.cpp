@@ -17,10 +17,8 @@ Result<std::unique_ptr<DirectInlet>> DirectInlet::create(std::uint16_t number, c
   auto segment = Segment::create(fmt::format("ulfm-port-{}", number), at.end);
   if (!segment) return fail(segment.error());
   inlet->segment_ = std::move(*segment);
-  for (auto [from, bytes] : {std::pair{std::size_t{0}, at.peers}, std::pair{at.slots, at.lanes - at.slots}}) {
-    if (auto ok = inlet->segment_.commit(from, bytes); !ok) return fail(ok.error());
-    inlet->segment_.prefault(from, bytes);
-  }
+  if (auto ok = inlet->segment_.commit(0, at.peers); !ok) return fail(ok.error());
+  inlet->segment_.prefault(0, at.peers);
 
   PortHeader& header = inlet->header();
   header.version = kVersion;
@@ -260,7 +258,7 @@ bool DirectInlet::accept_lane(const Frame& frame) {
   if (lane_control(segment_.base(), layout_, number).owner.load(std::memory_order_acquire) != frame.origin + 1)
     return false;
   auto lane = std::make_unique<Lane>();
-  lane->consumer = LaneConsumer(lane_memory(segment_.base(), geometry_, layout_, number));
+  lane->consumer = LaneConsumer(lane_memory(number));
   lane->number = number;
   lane->origin = frame.origin;
   std::uint32_t slot = 0;
@@ -415,7 +413,7 @@ void DirectInlet::drop_lane(std::uint32_t slot) {
 // The next owner starts at position 0 of cells that are valid for no position.
 void DirectInlet::free_lane(std::uint32_t number) {
   if (!segment_.decommit(layout_.lanes + number * layout_.lane_size, layout_.lane_size)) {
-    Cell* cells = lane_memory(segment_.base(), geometry_, layout_, number).cells;
+    Cell* cells = lane_memory(number).cells;
     for (std::uint32_t i = 0; i < geometry_.lane_cells; ++i) cells[i].word.store(0, std::memory_order_relaxed);
   }
   LaneControl& control = lane_control(segment_.base(), layout_, number);

@@ -81,6 +81,10 @@ class DirectInlet final : public Inlet {
   bool has_ended(std::uint32_t origin) const;
   void clear_origin(std::uint32_t origin);
   PeerRecord& record(std::uint32_t origin) const { return peer_record(segment_.base(), layout_, origin); }
+  LaneMemory lane_memory(std::uint32_t number) const {
+    return direct::lane_memory(segment_.base() + layout_.lanes + number * layout_.lane_size,
+                               lane_control(segment_.base(), layout_, number), geometry_);
+  }
   void deactivate(std::int32_t slot);
   void leave_lane(const Frame& frame);
   bool pass_mark(std::uint32_t slot, const Frame& frame);

@@ -4,9 +4,11 @@
 //   directory segment, one per process (its descriptor is in the card):   Directory
 //   port segment, one per open port:
 //
-//     PortHeader | peer records | slots of the open ring | lane controls | lanes (cells, bytes) ...
+//     PortHeader | slots of the open ring | lane controls | peer records | lanes (cells, bytes) ...
 //
-// Only what is used owns memory: peer records and lanes are committed by whoever claims them.
+// Only what is used owns memory: peer records and lanes are committed by whoever claims them. What each sender uses is
+// at the beginning, so a sender maps that and no more until it claims a lane: a mapping that spans many megabytes costs
+// page tables of its own.
 #pragma once
 
 #include <bit>
@@ -18,7 +20,7 @@
 namespace ulfm::direct {
 
 inline constexpr std::uint64_t kMagic = 0x3130'7472'6f70'756cull;  // "lupport01", read backwards
-inline constexpr std::uint32_t kVersion = 3;
+inline constexpr std::uint32_t kVersion = 4;
 
 /// Sizes of a port's receiving side.
 struct PortGeometry {
@@ -57,11 +59,22 @@ struct DirectoryEntry {
   std::int32_t fd;
 };
 
-struct Directory {
+/// As a sender reads it, by pread(2): to map it would cost more than all the rest of connecting.
+struct EntryCopy {
+  std::uint32_t generation;
+  std::int32_t fd;
+};
+static_assert(sizeof(EntryCopy) == sizeof(DirectoryEntry));
+
+struct DirectoryHead {
   std::uint64_t magic;
   std::uint32_t version;
   std::uint32_t ports;
   std::uint64_t token;
+};
+
+struct Directory {
+  DirectoryHead head;
   DirectoryEntry entry[kPortsPerProcess];
 };
 
@@ -117,14 +130,14 @@ struct PortHeader {
 /// Offsets within a port segment.
 struct Layout {
   explicit Layout(const PortGeometry& g) {
-    peers = up_to(sizeof(PortHeader), kPage);
-    slots = up_to(peers + std::size_t{g.peers} * sizeof(PeerRecord), kPage);
+    slots = up_to(sizeof(PortHeader), kPage);
     controls = up_to(slots + std::size_t{g.depth} * g.slot_bytes, kPage);
-    lanes = up_to(controls + std::size_t{g.lanes} * sizeof(LaneControl), kPage);
+    peers = up_to(controls + std::size_t{g.lanes} * sizeof(LaneControl), kPage);
+    lanes = up_to(peers + std::size_t{g.peers} * sizeof(PeerRecord), kPage);
     lane_size = up_to(std::size_t{g.lane_cells} * sizeof(Cell) + g.lane_bytes, kPage);
     end = lanes + std::size_t{g.lanes} * lane_size;
   }
-  std::size_t peers, slots, controls, lanes, lane_size, end;
+  std::size_t slots, controls, peers, lanes, lane_size, end;
 };
 
 /// Brings the numbers into the form the rings need (powers of two, whole lines).
@@ -139,14 +152,14 @@ inline OpenMemory open_memory(std::byte* base, const PortGeometry& g, const Layo
 inline LaneControl& lane_control(std::byte* base, const Layout& at, std::uint32_t lane) {
   return reinterpret_cast<LaneControl*>(base + at.controls)[lane];
 }
-inline LaneMemory lane_memory(std::byte* base, const PortGeometry& g, const Layout& at, std::uint32_t lane) {
-  std::byte* start = base + at.lanes + lane * at.lane_size;
+/// The lane at `start`.
+inline LaneMemory lane_memory(std::byte* start, LaneControl& control, const PortGeometry& g) {
   return {reinterpret_cast<Cell*>(start),
           start + std::size_t{g.lane_cells} * sizeof(Cell),
-          &lane_control(base, at, lane).consumed,
+          &control.consumed,
           g.lane_cells,
           g.lane_bytes,
-          &lane_control(base, at, lane).room};
+          &control.room};
 }
 inline PeerRecord& peer_record(std::byte* base, const Layout& at, std::uint32_t index) {
   return reinterpret_cast<PeerRecord*>(base + at.peers)[index];

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "base/align.hpp"
 #include "base/claim.hpp"
 #include "base/counted.hpp"
 #include "base/detour.hpp"
@@ -19,33 +20,30 @@ constexpr std::uint32_t kTimesFull = 32;
 
 std::string process(const DirectCard& card) { return fmt::format("process {}", card.pid); }
 
-// The descriptor of that port's segment, from the process's directory.
-Result<int> look_up(const DirectCard& to, std::uint16_t port, const Opener& opener) {
-  auto directory = opener.open(to, to.fd, kDirectory);
-  if (!directory) return fail(directory.error());
-  const auto* d = directory->at<Directory>(0);
-  if (directory->size() < sizeof(Directory) || d->magic != kMagic || d->version != kVersion || d->token != to.token)
-    return fail(Errc::peer_failed, process(to) +
-                                       " is not the one whose address this is (it has ended and its pid "
-                                       "was given to another, or it runs another version)");
-  if (port >= kPortsPerProcess || d->ports != kPortsPerProcess)
-    return fail(Errc::invalid, fmt::format("port {}: there are ports 0 to {}", port, kPortsPerProcess - 1));
-  const DirectoryEntry& entry = d->entry[port];
-  if (entry.generation.load(std::memory_order_acquire) % 2 == 0)
-    return fail(Errc::not_found, fmt::format("port {} of {} is not open", port, process(to)));
-  return entry.fd;
+// What is mapped of a port at first: with the usual sizes its ring, the controls of lanes, and records of some senders.
+constexpr std::size_t kFirstView = 24 * kPage;
+
+template <typename T>
+bool read_at(int fd, std::size_t offset, T& value) {
+  return pread(fd, &value, sizeof value, static_cast<off_t>(offset)) == static_cast<ssize_t>(sizeof value);
 }
 
-// The segment of a port. A process that may not map the lanes as well, which take most of it, does without.
+// The beginning of the segment of a port, up to the records of senders, mapped with its pages.
 Result<Segment> map_port(const DirectCard& to, std::uint16_t port, int fd, const Opener& opener) {
-  auto segment = opener.open(to, fd, port_segment(port));
-  if (segment || segment.error().code != Errc::no_memory) return segment;
-  const auto head = opener.open(to, fd, port_segment(port), up_to(sizeof(PortHeader), kPage));
-  if (!head || head->size() < sizeof(PortHeader)) return segment;
-  const PortGeometry geometry = head->at<PortHeader>(0)->geometry;
-  if (!is_sane(geometry)) return segment;
-  auto without_lanes = opener.open(to, fd, port_segment(port), Layout(geometry).lanes);
-  return without_lanes ? std::move(without_lanes) : std::move(segment);
+  auto segment = opener.open(to, fd, port_segment(port), kFirstView);
+  if (!segment) return segment;
+  segment->prefault(0, kPage);
+  const auto* header = segment->at<PortHeader>(0);
+  if (segment->size() < sizeof(PortHeader) || header->magic != kMagic || header->version != kVersion ||
+      header->token != to.token || header->number != port)
+    return fail(Errc::stale, fmt::format("port {} of {} has just been closed", port, process(to)));
+  const PortGeometry geometry = header->geometry;  // a copy: it could be another one when it is read again
+  if (!is_sane(geometry) || segment->whole_size() < Layout(geometry).end)
+    return fail(Errc::protocol, fmt::format("port {} of {} has impossible sizes", port, process(to)));
+  const Layout at(geometry);
+  auto all = at.peers <= segment->size() ? std::move(segment) : segment->view(at.peers);
+  if (all) all->prefault(at.slots, at.peers - at.slots);
+  return all;
 }
 
 }  // namespace
@@ -59,28 +57,57 @@ Result<Segment> Opener::open(const DirectCard& of, int fd, std::uint32_t what, s
   return Segment::attach(of.pid, fd, most);
 }
 
+// An entry names the descriptor of a port only while it is odd. It lies in one line and is read from its beginning; a
+// descriptor that is no longer that port's is found out by the header of its segment.
+Result<int> Opener::look_up(const DirectCard& of, std::uint16_t port) const {
+  auto passed = control_ != nullptr ? control_->fetch(encode(of), kDirectory) : Result<control::Fd>(control::Fd());
+  if (!passed && passed.error().code != Errc::unavailable) return fail(std::move(passed.error()).within(process(of)));
+  auto fd = passed && *passed ? Result<int>(passed->release()) : Segment::open_of(of.pid, of.fd);
+  if (!fd) return fail(fd.error());
+  DirectoryHead head{};
+  EntryCopy entry{};
+  const bool has_head = read_at(*fd, 0, head);
+  const bool has_port =
+      port < kPortsPerProcess && read_at(*fd, offsetof(Directory, entry) + port * sizeof(DirectoryEntry), entry);
+  Segment::close_of(*fd);
+  if (!has_head || head.magic != kMagic || head.version != kVersion || head.token != of.token)
+    return fail(Errc::peer_failed, process(of) +
+                                       " is not the one whose address this is (it has ended and its pid "
+                                       "was given to another, or it runs another version)");
+  if (!has_port || head.ports != kPortsPerProcess)
+    return fail(Errc::invalid, fmt::format("port {}: there are ports 0 to {}", port, kPortsPerProcess - 1));
+  if (entry.generation % 2 == 0)
+    return fail(Errc::not_found, fmt::format("port {} of {} is not open", port, process(of)));
+  return entry.fd;
+}
+
 Result<std::unique_ptr<DirectOutlet>> DirectOutlet::connect(const DirectCard& to, std::uint16_t port,
                                                             const DirectCard& from, std::uint16_t from_port,
                                                             std::span<const std::byte> hello, PortCounters& counters,
                                                             const Opener& opener) {
-  auto fd = look_up(to, port, opener);
+  auto fd = opener.look_up(to, port);
   if (!fd) return fail(fd.error());
   auto segment = map_port(to, port, *fd, opener);
   if (!segment) return fail(segment.error());
-  const auto* header = segment->at<PortHeader>(0);
-  if (segment->size() < sizeof(PortHeader) || header->magic != kMagic || header->version != kVersion ||
-      header->token != to.token || header->number != port)
-    return fail(Errc::stale, fmt::format("port {} of {} has just been closed", port, process(to)));
-  const PortGeometry geometry = header->geometry;
-  const Layout layout(geometry);
-  const bool whole = segment->size() >= layout.end;
-  if (!is_sane(geometry) || (!whole && segment->size() != layout.lanes))
-    return fail(Errc::protocol, fmt::format("port {} of {} has impossible sizes", port, process(to)));
-  segment->prefault(layout.slots, layout.controls - layout.slots);
+  const PortGeometry geometry = segment->at<PortHeader>(0)->geometry;
+  if (!is_sane(geometry) || segment->size() < Layout(geometry).peers || segment->whole_size() < Layout(geometry).end)
+    return fail(Errc::protocol, fmt::format("port {} of {} changes its sizes", port, process(to)));
   std::unique_ptr<DirectOutlet> outlet(new DirectOutlet(std::move(*segment), geometry, to, counters));
-  outlet->may_claim_ = whole;
   if (auto ok = outlet->introduce(from, from_port, hello); !ok) return fail(ok.error());
   return outlet;
+}
+
+const Segment& DirectOutlet::view_of(std::uint32_t record) const {
+  const bool near = layout_.peers + (std::size_t{record} + 1) * sizeof(PeerRecord) <= segment_.size();
+  return near ? segment_ : record_view_;
+}
+
+Result<void> DirectOutlet::map_record(std::uint32_t index) {
+  if (view_of(index)) return {};
+  auto all = segment_.view(layout_.lanes);
+  if (!all) return fail(all.error());
+  record_view_ = std::move(*all);
+  return {};
 }
 
 Result<std::uint32_t> DirectOutlet::claim_record() {
@@ -88,7 +115,8 @@ Result<std::uint32_t> DirectOutlet::claim_record() {
   auto index = claim_place(
       {h.peers_used, h.peers_freed}, geometry_.peers,
       [&](std::uint32_t i) {
-        std::atomic<std::uint32_t>& state = peer_record(segment_.base(), layout_, i).state;
+        if (!map_record(i)) return false;
+        std::atomic<std::uint32_t>& state = peer_record(view_of(i).base(), layout_, i).state;
         std::uint32_t expected = state.load(std::memory_order_relaxed);
         const bool orphaned = peer_state(expected) == PeerState::claimed && !is_alive(peer_claimer(expected), 0);
         if (!orphaned && peer_state(expected) != PeerState::free) return false;
@@ -96,7 +124,11 @@ Result<std::uint32_t> DirectOutlet::claim_record() {
         return state.compare_exchange_strong(expected, peer_word(PeerState::claimed, getpid()),
                                              std::memory_order_acquire);
       },
-      [&](std::uint32_t i) { return segment_.commit(layout_.peers + i * sizeof(PeerRecord), sizeof(PeerRecord)); });
+      [&](std::uint32_t i) {
+        auto mapped = map_record(i);
+        if (!mapped) return mapped;
+        return view_of(i).commit(layout_.peers + i * sizeof(PeerRecord), sizeof(PeerRecord));
+      });
   if (!index) return fail(index.error());
   if (*index < 0)
     return fail(Errc::full, fmt::format("{} knows {} already; raise ULFM_PEERS there", process(peer_),
@@ -129,11 +161,18 @@ DirectOutlet::~DirectOutlet() {
                                            std::memory_order_release);  // pairs with DirectInlet::settle
 }
 
+// When nothing has come since the last frame went out, more of them may follow.
+inline void DirectOutlet::sent_in_lane() {
+  counters_.lane_frames.add();
+  header().doorbell.ring();
+  const std::uint64_t received = counters_.received_messages.get();
+  if (std::exchange(received_, received) == received) lane_.fetch_ahead();
+}
+
 bool DirectOutlet::push(Kind kind, std::span<const std::byte> head, Gather& data, std::size_t length) {
   if (!has_lane_ || detour_ || !lane_.push_small(kind, origin_, head.data(), head.size(), data, length)) [[unlikely]]
     return push_any(kind, head, data, length);
-  counters_.lane_frames.add();
-  header().doorbell.ring();
+  sent_in_lane();
   return true;
 }
 
@@ -141,8 +180,7 @@ bool DirectOutlet::push(Kind kind, std::span<const std::byte> head, Gather& data
                                               std::size_t length) {
   if (!has_lane_ || (detour_ && !return_to_lane())) return push_open(kind, head, data, length);
   if (!lane_.push(kind, origin_, head.data(), head.size(), data, length)) return push_full(kind, head, data, length);
-  counters_.lane_frames.add();
-  header().doorbell.ring();
+  sent_in_lane();
   return true;
 }
 
@@ -180,8 +218,7 @@ bool DirectOutlet::push_in_lane(Kind kind, std::span<const std::byte> header, co
   const iovec piece{const_cast<void*>(bytes), length};
   Gather data(std::span(&piece, 1));
   if (!lane_.push(kind, origin_, header.data(), header.size(), data, length)) return false;
-  counters_.lane_frames.add();
-  this->header().doorbell.ring();
+  sent_in_lane();
   return true;
 }
 
@@ -232,12 +269,17 @@ void DirectOutlet::claim_lane() {
   };
   const std::size_t cells = std::size_t{geometry_.lane_cells} * sizeof(Cell);
   const std::size_t usable = std::min<std::size_t>(kFirstWindow, geometry_.lane_bytes);
-  if (auto ok = segment_.commit(layout_.lanes + lane * layout_.lane_size, cells + usable); !ok) {
+  const std::size_t start = layout_.lanes + lane * layout_.lane_size;
+  // A process without address space for it does without a lane.
+  auto view = segment_.view(start + layout_.lane_size);
+  if (!view || !view->commit(start, cells + usable)) {
     may_claim_ = false;
     return give_back();
   }
   if (!announce(lane)) return give_back();  // full: try next time
-  lane_ = LaneProducer(lane_memory(segment_.base(), geometry_, layout_, lane), usable);
+  lane_view_ = std::move(*view);
+  LaneControl& control = lane_control(segment_.base(), layout_, lane);
+  lane_ = LaneProducer(lane_memory(lane_view_.base() + start, control, geometry_), usable);
   lane_number_ = lane;
   has_lane_ = true;
   counters_.lanes_opened.add();
@@ -249,7 +291,7 @@ bool DirectOutlet::extend_lane() {
   if (wanted == 0) return false;
   const std::size_t bytes =
       layout_.lanes + lane_number_ * layout_.lane_size + std::size_t{geometry_.lane_cells} * sizeof(Cell);
-  if (!segment_.commit(bytes, wanted)) return false;
+  if (!lane_view_.commit(bytes, wanted)) return false;
   lane_.grant(wanted);
   return true;
 }

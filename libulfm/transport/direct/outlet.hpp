@@ -24,6 +24,8 @@ class Opener {
   /// `fd` is the segment's descriptor over there, `what` its number on the control channel.
   /// At most its first `most` bytes are mapped.
   Result<Segment> open(const DirectCard& of, int fd, std::uint32_t what, std::size_t most = Segment::kWhole) const;
+  /// The descriptor of that port's segment, from the process's directory.
+  Result<int> look_up(const DirectCard& of, std::uint16_t port) const;
   /// The pool of a group.
   Result<Pool> open_pool(const DirectCard& of, const PoolNotice& notice) const;
 
@@ -64,9 +66,13 @@ class DirectOutlet final : public Outlet {
         counters_(counters),
         open_(open_memory(segment_.base(), geometry_, layout_)) {}
   PortHeader& header() const { return *segment_.at<PortHeader>(0); }
-  PeerRecord& record() const { return peer_record(segment_.base(), layout_, origin_); }
+  /// The segment, as far as that record is mapped in it.
+  const Segment& view_of(std::uint32_t record) const;
+  PeerRecord& record() const { return peer_record(view_of(origin_).base(), layout_, origin_); }
+  Result<void> map_record(std::uint32_t index);
   Result<void> introduce(const DirectCard& from, std::uint16_t from_port, std::span<const std::byte> hello);
   Result<std::uint32_t> claim_record();
+  void sent_in_lane();
   void claim_lane();
   bool extend_lane();
   bool push_any(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
@@ -77,13 +83,16 @@ class DirectOutlet final : public Outlet {
   Result<std::int64_t> claim_lane_number();
   bool push_open(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
 
-  Segment segment_;
+  Segment segment_;        // its beginning
+  Segment record_view_;    // with all records, when the one of this sender lies behind that
+  Segment lane_view_;      // with the lane
   PortGeometry geometry_;  // a copy: the shared one could be changed under us
   Layout layout_;
   DirectCard peer_;
   PortCounters& counters_;
   OpenProducer open_;
   LaneProducer lane_;
+  std::uint64_t received_ = 0;  // by this process, when the last frame went into the lane
   std::uint32_t origin_ = 0;
   std::uint32_t lane_number_ = 0;
   std::uint32_t open_frames_ = 0;

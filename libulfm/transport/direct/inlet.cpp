@@ -18,7 +18,7 @@ Result<std::unique_ptr<DirectInlet>> DirectInlet::create(std::uint16_t number, c
   if (!segment) return fail(segment.error());
   inlet->segment_ = std::move(*segment);
   if (auto ok = inlet->segment_.commit(0, at.peers); !ok) return fail(ok.error());
-  inlet->segment_.prefault(0, at.peers);
+  inlet->segment_.prefault(0, std::min(at.peers, kMostPrefault));
 
   PortHeader& header = inlet->header();
   header.version = kVersion;

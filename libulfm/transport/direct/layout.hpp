@@ -140,6 +140,10 @@ struct Layout {
   std::size_t slots, controls, peers, lanes, lane_size, end;
 };
 
+/// What lies in front of the peer records is mapped at once, but for the far end of a ring that was made very long: it
+/// may never be used.
+inline constexpr std::size_t kMostPrefault = 256 * 1024;
+
 /// Brings the numbers into the form the rings need (powers of two, whole lines).
 PortGeometry normalised(PortGeometry g);
 /// The numbers are in that form and within bounds; what a sender checks before it believes a header.

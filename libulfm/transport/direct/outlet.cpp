@@ -42,7 +42,7 @@ Result<Segment> map_port(const DirectCard& to, std::uint16_t port, int fd, const
     return fail(Errc::protocol, fmt::format("port {} of {} has impossible sizes", port, process(to)));
   const Layout at(geometry);
   auto all = at.peers <= segment->size() ? std::move(segment) : segment->view(at.peers);
-  if (all) all->prefault(at.slots, at.peers - at.slots);
+  if (all) all->prefault(at.slots, std::min(at.peers - at.slots, kMostPrefault));
   return all;
 }
 

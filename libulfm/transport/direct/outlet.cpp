@@ -28,8 +28,10 @@ bool read_at(int fd, std::size_t offset, T& value) {
   return pread(fd, &value, sizeof value, static_cast<off_t>(offset)) == static_cast<ssize_t>(sizeof value);
 }
 
-// The beginning of the segment of a port, up to the records of senders, mapped with its pages.
-Result<Segment> map_port(const DirectCard& to, std::uint16_t port, int fd, const Opener& opener) {
+// The beginning of the segment of a port, up to the records of senders, mapped with its pages. `geometry` gets what the
+// header says once and for all: it could say something else when it is read again.
+Result<Segment> map_port(const DirectCard& to, std::uint16_t port, int fd, const Opener& opener,
+                         PortGeometry& geometry) {
   auto segment = opener.open(to, fd, port_segment(port), kFirstView);
   if (!segment) return segment;
   segment->prefault(0, kPage);
@@ -37,7 +39,7 @@ Result<Segment> map_port(const DirectCard& to, std::uint16_t port, int fd, const
   if (segment->size() < sizeof(PortHeader) || header->magic != kMagic || header->version != kVersion ||
       header->token != to.token || header->number != port)
     return fail(Errc::stale, fmt::format("port {} of {} has just been closed", port, process(to)));
-  const PortGeometry geometry = header->geometry;  // a copy: it could be another one when it is read again
+  geometry = header->geometry;
   if (!is_sane(geometry) || segment->whole_size() < Layout(geometry).end)
     return fail(Errc::protocol, fmt::format("port {} of {} has impossible sizes", port, process(to)));
   const Layout at(geometry);
@@ -87,11 +89,9 @@ Result<std::unique_ptr<DirectOutlet>> DirectOutlet::connect(const DirectCard& to
                                                             const Opener& opener) {
   auto fd = opener.look_up(to, port);
   if (!fd) return fail(fd.error());
-  auto segment = map_port(to, port, *fd, opener);
+  PortGeometry geometry;
+  auto segment = map_port(to, port, *fd, opener, geometry);
   if (!segment) return fail(segment.error());
-  const PortGeometry geometry = segment->at<PortHeader>(0)->geometry;
-  if (!is_sane(geometry) || segment->size() < Layout(geometry).peers || segment->whole_size() < Layout(geometry).end)
-    return fail(Errc::protocol, fmt::format("port {} of {} changes its sizes", port, process(to)));
   std::unique_ptr<DirectOutlet> outlet(new DirectOutlet(std::move(*segment), geometry, to, counters));
   if (auto ok = outlet->introduce(from, from_port, hello); !ok) return fail(ok.error());
   return outlet;

@@ -14,7 +14,7 @@
 namespace ulfm {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 // A yield that takes long has run a process that computes; processes of the job that wait pass the core on within
 // microseconds. A few such yields are the scheduler's turns for other sessions. When most yields are slow, another
@@ -69,7 +69,8 @@ void note_sharing(bool switched) noexcept {
   else if (score > 0) shared_score.store(score - 1, std::memory_order_relaxed);
 }
 
-void classify_yield(Clock::time_point before, Clock::time_point after, std::chrono::nanoseconds limit) noexcept {
+void classify_yield(SteadyClock::time_point before, SteadyClock::time_point after,
+                    std::chrono::nanoseconds limit) noexcept {
   note_sharing(after - before > kSwitched);
   const int score = slow_score.load(std::memory_order_relaxed);
   if (after - before <= limit) {
@@ -82,7 +83,7 @@ void classify_yield(Clock::time_point before, Clock::time_point after, std::chro
   }
 }
 
-bool yields_are_slow(Clock::time_point now) noexcept {
+bool yields_are_slow(SteadyClock::time_point now) noexcept {
   return now.time_since_epoch().count() < slow_until.load(std::memory_order_relaxed);
 }
 
@@ -126,10 +127,10 @@ bool core_is_shared() noexcept { return shared_score.load(std::memory_order_rela
 
 void give_way(const WaitPolicy& policy) noexcept {
   if (policy.has_own_core()) return;
-  const auto now = Clock::now();
+  const auto now = SteadyClock::now();
   if (yields_are_slow(now)) return;
   yield_now();
-  classify_yield(now, Clock::now(), policy.slow_yield);
+  classify_yield(now, SteadyClock::now(), policy.slow_yield);
 }
 
 std::uint32_t Waiter::spins_now(const WaitPolicy& policy) noexcept {
@@ -137,7 +138,7 @@ std::uint32_t Waiter::spins_now(const WaitPolicy& policy) noexcept {
 }
 
 bool Waiter::slow_step() noexcept {
-  const auto now = Clock::now();
+  const auto now = SteadyClock::now();
   if (turns_ == spins_ + 1) {
     cpu_contended_ = yields_are_slow(now);
     pausing_since_ = now;
@@ -148,11 +149,11 @@ bool Waiter::slow_step() noexcept {
     cpu_pause();
     return false;
   }
-  if (yielding_since_ == Clock::time_point{}) yielding_since_ = now;
+  if (yielding_since_ == SteadyClock::time_point{}) yielding_since_ = now;
   if (now - yielding_since_ >= policy_->yield_for) return true;
   if (yields_are_slow(now)) return true;
   yield_now();
-  classify_yield(now, Clock::now(), policy_->slow_yield);
+  classify_yield(now, SteadyClock::now(), policy_->slow_yield);
   return false;
 }
 

@@ -32,7 +32,7 @@ namespace {
 // descriptor:nodes:node; on another host what copy_from() reads.
 constexpr const char* kVariable = "NX2_CUBE";
 
-constexpr timespec kNap{0, 200'000};
+constexpr timespec kLoadNap{0, 200'000};
 
 std::size_t bytes_for(int nodes) { return sizeof(CubeEntry) * static_cast<std::size_t>(nodes + 1); }
 
@@ -233,7 +233,7 @@ void Cube::await_opening(const std::vector<int>& nodes) {
           ulfm_place_end(place(node));
           break;
         }
-        ppoll(nullptr, 0, &kNap, nullptr);
+        ppoll(nullptr, 0, &kLoadNap, nullptr);
       }
     }
 }
@@ -254,7 +254,7 @@ void Cube::in_child(int node, pid_t parent) {
   end_with(parent);
   self_ = node;
   while (is_timed() && entry(node).begun.load(std::memory_order_acquire) != entry(node).use)
-    ppoll(nullptr, 0, &kNap, nullptr);
+    ppoll(nullptr, 0, &kLoadNap, nullptr);
   if (std::getenv("ULFM_FABRIC_HOST") != nullptr) setenv("ULFM_FABRIC_RANK", fmt::format("{}", place(node)).c_str(), 1);
 }
 

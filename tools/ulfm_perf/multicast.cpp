@@ -17,7 +17,7 @@
 namespace perf {
 namespace {
 
-constexpr std::uint16_t kPort = 7;
+constexpr std::uint16_t kGroupPort = 7;
 constexpr std::uint64_t kProbe = 4, kMost = 2000;
 
 std::int64_t now_ns() {
@@ -34,11 +34,12 @@ class Crowd {
       throw Failure{
           {ulfm::Errc::invalid,
            fmt::format("a job of {} has one receiver or none; multicast needs 3 processes or more", job_->size())}};
-    port_ = std::make_unique<ulfm::Port>(
-        need(job_->open_port({.number = kPort, .slot_bytes = 0, .depth = static_cast<std::uint32_t>(options.depth)})));
+    port_ = std::make_unique<ulfm::Port>(need(
+        job_->open_port({.number = kGroupPort, .slot_bytes = 0, .depth = static_cast<std::uint32_t>(options.depth)})));
     need(job_->barrier());  // all ports are open
     for (int rank = 0; rank < job_->size(); ++rank)
-      if (rank != job_->rank() && (job_->rank() == 0 || rank == 0)) peers_.push_back(need(job_->address(rank, kPort)));
+      if (rank != job_->rank() && (job_->rank() == 0 || rank == 0))
+        peers_.push_back(need(job_->address(rank, kGroupPort)));
     if (!is_root()) return;
     const int count = static_cast<int>(peers_.size());
     need(ulfm_group_open(port_->handle(), peers_.data(), count, &group_));

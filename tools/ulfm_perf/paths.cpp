@@ -33,11 +33,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Microseconds = std::chrono::duration<double, std::micro>;
 
-constexpr std::size_t kBatch = 100;
+constexpr std::size_t kPathsBatch = 100;
 constexpr std::size_t kFloorBatch = 500;
 constexpr std::size_t kWarm = 3;  // trips before a batch counts: the mode before has left its own lines in the caches
-constexpr std::size_t kFewestRounds = 5;
-constexpr std::chrono::seconds kTime{3};  // for one size, unless the iterations were given
+constexpr std::size_t kFewestPathRounds = 5;
+constexpr std::chrono::seconds kPathTime{3};  // for one size, unless the iterations were given
 constexpr std::size_t kLine = 64;
 
 /// Numbers of the messages of one mode: both sides count alike.
@@ -159,17 +159,17 @@ class Comparison {
 
   Row of(std::size_t size, const Options& options) {
     const std::size_t iterations = options.iterations_for(size);
-    const std::size_t times = std::min(kBatch, iterations);
+    const std::size_t times = std::min(kPathsBatch, iterations);
     UserUser ulsr(side_, size);
     UserKernel ulskrc(side_, memory_, size);
     KernelKernel ksrc2(link_, size);
     // The first frames of a connection take the open ring, from which the kernel would have nothing to copy.
-    ping_pong(ulsr, side_.number, std::max<std::size_t>(options.warmup, kBatch));
+    ping_pong(ulsr, side_.number, std::max<std::size_t>(options.warmup, kPathsBatch));
     std::vector<double> floors, user_user, user_kernel, kernel_kernel;
     const std::size_t rounds = (iterations + times - 1) / times;
     const auto start = Clock::now();
-    for (std::size_t i = 0;
-         another_round(i < rounds && (i < kFewestRounds || options.iterations != 0 || Clock::now() - start < kTime));
+    for (std::size_t i = 0; another_round(
+             i < rounds && (i < kFewestPathRounds || options.iterations != 0 || Clock::now() - start < kPathTime));
          ++i) {
       floor_batch(link_, side_.number, turn_, floors);
       batch(ulsr, side_.number, times, user_user);

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMostPoints = 10000;
 constexpr int kSaturationRounds = 5, kSaturationPoints = 3;
 
-std::vector<std::string> split(std::string_view text, char at) {
+std::vector<std::string> words_of(std::string_view text, char at) {
   std::vector<std::string> parts;
   for (std::size_t end = 0; end != std::string_view::npos;) {
     end = text.find(at);
@@ -34,7 +34,7 @@ tl::unexpected<ulfm::Error> refuse_rate(const std::string& text) {
 
 Result<std::vector<double>> read_rates(const std::string& text) {
   std::vector<double> parts;
-  for (const std::string& word : split(text, ':')) {
+  for (const std::string& word : words_of(text, ':')) {
     double number = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
     if (error != std::errc{} || end != word.data() + word.size() || !(number > 0 && number < 1e9))
@@ -90,7 +90,7 @@ Result<void> apply(Setting& s, const std::string& key, const std::string& value)
   // The model says what is wrong with an option that it does not have; the same option again takes the place of the
   // old.
   std::string transport;
-  for (const std::string& part : split(s.transport, ','))
+  for (const std::string& part : words_of(s.transport, ','))
     if (part.rfind(key + "=", 0) != 0) transport += (transport.empty() ? "" : ",") + part;
   s.transport = transport + "," + key + "=" + value;
   return {};
@@ -114,7 +114,7 @@ Result<std::vector<Labelled>> swept(const std::vector<Labelled>& all, const std:
   if (!pair) return fail(std::move(pair.error()));
   std::vector<Labelled> next;
   for (const Labelled& one : all)
-    for (const std::string& value : split(pair->second, '|')) {
+    for (const std::string& value : words_of(pair->second, '|')) {
       Labelled made = one;
       if (auto ok = apply(made.setting, pair->first, value); !ok) return fail(std::move(ok.error()));
       made.label += (made.label.empty() ? "" : " ") + pair->first + "=" + value;
@@ -132,7 +132,7 @@ Result<std::vector<Labelled>> settings_of(const Options& o) {
   }
   for (const std::string& text : o.compare) {
     Labelled made{text, o.setting};
-    for (const std::string& word : split(text, ' ')) {
+    for (const std::string& word : words_of(text, ' ')) {
       auto pair = pair_of(word, "--compare");
       if (!pair) return fail(std::move(pair.error()));
       if (auto ok = apply(made.setting, pair->first, pair->second); !ok) return fail(std::move(ok.error()));

@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t kSampleEvery = 61;  // cycles; a prime, so that it beats with nothing
 constexpr std::size_t kBatches = 20;
 constexpr double kStudent = 2.093;  // 97.5 % of t with 19 degrees of freedom
-constexpr std::uint64_t kNever = ~std::uint64_t{0};
+constexpr std::uint64_t kSendsNever = ~std::uint64_t{0};
 constexpr std::uint32_t kMostFrames = 1u << 22;
 
 /// Of this thread.
@@ -99,7 +99,8 @@ class Run {
     if (!made) return fail(std::move(made.error()));
     network_ = std::move(*made);
     for (std::uint32_t n = 0; n < t_.nodes(); ++n)
-      if (const std::uint64_t at = l_.pattern->sends(n) ? sources_[n].next() : kNever; at != kNever) due_.put(n, at);
+      if (const std::uint64_t at = l_.pattern->sends(n) ? sources_[n].next() : kSendsNever; at != kSendsNever)
+        due_.put(n, at);
     through(from_);
     const auto before = with_use ? network_->busy() : std::vector<std::uint64_t>{};
     through(to_);
@@ -125,7 +126,7 @@ class Run {
       due_.take(next, [&](std::uint32_t node) {
         std::uint64_t again = next;
         for (; again == next; again = sources_[node].next()) make(node, next);
-        if (again != kNever) due_.put(node, again);
+        if (again != kSendsNever) due_.put(node, again);
       });
     }
   }

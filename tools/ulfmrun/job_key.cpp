@@ -37,7 +37,7 @@ std::string read_key(const fs::path& path) {
   std::string text(kDigits, '\0');
   const bool good = fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_uid == geteuid() &&
                     (facts.st_mode & 077) == 0 && facts.st_size == static_cast<off_t>(kDigits) &&
-                    read(fd, text.data(), text.size()) == static_cast<ssize_t>(kDigits) &&
+                    ::read(fd, text.data(), text.size()) == static_cast<ssize_t>(kDigits) &&
                     text.find_first_not_of("0123456789abcdef") == text.npos;
   close(fd);
   return good ? text : "";

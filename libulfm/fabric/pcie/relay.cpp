@@ -5,12 +5,6 @@
 #include <bit>
 
 namespace ulfm::fabric::pcie {
-namespace {
-
-constexpr std::uint32_t bit(std::uint32_t board) { return board < 32 ? std::uint32_t{1} << board : 0; }
-
-}  // namespace
-
 void Relay::build() {
   const Queue none{kNone, kNone};
   Memory& memory = arena_.edit(arena_.memory());

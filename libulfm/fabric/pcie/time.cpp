@@ -12,8 +12,6 @@
 namespace ulfm::fabric::pcie {
 namespace {
 
-constexpr std::uint32_t bit(std::uint32_t board) { return std::uint32_t{1} << board; }
-
 const RelayWire::Packet& first_of(const RelayWire& wire) { return wire.packets[wire.first % RelayWire::kRoom]; }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint32_t kWireBytes = 16;                      // a message on a line: header and data, 64 bits each
 constexpr std::uint32_t kBroadcasts = 16;                     // there is room for at one time, besides all frames
 constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 40;  // events
-constexpr std::uint64_t kMagic = 0x3164'6f6d'6564'7470;
+constexpr std::uint64_t kPointMagic = 0x3164'6f6d'6564'7470;
 
 // head | scheduled changes | the network's arena | frames in their order.
 struct PointHead {
@@ -95,7 +95,7 @@ Result<PlannedModel> make_plan(const ModelPlan& asked) {
   const std::uint32_t flights = flights_of(asked, p);
   return PlannedModel{bytes_of(count, p, flights),
                       [p, count, flights, steps = std::move(*steps)](std::byte* memory) -> Result<void> {
-                        *reinterpret_cast<PointHead*>(memory) = {kMagic, count, flights};
+                        *reinterpret_cast<PointHead*>(memory) = {kPointMagic, count, flights};
                         Schedule<PointStep>::write(memory + kStepsAt, steps);
                         Network::create(memory + network_at(count), p);
                         return {};
@@ -264,7 +264,7 @@ std::string PointModel::statistics() {
 Result<std::unique_ptr<Model>> attach(std::byte* memory, std::size_t bytes) {
   const auto* head = reinterpret_cast<const PointHead*>(memory);
   const auto wrong = [] { return fail(Errc::protocol, "the emulated interconnect of this job holds no point design"); };
-  if (bytes < kStepsAt || head->magic != kMagic || head->steps > kMostSteps || network_at(head->steps) > bytes)
+  if (bytes < kStepsAt || head->magic != kPointMagic || head->steps > kMostSteps || network_at(head->steps) > bytes)
     return wrong();
   const std::uint32_t steps = head->steps;
   auto network = Network::attach(memory + network_at(steps), bytes - network_at(steps));

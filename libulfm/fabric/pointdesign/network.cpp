@@ -6,14 +6,14 @@
 
 namespace ulfm::fabric::pointdesign {
 namespace {
-constexpr std::uint64_t kMagic = 0x6e67'6973'6564'7470;
+constexpr std::uint64_t kNetworkMagic = 0x6e67'6973'6564'7470;
 constexpr std::size_t kPlansKept = 64;
 }  // namespace
 
 void Network::create(std::byte* memory, const Parameters& p) {
   const PointArena arena(memory, p);
   PointHeader& h = arena.header();
-  h.magic = kMagic;
+  h.magic = kNetworkMagic;
   h.parameters = p;
   h.ended.clear();
   h.free_copy = h.there_first = h.there_last = kNone;
@@ -26,7 +26,7 @@ Result<Network> Network::attach(std::byte* memory, std::size_t bytes) {
   const auto wrong = [] { return fail(Errc::protocol, "the emulated interconnect of this job holds no point design"); };
   if (bytes < sizeof(PointHeader)) return wrong();
   const auto* h = reinterpret_cast<const PointHeader*>(memory);
-  if (h->magic != kMagic) return wrong();
+  if (h->magic != kNetworkMagic) return wrong();
   const Parameters p = h->parameters;
   if (!check(p) || Network::bytes(p) > bytes) return wrong();
   return Network(memory, p);

@@ -11,15 +11,14 @@ namespace ulfm::fabric {
 // digit of weight k^s is j; one port of each section would lead to the card itself and has nothing. The processors are
 // behind them.
 Result<Topology> make_hypercube(std::string_view description, std::span<const std::uint32_t> sizes) {
-  const auto refuse = [&](const std::string& why) {
-    return fail(Errc::invalid, "topology \"" + std::string(description.substr(0, 80)) + "\": " + why);
-  };
-  if (sizes.size() != 3) return refuse("needs dimensions, cards in each, and processors a card, as in gh:2x4x8");
+  if (sizes.size() != 3)
+    return refuse_shape(description, "needs dimensions, cards in each, and processors a card, as in gh:2x4x8");
   const std::uint32_t n = sizes[0], k = sizes[1], p = sizes[2];
   std::uint64_t cards = 1;
   for (std::uint32_t s = 0; s < n && cards <= kMaxSwitches; ++s) cards *= k;
   if (n < 1 || n > 8 || k < 2 || p < 1 || p > 8 || cards > kMaxSwitches || n * k + p > 255)
-    return refuse(
+    return refuse_shape(
+        description,
         "a generalized hypercube has 1 to 8 dimensions with 2 or more cards in each and 1 to 8 processors a "
         "card; up to 4096 cards, with up to 255 ports each");
   Topology t = bare_topology(std::string(description), Shape::hypercube, n * k + p, static_cast<std::uint32_t>(cards));

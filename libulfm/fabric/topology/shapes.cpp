@@ -33,15 +33,11 @@ std::vector<std::uint32_t> sizes_of(std::string_view text) {
   }
 }
 
-tl::unexpected<Error> refuse(std::string_view description, const std::string& why) {
-  return fail(Errc::invalid, "topology \"" + std::string(description.substr(0, 80)) + "\": " + why);
-}
-
 Result<Topology> single(std::string_view description, std::uint32_t nodes) {
   if (nodes < 1 || nodes > kThSwitchPorts)
-    return refuse(description,
-                  "one switch has 1 to 5 nodes as an X-Switch and up to 8 as a TH-Switch; for more nodes take "
-                  "chain:S, tree:D or mesh:RxC");
+    return refuse_shape(description,
+                        "one switch has 1 to 5 nodes as an X-Switch and up to 8 as a TH-Switch; for more nodes take "
+                        "chain:S, tree:D or mesh:RxC");
   const std::uint32_t ports = nodes <= kXSwitchPorts ? kXSwitchPorts : kThSwitchPorts;
   Topology t = bare_topology(std::string(description), Shape::single, ports, 1);
   for (std::uint32_t p = 0; p < nodes; ++p) attach_node(t, {0, p});
@@ -50,7 +46,7 @@ Result<Topology> single(std::string_view description, std::uint32_t nodes) {
 
 // A leads to the switch before, B to the one behind; every other port has a node.
 Result<Topology> chain(std::string_view description, std::uint32_t switches) {
-  if (switches < 1 || switches > kMaxSwitches) return refuse(description, "a chain has 1 to 4096 switches");
+  if (switches < 1 || switches > kMaxSwitches) return refuse_shape(description, "a chain has 1 to 4096 switches");
   Topology t = bare_topology(std::string(description), Shape::chain, kXSwitchPorts, switches);
   for (std::uint32_t s = 0; s + 1 < switches; ++s) join(t, {s, 1}, {s + 1, 0});
   for (std::uint32_t s = 0; s < switches; ++s)
@@ -63,7 +59,7 @@ Result<Topology> chain(std::string_view description, std::uint32_t switches) {
 // and children on B to E; at the last level nodes stand where the children would.
 Result<Topology> tree(std::string_view description, std::uint32_t levels) {
   if (levels < 1 || levels > 6)
-    return refuse(description, "a tree has 1 to 6 levels of switches (6 are 1706 switches)");
+    return refuse_shape(description, "a tree has 1 to 6 levels of switches (6 are 1706 switches)");
   std::uint32_t above = 0, width = 1;  // switches above the last level, and in it
   for (std::uint32_t level = 1; level < levels; ++level) above += width, width = width == 1 ? 5 : width * 4;
   Topology t = bare_topology(std::string(description), Shape::tree, kXSwitchPorts, above + width);
@@ -79,10 +75,10 @@ Result<Topology> tree(std::string_view description, std::uint32_t levels) {
 Result<Topology> grid(std::string_view description, Shape shape, const std::vector<std::uint32_t>& sizes) {
   const std::string kind = shape == Shape::mesh ? "mesh" : "torus";
   if (sizes.size() > 2) return make_grid(description, sizes, shape == Shape::torus);
-  if (sizes.size() < 2) return refuse(description, "needs rows and columns, as in " + kind + ":4x4");
+  if (sizes.size() < 2) return refuse_shape(description, "needs rows and columns, as in " + kind + ":4x4");
   const std::uint32_t rows = sizes[0], columns = sizes[1];
   if (rows < 1 || columns < 1 || std::uint64_t{rows} * columns > kMaxGenerated)
-    return refuse(description, "a " + kind + " has 1 to 16384 switches, rows times columns");
+    return refuse_shape(description, "a " + kind + " has 1 to 16384 switches, rows times columns");
   Topology t = bare_topology(std::string(description), shape, kXSwitchPorts, rows * columns);
   t.rows = rows, t.columns = columns;
   // A dimension of one switch is not closed: the link would lead back to the switch it comes from.
@@ -99,7 +95,7 @@ Result<Topology> grid(std::string_view description, Shape shape, const std::vect
 
 // Port d is the channel of dimension d, the node is behind them.
 Result<Topology> cube(std::string_view description, std::uint32_t dimension) {
-  if (dimension > kMaxDimensions) return refuse(description, "a cube has 0 to 7 dimensions, as in cube:3");
+  if (dimension > kMaxDimensions) return refuse_shape(description, "a cube has 0 to 7 dimensions, as in cube:3");
   const std::uint32_t ports = dimension + 1 <= kXSwitchPorts ? kXSwitchPorts : kThSwitchPorts;
   Topology t = bare_topology(std::string(description), Shape::cube, ports, 1u << dimension);
   t.dimension = dimension;
@@ -113,10 +109,10 @@ Result<Topology> cube(std::string_view description, std::uint32_t dimension) {
 
 // A PC whose slots hold a board each; the host is in the place of a switch. P is the processes a board was built for.
 Result<Topology> boards(std::string_view description, const std::vector<std::uint32_t>& sizes) {
-  if (sizes.size() != 2) return refuse(description, "needs boards and processes a board, as in boards:8x16");
+  if (sizes.size() != 2) return refuse_shape(description, "needs boards and processes a board, as in boards:8x16");
   if (sizes[0] < 1 || sizes[0] > kMaxBoards || sizes[1] < 1 || sizes[1] > kMaxProcessesPerBoard)
-    return refuse(description, fmt::format("a host has 1 to {} boards, with 1 to {} processes each", kMaxBoards,
-                                           kMaxProcessesPerBoard));
+    return refuse_shape(description, fmt::format("a host has 1 to {} boards, with 1 to {} processes each", kMaxBoards,
+                                                 kMaxProcessesPerBoard));
   Topology t = bare_topology(std::string(description), Shape::boards, sizes[0], 1);
   t.processes_per_node = sizes[1];
   t.switch_names = {"host"};
@@ -138,8 +134,8 @@ tl::unexpected<Error> refuse_form(std::string_view description, std::string_view
   names.reserve(kForms.size());
   for (const std::string_view known : kForms) names.emplace_back(known.substr(0, known.find(':')));
   const std::string near = form.empty() ? "" : nearest(form, names);
-  return refuse(description, "no shape has that name" + (near.empty() ? "." : "; did you mean " + near + "?") +
-                                 " There is: " + shape_forms());
+  return refuse_shape(description, "no shape has that name" + (near.empty() ? "." : "; did you mean " + near + "?") +
+                                       " There is: " + shape_forms());
 }
 
 }  // namespace
@@ -148,6 +144,10 @@ std::string shape_forms() {
   std::string text;
   for (const std::string_view form : kForms) text += std::string(form) + ", ";
   return text + "or the path of a TOML file (with a '/' or ending in .toml)";
+}
+
+tl::unexpected<Error> refuse_shape(std::string_view description, const std::string& why) {
+  return fail(Errc::invalid, fmt::format("topology \"{}\": {}", description.substr(0, 80), why));
 }
 
 Topology bare_topology(std::string name, Shape shape, std::uint32_t ports, std::uint32_t switches) {
@@ -187,8 +187,8 @@ Result<Topology> make_shape(std::string_view description) {
   if (form == "boards") return boards(description, sizes);
   if (form == "gh") return make_hypercube(description, sizes);
   if (sizes.empty() || (plain && sizes.size() > 1))
-    return refuse(description, plain ? "needs one size, as in " + std::string(form) + ":4"
-                                     : "needs rows and columns, as in " + std::string(form) + ":4x4");
+    return refuse_shape(description, plain ? "needs one size, as in " + std::string(form) + ":4"
+                                           : "needs rows and columns, as in " + std::string(form) + ":4x4");
   if (form == "single") return single(description, sizes[0]);
   if (form == "chain") return chain(description, sizes[0]);
   if (form == "tree") return tree(description, sizes[0]);

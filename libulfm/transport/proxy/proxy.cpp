@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kFirstWordIn{60};  // of the process, after which nobody is meant to come
 constexpr milliseconds kSleep{50};
-constexpr microseconds kFirstNap{200}, kMostNap{5000};  // while the interconnect has no room
+constexpr microseconds kFirstRoomNap{200}, kMostRoomNap{5000};  // while the interconnect has no room
 constexpr std::size_t kAnswerPiece = 16 * 1024;
 constexpr int kBurst = 64;  // requests between two looks at what waits for room
 
@@ -89,7 +89,7 @@ class Proxy {
       answers_.pop_front();
       any = true;
     }
-    if (any) nap_ = kFirstNap;
+    if (any) nap_ = kFirstRoomNap;
     return any;
   }
 
@@ -124,7 +124,7 @@ class Proxy {
     WakeSource& source = requests_->wake_source();
     source.arm();
     if (!requests_->has_frame()) {
-      if (blocked) nap_ = std::clamp(nap_ * 2, kFirstNap, kMostNap);
+      if (blocked) nap_ = std::clamp(nap_ * 2, kFirstRoomNap, kMostRoomNap);
       (void)source.sleep(blocked ? std::chrono::nanoseconds(nap_) : std::chrono::nanoseconds(kSleep));
     }
     source.cancel();
@@ -293,7 +293,7 @@ class Proxy {
   std::array<std::unique_ptr<ProxyPort>, kPortsPerProcess> ports_;
   std::map<std::uint32_t, Sent> sent_;
   std::deque<Sent::Waiting> answers_;
-  microseconds nap_ = kFirstNap;
+  microseconds nap_ = kFirstRoomNap;
   bool leaving_ = false;
   ProxyHead leave_;
   Clock::time_point began_ = Clock::now(), leaving_until_{};

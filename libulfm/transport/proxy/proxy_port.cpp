@@ -11,8 +11,8 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLookAfter{100};                   // dead senders, an interconnect that is broken
-constexpr microseconds kFirstNap{200}, kMostNap{10'000};  // while its process takes nothing
+constexpr milliseconds kLookAfter{100};                               // dead senders, an interconnect that is broken
+constexpr microseconds kFirstReaderNap{200}, kMostReaderNap{10'000};  // while its process takes nothing
 
 }  // namespace
 
@@ -67,7 +67,7 @@ bool ProxyPort::step() {
   sent_.fetch_add(1, std::memory_order_release);
   inlet_->release(frame_);
   has_frame_ = false;
-  nap_ = kFirstNap;
+  nap_ = kFirstReaderNap;
   return true;
 }
 
@@ -116,7 +116,7 @@ void ProxyPort::rest() {
     std::lock_guard lock(lock_);
     source.arm();
     if (blocked_) {
-      limit = nap_ = std::clamp(nap_ * 2, kFirstNap, kMostNap);
+      limit = nap_ = std::clamp(nap_ * 2, kFirstReaderNap, kMostReaderNap);
     } else {
       something = inlet_->has_frame();
       limit = std::min(limit, inlet_->next_deadline());

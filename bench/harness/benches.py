@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Callable
 
 from . import hosts as several, plot
-from .libraries import BUILT, Failure, TooSlow, install
+from .libraries import BUILT, Failure, TooSlow, compiled, install
 from .machine import STAGE, TOP, cores, output_of
 from .rounds import measure, pinned, rounded, row, spread, ulfm_perf
 
@@ -175,7 +175,8 @@ def busy_cores(wanted):
 
 
 def oversubscribed(libraries, rounds):
-    """8, 32 and 128 ranks on the cores there are; 8 once more with each core shared with a foreign process."""
+    """8, 32 and 128 ranks on the cores there are; 8 once more with each core shared with a foreign process. The floor is
+    a barrier of bare yields among so many processes."""
     rows = []
     for ranks, busy in ((8, False), (32, False), (128, False), (8, True)):
         calls = ["barrier", "allreduce:8", "alltoall:64"]
@@ -184,7 +185,13 @@ def oversubscribed(libraries, rounds):
             with busy_cores(busy):
                 return timed_collectives(library, ranks, calls)
 
-        samples = measure({library.name: lambda library=library: run(library) for library in libraries}, rounds, False)
+        def floor():
+            with busy_cores(busy):
+                done = output_of(compiled(TOP / "bench" / "turns.c", "turns"), str(ranks), str(200_000 // ranks))
+            return {(ranks, what, int(size or 0)): float(done) for what, _, size in (c.partition(":") for c in calls)}
+
+        contestants = {"floor": floor, **{library.name: lambda library=library: run(library) for library in libraries}}
+        samples = measure(contestants, rounds, False)
         rows += [row({"ranks": n, "busy": busy, "what": what, "size": size}, values, "us")
                  for (n, what, size), values in samples.items()]
     return [beside_openmpi(line, "us") for line in rows]

@@ -11,7 +11,7 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-from .libraries import BUILT, Failure
+from .libraries import Failure, compiled
 from .machine import STAGE, TOP
 from .rounds import measure, pinned
 
@@ -202,11 +202,7 @@ def described(library, programs):
 
 
 def tcp_program():
-    source, built = TOP / "bench" / "hosts" / "tcp.c", BUILT / "hosts" / "tcp"
-    if not built.exists() or built.stat().st_mtime < source.stat().st_mtime:
-        built.parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["cc", "-O2", "-o", str(built), str(source)], check=True)
-    return str(built)
+    return compiled(TOP / "bench" / "hosts" / "tcp.c", "hosts/tcp")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,15 @@ PACKAGES = {"openmpi": ["openmpi-bin", "libopenmpi-dev"], "mpich-ch4": ["mpich",
 LONGEST = 600
 
 
+def compiled(source, name):
+    """A program of ours that uses no library, built when it is not there as its source is."""
+    built = BUILT / name
+    if not built.exists() or built.stat().st_mtime < source.stat().st_mtime:
+        built.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["cc", "-O2", "-o", str(built), str(source)], check=True)
+    return str(built)
+
+
 class Failure(Exception):
     """A sentence for whoever runs the benchmark."""
 

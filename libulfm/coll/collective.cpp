@@ -147,11 +147,18 @@ std::byte* Collective::result() const noexcept { return slot(size_).data; }
 
 // Of a call, in bytes from each rank, where ranks share cores; beyond it messages are as fast (docs/performance.md).
 constexpr std::size_t kLongest = 32 * 1024;
+// Of a broadcast or a reduction between two ranks with a core each: by messages who gives runs ahead of who gets, while
+// here each round waits for the mark of the one before, which costs two ways of a line (bench/notes/collectives.md).
+constexpr std::size_t kRunsAhead = 256;
 // A scan costs the last rank as much as there are ranks; messages need a logarithm of that.
 constexpr int kLongScan = 4;
 
+bool Collective::runs_ahead(int kind, std::size_t bytes) const noexcept {
+  return size_ == 2 && bytes <= kRunsAhead && (kind == ULFM_COLL_BCAST || kind == ULFM_COLL_REDUCE);
+}
+
 int Collective::way(int kind, std::size_t bytes, bool always) {
-  if (counting_ && has_root(kind)) return ULFM_COLL_ROOTED;
+  if (has_root(kind) && (counting_ || (!always && runs_ahead(kind, bytes)))) return ULFM_COLL_ROOTED;
   if (bytes <= kLongest) return ULFM_COLL_SHARED;
   if (counting_ || broken()) return always ? ULFM_COLL_SHARED : ULFM_COLL_LONG;
   bool gains = always || kind == ULFM_COLL_REDUCE;

@@ -187,6 +187,7 @@ class Collective {
   int scatter_long(const std::byte* in, std::byte* out, std::size_t bytes, int root);
   int alltoall_long(const std::byte* in, std::byte* out, std::size_t bytes);
 
+  bool runs_ahead(int kind, std::size_t bytes) const noexcept;
   void add_calls(std::size_t at, CallRoom room);
   bool is_starved() const noexcept;
   const NonblockingCalls* open_calls() const noexcept;

@@ -149,8 +149,8 @@ enum { ULFM_GROUP_ONE = 1, ULFM_GROUP_EACH = 2 };
 #define ULFM_COLL_BY_MULTICAST (-2)
 
 /* How a call was made: through the segment, or by MPICH's own algorithms because it was one of the communicator's
- * first, because there is no segment, for its operation or type, for its size, or because it has a root and ranks share
- * cores: then nobody waits for all others, and messages run ahead. Over a network with multicast: by that, or by MPICH's
+ * first, because there is no segment, for its operation or type, for its size, or because it has a root and messages run
+ * ahead, where ranks share cores or two exchange few bytes. Over a network with multicast: by that, or by MPICH's
  * own algorithms because multicast has nothing for the call or the communicator. A persistent call is by messages where
  * each rank has a core, or when there is no room for it. */
 enum {

@@ -13,7 +13,7 @@
 #include "base/wait.hpp"
 #include "coll/counts.hpp"
 #include "job/stall_board.hpp"
-#include "process/stall.hpp"
+#include "job/stall.hpp"
 #include "proto/stack.hpp"
 #include "transport/registry.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "environment.hpp"
 #include "job/stall_board.hpp"
-#include "process/stall.hpp"
+#include "job/stall.hpp"
 
 using namespace ulfm;
 

@@ -82,9 +82,10 @@ std::string Tunnel::why_gone() const {
 void Tunnel::report_stall(StallWatch& watch, StallWatch::Clock::time_point since) const {
   const auto now = StallWatch::Clock::now();
   if (!watch.due(since, now)) return;
-  write_stall_report(fmt::format("ulfm: stall rank {} (process {}): waits since {} for its proxy on the interconnect's "
-                                 "host ({}), which exists and does not answer\n",
-                                 rank_, getpid(), stall_time(now - since), up_->peer().text()));
+  write_stall_report(
+      fmt::format("ulfm: stall rank {} (process {}): waits since {} for its proxy on the interconnect's "
+                  "host ({}), which exists and does not answer\n",
+                  rank_, getpid(), stall_time(now - since), up_->peer().text()));
 }
 
 Result<Bytes> Tunnel::call(ProxyHead question, std::span<const std::byte> body) {

@@ -81,11 +81,11 @@ Result<std::unique_ptr<Process>> Process::start(Config config, const Place& plac
                  "ulfm: %s: TOPOLOGY has no effect: transport %s has no topology; set TRANSPORT to xswitch, for "
                  "example\n",
                  config.where("TOPOLOGY").c_str(), (*descriptor)->name);
+  StallWatch::begin();  // making the stack waits too: for a proxy
   auto stack = make_stack(config, **descriptor, place.rank);
   if (!stack) return fail(stack.error());
   const WaitPolicy policy = wait_policy_from(config, place.sharing);
   std::unique_ptr<Process> process(new Process(std::move(config), **descriptor, std::move(*stack), place, policy));
-  StallWatch::begin();
   if (auto board = StallBoard::attach(place.rank, place.size); board && !place.alone)
     process->stall_board_.emplace(std::move(*board));
   return process;

@@ -12,8 +12,8 @@
 #include "base/virtual_time.hpp"
 #include "base/wait.hpp"
 #include "coll/counts.hpp"
+#include "job/stall.hpp"
 #include "job/stall_board.hpp"
-#include "process/stall.hpp"
 #include "proto/stack.hpp"
 #include "transport/registry.hpp"
 

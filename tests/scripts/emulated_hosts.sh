@@ -16,6 +16,7 @@ cat >each.c <<'C'
 #include <unistd.h>
 /* each: everybody exchanges with everybody, every byte is checked. each ring SECONDS: exchanges
  * for so long; makes the file begun first. each ring FILE: until that is there.
+ * each late FILE: makes the file begunRANK, waits for the other one outside of MPI, and sends its first messages then.
  * each die: the last rank is killed. each wait: rank 0 sleeps for 2 s, the others wait for it; prints the core's time
  * that the one which took most has used meanwhile, in thousandths. */
 #include <sys/resource.h>
@@ -43,6 +44,16 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (argc > 2 && !strcmp(argv[1], "late")) {
+        char name[16];
+        snprintf(name, sizeof name, "begun%d", rank);
+        fclose(fopen(name, "w"));
+        while (access(argv[2], F_OK) != 0)
+            usleep(10000);
+        exchange(rank ^ 1, 1000);
+        MPI_Finalize();
+        return wrong != 0;
+    }
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
     MPI_Comm_size(node, &local);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -131,6 +142,22 @@ expect_job "a rank here is killed" bad 'BAD TERMINATION\|Process failed\|died' -
 killer=$!
 expect_job "a proxy is killed" bad 'proxy of this process\|Communication error with rank\|has died' --transport xswitch -n 2 ./each ring 20
 wait $killer
+# A proxy that is stopped is waited for, and the stall report says so.
+rm -f begun0 begun1 late out err
+(
+    until [[ -e begun0 && -e begun1 ]]; do sleep 0.1; done
+    pkill -STOP -x ulfm-proxy
+    touch late
+    for _ in $(seq 600); do
+        grep -q 'waits since .* for its proxy' err && break
+        sleep 0.1
+    done
+    pkill -CONT -x ulfm-proxy
+) &
+stopper=$!
+ULFM_STALL_REPORT=1 expect_job "a proxy is stopped" good 'stall rank [01] .*waits since [0-9.]* s for its proxy on the interconnect' \
+    --transport xswitch -n 2 ./each late late
+wait $stopper
 (begun; cut_cable 2; sleep 3; join_cable 2; touch over) &
 cable=$!
 expect_job "a cable cut for 3 seconds" good 'wrong 0' --transport xswitch -n 2 ./each ring over

@@ -5,8 +5,8 @@
 #include <catch2/catch.hpp>
 
 #include "environment.hpp"
+#include "job/stall.hpp"
 #include "job/stall_board.hpp"
-#include "process/stall.hpp"
 
 using namespace ulfm;
 

@@ -1,5 +1,7 @@
 #include "transport/proxy/tunnel.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -24,6 +26,8 @@ Result<std::unique_ptr<Tunnel>> Tunnel::create(const Config& config, const DoorA
   if (!carrier) return fail(carrier.error());
   tunnel->carrier_ = std::move(*carrier);
   tunnel->give_up_ = milliseconds(config.number("GIVE_UP"));
+  tunnel->stall_seconds_ = config.number("STALL_REPORT");
+  tunnel->rank_ = rank;
   auto replies = tunnel->carrier_->open(kReplies, {});
   if (!replies) return fail(replies.error());
   tunnel->replies_ = std::move(*replies);
@@ -74,8 +78,20 @@ std::string Tunnel::why_gone() const {
 
 // ---- asking ---------------------------------------------------------------------------------------------------------
 
+// Not in the job's table, which only ranks of ulfmrun's host have: a proxy is of a rank elsewhere.
+void Tunnel::report_stall(StallWatch& watch, StallWatch::Clock::time_point since) const {
+  const auto now = StallWatch::Clock::now();
+  if (!watch.due(since, now)) return;
+  write_stall_report(
+      fmt::format("ulfm: stall rank {} (process {}): waits since {} for its proxy on the interconnect's "
+                  "host ({}), which exists and does not answer\n",
+                  rank_, getpid(), stall_time(now - since), up_->peer().text()));
+}
+
 Result<Bytes> Tunnel::call(ProxyHead question, std::span<const std::byte> body) {
   std::lock_guard one_at_a_time(call_lock_);
+  StallWatch watch(stall_seconds_);
+  const auto since = StallWatch::Clock::now();
   {
     std::lock_guard lock(down_lock_);
     question.id = ++questions_;
@@ -95,17 +111,20 @@ Result<Bytes> Tunnel::call(ProxyHead question, std::span<const std::byte> body) 
       }
     }
     if (!is_alive()) return fail(Errc::peer_failed, why_gone());
+    report_stall(watch, since);
     sleep(said ? kNap : milliseconds(1));
   }
 }
 
 void Tunnel::notify(const ProxyHead& head, std::span<const std::byte> body) {
-  for (;;) {
+  StallWatch watch(stall_seconds_);
+  for (const auto since = StallWatch::Clock::now();;) {
     {
       std::lock_guard lock(up_lock_);
       if (say(*up_, head, body)) return;
     }
     if (!is_alive()) return;
+    report_stall(watch, since);
     look();
     sleep(milliseconds(1));
   }

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "job/stall.hpp"
 #include "transport/proxy/address.hpp"
 #include "transport/proxy/wire.hpp"
 
@@ -32,7 +33,8 @@ class Tunnel {
   ProcessId proxy() const { return up_->peer(); }
   Transport& carrier() noexcept { return *carrier_; }
 
-  /// Asks, and waits for the answer. Errc::peer_failed when the proxy has gone; what the proxy says went wrong.
+  /// Asks, and waits for the answer, for as long as the proxy exists: one that is stopped goes on some time. A stall
+  /// report says so. Errc::peer_failed when the proxy has gone; what the proxy says went wrong.
   Result<Bytes> call(ProxyHead question, std::span<const std::byte> body);
   /// Says something that has no answer, when there is room, which there is soon.
   void notify(const ProxyHead& head, std::span<const std::byte> body);
@@ -57,6 +59,7 @@ class Tunnel {
   Result<std::string> ask_door(const DoorAddress& door, std::uint32_t rank);
   Result<void> join();
   void take_in(const ProxyHead& head, std::span<const std::byte> body);
+  void report_stall(StallWatch& watch, StallWatch::Clock::time_point since) const;
   void sleep(std::chrono::milliseconds limit);
 
   PortCounters counters_;  // of connections that no program knows of
@@ -64,6 +67,8 @@ class Tunnel {
   std::unique_ptr<Inlet> replies_;
   std::unique_ptr<Outlet> up_;
   std::chrono::milliseconds give_up_{};
+  std::int64_t stall_seconds_ = 0;
+  std::uint32_t rank_ = 0;
   ProxyPlace place_{};
   std::string card_;
 

@@ -1,4 +1,4 @@
-#include "process/stall.hpp"
+#include "job/stall.hpp"
 
 #include <signal.h>
 #include <unistd.h>

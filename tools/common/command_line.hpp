@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "base/config.hpp"
 
 namespace tools {
@@ -29,7 +31,7 @@ inline std::string unknown_command(const CLI::App& app, int argc, char** argv) {
 /// "; did you mean NAME?" or "."
 inline std::string meant(const std::string& word, const std::vector<std::string>& names) {
   const std::string near = ulfm::nearest(word, names);
-  return near.empty() ? "." : "; did you mean " + near + "?";
+  return near.empty() ? "." : fmt::format("; did you mean {}?", near);
 }
 
 inline std::string listed(const std::vector<std::string>& names) {
@@ -43,7 +45,7 @@ inline std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   const auto add = [&](const CLI::App& one) {
     for (const CLI::Option* option : one.get_options())
-      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+      for (const std::string& name : option->get_lnames()) names.push_back(fmt::format("--{}", name));
   };
   add(app);
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) add(*command);
@@ -57,16 +59,16 @@ inline std::string sentence(const CLI::App& app, const CLI::ParseError& error, i
     commands.push_back(command->get_name());
   if (!commands.empty())
     if (const std::string word = unknown_command(app, argc, argv); !word.empty())
-      return "there is no command \"" + word + "\"" + meant(word, commands) + " There is: " + listed(commands);
+      return fmt::format("there is no command \"{}\"{} There is: {}", word, meant(word, commands), listed(commands));
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr)
     for (int i = 1; i < argc; ++i) {
       const std::string word = argv[i], name = word.substr(0, word.find('='));
       const std::vector<std::string> names = option_names(app);
       if (name.starts_with("--") && std::find(names.begin(), names.end(), name) == names.end())
-        return "there is no option " + name + meant(name, names) + " --help lists them";
+        return fmt::format("there is no option {}{} --help lists them", name, meant(name, names));
     }
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !commands.empty() && argc < 2)
-    return "a command is needed; there is: " + listed(commands);
+    return fmt::format("a command is needed; there is: {}", listed(commands));
   std::string text = error.what();
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
   return text;

@@ -41,7 +41,7 @@ void read_group(std::string_view group, CounterLine& line) {
   std::string prefix, label;
   std::optional<std::uint64_t> pending;
   const auto finish = [&] {
-    if (pending) line.counters.emplace_back((prefix.empty() ? "" : prefix + " ") + label, *pending);
+    if (pending) line.counters.emplace_back((prefix.empty() ? "" : fmt::format("{} ", prefix)) + label, *pending);
     label.clear();
   };
   for (const std::string_view word : words) {
@@ -119,7 +119,7 @@ std::string text_of(const Table& table) {
     heads += table.columns[c].numeric ? fmt::format("  {:>{}}", above, width) : fmt::format("  {:<{}}", above, width);
     names += table.columns[c].numeric ? fmt::format("  {:>{}}", below, width) : fmt::format("  {:<{}}", below, width);
   }
-  const auto trimmed = [](std::string line) { return line.erase(line.find_last_not_of(' ') + 1) + "\n"; };
+  const auto trimmed = [](std::string line) { return fmt::format("{}\n", line.erase(line.find_last_not_of(' ') + 1)); };
   for (const auto& row : table.rows) {
     std::string line;
     for (std::size_t i = 0; i < columns.size(); ++i)
@@ -128,7 +128,7 @@ std::string text_of(const Table& table) {
     rows += trimmed(line);
   }
   heads = trimmed(heads);
-  return table.title + "\n" + (heads == "\n" ? "" : heads) + trimmed(names) + rows;
+  return fmt::format("{}\n{}{}{}", table.title, heads == "\n" ? "" : heads, trimmed(names), rows);
 }
 
 std::string quoted_json(std::string_view text) {
@@ -137,35 +137,35 @@ std::string quoted_json(std::string_view text) {
     if (c == '"' || c == '\\') out += '\\';
     out += static_cast<unsigned char>(c) < ' ' ? '?' : c;
   }
-  return out + "\"";
+  return fmt::format("{}\"", out);
 }
 
 std::string json_of(const Table& table) {
-  std::string text = "{\"table\":" + quoted_json(table.title) + ",\"rows\":[";
+  std::string text = fmt::format("{{\"table\":{},\"rows\":[", quoted_json(table.title));
   for (const auto& row : table.rows) {
     text += &row == table.rows.data() ? "\n {" : ",\n {";
     for (std::size_t c = 0; c < row.size(); ++c)
-      text += (c == 0 ? "" : ",") + quoted_json(table.columns[c].name) + ":" +
-              (table.columns[c].numeric && !row[c].empty() && row[c] != "-" ? row[c] : quoted_json(row[c]));
+      text += fmt::format("{}{}:{}", c == 0 ? "" : ",", quoted_json(table.columns[c].name),
+                          table.columns[c].numeric && !row[c].empty() && row[c] != "-" ? row[c] : quoted_json(row[c]));
     text += "}";
   }
-  return text + "]}";
+  return fmt::format("{}]}}", text);
 }
 
 std::string quoted_csv(const std::string& text) {
   if (text.find_first_of(",\"\n") == std::string::npos) return text;
   std::string out = "\"";
   for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
+  return fmt::format("{}\"", out);
 }
 
 std::string csv_of(const Table& table) {
   std::string text = "table";
-  for (const auto& column : table.columns) text += "," + quoted_csv(column.name);
+  for (const auto& column : table.columns) text += fmt::format(",{}", quoted_csv(column.name));
   text += "\n";
   for (const auto& row : table.rows) {
     text += quoted_csv(table.title);
-    for (const std::string& cell : row) text += "," + quoted_csv(cell);
+    for (const std::string& cell : row) text += fmt::format(",{}", quoted_csv(cell));
     text += "\n";
   }
   return text;
@@ -233,7 +233,7 @@ std::string render(const std::vector<Table>& tables, Form form) {
     if (&table != tables.data()) text += form == Form::json ? ",\n" : "\n";
     text += form == Form::json ? json_of(table) : form == Form::csv ? csv_of(table) : text_of(table);
   }
-  return form == Form::json ? text + "]\n" : text;
+  return form == Form::json ? fmt::format("{}]\n", text) : text;
 }
 
 }  // namespace tools

@@ -57,34 +57,35 @@ Finding check_version(const json& here, const json& there) {
   std::string found = fmt::format("ULFM {}, ABI {}, libc {}, {}", version, there["abi"].get<int>(),
                                   there["libc"].get<std::string>(), there["machine"].get<std::string>());
   if (there["machine"] != here["machine"])
-    return {State::failed, found + "; here it is " + here["machine"].get<std::string>(),
+    return {State::failed, fmt::format("{}; here it is {}", found, here["machine"].get<std::string>()),
             "processes of a job need the same kind of machine"};
   if (version != here["version"] || there["abi"] != here["abi"])
     return {State::failed,
             fmt::format("{}; here it is {}, ABI {}", found, here["version"].get<std::string>(), here["abi"].get<int>()),
             "install the same version on both hosts"};
   if (there["mpi"] == 0)
-    return {State::warning, found + "; there is no lib/libmpi.so.12 beside it", "./dev setup builds MPI"};
+    return {State::warning, fmt::format("{}; there is no lib/libmpi.so.12 beside it", found), "./dev setup builds MPI"};
   if (there["ulfm"] != here["ulfm"] || there["mpi"] != here["mpi"])
-    return {State::warning, found + "; its libraries are not the same files as here",
+    return {State::warning, fmt::format("{}; its libraries are not the same files as here", found),
             "copy the installation, or build both from the same sources"};
   if (there["libc"] != here["libc"])
-    return {State::warning, found + "; here libc is " + here["libc"].get<std::string>(),
+    return {State::warning, fmt::format("{}; here libc is {}", found, here["libc"].get<std::string>()),
             "programs must be built on the host with the older one"};
   return {State::ok, found, ""};
 }
 
 Finding check_name(const std::string& host, const json& here, const json& there) {
   const std::string own = here["host"];
-  if (there["identity"] == here["identity"]) return {State::ok, "this host, " + own, ""};
+  if (there["identity"] == here["identity"]) return {State::ok, fmt::format("this host, {}", own), ""};
   const auto addresses = there["name"].get<std::vector<std::string>>();
   if (addresses.empty())
-    return {State::failed, host + " knows no address of " + own + " (" + there["name_problem"].get<std::string>() + ")",
+    return {State::failed,
+            fmt::format("{} knows no address of {} ({})", host, own, there["name_problem"].get<std::string>()),
             "mpiexec is called by it: add it to /etc/hosts there, or start with ulfmrun -localhost ADDRESS"};
   const auto ours = here["addresses"].get<std::vector<std::string>>();
-  const std::string found = own + " is " + addresses.front() + " there";
+  const std::string found = fmt::format("{} is {} there", own, addresses.front());
   if (std::find(ours.begin(), ours.end(), addresses.front()) == ours.end() || is_loopback(addresses.front()))
-    return {State::failed, found + ", and that is not this host",
+    return {State::failed, fmt::format("{}, and that is not this host", found),
             "correct /etc/hosts there, or start with ulfmrun -localhost ADDRESS"};
   return {State::ok, found, ""};
 }
@@ -94,15 +95,15 @@ Finding check_network(const json& there) {
   std::string list;
   for (const auto& one : there["addresses"])
     if (!is_loopback(one.get<std::string>())) list += (list.empty() ? "" : ", ") + one.get<std::string>();
-  return {State::ok, "transport " + there["transport"].get<std::string>() + "; addresses " + list, ""};
+  return {State::ok, fmt::format("transport {}; addresses {}", there["transport"].get<std::string>(), list), ""};
 }
 
 Finding check_limits(const json& there) {
   const std::int64_t files = there["limits"]["nofile"], processes = there["limits"]["nproc"],
                      locked = there["limits"]["memlock"];
-  const std::string found = amount(files, "open file", "open files") + ", " +
-                            amount(processes, "process", "processes") + ", " +
-                            (locked < 0 ? "any" : fmt::format("{} KB of", locked / 1024)) + " locked memory";
+  const std::string found = fmt::format("{}, {}, {} locked memory", amount(files, "open file", "open files"),
+                                        amount(processes, "process", "processes"),
+                                        locked < 0 ? "any" : fmt::format("{} KB of", locked / 1024));
   if (files >= 0 && files < kFewFiles)
     return {State::warning, found,
             "connections to other hosts take files, two to a peer by ofi and one to a pair of ports by tcp: raise "
@@ -114,7 +115,7 @@ Finding check_limits(const json& there) {
 
 Finding check_folder(const std::string& folder, const json& there) {
   if (there["folder"].get<bool>()) return {State::ok, folder, ""};
-  return {State::warning, folder + " is not there",
+  return {State::warning, fmt::format("{} is not there", folder),
           "processes start in it: share it (NFS), copy it, or start with -wdir FOLDER"};
 }
 
@@ -130,15 +131,16 @@ Finding check_clock(double difference, double within) {
 Finding check_way(const json& way, int mtu_back) {
   const std::string problem = way.value("problem", ""), address = way.value("address", ""), why = way.value("why", "");
   if (address.empty()) return {State::failed, problem, ""};
-  std::string found = address + (why.empty() ? "" : " (" + why + ")");
+  std::string found = address + (why.empty() ? "" : fmt::format(" ({})", why));
   if (!problem.empty()) {
     const bool refused = problem.find("efused") != problem.npos, silent = problem.find("no answer") != problem.npos;
-    return {State::failed, found + ": " + problem,
+    return {State::failed, fmt::format("{}: {}", found, problem),
             silent    ? "a firewall? let ULFM_PORTS and MPIEXEC_PORT_RANGE through, both ways"
             : refused ? "that address leads to another host, or a firewall rejects it"
                       : "name the network by ULFM_INTERFACE"};
   }
-  if (!way.contains("mtu")) return {State::ok, found + "; not measured: " + way.value("unmeasured", ""), ""};
+  if (!way.contains("mtu"))
+    return {State::ok, fmt::format("{}; not measured: {}", found, way.value("unmeasured", "")), ""};
   const int mtu = way["mtu"];
   found += fmt::format(": round trip {:.0f} us, MTU {} by {}", way["round_trip"].get<double>(), mtu,
                        way.value("interface", ""));

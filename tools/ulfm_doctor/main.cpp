@@ -88,18 +88,19 @@ bool reach(Host& host, const std::string& caller, const std::string& folder, con
     return true;
   }
   const std::string said = facts.error().what.empty() ? "no word why" : facts.error().what;
-  Finding finding{State::failed, by + ": " + said, ""};
+  Finding finding{State::failed, fmt::format("{}: {}", by, said), ""};
   if (facts.error().code == ulfm::Errc::protocol) finding.remedy = "install the same version on both hosts";
   else if (host.remote->status() == 127)
     finding.remedy = "ULFM is needed at the same path there: a shared folder, or ./dev install the same PREFIX";
   else if (said.find("resolve") != said.npos || said.find("not known") != said.npos)
     finding.remedy = "add the name to /etc/hosts here";
   else if (said.find("denied") != said.npos)
-    finding.remedy = "ssh without a password is needed: ssh-keygen, then ssh-copy-id " + host.remote->host();
+    finding.remedy =
+        fmt::format("ssh without a password is needed: ssh-keygen, then ssh-copy-id {}", host.remote->host());
   else if (said.find("key verification") != said.npos)
-    finding.remedy = "log in once by hand, so that ssh knows the host: ssh " + host.remote->host();
+    finding.remedy = fmt::format("log in once by hand, so that ssh knows the host: ssh {}", host.remote->host());
   else if (said.find("refused") != said.npos) finding.remedy = "no ssh server runs there: apt install openssh-server";
-  else finding.remedy = "try by hand: " + launcher.program + " " + host.remote->host() + " true";
+  else finding.remedy = fmt::format("try by hand: {} {} true", launcher.program, host.remote->host());
   report.add(host.remote->host(), "start", finding);
   return false;
 }
@@ -155,9 +156,11 @@ void report_ways(const std::vector<Host>& hosts, const Ways& ways, Report& repor
       const int mtu_back = back.is_object() && from < to ? back.value("mtu", 0) : 0;
       const Finding finding = check_way(ways[from][to], mtu_back);
       if (many && finding.state == State::ok) ++good;
-      else report.add(hosts[from].remote->host() + " > " + hosts[to].remote->host(), "data", finding);
+      else report.add(fmt::format("{} > {}", hosts[from].remote->host(), hosts[to].remote->host()), "data", finding);
     }
-    if (good != 0) report.add(hosts[from].remote->host(), "data", {State::ok, "to " + ulfm::counted(good, "host"), ""});
+    if (good != 0)
+      report.add(hosts[from].remote->host(), "data",
+                 {State::ok, fmt::format("to {}", ulfm::counted(good, "host")), ""});
   }
 }
 
@@ -221,7 +224,7 @@ std::vector<std::string> with_two_dashes(int argc, char** argv) {
   std::vector<std::string> words(argv, argv + argc);
   for (std::string& word : words)
     for (const char* one : {"-hosts", "-hostfile", "-launcher", "-launcher-exec", "-localhost"})
-      if (word == one || word.starts_with(std::string(one) + "=")) {
+      if (word == one || word.starts_with(fmt::format("{}=", one))) {
         word.insert(0, "-");
         break;
       }
@@ -235,7 +238,7 @@ int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);  // an agent may end while it is asked
   Options options;
   CLI::App app{"Looks at hosts before a job runs on them: a line for each finding, and what may help", "ulfm_doctor"};
-  app.set_version_flag("--version", std::string("ulfm_doctor ") + ulfm_version());
+  app.set_version_flag("--version", fmt::format("ulfm_doctor {}", ulfm_version()));
   app.add_option("HOST", options.hosts, "hosts that a job is to run on, besides this one");
   app.add_option("--hosts", options.lists, "the same as a list, as for mpiexec: node1,node2");
   app.add_option("-f,--hostfile", options.hostfile, "the same as lines of a file, as for mpiexec");
@@ -254,7 +257,7 @@ int main(int argc, char** argv) {
   if (const auto code = tools::parse(app, argc, pointers.data())) return *code;
   if (options.agent) return run_agent();
   const auto hosts = all_hosts(options);
-  if (!hosts) return tools::complain(app, "the hostfile " + options.hostfile + " cannot be read");
+  if (!hosts) return tools::complain(app, fmt::format("the hostfile {} cannot be read", options.hostfile));
   if (hosts->empty()) return tools::complain(app, "a host is needed, as in: ulfm_doctor node1 node2");
   return examine(*hosts, options, launcher_of(options));
 }

@@ -29,7 +29,7 @@ using ulfm::fail;
 std::string quoted(const std::string& word) {
   std::string text = "'";
   for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
+  return fmt::format("{}'", text);
 }
 
 std::string own_path() { return std::filesystem::read_symlink("/proc/self/exe"); }
@@ -40,9 +40,9 @@ std::string remote_command() {
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view one = *variable;
     if (one.starts_with("ULFM_") || one.starts_with("FI_") || one.starts_with("MPIEXEC_PORT_RANGE="))
-      command += " " + quoted(*variable);
+      command += fmt::format(" {}", quoted(*variable));
   }
-  return command + " " + quoted(own_path()) + " --agent";
+  return fmt::format("{} {} --agent", command, quoted(own_path()));
 }
 
 std::string last_line(const std::string& text) {
@@ -128,7 +128,7 @@ ulfm::Result<json> Remote::ask(const json& question, std::chrono::milliseconds p
   if (!out_ || status_ >= 0) return fail(ended());
   json numbered = question;
   numbered["id"] = ++questions_;
-  const std::string line = numbered.dump() + "\n";
+  const std::string line = fmt::format("{}\n", numbered.dump());
   if (write(in_.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) return fail(ended());
   const auto until = Clock::now() + patience;
   for (;;) {

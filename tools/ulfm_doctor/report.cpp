@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include <fmt/core.h>
+
 #include "base/counted.hpp"
 
 namespace doctor {
@@ -39,13 +41,13 @@ void Report::add(const std::string& where, const std::string& topic, const Findi
 
 int Report::conclude(std::size_t hosts) const {
   if (failures_ == 0) {
-    const std::string but = warnings_ == 0 ? "" : ", " + counted(warnings_, "warning");
+    const std::string but = warnings_ == 0 ? "" : fmt::format(", {}", counted(warnings_, "warning"));
     std::printf("%s, %s: jobs can run here%s\n", counted(hosts, "host").c_str(), counted(checks_, "check").c_str(),
                 but.c_str());
     return 0;
   }
   std::printf("%s, %s: %zu FAILED%s\n", counted(hosts, "host").c_str(), counted(checks_, "check").c_str(), failures_,
-              warnings_ == 0 ? "" : (", " + counted(warnings_, "warning")).c_str());
+              warnings_ == 0 ? "" : fmt::format(", {}", counted(warnings_, "warning")).c_str());
   return 1;
 }
 

@@ -18,9 +18,9 @@ namespace {
 
 std::string compiler() {
 #if defined(__clang__)
-  return std::string("Clang ") + __clang_version__;
+  return fmt::format("Clang {}", __clang_version__);
 #else
-  return std::string("GCC ") + __VERSION__;
+  return fmt::format("GCC {}", __VERSION__);
 #endif
 }
 
@@ -43,8 +43,8 @@ std::vector<std::string> options_of(std::string_view transport) {
   const ulfm::fabric::ModelKind* const kind = ulfm::fabric::model_of_transport(transport);
   if (kind == nullptr) return all;
   for (const auto& row : kind->options)
-    all.push_back(std::string(row.name) + "=" +
-                  (row.words != nullptr ? row.words : fmt::format("{}..{}", row.least, row.most)));
+    all.push_back(
+        fmt::format("{}={}", row.name, row.words != nullptr ? row.words : fmt::format("{}..{}", row.least, row.most)));
   return all;
 }
 
@@ -58,7 +58,7 @@ Waiting gather_waiting(const ulfm::Config& config) {
 std::vector<std::string> TransportFacts::settings() const {
   std::istringstream in(descriptor->config_rows);
   std::vector<std::string> names;
-  for (std::string name; in >> name;) names.push_back("ULFM_" + name);
+  for (std::string name; in >> name;) names.push_back(fmt::format("ULFM_{}", name));
   return names;
 }
 
@@ -93,7 +93,7 @@ std::vector<const ulfm::ConfigRow*> rows_of(std::string_view transport) {
     if (transport == descriptor->name) wanted = TransportFacts{descriptor, "", {}}.settings();
   std::vector<const ulfm::ConfigRow*> rows;
   for (const auto& row : ulfm::config_rows())
-    if (transport.empty() || std::find(wanted.begin(), wanted.end(), std::string("ULFM_") + row.name) != wanted.end())
+    if (transport.empty() || std::find(wanted.begin(), wanted.end(), fmt::format("ULFM_{}", row.name)) != wanted.end())
       rows.push_back(&row);
   return rows;
 }
@@ -106,7 +106,7 @@ std::string range_text(const ulfm::ConfigRow& row) {
     case RowType::choice: {
       std::string all = row.choices;
       for (std::size_t at = 0; (at = all.find('|', at)) != std::string::npos;) all.replace(at, 1, ", ");
-      return "one of " + all;
+      return fmt::format("one of {}", all);
     }
     default: break;
   }

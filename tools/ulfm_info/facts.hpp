@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "base/wait.hpp"
 #include "transport/registry.hpp"
 
@@ -18,7 +20,7 @@ struct Setting {
   ulfm::Origin origin;
   std::string where;  ///< "file:line" for Origin::file
 
-  std::string variable() const { return std::string("ULFM_") + row->name; }
+  std::string variable() const { return fmt::format("ULFM_{}", row->name); }
   bool changed() const { return origin != ulfm::Origin::default_value; }
   bool is_number() const { return row->type != ulfm::RowType::text && row->type != ulfm::RowType::choice; }
   /// "default", "environment", "settings.toml:3".

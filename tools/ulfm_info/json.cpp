@@ -1,4 +1,5 @@
 // The form for programs. The keys are documented in ulfm_info(1); they are only ever added to.
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "print.hpp"
@@ -74,7 +75,7 @@ std::string json_of(const Facts& facts, const MpiLibrary& mpi) {
                      {"more_processes_than_cores", json_of(facts.waiting.shared)}};
   json["warnings"] = facts.warnings;
   json["mpi"] = {{"library", mpi.path}, {"version", mpi.version}, {"is_ulfm", mpi.is_ulfm}, {"problem", mpi.problem}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return fmt::format("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace info

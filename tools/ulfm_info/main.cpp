@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "../common/command_line.hpp"
 #include "base/standard_streams.hpp"
 #include "fabric/models.hpp"
@@ -45,21 +47,23 @@ void declare(CLI::App& app, Options& options) {
 
 int complain_about(const CLI::App& app, const std::string& word) {
   if (word[0] != '-')
-    return complain("takes options only; found \"" + word + "\"; `ulfm_info --help` lists them", tools::kUsage);
+    return complain(fmt::format("takes options only; found \"{}\"; `ulfm_info --help` lists them", word),
+                    tools::kUsage);
   std::vector<std::string> names;
   for (const auto* option : app.get_options())
-    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+    for (const auto& name : option->get_lnames()) names.push_back(fmt::format("--{}", name));
   const std::string near = ulfm::nearest(word.substr(0, word.find('=')), names);
-  return complain("there is no option " + word +
-                      (near.empty() ? "; `ulfm_info --help` lists them" : "; did you mean " + near + "?"),
-                  tools::kUsage);
+  return complain(
+      fmt::format("there is no option {}{}", word,
+                  near.empty() ? "; `ulfm_info --help` lists them" : fmt::format("; did you mean {}?", near)),
+      tools::kUsage);
 }
 
 int print(const std::string& text) { return std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0; }
 
 int print_man_rows(const std::string& transport) {
   const auto rows = info::rows_of(transport);
-  if (rows.empty()) return complain("--man-rows: no transport is called \"" + transport + "\"", tools::kUsage);
+  if (rows.empty()) return complain(fmt::format("--man-rows: no transport is called \"{}\"", transport), tools::kUsage);
   return print(info::man_rows(rows));
 }
 
@@ -72,7 +76,7 @@ int run(Options options) {
   info::Sections& s = options.sections;
   s.config = s.config || s.full || s.effective;
   if (!s.version && !s.transports && !s.config && !options.mpi) s.version = s.transports = s.config = s.waiting = true;
-  for (const auto& warning : facts->warnings) complain("warning: " + warning, 0);
+  for (const auto& warning : facts->warnings) complain(fmt::format("warning: {}", warning), 0);
   int code = print(info::text_of(*facts, s));
   if (options.mpi) code |= print(info::text_of(info::find_mpi()));
   if (!facts->problem.empty()) return complain(facts->problem, tools::kUsage);

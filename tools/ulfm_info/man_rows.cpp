@@ -1,6 +1,8 @@
 // The rows for man pages; docs/man/update puts them there and a test compares.
 #include "print.hpp"
 
+#include <fmt/core.h>
+
 namespace info {
 namespace {
 
@@ -17,14 +19,14 @@ std::string escaped(const std::string& text) {
 
 std::string sentence(std::string text) {
   if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
-  return text + ".";
+  return fmt::format("{}.", text);
 }
 
 std::string of(const ulfm::ConfigRow& row) {
   const std::string standard = row.default_value[0] == '\0' ? "none" : row.default_value;
-  const std::string unit = row.unit[0] == '\0' ? "" : std::string(", in ") + row.unit;
-  return ".TP\n.B " + escaped(std::string("ULFM_") + row.name) + "\n" + escaped(sentence(row.help)) + "\n" +
-         escaped(sentence(range_text(row) + unit + "; default " + standard)) + "\n";
+  const std::string unit = row.unit[0] == '\0' ? "" : fmt::format(", in {}", row.unit);
+  return fmt::format(".TP\n.B {}\n{}\n{}\n", escaped(fmt::format("ULFM_{}", row.name)), escaped(sentence(row.help)),
+                     escaped(sentence(fmt::format("{}{}; default {}", range_text(row), unit, standard))));
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <array>
 #include <filesystem>
 
+#include <fmt/core.h>
+
 namespace info {
 namespace {
 
@@ -33,12 +35,12 @@ MpiLibrary find_mpi() {
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   mpi.path = program.parent_path().parent_path() / "lib/libmpi.so.12";
   if (!fs::exists(mpi.path, error)) {
-    mpi.problem = "there is no " + mpi.path + "; `./dev setup` builds it";
+    mpi.problem = fmt::format("there is no {}; `./dev setup` builds it", mpi.path);
     return mpi;
   }
   void* library = dlopen(mpi.path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    mpi.problem = "cannot load it: " + last_dl_error();
+    mpi.problem = fmt::format("cannot load it: {}", last_dl_error());
     return mpi;
   }
   using Ask = int (*)(char*, int*);
@@ -46,7 +48,7 @@ MpiLibrary find_mpi() {
   std::array<char, kLongestVersion> text{};
   int length = 0;
   if (ask == nullptr || ask(text.data(), &length) != 0) {
-    mpi.problem = "it does not tell its version: " + last_dl_error();
+    mpi.problem = fmt::format("it does not tell its version: {}", last_dl_error());
     return mpi;
   }
   mpi.version = text.data();

@@ -36,17 +36,18 @@ std::string transport_text(const TransportFacts& facts) {
   text += fmt::format("    frames     up to {} bytes; longer messages are divided\n", t.max_frame);
   text += fmt::format("    cost       about {:g} us and {:g} MB/s; rough, for choosing among transports\n",
                       t.latency_us, t.bandwidth_MBps);
-  if (!facts.options.empty()) text += "    options    " + joined(facts.options, ", ") + "\n";
-  text += "    settings   " + joined(facts.settings(), " ") + "\n";
-  text += "    usable     " + (facts.unavailable.empty() ? "yes" : "no: " + facts.unavailable) + "\n";
+  if (!facts.options.empty()) text += fmt::format("    options    {}\n", joined(facts.options, ", "));
+  text += fmt::format("    settings   {}\n", joined(facts.settings(), " "));
+  text +=
+      fmt::format("    usable     {}\n", facts.unavailable.empty() ? "yes" : fmt::format("no: {}", facts.unavailable));
   return text;
 }
 
 std::string transports_text(const Facts& facts) {
   std::string text = "Transports\n";
   for (const auto& transport : facts.transports) text += transport_text(transport);
-  if (facts.problem.empty()) text += "  ULFM_TRANSPORT=" + facts.asked + " takes " + facts.selected + "\n";
-  else text += "  ULFM_TRANSPORT=" + facts.asked + " takes none\n";
+  if (facts.problem.empty()) text += fmt::format("  ULFM_TRANSPORT={} takes {}\n", facts.asked, facts.selected);
+  else text += fmt::format("  ULFM_TRANSPORT={} takes none\n", facts.asked);
   return text;
 }
 
@@ -75,7 +76,7 @@ std::string config_text(const Facts& facts, const Sections& sections) {
                         std::min<std::size_t>(width, 40), setting.row->unit, setting.origin_text());
     if (sections.full) text += help_text(*setting.row);
   }
-  return any ? text : text + "  none\n";
+  return any ? text : fmt::format("{}  none\n", text);
 }
 
 std::string ladder(const ulfm::WaitPolicy& policy) {
@@ -104,14 +105,14 @@ std::string text_of(const Facts& facts, const Sections& sections) {
 }
 
 std::string text_of(const MpiLibrary& mpi) {
-  std::string text = "MPI library\n  " + mpi.path + "\n";
-  if (!mpi.problem.empty()) return text + "  " + mpi.problem + "\n";
+  std::string text = fmt::format("MPI library\n  {}\n", mpi.path);
+  if (!mpi.problem.empty()) return fmt::format("{}  {}\n", text, mpi.problem);
   text += mpi.is_ulfm ? "  is MPICH with the netmod ulfm\n"
                       : "  was NOT built with the netmod ulfm: programs that use it do not run over ULFM\n";
   text += "  says of itself:\n";
   for (std::size_t at = 0; at < mpi.version.size();) {
     const std::size_t end = std::min(mpi.version.find('\n', at), mpi.version.size());
-    text += "    " + mpi.version.substr(at, end - at) + "\n";
+    text += fmt::format("    {}\n", mpi.version.substr(at, end - at));
     at = end + 1;
   }
   return text;

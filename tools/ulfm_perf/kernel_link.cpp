@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "job/abstract_name.hpp"
 #include "messages.hpp"
 
@@ -67,7 +69,7 @@ ulfm::Result<int> make_socket(Side& side) {
 
 [[noreturn]] void peer_is_gone(int number) {
   throw Failure{{ulfm::Errc::peer_failed,
-                 std::string("the other side's socket: ") + (number == 0 ? "it was closed" : std::strerror(number))}};
+                 fmt::format("the other side's socket: {}", number == 0 ? "it was closed" : std::strerror(number))}};
 }
 
 // Did it move bytes? Not when that would have meant to sleep.

@@ -65,8 +65,7 @@ ulfm::Result<LogGP> measure_in_child(const char* transport, const Options& optio
   int status = 0;
   waitpid(child, &status, 0);
   if (!whole || status != 0)
-    return ulfm::fail(ulfm::Errc::peer_failed,
-                      std::string("logp of transport ") + transport + " did not come to its end");
+    return ulfm::fail(ulfm::Errc::peer_failed, fmt::format("logp of transport {} did not come to its end", transport));
   return result;
 }
 

@@ -190,7 +190,7 @@ ulfm::Error become_job(const Options& options, char** argv) {
   for (char** argument = argv + 1; *argument != nullptr; ++argument) call.push_back(*argument);
   call.push_back(nullptr);
   execv(launcher.c_str(), const_cast<char**>(call.data()));
-  return ulfm::fail_errno("cannot start " + launcher).value();
+  return ulfm::fail_errno(fmt::format("cannot start {}", launcher)).value();
 }
 
 }  // namespace perf

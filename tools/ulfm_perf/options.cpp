@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include <fmt/core.h>
 #include <ulfm/ulfm.h>
 #include <CLI/CLI.hpp>
 
@@ -22,7 +23,7 @@ std::size_t read_size(const std::string& text) {
   const unsigned long long n = std::strtoull(text.c_str(), &end, 10);
   const std::string unit = end;
   if (end == text.c_str() || text[0] == '-' || unit.size() > 1)
-    throw CLI::ValidationError("--size", "\"" + text + "\" is no size; needs for example 8, 4K or 1M");
+    throw CLI::ValidationError("--size", fmt::format("\"{}\" is no size; needs for example 8, 4K or 1M", text));
   if (unit.empty()) return n;
   switch (unit[0]) {
     case 'k':
@@ -31,7 +32,7 @@ std::size_t read_size(const std::string& text) {
     case 'M': return n << 20;
     case 'g':
     case 'G': return n << 30;
-    default: throw CLI::ValidationError("--size", "\"" + text + "\": unknown unit; K, M and G are known");
+    default: throw CLI::ValidationError("--size", fmt::format("\"{}\": unknown unit; K, M and G are known", text));
   }
 }
 
@@ -40,7 +41,7 @@ void read_range(const std::string& text, Options& options) {
   options.from = read_size(text.substr(0, colon));
   options.to = colon == std::string::npos ? options.from : read_size(text.substr(colon + 1));
   if (options.from > options.to)
-    throw CLI::ValidationError("--size", "\"" + text + "\": the first size is larger than the second");
+    throw CLI::ValidationError("--size", fmt::format("\"{}\": the first size is larger than the second", text));
 }
 
 void check_sizes(const Options& options) {
@@ -55,7 +56,7 @@ std::vector<int> read_two(const std::string& text, const char* option, const std
   int a = 0, b = 0, used = 0;
   if (std::sscanf(text.c_str(), "%d,%d%n", &a, &b, &used) != 2 || static_cast<std::size_t>(used) != text.size() ||
       a < 0 || b < 0)
-    throw CLI::ValidationError(option, "\"" + text + "\": needs two " + what);
+    throw CLI::ValidationError(option, fmt::format("\"{}\": needs two {}", text, what));
   return {a, b};
 }
 
@@ -123,9 +124,9 @@ void read_words(const Words& words, Options& options) {
 std::string misplaced(const Options& options, const Words& words, const std::string& transport) {
   if (options.topology.empty() && words.nodes.empty()) return {};
   if (ulfm::fabric::model_of_transport(transport) != nullptr) return {};
-  return std::string(words.nodes.empty() ? "--topology" : "--nodes") + " goes with an emulated interconnect, and " +
-         (transport.empty() ? "none is chosen" : "\"" + transport + "\" is none") +
-         "; add --transport xswitch, for example";
+  return fmt::format("{} goes with an emulated interconnect, and {}; add --transport xswitch, for example",
+                     words.nodes.empty() ? "--topology" : "--nodes",
+                     transport.empty() ? "none is chosen" : fmt::format("\"{}\" is none", transport));
 }
 
 }  // namespace
@@ -152,7 +153,7 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
       "Measures raw ULFM ports between two processes: alone (it forks its peer) or as the first two ranks of a job; "
       "multicast between all ranks of a job",
       "ulfm_perf"};
-  app.set_version_flag("--version", std::string("ulfm_perf ") + ulfm_version());
+  app.set_version_flag("--version", fmt::format("ulfm_perf {}", ulfm_version()));
   Words words;
   declare_tests(app);
   declare_options(app, options, words);

@@ -210,9 +210,8 @@ class Comparison {
 ulfm::Result<Results> measure_paths(Side& side, const Options& options) {
   if (side.job->transport() != "direct")
     return ulfm::fail(ulfm::Errc::invalid,
-                      "paths compares a port over direct with the kernel; "
-                      "this job's transport is " +
-                          side.job->transport());
+                      fmt::format("paths compares a port over direct with the kernel; this job's transport is {}",
+                                  side.job->transport()));
   auto link = KernelLink::make(side);
   if (!link) return tl::unexpected(link.error());
   auto memory = PortMemory::find(side.port->number());

@@ -60,12 +60,12 @@ std::string csv_number(double value, bool count = false) {
 std::string csv_value(const Column& column) {
   if (const auto* word = std::get_if<std::string>(&column.value)) return *word;
   std::string all = csv_number(std::get<double>(column.value), is_count(column.name));
-  if (const auto& q = column.quartiles) all += "," + csv_number(q->first) + "," + csv_number(q->third);
+  if (const auto& q = column.quartiles) all += fmt::format(",{},{}", csv_number(q->first), csv_number(q->third));
   return all;
 }
 
 std::string csv_name(const Column& column) {
-  return column.quartiles ? column.name + "," + column.name + "_q1," + column.name + "_q3" : column.name;
+  return column.quartiles ? fmt::format("{},{}_q1,{}_q3", column.name, column.name, column.name) : column.name;
 }
 
 void print_csv_line(const Row& row, std::string (*show)(const Column&)) {
@@ -99,7 +99,8 @@ void print_json(const Results& results, const Options& options) {
     nlohmann::ordered_json one;
     for (const Column& column : row.columns) {
       one[column.name] = json_value(column);
-      if (column.quartiles) one[column.name + "_quartiles"] = {column.quartiles->first, column.quartiles->third};
+      if (column.quartiles)
+        one[fmt::format("{}_quartiles", column.name)] = {column.quartiles->first, column.quartiles->third};
     }
     out["rows"].push_back(one);
   }

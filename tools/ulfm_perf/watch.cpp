@@ -68,7 +68,7 @@ std::vector<std::string> Watch::doubts() const {
   const double seconds = std::chrono::duration<double>(Clock::now() - began_).count();
   const double rate = static_cast<double>(preemptions() - preempted_) / std::max(seconds, 0.1);
   if (rate > kPreemptions)
-    all.push_back("the measuring process lost its core to others " + fixed(rate) + " times a second");
+    all.push_back(fmt::format("the measuring process lost its core to others {} times a second", fixed(rate)));
   return all;
 }
 

@@ -35,7 +35,7 @@ int complain(const std::string& text, int code) {
 
 void put_in_front(const char* variable, const std::string& folder) {
   const char* before = std::getenv(variable);
-  setenv(variable, (before == nullptr || *before == '\0' ? folder : folder + ":" + before).c_str(), 1);
+  setenv(variable, (before == nullptr || *before == '\0' ? folder : fmt::format("{}:{}", folder, before)).c_str(), 1);
 }
 
 // As ulfmrun does: this installation's MPI library, and its netmod.
@@ -48,7 +48,7 @@ void prepare() {
 int run(char** command) {
   execvp(command[0], command);
   const int error = errno;
-  return complain(std::string(command[0]) + ": " + std::strerror(error), error == ENOENT ? 127 : kCannotRun);
+  return complain(fmt::format("{}: {}", command[0], std::strerror(error)), error == ENOENT ? 127 : kCannotRun);
 }
 
 void hand_on(int signal) {
@@ -62,7 +62,7 @@ int serve(char** command) {
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return complain(std::strerror(errno), kCannotRun);
   const pid_t self = getpid();
   child = fork();
-  if (child < 0) return complain(std::string("starting the program: ") + std::strerror(errno), kCannotRun);
+  if (child < 0) return complain(fmt::format("starting the program: {}", std::strerror(errno)), kCannotRun);
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != self) return kCannotRun;
@@ -94,7 +94,7 @@ int main(int argc, char** argv) {
   ulfm::reserve_standard_streams();
   CLI::App app{"Runs a rank of a job that srun or another launcher starts", "ulfm_pmi"};
   std::vector<std::string> program;
-  app.set_version_flag("--version", std::string("ulfm_pmi ") + ulfm_version());
+  app.set_version_flag("--version", fmt::format("ulfm_pmi {}", ulfm_version()));
   app.add_option("PROGRAM", program, "the program and its arguments")->required();
   app.prefix_command();
   app.footer(

@@ -23,7 +23,7 @@ std::string mapping_text(const std::vector<int>& node_of) {
   }
   std::string text = "(vector";
   for (const Block& b : blocks) text += fmt::format(",({},{},{})", b.first, b.nodes, b.ranks);
-  return text + ")";
+  return fmt::format("{})", text);
 }
 
 }  // namespace pmi

@@ -9,6 +9,8 @@
 #include <dlfcn.h>
 #include <pmix.h>
 
+#include <fmt/core.h>
+
 namespace pmi {
 namespace {
 
@@ -32,7 +34,7 @@ ulfm::Result<Library> open_library() {
   void* handle = dlopen("libpmix.so.2", RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr)
     return fail(Errc::unavailable,
-                std::string("libpmix is not installed (") + dlerror() + "); on Debian: apt install libpmix2");
+                fmt::format("libpmix is not installed ({}); on Debian: apt install libpmix2", dlerror()));
   Library l{};
   const auto find = [&](auto& function, const char* name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
@@ -112,7 +114,7 @@ class Pmix final : public Launcher {
 
  private:
   tl::unexpected<ulfm::Error> error(const char* what, pmix_status_t rc) const {
-    return fail(Errc::system, std::string("PMIx: ") + what + ": " + library_.error_string(rc));
+    return fail(Errc::system, fmt::format("PMIx: {}: {}", what, library_.error_string(rc)));
   }
 
   pmix_proc_t process(pmix_rank_t rank) const {

@@ -26,7 +26,7 @@ std::string value_of(const Pairs& pairs, const char* key) {
 
 void Server::say(const std::string& line) {
   std::lock_guard lock(writing_);  // the end of a barrier comes from another thread
-  const std::string text = line + "\n";
+  const std::string text = fmt::format("{}\n", line);
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t put = send(fd_, text.data() + done, text.size() - done, MSG_NOSIGNAL);
     if (put < 0 && errno == EINTR) continue;
@@ -61,11 +61,12 @@ void Server::serve() {
 
 std::string Server::get(const std::string& key) {
   if (key == "PMI_dead_processes") return "cmd=get_result rc=0 msg=success value=";  // Hydra's list: here there is none
-  if (const auto own = own_.find(key); own != own_.end()) return "cmd=get_result rc=0 msg=success value=" + own->second;
+  if (const auto own = own_.find(key); own != own_.end())
+    return fmt::format("cmd=get_result rc=0 msg=success value={}", own->second);
   if (key == "PMI_process_mapping" && !launcher_.mapping().empty())
-    return "cmd=get_result rc=0 msg=success value=" + launcher_.mapping();
+    return fmt::format("cmd=get_result rc=0 msg=success value={}", launcher_.mapping());
   const auto value = launcher_.get(key);
-  return value ? "cmd=get_result rc=0 msg=success value=" + *value
+  return value ? fmt::format("cmd=get_result rc=0 msg=success value={}", *value)
                : "cmd=get_result rc=-1 msg=key_not_found value=unknown";
 }
 
@@ -77,12 +78,12 @@ std::string Server::answer(const Pairs& asked) {
   }
   if (command == "get_maxes") return "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024";
   if (command == "get_appnum") return "cmd=appnum appnum=0";
-  if (command == "get_my_kvsname") return "cmd=my_kvsname kvsname=" + launcher_.job_name();
+  if (command == "get_my_kvsname") return fmt::format("cmd=my_kvsname kvsname={}", launcher_.job_name());
   if (command == "get_universe_size") return fmt::format("cmd=universe_size size={}", launcher_.size());
   if (command == "get") return get(value_of(asked, "key"));
   if (command == "put") {
     const std::string key = value_of(asked, "key"), value = value_of(asked, "value");
-    if (auto ok = launcher_.put(key, value); !ok) return "cmd=put_result rc=-1 msg=" + ok.error().what;
+    if (auto ok = launcher_.put(key, value); !ok) return fmt::format("cmd=put_result rc=-1 msg={}", ok.error().what);
     own_[key] = value;
     return "cmd=put_result rc=0 msg=success";
   }
@@ -103,7 +104,7 @@ std::string Server::answer(const Pairs& asked) {
     return "";
   }
   for (const char* name : {"publish", "lookup", "unpublish"})
-    if (command.starts_with(name)) return std::string("cmd=") + name + "_result rc=-1 msg=this_launcher_has_no_names";
+    if (command.starts_with(name)) return fmt::format("cmd={}_result rc=-1 msg=this_launcher_has_no_names", name);
   return "cmd=unknown rc=-1 msg=no_such_command";
 }
 

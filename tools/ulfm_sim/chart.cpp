@@ -48,12 +48,12 @@ class Chart {
         "}}</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fbfcfd\"/>\n",
         kWidth, kHeight);
     const Setting& s = curves_.front()->setting;
-    text_ += fmt::format(
-        "<text class=\"title\" x=\"{}\" y=\"30\">{}</text>\n", kLeft,
-        escaped(curves_.size() > 1 ? "Latency and offered load" : s.transport + ", " + s.topology + ", " + s.pattern));
+    text_ += fmt::format("<text class=\"title\" x=\"{}\" y=\"30\">{}</text>\n", kLeft,
+                         escaped(curves_.size() > 1 ? "Latency and offered load"
+                                                    : fmt::format("{}, {}, {}", s.transport, s.topology, s.pattern)));
     scales();
     for (std::size_t i = 0; i < curves_.size(); ++i) curve(i);
-    return text_ + "</svg>\n";
+    return fmt::format("{}</svg>\n", text_);
   }
 
  private:

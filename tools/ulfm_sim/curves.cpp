@@ -91,8 +91,8 @@ Result<void> apply(Setting& s, const std::string& key, const std::string& value)
   // old.
   std::string transport;
   for (const std::string& part : words_of(s.transport, ','))
-    if (part.rfind(key + "=", 0) != 0) transport += (transport.empty() ? "" : ",") + part;
-  s.transport = transport + "," + key + "=" + value;
+    if (part.rfind(fmt::format("{}=", key), 0) != 0) transport += (transport.empty() ? "" : ",") + part;
+  s.transport = fmt::format("{},{}={}", transport, key, value);
   return {};
 }
 
@@ -117,7 +117,7 @@ Result<std::vector<Labelled>> swept(const std::vector<Labelled>& all, const std:
     for (const std::string& value : words_of(pair->second, '|')) {
       Labelled made = one;
       if (auto ok = apply(made.setting, pair->first, value); !ok) return fail(std::move(ok.error()));
-      made.label += (made.label.empty() ? "" : " ") + pair->first + "=" + value;
+      made.label += fmt::format("{}{}={}", made.label.empty() ? "" : " ", pair->first, value);
       next.push_back(std::move(made));
     }
   return next;
@@ -140,7 +140,7 @@ Result<std::vector<Labelled>> settings_of(const Options& o) {
     all.push_back(std::move(made));
   }
   if (all.size() > 1 && all[0].label.empty())
-    all[0].label = o.setting.transport + " " + o.setting.topology + " " + o.setting.pattern;
+    all[0].label = fmt::format("{} {} {}", o.setting.transport, o.setting.topology, o.setting.pattern);
   return all;
 }
 

@@ -225,8 +225,9 @@ class Run {
   // What the run itself says and what the model says must be the same, to the message. In the samples the model counted
   // messages; by the times of their making and ending they were there in so many samples.
   Result<void> check() {
-    if (!wrong_.empty()) return fail(Errc::protocol, "simulation: " + wrong_);
-    if (std::string text = network_->imbalance(); !text.empty()) return fail(Errc::protocol, "simulation: " + text);
+    if (!wrong_.empty()) return fail(Errc::protocol, fmt::format("simulation: {}", wrong_));
+    if (std::string text = network_->imbalance(); !text.empty())
+      return fail(Errc::protocol, fmt::format("simulation: {}", text));
     if (made_ != ended_ + inside())
       return fail(Errc::protocol, fmt::format("simulation: {} messages were made, {} ended and {} are there: some are "
                                               "not accounted for",

@@ -27,7 +27,7 @@ bool write_file(const std::string& path, const std::string& text) {
   std::FILE* const file = std::fopen(path.c_str(), "w");
   bool good = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
   if (file != nullptr) good = std::fclose(file) == 0 && good;
-  if (!good) complain(1, path + ": cannot be written: " + std::strerror(errno));
+  if (!good) complain(1, fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
   return good;
 }
 

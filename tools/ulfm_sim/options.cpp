@@ -2,6 +2,7 @@
 
 #include <ulfm/ulfm.h>
 
+#include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
 #include "../common/command_line.hpp"
@@ -56,7 +57,7 @@ void declare_load(CLI::App& load, Options& o) {
 
 std::optional<int> read_command_line(int argc, char** argv, Options& options) {
   CLI::App app{"Simulates interconnects under synthetic load", "ulfm_sim"};
-  app.set_version_flag("--version", std::string("ulfm_sim ") + ulfm_version());
+  app.set_version_flag("--version", fmt::format("ulfm_sim {}", ulfm_version()));
   app.require_subcommand(1);
   auto* load = app.add_subcommand("load", "latency and accepted throughput against offered load");
   auto* zero = app.add_subcommand("zero", "latency of every pair of nodes without load, beside the closed form");

@@ -68,7 +68,7 @@ Json series_of(const Curve& c) {
 
 std::string head_of(const Curve& c) {
   const Setting& s = c.setting;
-  std::string text = c.label.empty() ? "" : c.label + "\n";
+  std::string text = c.label.empty() ? "" : fmt::format("{}\n", c.label);
   text += fmt::format("{} over {}, {} nodes, {} traffic, messages of {} {}s, {} sources, seed {}\n", s.transport,
                       s.topology, c.topology.nodes(), s.pattern, s.length, c.subject->unit(), s.source, s.seed);
   if (c.bound.rate > 0)
@@ -110,7 +110,7 @@ std::string json_of(const Curves& curves, const Options& options) {
     all["series"].push_back(series_of(*curve));
     for (const Row& row : curve->rows) all["rows"].push_back(row_of(*curve, row, options.timing));
   }
-  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return fmt::format("{}\n", all.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 std::string csv_of(const Curves& curves) {
@@ -121,13 +121,13 @@ std::string csv_of(const Curves& curves) {
   const auto quoted = [](const std::string& field) {
     std::string out = "\"";
     for (const char c : field) out += c == '"' ? "\"\"" : std::string(1, c);
-    return out + "\"";
+    return fmt::format("{}\"", out);
   };
   for (const auto& curve : curves)
     for (const Row& r : curve->rows) {
       const Setting& s = curve->setting;
       for (const std::string& field : {curve->label, s.transport, s.topology, s.pattern, s.routing, s.length, s.source})
-        text += quoted(field) + ",";
+        text += fmt::format("{},", quoted(field));
       const Latency& l = r.latency;
       const double us = curve->cycle_ns / 1000;
       text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", s.seed, r.offered, r.made, r.accepted,

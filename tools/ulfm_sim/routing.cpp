@@ -200,7 +200,7 @@ Result<std::unique_ptr<Routing>> from_shared_object(std::string_view path, const
   constexpr std::uint32_t kLongest = 255;
   auto routing = ulfm::fabric::shared::find_routing(path);
   if (!routing) return fail(std::move(routing.error()));
-  const std::string name = std::string("routing \"") + (*routing)->name + "\"";
+  const std::string name = fmt::format("routing \"{}\"", (*routing)->name);
   if (t.nodes() > kMostNodes)
     return fail(Errc::too_large, fmt::format("{}: topology {} has {} nodes; all ways are walked before the simulation "
                                              "begins, which is done for at most {}",

@@ -1,6 +1,9 @@
 // Any model that knows cycles, by way of what it is as a transport: those of shared objects, and those of the list that
 // have no subject of their own. A unit is a byte; its channels are unknown, and so is the bound.
 #include "fabric/shared/object.hpp"
+
+#include <fmt/core.h>
+
 #include "network.hpp"
 
 namespace sim {
@@ -51,7 +54,7 @@ class Any final : public Subject {
       : kind_(kind), options_(options), t_(topology) {}
 
   Result<std::unique_ptr<SubjectNetwork>> make(std::uint32_t frames, ModelForm form) const override {
-    if (form == ModelForm::reference) return fail(Errc::invalid, std::string(kind_.name) + " has no reference model");
+    if (form == ModelForm::reference) return fail(Errc::invalid, fmt::format("{} has no reference model", kind_.name));
     auto memory = prepare(frames);
     if (!memory) return fail(std::move(memory.error()));
     auto model = kind_.attach(memory->data(), memory->size());
@@ -104,9 +107,9 @@ class Any final : public Subject {
 
 Result<std::unique_ptr<Subject>> make_any(const ModelKind& kind, std::string_view options, const Topology& topology) {
   if (kind.presets.empty() && kind.object == nullptr)
-    return fail(Errc::invalid, std::string(kind.name) +
-                                   " does not say in which cycle a message ends, and has no "
-                                   "subject_*.cpp in tools/ulfm_sim");
+    return fail(Errc::invalid,
+                fmt::format("{} does not say in which cycle a message ends, and has no subject_*.cpp in tools/ulfm_sim",
+                            kind.name));
   auto subject = std::make_unique<Any>(kind, options, topology);
   if (auto ok = subject->check(); !ok) return fail(std::move(ok.error()));
   return subject;

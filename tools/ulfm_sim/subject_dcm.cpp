@@ -1,5 +1,8 @@
 // Direct-Connect routers under the simulator. A unit is a 16-bit word.
 #include "fabric/dcm/model.hpp"
+
+#include <fmt/core.h>
+
 #include "fabric/dcm/network.hpp"
 #include "fabric/dcm/reference.hpp"
 #include "fabric/dcm/words.hpp"
@@ -153,10 +156,11 @@ class Routers final : public Subject {
 
 Result<std::unique_ptr<Subject>> make_dcm(std::string_view options, const Topology& topology) {
   if (topology.shape != Shape::cube)
-    return fail(Errc::invalid,
-                "dcm: Direct-Connect routers are linked as a hypercube; the topology must be cube:0 to "
-                "cube:7, not " +
-                    topology.name);
+    return fail(
+        Errc::invalid,
+        fmt::format(
+            "dcm: Direct-Connect routers are linked as a hypercube; the topology must be cube:0 to cube:7, not {}",
+            topology.name));
   auto parameters = dcm::parameters_from(options);
   if (!parameters) return fail(std::move(parameters.error()));
   return std::make_unique<Routers>(topology, *parameters);

@@ -1,6 +1,8 @@
 // X-Switches under the simulator.
 #include <algorithm>
 
+#include <fmt/core.h>
+
 #include "fabric/xswitch/model.hpp"
 #include "fabric/xswitch/network.hpp"
 #include "fabric/xswitch/reference.hpp"
@@ -194,8 +196,9 @@ class Switches final : public Subject {
 
 Result<std::unique_ptr<Subject>> make_xswitch(std::string_view options, const Topology& topology) {
   if (topology.shape == Shape::boards)
-    return fail(Errc::invalid, "topology " + topology.name +
-                                   ": the boards of one host have no switches between them; take --transport pcie");
+    return fail(Errc::invalid,
+                fmt::format("topology {}: the boards of one host have no switches between them; take --transport pcie",
+                            topology.name));
   if (options.find("routing=") != options.npos)
     return fail(Errc::invalid, "xswitch: the simulator has routings of its own; in place of routing= take --routing");
   auto parameters = xswitch::parameters_from(options, topology);

@@ -61,7 +61,7 @@ std::uint32_t reversed(std::uint32_t node, std::uint32_t bits) {
 
 Result<std::vector<std::uint32_t>> read_permutation(const std::string& path, std::uint32_t nodes) {
   std::ifstream in(path);
-  if (!in) return fail(Errc::not_found, "permutation file " + path + " cannot be opened");
+  if (!in) return fail(Errc::not_found, fmt::format("permutation file {} cannot be opened", path));
   std::vector<std::uint32_t> to;
   for (std::string word; in >> word;) {
     std::uint32_t node = 0;

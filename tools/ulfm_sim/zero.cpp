@@ -103,7 +103,7 @@ Result<Zero> run_zero(const Options& options) {
                                       {"latency_min", found->least},      {"latency_mean", mean},
                                       {"latency_max", found->most},       {"closed_form", found->closed_form},
                                       {"differ", found->differ}};
-    zero.text = json.dump(2) + "\n";
+    zero.text = fmt::format("{}\n", json.dump(2));
     return zero;
   }
   zero.text = fmt::format("{} over {}, {} {}s: {} pairs of nodes, each alone: {} to {} cycles, {:.2f} on average\n",

@@ -58,7 +58,7 @@ std::optional<RunningFabric> choose(const std::vector<RunningFabric>& all, const
   if (all.empty())
     complain(
         "no job of this user runs over an emulated interconnect; start one: ulfmrun --transport xswitch -n 4 PROGRAM");
-  else if (options.pid == 0) complain("several jobs run; say which, by its number:\n" + listed(all));
+  else if (options.pid == 0) complain(fmt::format("several jobs run; say which, by its number:\n{}", listed(all)));
   else complain(fmt::format("process {} holds no emulated interconnect; these do:\n{}", options.pid, listed(all)));
   return std::nullopt;
 }
@@ -130,8 +130,8 @@ int watch(Observer& observer, const RunningFabric& fabric, const Options& option
       auto tables = stat_tool::tables_of(now, before ? &*before : nullptr, shape);
       // A column of rates is there from the second reading on.
       if (!options.sort.empty() && !stat_tool::has_column(tables, options.sort) && !options.sort.ends_with("/s"))
-        return complain("--sort: no column is called \"" + options.sort +
-                        "\"; there is: " + stat_tool::column_names(tables)),
+        return complain(fmt::format("--sort: no column is called \"{}\"; there is: {}", options.sort,
+                                    stat_tool::column_names(tables))),
                2;
       print_tables(std::move(tables), fabric, std::chrono::duration<double>(now.at - first->at).count(), options.form);
     }
@@ -147,7 +147,7 @@ int main(int argc, char** argv) {
   ulfm::reserve_standard_streams();
   CLI::App app{"Shows the counters of an emulated interconnect while programs run over it", "ulfm_stat"};
   Options options;
-  app.set_version_flag("--version", std::string("ulfm_stat ") + ulfm_version());
+  app.set_version_flag("--version", fmt::format("ulfm_stat {}", ulfm_version()));
   app.add_option("PID", options.pid, "the job, by the process that ulfmrun has become; not needed when only one runs");
   app.add_flag("-l,--list", options.list, "the jobs that can be looked at");
   auto* interval =

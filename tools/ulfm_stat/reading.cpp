@@ -37,7 +37,7 @@ Table with_rates(const Table& table, const std::vector<Table>& before, double se
   for (std::size_t c = 1; c < table.columns.size(); ++c) {
     const Table::Column& column = table.columns[c];
     if (totals || !column.rises) out.columns.push_back(column);
-    if (column.rises) out.columns.push_back({column.name + "/s", true, false});
+    if (column.rises) out.columns.push_back({fmt::format("{}/s", column.name), true, false});
   }
   for (const auto& row : table.rows) {
     const auto* old = row_of(before, table, row[0]);

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstdio>
 
+#include <fmt/core.h>
+
 namespace topo {
 namespace {
 
@@ -31,7 +33,7 @@ int memory_with(const std::string& text) {
 [[noreturn]] void become_converter(int in, int out, const std::string& form) {
   dup2(in, STDIN_FILENO);
   dup2(out, STDOUT_FILENO);
-  const std::string option = "--format=" + form;
+  const std::string option = fmt::format("--format={}", form);
   // Twice the size of a screen's pixels: labels stay legible in print.
   execlp("rsvg-convert", "rsvg-convert", option.c_str(), "--zoom=2", static_cast<char*>(nullptr));
   _exit(errno == ENOENT ? kNoProgram : 126);
@@ -65,9 +67,10 @@ ulfm::Result<std::string> convert_picture(const std::string& svg, const std::str
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNoProgram)
-    return ulfm::fail(ulfm::Errc::unavailable, form +
-                                                   " needs the program rsvg-convert, which is in no directory of PATH; "
-                                                   "apt-get install librsvg2-bin, or use svg");
+    return ulfm::fail(ulfm::Errc::unavailable,
+                      fmt::format("{} needs the program rsvg-convert, which is in no directory of PATH; apt-get "
+                                  "install librsvg2-bin, or use svg",
+                                  form));
   if (status != 0 || picture.empty())
     return ulfm::fail(ulfm::Errc::system, "rsvg-convert could not make the picture; svg makes it without that program");
   return picture;

@@ -10,7 +10,7 @@ namespace {
 std::string quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) out += c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
-  return out + "\"";
+  return fmt::format("{}\"", out);
 }
 
 std::string link(const View& view, SwitchPort port) {
@@ -35,7 +35,7 @@ std::string dot_of(const View& view) {
   for (std::uint32_t n = 0; n < t.nodes(); ++n) {
     const std::string ranks = view.ranks_on(n);
     text += fmt::format("  node{} [label=\"n{}{}\", shape=box, style=\"rounded,filled\", fillcolor=\"#e6f2df\"];\n", n,
-                        n, ranks.empty() ? "" : "\\n" + ranks);
+                        n, ranks.empty() ? "" : fmt::format("\\n{}", ranks));
   }
   for (std::uint32_t s = 0; s < t.switches; ++s)
     for (std::uint32_t p = 0; p < t.ports; ++p) {
@@ -43,7 +43,7 @@ std::string dot_of(const View& view) {
       const bool first = end.kind == LinkEnd::Kind::switch_port && s < end.index;
       if (first || end.kind == LinkEnd::Kind::node) text += link(view, {s, p});
     }
-  return text + "}\n";
+  return fmt::format("{}}}\n", text);
 }
 
 }  // namespace topo

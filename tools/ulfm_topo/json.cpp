@@ -1,4 +1,5 @@
 // The form for programs. The keys are documented in ulfm_topo(1); they are only ever added to.
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "fabric/topology/ports.hpp"
@@ -62,7 +63,7 @@ std::string json_of(const View& view) {
                   {"switches", switches_of(view)},
                   {"nodes", nodes_of(view)},
                   {"own_links", own_links_of(t)}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return fmt::format("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace topo

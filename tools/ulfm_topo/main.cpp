@@ -29,13 +29,14 @@ int finish(bool found) {
 /// Pixels and PDF in a terminal would only confuse it.
 ulfm::Result<std::string> converted(const topo::View& view, const topo::Options& options) {
   if (options.output.empty() && isatty(STDOUT_FILENO) == 1)
-    return ulfm::fail(ulfm::Errc::invalid, options.command + ": standard output is a terminal; add -o FILE");
+    return ulfm::fail(ulfm::Errc::invalid,
+                      fmt::format("{}: standard output is a terminal; add -o FILE", options.command));
   return topo::convert_picture(topo::svg_of(view), options.command);
 }
 
 int run(const topo::View& view, const topo::Options& options) {
   if (!options.output.empty() && std::freopen(options.output.c_str(), "w", stdout) == nullptr)
-    return complain("-o " + options.output + ": " + std::strerror(errno));
+    return complain(fmt::format("-o {}: {}", options.output, std::strerror(errno)));
   if (options.command == "routes") return finish(topo::print_routes(view, options));
   std::string text;
   if (options.command == "png" || options.command == "pdf") {

@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include <fmt/core.h>
 #include <ulfm/ulfm.h>
 #include <CLI/CLI.hpp>
 
@@ -19,12 +20,12 @@ std::uint32_t read_node(const std::string& text) {
   std::uint32_t node = 0;
   const auto [stop, error] = std::from_chars(digits, end, node);
   if (error != std::errc{} || stop != end)
-    throw CLI::ValidationError("routes", "\"" + text + "\" is no node; needs its number, such as 3 or n3");
+    throw CLI::ValidationError("routes", fmt::format("\"{}\" is no node; needs its number, such as 3 or n3", text));
   return node;
 }
 
 void declare(CLI::App& app, Options& options, std::vector<std::string>& ends) {
-  app.set_version_flag("--version", std::string("ulfm_topo ") + ulfm_version());
+  app.set_version_flag("--version", fmt::format("ulfm_topo {}", ulfm_version()));
   app.require_subcommand(1);
   app.fallthrough();
   auto* show = app.add_subcommand("show", "sizes, ways, a picture in text, and which ranks are on which node");

@@ -71,7 +71,7 @@ class Drawing {
       for (std::uint32_t p = 0; p < t_.ports; ++p) link({s, p});
     for (std::uint32_t s = 0; s < t_.switches; ++s) draw_switch(s);
     for (std::uint32_t n = 0; n < t_.nodes(); ++n) node(n);
-    return text_ + "</g>\n</svg>\n";
+    return fmt::format("{}</g>\n</svg>\n", text_);
   }
 
  private:
@@ -192,9 +192,9 @@ class Drawing {
     constexpr std::size_t kShown = 9;  // letters that fit
     const Point at = l_.nodes[n];
     const std::string ranks = view_.ranks_on(n);
-    const std::string shown = ranks.size() <= kShown ? ranks : ranks.substr(0, kShown - 2) + "..";
+    const std::string shown = ranks.size() <= kShown ? ranks : fmt::format("{}..", ranks.substr(0, kShown - 2));
     text_ += fmt::format("<g><title>node n{} at {}; {}</title>", n, port_name(t_, t_.attachment[n]),
-                         ranks.empty() ? "no ranks" : "ranks " + ranks);
+                         ranks.empty() ? "no ranks" : fmt::format("ranks {}", ranks));
     text_ += fmt::format("<rect class=\"node\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\" rx=\"7\"/>",
                          at.x - kNodeWidth / 2, at.y - kNodeHeight / 2, kNodeWidth, kNodeHeight);
     text_ += fmt::format("<text class=\"node-name\" x=\"{:.1f}\" y=\"{:.1f}\">n{}</text>", at.x,

@@ -23,8 +23,10 @@ std::string own_text(const Topology& t) {
   std::string text;
   for (const SwitchPort& p : own_links(t)) {
     text += fmt::format("  own        {} - {}:", port_name(t, p), end_name(t, p));
-    if (const std::uint32_t latency = own_latency(t, p)) text += " latency " + counted(latency, "cycle", "cycles");
-    if (const std::uint32_t rate = own_rate(t, p)) text += " rate " + counted(rate, "cycle", "cycles") + " a unit";
+    if (const std::uint32_t latency = own_latency(t, p))
+      text += fmt::format(" latency {}", counted(latency, "cycle", "cycles"));
+    if (const std::uint32_t rate = own_rate(t, p))
+      text += fmt::format(" rate {} a unit", counted(rate, "cycle", "cycles"));
     text += "\n";
   }
   return text;
@@ -79,6 +81,8 @@ std::string placement(const View& view) {
 
 }  // namespace
 
-std::string text_of(const View& view) { return summary(view) + "\n" + text_picture(view) + placement(view); }
+std::string text_of(const View& view) {
+  return fmt::format("{}\n{}{}", summary(view), text_picture(view), placement(view));
+}
 
 }  // namespace topo

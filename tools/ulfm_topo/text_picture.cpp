@@ -26,7 +26,7 @@ std::string list(const View& view) {
       line += fmt::format("  {} {:<{}}", ulfm::fabric::port_label(p),
                           end_name(t, {s, p}) + (view.is_dead({s, p}) ? "!" : ""), end);
     line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+    text += fmt::format("{}\n", line);
   }
   return text + (view.dead.empty() ? "" : "  ! dead\n");
 }
@@ -52,7 +52,7 @@ class Grid {
     text += "\n  ports: A up, B right, C down, D left, E node";
     if (t_.shape == Shape::torus) text += "; ~ goes on at the other side";
     if (!view_.dead.empty()) text += "; x dead";
-    return text + "\n";
+    return fmt::format("{}\n", text);
   }
 
  private:
@@ -73,7 +73,7 @@ class Grid {
     }
     if (closes(last, kEast)) line += fmt::format(" {}", mark(last, kEast, '~'));
     line.erase(line.find_last_not_of(' ') + 1);
-    return line + "\n";
+    return fmt::format("{}\n", line);
   }
 
   std::string verticals(std::uint32_t r, std::uint32_t port, char alive) const {
@@ -82,7 +82,7 @@ class Grid {
       const std::string one = fmt::format(" {}", mark(r * t_.columns + c, port, alive));
       line += c + 1 < t_.columns ? fmt::format("{:<{}}", one, cell_ + 4) : one;
     }
-    return line + "\n";
+    return fmt::format("{}\n", line);
   }
 
   const View& view_;
@@ -116,7 +116,7 @@ std::string chain(const View& view) {
     upper.insert(upper.size() - 5, next - upper.size(), view.is_dead({s, 1}) ? ' ' : '-');
     lower.resize(next, ' ');
   }
-  return upper + "\n" + lower + "\n";
+  return fmt::format("{}\n{}\n", upper, lower);
 }
 
 // ---- tree
@@ -126,7 +126,7 @@ void branch(const View& view, std::uint32_t s, const std::string& indent, std::s
   const Topology& t = view.topology;
   text += switch_name(t, s);
   const std::string nodes = nodes_on(t, s);
-  text += nodes.empty() ? "\n" : "  " + nodes + "\n";
+  text += nodes.empty() ? "\n" : fmt::format("  {}\n", nodes);
   for (std::uint32_t p = s == 0 ? 0 : 1; p < t.ports && nodes.empty(); ++p) {
     const bool last = p + 1 == t.ports;
     text += fmt::format("{}{}{}{} ", indent, last ? "`-" : "|-", ulfm::fabric::port_label(p),

@@ -39,10 +39,11 @@ ulfm::Result<View> make_view(const Options& options) {
   const Topology& t = view.topology;
   for (const std::string& text : options.dead) {
     const auto port = ulfm::fabric::find_port(t, text);
-    if (!port) return ulfm::fail(port.error().code, "--dead " + port.error().what);
+    if (!port) return ulfm::fail(port.error().code, fmt::format("--dead {}", port.error().what));
     if (t.end(*port).kind == LinkEnd::Kind::nothing)
-      return ulfm::fail(ulfm::Errc::invalid,
-                        "--dead \"" + text + "\": nothing is linked to that port; `ulfm_topo show` lists links");
+      return ulfm::fail(
+          ulfm::Errc::invalid,
+          fmt::format("--dead \"{}\": nothing is linked to that port; `ulfm_topo show` lists links", text));
     view.dead.push_back(*port);
   }
   const auto suggested = !t.placement.empty() ? static_cast<std::uint32_t>(t.placement.size())

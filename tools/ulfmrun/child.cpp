@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include <fmt/core.h>
+
 #include "base/argv.hpp"
 #include "failure.hpp"
 
@@ -53,7 +55,7 @@ int run_child(const std::vector<std::string>& command) {
     sigaction(signal, &action, nullptr);
   }
   const pid_t child = fork();
-  if (child < 0) fail(kInstallation, "starting " + command.front() + ": " + std::strerror(errno));
+  if (child < 0) fail(kInstallation, fmt::format("starting {}: {}", command.front(), std::strerror(errno)));
   if (child == 0) become_command(command, self);
   g_mpiexec = child;
   return wait_for(child);

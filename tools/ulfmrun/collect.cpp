@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include <fmt/core.h>
+
 #include "../common/statistics.hpp"
 #include "failure.hpp"
 
@@ -19,7 +21,7 @@ constexpr std::uint32_t kSpawned = 64;  // places for processes that those of th
 
 void finish(std::FILE* out, const std::string& option, const std::string& file) {
   const bool bad = std::ferror(out) != 0;
-  if (std::fclose(out) != 0 || bad) fail(kInstallation, option + " " + file + ": " + std::strerror(errno));
+  if (std::fclose(out) != 0 || bad) fail(kInstallation, fmt::format("{} {}: {}", option, file, std::strerror(errno)));
 }
 
 }  // namespace
@@ -45,11 +47,11 @@ std::FILE* make_result_file(const std::string& option, const std::string& file) 
   struct stat old {};
   if (fd < 0 && errno == EEXIST) {
     const bool ours = lstat(file.c_str(), &old) == 0 && S_ISREG(old.st_mode) && old.st_uid == geteuid();
-    if (!ours) fail(kInstallation, option + " " + file + ": it is there already and no file of yours");
+    if (!ours) fail(kInstallation, fmt::format("{} {}: it is there already and no file of yours", option, file));
     if (unlink(file.c_str()) == 0) fd = make();
   }
   std::FILE* out = fd < 0 ? nullptr : fdopen(fd, "w");
-  if (out == nullptr) fail(kInstallation, option + " " + file + ": " + std::strerror(errno));
+  if (out == nullptr) fail(kInstallation, fmt::format("{} {}: {}", option, file, std::strerror(errno)));
   return out;
 }
 

@@ -13,6 +13,8 @@
 #include <filesystem>
 #include <set>
 
+#include <fmt/core.h>
+
 #include "../common/host_list.hpp"
 #include "base/argv.hpp"
 #include "failure.hpp"
@@ -62,7 +64,7 @@ std::string output_of(const std::vector<std::string>& command) {
 
 /// The user's ssh may call the host something else, or go by way of another one, which then looks the name up.
 bool ssh_knows(const std::string& name) {
-  const std::string settings = "\n" + output_of({"ssh", "-G", name});
+  const std::string settings = fmt::format("\n{}", output_of({"ssh", "-G", name}));
   for (const char* way : {"\nproxyjump ", "\nproxycommand "})
     if (settings.find(way) != settings.npos) return true;
   const std::size_t line = settings.find("\nhostname ");
@@ -75,15 +77,15 @@ bool ssh_knows(const std::string& name) {
 void check_name(const std::string& origin, const std::string& word) {
   const std::string name = word.substr(word.rfind('@') + 1);
   if (name.empty() || name.front() == '-')
-    fail(kUsage, origin + ": a host is needed, as in node1:4; found \"" + word + "\"");
+    fail(kUsage, fmt::format("{}: a host is needed, as in node1:4; found \"{}\"", origin, word));
   if (name.find(':') != name.npos)
-    fail(kUsage, origin + " \"" + word +
-                     "\": mpiexec takes what follows a colon for a number of processes; give the "
-                     "address a name, in /etc/hosts for example");
+    fail(kUsage, fmt::format("{} \"{}\": mpiexec takes what follows a colon for a number of processes; give the "
+                             "address a name, in /etc/hosts for example",
+                             origin, word));
   const std::string why = tools::why_unknown(name);
   if (!why.empty() && !ssh_knows(name))
-    fail(kUsage, origin + ": the host \"" + name + "\" has no address here: " + why +
-                     "; mend the name, or add it to /etc/hosts");
+    fail(kUsage, fmt::format("{}: the host \"{}\" has no address here: {}; mend the name, or add it to /etc/hosts",
+                             origin, name, why));
 }
 
 void check_processes(const std::string& origin, const tools::ListedHost& host) {
@@ -92,21 +94,23 @@ void check_processes(const std::string& origin, const tools::ListedHost& host) {
   const char* const last = host.processes.data() + host.processes.size();
   const auto [end, error] = std::from_chars(host.processes.data(), last, number);
   if (error != std::errc{} || end != last || number < 1)
-    fail(kUsage, origin + ": behind " + host.name + ": a number of processes, 1 or more, is needed; found \"" +
-                     host.processes + "\"");
+    fail(kUsage, fmt::format("{}: behind {}: a number of processes, 1 or more, is needed; found \"{}\"", origin,
+                             host.name, host.processes));
 }
 
 }  // namespace
 
 void check_hosts(const CommandLine& line) {
   if (line.hosts.size() > 1)
-    fail(kUsage, line.hosts[1].option + " after " + line.hosts[0].option + ": hosts are named once; leave one out");
+    fail(kUsage,
+         fmt::format("{} after {}: hosts are named once; leave one out", line.hosts[1].option, line.hosts[0].option));
   const bool look_up = reached_by_ssh(line);
   for (const auto& [option, value, is_file] : line.hosts) {
-    const std::string origin = is_file ? option + " " + value : option;
+    const std::string origin = is_file ? fmt::format("{} {}", option, value) : option;
     const auto hosts = is_file ? tools::hosts_of_file(value) : tools::hosts_of_list(value);
-    if (!hosts) fail(kUsage, origin + ": " + std::strerror(errno) + "; a readable file with a host a line is needed");
-    if (hosts->empty()) fail(kUsage, origin + ": a host is needed, as in node1:4; found none");
+    if (!hosts)
+      fail(kUsage, fmt::format("{}: {}; a readable file with a host a line is needed", origin, std::strerror(errno)));
+    if (hosts->empty()) fail(kUsage, fmt::format("{}: a host is needed, as in node1:4; found none", origin));
     std::set<std::string> seen;
     for (const tools::ListedHost& host : *hosts) {
       check_processes(origin, host);

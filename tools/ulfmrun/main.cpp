@@ -47,8 +47,9 @@ Stage find_stage() {
   Stage stage{prefix / "bin/mpiexec", prefix / "lib", prefix / "bin"};
   for (const auto& needed : {stage.mpiexec, stage.libraries / "libmpi.so.12"}) {
     if (access(needed.c_str(), R_OK) != 0)
-      fail(kInstallation, "needs " + needed.string() + " beside it: " + std::strerror(errno) +
-                              "; run the ulfmrun of a complete build/stage or of an installation");
+      fail(kInstallation,
+           fmt::format("needs {} beside it: {}; run the ulfmrun of a complete build/stage or of an installation",
+                       needed.string(), std::strerror(errno)));
   }
   return stage;
 }
@@ -67,7 +68,7 @@ using Variables = std::vector<std::pair<std::string, std::string>>;
 
 Variables rank_variables(const CommandLine& line, const ulfm::Config& settings, const Stage& stage) {
   Variables variables;
-  for (const auto& setting : line.settings) variables.emplace_back("ULFM_" + setting.row, setting.value);
+  for (const auto& setting : line.settings) variables.emplace_back(fmt::format("ULFM_{}", setting.row), setting.value);
   // Other hosts were named. A process cannot tell by itself: what it spawns may be on another host.
   if (line.elsewhere && settings.text("TRANSPORT") == "auto") {
     std::erase_if(variables, [](const auto& variable) { return variable.first == "ULFM_TRANSPORT"; });
@@ -135,7 +136,7 @@ void open_door(const FabricHost& host, const ulfm::Config& settings, const Stage
   std::vector<std::pair<std::string, std::string>> own;
   for (const char* row : {"INTERFACE", "PORTS", "GIVE_UP"})
     if (settings.origin(row) != ulfm::Origin::default_value)
-      own.emplace_back(std::string("ULFM_") + row, settings.text(row));
+      own.emplace_back(fmt::format("ULFM_{}", row), settings.text(row));
   const auto door = ulfm::proxy::start_door(host.arena(), stage.programs, own);
   if (!door) fail(kInstallation, door.error().what);
   setenv("ULFM_FABRIC_DOOR", encode(*door).c_str(), 1);
@@ -160,7 +161,7 @@ std::string quoted(const std::string& word) {
   if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
   std::string text = "'";
   for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
+  return fmt::format("{}'", text);
 }
 
 int print(const std::vector<std::string>& command, const Variables& variables) {
@@ -188,7 +189,7 @@ void make_stall_board(const CommandLine& line) {
 [[noreturn]] void become(const std::vector<std::string>& command) {
   std::vector<char*> argv = ulfm::argv_of(command);
   execvp(argv[0], argv.data());
-  fail(kInstallation, command.front() + ": " + std::strerror(errno));
+  fail(kInstallation, fmt::format("{}: {}", command.front(), std::strerror(errno)));
 }
 
 /// What a host and the nodes that it loads find in their environment.

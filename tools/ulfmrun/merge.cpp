@@ -150,7 +150,7 @@ void write_trace(const JobRecord& record, const std::string& file) {
   }
   put(std::string(ulfm::trace::kTraceEnd));
   const bool bad = std::ferror(out) != 0;
-  if (std::fclose(out) != 0 || bad) fail(kInstallation, "--trace " + file + ": " + std::strerror(errno));
+  if (std::fclose(out) != 0 || bad) fail(kInstallation, fmt::format("--trace {}: {}", file, std::strerror(errno)));
 }
 
 }  // namespace ulfmrun

@@ -13,8 +13,8 @@
 
 #include <fmt/core.h>
 
+#include "base/config.hpp"
 #include "failure.hpp"
-#include "nearest.hpp"
 #include "settings.hpp"
 #include "values.hpp"
 
@@ -182,7 +182,7 @@ std::string advice_for(const std::string& option) {
     if (bare == advice.name) return advice.text;
   const std::size_t letters = bare.find_first_of("0123456789");
   if (letters != std::string::npos && (bare.substr(0, letters) == "n" || bare.substr(0, letters) == "np"))
-    return "write -" + bare.substr(0, letters) + " " + bare.substr(letters);
+    return fmt::format("write -{} {}", bare.substr(0, letters), bare.substr(letters));
   return "";
 }
 
@@ -192,7 +192,7 @@ int check_count(const std::string& option, const std::string& text) {
   int count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   if (error != std::errc{} || end != text.data() + text.size() || count < 1)
-    fail(kUsage, option + " needs a number of processes, 1 or more; found \"" + text + "\"");
+    fail(kUsage, fmt::format("{} needs a number of processes, 1 or more; found \"{}\"", option, text));
   return count;
 }
 
@@ -203,7 +203,7 @@ class Parser {
   explicit Parser(const std::vector<std::string>& words) : words_(words) {}
 
   CommandLine run() {
-    if (words_.empty()) fail(kUsage, std::string("a program is needed; found nothing\n") + kUsageLine);
+    if (words_.empty()) fail(kUsage, fmt::format("a program is needed; found nothing\n{}", kUsageLine));
     do {
       directory_.clear();
       count_ = 1;
@@ -234,12 +234,12 @@ class Parser {
 
   std::string take_value(const std::string& option) {
     if (inline_value_) return *std::exchange(inline_value_, std::nullopt);
-    if (at_end()) fail(kUsage, option + " needs a value; the command line ends after it");
+    if (at_end()) fail(kUsage, fmt::format("{} needs a value; the command line ends after it", option));
     return words_[at_++];
   }
 
   void refuse_value(const std::string& option) const {
-    if (inline_value_) fail(kUsage, option + " takes no value; found \"" + *inline_value_ + "\"");
+    if (inline_value_) fail(kUsage, fmt::format("{} takes no value; found \"{}\"", option, *inline_value_));
   }
 
   void take_own(const OwnOption& option) {
@@ -254,7 +254,7 @@ class Parser {
       return;
     }
     std::string value = take_value(option.name);
-    if (value.empty()) fail(kUsage, std::string(option.name) + " needs " + option.value + "; found an empty value");
+    if (value.empty()) fail(kUsage, fmt::format("{} needs {}; found an empty value", option.name, option.value));
     refuse_second(option.name, value);
     // Ranks may run in another directory than this one.
     if (name == "--config" || name == "--trace" || name == "--stats-file") value = absolute_file(value);
@@ -311,24 +311,24 @@ class Parser {
     const std::string value = equals == std::string::npos ? take_value(option) : variable.substr(equals + 1);
     if (line_.arguments.back() == "LD_LIBRARY_PATH") line_.library_paths.push_back(line_.arguments.size());
     if (const std::string& name = line_.arguments.back(); name.starts_with("ULFM_"))
-      line_.passed_on.push_back({name.substr(std::strlen("ULFM_")), value, option + " " + name});
+      line_.passed_on.push_back({name.substr(std::strlen("ULFM_")), value, fmt::format("{} {}", option, name)});
     line_.arguments.push_back(value);
   }
 
   [[noreturn]] void take_unknown(const std::string& name, const std::string& word) {
     if (const std::string advice = advice_for(name); !advice.empty())
-      fail(kUsage, "there is no option " + word + ": " + advice);
+      fail(kUsage, fmt::format("there is no option {}: {}", word, advice));
     std::vector<std::string> names;
     for (const auto& option : kOwn) names.emplace_back(option.name);
-    const std::string dashed = "--" + name.substr(std::min(name.find_first_not_of('-'), name.size()));
-    std::string near = nearest(dashed, names, 2);
-    if (near.empty()) {
-      names.clear();
-      for (const auto& option : kHydra) names.emplace_back(std::string("-") + option.name);
-      near = nearest(dashed.substr(1), names, dashed.size() > 5 ? 2 : 1);
-    }
-    fail(kUsage, "there is no option " + name + (near.empty() ? "; " : "; did you mean " + near + "? ") +
-                     "ulfmrun --help lists ULFM's own options and ulfmrun -help mpiexec's");
+    const auto own = static_cast<std::ptrdiff_t>(names.size());
+    for (const auto& option : kHydra) names.emplace_back(fmt::format("--{}", option.name));
+    const std::string dashed = fmt::format("--{}", name.substr(std::min(name.find_first_not_of('-'), name.size())));
+    std::string near = ulfm::nearest(dashed, names);
+    const bool is_own = std::find(names.begin(), names.begin() + own, near) != names.begin() + own;
+    if (!near.empty() && !is_own) near.erase(0, 1);  // mpiexec's have one dash
+    fail(kUsage,
+         fmt::format("there is no option {}{}ulfmrun --help lists ULFM's own options and ulfmrun -help mpiexec's", name,
+                     near.empty() ? "; " : fmt::format("; did you mean {}? ", near)));
   }
 
   void take_rest() {
@@ -340,9 +340,9 @@ class Parser {
   void check_host_program() const {
     if (passive_) return;
     if (line_.programs.size() != 1 || line_.arguments.front() != line_.programs.front().name)
-      fail(kUsage, "--cube starts one program, without mpiexec; found " +
-                       (line_.programs.size() != 1 ? "several programs" : "its option " + line_.arguments.front()) +
-                       ": leave that out");
+      fail(kUsage, fmt::format("--cube starts one program, without mpiexec; found {}: leave that out",
+                               line_.programs.size() != 1 ? "several programs"
+                                                          : fmt::format("its option {}", line_.arguments.front())));
   }
 
   /// Copies a program and its arguments; true when ":" announces another.
@@ -350,7 +350,7 @@ class Parser {
     if (passive_) return false;
     if (at_end() || words_[at_] == ":") {
       const std::string found = at_end() ? "the end of the command line" : "\":\"";
-      fail(kUsage, "a program is needed; found " + found + "\n" + kUsageLine);
+      fail(kUsage, fmt::format("a program is needed; found {}\n{}", found, kUsageLine));
     }
     line_.programs.push_back({words_[at_], directory_});
     line_.processes += count_;
@@ -376,20 +376,19 @@ class Parser {
 CommandLine parse_command_line(const std::vector<std::string>& words) { return Parser(words).run(); }
 
 std::string help_text() {
-  std::string text = std::string(kUsageLine) + "\n\nRuns MPICH-ABI programs over ULFM, as they are.\n\n";
+  std::string text = fmt::format("{}\n\nRuns MPICH-ABI programs over ULFM, as they are.\n\n", kUsageLine);
   for (const auto& option : kOwn) {
-    std::string left = std::string("  ") + option.name + (option.value ? std::string(" ") + option.value : "");
+    std::string left = fmt::format("  {}{}", option.name, option.value ? fmt::format(" {}", option.value) : "");
     left.resize(std::max<std::size_t>(left.size() + 2, 40), ' ');
-    text += left + option.help + "\n";
+    text += fmt::format("{}{}\n", left, option.help);
   }
-  text += "\nTransports: " + transport_list() +
-          ".\nEvery option of mpiexec is passed on: -n N, -hosts LIST, -genv NAME VALUE, -wdir DIRECTORY, -l "
-          "...\n"
-          "Example: ulfmrun -n 4 ./hello\n"
-          "Exit code: mpiexec's; 1 when something of the installation or a result file is missing, 2 for a wrong "
-          "command line, 126 for a program that cannot run, 127 for one "
-          "not found.\n"
-          "Manual: ulfmrun(1).\n";
+  text += fmt::format("\nTransports: {}.\n", transport_list());
+  text +=
+      "Every option of mpiexec is passed on: -n N, -hosts LIST, -genv NAME VALUE, -wdir DIRECTORY, -l ...\n"
+      "Example: ulfmrun -n 4 ./hello\n"
+      "Exit code: mpiexec's; 1 when something of the installation or a result file is missing, 2 for a wrong "
+      "command line, 126 for a program that cannot run, 127 for one not found.\n"
+      "Manual: ulfmrun(1).\n";
   return text;
 }
 

@@ -45,7 +45,7 @@ std::optional<std::string> search(const std::string& name) {
   const char* path = std::getenv("PATH");
   std::optional<std::string> second_best;
   for (const auto& directory : split_path(path ? path : "/bin:/usr/bin")) {
-    const std::string candidate = directory + "/" + name;
+    const std::string candidate = fmt::format("{}/{}", directory, name);
     if (!is_file(candidate)) continue;
     if (access(candidate.c_str(), X_OK) == 0) return candidate;
     if (!second_best) second_best = candidate;
@@ -55,9 +55,11 @@ std::optional<std::string> search(const std::string& name) {
 
 [[noreturn]] void fail_absent(const Program& program, const std::string& tried) {
   if (program.name.find('/') != std::string::npos)
-    fail(kNotFound, "program " + tried + ": " + std::strerror(errno ? errno : ENOENT));
-  fail(kNotFound, "program " + program.name + " is in no directory of PATH" +
-                      (is_file("./" + program.name) ? "; it is in this directory: write ./" + program.name : ""));
+    fail(kNotFound, fmt::format("program {}: {}", tried, std::strerror(errno ? errno : ENOENT)));
+  fail(kNotFound, fmt::format("program {} is in no directory of PATH{}", program.name,
+                              is_file(fmt::format("./{}", program.name))
+                                  ? fmt::format("; it is in this directory: write ./{}", program.name)
+                                  : ""));
 }
 
 /// Ranks change to it before they start the program.
@@ -65,7 +67,7 @@ void check_folder(const std::string& folder) {
   struct stat status {};
   if (stat(folder.c_str(), &status) == 0 && !S_ISDIR(status.st_mode)) errno = ENOTDIR;
   else if (access(folder.c_str(), X_OK) == 0) return;
-  fail(kUsage, "-wdir " + folder + ": " + std::strerror(errno) + "; a folder is needed");
+  fail(kUsage, fmt::format("-wdir {}: {}; a folder is needed", folder, std::strerror(errno)));
 }
 
 /// Where the program is; nothing when it may be on another host.
@@ -76,7 +78,8 @@ std::optional<std::string> find(const Program& program, bool elsewhere) {
     const auto found = search(path);
     path = found.value_or("");
   } else if (!program.working_directory.empty() && path.front() != '/') {
-    path = program.working_directory + "/" + path;  // ranks change directory before they start the program
+    path =
+        fmt::format("{}/{}", program.working_directory, path);  // ranks change directory before they start the program
   }
   struct stat status;
   errno = 0;
@@ -84,9 +87,10 @@ std::optional<std::string> find(const Program& program, bool elsewhere) {
     if (elsewhere) return std::nullopt;
     fail_absent(program, path);
   }
-  if (S_ISDIR(status.st_mode)) fail(kCannotExecute, "program " + path + " is a directory; a file is needed");
+  if (S_ISDIR(status.st_mode)) fail(kCannotExecute, fmt::format("program {} is a directory; a file is needed", path));
   if (access(path.c_str(), X_OK) != 0)
-    fail(kCannotExecute, "program " + path + " is not executable (" + std::strerror(errno) + "); chmod +x makes it so");
+    fail(kCannotExecute,
+         fmt::format("program {} is not executable ({}); chmod +x makes it so", path, std::strerror(errno)));
   return path;
 }
 
@@ -136,15 +140,17 @@ std::uint16_t own_machine() {
 }
 
 void check_machine(const std::string& path, const Elf& elf) {
-  const std::string start = "program " + path + ": Exec format error: ";
-  if (elf.status == Elf::Status::damaged) fail(kCannotExecute, start + "the ELF file is damaged, " + elf.damage);
-  if (elf.bits != 64) fail(kCannotExecute, start + "a 32-bit program; ULFM runs 64-bit ones");
-  if (!elf.little_endian) fail(kCannotExecute, start + "a big-endian program; ULFM runs little-endian ones");
+  const std::string start = fmt::format("program {}: Exec format error: ", path);
+  if (elf.status == Elf::Status::damaged)
+    fail(kCannotExecute, fmt::format("{}the ELF file is damaged, {}", start, elf.damage));
+  if (elf.bits != 64) fail(kCannotExecute, fmt::format("{}a 32-bit program; ULFM runs 64-bit ones", start));
+  if (!elf.little_endian)
+    fail(kCannotExecute, fmt::format("{}a big-endian program; ULFM runs little-endian ones", start));
   if (const auto own = own_machine(); elf.machine != own)
     fail(kCannotExecute,
          fmt::format("{}built for another machine (ELF machine {}, this one is {})", start, elf.machine, own));
   if (elf.type != ET_EXEC && elf.type != ET_DYN)
-    fail(kCannotExecute, start + "not a program but an object or core file; link it first");
+    fail(kCannotExecute, fmt::format("{}not a program but an object or core file; link it first", start));
 }
 
 /// N of "libmpi.so.N" for the stem "libmpi.so."; nothing for another name.
@@ -167,13 +173,15 @@ void check_abi(const std::string& path, const Elf& elf) {
     const auto mpi = version_of(library, "libmpi.so.");
     // Open MPI 1.10 called its library libmpi.so.12 too; its symbols tell it apart.
     if (mpi && (*mpi != 12 || elf.open_mpi_symbols))
-      fail(kCannotExecute,
-           "program " + path + " was built for Open MPI (needs " + library +
-               "); ULFM runs MPICH-ABI programs (libmpi.so.12, libmpich.so.12): " + std::string(kRebuild));
+      fail(kCannotExecute, fmt::format("program {} was built for Open MPI (needs {}); ULFM runs MPICH-ABI programs "
+                                       "(libmpi.so.12, libmpich.so.12): {}",
+                                       path, library, kRebuild));
     const auto mpich = version_of(library, "libmpich.so.");
     if (mpich && *mpich != 12)
-      fail(kCannotExecute, "program " + path + " was built for another MPICH (needs " + library +
-                               "); ULFM offers libmpi.so.12 and libmpich.so.12: " + std::string(kRebuild));
+      fail(kCannotExecute,
+           fmt::format(
+               "program {} was built for another MPICH (needs {}); ULFM offers libmpi.so.12 and libmpich.so.12: {}",
+               path, library, kRebuild));
   }
 }
 
@@ -193,7 +201,7 @@ std::string built_in_library(const std::string& path, const Elf& elf, const std:
   if (needed.find('/') != std::string::npos) return needed;
   if (!elf.runpath.empty()) return "";  // RUNPATH comes after LD_LIBRARY_PATH and turns RPATH off
   for (const auto& directory : split_path(elf.rpath)) {
-    std::string candidate = expand_origin(directory, path) + "/" + needed;
+    std::string candidate = fmt::format("{}/{}", expand_origin(directory, path), needed);
     if (is_file(candidate)) return candidate;
   }
   return "";
@@ -207,13 +215,14 @@ Inspection check_libraries(const std::string& path, const Elf& elf, const fs::pa
     // Without this the loader would quietly take another MPI, and the job would not run over ULFM.
     if (!is_file(ours))
       fail(kInstallation,
-           "program " + path + " needs " + needed + ", and " + ours.string() + " is not there; install again");
+           fmt::format("program {} needs {}, and {} is not there; install again", path, needed, ours.string()));
     const std::string other = built_in_library(path, elf, needed);
     std::error_code ignored;
     if (other.empty() || fs::equivalent(other, ours, ignored)) continue;
     result.preload = libraries / "libmpi.so.12";
-    result.remark = "program " + path + " names its own MPI, " + other +
-                    " (DT_RPATH goes before LD_LIBRARY_PATH); preloading " + result.preload;
+    result.remark =
+        fmt::format("program {} names its own MPI, {} (DT_RPATH goes before LD_LIBRARY_PATH); preloading {}", path,
+                    other, result.preload);
   }
   return result;
 }
@@ -228,7 +237,7 @@ Inspection inspect(const Program& program, const fs::path& libraries, bool elsew
   const Elf elf = parse_elf(file.bytes());
   if (elf.status == Elf::Status::not_elf) {
     if (!looks_like_text(file.bytes()))
-      fail(kCannotExecute, "program " + *path + ": Exec format error: neither an ELF program nor a script");
+      fail(kCannotExecute, fmt::format("program {}: Exec format error: neither an ELF program nor a script", *path));
     return {};
   }
   check_machine(*path, elf);

@@ -42,7 +42,7 @@ std::string name_of(const std::string& spec) { return spec.substr(0, spec.find('
 
 /// How the user wrote it: "--transport", "ULFM_TRANSPORT", or a line of the file.
 std::string origin_of(const ulfm::Config& settings, const char* row) {
-  return settings.origin(row) == ulfm::Origin::environment ? std::string("ULFM_") + row : settings.where(row);
+  return settings.origin(row) == ulfm::Origin::environment ? fmt::format("ULFM_{}", row) : settings.where(row);
 }
 
 /// The transport that will be used, "auto" resolved.
@@ -53,15 +53,16 @@ const TransportDescriptor& check_transport(const ulfm::Config& settings) {
     const std::size_t end = spec.find(',', at + 1);
     const std::string setting = spec.substr(at + 1, end == std::string::npos ? end : end - at - 1);
     if (const std::size_t equals = setting.find('='); equals == 0 || equals == std::string::npos)
-      fail(kUsage, origin + ": after the transport's name, option=value is needed; found \"" + setting + "\" in \"" +
-                       spec + "\"");
+      fail(kUsage, fmt::format("{}: after the transport's name, option=value is needed; found \"{}\" in \"{}\"", origin,
+                               setting, spec));
     at = end;
   }
   const auto found = ulfm::select_transport(spec);
   if (found) return **found;
   // The sentence about a wrong name has the list already, and a file is not chosen from one.
   const bool needs_list = found.error().code != ulfm::Errc::not_found && !ulfm::fabric::is_shared_object(name_of(spec));
-  fail(kUsage, origin + ": " + found.error().what + (needs_list ? "; choose among: " + transport_list() : ""));
+  fail(kUsage, fmt::format("{}: {}{}", origin, found.error().what,
+                           needs_list ? fmt::format("; choose among: {}", transport_list()) : ""));
 }
 
 /// "add --transport with one of: ...": those that have what is needed.
@@ -69,60 +70,59 @@ std::string remedy(bool TransportDescriptor::*needed) {
   std::string list;
   for (const TransportDescriptor* transport : ulfm::transports())
     if (transport->*needed) list += (list.empty() ? "" : ", ") + std::string(transport->name);
-  return "add --transport with one of: " + list;
+  return fmt::format("add --transport with one of: {}", list);
 }
 
 /// The nodes of a cube reach an interconnect without a proxy, so they have it on one host only.
 void check_reach(const ulfm::Config& settings, const TransportDescriptor& transport) {
   if (settings.text("TRANSPORT") == "auto" || transport.multi_host) return;
-  fail(kUsage, origin_of(settings, "TRANSPORT") + ": transport " + transport.name +
-                   " is for a cube on one host; leave out -hosts, or " + remedy(&TransportDescriptor::multi_host));
+  fail(kUsage, fmt::format("{}: transport {} is for a cube on one host; leave out -hosts, or {}",
+                           origin_of(settings, "TRANSPORT"), transport.name, remedy(&TransportDescriptor::multi_host)));
 }
 
 /// A setting that only an emulated interconnect has was given without one.
 void only_emulated(const ulfm::Config& settings, const char* row, const TransportDescriptor& transport) {
-  const std::string sentence = origin_of(settings, row) + ": transport " + transport.name + " has no " +
-                               (std::strcmp(row, "TOPOLOGY") == 0 ? "topology" : "emulated nodes") + "; " +
-                               remedy(&TransportDescriptor::links);
+  const std::string sentence = fmt::format("{}: transport {} has no {}; {}", origin_of(settings, row), transport.name,
+                                           std::strcmp(row, "TOPOLOGY") == 0 ? "topology" : "emulated nodes",
+                                           remedy(&TransportDescriptor::links));
   if (settings.origin(row) == ulfm::Origin::command_line) fail(kUsage, sentence);
   std::fprintf(stderr, "ulfmrun: %s; the setting has no effect on this job\n", sentence.c_str());
 }
 
 void check_fault(const ulfm::Config& settings, const TransportDescriptor& transport) {
   const auto plan = ulfm::parse_fault_plan(settings.text("FAULT"));
-  if (!plan) fail(kUsage, origin_of(settings, "FAULT") + ": " + plan.error().what);
+  if (!plan) fail(kUsage, fmt::format("{}: {}", origin_of(settings, "FAULT"), plan.error().what));
   if (settings.text("FAULT").find_first_not_of(",; \t") == std::string::npos)
-    fail(kUsage,
-         origin_of(settings, "FAULT") + ": needs a fault such as drop=1e-3; found \"" + settings.text("FAULT") + "\"");
+    fail(kUsage, fmt::format("{}: needs a fault such as drop=1e-3; found \"{}\"", origin_of(settings, "FAULT"),
+                             settings.text("FAULT")));
   if (!plan->events.empty() && !transport.link_faults)
-    fail(kUsage, origin_of(settings, "FAULT") + ": transport " + transport.name +
-                     " has no links, switches and nodes that could fail at a moment; " +
-                     remedy(&TransportDescriptor::link_faults));
+    fail(kUsage, fmt::format("{}: transport {} has no links, switches and nodes that could fail at a moment; {}",
+                             origin_of(settings, "FAULT"), transport.name, remedy(&TransportDescriptor::link_faults)));
 }
 
 /// The file is written when the job ends, which is late to find out that it cannot be.
 void check_result_file(const ulfm::Config& settings, const char* row) {
   const std::filesystem::path file = settings.text(row);
-  const std::string origin = origin_of(settings, row) + " " + file.string();
+  const std::string origin = fmt::format("{} {}", origin_of(settings, row), file.string());
   std::error_code error;
   const auto status = std::filesystem::status(file, error);
   if (std::filesystem::is_directory(status))
-    fail(kUsage, origin + ": is a folder; the name of a file in a folder is needed, for example " +
-                     (file / (std::strcmp(row, "TRACE") == 0 ? "trace.json" : "counters")).string());
+    fail(kUsage, fmt::format("{}: is a folder; the name of a file in a folder is needed, for example {}", origin,
+                             (file / (std::strcmp(row, "TRACE") == 0 ? "trace.json" : "counters")).string()));
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
-    fail(kUsage, origin + ": is no ordinary file; name a file that may be written anew");
+    fail(kUsage, fmt::format("{}: is no ordinary file; name a file that may be written anew", origin));
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
   if (access(folder.c_str(), W_OK | X_OK) != 0)
-    fail(kUsage,
-         origin + ": " + folder.string() + ": " + std::strerror(errno) + "; a folder that can be written is needed");
+    fail(kUsage, fmt::format("{}: {}: {}; a folder that can be written is needed", origin, folder.string(),
+                             std::strerror(errno)));
 }
 
 void check_config_file(const std::string& file, const char* origin) {
   struct stat info {};
   if (stat(file.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
-    fail(kUsage, std::string(origin) + " " + file + ": is a folder; a readable TOML file is needed");
+    fail(kUsage, fmt::format("{} {}: is a folder; a readable TOML file is needed", origin, file));
   if (access(file.c_str(), R_OK) != 0)
-    fail(kUsage, std::string(origin) + " " + file + ": " + std::strerror(errno) + "; a readable TOML file is needed");
+    fail(kUsage, fmt::format("{} {}: {}; a readable TOML file is needed", origin, file, std::strerror(errno)));
 }
 
 /// The shared object of a model, with its whole path: ranks may have another working folder. One that is not there
@@ -145,7 +145,7 @@ std::size_t processes_of_user() {
   while (const dirent* entry = readdir(proc)) {
     if (!std::isdigit(static_cast<unsigned char>(entry->d_name[0]))) continue;
     struct stat info {};
-    const std::string tasks = std::string("/proc/") + entry->d_name + "/task";
+    const std::string tasks = fmt::format("/proc/{}/task", entry->d_name);
     if (stat(tasks.c_str(), &info) == 0 && info.st_uid == getuid()) count += info.st_nlink > 2 ? info.st_nlink - 2 : 1;
   }
   closedir(proc);
@@ -168,7 +168,7 @@ std::string transport_list() {
 std::string origin_prefix(const ulfm::Config& settings, const char* row) {
   return settings.origin(row) == ulfm::Origin::command_line || settings.origin(row) == ulfm::Origin::default_value
              ? ""
-             : origin_of(settings, row) + ": ";
+             : fmt::format("{}: ", origin_of(settings, row));
 }
 
 ulfm::Config resolve_settings(const CommandLine& line) {

@@ -24,13 +24,13 @@ void write_times(const std::string& path, const std::string& text) {
   FILE* file = std::fopen(path.c_str(), "w");
   const bool written = file != nullptr && std::fputs(text.c_str(), file) >= 0;
   if (file == nullptr || std::fclose(file) != 0 || !written)
-    fail(kInstallation, "--times " + path + ": " + std::strerror(errno));
+    fail(kInstallation, fmt::format("--times {}: {}", path, std::strerror(errno)));
 }
 
 // Before the job, and not behind hours of it. What is in the file stays there until then.
 void check_writable(const char* option, const std::string& path) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-  if (file < 0) fail(kUsage, std::string(option) + ": " + path + " cannot be written: " + std::strerror(errno));
+  if (file < 0) fail(kUsage, fmt::format("{}: {} cannot be written: {}", option, path, std::strerror(errno)));
   close(file);
 }
 
@@ -40,7 +40,7 @@ void check_no_durations(std::string_view transport) {
   for (std::size_t at = transport.find(','); at != std::string_view::npos; at = transport.find(',', at + 1)) {
     const std::string_view option = transport.substr(at + 1, transport.find(',', at + 1) - at - 1);
     if (ulfm::fabric::is_duration(option.substr(0, option.find('='))))
-      fail(kUsage, std::string(option) + " is a duration, and has no effect in the host's time; add --time virtual");
+      fail(kUsage, fmt::format("{} is a duration, and has no effect in the host's time; add --time virtual", option));
   }
 }
 
@@ -50,12 +50,13 @@ void check_time_files(const CommandLine& line) {
   if (!line.time) return;
   const auto time = ulfm::fabric::parse_time(*line.time);
   if (line.times) check_writable("--times", *line.times);
-  if (time->record[0] != 0) check_writable("--time record", std::string(time->record) + ".0");
+  if (time->record[0] != 0) check_writable("--time record", fmt::format("{}.0", time->record));
   for (int rank = 0; time->recorded[0] != 0 && rank < line.processes; ++rank) {
     const std::string name = fmt::format("{}.{}", time->recorded, rank);
     if (access(name.c_str(), R_OK) != 0)
-      fail(kUsage, "--time compute=recorded: " + name + " cannot be read: " + std::strerror(errno) +
-                       "; each rank needs one, which --time virtual,record=FILE writes with as many ranks");
+      fail(kUsage, fmt::format("--time compute=recorded: {} cannot be read: {}; each rank needs one, which --time "
+                               "virtual,record=FILE writes with as many ranks",
+                               name, std::strerror(errno)));
   }
 }
 
@@ -64,9 +65,9 @@ void check_time(const CommandLine& line, const ulfm::Config& settings) {
   const std::string& transport = settings.text("TRANSPORT");
   if (!line.time) return check_no_durations(transport);
   if (ulfm::fabric::model_of_transport(transport) == nullptr)
-    fail(kUsage, "--time: transport " + transport.substr(0, transport.find(',')) +
-                     " moves messages in the host's time; virtual time goes with an emulated interconnect, such as "
-                     "--transport xswitch");
+    fail(kUsage, fmt::format("--time: transport {} moves messages in the host's time; virtual time goes with an "
+                             "emulated interconnect, such as --transport xswitch",
+                             transport.substr(0, transport.find(','))));
   if (settings.text("ENGINE") == "process")
     fail(kUsage, "ULFM_ENGINE=process moves the network in the host's time; leave it out with --time virtual");
   if (settings.number("CONTROL") != 0)
@@ -74,7 +75,7 @@ void check_time(const CommandLine& line, const ulfm::Config& settings) {
   // A rank would find it too, but in MPI_Init.
   if (const std::string trouble = ulfm::fabric::progress_thread_trouble(); !trouble.empty()) fail(kUsage, trouble);
   const auto time = ulfm::fabric::parse_time(*line.time);
-  if (!time) fail(kUsage, "--time: " + time.error().what);
+  if (!time) fail(kUsage, fmt::format("--time: {}", time.error().what));
 }
 
 int run_timed(ulfm::fabric::FabricHost& host, const std::vector<std::string>& command, const std::string& times) {

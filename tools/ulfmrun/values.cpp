@@ -14,8 +14,10 @@
 #include <string_view>
 #include <vector>
 
+#include <fmt/core.h>
+
+#include "base/config.hpp"
 #include "failure.hpp"
-#include "nearest.hpp"
 
 namespace ulfmrun {
 namespace {
@@ -48,8 +50,8 @@ std::vector<std::string> words_of(const char* list) {
 std::string one_of(const std::vector<std::string>& words, const std::string& value) {
   std::string text = "needs one of";
   for (const std::string& word : words) text += (&word == &words.front() ? " " : ", ") + word;
-  const std::string near = nearest(value, words, value.size() > 3 ? 2 : 1);
-  return text + "; found \"" + value + "\"" + (near.empty() ? "" : ", did you mean " + near + "?");
+  const std::string near = ulfm::nearest(value, words);
+  return fmt::format("{}; found \"{}\"{}", text, value, near.empty() ? "" : fmt::format(", did you mean {}?", near));
 }
 
 /// What a process may be bound to, with a number of them behind a colon. From tools/topo/hwloc/topo_hwloc.c.
@@ -62,12 +64,13 @@ std::string wrong_binding(const std::string& value) {
   const std::size_t colon = value.find(':');
   const std::string object = value.substr(0, colon);
   if (std::find(objects.begin(), objects.end(), object) == objects.end()) {
-    const std::string near = nearest(object, objects, object.size() > 3 ? 2 : 1);
-    return "needs none, rr, user:LIST, machine, package, numa, core, hwthread or a cache such as l2cache; found \"" +
-           object + "\"" + (near.empty() ? "" : ", did you mean " + near + "?");
+    const std::string near = ulfm::nearest(object, objects);
+    return fmt::format(
+        "needs none, rr, user:LIST, machine, package, numa, core, hwthread or a cache such as l2cache; found \"{}\"{}",
+        object, near.empty() ? "" : fmt::format(", did you mean {}?", near));
   }
   if (colon == value.npos || is_number(std::string_view(value).substr(colon + 1), 1)) return "";
-  return "needs a number, 1 or more, behind " + object + ":; found \"" + value.substr(colon + 1) + "\"";
+  return fmt::format("needs a number, 1 or more, behind {}:; found \"{}\"", object, value.substr(colon + 1));
 }
 
 /// Patterns have the rank and others as %r, %g, %p, %t and %h.
@@ -75,8 +78,8 @@ std::string wrong_pattern(const std::string& pattern) {
   for (std::size_t at = pattern.find('%'); at < pattern.size(); at = pattern.find('%', at + 2)) {
     const char what = at + 1 < pattern.size() ? pattern[at + 1] : '\0';
     if (what == '\0' || std::strchr("%rgpth", what) == nullptr)
-      return "needs r (rank), g (group), p (proxy), t (seconds), h (host) or % behind %; found \"" +
-             pattern.substr(at, 2) + "\"";
+      return fmt::format("needs r (rank), g (group), p (proxy), t (seconds), h (host) or % behind %; found \"{}\"",
+                         pattern.substr(at, 2));
   }
   return "";
 }
@@ -87,7 +90,7 @@ std::string wrong_output_file(const std::string& pattern) {
   if (folder.native().find('%') != std::string::npos) return "";
   if (folder.empty()) folder = ".";
   if (access(folder.c_str(), W_OK | X_OK) == 0) return "";
-  return folder.string() + ": " + std::strerror(errno) + "; a folder that can be written is needed";
+  return fmt::format("{}: {}; a folder that can be written is needed", folder.string(), std::strerror(errno));
 }
 
 std::string wrong_value(const std::string& name, const std::string& value) {
@@ -100,24 +103,26 @@ std::string wrong_value(const std::string& name, const std::string& value) {
   if (name == "prepend-pattern") return wrong_pattern(value);
   if (name == "outfile" || name == "errfile" || name == "outfile-pattern" || name == "errfile-pattern")
     return wrong_output_file(value);
-  if (name == "ppn" && !is_number(value, 1)) return "needs a number of processes, 1 or more; found \"" + value + "\"";
-  if (name == "output-from" && !is_number(value, 0)) return "needs a rank, 0 or more; found \"" + value + "\"";
+  if (name == "ppn" && !is_number(value, 1))
+    return fmt::format("needs a number of processes, 1 or more; found \"{}\"", value);
+  if (name == "output-from" && !is_number(value, 0)) return fmt::format("needs a rank, 0 or more; found \"{}\"", value);
   if (name == "usize" && value != "SYSTEM" && value != "INFINITE" && !is_number(value, 1))
-    return "needs a number of processes, 1 or more, SYSTEM or INFINITE; found \"" + value + "\"";
+    return fmt::format("needs a number of processes, 1 or more, SYSTEM or INFINITE; found \"{}\"", value);
   if (name == "iface" && if_nametoindex(value.c_str()) == 0)
-    return "\"" + value + "\" is no network interface of this host; ip link lists them";
+    return fmt::format("\"{}\" is no network interface of this host; ip link lists them", value);
   if ((name == "launcher-exec" || name == "bootstrap-exec") && value.find('/') != value.npos &&
       access(value.c_str(), X_OK) != 0)
-    return value + ": " + std::strerror(errno) + "; a program that starts processes on hosts is needed";
+    return fmt::format("{}: {}; a program that starts processes on hosts is needed", value, std::strerror(errno));
   if (name == "configfile" && access(value.c_str(), R_OK) != 0)
-    return value + ": " + std::strerror(errno) + "; a readable file of command lines is needed";
+    return fmt::format("{}: {}; a readable file of command lines is needed", value, std::strerror(errno));
   return "";
 }
 
 }  // namespace
 
 void check_value(const std::string& option, const std::string& name, const std::string& value) {
-  if (const std::string wrong = wrong_value(name, value); !wrong.empty()) fail(kUsage, option + " " + wrong);
+  if (const std::string wrong = wrong_value(name, value); !wrong.empty())
+    fail(kUsage, fmt::format("{} {}", option, wrong));
 }
 
 }  // namespace ulfmrun

@@ -151,6 +151,32 @@ else
     fail "a rank that leaves" "exit code $code"
 fi
 
+# ends_unrun NAME LINE ARGUMENT...: a job of which a program cannot run ends with 127 and says so.
+ends_unrun() {
+    local name=$1 line=$2 code=0
+    shift 2
+    on_hosts 2 "$@" >out 2>err || code=$?
+    if ((code == 127)) && grep -q "$line" err; then
+        echo "ok   $name"
+    else
+        fail "$name" "exit code $code"
+    fi
+}
+ends_unrun "of several programs, one that is not there" 'host h2: cannot run ./nosuch: No such file' -n 1 ./hosts : -n 1 ./nosuch
+ends_unrun "one that is not there beside a rank" 'host h1: cannot run ./nosuch: No such file' -n 2 ./hosts : -n 1 ./nosuch : -n 1 ./hosts
+
+# Whoever starts a job over ssh may have to type a password first.
+cat >slowly <<SLOWLY
+#!/bin/bash
+[[ "\$*" == *' h2 '* ]] && sleep 35
+exec "$hosts_launcher" "\$@"
+SLOWLY
+chmod +x slowly
+code=0
+beside_host 1 "$run" -hosts h1,h2 -launcher ssh -launcher-exec "$PWD/slowly" -n 2 ./hosts >out 2>err || code=$?
+grep -q 'host h2 has not called back for 30 s.*ulfm_doctor h2' err || fail "a host that calls late" "nobody says so"
+check_run "a host that calls late" "wrong 0" "$code"
+
 "$stage/bin/mpicc" -O1 "$here/mixed.c" -o mixed || exit 1
 on 2 "node-aware collectives" "nodes wrong 0" -n 4 -ppn 2 ./mixed nodes
 on 2 "windows, shared within a host and between hosts" "window wrong 0" -n 4 -ppn 2 ./mixed window

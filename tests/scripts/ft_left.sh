@@ -41,6 +41,8 @@ done
 run 32 6 ialltoallv --transport xswitch --topology th8
 # The one who dies is the root of others that send without a pause: its end is noticed nevertheless.
 run 232 6 gather --transport ofi
+# Others revoke the window while some make it: they find a failure in it nevertheless, not a revocation.
+for _ in $(seq 12); do run 107 6 window --transport direct; done
 # Nonblocking and blocking calls in the segment: who fails there leaves the communicator.
 for _ in 1 2 3 4 5 6 7 8; do run 851 8 intercreate --transport direct; done
 # Seeds with which somebody dies in the middle of a call.

@@ -114,4 +114,34 @@ for what in ./nosuch /bin/true; do
     timeout -k 5 "$patience" "$stage/bin/mpiexec" -n 2 "$work/copes" several $what >"$work/out" 2>&1 </dev/null || status=$?
     ((status != 0 && status < 124 || status == 127)) || fail "mpiexec, $what beside a program that runs: exit status $status"
 done
+# A member of the communicator has died: what has been started for the others ends too, long before MPI_Init gives up.
+compile bereft <<'C'
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    MPI_Comm parent, made;
+    int rank, class, error;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_get_parent(&parent);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (parent == MPI_COMM_NULL) {
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 1) raise(SIGKILL);
+        error = MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &made, MPI_ERRCODES_IGNORE);
+        MPI_Error_class(error, &class);
+        printf("rank %d: %s\n", rank, class == MPIX_ERR_PROC_FAILED ? "a process has failed" : "WRONG");
+    }
+    MPI_Finalize();
+    return 0;
+}
+C
+for _ in $(seq 10); do
+    status=0
+    timeout -k 5 120 "$stage/bin/ulfmrun" --ft -n 4 "$work/bereft" >"$work/out" 2>&1 </dev/null || status=$?
+    ((status != 124)) || fail "what is spawned after a death stays in MPI_Init: $(cat "$work/out")"
+    (($(grep -c ': a process has failed$' "$work/out") == 3)) || fail "a spawn after a death: $(cat "$work/out")"
+done
 echo "programs that are not there, that are no MPI programs, and that leave end the job that spawns them"

@@ -156,6 +156,11 @@ const HydraOption* hydra_option(const std::string& name) {
   return nullptr;
 }
 
+/// An option without its dashes.
+std::string bare(const std::string& option) {
+  return option.substr(std::min(option.find_first_not_of('-'), option.size()));
+}
+
 /// What users of other launchers mean by an option that mpiexec does not have.
 std::string advice_for(const std::string& option) {
   struct Advice {
@@ -176,13 +181,12 @@ std::string advice_for(const std::string& option) {
       {"H", "it is Open MPI's; write -hosts HOST,HOST"},
       {"report-bindings", "it is Open MPI's; HYDRA_TOPO_DEBUG=1 in the environment prints the bindings"},
   };
-  const std::size_t start = std::min(option.find_first_not_of('-'), option.size());
-  const std::string bare = option.substr(start);
+  const std::string name = bare(option);
   for (const Advice& advice : kAdvice)
-    if (bare == advice.name) return advice.text;
-  const std::size_t letters = bare.find_first_of("0123456789");
-  if (letters != std::string::npos && (bare.substr(0, letters) == "n" || bare.substr(0, letters) == "np"))
-    return fmt::format("write -{} {}", bare.substr(0, letters), bare.substr(letters));
+    if (name == advice.name) return advice.text;
+  const std::size_t letters = name.find_first_of("0123456789");
+  if (letters != std::string::npos && (name.substr(0, letters) == "n" || name.substr(0, letters) == "np"))
+    return fmt::format("write -{} {}", name.substr(0, letters), name.substr(letters));
   return "";
 }
 
@@ -318,14 +322,14 @@ class Parser {
   [[noreturn]] void take_unknown(const std::string& name, const std::string& word) {
     if (const std::string advice = advice_for(name); !advice.empty())
       fail(kUsage, fmt::format("there is no option {}: {}", word, advice));
+    // Without dashes, which all have: they would make names look alike.
     std::vector<std::string> names;
-    for (const auto& option : kOwn) names.emplace_back(option.name);
+    for (const auto& option : kOwn) names.push_back(bare(option.name));
     const auto own = static_cast<std::ptrdiff_t>(names.size());
-    for (const auto& option : kHydra) names.emplace_back(fmt::format("--{}", option.name));
-    const std::string dashed = fmt::format("--{}", name.substr(std::min(name.find_first_not_of('-'), name.size())));
-    std::string near = ulfm::nearest(dashed, names);
+    for (const auto& option : kHydra) names.emplace_back(option.name);
+    std::string near = ulfm::nearest(bare(name), names);
     const bool is_own = std::find(names.begin(), names.begin() + own, near) != names.begin() + own;
-    if (!near.empty() && !is_own) near.erase(0, 1);  // mpiexec's have one dash
+    if (!near.empty()) near.insert(0, is_own ? "--" : "-");
     fail(kUsage,
          fmt::format("there is no option {}{}ulfmrun --help lists ULFM's own options and ulfmrun -help mpiexec's", name,
                      near.empty() ? "; " : fmt::format("; did you mean {}? ", near)));

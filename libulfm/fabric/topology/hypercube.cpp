@@ -12,7 +12,7 @@ namespace ulfm::fabric {
 // behind them.
 Result<Topology> make_hypercube(std::string_view description, std::span<const std::uint32_t> sizes) {
   const auto refuse = [&](const std::string& why) {
-    return fail(Errc::invalid, "topology \"" + std::string(description.substr(0, 80)) + "\": " + why);
+    return fail(Errc::invalid, fmt::format("topology \"{}\": {}", description.substr(0, 80), why));
   };
   if (sizes.size() != 3) return refuse("needs dimensions, cards in each, and processors a card, as in gh:2x4x8");
   const std::uint32_t n = sizes[0], k = sizes[1], p = sizes[2];

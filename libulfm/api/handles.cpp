@@ -2,6 +2,8 @@
 
 #include <mutex>
 
+#include <fmt/core.h>
+
 namespace ulfm {
 
 constinit std::array<std::array<PortSlot, kPortsPerProcess>, kJobs> g_port_slots{};
@@ -27,7 +29,7 @@ Table& table() {
 }
 
 auto stale(const char* what) {
-  return fail(Errc::stale, std::string("this ") + what + " handle is not valid: it was closed, or never opened");
+  return fail(Errc::stale, fmt::format("this {} handle is not valid: it was closed, or never opened", what));
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ Result<Node*> allowed(ulfm_job job, int size) {
   if (!node) return node;
   if (size < 1) return fail(Errc::invalid, fmt::format("a team of {} members: 1 or more are needed", size));
   if (const std::string& name = (*node)->process().transport_name(); name != "direct")
-    return fail(Errc::unavailable, "teams share memory; over " + name + " there are messages only");
+    return fail(Errc::unavailable, fmt::format("teams share memory; over {} there are messages only", name));
   if ((*node)->config().text("COLLECTIVES") == "off")
     return fail(Errc::unavailable, "teams are switched off by ULFM_COLLECTIVES=off");
   return node;

@@ -105,7 +105,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 std::string accepted(const ConfigRow& row) {
   switch (row.type) {
     case RowType::boolean: return "0 or 1 (also no/yes, off/on, false/true)";
-    case RowType::choice: return std::string("one of ") + row.choices;
+    case RowType::choice: return fmt::format("one of {}", row.choices);
     case RowType::text: return "text";
     case RowType::bytes: return fmt::format("bytes, with K, M or G, from {} to {}", row.min, row.max);
     case RowType::milliseconds: return "milliseconds, with ms or s";
@@ -143,7 +143,7 @@ const std::vector<std::string>& row_names() {
 
 std::string suggestion(std::string_view word) {
   const std::string near = nearest(word, row_names());
-  return near.empty() ? "; `ulfm_info` lists what there is" : "; did you mean ULFM_" + near + "?";
+  return near.empty() ? "; `ulfm_info` lists what there is" : fmt::format("; did you mean ULFM_{}?", near);
 }
 
 // Variables of our tools that are no settings of the library.
@@ -231,7 +231,8 @@ Result<Config> Config::resolve(const std::string& file, const char* const* envir
     std::ostringstream text;
     const bool is_empty = in && in.peek() == std::ifstream::traits_type::eof() && !in.bad();
     if (!is_empty && (!in || !(text << in.rdbuf())))
-      return fail(Errc::not_found, "the settings file " + file + " cannot be read; a readable TOML file is needed");
+      return fail(Errc::not_found,
+                  fmt::format("the settings file {} cannot be read; a readable TOML file is needed", file));
     if (auto read = config.read_file_text(text.str(), file); !read) return fail(read.error());
   }
   if (auto read = config.read_environment(environment); !read) return fail(read.error());
@@ -250,7 +251,7 @@ std::size_t Config::index(std::string_view row) const {
 Result<void> Config::set(std::string_view row, std::string_view value, Origin origin, const std::string& where) {
   const std::size_t i = index(upper(row));
   if (i == std::size(kRows)) {
-    warnings_.push_back(where + ": no setting is called " + std::string(row) + suggestion(row));
+    warnings_.push_back(fmt::format("{}: no setting is called {}{}", where, row, suggestion(row)));
     return {};
   }
   auto number = parse_value(kRows[i], value);
@@ -330,7 +331,7 @@ Result<void> Config::read_file_text(std::string_view text, const std::string& pa
     if (const auto* s = node.as_string()) value = s->get();
     else if (const auto* i = node.as_integer()) value = fmt::format("{}", i->get());
     else if (const auto* b = node.as_boolean()) value = b->get() ? "1" : "0";
-    else return fail(Errc::invalid, where + ": " + std::string(key.str()) + " needs a string, number or boolean");
+    else return fail(Errc::invalid, fmt::format("{}: {} needs a string, number or boolean", where, key.str()));
     if (auto r = set(key.str(), value, Origin::file, where); !r) return r;
   }
   return {};

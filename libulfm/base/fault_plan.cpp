@@ -50,8 +50,7 @@ class FaultParser {
 
   std::string found() const {
     if (at_end()) return "the end";
-    return "\"" + std::string(text_.substr(at_, std::min<std::size_t>(text_.find_first_of(",;", at_) - at_, 24))) +
-           "\"";
+    return fmt::format("\"{}\"", text_.substr(at_, std::min<std::size_t>(text_.find_first_of(",;", at_) - at_, 24)));
   }
   void refuse(const std::string& needed, const std::string& example) {
     if (!good_) return;
@@ -98,7 +97,7 @@ class FaultParser {
   bool take_equals(std::string_view name, const std::string& example) {
     skip_blanks();
     if (take('=')) return true;
-    refuse("\"=\" behind " + std::string(name), example);
+    refuse(fmt::format("\"=\" behind {}", name), example);
     return false;
   }
 
@@ -130,7 +129,7 @@ class FaultParser {
     skip_blanks();
     const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), index);
     if (error != std::errc{}) {
-      refuse("the number of " + what, example);
+      refuse(fmt::format("the number of {}", what), example);
       return false;
     }
     at_ = static_cast<std::size_t>(end - text_.data());
@@ -142,7 +141,7 @@ class FaultParser {
     skip_blanks();
     const std::size_t begin = at_;
     if (take_word() == word) return true;
-    refuse_at(begin, "\"" + std::string(word) + "\"", example);
+    refuse_at(begin, fmt::format("\"{}\"", word), example);
     return false;
   }
 
@@ -151,12 +150,13 @@ class FaultParser {
     skip_blanks();
     const std::size_t begin = at_;
     double value = 0;
-    if (!take_number(value)) return refuse_at(begin, what + " with ns, us, ms or s", example);
+    if (!take_number(value)) return refuse_at(begin, fmt::format("{} with ns, us, ms or s", what), example);
     const std::size_t unit_at = at_;
     const std::string_view unit = take_word();
     const double scale = unit == "ns" ? 1e-9 : unit == "us" ? 1e-6 : unit == "ms" ? 1e-3 : unit == "s" ? 1.0 : 0.0;
     if (scale == 0.0) return refuse_at(unit_at, "ns, us, ms or s behind the number", example);
-    if (!(value >= 0 && value * scale <= kLongest)) return refuse_at(begin, what + " from 0 to 1000000s", example);
+    if (!(value >= 0 && value * scale <= kLongest))
+      return refuse_at(begin, fmt::format("{} from 0 to 1000000s", what), example);
     time = std::chrono::nanoseconds(static_cast<std::int64_t>(std::llround(value * scale * 1e9)));
   }
 
@@ -201,7 +201,7 @@ class FaultParser {
 
 Result<FaultPlan> parse_fault_plan(std::string_view text) {
   auto plan = FaultParser(text).run();
-  if (!plan) return fail(std::move(plan.error()).within("faults \"" + std::string(text.substr(0, 80)) + "\""));
+  if (!plan) return fail(std::move(plan.error()).within(fmt::format("faults \"{}\"", text.substr(0, 80))));
   return plan;
 }
 

@@ -6,12 +6,14 @@
 
 #include <chrono>
 
+#include <fmt/core.h>
+
 #include "base/wait.hpp"
 
 namespace ulfm {
 
 void say_before_the_end(const std::string& sentence) {
-  const std::string line = "ulfm: " + sentence + "\n";
+  const std::string line = fmt::format("ulfm: {}\n", sentence);
   (void)!write(STDERR_FILENO, line.data(), line.size());  // one write: lines of several processes do not mix
   struct stat about {};
   if (fstat(STDERR_FILENO, &about) != 0 || !S_ISFIFO(about.st_mode)) return;

@@ -33,18 +33,18 @@ std::size_t memory_available() {
 
 // A short piece of advice beats an errno: which limit was met, and how to lift it.
 Error out_of_memory(std::size_t needed, int number) {
-  std::string found = human_bytes(memory_available()) + " of memory available";
+  std::string found = fmt::format("{} of memory available", human_bytes(memory_available()));
   std::string remedy = "run fewer processes, or give the machine (or its memory cgroup) more memory";
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && number == EFBIG) {
-    found = "a file size limit of " + human_bytes(limit.rlim_cur);
+    found = fmt::format("a file size limit of {}", human_bytes(limit.rlim_cur));
     remedy = "raise it with `ulimit -f unlimited`";
   } else if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-    found += " and an address space limit of " + human_bytes(limit.rlim_cur);
+    found += fmt::format(" and an address space limit of {}", human_bytes(limit.rlim_cur));
     remedy += ", or raise the limit with `ulimit -v unlimited`";
   }
-  return {Errc::no_memory, "no memory for a shared segment: needed " + human_bytes(needed) + ", found " + found + " (" +
-                               std::strerror(number) + "); " + remedy};
+  return {Errc::no_memory, fmt::format("no memory for a shared segment: needed {}, found {} ({}); {}",
+                                       human_bytes(needed), found, std::strerror(number), remedy)};
 }
 
 // A descriptor kept for the moment in which another process's segment is opened: a program may use up all others before
@@ -109,12 +109,13 @@ Result<Segment> Segment::create(const std::string& label, std::size_t reserve) {
 
   Segment s;
   s.fd_ = memfd_create(label.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (s.fd_ < 0) return fail_errno("memfd_create for " + label);
+  if (s.fd_ < 0) return fail_errno(fmt::format("memfd_create for {}", label));
   s.size_ = s.whole_ = reserve;
   fchmod(s.fd_, 0600);
   if (ftruncate(s.fd_, static_cast<off_t>(reserve)) != 0) return fail(out_of_memory(reserve, errno));
   // A peer that shrank the file could crash us with SIGBUS; nobody may.
-  if (fcntl(s.fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return fail_errno("sealing " + label);
+  if (fcntl(s.fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    return fail_errno(fmt::format("sealing {}", label));
   spare().keep();
   if (auto mapped = s.map(label); !mapped) return fail(mapped.error());
   return s;
@@ -125,13 +126,13 @@ Result<int> Segment::open_of(pid_t pid, int fd) {
   const int own = spare().open_with(path.c_str(), O_RDWR | O_CLOEXEC);
   if (own < 0 && errno == ENOENT) return fail(Errc::peer_failed, fmt::format("process {} is gone (no {})", pid, path));
   if (own < 0 && (errno == EMFILE || errno == ENFILE))
-    return fail(Errc::no_memory, "cannot open " + path + ": " + std::strerror(errno) +
-                                     "; connecting to a process takes one descriptor for a moment: raise the limit "
-                                     "with `ulimit -n`, or have the program close some");
+    return fail(Errc::no_memory, fmt::format("cannot open {}: {}; connecting to a process takes one descriptor for a "
+                                             "moment: raise the limit with `ulimit -n`, or have the program close some",
+                                             path, std::strerror(errno)));
   if (own < 0)
-    return fail(Errc::unavailable, "cannot open " + path + ": " + std::strerror(errno) +
-                                       "; both processes must run as the same user in the same pid namespace (or "
-                                       "ULFM_CONTROL=unix)");
+    return fail(Errc::unavailable, fmt::format("cannot open {}: {}; both processes must run as the same user in the "
+                                               "same pid namespace (or ULFM_CONTROL=unix)",
+                                               path, std::strerror(errno)));
   return own;
 }
 
@@ -156,7 +157,7 @@ Result<Segment> Segment::map_sealed(int fd, const std::string& label, std::size_
   struct stat st {};
   const int seals = fcntl(s.fd_, F_GET_SEALS);
   if (fstat(s.fd_, &st) != 0 || seals < 0 || (seals & F_SEAL_SHRINK) == 0)
-    return fail(Errc::protocol, label + " is not a segment of this library (no sealed memory file)");
+    return fail(Errc::protocol, fmt::format("{} is not a segment of this library (no sealed memory file)", label));
   s.whole_ = static_cast<std::size_t>(st.st_size);
   s.size_ = std::min(s.whole_, most);
   if (auto mapped = s.map(label); !mapped) return fail(mapped.error());
@@ -169,7 +170,7 @@ Result<void> Segment::map(const std::string& label) {
   void* p = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd_, 0);
   if (p == MAP_FAILED) {
     if (errno == ENOMEM) return fail(out_of_memory(size_, errno));
-    return fail_errno("mapping " + label);
+    return fail_errno(fmt::format("mapping {}", label));
   }
   base_ = static_cast<std::byte*>(p);
   return {};

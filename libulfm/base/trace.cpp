@@ -145,7 +145,7 @@ Result<void> begin(const std::string& file, int rank) {
   std::string path = fmt::format("{}.{}", file, rank);
   if (std::getenv("PMI_SPAWNED") != nullptr) path += fmt::format(".{}", getpid());
   recorder.fd = make_file(path);
-  if (recorder.fd < 0) return fail_errno("making the trace " + path);
+  if (recorder.fd < 0) return fail_errno(fmt::format("making the trace {}", path));
   void* memory = mmap(nullptr, kMostEvents * sizeof(record::RecordedEvent), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return fail(Errc::no_memory, "no memory for the events of a trace");

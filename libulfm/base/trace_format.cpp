@@ -33,9 +33,10 @@ constexpr std::uint64_t kShort = 100;
 }  // namespace
 
 std::string trace_head(std::uint64_t events, std::uint64_t lost) {
-  return fmt::format("{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"events\":{},\"lost\":{}}},\"traceEvents\":[\n",
-                     events, lost) +
-         "{\"name\":\"trace\",\"ph\":\"M\",\"pid\":0,\"args\":{}}";
+  return fmt::format(
+      "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"events\":{},\"lost\":{}}},\"traceEvents\":[\n"
+      "{{\"name\":\"trace\",\"ph\":\"M\",\"pid\":0,\"args\":{{}}}}",
+      events, lost);
 }
 
 std::string trace_process(const TracedProcess& p) {

@@ -112,7 +112,7 @@ Result<std::unique_ptr<Collective>> Collective::attach(const std::string& ticket
   unsigned long long host = 0, token = 0;
   unsigned pid = 0, fd = 0;
   if (std::sscanf(ticket.c_str(), "%llx.%x.%x.%llx", &host, &pid, &fd, &token) != 4)
-    return fail(Errc::invalid, "not a ticket of a communicator's segment: " + ticket);
+    return fail(Errc::invalid, fmt::format("not a ticket of a communicator's segment: {}", ticket));
   if (host != host_identity()) return fail(Errc::unavailable, "the communicator has ranks on another host");
   auto segment = Segment::attach(static_cast<pid_t>(pid), static_cast<int>(fd));
   if (!segment) return fail(segment.error());

@@ -23,7 +23,7 @@ std::string Counts::text(const std::string& who) const {
     for (std::size_t kind = 0; kind < kKinds.size(); ++kind)
       if (const std::uint64_t n = counts_[way][kind]; n != 0)
         kinds += fmt::format("{} {} {}", kinds.empty() ? "" : ",", kKinds[kind], n);
-    if (!kinds.empty()) text += "ulfm: stats " + who + " collectives " + kWays[way] + ":" + kinds + "\n";
+    if (!kinds.empty()) text += fmt::format("ulfm: stats {} collectives {}:{}\n", who, kWays[way], kinds);
   }
   return text;
 }

@@ -1,5 +1,7 @@
 #include "fabric/models.hpp"
 
+#include <fmt/core.h>
+
 #include "fabric/shared/object.hpp"
 
 namespace ulfm::fabric {
@@ -21,8 +23,8 @@ Result<const ModelKind*> find_model(std::string_view name) {
   if (is_shared_object(name)) return shared::find_model(name);
   std::string all;
   for (const ModelKind* kind : kModels) all += (all.empty() ? "" : ", ") + std::string(kind->name);
-  return fail(Errc::not_found, "there is no model \"" + std::string(name.substr(0, 60)) + "\"; take " + all +
-                                   ", or a shared object such as ./mine.so");
+  return fail(Errc::not_found, fmt::format("there is no model \"{}\"; take {}, or a shared object such as ./mine.so",
+                                           name.substr(0, 60), all));
 }
 
 const ModelKind* model_of_transport(std::string_view transport) {

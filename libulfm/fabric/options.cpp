@@ -17,8 +17,8 @@ namespace {
 std::string known(std::span<const Options::Row> rows) {
   std::string all;
   for (const Options::Row& row : rows)
-    all += (all.empty() ? "" : ", ") + std::string(row.name) + "=" +
-           (row.words != nullptr ? row.words : fmt::format("{}..{}", row.least, row.most));
+    all += fmt::format("{}{}={}", all.empty() ? "" : ", ", row.name,
+                       row.words != nullptr ? row.words : fmt::format("{}..{}", row.least, row.most));
   return all;
 }
 
@@ -50,7 +50,7 @@ Result<std::int64_t> value_of(std::string_view word, const Options::Row& row) {
   std::int64_t value = 0;
   if (row.words != nullptr) {
     value = place_of(digits, row.words);
-    if (value < 0) return fail(Errc::invalid, "option \"" + shown + "\": needs " + row.name + "=" + row.words);
+    if (value < 0) return fail(Errc::invalid, fmt::format("option \"{}\": needs {}={}", shown, row.name, row.words));
     return value;
   }
   const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), value);
@@ -76,11 +76,11 @@ Result<Options> Options::parse(std::string_view text, std::span<const Row> rows)
     if (row == nullptr) row = row_of(name, kDurationRows);
     if (row == nullptr)
       return fail(Errc::invalid,
-                  "no option \"" + shown + "\"; there are: " + known(rows) + ", and durations, see ulfm-time(7)");
+                  fmt::format("no option \"{}\"; there are: {}, and durations, see ulfm-time(7)", shown, known(rows)));
     auto value = value_of(word, *row);
     if (!value) return fail(value.error());
     if (!options.values_.emplace(name, *value).second)
-      return fail(Errc::invalid, "option \"" + shown + "\" is given twice");
+      return fail(Errc::invalid, fmt::format("option \"{}\" is given twice", shown));
   }
   return options;
 }

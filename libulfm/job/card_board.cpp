@@ -71,7 +71,7 @@ pid_t owner_of(const AbstractName& name) {
 
 // That process's segment, found by the label that /proc shows for it.
 Fd segment_of(pid_t owner, const std::string& label) {
-  const std::string folder = fmt::format("/proc/{}/fd/", owner), wanted = "/memfd:" + label + " (deleted)";
+  const std::string folder = fmt::format("/proc/{}/fd/", owner), wanted = fmt::format("/memfd:{} (deleted)", label);
   DIR* entries = opendir(folder.c_str());
   if (entries == nullptr) return Fd();
   Fd found;

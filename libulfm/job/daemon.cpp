@@ -7,6 +7,8 @@
 
 #include <cerrno>
 
+#include <fmt/core.h>
+
 #include "base/argv.hpp"
 #include "base/standard_streams.hpp"
 #include "job/control/socket.hpp"
@@ -41,7 +43,7 @@ Result<void> start_daemon(const std::string& path, const std::vector<std::string
     if (daemon == 0) become(path.c_str(), argv.data(), input, output, null.get());
     _exit(daemon < 0 ? 1 : 0);
   }
-  if (between < 0) return fail_errno("starting " + path);
+  if (between < 0) return fail_errno(fmt::format("starting {}", path));
   int status = 0;
   pid_t ended;
   do ended = waitpid(between, &status, 0);
@@ -49,7 +51,7 @@ Result<void> start_daemon(const std::string& path, const std::vector<std::string
   // A program that ignores SIGCHLD has no status of its children; then nothing is known, and it is taken for well.
   if (ended == between && status != 0) {
     errno = EAGAIN;
-    return fail_errno("starting " + path);
+    return fail_errno(fmt::format("starting {}", path));
   }
   return {};
 }

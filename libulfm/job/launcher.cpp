@@ -60,10 +60,11 @@ Result<Launcher> launcher_of_this_process() {
   // Hydra has a proxy for each group of processes that it starts, so mpiexec, above them, stands for the job.
   if (facts.name == "hydra_pmi_proxy") return process(facts.parent > 1 ? facts.parent : behind);
   const std::string step = text_of("SLURM_STEP_ID");
-  if (!step.empty()) return Launcher{"slurm." + text_of("SLURM_JOB_ID") + "." + step};
-  if (const std::string space = text_of("PMIX_NAMESPACE"); !space.empty()) return Launcher{"pmix." + space};
+  if (!step.empty()) return Launcher{fmt::format("slurm.{}.{}", text_of("SLURM_JOB_ID"), step)};
+  if (const std::string space = text_of("PMIX_NAMESPACE"); !space.empty())
+    return Launcher{fmt::format("pmix.{}", space)};
   if (behind > 0) return process(behind);
-  if (const std::string place = text_of("PMI_PORT"); !place.empty()) return Launcher{"port." + place};
+  if (const std::string place = text_of("PMI_PORT"); !place.empty()) return Launcher{fmt::format("port.{}", place)};
   return fail(Errc::unavailable, "no launcher has started this process");
 }
 

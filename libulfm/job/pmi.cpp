@@ -17,23 +17,23 @@ constexpr std::size_t kLongestLine = 64 * 1024;
 
 Result<int> environment_number(const char* name) {
   const char* text = std::getenv(name);
-  if (text == nullptr) return fail(Errc::not_found, std::string(name) + " is not set");
+  if (text == nullptr) return fail(Errc::not_found, fmt::format("{} is not set", name));
   int value = 0;
   const std::string_view view(text);
   const auto [end, ec] = std::from_chars(view.data(), view.data() + view.size(), value);
   if (ec != std::errc{} || end != view.data() + view.size() || value < 0)
-    return fail(Errc::invalid, std::string(name) + "=\"" + text + "\" from the launcher is not a number");
+    return fail(Errc::invalid, fmt::format("{}=\"{}\" from the launcher is not a number", name, text));
   return value;
 }
 
 // PMI_PORT=host:port, for launchers that do not pass a descriptor.
 Result<int> connect_to(const std::string& place) {
   const std::size_t colon = place.rfind(':');
-  if (colon == std::string::npos) return fail(Errc::invalid, "PMI_PORT=\"" + place + "\": needs host:port");
+  if (colon == std::string::npos) return fail(Errc::invalid, fmt::format("PMI_PORT=\"{}\": needs host:port", place));
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   const int rc = getaddrinfo(place.substr(0, colon).c_str(), place.substr(colon + 1).c_str(), &hints, &found);
-  if (rc != 0) return fail(Errc::not_found, "PMI_PORT=" + place + ": " + gai_strerror(rc));
+  if (rc != 0) return fail(Errc::not_found, fmt::format("PMI_PORT={}: {}", place, gai_strerror(rc)));
   int fd = -1;
   for (addrinfo* a = found; a != nullptr && fd < 0; a = a->ai_next) {
     fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
@@ -43,7 +43,7 @@ Result<int> connect_to(const std::string& place) {
     }
   }
   freeaddrinfo(found);
-  if (fd < 0) return fail_errno("connecting to the launcher at " + place);
+  if (fd < 0) return fail_errno(fmt::format("connecting to the launcher at {}", place));
   return fd;
 }
 
@@ -59,7 +59,7 @@ Result<std::map<std::string, std::string>> parse_pmi_line(std::string_view line)
     }
     const std::size_t equals = line.find('=');
     if (equals == std::string_view::npos || equals == 0)
-      return fail(Errc::protocol, "PMI line holds no key=value at \"" + std::string(line.substr(0, 40)) + "\"");
+      return fail(Errc::protocol, fmt::format("PMI line holds no key=value at \"{}\"", line.substr(0, 40)));
     const std::string key(line.substr(0, equals));
     line.remove_prefix(equals + 1);
     // These two run to the end of the line; everything else ends at a blank.
@@ -187,7 +187,7 @@ Result<std::string> Pmi::exchange(Asked& mine, const std::string& request) {
   std::unique_lock lock(mutex_);
   news_.wait(lock, [&] { return !mine.busy; });
   if (!broken_.what.empty()) return fail(broken_);
-  if (auto ok = write_line(request + "\n"); !ok) return fail(ok.error());
+  if (auto ok = write_line(fmt::format("{}\n", request)); !ok) return fail(ok.error());
   mine.busy = true;
   mine.answered = false;
   while (!mine.answered && broken_.what.empty()) {
@@ -206,10 +206,10 @@ Result<std::map<std::string, std::string>> Pmi::ask(const std::string& request, 
   auto pairs = parse_pmi_line(*answer);
   if (!pairs) return pairs;
   if ((*pairs)["cmd"] != expected)
-    return fail(Errc::protocol, "asked \"" + request + "\", expected " + expected + ", the launcher answered \"" +
-                                    answer->substr(0, 100) + "\"");
+    return fail(Errc::protocol, fmt::format("asked \"{}\", expected {}, the launcher answered \"{}\"", request,
+                                            expected, answer->substr(0, 100)));
   if (auto rc = pairs->find("rc"); rc != pairs->end() && rc->second != "0")
-    return fail(Errc::not_found, "\"" + request + "\" failed: " + (*pairs)["msg"]);
+    return fail(Errc::not_found, fmt::format("\"{}\" failed: {}", request, (*pairs)["msg"]));
   return pairs;
 }
 
@@ -220,7 +220,7 @@ Result<void> Pmi::check(const std::string& key) const {
   // A newline would begin a command of its own.
   const bool printable = std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c <= '~' && c != '='; });
   if (key.empty() || !printable)
-    return fail(Errc::invalid, "key \"" + key + "\": a key is printable and holds neither blanks nor '='");
+    return fail(Errc::invalid, fmt::format("key \"{}\": a key is printable and holds neither blanks nor '='", key));
   return {};
 }
 
@@ -230,15 +230,15 @@ Result<void> Pmi::put(const std::string& key, const std::string& value) {
     return fail(Errc::too_large, fmt::format("key \"{}\" with {} bytes: the launcher takes values below {} bytes", key,
                                              value.size(), value_limit_));
   if (value.find_first_of(std::string_view(" \n\0", 3)) != value.npos)
-    return fail(Errc::invalid, "the value of key \"" + key + "\" holds a blank, a newline or a zero byte");
-  auto answer = ask("cmd=put kvsname=" + kvs_ + " key=" + key + " value=" + value, "put_result");
+    return fail(Errc::invalid, fmt::format("the value of key \"{}\" holds a blank, a newline or a zero byte", key));
+  auto answer = ask(fmt::format("cmd=put kvsname={} key={} value={}", kvs_, key, value), "put_result");
   if (!answer) return fail(answer.error());
   return {};
 }
 
 Result<std::string> Pmi::get(const std::string& key) {
   if (auto ok = check(key); !ok) return fail(ok.error());
-  auto answer = ask("cmd=get kvsname=" + kvs_ + " key=" + key, "get_result");
+  auto answer = ask(fmt::format("cmd=get kvsname={} key={}", kvs_, key), "get_result");
   if (!answer) return fail(answer.error());
   return (*answer)["value"];
 }

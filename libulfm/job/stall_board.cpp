@@ -54,19 +54,19 @@ std::string who(const StallWait& wait) {
 std::string what(const StallWait& wait) {
   const std::string tag = wait.tag < 0 ? "any tag" : fmt::format("tag {}", wait.tag);
   const std::string where = wait.port != 0         ? fmt::format(" at port {}", wait.port)
-                            : wait.name[0] != '\0' ? " in " + std::string(wait.name)
+                            : wait.name[0] != '\0' ? fmt::format(" in {}", wait.name)
                                                    : "";
-  const std::string about = wait.port != 0 ? where : ", " + tag + where;
+  const std::string about = wait.port != 0 ? where : fmt::format(", {}{}", tag, where);
   switch (wait.kind) {
     case StallKind::message:
-    case StallKind::any: return "a message from " + who(wait) + about;
+    case StallKind::any: return fmt::format("a message from {}{}", who(wait), about);
     case StallKind::clear_to_send:
       return fmt::format("{} to receive {}{}", who(wait), counted(wait.bytes, "byte"), about);
-    case StallKind::data: return "the data of a message from " + who(wait) + about;
-    case StallKind::taken: return who(wait) + " to receive a synchronous send" + about;
+    case StallKind::data: return fmt::format("the data of a message from {}{}", who(wait), about);
+    case StallKind::taken: return fmt::format("{} to receive a synchronous send{}", who(wait), about);
     case StallKind::room:
       return fmt::format("{} to take what was sent ({} waiting){}", who(wait), counted(wait.bytes, "message"), where);
-    case StallKind::collective: return who(wait) + " to come to " + wait.name;
+    case StallKind::collective: return fmt::format("{} to come to {}", who(wait), wait.name);
   }
   return "";
 }
@@ -152,11 +152,11 @@ std::string stall_verdict(const std::vector<StallLine>& lines) {
   std::string ended;
   for (const StallLine& line : lines)
     if (line.process == "has ended") ended += fmt::format("{}{}", ended.empty() ? "" : ", ", line.rank);
-  if (!ended.empty()) return "ulfm: stall: ended: rank " + ended + "\n";
+  if (!ended.empty()) return fmt::format("ulfm: stall: ended: rank {}\n", ended);
   if (all.empty()) return "";
   std::string ranks;
   for (const int rank : all) ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", rank);
-  return "ulfm: stall: deadlock: ranks " + ranks + " wait, and nobody else could end that\n";
+  return fmt::format("ulfm: stall: deadlock: ranks {} wait, and nobody else could end that\n", ranks);
 }
 
 namespace {
@@ -190,9 +190,10 @@ std::string aligned(const std::vector<Columns>& rows) {
   std::string text;
   for (const Columns& row : rows) {
     std::string line = "ulfm: stall:";
-    for (std::size_t i = 0; i < row.size(); ++i) line += "  " + row[i] + std::string(width[i] - row[i].size(), ' ');
+    for (std::size_t i = 0; i < row.size(); ++i)
+      line += fmt::format("  {}{}", row[i], std::string(width[i] - row[i].size(), ' '));
     line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+    text += fmt::format("{}\n", line);
   }
   return text;
 }
@@ -274,10 +275,10 @@ Result<StallBoard> StallBoard::attach(int rank, int ranks) {
   if (fstat(fd, &found) == 0 && found.st_uid == geteuid() && static_cast<std::size_t>(found.st_size) == bytes)
     memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   close(fd);
-  if (memory == MAP_FAILED) return fail(Errc::not_found, path + " is not this job's table of waits");
+  if (memory == MAP_FAILED) return fail(Errc::not_found, fmt::format("{} is not this job's table of waits", path));
   StallBoard board(memory, bytes, rank, place);
   if (board.header().magic != kMagic || rank < 0 || rank >= ranks)
-    return fail(Errc::not_found, path + " is not this job's table of waits");
+    return fail(Errc::not_found, fmt::format("{} is not this job's table of waits", path));
   board.row(rank).state.pid = getpid();
   return board;
 }

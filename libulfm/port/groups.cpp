@@ -122,7 +122,7 @@ bool PortCore::transmit_group(SendBuffer& buffer) {
   sender.look_for_dead();
   for (std::size_t i = 0; i < sender.size(); ++i) {
     if (!sender.is_behind(i) || sender.outlet(i)->peer_listening()) continue;
-    const std::string why = sender.outlet(i)->peer().text() + ", of a group, died or closed its port";
+    const std::string why = fmt::format("{}, of a group, died or closed its port", sender.outlet(i)->peer().text());
     std::erase_if(buffer.group->members, [&](PortAddress one) {
       const auto it = outlets_.find(one.key());
       const bool lost = it != outlets_.end() && it->second.get() == sender.outlet(i);

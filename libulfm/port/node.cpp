@@ -73,12 +73,12 @@ Result<void> Node::barrier() {
 }
 
 Result<void> Node::put(const std::string& key, const std::string& value) {
-  if (pmi_) return pmi_->put("u-" + key, value);
+  if (pmi_) return pmi_->put(fmt::format("u-{}", key), value);
   return fail(Errc::unavailable, "this process is alone: there is nobody to exchange keys with");
 }
 
 Result<std::string> Node::get(const std::string& key) {
-  if (pmi_) return pmi_->get("u-" + key);
+  if (pmi_) return pmi_->get(fmt::format("u-{}", key));
   return fail(Errc::unavailable, "this process is alone: there is nobody to exchange keys with");
 }
 
@@ -408,7 +408,7 @@ Result<void> Node::flush(PortCore& port, std::chrono::nanoseconds limit) {
 std::string Node::stall_text(std::span<PortCore* const> ports, StallKind kind, std::chrono::nanoseconds time) {
   const std::string who = process_->stall_prefix();
   const char* what = kind == StallKind::any ? "waits for a message" : "waits until what it posted has gone";
-  std::string text = who + what + " since " + stall_time(time) + "\n";
+  std::string text = fmt::format("{}{} since {}\n", who, what, stall_time(time));
   std::unique_lock lock(interface_lock_, std::try_to_lock);  // a thread that has it is sending, which is no stall
   for (PortCore* port : ports) text += port->stall_lines(who, lock.owns_lock());
   return text;

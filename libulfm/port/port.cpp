@@ -193,7 +193,7 @@ bool PortCore::transmit_one(SendBuffer& buffer) {
   }
   if (last_key_ == buffer.to.key() && !sender_.advance(*last_outlet_)) {
     if (!time_to_look() || last_outlet_->peer_listening()) return false;
-    undeliverable(buffer, buffer.to, last_outlet_->peer().text() + " died or closed its port");
+    undeliverable(buffer, buffer.to, fmt::format("{} died or closed its port", last_outlet_->peer().text()));
   }
   return true;
 }
@@ -424,13 +424,14 @@ std::string PortCore::stall_lines(const std::string& who, bool sends) {
     const auto it = outlets_.find(oldest.to.key());
     text += fmt::format("{}{}: {} waiting to be sent, the first of {} to {}{}\n", who, port, counted(posted, "message"),
                         counted(oldest.size, "byte"),
-                        oldest.group ? "a group of " + counted(oldest.group->members.size(), "port")
+                        oldest.group ? fmt::format("a group of {}", counted(oldest.group->members.size(), "port"))
                                      : fmt::format("port {}", oldest.to.port),
-                        oldest.group           ? ""
-                        : it == outlets_.end() ? ", which is closed"
-                                               : " of " + it->second->peer().text() +
-                                                     (it->second->peer_listening() ? ", which runs and does not read"
-                                                                                   : ", which has ended or closed it"));
+                        oldest.group ? ""
+                        : it == outlets_.end()
+                            ? ", which is closed"
+                            : fmt::format(" of {}{}", it->second->peer().text(),
+                                          it->second->peer_listening() ? ", which runs and does not read"
+                                                                       : ", which has ended or closed it"));
   }
   for (std::uint32_t i = 0; i < origins_.size(); ++i) {
     const OriginInfo from = inlet_->origin(i);

@@ -34,10 +34,10 @@ std::string port_statistics(const std::string& who, const std::string& transport
 }
 
 std::string wait_statistics(const std::string& who) {
-  std::string text = "ulfm: stats " + who + " waits:";
+  std::string text = fmt::format("ulfm: stats {} waits:", who);
   for (std::size_t i = 0; i < kRungNames.size(); ++i)
     text += fmt::format(" {} {}", kRungNames[i], wait_counters().steps[i].load());
-  return text + "\n";
+  return fmt::format("{}\n", text);
 }
 
 }  // namespace

@@ -58,9 +58,9 @@ Result<TransportStack> make_stack(const Config& config, const TransportDescripto
   auto plan = parse_fault_plan(config.text("FAULT"));
   if (!plan) return fail(std::move(plan.error()).within("ULFM_FAULT"));
   if (!plan->events.empty() && !descriptor.links)
-    return fail(Errc::invalid, std::string("ULFM_FAULT: transport ") + descriptor.name +
-                                   " has no links, switches and nodes that could fail; leave the scheduled events out, "
-                                   "or choose an emulated interconnect");
+    return fail(Errc::invalid, fmt::format("ULFM_FAULT: transport {} has no links, switches and nodes that could fail; "
+                                           "leave the scheduled events out, or choose an emulated interconnect",
+                                           descriptor.name));
   auto transport = descriptor.make(config);
   if (!transport) return fail(std::move(transport.error()).within(descriptor.name));
   auto channel = make_control(config, descriptor, **transport, rank);
@@ -96,10 +96,10 @@ std::string close_control(const std::string& who, Transport& transport) {
 std::string stack_statistics_text(const std::string& who, const Transport& transport) {
   const std::vector<NamedCount> counts = transport.counts();
   if (counts.empty()) return "";
-  std::string text = "ulfm: stats " + who + " network:";
+  std::string text = fmt::format("ulfm: stats {} network:", who);
   for (const NamedCount& count : counts)
     text += fmt::format("{}{} {}", &count == counts.data() ? " " : ", ", count.name, count.value);
-  return text + "\n";
+  return fmt::format("{}\n", text);
 }
 
 }  // namespace ulfm

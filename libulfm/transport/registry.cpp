@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "fabric/models.hpp"
 #include "transport/direct/direct.hpp"
 #include "transport/emulated/transport.hpp"
@@ -86,7 +88,7 @@ Result<const TransportDescriptor*> cheapest() {
   for (const TransportDescriptor* t : by_cost()) {
     const std::string why = t->unavailable();
     if (why.empty()) return t;
-    reasons += (reasons.empty() ? "transport " : "; transport ") + std::string(t->name) + ": " + why;
+    reasons += fmt::format("{}{}: {}", reasons.empty() ? "transport " : "; transport ", t->name, why);
   }
   return fail(Errc::unavailable, reasons);
 }
@@ -100,7 +102,7 @@ Result<const TransportDescriptor*> select_transport(std::string_view asked) {
   if (fabric::is_shared_object(name)) return from_shared_object(name);
   const auto with_options = [&](const TransportDescriptor* t) -> Result<const TransportDescriptor*> {
     if (asked.find(',') == std::string_view::npos || t->takes_options) return t;
-    return fail(Errc::invalid, "transport \"" + std::string(asked) + "\": " + t->name + " takes no options");
+    return fail(Errc::invalid, fmt::format("transport \"{}\": {} takes no options", asked, t->name));
   };
   if (name == "auto" || name.empty()) {
     auto found = cheapest();
@@ -109,14 +111,15 @@ Result<const TransportDescriptor*> select_transport(std::string_view asked) {
   for (const TransportDescriptor* t : all_transports()) {
     if (name != t->name) continue;
     if (const std::string why = t->unavailable(); !why.empty())
-      return fail(Errc::unavailable, std::string("transport ") + t->name + ": " + why);
+      return fail(Errc::unavailable, fmt::format("transport {}: {}", t->name, why));
     return with_options(t);
   }
   const auto all = names();
   const std::string near = nearest(name, all);
-  return fail(Errc::not_found, "no transport is called \"" + std::string(name.substr(0, 60)) + "\"" +
-                                   (near.empty() ? "; there are: " : "; did you mean " + near + "? There are: ") +
-                                   listed(all));
+  return fail(
+      Errc::not_found,
+      fmt::format("no transport is called \"{}\"{}{}", name.substr(0, 60),
+                  near.empty() ? "; there are: " : fmt::format("; did you mean {}? There are: ", near), listed(all)));
 }
 
 }  // namespace ulfm

@@ -48,12 +48,12 @@ bool is_program(const std::string& path) {
 
 /// As a shell finds it, but the current folder comes first; "" when it is nowhere.
 std::string find_program(const std::string& name) {
-  if (is_program(name)) return name.front() == '/' ? name : "./" + name;
+  if (is_program(name)) return name.front() == '/' ? name : fmt::format("./{}", name);
   if (name.find('/') != std::string::npos) return "";
   const char* const variable = std::getenv("PATH");
   std::istringstream folders(variable != nullptr ? variable : "/bin:/usr/bin");
   for (std::string folder; std::getline(folders, folder, ':');)
-    if (is_program(folder + "/" + name)) return folder + "/" + name;
+    if (is_program(fmt::format("{}/{}", folder, name))) return fmt::format("{}/{}", folder, name);
   return "";
 }
 
@@ -135,7 +135,7 @@ std::string Cube::text_for(int node) const {
   for (int i = 0; i < nodes_; ++i)
     text += fmt::format(" {}.{}", static_cast<unsigned>(entries_[i].presence.load(std::memory_order_acquire)),
                         entries_[i].use);
-  return text + " " + host_entry.card;
+  return fmt::format("{} {}", text, host_entry.card);
 }
 
 bool Cube::copy_from(const char* text) {

@@ -10,6 +10,8 @@
 #include <sstream>
 #include <string_view>
 
+#include <fmt/core.h>
+
 extern char** environ;
 
 namespace nx2 {
@@ -25,7 +27,7 @@ bool is_this_host(const std::string& name) {
 std::string shell_word(std::string_view word) {
   std::string text = "'";
   for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
+  return fmt::format("{}'", text);
 }
 
 // What belongs to a login and not to a program, and what the host alone was told.
@@ -47,7 +49,7 @@ std::string exports(char** environment, std::string_view begin) {
     const std::string_view variable = *at;
     const std::size_t equals = variable.find('=');
     if (equals == variable.npos || !variable.starts_with(begin) || !goes_along(variable.substr(0, equals))) continue;
-    text += "export " + std::string(variable.substr(0, equals)) + "=" + shell_word(variable.substr(equals + 1)) + "; ";
+    text += fmt::format("export {}={}; ", variable.substr(0, equals), shell_word(variable.substr(equals + 1)));
   }
   return text;
 }
@@ -86,14 +88,16 @@ std::vector<std::string> FarHosts::shell_on(int node) const {
 // runs, and what follows is the program's end.
 std::string script_for(const std::vector<std::string>& command, const std::string& cube, char** environment) {
   std::error_code none;
-  std::string text = "cd " + shell_word(std::filesystem::current_path(none).string()) + " || exit 1; ";
+  std::string text = fmt::format("cd {} || exit 1; ", shell_word(std::filesystem::current_path(none).string()));
   if (environment != nullptr) text += exports(environment, "");
   text += exports(environ, environment != nullptr ? "ULFM_" : "");
-  text += "export NX2_CUBE=" + shell_word(cube) + "; unset NX2_NODES NX2_LOAD NX2_HOSTS NX2_LAUNCHER; exec 3<&0; ";
-  for (const std::string& word : command) text += shell_word(word) + " ";
-  return text +
-         "</dev/null 3<&- & program=$!; { cat <&3 >/dev/null; kill -9 $program; } 2>/dev/null & watch=$!; "
-         "exec 2>/dev/null; wait $program; status=$?; kill $watch; exit $status\n";
+  text +=
+      fmt::format("export NX2_CUBE={}; unset NX2_NODES NX2_LOAD NX2_HOSTS NX2_LAUNCHER; exec 3<&0; ", shell_word(cube));
+  for (const std::string& word : command) text += fmt::format("{} ", shell_word(word));
+  return fmt::format(
+      "{}</dev/null 3<&- & program=$!; {{ cat <&3 >/dev/null; kill -9 $program; }} 2>/dev/null & watch=$!; exec "
+      "2>/dev/null; wait $program; status=$?; kill $watch; exit $status\n",
+      text);
 }
 
 }  // namespace nx2

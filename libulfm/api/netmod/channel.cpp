@@ -71,7 +71,7 @@ void release_spent(ulfm_nm* nm) {
 // it up. A process that has gone is another matter: MPI has an error for it.
 void lose_way(ulfm_nm* nm, const Error& error) {
   if (error.code == Errc::peer_failed || error.code == Errc::not_found || error.code == Errc::stale) return;
-  if (!std::exchange(nm->lost_way, true)) say_before_the_end(nm->process->name() + ": " + error.what);
+  if (!std::exchange(nm->lost_way, true)) say_before_the_end(fmt::format("{}: {}", nm->process->name(), error.what));
 }
 
 std::ptrdiff_t push_more(ulfm_nm_vc* vc, Gather& data, std::size_t total, std::size_t sent) {

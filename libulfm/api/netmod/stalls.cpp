@@ -21,11 +21,11 @@ std::string stall_text(const ulfm_nm* nm, std::chrono::nanoseconds time) {
                   counted(nm->counters.received_messages.get(), "message"), nm->counters.sent_messages.get(),
                   nm->sends_waiting ? "; messages wait for room" : "");
   for (const ulfm_nm_vc* vc : nm->vcs)
-    text += who + "has a connection to " + vc->outlet->peer().text() +
-            (vc->outlet->peer_listening() ? ", which runs" : ", which has ended or left") + "\n";
+    text += fmt::format("{}has a connection to {}{}\n", who, vc->outlet->peer().text(),
+                        vc->outlet->peer_listening() ? ", which runs" : ", which has ended or left");
   for (std::uint32_t i = 0; i < nm->cookies.size(); ++i)
     if (const OriginInfo from = nm->inlet->origin(i); from.process)
-      text += who + "hears from " + from.process.text() + "\n";
+      text += fmt::format("{}hears from {}\n", who, from.process.text());
   return text;
 }
 

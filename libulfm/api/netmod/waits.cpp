@@ -1,6 +1,8 @@
 // A turn of a wait in MPI: what to do while nothing has come, and the looks around that cost system calls.
 #include <cstdlib>
 
+#include <fmt/core.h>
+
 #include "api/netmod/channel.hpp"
 #include "base/last_words.hpp"
 #include "base/virtual_time.hpp"
@@ -28,8 +30,9 @@ bool find_cut_off(ulfm_nm* nm) {
   for (ulfm_nm_vc* vc : nm->vcs)
     if (!vc->cut_off && vc->outlet->cut_off()) {
       found = vc->cut_off = true;
-      say_before_the_end(nm->process->name() + ": " + vc->outlet->peer().text() +
-                         " takes nothing from this one any more; what was sent to it last may be lost");
+      say_before_the_end(
+          fmt::format("{}: {} takes nothing from this one any more; what was sent to it last may be lost",
+                      nm->process->name(), vc->outlet->peer().text()));
     }
   return found;
 }
@@ -37,7 +40,7 @@ bool find_cut_off(ulfm_nm* nm) {
 int look_around(ulfm_nm* nm) {
   if (const std::string why = nm->inlet->why_broken(); !why.empty()) {
     // Nothing will ever arrive again, so no MPI call can end: the launcher ends the others.
-    say_before_the_end(nm->process->name() + ": " + why);
+    say_before_the_end(fmt::format("{}: {}", nm->process->name(), why));
     if (control::Control* control = nm->process->transport().control()) control->abort(1, why);
     std::_Exit(1);
   }
@@ -49,7 +52,7 @@ int look_around(ulfm_nm* nm) {
       if (nm->sends_waiting) part.multicast->look_for_dead();
   int news = std::exchange(nm->lost_way, false) || find_cut_off(nm) ? ULFM_NM_GIVEN_UP : ULFM_NM_LOOK;
   for (Error error; nm->inlet->take_given_up(error); news = ULFM_NM_GIVEN_UP)
-    say_before_the_end(nm->process->name() + ": " + error.what);  // MPI's own error has a rank only
+    say_before_the_end(fmt::format("{}: {}", nm->process->name(), error.what));  // MPI's own error has a rank only
   return news;
 }
 

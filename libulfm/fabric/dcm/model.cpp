@@ -82,10 +82,11 @@ Result<Asked> read(ModelOptions options) {
 
 Result<PlannedModel> make_plan(const ModelPlan& given) {
   if (given.topology.shape != Shape::cube)
-    return fail(Errc::invalid,
-                "dcm: Direct-Connect routers are linked as a hypercube; the topology must be cube:0 to "
-                "cube:7, not " +
-                    given.topology.name);
+    return fail(
+        Errc::invalid,
+        fmt::format(
+            "dcm: Direct-Connect routers are linked as a hypercube; the topology must be cube:0 to cube:7, not {}",
+            given.topology.name));
   auto asked = read(given.options);
   if (!asked) return fail(asked.error());
   auto changes = timeline(given.topology, given.events);

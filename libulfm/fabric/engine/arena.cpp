@@ -30,7 +30,7 @@ Result<ArenaAddress> decode_arena_address(std::string_view text) {
   const std::string copy(text.substr(0, 64));  // bounded: the text comes from outside
   if (std::sscanf(copy.c_str(), "%" SCNd32 ".%" SCNd32 ".%16" SCNx64, &address.pid, &address.fd, &address.token) != 3 ||
       address.pid <= 0 || address.fd < 0 || encode(address) != text)
-    return fail(Errc::protocol, "\"" + copy + "\" is no address of an emulated interconnect; ulfmrun sets it");
+    return fail(Errc::protocol, fmt::format("\"{}\" is no address of an emulated interconnect; ulfmrun sets it", copy));
   return address;
 }
 
@@ -96,9 +96,11 @@ Result<const ModelKind*> FabricArena::kind() const {
   const std::string object(h.object, strnlen(h.object, sizeof h.object));
   const std::string name(h.model, strnlen(h.model, sizeof h.model));
   auto found = find_model(object.empty() ? name : object);
-  if (!found) return fail(Errc::unavailable, "the emulated interconnect of this job: " + found.error().what);
+  if (!found)
+    return fail(Errc::unavailable, fmt::format("the emulated interconnect of this job: {}", found.error().what));
   if (name != (*found)->name)
-    return fail(Errc::unavailable, "shared object " + object + " has another model now than when this job began");
+    return fail(Errc::unavailable,
+                fmt::format("shared object {} has another model now than when this job began", object));
   return found;
 }
 

@@ -66,7 +66,7 @@ Result<std::vector<std::uint64_t>> read_gaps(const std::string& name) {
     gaps.push_back(gap);
   }
   if (!file || std::ferror(file.get()) != 0)
-    return fail(Errc::system, name + " cannot be read: " + std::strerror(errno));
+    return fail(Errc::system, fmt::format("{} cannot be read: {}", name, std::strerror(errno)));
   return gaps;
 }
 
@@ -81,7 +81,7 @@ void VirtualClock::begin_gaps() {
   if (settings.compute != ComputeTime::recorded) return;
   auto gaps = read_gaps(name_of_file(settings.recorded, self_));
   if (!gaps) {
-    say_before_the_end("--time compute=recorded: " + gaps.error().what);
+    say_before_the_end(fmt::format("--time compute=recorded: {}", gaps.error().what));
     std::_Exit(1);
   }
   gaps_ = std::move(*gaps);
@@ -151,7 +151,7 @@ bool take_number(std::string_view text, double& value) {
 Result<void> take_file(std::string_view given, char (&to)[256]) {
   const std::string text = given.empty() ? "" : std::filesystem::absolute(given).lexically_normal().string();
   if (text.empty() || text.size() >= sizeof to)
-    return fail(Errc::invalid, "a file's name of 1 to 255 characters is needed; found \"" + std::string(text) + "\"");
+    return fail(Errc::invalid, fmt::format("a file's name of 1 to 255 characters is needed; found \"{}\"", text));
   text.copy(to, text.size());
   to[text.size()] = 0;
   return {};
@@ -171,7 +171,7 @@ Result<void> take_compute(std::string_view text, TimeSettings& settings) {
     return take_file(rest, settings.recorded);
   } else {
     return fail(Errc::invalid,
-                "compute is measured, none, fixed:NANOSECONDS or recorded:FILE; found \"" + std::string(text) + "\"");
+                fmt::format("compute is measured, none, fixed:NANOSECONDS or recorded:FILE; found \"{}\"", text));
   }
   return {};
 }
@@ -183,8 +183,9 @@ std::string progress_thread_trouble() {
     const char* value = std::getenv(name);
     if (value != nullptr &&
         std::string_view("1 yes Yes YES true True TRUE on On ON").find(value) != std::string::npos && *value != 0)
-      return std::string(name) + "=" + value +
-             ": threads that make progress by themselves work by the host's time; leave it out with --time virtual";
+      return fmt::format(
+          "{}={}: threads that make progress by themselves work by the host's time; leave it out with --time virtual",
+          name, value);
   }
   return {};
 }
@@ -209,7 +210,7 @@ Result<TimeSettings> parse_time(std::string_view text) {
   TimeSettings settings;
   std::set<std::string_view> given;
   const std::string_view kind = text.substr(0, text.find(','));
-  if (kind != "virtual") return fail(Errc::invalid, "there is \"virtual\" time; found \"" + std::string(kind) + "\"");
+  if (kind != "virtual") return fail(Errc::invalid, fmt::format("there is \"virtual\" time; found \"{}\"", kind));
   settings.on = 1;
   for (text.remove_prefix(kind.size()); !text.empty();) {
     text.remove_prefix(1);
@@ -225,10 +226,10 @@ Result<TimeSettings> parse_time(std::string_view text) {
       settings.factor = static_cast<std::uint64_t>(factor * 1e6);
     else
       ok = fail(Errc::invalid,
-                "there are compute=measured|none|fixed:NS|recorded:FILE, cpu=FACTOR and record=FILE; "
-                "found \"" +
-                    std::string(word) + "\"");
-    if (ok && !given.insert(name).second) ok = fail(Errc::invalid, std::string(name) + " is given twice");
+                fmt::format(
+                    "there are compute=measured|none|fixed:NS|recorded:FILE, cpu=FACTOR and record=FILE; found \"{}\"",
+                    word));
+    if (ok && !given.insert(name).second) ok = fail(Errc::invalid, fmt::format("{} is given twice", name));
     if (ok && text.empty()) ok = check_together(settings, given.contains("cpu"));
     if (!ok) return fail(ok.error());
   }

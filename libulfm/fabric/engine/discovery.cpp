@@ -68,22 +68,24 @@ Result<std::string> folder_of_programs(const Launcher& launcher) {
   std::vector<std::string> folders;
   if (dladdr(reinterpret_cast<const void*>(&folder_of_programs), &info) != 0 && info.dli_fname != nullptr)
     if (const std::string own = folder_of(info.dli_fname); !own.empty())
-      folders = {own + "/../bin", own + "/../ulfm/bin", own + "/../../bin", own};
+      folders = {fmt::format("{}/../bin", own), fmt::format("{}/../ulfm/bin", own), fmt::format("{}/../../bin", own),
+                 own};
   if (launcher.pid > 0) folders.push_back(folder_of(fmt::format("/proc/{}/exe", launcher.pid)));
   for (const std::string& folder : folders)
-    if (access((folder + "/" + kHolder).c_str(), X_OK) == 0) return folder;
+    if (access(fmt::format("{}/{}", folder, kHolder).c_str(), X_OK) == 0) return folder;
   return fail(
       Errc::unavailable,
       fmt::format("the first process of a job starts {}, which holds its emulated interconnect; {}: install all "
                   "of ULFM, or start the job with ulfmrun",
-                  kHolder, folders.empty() ? "it is not installed" : "there is none in " + folders.front()));
+                  kHolder,
+                  folders.empty() ? "it is not installed" : fmt::format("there is none in {}", folders.front())));
 }
 
 Result<void> start_holder(const Fd& listener, const Launcher& launcher) {
   auto folder = folder_of_programs(launcher);
   if (!folder) return fail(folder.error());
   const char* size = std::getenv("PMI_SIZE");
-  return start_daemon(*folder + "/" + kHolder,
+  return start_daemon(fmt::format("{}/{}", *folder, kHolder),
                       {kHolder, "hold", size != nullptr ? size : "1", fmt::format("{}", launcher.pid),
                        fmt::format("{}", launcher.started)},
                       listener.get(), -1);
@@ -176,8 +178,9 @@ Result<Discovery> find_arena() {
       yield_now();
     }
   }
-  return fail(Errc::unavailable, std::string("the holder of this job's emulated interconnect (") + kHolder +
-                                     ") ends without a word each time it is started; start the job with ulfmrun");
+  return fail(Errc::unavailable, fmt::format("the holder of this job's emulated interconnect ({}) ends without a word "
+                                             "each time it is started; start the job with ulfmrun",
+                                             kHolder));
 }
 
 }  // namespace
@@ -216,7 +219,7 @@ Result<std::string> door_of_holder() {
   auto answer = read_answer(found->tie);
   if (!answer) return fail(answer.error());
   if (*answer && (*answer)->starts_with("+")) return (*answer)->substr(1);
-  return fail(Errc::unavailable, *answer ? (*answer)->substr(1) : std::string(kHolder) + " has ended");
+  return fail(Errc::unavailable, *answer ? (*answer)->substr(1) : fmt::format("{} has ended", kHolder));
 }
 
 void wait_to_complain() {

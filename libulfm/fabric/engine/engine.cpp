@@ -47,7 +47,8 @@ Result<std::unique_ptr<FabricEngine>> FabricEngine::join_as(Result<FabricArena> 
   if (auto ok = e.claim_endpoint(process); !ok) return fail(ok.error());
   if (e.arena_.sizes().timed == 0) return engine;
   if (e.model_->cycles() == nullptr)
-    return fail(Errc::protocol, e.arena_.title() + ": the arena is of a job in virtual time, and its model cannot be");
+    return fail(Errc::protocol,
+                fmt::format("{}: the arena is of a job in virtual time, and its model cannot be", e.arena_.title()));
   e.clock_ = std::make_unique<VirtualClock>(e, e.arena_, *e.model_, e.self_);
   return engine;
 }

@@ -11,6 +11,8 @@
 #include <optional>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "base/config.hpp"
 #include "fabric/engine/discovery.hpp"
 #include "fabric/engine/process.hpp"
@@ -33,8 +35,8 @@ constexpr std::chrono::milliseconds kLook{500};  // whether the launcher lives, 
 std::string origin_of(const Config& settings, const char* row) {
   switch (settings.origin(row)) {
     case Origin::default_value: return "";
-    case Origin::environment: return std::string("ULFM_") + row + ": ";
-    default: return settings.where(row) + ": ";
+    case Origin::environment: return fmt::format("ULFM_{}: ", row);
+    default: return fmt::format("{}: ", settings.where(row));
   }
 }
 
@@ -138,7 +140,7 @@ class Holder {
   const std::string& door() {
     if (!door_.empty()) return door_;
     auto address = host_ ? task_.open_door(host_->arena()) : fail(host_.error());
-    return door_ = address ? "+" + *address : "-" + address.error().what;
+    return door_ = address ? fmt::format("+{}", *address) : fmt::format("-{}", address.error().what);
   }
 
   static bool reply(const Tie& tie, const std::string& text) {
@@ -168,7 +170,8 @@ int serve_arena(const HolderTask& task) {
   auto host = make_host(task);
   // Relative paths have been read by now, and no file system is kept busy.
   (void)!chdir("/");
-  const std::string answer = host ? "+" + encode(host->arena().address()) : "-" + host.error().what;
+  const std::string answer =
+      host ? fmt::format("+{}", encode(host->arena().address())) : fmt::format("-{}", host.error().what);
   Holder(task, host).serve(answer);
   return host ? 0 : 1;
 }

@@ -102,7 +102,8 @@ Result<FabricHost> FabricHost::create(const FabricPlan& plan) {
   Durations costs;
   if (timed) {
     if (options.find("pace=") != std::string_view::npos)
-      return fail(Errc::invalid, std::string(kind->name) + ": pace keeps to the host's time; leave it out with --time");
+      return fail(Errc::invalid,
+                  fmt::format("{}: pace keeps to the host's time; leave it out with --time", kind->name));
     auto settings = parse_time(plan.time);
     if (!settings) return fail(std::move(settings.error()).within("--time"));
     auto durations = durations_of(*kind, options);
@@ -124,7 +125,7 @@ Result<FabricHost> FabricHost::create(const FabricPlan& plan) {
   auto model = kind->plan(asked);
   if (!model) return fail(std::move(model.error()));
   sizes.model_bytes = model->bytes;
-  auto arena = FabricArena::create(*kind, sizes, std::string(kind->name) + " " + shape);
+  auto arena = FabricArena::create(*kind, sizes, fmt::format("{} {}", kind->name, shape));
   if (!arena) return fail(arena.error());
   std::copy(node_of.begin(), node_of.end(), arena->header().node_of);
   if (auto ok = model->create(arena->model()); !ok) return fail(ok.error());

@@ -40,7 +40,7 @@ std::string title(const ArenaHeader& h) {
 // Each arena once, by the first process that holds it. Only our own ones, also for root: what another user has written
 // is not computed on.
 void look_into(std::int32_t pid, std::set<ino_t>& seen, std::vector<RunningFabric>& found) {
-  const std::string wanted = "/memfd:" + std::string(kArenaLabel);
+  const std::string wanted = fmt::format("/memfd:{}", kArenaLabel);
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(fmt::format("/proc/{}/fd", pid), error)) {
     const std::string target = fs::read_symlink(entry.path(), error).string();
@@ -88,7 +88,7 @@ Result<void> Observer::copy_model(std::vector<std::uint64_t>& copy) {
     nobody = 0;
     if (std::chrono::steady_clock::now() > until)
       return fail(Errc::unavailable,
-                  "the " + title(h) + " does not come to rest: who moves it is stopped, or has died");
+                  fmt::format("the {} does not come to rest: who moves it is stopped, or has died", title(h)));
     yield_now();
   }
   std::memcpy(copy.data(), arena_.model(), bytes);
@@ -131,7 +131,7 @@ std::string Observer::what_time_it_is() const {
 Result<FabricReading> Observer::read() {
   const ArenaHeader& h = arena_.header();
   auto kind = arena_.kind();
-  if (!kind) return fail(std::move(kind.error()).within("the " + title(h)));
+  if (!kind) return fail(std::move(kind.error()).within(fmt::format("the {}", title(h))));
   std::vector<std::uint64_t> copy;
   if (auto copied = copy_model(copy); !copied) return fail(copied.error());
   auto model = (*kind)->attach(reinterpret_cast<std::byte*>(copy.data()), arena_.sizes().model_bytes);

@@ -104,8 +104,8 @@ Result<void> start_engine_process(FabricHost& host, const std::string& folder) {
   auto engine = FabricEngine::over(FabricArena::attach(host.arena().address()));
   if (!engine) return fail(engine.error());
   const char* program = host.kind().program;
-  const std::string path = program != nullptr ? folder + "/" + program : "";
-  if (program != nullptr && access(path.c_str(), X_OK) != 0) return fail_errno("starting " + path);
+  const std::string path = program != nullptr ? fmt::format("{}/{}", folder, program) : "";
+  if (program != nullptr && access(path.c_str(), X_OK) != 0) return fail_errno(fmt::format("starting {}", path));
   int pid_pipe[2];
   if (pipe2(pid_pipe, O_CLOEXEC) != 0) return fail_errno("a pipe to the engine process");
   const pid_t between = fork();

@@ -89,7 +89,7 @@ std::string time_json(const FabricArena& arena, Model& model, double host_second
                         link.from, link.to, seconds(link.busy), seconds(link.wait), link.bytes);
     between = ",\n";
   }
-  return text + "]}\n";
+  return fmt::format("{}]}}\n", text);
 }
 
 }  // namespace ulfm::fabric

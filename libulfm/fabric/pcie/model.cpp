@@ -59,8 +59,10 @@ constexpr std::size_t relay_at(std::uint32_t steps) { return kStepsAt + Schedule
 Result<Parameters> parameters_from(ModelOptions options, const Topology& topology, std::uint32_t processes,
                                    std::uint32_t frames) {
   if (topology.shape != Shape::boards)
-    return fail(Errc::invalid, "topology " + topology.name +
-                                   ": pcie has boards in the slots of a host; write boards:BxP, such as boards:8x16");
+    return fail(
+        Errc::invalid,
+        fmt::format("topology {}: pcie has boards in the slots of a host; write boards:BxP, such as boards:8x16",
+                    topology.name));
   auto given = read_options(model_kind, options);
   if (!given) return fail(given.error());
   Parameters p;

@@ -60,9 +60,9 @@ tl::unexpected<Error> wrong(const char* format, const std::string& field, std::u
 Result<void> check_card(const char* format, const std::string& prefix, std::uint32_t dd0, std::uint32_t dd1,
                         std::uint32_t radix, std::uint32_t dimensions) {
   const std::string range = fmt::format("cards are numbered 0 to {} there", radix - 1);
-  if (dd0 >= radix) return wrong(format, prefix + "D0", dd0, range);
-  if (dimensions == 1 && dd1 != 0) return wrong(format, prefix + "D1", dd1, "with one dimension it is 0");
-  if (dimensions > 1 && dd1 >= radix) return wrong(format, prefix + "D1", dd1, range);
+  if (dd0 >= radix) return wrong(format, fmt::format("{}D0", prefix), dd0, range);
+  if (dimensions == 1 && dd1 != 0) return wrong(format, fmt::format("{}D1", prefix), dd1, "with one dimension it is 0");
+  if (dimensions > 1 && dd1 >= radix) return wrong(format, fmt::format("{}D1", prefix), dd1, range);
   return {};
 }
 
@@ -273,7 +273,7 @@ Result<void> validate(const Cimf& m, std::uint32_t radix, std::uint32_t dimensio
     return bad("CDD", 2, "with one dimension there is no DD1 to multicast to");
   } else if (m.cdd != Reach::unicast) {
     const bool first = m.cdd == Reach::multicast_dd0;
-    if (m.mask() == 0) return bad("XDD", 0, std::string(first ? "DD0" : "DD1") + " and XDD name no card");
+    if (m.mask() == 0) return bad("XDD", 0, fmt::format("{} and XDD name no card", first ? "DD0" : "DD1"));
     const std::uint32_t shared = first ? m.dd1 : m.dd0;
     if (shared >= (first && dimensions == 1 ? 1 : radix))
       return bad(first ? "DD1" : "DD0", shared, fmt::format("cards are numbered 0 to {} there", radix - 1));

@@ -236,7 +236,7 @@ std::string PointModel::line_lines(std::uint32_t line) const {
   const CardGeometry& g = network_.geometry();
   const LineCounters& c = network_.line(line);
   if (c.messages == 0) return "";
-  const std::string name = card_name(g.line_source(line)) + "-" + card_name(g.line_target(line));
+  const std::string name = fmt::format("{}-{}", card_name(g.line_source(line)), card_name(g.line_target(line)));
   std::string text = fmt::format("ulfm: stats pointdesign line {}: messages {} turned away {} forced {}\n", name,
                                  c.messages, c.refused, c.forced);
   for (std::uint32_t q = 0; q <= g.processors; ++q) {
@@ -278,9 +278,9 @@ Result<std::unique_ptr<Model>> attach(std::byte* memory, std::size_t bytes) {
 Result<Parameters> parameters_for(const Topology& topology, ModelOptions options) {
   if (topology.shape != Shape::hypercube)
     return fail(Errc::invalid,
-                "topology " + topology.name +
-                    ": pointdesign has cards in a generalized hypercube; write gh:NxKxP, such as gh:2x4x8 "
-                    "for two dimensions of four cards with eight processors each");
+                fmt::format("topology {}: pointdesign has cards in a generalized hypercube; write gh:NxKxP, such as "
+                            "gh:2x4x8 for two dimensions of four cards with eight processors each",
+                            topology.name));
   auto given = read_options(model_kind, options);
   if (!given) return fail(given.error());
   Parameters p;

@@ -101,7 +101,8 @@ class SharedModel final : public Model, private ModelCycles {
   std::string statistics() override {
     const std::string own = model_->counters();
     return fmt::format("ulfm: stats {}: cycles {}, messages sent {} arrived {} present {}, bytes {}{}\n", name_,
-                       model_->now(), head_.sent, head_.ended, inside(), head_.bytes, own.empty() ? "" : ", " + own);
+                       model_->now(), head_.sent, head_.ended, inside(), head_.bytes,
+                       own.empty() ? "" : fmt::format(", {}", own));
   }
 
  private:
@@ -168,7 +169,7 @@ Result<PlannedModel> plan_model(const ModelKind& kind, const model::Description&
 Result<std::unique_ptr<Model>> attach_model(const model::Description& d, std::byte* memory, std::size_t bytes) {
   const SharedHead head = bytes < sizeof(SharedHead) ? SharedHead{} : *reinterpret_cast<const SharedHead*>(memory);
   if (head.magic != kMagic || head.nodes == 0 || head.messages == 0 || SharedPlaces(head.messages).model > bytes)
-    return fail(Errc::protocol, std::string("the emulated interconnect of this job holds no ") + d.name);
+    return fail(Errc::protocol, fmt::format("the emulated interconnect of this job holds no {}", d.name));
   const auto made =
       without_throwing(d.name, "attach", [&] { return d.attach(memory + SharedPlaces(head.messages).model); });
   if (!made) return fail(made.error());

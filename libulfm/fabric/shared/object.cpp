@@ -30,7 +30,7 @@ struct Loaded {
 };
 
 tl::unexpected<Error> wrong(std::string_view path, Errc code, const std::string& why) {
-  return fail(code, "shared object " + std::string(path.substr(0, 300)) + ": " + why);
+  return fail(code, fmt::format("shared object {}: {}", path.substr(0, 300), why));
 }
 
 Result<std::string> canonical(std::string_view path) {
@@ -46,12 +46,11 @@ Result<const void*> find_symbol(const std::string& path, const char* name, const
   void* const object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (object == nullptr) {
     const char* const why = dlerror();
-    return wrong(path, Errc::invalid, std::string("cannot be loaded: ") + (why != nullptr ? why : "no reason given"));
+    return wrong(path, Errc::invalid, fmt::format("cannot be loaded: {}", why != nullptr ? why : "no reason given"));
   }
   const void* const found = dlsym(object, name);
   if (found == nullptr)
-    return wrong(path, Errc::invalid,
-                 std::string("has no ") + name + "; " + macro + "(...) of <ulfm/model.hpp> exports it");
+    return wrong(path, Errc::invalid, fmt::format("has no {}; {}(...) of <ulfm/model.hpp> exports it", name, macro));
   const std::uint32_t version = *static_cast<const std::uint32_t*>(found);
   if (version != model::kVersion)
     return wrong(
@@ -69,9 +68,9 @@ std::string fault_of(const model::Description& d) {
   const std::string_view name = d.name;
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
   if (name.empty() || name.size() > kMostName || name.find_first_not_of(kLetters) != std::string_view::npos)
-    return "its name \"" + std::string(name.substr(0, 40)) + "\" is no word of 1 to 15 letters, digits and _";
+    return fmt::format("its name \"{}\" is no word of 1 to 15 letters, digits and _", name.substr(0, 40));
   for (const ModelKind* kind : kModels)
-    if (name == kind->name) return "its name \"" + std::string(name) + "\" is that of a model of ULFM's own";
+    if (name == kind->name) return fmt::format("its name \"{}\" is that of a model of ULFM's own", name);
   if (!(d.cycle_ns > 0 && d.cycle_ns < 1e9)) return "a cycle takes more than 0 and less than 1e9 nanoseconds";
   std::set<std::string_view> names{kFrame, "preset"};
   for (std::uint32_t i = 0; i < d.option_count; ++i) {

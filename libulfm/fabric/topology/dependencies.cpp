@@ -89,7 +89,8 @@ std::vector<SwitchPort> dependency_cycle(const Topology& topology, const Routes&
 std::string cycle_text(const Topology& topology, std::span<const SwitchPort> cycle) {
   constexpr std::size_t kShown = 16;
   std::string text;
-  for (std::size_t i = 0; i < cycle.size() && i < kShown; ++i) text += port_name(topology, cycle[i]) + " -> ";
+  for (std::size_t i = 0; i < cycle.size() && i < kShown; ++i)
+    text += fmt::format("{} -> ", port_name(topology, cycle[i]));
   if (cycle.size() > kShown) text += fmt::format("({} more) -> ", cycle.size() - kShown);
   return cycle.empty() ? text : text + port_name(topology, cycle.front());
 }

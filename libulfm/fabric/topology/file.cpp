@@ -17,7 +17,7 @@ namespace {
 
 using Where = toml::source_position;
 
-std::string quoted(std::string_view text) { return "\"" + std::string(text.substr(0, 80)) + "\""; }
+std::string quoted(std::string_view text) { return fmt::format("\"{}\"", text.substr(0, 80)); }
 
 std::string_view trim(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t");
@@ -31,7 +31,7 @@ Result<toml::table> parse(std::string_view text, const std::string& path) {
   toml::parse_result parsed = toml::parse(text, std::string_view(path));
   if (parsed) return std::move(parsed).table();
   return fail(Errc::invalid,
-              at(path, parsed.error().source().begin) + ": " + std::string(parsed.error().description()));
+              fmt::format("{}: {}", at(path, parsed.error().source().begin), parsed.error().description()));
 }
 
 class Reader {
@@ -49,7 +49,7 @@ class Reader {
 
  private:
   tl::unexpected<Error> refuse(Where where, const std::string& why) const {
-    return fail(Errc::invalid, at(path_, where) + ": " + why);
+    return fail(Errc::invalid, fmt::format("{}: {}", at(path_, where), why));
   }
   Where where(const char* key) const {
     const toml::node* node = table_.get(key);
@@ -66,9 +66,9 @@ class Reader {
     for (const auto& [key, node] : table_) {
       if (std::find(known.begin(), known.end(), key.str()) != known.end()) continue;
       const std::string near = nearest(key.str().substr(0, 80), known);
-      return refuse(key.source().begin,
-                    "no key of a topology is called " + quoted(key.str()) +
-                        (near.empty() ? "; ulfm-topology(5) lists them" : "; did you mean " + near + "?"));
+      return refuse(key.source().begin, fmt::format("no key of a topology is called {}{}", quoted(key.str()),
+                                                    near.empty() ? "; ulfm-topology(5) lists them"
+                                                                 : fmt::format("; did you mean {}?", near)));
     }
     topology_.name = path_;
     if (const toml::node* name = table_.get("name")) {
@@ -98,10 +98,10 @@ class Reader {
     const toml::node* node = table_.get(key);
     if (node == nullptr) return {};
     if (!node->is_array())
-      return refuse(node->source().begin, std::string(key) + " needs an array of strings such as " + example);
+      return refuse(node->source().begin, fmt::format("{} needs an array of strings such as {}", key, example));
     for (const toml::node& one : *node->as_array()) {
       const auto* text = one.as_string();
-      if (text == nullptr) return refuse(one.source().begin, std::string(key) + " needs strings such as " + example);
+      if (text == nullptr) return refuse(one.source().begin, fmt::format("{} needs strings such as {}", key, example));
       if (auto ok = take(text->get(), one.source().begin); !ok) return ok;
     }
     return {};
@@ -112,7 +112,8 @@ class Reader {
 
   Result<void> read_switches() {
     const auto ports = number("ports", 2, kMostFilePorts, kXSwitchPorts);
-    if (!ports) return fail(Errc::invalid, ports.error().what + "; an X-Switch has 5 ports, a TH-Switch 8");
+    if (!ports)
+      return fail(Errc::invalid, fmt::format("{}; an X-Switch has 5 ports, a TH-Switch 8", ports.error().what));
     const toml::node* list = table_.get("switch");
     if (list != nullptr && table_.contains("switches"))
       return refuse(where("switches"), "both a number of switches and [[switch]] tables; leave one of them out");
@@ -139,8 +140,9 @@ class Reader {
       const toml::table& table = *one.as_table();
       for (const auto& [key, node] : table)
         if (key.str() != "name")
-          return refuse(key.source().begin, "a [[switch]] has a name and nothing else, found " + quoted(key.str()) +
-                                                "; what is said of the whole stands above the first [[switch]]");
+          return refuse(key.source().begin, fmt::format("a [[switch]] has a name and nothing else, found {}; what is "
+                                                        "said of the whole stands above the first [[switch]]",
+                                                        quoted(key.str())));
       const auto* name = table.get("name") == nullptr ? nullptr : table.get("name")->as_string();
       if (name == nullptr) return refuse(one.source().begin, "a [[switch]] needs name = \"...\"");
       const std::string& text = name->get();
@@ -148,7 +150,7 @@ class Reader {
           std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
       if (!plain || text.empty() || text.size() > 32)
         return refuse(name->source().begin,
-                      "switch name " + quoted(text) + ": needs 1 to 32 letters, digits and underscores");
+                      fmt::format("switch name {}: needs 1 to 32 letters, digits and underscores", quoted(text)));
       topology_.switch_names.push_back(text);
       sorted.emplace_back(text, name->source().begin);
     }
@@ -169,8 +171,8 @@ class Reader {
     for (std::uint32_t p = 0; p < topology_.ports; ++p)
       if (topology_.end({at, p}).kind == LinkEnd::Kind::nothing)
         letters += (letters.empty() ? "" : ", ") + std::string(1, port_letter(p));
-    return letters.empty() ? "none of " + switch_name(topology_, at) + " is free"
-                           : "free at " + switch_name(topology_, at) + ": " + letters;
+    return letters.empty() ? fmt::format("none of {} is free", switch_name(topology_, at))
+                           : fmt::format("free at {}: {}", switch_name(topology_, at), letters);
   }
 
   /// The port, marked as taken by this line.
@@ -189,12 +191,13 @@ class Reader {
     return strings("links", "\"s0.B - s1.A\"", [this](std::string_view text, Where where) -> Result<void> {
       const std::size_t dash = text.find('-');
       if (dash == std::string_view::npos)
-        return refuse(where,
-                      "link " + quoted(text) + ": needs two ports with a dash between them, such as \"s0.B - s1.A\"");
+        return refuse(where, fmt::format("link {}: needs two ports with a dash between them, such as \"s0.B - s1.A\"",
+                                         quoted(text)));
       const auto a = find_port(topology_, trim(text.substr(0, dash)));
       const auto b = find_port(topology_, trim(text.substr(dash + 1)));
       if (a && b && a->at == b->at)
-        return refuse(where, "link " + quoted(text) + " leads back to the switch it comes from; needs two switches");
+        return refuse(where,
+                      fmt::format("link {} leads back to the switch it comes from; needs two switches", quoted(text)));
       const auto from = take_port(text.substr(0, dash), where);
       if (!from) return fail(from.error());
       const auto to = take_port(text.substr(dash + 1), where);
@@ -231,9 +234,9 @@ class Reader {
     const auto missing = std::find(seen.begin(), seen.end(), false);
     if (missing == seen.end()) return {};
     const auto s = static_cast<std::uint32_t>(missing - seen.begin());
-    return refuse(where("links"), "no way leads from switch " + switch_name(topology_, 0) + " to " +
-                                      switch_name(topology_, s) + "; all switches must be one network: add a link (" +
-                                      free_ports(s) + ")");
+    return refuse(where("links"),
+                  fmt::format("no way leads from switch {} to {}; all switches must be one network: add a link ({})",
+                              switch_name(topology_, 0), switch_name(topology_, s), free_ports(s)));
   }
 
   Result<void> read_latency() { return read_cycles("latency", kMostLatency, topology_.latency); }
@@ -254,10 +257,11 @@ class Reader {
       if (!port) return refuse(where, port.error().what);
       const LinkEnd& other = topology_.end(*port);
       if (other.kind == LinkEnd::Kind::nothing)
-        return refuse(where, key + " " + quoted(text) + ": no link is at port " + port_name(topology_, *port));
+        return refuse(where,
+                      fmt::format("{} {}: no link is at port {}", key, quoted(text), port_name(topology_, *port)));
       all.resize(topology_.ends.size(), 0);
       std::uint32_t& here = all[std::size_t{port->at} * topology_.ports + port->port];
-      if (here != 0) return refuse(where, key + " " + quoted(text) + ": this link has one already");
+      if (here != 0) return refuse(where, fmt::format("{} {}: this link has one already", key, quoted(text)));
       here = cycles;
       if (other.kind == LinkEnd::Kind::switch_port)
         all[std::size_t{other.index} * topology_.ports + other.port] = cycles;
@@ -278,7 +282,7 @@ class Reader {
     const std::string needs =
         fmt::format("placement needs the node of each process, as numbers from 0 to {}", topology_.nodes() - 1);
     if (!list->is_array() || list->as_array()->empty())
-      return refuse(list->source().begin, needs + ", such as [0, 0, 1]");
+      return refuse(list->source().begin, fmt::format("{}, such as [0, 0, 1]", needs));
     for (const toml::node& one : *list->as_array()) {
       const auto* node = one.as_integer();
       if (node == nullptr || node->get() < 0 || node->get() >= topology_.nodes())
@@ -316,7 +320,7 @@ class Reader {
                                          quoted({&letter, 1}), topology_.ports, port_letter(topology_.ports - 1)));
       const SwitchPort out{now.index, static_cast<std::uint32_t>(letter - 'A')};
       if (topology_.end(out).kind == LinkEnd::Kind::nothing)
-        return refuse(where, "the route leaves by port " + port_name(topology_, out) + ", where nothing is");
+        return refuse(where, fmt::format("the route leaves by port {}, where nothing is", port_name(topology_, out)));
       way.push_back(static_cast<std::uint8_t>(out.port));
       if (way.size() > std::size_t{topology_.switches} * topology_.ports)
         return refuse(where, "the route goes round in circles");
@@ -324,8 +328,9 @@ class Reader {
     }
     if (now.kind != LinkEnd::Kind::node || now.index != to)
       return refuse(where, fmt::format("the route ends at {}; it needs to end at node n{}",
-                                       now.kind == LinkEnd::Kind::node ? fmt::format("node n{}", now.index)
-                                                                       : "switch " + switch_name(topology_, now.index),
+                                       now.kind == LinkEnd::Kind::node
+                                           ? fmt::format("node n{}", now.index)
+                                           : fmt::format("switch {}", switch_name(topology_, now.index)),
                                        to));
     return way;
   }
@@ -333,8 +338,9 @@ class Reader {
   Result<void> read_route(std::string_view text, Where where) {
     const std::size_t arrow = text.find("->"), colon = text.find(':');
     if (arrow == std::string_view::npos || colon == std::string_view::npos || colon < arrow)
-      return refuse(where, "route " + quoted(text) +
-                               ": needs two nodes and the output ports on the way, such as \"n0 -> n2: B C\"");
+      return refuse(where,
+                    fmt::format("route {}: needs two nodes and the output ports on the way, such as \"n0 -> n2: B C\"",
+                                quoted(text)));
     const auto from = node(trim(text.substr(0, arrow)), where);
     if (!from) return fail(from.error());
     const auto to = node(trim(text.substr(arrow + 2, colon - arrow - 2)), where);

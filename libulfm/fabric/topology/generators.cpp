@@ -67,7 +67,8 @@ std::uint32_t hyperx_port(const Topology& t, std::size_t d, std::uint32_t own, s
 Result<Topology> make_grid(std::string_view description, std::span<const std::uint32_t> sizes, bool closed) {
   const std::uint64_t switches = product(sizes, kMaxGenerated), ports = 2 * sizes.size() + 1;
   if (std::count(sizes.begin(), sizes.end(), 0u) != 0 || switches > kMaxGenerated)
-    return refuse_shape(description, "a mesh or torus of more than two dimensions has no size of 0 and " + limit());
+    return refuse_shape(description,
+                        fmt::format("a mesh or torus of more than two dimensions has no size of 0 and {}", limit()));
   if (ports > kMaxGeneratedPorts) return refuse_shape(description, port_limit(ports));
   Topology t = bare(description, Shape::grid, ports, switches);
   t.sizes.assign(sizes.begin(), sizes.end());
@@ -89,7 +90,7 @@ Result<Topology> make_hyperx(std::string_view description, std::span<const std::
   const auto dimensions = sizes.first(sizes.size() - 1);
   const std::uint64_t switches = product(dimensions, kMaxGenerated);
   if (std::count(sizes.begin(), sizes.end(), 0u) != 0 || switches > kMaxGenerated)
-    return refuse_shape(description, "a full mesh or hyperX has no size of 0 and " + limit());
+    return refuse_shape(description, fmt::format("a full mesh or hyperX has no size of 0 and {}", limit()));
   std::uint64_t ports = sizes.back();
   for (const std::uint32_t size : dimensions) ports += size - 1;
   if (ports > kMaxGeneratedPorts) return refuse_shape(description, port_limit(ports));
@@ -116,10 +117,11 @@ Result<Topology> make_fat_tree(std::string_view description, std::span<const std
   if (arity < 2 || arity > kMaxGeneratedPorts / 2)
     return refuse_shape(description,
                         fmt::format("a switch of a fat tree has 2 to {} children", kMaxGeneratedPorts / 2));
-  if (levels < 1 || levels > 14) return refuse_shape(description, "a fat tree has 1 to 14 levels and " + limit());
+  if (levels < 1 || levels > 14)
+    return refuse_shape(description, fmt::format("a fat tree has 1 to 14 levels and {}", limit()));
   const std::vector<std::uint32_t> digits(levels - 1, arity);
   const std::uint64_t width = product(digits, kMaxGenerated);
-  if (width * levels > kMaxGenerated) return refuse_shape(description, "a fat tree has " + limit());
+  if (width * levels > kMaxGenerated) return refuse_shape(description, fmt::format("a fat tree has {}", limit()));
   Topology t = bare(description, Shape::fat_tree, 2 * std::uint64_t{arity}, width * levels);
   // Of the digit in which the switches of a level differ from those below: the lowest one at the bottom, so that nodes
   // with numbers near each other have ways that turn round early.
@@ -148,7 +150,8 @@ Result<Topology> make_dragonfly(std::string_view description, std::span<const st
   const std::uint64_t ports = std::uint64_t{nodes} + group - 1 + global;
   if (ports > kMaxGeneratedPorts) return refuse_shape(description, port_limit(ports));
   const std::uint32_t links = group * global, groups = links + 1;
-  if (std::uint64_t{groups} * group > kMaxGenerated) return refuse_shape(description, "a dragonfly has " + limit());
+  if (std::uint64_t{groups} * group > kMaxGenerated)
+    return refuse_shape(description, fmt::format("a dragonfly has {}", limit()));
   Topology t = bare(description, Shape::dragonfly, ports, std::uint64_t{groups} * group);
   const std::uint32_t first_global = nodes + group - 1;
   const auto local = [&](std::uint32_t own, std::uint32_t to) { return nodes + (to < own ? to : to - 1); };

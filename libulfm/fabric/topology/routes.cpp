@@ -67,10 +67,9 @@ Result<Routes> compute_routes(const Topology& topology, const DeadPorts& dead) {
   put_fixed(topology, router, routes);
   const auto cycle = dependency_cycle(topology, routes);
   if (cycle.empty()) return routes;
-  return fail(Errc::invalid, "topology " + topology.name +
-                                 ": its routes can deadlock, each frame waiting for the next one's channel: " +
-                                 cycle_text(topology, cycle) +
-                                 "; leave out one of the routes that turn there, and it is computed");
+  return fail(Errc::invalid, fmt::format("topology {}: its routes can deadlock, each frame waiting for the next one's "
+                                         "channel: {}; leave out one of the routes that turn there, and it is computed",
+                                         topology.name, cycle_text(topology, cycle)));
 }
 
 std::vector<Route> compute_routes_from(const Topology& topology, std::uint32_t node, const DeadPorts& dead) {

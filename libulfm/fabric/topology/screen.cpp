@@ -35,7 +35,7 @@ class Screen {
   Result<void> take_key(char c) {
     in_value_ = c == '=';
     if (in_value_ || std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-') return step();
-    return refuse("needs key = value, found " + std::string(1, c));
+    return refuse(fmt::format("needs key = value, found {}", std::string(1, c)));
   }
 
   // Numbers alone are left: a dash inside of one would make it a date.

@@ -75,10 +75,10 @@ Result<Topology> tree(std::string_view description, std::uint32_t levels) {
 Result<Topology> grid(std::string_view description, Shape shape, const std::vector<std::uint32_t>& sizes) {
   const std::string kind = shape == Shape::mesh ? "mesh" : "torus";
   if (sizes.size() > 2) return make_grid(description, sizes, shape == Shape::torus);
-  if (sizes.size() < 2) return refuse_shape(description, "needs rows and columns, as in " + kind + ":4x4");
+  if (sizes.size() < 2) return refuse_shape(description, fmt::format("needs rows and columns, as in {}:4x4", kind));
   const std::uint32_t rows = sizes[0], columns = sizes[1];
   if (rows < 1 || columns < 1 || std::uint64_t{rows} * columns > kMaxGenerated)
-    return refuse_shape(description, "a " + kind + " has 1 to 16384 switches, rows times columns");
+    return refuse_shape(description, fmt::format("a {} has 1 to 16384 switches, rows times columns", kind));
   Topology t = bare_topology(std::string(description), shape, kXSwitchPorts, rows * columns);
   t.rows = rows, t.columns = columns;
   // A dimension of one switch is not closed: the link would lead back to the switch it comes from.
@@ -134,16 +134,17 @@ tl::unexpected<Error> refuse_form(std::string_view description, std::string_view
   names.reserve(kForms.size());
   for (const std::string_view known : kForms) names.emplace_back(known.substr(0, known.find(':')));
   const std::string near = form.empty() ? "" : nearest(form, names);
-  return refuse_shape(description, "no shape has that name" + (near.empty() ? "." : "; did you mean " + near + "?") +
-                                       " There is: " + shape_forms());
+  return refuse_shape(description,
+                      fmt::format("no shape has that name{} There is: {}",
+                                  near.empty() ? "." : fmt::format("; did you mean {}?", near), shape_forms()));
 }
 
 }  // namespace
 
 std::string shape_forms() {
   std::string text;
-  for (const std::string_view form : kForms) text += std::string(form) + ", ";
-  return text + "or the path of a TOML file (with a '/' or ending in .toml)";
+  for (const std::string_view form : kForms) text += fmt::format("{}, ", form);
+  return fmt::format("{}or the path of a TOML file (with a '/' or ending in .toml)", text);
 }
 
 tl::unexpected<Error> refuse_shape(std::string_view description, const std::string& why) {
@@ -187,8 +188,8 @@ Result<Topology> make_shape(std::string_view description) {
   if (form == "boards") return boards(description, sizes);
   if (form == "gh") return make_hypercube(description, sizes);
   if (sizes.empty() || (plain && sizes.size() > 1))
-    return refuse_shape(description, plain ? "needs one size, as in " + std::string(form) + ":4"
-                                           : "needs rows and columns, as in " + std::string(form) + ":4x4");
+    return refuse_shape(description, plain ? fmt::format("needs one size, as in {}:4", form)
+                                           : fmt::format("needs rows and columns, as in {}:4x4", form));
   if (form == "single") return single(description, sizes[0]);
   if (form == "chain") return chain(description, sizes[0]);
   if (form == "tree") return tree(description, sizes[0]);

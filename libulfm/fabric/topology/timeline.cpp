@@ -12,7 +12,8 @@ namespace {
 using Kind = FaultEvent::Kind;
 
 std::string numbers(std::uint32_t count, const std::string& what) {
-  if (count == 1) return "there is only " + (what == "nodes" ? std::string("node") : std::string("switch")) + " 0";
+  if (count == 1)
+    return fmt::format("there is only {} 0", what == "nodes" ? std::string("node") : std::string("switch"));
   return fmt::format("there are {} 0 to {}", what, count - 1);
 }
 
@@ -32,7 +33,7 @@ std::string neighbours(const Topology& topology, std::uint32_t at) {
     if (const LinkEnd& end = topology.end({at, p}); end.kind == LinkEnd::Kind::switch_port) all.insert(end.index);
   std::string text;
   for (const std::uint32_t other : all) text += fmt::format("{}{}", text.empty() ? "" : ", ", other);
-  return text.empty() ? "no other switch" : "switch " + text;
+  return text.empty() ? "no other switch" : fmt::format("switch {}", text);
 }
 
 Result<TopologyChange> begin_of(const Topology& topology, const FaultEvent& event) {
@@ -80,7 +81,7 @@ Result<std::vector<TopologyChange>> timeline(const Topology& topology, std::span
   std::vector<TopologyChange> changes;
   for (const FaultEvent& event : events) {
     auto begin = begin_of(topology, event);
-    if (!begin) return fail(std::move(begin.error()).within("topology " + topology.name));
+    if (!begin) return fail(std::move(begin.error()).within(fmt::format("topology {}", topology.name)));
     changes.push_back(*begin);
     if (event.lasts.count() == 0) continue;
     TopologyChange end = *begin;

@@ -32,8 +32,8 @@ std::uint32_t switch_of(const Topology& topology, std::string_view name) {
 
 std::string which_switches(const Topology& topology, std::string_view wrong) {
   const std::string near = nearest(wrong, topology.switch_names);
-  if (!near.empty()) return "did you mean " + near + "?";
-  if (topology.switches == 1) return "there is one, " + switch_name(topology, 0);
+  if (!near.empty()) return fmt::format("did you mean {}?", near);
+  if (topology.switches == 1) return fmt::format("there is one, {}", switch_name(topology, 0));
   return fmt::format("there are {}, {} to {}", topology.switches, switch_name(topology, 0),
                      switch_name(topology, topology.switches - 1));
 }
@@ -45,10 +45,12 @@ Result<SwitchPort> find_card_port(const Topology& topology, std::string_view tex
   for (std::uint32_t p = 0; at < topology.switches && p < topology.ports; ++p)
     if (port_name(topology, {at, p}) == text && topology.end({at, p}).kind != LinkEnd::Kind::nothing)
       return SwitchPort{at, p};
-  return fail(Errc::not_found, "\"" + std::string(text.substr(0, 80)) +
-                                   "\" is no port; a port is a card, a section and a coordinate, such as " +
-                                   port_name(topology, {0, 1}) + ", or a processor, such as " +
-                                   port_name(topology, {0, topology.dimension * topology.radix}));
+  return fail(
+      Errc::not_found,
+      fmt::format(
+          "\"{}\" is no port; a port is a card, a section and a coordinate, such as {}, or a processor, such as {}",
+          text.substr(0, 80), port_name(topology, {0, 1}),
+          port_name(topology, {0, topology.dimension * topology.radix})));
 }
 
 bool is_path(std::string_view description) {
@@ -57,12 +59,13 @@ bool is_path(std::string_view description) {
 
 Result<std::string> read_whole(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  if (!in) return fail(Errc::not_found, "topology file " + path + ": cannot be opened: " + std::strerror(errno));
+  if (!in)
+    return fail(Errc::not_found, fmt::format("topology file {}: cannot be opened: {}", path, std::strerror(errno)));
   std::string text(kMaxFile + 1, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (in.bad()) return fail(Errc::not_found, "topology file " + path + ": cannot be read");
+  if (in.bad()) return fail(Errc::not_found, fmt::format("topology file {}: cannot be read", path));
   text.resize(static_cast<std::size_t>(in.gcount()));
-  if (text.size() > kMaxFile) return fail(Errc::too_large, "topology file " + path + ": has more than 4 MiB");
+  if (text.size() > kMaxFile) return fail(Errc::too_large, fmt::format("topology file {}: has more than 4 MiB", path));
   return text;
 }
 
@@ -88,24 +91,24 @@ std::string port_name(const Topology& topology, SwitchPort port) {
   if (topology.shape == Shape::hypercube) {
     const std::uint32_t section = port.port / topology.radix,
                         processor = port.port - topology.dimension * topology.radix;
-    return switch_name(topology, port.at) + "." +
-           (section < topology.dimension
-                ? fmt::format("{}{}", static_cast<char>('a' + section), port.port % topology.radix)
-                : fmt::format("p{}", processor));
+    return fmt::format("{}.{}", switch_name(topology, port.at),
+                       section < topology.dimension
+                           ? fmt::format("{}{}", static_cast<char>('a' + section), port.port % topology.radix)
+                           : fmt::format("p{}", processor));
   }
-  return switch_name(topology, port.at) + "." + port_label(port.port);
+  return fmt::format("{}.{}", switch_name(topology, port.at), port_label(port.port));
 }
 
 Result<SwitchPort> find_port(const Topology& topology, std::string_view text) {
   if (topology.shape == Shape::hypercube) return find_card_port(topology, text);
-  const std::string quoted = "\"" + std::string(text.substr(0, 80)) + "\"";
+  const std::string quoted = fmt::format("\"{}\"", text.substr(0, 80));
   const std::size_t dot = text.rfind('.');
   if (dot == std::string_view::npos || dot + 1 == text.size() || dot + 3 < text.size() || dot == 0 || dot > 78)
-    return fail(Errc::invalid, quoted + " is no port; a port is a switch and a letter, such as s0.B");
+    return fail(Errc::invalid, fmt::format("{} is no port; a port is a switch and a letter, such as s0.B", quoted));
   const std::uint32_t at = switch_of(topology, text.substr(0, dot));
   if (at >= topology.switches)
-    return fail(Errc::not_found, quoted + ": no switch is called " + std::string(text.substr(0, dot)) + "; " +
-                                     which_switches(topology, text.substr(0, dot)));
+    return fail(Errc::not_found, fmt::format("{}: no switch is called {}; {}", quoted, text.substr(0, dot),
+                                             which_switches(topology, text.substr(0, dot))));
   const auto port = port_of_label(text.substr(dot + 1));
   if (!port || *port >= topology.ports)
     return fail(Errc::not_found, fmt::format("{}: a switch of {} ports has A to {}", quoted, topology.ports,

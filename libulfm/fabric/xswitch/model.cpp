@@ -126,11 +126,13 @@ Topology routed(const ModelPlan& asked) {
 Result<Plan> find_ways(const ModelPlan& asked) {
   Plan plan;
   if (asked.topology.shape == Shape::boards)
-    return fail(Errc::invalid, "topology " + asked.topology.name +
-                                   ": the boards of one host have no switches between them; take --transport pcie");
+    return fail(Errc::invalid,
+                fmt::format("topology {}: the boards of one host have no switches between them; take --transport pcie",
+                            asked.topology.name));
   if (asked.topology.shape == Shape::hypercube)
-    return fail(Errc::invalid, "topology " + asked.topology.name +
-                                   ": a card of a generalized hypercube is no switch; take --transport pointdesign");
+    return fail(Errc::invalid,
+                fmt::format("topology {}: a card of a generalized hypercube is no switch; take --transport pointdesign",
+                            asked.topology.name));
   auto parameters = parameters_from(asked.options, asked.topology);
   if (!parameters) return fail(parameters.error());
   plan.parameters = *parameters;
@@ -244,8 +246,8 @@ class XSwitchModel final : public Model, private ModelCycles, private ModelBackP
                network_.unit_cycles_of_node(n));
     for (std::uint32_t s = 0; s < head_.switches; ++s)
       for (std::uint32_t p = 0; p < head_.ports; ++p)
-        add_link(all, name(s) + "." + port_letter(p), network_.counters({s, p}), network_.peer({s, p}), period,
-                 network_.unit_cycles({s, p}));
+        add_link(all, fmt::format("{}.{}", name(s), port_letter(p)), network_.counters({s, p}), network_.peer({s, p}),
+                 period, network_.unit_cycles({s, p}));
     return all;
   }
 
@@ -268,7 +270,7 @@ class XSwitchModel final : public Model, private ModelCycles, private ModelBackP
       text += counted(fmt::format("node {}", n), network_.node_counters(n));
     for (std::uint32_t s = 0; s < head_.switches; ++s)
       for (std::uint32_t p = 0; p < head_.ports; ++p)
-        text += counted("port " + name(s) + "." + port_letter(p), network_.counters({s, p}));
+        text += counted(fmt::format("port {}.{}", name(s), port_letter(p)), network_.counters({s, p}));
     return text;
   }
 
@@ -283,7 +285,8 @@ class XSwitchModel final : public Model, private ModelCycles, private ModelBackP
     const bool leads_on = to.kind == LinkEnd::Kind::switch_port;
     const std::uint64_t waited =
         leads_on ? network_.counters({to.index, to.port}).in.arbitration_cycles : std::uint64_t{0};
-    const std::string there = leads_on ? name(to.index) + "." + port_letter(to.port) : fmt::format("node {}", to.index);
+    const std::string there =
+        leads_on ? fmt::format("{}.{}", name(to.index), port_letter(to.port)) : fmt::format("node {}", to.index);
     const std::uint64_t units = out.data_units + out.routing_units + out.frames;
     all.push_back({from, there, units * unit_cycles * period, waited * period, out.data_units});
   }
@@ -297,7 +300,7 @@ class XSwitchModel final : public Model, private ModelCycles, private ModelBackP
         what, c.out.frames, c.out.data_units, c.out.routing_units, c.out.stops, c.out.gos, c.out.wait_cycles,
         c.out.lost_frames, c.out.lost_units, c.in.arbitration_cycles, c.in.bad_ends, c.in.lost_units);
     for (const std::uint64_t cycles : c.in.occupancy) text += fmt::format(" {}", cycles);
-    return text + "\n";
+    return fmt::format("{}\n", text);
   }
 
   // What lies in front of the network may be written to by others: what is read stays within the arena.

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include <fmt/core.h>
+
 namespace ulfm::control {
 namespace {
 
@@ -102,7 +104,7 @@ void Call::try_again(const char* how) {
   pause_ = std::min(2 * pause_, kMostPause);
   state_ = State::pausing;
   if (deadline_ >= until_)
-    give_up({Errc::timed_out, std::string("its control channel could not be reached in time: ") + how});
+    give_up({Errc::timed_out, fmt::format("its control channel could not be reached in time: {}", how)});
 }
 
 void Call::give_up(Error error) {

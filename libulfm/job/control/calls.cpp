@@ -3,6 +3,8 @@
 
 #include <cstdio>
 
+#include <fmt/core.h>
+
 #include "job/control/server.hpp"
 
 namespace ulfm::control {
@@ -26,9 +28,9 @@ void Server::answered(std::uint64_t id) {
   news.notify_all();
   if (call.peer().card != calling.identity) {
     ++calls_failed;
-    unreachable.insert_or_assign(
-        calling.identity, Error{Errc::peer_failed, process_of(calling.identity) + " has ended; " + call.peer().card +
-                                                       " listens in its place"});
+    unreachable.insert_or_assign(calling.identity,
+                                 Error{Errc::peer_failed, fmt::format("{} has ended; {} listens in its place",
+                                                                      process_of(calling.identity), call.peer().card)});
     return;
   }
   (void)watch(call.fd(), id, EPOLLIN, EPOLL_CTL_MOD);

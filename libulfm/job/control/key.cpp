@@ -57,7 +57,7 @@ bool read_key(std::string_view text, EndpointKey& key) {
 }  // namespace
 
 std::string encode(const EndpointKey& key) {
-  std::string text = std::string(kKindNames[static_cast<std::size_t>(key.kind)]) + ":";
+  std::string text = fmt::format("{}:", kKindNames[static_cast<std::size_t>(key.kind)]);
   if (key.kind == SocketKind::unix_socket) {
     text += key.name;
   } else {

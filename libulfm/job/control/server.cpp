@@ -54,7 +54,7 @@ void drain(const Fd& fd) {
 
 }  // namespace
 
-std::string process_of(std::string_view identity) { return "the process with the address " + std::string(identity); }
+std::string process_of(std::string_view identity) { return fmt::format("the process with the address {}", identity); }
 
 Result<void> Server::begin(std::string identity) {
   self = describe_self(std::move(identity), settings.rank);
@@ -160,7 +160,7 @@ Result<void> Server::await(std::string_view who, std::unique_lock<std::mutex>& l
   news.wait(lock, [&] { return by_identity.count(identity) != 0 || called.count(identity) == 0; });
   if (by_identity.count(identity) != 0) return {};
   if (const auto it = unreachable.find(identity); it != unreachable.end()) return fail(it->second);
-  return fail(Errc::unavailable, process_of(identity) + " has no control connection to this one");
+  return fail(Errc::unavailable, fmt::format("{} has no control connection to this one", process_of(identity)));
 }
 
 Result<Fd> Server::fetch(std::string_view identity, std::uint32_t what) {
@@ -170,7 +170,7 @@ Result<Fd> Server::fetch(std::string_view identity, std::uint32_t what) {
     if (auto ok = await(identity, lock); !ok) return fail(std::move(ok.error()));
   const auto it = by_identity.find(std::string(identity));
   if (it == by_identity.end() || connections.at(it->second)->link.kind() != SocketKind::unix_socket)
-    return fail(Errc::unavailable, process_of(identity) + " is not connected by a Unix-domain socket");
+    return fail(Errc::unavailable, fmt::format("{} is not connected by a Unix-domain socket", process_of(identity)));
   const std::uint32_t number = next_fetch++;
   const std::uint64_t connection = it->second;  // a send that fails takes it out of the table
   fetches[number].connection = connection;
@@ -178,7 +178,7 @@ Result<Fd> Server::fetch(std::string_view identity, std::uint32_t what) {
   const bool in_time = news.wait_for(lock, settings.patience, [&] { return fetches.at(number).done; });
   Result<Fd> result = std::move(fetches.at(number).result);
   fetches.erase(number);
-  if (!in_time) return fail(Errc::timed_out, process_of(identity) + " did not pass its descriptor");
+  if (!in_time) return fail(Errc::timed_out, fmt::format("{} did not pass its descriptor", process_of(identity)));
   return result;
 }
 

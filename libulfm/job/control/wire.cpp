@@ -100,7 +100,7 @@ class Fields {
 };
 
 tl::unexpected<Error> no_such(Type type) {
-  return fail(Errc::protocol, std::string("the bytes are no ") + row(type).name + " of a control connection");
+  return fail(Errc::protocol, fmt::format("the bytes are no {} of a control connection", row(type).name));
 }
 
 bool is_printable(std::string_view text) {

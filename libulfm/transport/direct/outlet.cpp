@@ -73,9 +73,9 @@ Result<int> Opener::look_up(const DirectCard& of, std::uint16_t port) const {
       port < kPortsPerProcess && read_at(*fd, offsetof(Directory, entry) + port * sizeof(DirectoryEntry), entry);
   Segment::close_of(*fd);
   if (!has_head || head.magic != kMagic || head.version != kVersion || head.token != of.token)
-    return fail(Errc::peer_failed, process(of) +
-                                       " is not the one whose address this is (it has ended and its pid "
-                                       "was given to another, or it runs another version)");
+    return fail(Errc::peer_failed, fmt::format("{} is not the one whose address this is (it has ended and its pid was "
+                                               "given to another, or it runs another version)",
+                                               process(of)));
   if (!has_port || head.ports != kPortsPerProcess)
     return fail(Errc::invalid, fmt::format("port {}: there are ports 0 to {}", port, kPortsPerProcess - 1));
   if (entry.generation % 2 == 0)

@@ -17,7 +17,7 @@ Result<EmulatedCard> decode(std::string_view text) {
   if (std::sscanf(copy.c_str(), "fabric:%16" SCNx64 "%16" SCNx64 ".%" SCNu32, &card.arena, &card.token,
                   &card.endpoint) != 3 ||
       encode(card) != text)
-    return fail(Errc::protocol, "\"" + copy.substr(0, 60) + "\" is no address on an emulated interconnect");
+    return fail(Errc::protocol, fmt::format("\"{}\" is no address on an emulated interconnect", copy.substr(0, 60)));
   return card;
 }
 

@@ -48,7 +48,7 @@ Result<std::unique_ptr<EmulatedOutlet>> EmulatedOutlet::connect(fabric::FabricEn
   const std::string process = fmt::format("process {}", endpoint.pid);
   const std::uint32_t generation = generation_of(engine, to.endpoint, port);
   if (has_ended(engine, to.endpoint) || endpoint.token != to.token)
-    return fail(Errc::peer_failed, process + " has ended");
+    return fail(Errc::peer_failed, fmt::format("{} has ended", process));
   std::unique_ptr<EmulatedOutlet> outlet(new EmulatedOutlet(engine, to, port, counters));
   outlet->generation_ = generation;
   outlet->pid_ = endpoint.pid;

@@ -164,8 +164,9 @@ Result<std::unique_ptr<Transport>> make(const Config& config, const char* model)
   if (!engine) return fail(engine.error());
   const std::string_view found((*engine)->arena().header().model);
   if (found != model)
-    return fail(Errc::invalid, "this job was set up for the interconnect " + std::string(found) + ", not for " + model +
-                                   "; ulfmrun --transport sets both");
+    return fail(Errc::invalid,
+                fmt::format("this job was set up for the interconnect {}, not for {}; ulfmrun --transport sets both",
+                            found, model));
   return on(std::move(*engine));
 }
 

@@ -136,7 +136,7 @@ std::string Attempts::table(std::uint16_t tcp_port) const {
             : fmt::format("no answer in {} s", static_cast<double>(answer_within_.count()) / 1000);
     const std::string hint = to.is_ours ? "a bridge or tunnel that both hosts have" : tried ? remedy_for(result) : "";
     text += fmt::format("\n  {:<21}  {}: {}{}", SocketAddress(to.ip, tcp_port).text(), to.why, result,
-                        hint.empty() ? "" : " (" + hint + ")");
+                        hint.empty() ? "" : fmt::format(" ({})", hint));
   }
   return text;
 }
@@ -144,16 +144,19 @@ std::string Attempts::table(std::uint16_t tcp_port) const {
 Error Attempts::error(const std::string& process, std::uint16_t port, std::uint16_t tcp_port) const {
   switch (refusal()) {
     case Refusal::no_such_port: return {Errc::not_found, fmt::format("port {} of {} is not open", port, process)};
-    case Refusal::other_version: return {Errc::unavailable, process + " runs another version of ULFM"};
+    case Refusal::other_version: return {Errc::unavailable, fmt::format("{} runs another version of ULFM", process)};
     case Refusal::no_room:
-      return {Errc::full, process +
-                              " has no room for another connection; raise ULFM_PEERS or its limit of open "
-                              "files (ulimit -n) there"};
+      return {
+          Errc::full,
+          fmt::format(
+              "{} has no room for another connection; raise ULFM_PEERS or its limit of open files (ulimit -n) there",
+              process)};
     default: break;
   }
   return {is_nobody_there() ? Errc::peer_failed : Errc::unavailable,
-          process + " cannot be reached. Tried:" + table(tcp_port) +
-              "\n  (own addresses and links: ip addr; what this job uses: ulfm-ofi(7))"};
+          fmt::format(
+              "{} cannot be reached. Tried:{}\n  (own addresses and links: ip addr; what this job uses: ulfm-ofi(7))",
+              process, table(tcp_port))};
 }
 
 }  // namespace ulfm::hosts

@@ -81,7 +81,7 @@ std::string encode(std::string_view transport, const ProcessCard& card) {
   sodium_bin2base64(text.data(), text.size(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
                     kVariant);
   text.pop_back();  // its zero
-  return std::string(transport) + ":" + text;
+  return fmt::format("{}:{}", transport, text);
 }
 
 Result<ProcessCard> decode(std::string_view transport, std::string_view text) {
@@ -101,7 +101,7 @@ Result<ProcessCard> decode(std::string_view transport, std::string_view text) {
 }
 
 Result<ProcessCard> decode_part(std::string_view transport, std::string_view card) {
-  const std::size_t own = card.find(std::string(transport) + ":");
+  const std::size_t own = card.find(fmt::format("{}:", transport));
   if (own == card.npos) return decode(transport, card);
   return decode(transport, card.substr(own, card.find('&', own) - own));
 }

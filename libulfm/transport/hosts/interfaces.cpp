@@ -15,6 +15,8 @@
 #include <sstream>
 #include <tuple>
 
+#include <fmt/core.h>
+
 #include "transport/hosts/socket_address.hpp"
 
 namespace ulfm::hosts {
@@ -113,9 +115,10 @@ Ranked rank(const Surroundings& own, const Address& address) {
     if (address.ip.shares(one.address.ip, one.prefix) && (near == nullptr || rank_over(one) < rank_over(*near)))
       near = &one;
     if (route != nullptr && route->interface == one.name)
-      best = {rank_over(one) + 1, route->metric, {address.ip, "by route over " + one.name}};
+      best = {rank_over(one) + 1, route->metric, {address.ip, fmt::format("by route over {}", one.name)}};
   }
-  if (near != nullptr) best = {rank_over(*near), best.metric, {address.ip, "same network as " + near->name}};
+  if (near != nullptr)
+    best = {rank_over(*near), best.metric, {address.ip, fmt::format("same network as {}", near->name)}};
   return best;
 }
 
@@ -184,14 +187,16 @@ Result<std::vector<Interface>> choose_interfaces(const std::vector<Interface>& a
   std::vector<Interface> chosen;
   std::string list;
   for (const Interface& one : all) {
-    list += (list.empty() ? "" : ", ") + one.name + " " + one.address.ip.text();
+    list += fmt::format("{}{} {}", list.empty() ? "" : ", ", one.name, one.address.ip.text());
     if (wanted.empty() ? !one.loopback : is_wanted(one, wanted)) chosen.push_back(one);
   }
   if (chosen.empty() && wanted.empty()) chosen = all;  // a host without a network still has its loopback
   if (chosen.empty())
-    return fail(Errc::invalid,
-                "ULFM_INTERFACE=\"" + wanted +
-                    "\" names no interface, address or network of this host that is up; there is: " + list);
+    return fail(
+        Errc::invalid,
+        fmt::format(
+            "ULFM_INTERFACE=\"{}\" names no interface, address or network of this host that is up; there is: {}",
+            wanted, list));
   return chosen;
 }
 

@@ -31,7 +31,7 @@ Result<PortRange> parse_ports(const std::string& text) {
     const auto last = std::from_chars(first.ptr + 1, end, ports.last);
     if (last.ec == std::errc{} && last.ptr == end && ports.first != 0 && ports.last >= ports.first) return ports;
   }
-  return fail(Errc::invalid, "ULFM_PORTS=\"" + text + "\": two TCP ports are needed, as in 50000-50999");
+  return fail(Errc::invalid, fmt::format("ULFM_PORTS=\"{}\": two TCP ports are needed, as in 50000-50999", text));
 }
 
 Result<NetworkSettings> settings_from(const Config& config) {

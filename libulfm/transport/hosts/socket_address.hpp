@@ -56,7 +56,9 @@ class SocketAddress {
     return a.ip() == b.ip() && a.port() == b.port();
   }
   /// "10.1.0.2:5000" or "[fd00::2]:5000".
-  std::string text() const { return fmt::format("{}:{}", is_v6() ? "[" + ip().text() + "]" : ip().text(), port()); }
+  std::string text() const {
+    return fmt::format("{}:{}", is_v6() ? fmt::format("[{}]", ip().text()) : ip().text(), port());
+  }
 
  private:
   template <typename Kind>

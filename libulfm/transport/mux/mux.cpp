@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "transport/direct/direct.hpp"
 #include "transport/hosts/settings.hpp"
 #include "transport/mux/ringer.hpp"
@@ -28,8 +30,9 @@ constexpr std::uint32_t kNearBurst = 32;  // frames of the first part while othe
 Result<std::vector<std::string_view>> split(std::string_view card) {
   card = card.substr(0, card.find('+'));
   if (!card.starts_with(kPrefix))
-    return fail(Errc::protocol, "\"" + std::string(card.substr(0, 60)) +
-                                    "\" is no address of a job on several hosts: both sides need ULFM_TRANSPORT=mux");
+    return fail(Errc::protocol,
+                fmt::format("\"{}\" is no address of a job on several hosts: both sides need ULFM_TRANSPORT=mux",
+                            card.substr(0, 60)));
   card.remove_prefix(kPrefix.size());
   std::vector<std::string_view> cards;
   for (std::size_t at = 0; at != card.npos;) {

@@ -92,13 +92,13 @@ Result<fid_ep*> OfiNetwork::make_endpoint(fi_info& info, fid_ep* receive_context
   info.ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
   fid_ep* made = nullptr;
   long rc = fi_endpoint(domain_.get(), &info, &made, context);
-  if (rc != 0) return fail(Errc::system, "making an endpoint: " + error_text(rc));
+  if (rc != 0) return fail(Errc::system, fmt::format("making an endpoint: {}", error_text(rc)));
   Fid<fid_ep> ep(made);
   rc = fi_ep_bind(made, &events_->fid, 0);
   if (rc == 0) rc = fi_ep_bind(made, &completions_->fid, FI_TRANSMIT | FI_RECV);
   if (rc == 0) rc = fi_ep_bind(made, &receive_context->fid, 0);
   if (rc == 0) rc = fi_enable(made);
-  if (rc != 0) return fail(Errc::system, "setting an endpoint up: " + error_text(rc));
+  if (rc != 0) return fail(Errc::system, fmt::format("setting an endpoint up: {}", error_text(rc)));
   return ep.release();
 }
 
@@ -132,7 +132,7 @@ Result<void> OfiNetwork::accept(fi_info& info, OfiPort& port, const Greeting& gr
   }
   end(from);
   port.unused.push_back(place);
-  return ep ? fail(Errc::system, "accepting: " + error_text(rc)) : fail(ep.error());
+  return ep ? fail(Errc::system, fmt::format("accepting: {}", error_text(rc))) : fail(ep.error());
 }
 
 void OfiNetwork::on_connected(OfiEndpoint& endpoint, std::span<const std::byte> answer) {
@@ -271,7 +271,7 @@ Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::connect(const hosts::ProcessCar
   const iovec piece{const_cast<std::byte*>(introduction.data()), introduction.size()};
   Gather data(std::span(&piece, 1));
   if (push_locked(*won, kHello, {}, data, introduction.size())) return won;
-  return fail(Errc::peer_failed, process + " has closed the connection at once");
+  return fail(Errc::peer_failed, fmt::format("{} has closed the connection at once", process));
 }
 
 // ---- sending --------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ Result<FabricLibrary> open_library() {
   void* library = dlopen(kName, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
     return fail(Errc::unavailable,
-                std::string("libfabric is not installed (") + dlerror() + "); on Debian: apt install libfabric1");
+                fmt::format("libfabric is not installed ({}); on Debian: apt install libfabric1", dlerror()));
   FabricLibrary f;
   const auto find = [&](auto& function, const char* name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
@@ -29,7 +29,7 @@ Result<FabricLibrary> open_library() {
   };
   if (!find(f.getinfo, "fi_getinfo") || !find(f.freeinfo, "fi_freeinfo") || !find(f.dupinfo, "fi_dupinfo") ||
       !find(f.fabric, "fi_fabric") || !find(f.strerror, "fi_strerror") || !find(f.version, "fi_version"))
-    return fail(Errc::unavailable, std::string(kName) + " has not the functions of libfabric");
+    return fail(Errc::unavailable, fmt::format("{} has not the functions of libfabric", kName));
   if (FI_VERSION_LT(f.version(), FI_VERSION(1, 11)))
     return fail(Errc::unavailable, "libfabric is too old: 1.11 or later is needed");
   return f;

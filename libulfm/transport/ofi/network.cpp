@@ -25,7 +25,7 @@ constexpr std::uint32_t kLooksPerEvent = 64;
 constexpr milliseconds kTick{10};
 
 Error fabric_error(const std::string& what, long rc) {
-  return {rc == -FI_ENOMEM ? Errc::no_memory : Errc::system, what + ": " + error_text(rc)};
+  return {rc == -FI_ENOMEM ? Errc::no_memory : Errc::system, fmt::format("{}: {}", what, error_text(rc))};
 }
 
 }  // namespace
@@ -59,7 +59,8 @@ Result<void> OfiNetwork::open_provider(const std::string& name) {
   set_source(*hints, SocketAddress::any(false, 0));
   fi_info* found = nullptr;
   const int rc = library_->getinfo(FI_VERSION(1, 11), nullptr, nullptr, 0, hints.get(), &found);
-  if (rc != 0) return fail(fabric_error("libfabric has no provider " + name + " for connections over IPv4", rc));
+  if (rc != 0)
+    return fail(fabric_error(fmt::format("libfabric has no provider {} for connections over IPv4", name), rc));
   info_.reset(found);
   provider_ = name;
   return {};
@@ -68,7 +69,8 @@ Result<void> OfiNetwork::open_provider(const std::string& name) {
 Result<void> OfiNetwork::open_domain() {
   // libfabric looks at all its providers when it is first asked, which takes time and may touch devices.
   const bool filter = std::getenv("FI_PROVIDER") == nullptr;
-  const std::string wanted = "net,tcp" + (settings_.provider.empty() ? "" : "," + settings_.provider);
+  const std::string wanted =
+      fmt::format("net,tcp{}", settings_.provider.empty() ? "" : fmt::format(",{}", settings_.provider));
   if (filter) setenv("FI_PROVIDER", wanted.c_str(), 1);
   Result<void> opened = settings_.provider.empty() ? open_provider("net") : open_provider(settings_.provider);
   if (!opened && settings_.provider.empty()) opened = open_provider("tcp");

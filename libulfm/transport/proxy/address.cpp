@@ -36,7 +36,7 @@ std::string encode(const DoorAddress& address) {
   std::string text = fmt::format("{}|{}|", hexadecimal(address.host), address.frame);
   for (std::size_t i = 0; i < address.nodes.size(); ++i)
     text += fmt::format("{}{}", i == 0 ? "" : ",", address.nodes[i]);
-  return text + "|" + address.card;
+  return fmt::format("{}|{}", text, address.card);
 }
 
 Result<DoorAddress> decode(std::string_view text) {
@@ -47,8 +47,9 @@ Result<DoorAddress> decode(std::string_view text) {
     good = read(word(nodes, ','), address.nodes.emplace_back());
   address.card = rest;
   if (good && !address.nodes.empty() && encode(address) == text) return address;
-  return fail(Errc::protocol, "ULFM_FABRIC_DOOR=\"" + std::string(text.substr(0, 60)) +
-                                  "\" names no door of an emulated interconnect; ulfmrun sets it");
+  return fail(Errc::protocol,
+              fmt::format("ULFM_FABRIC_DOOR=\"{}\" names no door of an emulated interconnect; ulfmrun sets it",
+                          text.substr(0, 60)));
 }
 
 const DoorAddress* door_of_this_job() {

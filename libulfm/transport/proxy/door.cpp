@@ -29,7 +29,7 @@ constexpr milliseconds kWhileStarting{2}, kIdle{500};
 // What it prints is read from the pipe.
 Result<Fd> start(const std::string& path, const std::vector<std::string>& words) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return fail_errno("a pipe to " + path);
+  if (pipe2(ends, O_CLOEXEC) != 0) return fail_errno(fmt::format("a pipe to {}", path));
   Fd out(ends[0]), in(ends[1]);
   if (auto ok = start_daemon(path, words, -1, in.get()); !ok) return fail(ok.error());
   return out;
@@ -48,7 +48,7 @@ Result<std::string> card_in(std::string text, const std::string& program) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   if (text.starts_with("+")) return text.substr(1);
   if (text.starts_with("-")) return fail(Errc::unavailable, text.substr(1));
-  return fail(Errc::unavailable, program + " has ended without a word");
+  return fail(Errc::unavailable, fmt::format("{} has ended without a word", program));
 }
 
 std::string own_program() {
@@ -92,7 +92,7 @@ class Door {
       auto output = start(
           program_, {kProgram, "proxy", task_.arena, fmt::format("{}", head.number), fmt::format("{}", task_.frame)});
       if (output) one.output = std::move(*output);
-      else one.text = "-" + output.error().what;
+      else one.text = fmt::format("-{}", output.error().what);
       starting_.push_back(std::move(one));
     }
     const bool bye = frame_.kind == Kind::bye;
@@ -147,8 +147,8 @@ Result<DoorAddress> start_door(const fabric::FabricArena& arena, const std::stri
   address.frame = arena.sizes().slot_bytes + static_cast<std::uint32_t>(kBesides);
   for (std::uint32_t p = 0; p < arena.sizes().processes; ++p) address.nodes.push_back(arena.node_of_rank(p));
   for (const auto& [name, value] : settings) setenv(name.c_str(), value.c_str(), 1);
-  const std::string path = programs + "/" + kProgram;
-  if (access(path.c_str(), X_OK) != 0) return fail_errno("starting " + path);
+  const std::string path = fmt::format("{}/{}", programs, kProgram);
+  if (access(path.c_str(), X_OK) != 0) return fail_errno(fmt::format("starting {}", path));
   auto output = start(path, {kProgram, "door", fabric::encode(arena.address()), fmt::format("{}", address.frame),
                              fmt::format("{}", getpid()), fmt::format("{}", start_time(getpid()))});
   if (!output) return fail(output.error());
@@ -165,7 +165,7 @@ int serve_door(const DoorTask& task) {
   prctl(PR_SET_NAME, "ulfm-door");
   std::string card;
   auto door = make(task, card);
-  answer_starter(door ? "+" + card : "-" + door.error().what);
+  answer_starter(door ? fmt::format("+{}", card) : fmt::format("-{}", door.error().what));
   if (!door) return 1;
   (*door)->serve();
   return 0;

@@ -318,8 +318,9 @@ Result<std::unique_ptr<Transport>> make_far(const Config& config, const DoorAddr
       Tunnel::create(config, door, rank != nullptr ? static_cast<std::uint32_t>(std::strtoul(rank, nullptr, 10)) : 0);
   if (!tunnel) return fail(tunnel.error());
   if (model != (*tunnel)->place().model)
-    return fail(Errc::invalid, "this job was set up for the interconnect " + std::string((*tunnel)->place().model) +
-                                   ", not for " + std::string(model) + "; ulfmrun --transport sets both");
+    return fail(Errc::invalid,
+                fmt::format("this job was set up for the interconnect {}, not for {}; ulfmrun --transport sets both",
+                            (*tunnel)->place().model, model));
   return std::make_unique<FarTransport>(std::move(*tunnel));
 }
 

@@ -8,6 +8,8 @@
 #include <deque>
 #include <map>
 
+#include <fmt/core.h>
+
 #include "fabric/engine/engine.hpp"
 #include "job/daemon.hpp"
 #include "transport/emulated/transport.hpp"
@@ -323,7 +325,7 @@ int serve_proxy(const ProxyTask& task) {
   prctl(PR_SET_NAME, "ulfm-proxy");
   std::string card;
   auto proxy = make(task, card);
-  answer_starter(proxy ? "+" + card : "-" + proxy.error().what);
+  answer_starter(proxy ? fmt::format("+{}", card) : fmt::format("-{}", proxy.error().what));
   return proxy ? (*proxy)->serve() : 1;
 }
 

@@ -72,8 +72,8 @@ Result<void> Tunnel::join() {
 }
 
 std::string Tunnel::why_gone() const {
-  return "the proxy of this process on the interconnect's host (" + up_->peer().text() +
-         ") has ended, or its host does not answer";
+  return fmt::format("the proxy of this process on the interconnect's host ({}) has ended, or its host does not answer",
+                     up_->peer().text());
 }
 
 // ---- asking ---------------------------------------------------------------------------------------------------------

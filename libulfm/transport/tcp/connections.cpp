@@ -389,7 +389,8 @@ Result<std::shared_ptr<TcpLink>> TcpNetwork::connect(const hosts::ProcessCard& t
   Gather data(std::span(&piece, 1));
   if (push_locked(*link, kHello, {}, data, introduction.size())) return link;
   break_link(*link);
-  return fail(Errc::peer_failed, ProcessId{to.pid, link->where.ip()}.text() + " has closed the connection at once");
+  return fail(Errc::peer_failed,
+              fmt::format("{} has closed the connection at once", ProcessId{to.pid, link->where.ip()}.text()));
 }
 
 // ---- the thread -----------------------------------------------------------------------------------------------------

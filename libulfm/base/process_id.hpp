@@ -20,7 +20,7 @@ struct ProcessId {
   /// "process 4711" or "process 4711 on 10.1.0.2".
   std::string text() const {
     const std::string out = fmt::format("process {}", number);
-    return host ? out + " on " + host.text() : out;
+    return host ? fmt::format("{} on {}", out, host.text()) : out;
   }
 };
 

@@ -149,12 +149,13 @@ std::byte* Collective::result() const noexcept { return slot(size_).data; }
 constexpr std::size_t kLongest = 32 * 1024;
 // Of a broadcast or a reduction between two ranks with a core each: by messages who gives runs ahead of who gets, while
 // here each round waits for the mark of the one before, which costs two ways of a line (bench/notes/collectives.md).
-constexpr std::size_t kRunsAhead = 256;
+constexpr std::size_t kBcastRunsAhead = 8192, kReduceRunsAhead = 2048;
 // A scan costs the last rank as much as there are ranks; messages need a logarithm of that.
 constexpr int kLongScan = 4;
 
 bool Collective::runs_ahead(int kind, std::size_t bytes) const noexcept {
-  return size_ == 2 && bytes <= kRunsAhead && (kind == ULFM_COLL_BCAST || kind == ULFM_COLL_REDUCE);
+  if (size_ != 2) return false;
+  return kind == ULFM_COLL_BCAST ? bytes <= kBcastRunsAhead : kind == ULFM_COLL_REDUCE && bytes <= kReduceRunsAhead;
 }
 
 int Collective::way(int kind, std::size_t bytes, bool always) {

@@ -1,6 +1,6 @@
 /* turns PROCESSES CALLS: what a barrier costs in yields alone. The processes count themselves in, in memory that they
- * share; the last one counts on an epoch, and the others yield until they see it. Every process has to run once for each
- * barrier, so no library whose waits yield can be quicker where processes share cores. One line: microseconds. */
+ * share; the last one counts on an epoch, and the others yield until they see it. Every process has to run once for
+ * each barrier, so no library whose waits yield can be quicker where processes share cores. One line: microseconds. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>

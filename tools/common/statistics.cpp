@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -38,7 +39,8 @@ void read_group(std::string_view group, CounterLine& line) {
   const std::vector<std::string_view> words = split(group, ' ');
   if (words.empty()) return;
   const bool before = !number(words.back());
-  std::string prefix, label;
+  std::string prefix, label, last;
+  std::size_t of_last = 0;  // numbers behind one label: the parts of a histogram
   std::optional<std::uint64_t> pending;
   const auto finish = [&] {
     if (pending) line.counters.emplace_back((prefix.empty() ? "" : fmt::format("{} ", prefix)) + label, *pending);
@@ -47,7 +49,8 @@ void read_group(std::string_view group, CounterLine& line) {
   for (const std::string_view word : words) {
     if (const auto value = number(word)) {
       if (before) finish(), pending = value;
-      else line.counters.emplace_back(label, *value), label.clear();
+      else if (!label.empty()) of_last = 1, last = std::exchange(label, ""), line.counters.emplace_back(last, *value);
+      else line.counters.emplace_back(fmt::format("{} {}", last, ++of_last), *value);
     } else if (before && !pending) {
       join(prefix, word);
     } else {

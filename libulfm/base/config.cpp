@@ -170,7 +170,7 @@ const char* name(Origin origin) noexcept {
 
 std::string nearest(std::string_view word, std::span<const std::string> names) {
   std::string best;
-  std::size_t best_distance = word.size() / 3 + 1;
+  std::size_t best_distance = std::min<std::size_t>(word.size() / 3 + 1, 3);
   for (const std::string& candidate : names) {
     const std::size_t distance = edit_distance(lower(word), lower(candidate));
     if (distance <= best_distance && (best.empty() || distance < best_distance)) {

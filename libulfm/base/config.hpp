@@ -85,7 +85,8 @@ class Config {
 /// Parses one value for a row: numbers take K, M, G for bytes, ms and s for times.
 Result<std::int64_t> parse_value(const ConfigRow& row, std::string_view value);
 
-/// The nearest of `names` to `word`, or "" when none is near (edit distance above a third of its length).
+/// The nearest of `names` to `word`, or "" when none is near: within an edit distance of 3, and of a third of the word's
+/// length and one more.
 std::string nearest(std::string_view word, std::span<const std::string> names);
 
 }  // namespace ulfm

@@ -149,13 +149,24 @@ std::byte* Collective::result() const noexcept { return slot(size_).data; }
 constexpr std::size_t kLongest = 32 * 1024;
 // Of a broadcast or a reduction between two ranks with a core each: by messages who gives runs ahead of who gets, while
 // here each round waits for the mark of the one before, which costs two ways of a line (bench/notes/collectives.md).
-constexpr std::size_t kBcastRunsAhead = 8192, kReduceRunsAhead = 2048;
+constexpr std::size_t kBcastRunsAhead = 8192;
+constexpr std::size_t kReduceRunsAhead = 2048;
+// After so much a call takes the segment, which waits: what came before it lies at who gets in its queue, if that one is
+// late. A message counts as at least kLeastAhead.
+constexpr std::size_t kMostAhead = 256 * 1024;
+constexpr std::size_t kLeastAhead = 128;
 // A scan costs the last rank as much as there are ranks; messages need a logarithm of that.
 constexpr int kLongScan = 4;
 
-bool Collective::runs_ahead(int kind, std::size_t bytes) const noexcept {
-  if (size_ != 2) return false;
-  return kind == ULFM_COLL_BCAST ? bytes <= kBcastRunsAhead : kind == ULFM_COLL_REDUCE && bytes <= kReduceRunsAhead;
+// Both ranks count the same calls, so they take the same way.
+bool Collective::runs_ahead(int kind, std::size_t bytes) noexcept {
+  const bool bcast = kind == ULFM_COLL_BCAST;
+  if (size_ != 2 || !(bcast || kind == ULFM_COLL_REDUCE)) return false;
+  if (bytes > (bcast ? kBcastRunsAhead : kReduceRunsAhead)) return false;
+  ahead_ += std::max(bytes, kLeastAhead);
+  if (ahead_ <= kMostAhead) return true;
+  ahead_ = 0;
+  return false;
 }
 
 int Collective::way(int kind, std::size_t bytes, bool always) {

@@ -187,7 +187,7 @@ class Collective {
   int scatter_long(const std::byte* in, std::byte* out, std::size_t bytes, int root);
   int alltoall_long(const std::byte* in, std::byte* out, std::size_t bytes);
 
-  bool runs_ahead(int kind, std::size_t bytes) const noexcept;
+  bool runs_ahead(int kind, std::size_t bytes) noexcept;
   void add_calls(std::size_t at, CallRoom room);
   bool is_starved() const noexcept;
   const NonblockingCalls* open_calls() const noexcept;
@@ -227,7 +227,8 @@ class Collective {
   Segment segment_;
   SegmentHeader* header_;
   int rank_, size_;
-  bool counting_;  // fewer cores than processes: see above
+  bool counting_;          // fewer cores than processes: see above
+  std::size_t ahead_ = 0;  // bytes that two ranks sent by messages since the last call that waited: see runs_ahead()
   WaitPolicy policy_;
   WaitHooks hooks_;
   std::uint64_t round_ = 0;

@@ -11,7 +11,7 @@ constexpr std::array<const char*, ULFM_COLL_KINDS> kKinds{
 constexpr std::array<const char*, ULFM_COLL_WAYS> kWays{
     "through shared memory",          "by messages, a communicator's first",
     "by messages, no shared segment", "by messages, for their operation or type",
-    "by messages, for their size",    "by messages, rooted with shared cores",
+    "by messages, for their size",    "by messages, which run ahead",
     "by multicast in the network",    "by messages, without multicast",
     "by messages, persistent"};
 }  // namespace

@@ -145,7 +145,10 @@ wait $killer
 # A proxy that is stopped is waited for, and the stall report says so.
 rm -f begun0 begun1 late out err
 (
-    until [[ -e begun0 && -e begun1 ]]; do sleep 0.1; done
+    for _ in $(seq 1200); do
+        [[ -e begun0 && -e begun1 ]] && break
+        sleep 0.1
+    done
     pkill -STOP -x ulfm-proxy
     touch late
     for _ in $(seq 600); do

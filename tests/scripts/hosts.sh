@@ -168,7 +168,12 @@ ends_unrun "one that is not there beside a rank" 'host h1: cannot run ./nosuch: 
 # Whoever starts a job over ssh may have to type a password first.
 cat >slowly <<SLOWLY
 #!/bin/bash
-[[ "\$*" == *' h2 '* ]] && sleep 35
+if [[ "\$*" == *' h2 '* ]]; then
+    for _ in {1..1200}; do
+        grep -q 'has not called back' "$PWD/err" && break
+        sleep 0.1
+    done
+fi
 exec "$hosts_launcher" "\$@"
 SLOWLY
 chmod +x slowly

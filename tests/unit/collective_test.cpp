@@ -360,6 +360,38 @@ TEST_CASE("who waits in a barrier is woken by what comes to its port, and by the
   CHECK(said == 0);
 }
 
+TEST_CASE("short broadcasts and reductions of two ranks go by messages, which run ahead, but not for ever", "[collective]") {
+  const WaitPolicy policy = WaitPolicy::for_processes(1000);
+  const coll::WaitHooks none{[] { return 0; }, [] { return false; }, {}};
+  const auto way = [&](int size, int kind, std::size_t bytes, bool always) {
+    return coll::Collective::create(size, false, policy, none).value()->way(kind, bytes, always);
+  };
+  CHECK(way(2, ULFM_COLL_BCAST, 8192, false) == ULFM_COLL_ROOTED);
+  CHECK(way(2, ULFM_COLL_BCAST, 8193, false) == ULFM_COLL_SHARED);
+  CHECK(way(2, ULFM_COLL_REDUCE, 2048, false) == ULFM_COLL_ROOTED);
+  CHECK(way(2, ULFM_COLL_REDUCE, 2049, false) == ULFM_COLL_SHARED);
+  CHECK(way(2, ULFM_COLL_BCAST, 8, true) == ULFM_COLL_SHARED);
+  CHECK(way(2, ULFM_COLL_ALLREDUCE, 8, false) == ULFM_COLL_SHARED);
+  CHECK(way(2, ULFM_COLL_GATHER, 8, false) == ULFM_COLL_SHARED);
+  CHECK(way(3, ULFM_COLL_BCAST, 8, false) == ULFM_COLL_SHARED);
+
+  // Who sends waits for who gets within 256 KB, and both decide alike.
+  auto first = coll::Collective::create(2, false, policy, none).value();
+  auto second = coll::Collective::attach(first->ticket(), 1, 2, policy, none).value();
+  std::size_t ahead = 0, furthest = 0, waits = 0;
+  for (const std::size_t bytes : {std::size_t{8192}, std::size_t{0}, std::size_t{1}, std::size_t{2000}})
+    for (int i = 0; i < 5000; ++i) {
+      const int kind = i % 3 == 0 && bytes <= 2048 ? ULFM_COLL_REDUCE : ULFM_COLL_BCAST;
+      const int chosen = first->way(kind, bytes, false);
+      REQUIRE(second->way(kind, bytes, false) == chosen);
+      ahead = chosen == ULFM_COLL_ROOTED ? ahead + bytes : 0;
+      furthest = std::max(furthest, ahead);
+      waits += chosen == ULFM_COLL_SHARED;
+    }
+  CHECK(furthest <= 256 * 1024);
+  CHECK(waits > 100);
+}
+
 TEST_CASE("a rank that posts its part of a call and gives up right after it does not fail the others' call",
           "[collective]") {
   const bool shared_cores = GENERATE(false, true);

@@ -36,10 +36,10 @@ struct Queue {
 
 enum class Part : std::uint32_t { between, up, down, grant };
 
-/// Where the turn stands.
 /// A board in RelayClock's words. What names no board has no bit.
 constexpr std::uint32_t bit(std::uint32_t board) { return board < 32 ? std::uint32_t{1} << board : 0; }
 
+/// Where the turn stands.
 struct alignas(kLine) RelayClock {
   std::uint64_t now;
   std::uint64_t steps;

@@ -58,6 +58,8 @@ Result<std::string> Tunnel::ask_door(const DoorAddress& door, std::uint32_t rank
     if (answer_.number != 0) return fail(error_of(answer_.number), text_of(answer_.body));
     return text_of(answer_.body);
   }
+  if (!(*out)->peer_listening())
+    return fail(Errc::peer_failed, fmt::format("{}, which starts proxies, has ended", (*out)->peer().text()));
   return fail(Errc::unavailable, fmt::format("no proxy has been started in {} s", kProxyIn.count()));
 }
 

@@ -388,9 +388,11 @@ Result<std::shared_ptr<TcpLink>> TcpNetwork::connect(const hosts::ProcessCard& t
   const iovec piece{const_cast<std::byte*>(introduction.data()), introduction.size()};
   Gather data(std::span(&piece, 1));
   if (push_locked(*link, kHello, {}, data, introduction.size())) return link;
+  const bool is_up = link->is_open() && !link->closed.load(std::memory_order_relaxed);
   break_link(*link);
-  return fail(Errc::peer_failed,
-              fmt::format("{} has closed the connection at once", ProcessId{to.pid, link->where.ip()}.text()));
+  const std::string process = ProcessId{to.pid, link->where.ip()}.text();
+  if (is_up) return fail(Errc::no_memory, fmt::format("no memory for the first frame to {}", process));
+  return fail(Errc::peer_failed, fmt::format("{} has closed the connection at once", process));
 }
 
 // ---- the thread -----------------------------------------------------------------------------------------------------

@@ -360,7 +360,8 @@ TEST_CASE("who waits in a barrier is woken by what comes to its port, and by the
   CHECK(said == 0);
 }
 
-TEST_CASE("short broadcasts and reductions of two ranks go by messages, which run ahead, but not for ever", "[collective]") {
+TEST_CASE("short broadcasts and reductions of two ranks go by messages, which run ahead, but not for ever",
+          "[collective]") {
   const WaitPolicy policy = WaitPolicy::for_processes(1000);
   const coll::WaitHooks none{[] { return 0; }, [] { return false; }, {}};
   const auto way = [&](int size, int kind, std::size_t bytes, bool always) {

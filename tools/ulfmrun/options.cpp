@@ -327,7 +327,8 @@ class Parser {
     for (const auto& option : kOwn) names.push_back(bare(option.name));
     const auto own = static_cast<std::ptrdiff_t>(names.size());
     for (const auto& option : kHydra) names.emplace_back(option.name);
-    std::string near = bare(name).size() < 2 ? "" : ulfm::nearest(bare(name), names);  // a letter is near to every other
+    std::string near;
+    if (bare(name).size() > 1) near = ulfm::nearest(bare(name), names);  // a letter is near to every other
     const bool is_own = std::find(names.begin(), names.begin() + own, near) != names.begin() + own;
     if (!near.empty()) near.insert(0, is_own ? "--" : "-");
     fail(kUsage,

@@ -85,8 +85,8 @@ class Config {
 /// Parses one value for a row: numbers take K, M, G for bytes, ms and s for times.
 Result<std::int64_t> parse_value(const ConfigRow& row, std::string_view value);
 
-/// The nearest of `names` to `word`, or "" when none is near: within an edit distance of 3, and of one more than a third
-/// of the word's length.
+/// The nearest of `names` to `word`, or "" when none is near: within an edit distance of 3, and of one more than a
+/// third of the word's length.
 std::string nearest(std::string_view word, std::span<const std::string> names);
 
 }  // namespace ulfm

@@ -31,8 +31,8 @@ class RoundTrip {
     timeout_ = std::clamp(smoothed_ + 4 * variation_, least_, longest_);
   }
 
-  /// What was sent again had been there: where many processes share a core an answer takes longer than any time-out, and
-  /// as all is sent more than once nothing is measured. The next measurement says what is right.
+  /// What was sent again had been there: where many processes share a core an answer takes longer than any time-out,
+  /// and as all is sent more than once nothing is measured. The next measurement says what is right.
   void too_short() noexcept { timeout_ = std::min(2 * timeout_, longest_); }
 
   /// After that many time-outs in a row.

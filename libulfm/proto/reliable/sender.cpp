@@ -156,8 +156,8 @@ bool Sender::take(const Ack& ack) {
   return progress || more;
 }
 
-// Of a frame that went more than once nobody knows which one was answered (Karn), unless we hear that it came twice: then
-// the first one was.
+// Of a frame that went more than once nobody knows which one was answered (Karn), unless we hear that it came twice:
+// then the first one was.
 void Sender::measure(nanoseconds rtt) {
   timed_at_ = nanoseconds(0);
   doubtful_ = timed_again_ ? rtt : nanoseconds(0);

@@ -153,7 +153,7 @@ TEST_CASE("the time-out follows RFC 6298 within its bounds", "[reliable]") {
   CHECK(trip.timeout(1) == 58ms);
   CHECK(trip.timeout(20) == settings.most_timeout);
   trip.sample(9ms);
-  CHECK(trip.timeout() == 9000us + 4 * (15 * 5000us / 16));  // it becomes smaller more slowly
+  CHECK(trip.timeout() == 9ms + 4 * (15 * std::chrono::nanoseconds(5ms) / 16));  // it becomes smaller more slowly
   trip.sample(10s);
   CHECK(trip.timeout() == settings.longest_timeout);
   CHECK(trip.timeout(20) == settings.longest_timeout);

@@ -110,7 +110,6 @@ TEST_CASE("a header survives the wire, and no damaged one does", "[reliable]") {
     if (h.part) h.offset = draw.any();
     if (h.has_ack) h.ack = {draw.any(), draw.any(), std::uint64_t{draw.any()} << 32 | draw.any(), 0};
     h.ack.credit = static_cast<std::uint16_t>(draw.any());
-    h.ack.twice = h.has_ack && draw.one_in(2);
     const auto body = test::pattern_bytes(3, h.header + draw.below(300));
     std::vector<std::byte> header(h.size() + h.header);
     encode(h, crc32c(body.data(), body.size()), header.data());
@@ -126,7 +125,7 @@ TEST_CASE("a header survives the wire, and no damaged one does", "[reliable]") {
     test::must(back.payload == h.payload && back.stream == h.stream && back.number == h.number && back.last == h.last &&
                    back.offset == h.offset && back.probe == h.probe && back.header == h.header &&
                    back.ack.stream == h.ack.stream && back.ack.next == h.ack.next && back.ack.held == h.ack.held &&
-                   back.ack.credit == h.ack.credit && back.ack.twice == h.ack.twice,
+                   back.ack.credit == h.ack.credit,
                "what went in comes out");
     const std::size_t bit = draw.below(static_cast<std::uint32_t>((header.size() + data.size()) * 8));
     std::byte& hit = bit / 8 < header.size() ? header[bit / 8] : data[bit / 8 - header.size()];
@@ -152,37 +151,8 @@ TEST_CASE("the time-out follows RFC 6298 within its bounds", "[reliable]") {
   CHECK(trip.timeout() == 29ms);  // variation (3 * 4 + 8) / 4 = 5
   CHECK(trip.timeout(1) == 58ms);
   CHECK(trip.timeout(20) == settings.most_timeout);
-  trip.sample(9ms);
-  CHECK(trip.timeout() == 9ms + 4 * (15 * std::chrono::nanoseconds(5ms) / 16));  // it becomes smaller more slowly
   trip.sample(10s);
-  CHECK(trip.timeout() == settings.longest_timeout);
-  CHECK(trip.timeout(20) == settings.longest_timeout);
-  trip = RoundTrip(settings);
-  trip.too_short();
-  CHECK(trip.timeout() == 2 * settings.first_timeout);
-  for (int i = 0; i < 20; ++i) trip.too_short();
-  CHECK(trip.timeout() == settings.longest_timeout);
-}
-
-TEST_CASE("who is answered late, as where many processes share a core, sends again less and less", "[reliable]") {
-  const auto late = GENERATE(20ms, 300ms);
-  Pair pair;
-  std::uint64_t resent = 0;
-  for (std::uint32_t message = 0; message < 60; ++message) {
-    REQUIRE(pair.send(message));
-    for (auto waited = 0ms; waited < late; waited += 1ms) {
-      pair.poll_sender();
-      pair.clock.advance(1ms);
-    }
-    CHECK(pair.receive() == message);
-    while (pair.receive() != -1) FAIL("a frame came twice to those above");
-    pair.poll_sender();  // takes the acknowledgements
-    if (message == 19) resent = pair.count(0).resent;
-  }
-  CHECK(resent >= 2);
-  CHECK(pair.count(0).resent == resent);
-  CHECK(pair.count(0).given_up == 0);
-  CHECK(pair.count(0).resent == pair.count(1).duplicates);
+  CHECK(trip.timeout() == settings.most_timeout);
 }
 
 TEST_CASE("frames in order are the transport's own bytes", "[reliable]") {

@@ -113,8 +113,7 @@ void ReliablePort::take_payload(const Frame& whole, const WireHeader& wire, Inco
       incoming.ack_now = true;  // the sender learns of the gap
       return keep(frame, wire, incoming);
     case Verdict::duplicate:
-      incoming.ack_now = true;  // our answer was lost, or the sender did not wait for it long enough
-      incoming.twice = true;
+      incoming.ack_now = true;  // our answer was lost, perhaps
       count(counters().duplicates);
       return inlet_->release(whole);
     case Verdict::drop: return inlet_->release(whole);

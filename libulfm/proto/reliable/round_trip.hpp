@@ -1,5 +1,4 @@
-// How long to wait for an acknowledgement: RFC 6298, with bounds for networks of microseconds and busy processes, and a
-// report of what has come twice, as in RFC 2883.
+// How long to wait for an acknowledgement: RFC 6298, with bounds for networks of microseconds and busy processes.
 #pragma once
 
 #include <algorithm>
@@ -11,12 +10,9 @@ namespace ulfm::reliable {
 class RoundTrip {
  public:
   explicit RoundTrip(const ReliableSettings& settings)
-      : least_(settings.least_timeout),
-        most_(settings.most_timeout),
-        longest_(settings.longest_timeout),
-        timeout_(settings.first_timeout) {}
+      : least_(settings.least_timeout), most_(settings.most_timeout), timeout_(settings.first_timeout) {}
 
-  /// A measured round trip.
+  /// A measured round trip. Only of frames sent once (Karn): of others nobody knows which one was answered.
   void sample(nanoseconds rtt) noexcept {
     if (!measured_) {
       smoothed_ = rtt;
@@ -24,16 +20,11 @@ class RoundTrip {
       measured_ = true;
     } else {
       const nanoseconds off = rtt > smoothed_ ? rtt - smoothed_ : smoothed_ - rtt;
-      // Down more slowly: processes that share cores answer now at once, now after the turns of the others.
-      variation_ = off > variation_ ? (3 * variation_ + off) / 4 : (15 * variation_ + off) / 16;
+      variation_ = (3 * variation_ + off) / 4;
       smoothed_ = (7 * smoothed_ + rtt) / 8;
     }
-    timeout_ = std::clamp(smoothed_ + 4 * variation_, least_, longest_);
+    timeout_ = std::clamp(smoothed_ + 4 * variation_, least_, most_);
   }
-
-  /// What was sent again had been there: where many processes share a core an answer takes longer than any time-out,
-  /// and as all is sent more than once nothing is measured. The next measurement says what is right.
-  void too_short() noexcept { timeout_ = std::min(2 * timeout_, longest_); }
 
   /// After that many time-outs in a row.
   nanoseconds timeout(unsigned expired = 0) const noexcept {
@@ -42,7 +33,7 @@ class RoundTrip {
   nanoseconds smoothed() const noexcept { return smoothed_; }
 
  private:
-  nanoseconds least_, most_, longest_, timeout_;
+  nanoseconds least_, most_, timeout_;
   nanoseconds smoothed_{0}, variation_{0};
   bool measured_ = false;
 };

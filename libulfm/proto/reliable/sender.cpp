@@ -12,7 +12,7 @@ namespace ulfm::reliable {
 namespace {
 
 constexpr std::uint32_t kLaterOnes = 3;    // that have arrived, and a frame before them counts as lost (RFC 5681)
-constexpr std::uint32_t kAgainAtOnce = 8;  // frames sent again by one time-out, but one by the first of several
+constexpr std::uint32_t kAgainAtOnce = 8;  // frames sent again by one time-out
 
 // Frames whose own header fits beside ours carry it there.
 constexpr bool fits_beside(std::size_t header) { return kWireMost + header <= kHeaderLimit; }
@@ -136,8 +136,10 @@ bool Sender::send_bare(bool probe) {
 bool Sender::take(const Ack& ack) {
   if (state_ != State::open || before(ack.next, oldest_) || before(next_, ack.next)) return false;
   const bool progress = ack.next != oldest_;
-  if (timed_at_.count() != 0 && before(timed_, ack.next)) measure(settings_.clock->now() - timed_at_);
-  if (ack.twice) note_impatience();
+  if (timed_at_.count() != 0 && before(timed_, ack.next)) {
+    round_trip_.sample(settings_.clock->now() - timed_at_);
+    timed_at_ = nanoseconds(0);
+  }
   for (; oldest_ != ack.next; ++oldest_) {
     const Record& r = record(oldest_);
     ring_.give_back(r.bytes, r.header + r.length);
@@ -154,22 +156,6 @@ bool Sender::take(const Ack& ack) {
     waiting_since_ = nanoseconds(0);  // no room yet, but somebody is there
   }
   return progress || more;
-}
-
-// Of a frame that went more than once nobody knows which one was answered (Karn), unless we hear that it came twice:
-// then the first one was.
-void Sender::measure(nanoseconds rtt) {
-  timed_at_ = nanoseconds(0);
-  doubtful_ = timed_again_ ? rtt : nanoseconds(0);
-  if (!timed_again_) round_trip_.sample(rtt);
-}
-
-// What a time-out sent again had arrived, unless the network doubles frames.
-void Sender::note_impatience() {
-  if (!std::exchange(was_impatient_, false)) return;
-  const nanoseconds rtt = std::exchange(doubtful_, nanoseconds(0));
-  if (rtt.count() != 0) round_trip_.sample(rtt);
-  else round_trip_.too_short();
 }
 
 // Notes what has arrived out of order, and sends again at once what that shows to be lost.
@@ -199,7 +185,6 @@ nanoseconds Sender::service(nanoseconds now) {
   if (timed_at_.count() == 0 && oldest_ != next_ && !record(next_ - 1).again) {
     timed_ = next_ - 1;
     timed_at_ = now;
-    timed_again_ = false;
   }
   if (now >= std::min(timer_, waiting_since_ + settings_.give_up)) expire(now);
   return state_ == State::open ? std::min(timer_, waiting_since_ + settings_.give_up) : kForever;
@@ -210,13 +195,11 @@ void Sender::expire(nanoseconds now) {
   if (under_->port_closed() || (expired_ >= 1 && !under_->peer_listening())) return close();
   if (now - waiting_since_ >= settings_.give_up) return give_up(now - waiting_since_);
   std::uint32_t again = 0;
-  const std::uint32_t most = expired_ == 0 ? 1 : kAgainAtOnce;  // the time may have been too short
-  for (std::uint32_t n = oldest_; n != next_ && again < most; ++n) {
+  for (std::uint32_t n = oldest_; n != next_ && again < kAgainAtOnce; ++n) {
     if (record(n).there) continue;
     record(n).again = false;
     resend(n);
     ++again;
-    was_impatient_ = true;
   }
   if (oldest_ == next_) send_bare(true);  // it is credit that we wait for: ask
   ++expired_;
@@ -226,7 +209,8 @@ void Sender::expire(nanoseconds now) {
 void Sender::resend(std::uint32_t number) {
   Record& r = record(number);
   if (r.again) return;
-  if (!before(timed_, number)) timed_again_ = true;
+  // Its answer could be that to the first time: no measurement.
+  if (timed_at_.count() != 0 && !before(timed_, number)) timed_at_ = nanoseconds(0);
   const std::size_t header = fits_beside(r.header) ? kWireMost + r.header : kWireMost;
   const std::size_t length = r.length + (fits_beside(r.header) ? 0 : r.header);
   const bool fits = length <= kLeastFrame || length <= under_->max_frame(header);

@@ -96,8 +96,6 @@ class Sender {
   bool emit(WireHeader& wire, std::uint32_t body, std::span<const std::byte> bytes);
   void resend(std::uint32_t number);
   void mark(const Ack& ack);
-  void measure(nanoseconds rtt);
-  void note_impatience();
   void expire(nanoseconds now);
   void give_up(nanoseconds silent);
   void close();
@@ -118,13 +116,10 @@ class Sender {
   std::uint32_t allowed_;         // numbers below it have credit
   bool blocked_ = false;          // credit ran out while somebody wanted to send
   unsigned expired_ = 0;          // time-outs in a row
-  bool was_impatient_ = false;    // a time-out has sent something again since the time-outs were last lengthened
   nanoseconds timer_{0};          // 0: to be set by the next service()
   nanoseconds waiting_since_{0};  // for give-up; 0 like timer_
   std::uint32_t timed_ = 0;       // number whose round trip is measured
   nanoseconds timed_at_{0};       // 0: none is
-  bool timed_again_ = false;      // it, or one before it, was sent more than once
-  nanoseconds doubtful_{0};       // what was measured so, until we know: see measure()
   std::string sentence_;
 };
 

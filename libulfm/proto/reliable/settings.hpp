@@ -25,8 +25,7 @@ struct ReliableSettings {
   nanoseconds ack_delay = 50us;        ///< wait for a frame that can carry it
   nanoseconds first_timeout = 3ms;     ///< to send again, before anything has been measured
   nanoseconds least_timeout = 1ms;     ///< for short ways and waiting processes: below it a retransmission is a guess
-  nanoseconds most_timeout = 200ms;    ///< bound of the back-off, unless what was measured is longer
-  nanoseconds longest_timeout = 2s;    ///< bound of what is measured
+  nanoseconds most_timeout = 200ms;    ///< bound of the back-off
   nanoseconds give_up = 10s;           ///< without any acknowledgement
   nanoseconds part_quiet = 10ms;       ///< silence after which a closing port need not answer any more
   nanoseconds keepalive_every = 20ms;  ///< the keepalive thread polls a port that nobody polls so often; 0 never

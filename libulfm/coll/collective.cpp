@@ -151,8 +151,8 @@ constexpr std::size_t kLongest = 32 * 1024;
 // here each round waits for the mark of the one before, which costs two ways of a line (bench/notes/collectives.md).
 constexpr std::size_t kBcastRunsAhead = 8192;
 constexpr std::size_t kReduceRunsAhead = 2048;
-// After so much a call takes the segment, which waits: who gets, and is late, keeps no more. A message counts as at
-// least kLeastAhead.
+// After so many bytes one call uses the segment, where a rank is at most one round ahead: a late receiver has to keep
+// at most twice as much. A message counts as at least kLeastAhead.
 constexpr std::size_t kMostAhead = 256 * 1024;
 constexpr std::size_t kLeastAhead = 128;
 // A scan costs the last rank as much as there are ranks; messages need a logarithm of that.

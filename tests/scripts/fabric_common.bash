@@ -10,6 +10,7 @@ trap 'rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 1
 unset "${!ULFM_@}"
 failures=0
+patience=${patience:-250} # seconds for a run; a script may set it before
 
 fail() {
     echo "FAIL $1: $2"
@@ -34,7 +35,7 @@ check_run() {
 over() {
     local name=$1 pattern=$2 code=0
     shift 2
-    timeout 250 "$run" "$@" </dev/null >out 2>err || code=$?
+    timeout -k 10 "$patience" "$run" "$@" </dev/null >out 2>err || code=$?
     check_run "$name" "$pattern" "$code"
 }
 
@@ -42,7 +43,7 @@ over() {
 refused() {
     local name=$1 pattern=$2 code=0
     shift 2
-    timeout 250 "$run" "$@" </dev/null >out 2>err || code=$?
+    timeout -k 10 "$patience" "$run" "$@" </dev/null >out 2>err || code=$?
     if ((code == 0)); then
         fail "$name" "it ran"
     elif ((code == 124)); then

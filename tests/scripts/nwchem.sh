@@ -2,31 +2,21 @@
 # Debian's prebuilt NWChem (MPICH build: Global Arrays over ARMCI-MPI's windows) runs unmodified over ULFM; its energies are
 # the known ones, with ARMCI's default windows too, which go wrong over Debian's MPICH 4.0.2 (README.Debian of nwchem-mpich).
 set -uo pipefail
-: "${ULFM_STAGE:?stage folder}"
 command -v nwchem.mpich >/dev/null || {
     echo "no nwchem.mpich (Debian package nwchem-mpich)"
     exit 77
 }
-stage=$(cd "$ULFM_STAGE" && pwd -P) || exit 1
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-cd "$scratch" || exit 1
-unset "${!ULFM_@}"
-failures=0
+# shellcheck disable=SC2034 # of fabric_common.bash
+patience=240
+. "$(dirname "${BASH_SOURCE[0]}")/fabric_common.bash"
 export OMP_NUM_THREADS=1
 printf '%s\n' 'start h2o' 'memory 200 mb' 'geometry units angstroms' ' O 0.0 0.0 0.1' ' H 0.0 0.76 -0.48' \
     ' H 0.0 -0.76 -0.48' end basis ' * library 6-31g*' end scf ' thresh 1e-8' end 'task mp2 energy' >h2o.nw
 
 check() { # OPTIONS...
     rm -f h2o.[!n]* out err
-    if timeout -k 10 240 "$stage/bin/ulfmrun" "$@" nwchem.mpich h2o.nw </dev/null >out 2>err &&
-        grep -q 'Total SCF energy = *-76\.0105874' out && grep -q 'Total MP2 energy' out; then
-        echo "ok   $*"
-    else
-        echo "FAIL $*"
-        tail -n 10 out err | sed 's/^/     | /'
-        failures=$((failures + 1))
-    fi
+    over "$*" 'Total SCF energy = *-76\.0105874' "$@" nwchem.mpich h2o.nw
+    grep -q 'Total MP2 energy' out || fail "$*" "no MP2 energy"
 }
 
 check -n 2

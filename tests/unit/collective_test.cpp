@@ -376,7 +376,7 @@ TEST_CASE("short broadcasts and reductions of two ranks go by messages, which ru
   CHECK(way(2, ULFM_COLL_GATHER, 8, false) == ULFM_COLL_SHARED);
   CHECK(way(3, ULFM_COLL_BCAST, 8, false) == ULFM_COLL_SHARED);
 
-  // Who sends waits for who gets within 256 KB, and both decide alike.
+  // At most 256 KB go between two calls that use the segment, and both ranks decide alike.
   auto first = coll::Collective::create(2, false, policy, none).value();
   auto second = coll::Collective::attach(first->ticket(), 1, 2, policy, none).value();
   std::size_t ahead = 0, furthest = 0, waits = 0;

@@ -110,6 +110,7 @@ TEST_CASE("a header survives the wire, and no damaged one does", "[reliable]") {
     if (h.part) h.offset = draw.any();
     if (h.has_ack) h.ack = {draw.any(), draw.any(), std::uint64_t{draw.any()} << 32 | draw.any(), 0};
     h.ack.credit = static_cast<std::uint16_t>(draw.any());
+    h.ack.twice = h.has_ack && draw.one_in(2);
     const auto body = test::pattern_bytes(3, h.header + draw.below(300));
     std::vector<std::byte> header(h.size() + h.header);
     encode(h, crc32c(body.data(), body.size()), header.data());
@@ -125,7 +126,7 @@ TEST_CASE("a header survives the wire, and no damaged one does", "[reliable]") {
     test::must(back.payload == h.payload && back.stream == h.stream && back.number == h.number && back.last == h.last &&
                    back.offset == h.offset && back.probe == h.probe && back.header == h.header &&
                    back.ack.stream == h.ack.stream && back.ack.next == h.ack.next && back.ack.held == h.ack.held &&
-                   back.ack.credit == h.ack.credit,
+                   back.ack.credit == h.ack.credit && back.ack.twice == h.ack.twice,
                "what went in comes out");
     const std::size_t bit = draw.below(static_cast<std::uint32_t>((header.size() + data.size()) * 8));
     std::byte& hit = bit / 8 < header.size() ? header[bit / 8] : data[bit / 8 - header.size()];
@@ -153,6 +154,72 @@ TEST_CASE("the time-out follows RFC 6298 within its bounds", "[reliable]") {
   CHECK(trip.timeout(20) == settings.most_timeout);
   trip.sample(10s);
   CHECK(trip.timeout() == settings.most_timeout);
+}
+
+TEST_CASE("a lengthened time-out stays until something is measured, or answers come at once", "[reliable]") {
+  ReliableSettings settings;
+  RoundTrip trip(settings);
+  trip.answered_at_once();
+  CHECK(trip.timeout() == settings.first_timeout);
+  trip.too_short();
+  CHECK(trip.timeout() == 6ms);
+  trip.too_short();
+  CHECK(trip.timeout() == 12ms);
+  trip.answered_at_once();
+  CHECK(trip.timeout() == settings.first_timeout);
+  for (int i = 0; i < 20; ++i) trip.too_short();
+  CHECK(trip.timeout() == settings.most_timeout);
+  trip.sample(8ms);
+  CHECK(trip.timeout() == 24ms);
+  trip.sample(10s);
+  trip.too_short();
+  CHECK(trip.timeout() == settings.most_timeout);
+  trip.answered_at_once();
+  CHECK(trip.timeout() == settings.most_timeout);
+}
+
+TEST_CASE("who is answered late, as where many processes share a core, sends hardly anything again", "[reliable]") {
+  const auto late = GENERATE(20ms, 150ms);
+  Pair pair;
+  std::uint64_t resent = 0;
+  for (std::uint32_t message = 0; message < 60; ++message) {
+    REQUIRE(pair.send(message));
+    for (auto waited = 0ms; waited < late; waited += 1ms) {
+      pair.poll_sender();
+      pair.clock.advance(1ms);
+    }
+    CHECK(pair.receive() == message);
+    CHECK(pair.receive() == -1);
+    pair.clock.advance(100us);
+    CHECK(pair.receive() == -1);  // answers
+    pair.poll_sender();           // takes the acknowledgements
+    if (message == 19) resent = pair.count(0).resent;
+  }
+  CHECK(resent >= 1);
+  CHECK(pair.count(0).resent <= resent + 4);  // of 40: where answers vary little, the time-out comes near to them
+  CHECK(pair.count(0).given_up == 0);
+  CHECK(pair.count(0).resent == pair.count(1).duplicates);
+}
+
+TEST_CASE("a process that was away takes its own absence for no round trip", "[reliable]") {
+  Pair pair;
+  for (std::uint32_t message = 0; message < 20; ++message) {
+    REQUIRE(pair.send(message));
+    pair.poll_sender();  // from here on it counts as sent
+    CHECK(pair.receive() == message);
+    CHECK(pair.receive() == -1);  // sees that it has to answer
+    pair.clock.advance(100us);
+    CHECK(pair.receive() == -1);  // and does
+    pair.clock.advance(500ms);    // the sender is away, and the answer lies there
+    pair.poll_sender();
+  }
+  CHECK(pair.count(0).resent == 0);
+  REQUIRE(pair.send(20));
+  pair.wire(1).arrived.clear();
+  pair.poll_sender();
+  pair.clock.advance(3ms);
+  pair.poll_sender();
+  CHECK(pair.count(0).resent == 1);
 }
 
 TEST_CASE("frames in order are the transport's own bytes", "[reliable]") {

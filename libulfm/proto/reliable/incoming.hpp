@@ -138,11 +138,12 @@ class Incoming {
   }
 
   Ack ack(std::uint32_t share) const noexcept {
-    return {stream, next_, held_, static_cast<std::uint16_t>(share - std::min(share, queued + in_place))};
+    return {stream, next_, held_, static_cast<std::uint16_t>(share - std::min(share, queued + in_place)), twice};
   }
   void acknowledged(const Ack& ack) noexcept {
     if (before(granted, ack.next + ack.credit)) granted = ack.next + ack.credit;
     unacked = 0;
+    twice = false;
     ack_now = false;
     ack_at = nanoseconds(0);
   }
@@ -169,6 +170,7 @@ class Incoming {
   std::uint32_t in_place = 0;       ///< handed up and not released, in the transport's memory
   std::uint32_t kept_in_place = 0;  ///< ahead of their turn, in the transport's memory; counted until none is kept
   std::uint32_t unacked = 0;        ///< frames since the last acknowledgement
+  bool twice = false;               ///< something has come that was there already, since the last acknowledgement
   bool ack_now = false;
   nanoseconds ack_at{0};                 ///< 0: to be set
   std::uint32_t granted = kFirstCredit;  ///< numbers below it have been allowed

@@ -148,6 +148,7 @@ class ReliablePort {
 
   bool unsettled_ = false;           // something happened since the timers were looked at
   nanoseconds deadline_ = kForever;  // of the earliest timer
+  nanoseconds looked_at_{0};         // when there was nothing to take in; kept while a timer runs
   std::uint32_t since_idle_ = 0;     // frames taken in since
   bool closing_ = false;
   nanoseconds heard_at_{0};              // while closing: the last frame

@@ -60,7 +60,7 @@ void ReliablePort::take_in(const Frame& frame) {
   }
   if (wire.has_ack)
     if (const auto sender = senders_.find(wire.ack.stream); sender != senders_.end())
-      unsettled_ |= sender->second->take(wire.ack);
+      unsettled_ |= sender->second->take(wire.ack, looked_at_);
   if (wire.payload == Payload::none) {
     inlet_->release(frame);
     if (wire.probe && incoming->has_stream && incoming->stream == wire.stream) incoming->ack_now = true;
@@ -113,7 +113,8 @@ void ReliablePort::take_payload(const Frame& whole, const WireHeader& wire, Inco
       incoming.ack_now = true;  // the sender learns of the gap
       return keep(frame, wire, incoming);
     case Verdict::duplicate:
-      incoming.ack_now = true;  // our answer was lost, perhaps
+      incoming.ack_now = true;  // our answer was lost, or the sender did not wait for it long enough
+      incoming.twice = true;
       count(counters().duplicates);
       return inlet_->release(whole);
     case Verdict::drop: return inlet_->release(whole);

@@ -133,13 +133,11 @@ bool Sender::send_bare(bool probe) {
 
 // ---- acknowledgements -----------------------------------------------------------------------------------------------
 
-bool Sender::take(const Ack& ack) {
+bool Sender::take(const Ack& ack, nanoseconds looked_at) {
   if (state_ != State::open || before(ack.next, oldest_) || before(next_, ack.next)) return false;
   const bool progress = ack.next != oldest_;
-  if (timed_at_.count() != 0 && before(timed_, ack.next)) {
-    round_trip_.sample(settings_.clock->now() - timed_at_);
-    timed_at_ = nanoseconds(0);
-  }
+  if (progress) measure(ack.next, looked_at);
+  if (ack.twice && std::exchange(impatient_, false)) round_trip_.too_short();
   for (; oldest_ != ack.next; ++oldest_) {
     const Record& r = record(oldest_);
     ring_.give_back(r.bytes, r.header + r.length);
@@ -156,6 +154,17 @@ bool Sender::take(const Ack& ack) {
     waiting_since_ = nanoseconds(0);  // no room yet, but somebody is there
   }
   return progress || more;
+}
+
+// Until the port's last look that found nothing: what has come since then may have come at once, and our own absence is
+// no time to wait for, since what has come is taken in before time-outs are looked at.
+void Sender::measure(std::uint32_t acknowledged, nanoseconds looked_at) {
+  if (timed_at_.count() != 0 && before(timed_, acknowledged)) {
+    round_trip_.sample(std::max(looked_at - timed_at_, nanoseconds(0)));
+    timed_at_ = nanoseconds(0);
+  } else if (expired_ == 0 && timed_at_.count() == 0 && !record(acknowledged - 1).again) {
+    round_trip_.answered_at_once();
+  }
 }
 
 // Notes what has arrived out of order, and sends again at once what that shows to be lost.
@@ -182,7 +191,8 @@ nanoseconds Sender::service(nanoseconds now) {
   if (!wants_service()) return kForever;
   if (timer_.count() == 0) timer_ = now + round_trip_.timeout(expired_);
   if (waiting_since_.count() == 0) waiting_since_ = now;
-  if (timed_at_.count() == 0 && oldest_ != next_ && !record(next_ - 1).again) {
+  const bool sent = std::exchange(seen_, next_) != next_;
+  if (sent && timed_at_.count() == 0 && oldest_ != next_ && !record(next_ - 1).again) {
     timed_ = next_ - 1;
     timed_at_ = now;
   }
@@ -200,6 +210,7 @@ void Sender::expire(nanoseconds now) {
     record(n).again = false;
     resend(n);
     ++again;
+    impatient_ = true;
   }
   if (oldest_ == next_) send_bare(true);  // it is credit that we wait for: ask
   ++expired_;

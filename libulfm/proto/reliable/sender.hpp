@@ -55,8 +55,9 @@ class Sender {
   void commit() noexcept;
   void unstage() noexcept;
 
-  /// An acknowledgement for this stream. True when it brought news.
-  bool take(const Ack& ack);
+  /// An acknowledgement for this stream, which was not there yet when the port was last `looked_at`. True when it
+  /// brought news.
+  bool take(const Ack& ack, nanoseconds looked_at);
   /// Looks at the time; sends again what has to be. When to call again at the latest; kForever: not needed.
   nanoseconds service(nanoseconds now);
   /// Sends a frame that carries nothing but what is due (see AckSource) and, as a probe, the wish for an answer. False
@@ -95,6 +96,7 @@ class Sender {
   bool transmit_parts(const Record& record, std::uint32_t number);
   bool emit(WireHeader& wire, std::uint32_t body, std::span<const std::byte> bytes);
   void resend(std::uint32_t number);
+  void measure(std::uint32_t acknowledged, nanoseconds looked_at);
   void mark(const Ack& ack);
   void expire(nanoseconds now);
   void give_up(nanoseconds silent);
@@ -116,10 +118,12 @@ class Sender {
   std::uint32_t allowed_;         // numbers below it have credit
   bool blocked_ = false;          // credit ran out while somebody wanted to send
   unsigned expired_ = 0;          // time-outs in a row
+  bool impatient_ = false;        // a time-out has sent something again, and we have not heard that it was there
   nanoseconds timer_{0};          // 0: to be set by the next service()
   nanoseconds waiting_since_{0};  // for give-up; 0 like timer_
   std::uint32_t timed_ = 0;       // number whose round trip is measured
   nanoseconds timed_at_{0};       // 0: none is
+  std::uint32_t seen_ = 0;        // next_ at the last service(): what is behind it has just gone
   std::string sentence_;
 };
 

@@ -12,14 +12,14 @@ constexpr nanoseconds kTryAgain = 100us;  // what found no room
 void ReliablePort::idle() {
   since_idle_ = 0;
   if (!unsettled_ && deadline_ == kForever) return;
-  const nanoseconds now = settings().clock->now();
+  const nanoseconds now = looked_at_ = settings().clock->now();
   if (unsettled_ || now >= deadline_) service(now);
 }
 
 nanoseconds ReliablePort::next_deadline() {
   std::lock_guard lock(lock_);
   flush_acks();
-  const nanoseconds now = settings().clock->now();
+  const nanoseconds now = looked_at_ = settings().clock->now();
   service(now);
   const nanoseconds own = deadline_ == kForever ? kForever : std::max(deadline_ - now, nanoseconds(0));
   return std::min(own, inlet_->next_deadline());

@@ -29,6 +29,7 @@ struct Ack {
   std::uint32_t next = 0;    ///< everything before it has been taken in
   std::uint64_t held = 0;    ///< bit i: number next + 1 + i is there already
   std::uint16_t credit = 0;  ///< numbers below next + credit may be sent
+  bool twice = false;        ///< since the last acknowledgement something has come that was there already
 };
 
 struct WireHeader {

@@ -1,5 +1,6 @@
-// A rank dies between its start of nonblocking or persistent collectives and their end, in any of them: all of the others
-// call on, each call ends, with what it should give or MPIX_ERR_PROC_FAILED, and those who are left shrink and go on.
+// A rank dies between its start of nonblocking or persistent collectives and their end, in any of them: all of the
+// others call on, each call ends, with what it should give or MPIX_ERR_PROC_FAILED, and those who are left shrink and
+// go on.
 //   ft_started SEED
 #include <mpi.h>
 #include <signal.h>

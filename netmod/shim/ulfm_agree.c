@@ -139,6 +139,17 @@ static int next_number(uint64_t group)
     return 0;
 }
 
+/* Of the one that the group has begun last. */
+static int last_number(uint64_t group)
+{
+    int i = groups_counted;
+
+    while (--i >= 0)
+        if (counts[i].group == group)
+            return counts[i].begun - 1;
+    return -1;
+}
+
 static agreement_t *find_agreement(uint64_t group, int number)
 {
     agreement_t *a = agreements;
@@ -414,6 +425,17 @@ int MPIDI_nem_ulfm_agrees(void)
     return nm != NULL;
 }
 
+static void settle(MPIR_Comm * comm, int waits);        /* ulfm_settle.c */
+
+static int has_failures(ballot_t * decision)
+{
+    size_t i = 0;
+
+    while (i < rank_bytes((int) decision->members) && !failed_bits(decision)[i])
+        i++;
+    return i < rank_bytes((int) decision->members);
+}
+
 int MPIDI_nem_ulfm_agree(MPIR_Comm * comm, int *flag)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -422,6 +444,8 @@ int MPIDI_nem_ulfm_agree(MPIR_Comm * comm, int *flag)
 
     MPIR_ERR_CHKANDJUMP(!own, mpi_errno, MPI_ERR_OTHER, "**nomem");
     mpi_errno = agree(comm, own);
+    if (comm->dev.ends_with_members && (mpi_errno || has_failures(own)))
+        settle(comm, !mpi_errno);
     MPIR_ERR_CHECK(mpi_errno);
     *flag = (int) own->flag;
     for (i = 0; i < (int) own->members; i++)

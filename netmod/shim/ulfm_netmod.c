@@ -41,17 +41,18 @@ typedef struct hello {
 
 /* Packets of our own: these look like CH3 packets of a type CH3 does not use. */
 enum own_packet { OWN_HELLO = 1, OWN_CLOSED = 2, OWN_VOTE = 3, OWN_QUESTION = 4, OWN_DECISION = 5, OWN_HALF = 6,
-    OWN_WRITTEN = 7, OWN_READ = 8, OWN_WITHDRAWN = 9, OWN_LEFT = 10, OWN_ASK = 11
+    OWN_WRITTEN = 7, OWN_READ = 8, OWN_WITHDRAWN = 9, OWN_LEFT = 10, OWN_ASK = 11, OWN_SETTLED = 12
 };
 typedef struct own_pkt {
     MPIDI_CH3_Pkt_type_t type;  /* OWN_TYPE */
     int32_t what;
-    /* of agreements; of LEFT and ASK `group` is an id of a communicator, and `from` that of who asks */
+    /* of agreements; of LEFT and ASK `group` is an id of a communicator, and `from` that of who asks; of SETTLED `asked`
+     * is the round */
     uint64_t group;
     int32_t number;
     int32_t from;
     int32_t asked;
-    int32_t reserved;
+    int32_t members;            /* of SETTLED */
 } own_pkt_t;
 #define OWN_SHORT offsetof(own_pkt_t, group)
 #define OWN_TYPE ((MPIDI_CH3_Pkt_type_t) 0x7fff)
@@ -650,6 +651,7 @@ static int send_own(MPIDI_VC_t * vc, int what)
 }
 
 #include "ulfm_agree.c"
+#include "ulfm_settle.c"
 #include "ulfm_left.c"
 #include "ulfm_stall.c"
 
@@ -732,6 +734,11 @@ static int own_packet(MPIDI_VC_t * vc, const ulfm_nm_frame * frame)
 {
     const own_pkt_t *pkt = frame->header;
 
+    if (pkt->what == OWN_SETTLED) {
+        if (frame->header_length >= sizeof *pkt)
+            on_settled(pkt);
+        return MPI_SUCCESS;
+    }
     if (pkt->what >= OWN_LEFT)
         return on_left(vc, pkt);
     if (pkt->what >= OWN_HALF)

@@ -122,6 +122,18 @@ static void describe_agreement(ulfm_nm_waits * waits)
     waits->add(waits, &wait);
 }
 
+/* MPI_Win_free after a failure. */
+static void describe_settlement(ulfm_nm_waits * waits)
+{
+    const int whom = first_unsettled(settling_comm, settling, settling_round);
+    ulfm_nm_wait wait = { ULFM_WAIT_COLLECTIVE, -2, -1, 0, "the end of a window" };
+
+    if (whom < 0)
+        return;
+    wait.rank = rank_in_job(member(settling_comm, whom));
+    waits->add(waits, &wait);
+}
+
 static void describe_waits(ulfm_nm_waits * waits)
 {
     waits->blocked = blocking || coll_running;
@@ -130,6 +142,8 @@ static void describe_waits(ulfm_nm_waits * waits)
     describe_calls(waits);
     if (agreeing)
         describe_agreement(waits);
+    if (settling)
+        describe_settlement(waits);
     describe_connections(waits);
     describe_receives(waits);
 }

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# A rank dies while two threads of each rank are in calls of their own communicators (threads), or in the midst of
-# nonblocking and persistent collectives that all of the others start and wait for (started).
+# A rank dies while two threads of each rank are in calls of their own communicators (threads), in the midst of
+# nonblocking and persistent collectives that all of the others start and wait for (started), or while all use a window
+# (windows).
 #   ft_killed.sh [PROGRAM [SEEDS [RANKS [OPTIONS OF ulfmrun...]]]]   without arguments a few seeds over several networks
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/mpi_common.bash"
-for program in threads started; do
+for program in threads started windows; do
     "$mpicc" -O1 "$(dirname "${BASH_SOURCE[0]}")/ft_$program.c" -o "$work/ft_$program" -lpthread ||
         fail "mpicc cannot compile ft_$program.c"
 done
@@ -33,3 +34,6 @@ dies threads 4 3 --transport tcp
 dies started 10 5 --transport direct
 dies started 4 5 --transport xswitch --topology th8
 dies started 4 4 --transport tcp
+dies windows 10 4 --transport direct
+dies windows 4 4 --transport xswitch --topology th8
+dies windows 4 4 --transport tcp

@@ -41,7 +41,8 @@ static const char *text(int error)
     return all;
 }
 
-/* A member dies while the others' spawn is under way. What was spawned, if the root has failed, is gone soon. */
+/* A member dies while the others' spawn is under way. What was spawned, if the root has failed, is gone soon: one that
+ * comes late learns from the root's progress that nobody waits for it. */
 static void spawn(char **argv)
 {
     char place[64];
@@ -57,7 +58,11 @@ static void spawn(char **argv)
     if (rank == 0 && error && (file = fopen(place, "r")) != NULL) {
         double end = seconds() + 60;
         if (fscanf(file, "%d", &child) == 1)
-            while (kill(child, 0) == 0 && seconds() < end) usleep(10000);
+            while (kill(child, 0) == 0 && seconds() < end) {
+                int there;
+                MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &there, MPI_STATUS_IGNORE);
+                usleep(10000);
+            }
         if (child && kill(child, 0) == 0) printf("WRONG: what was spawned stays: %s\n", text(error));
         fclose(file);
     }

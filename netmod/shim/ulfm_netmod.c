@@ -759,6 +759,33 @@ static int comes_late(const MPIDI_VC_t * vc, int type)
         type != MPIDI_CH3_PKT_EAGER_SEND && type != MPIDI_CH3_PKT_READY_SEND && type != MPIDI_CH3_PKT_REVOKE;
 }
 
+/* A message of a handshake of connect and accept that this process has left: nobody will receive it. */
+static int is_of_handshake_left(const MPIDI_VC_t * vc, int type)
+{
+    return !vc->pg && vc->state != MPIDI_VC_STATE_ACTIVE && vc->state != MPIDI_VC_STATE_REMOTE_CLOSE &&
+        (type == MPIDI_CH3_PKT_EAGERSHORT_SEND || type == MPIDI_CH3_PKT_EAGER_SEND || type == MPIDI_CH3_PKT_RNDV_REQ_TO_SEND);
+}
+
+/* The other side has left a handshake that goes on here: what waits for it fails. A handshake that has succeeded leaves
+ * nothing that waits. */
+static int end_handshake(MPIDI_VC_t * vc)
+{
+    int mpi_errno = MPI_SUCCESS;
+    int error = MPI_SUCCESS;
+
+    if (vc->state != MPIDI_VC_STATE_REMOTE_CLOSE)
+        goto fn_exit;
+    MPIR_ERR_SET1(error, MPIX_ERR_PROC_FAILED, "**comm_fail", "**comm_fail %d", vc->pg_rank);
+    mpi_errno = fail_questions(vc, error);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIDI_CH3U_Complete_posted_with_error(vc);
+    MPIR_ERR_CHECK(mpi_errno);
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
 static int first_frame(MPIDI_VC_t * vc, const ulfm_nm_frame * frame)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -766,6 +793,7 @@ static int first_frame(MPIDI_VC_t * vc, const ulfm_nm_frame * frame)
     intptr_t used = frame->length;
     MPIR_Request *rreq = NULL;
     MPIDI_CH3_Pkt_t spread;
+    const int temporary = !vc->pg;
 
     if (compact_spread(frame, &spread) || multicast_spread(frame, &spread))
         pkt = &spread;
@@ -777,12 +805,15 @@ static int first_frame(MPIDI_VC_t * vc, const ulfm_nm_frame * frame)
         (void) send_own(vc, OWN_CLOSED);        /* whoever cannot be reached does not wait for it either */
         return MPI_SUCCESS;
     }
-    if (unlikely(comes_late(vc, pkt->type)))
+    if (unlikely(comes_late(vc, pkt->type) || is_of_handshake_left(vc, pkt->type)))
         return MPI_SUCCESS;
     MPIR_ERR_CHKANDJUMP(pkt->type < 0 || pkt->type >= MPIDI_CH3_PKT_END_ALL || !handlers[pkt->type], mpi_errno,
                         MPI_ERR_INTERN, "**intern");
     mid_message = 0;
     mpi_errno = handlers[pkt->type] (vc, pkt, (void *) frame->data, &used, &rreq);
+    MPIR_ERR_CHECK(mpi_errno);
+    if (unlikely(temporary) && pkt->type == MPIDI_CH3_PKT_CLOSE)
+        mpi_errno = end_handshake(vc);
     MPIR_ERR_CHECK(mpi_errno);
     if (!rreq)
         goto fn_exit;           /* a close packet may have been the end of the connection: no more of vc */

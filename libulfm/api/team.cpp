@@ -9,6 +9,7 @@
 
 #include "api/handles.hpp"
 #include "api/last_error.hpp"
+#include "base/wait_word.hpp"
 #include "coll/collective.hpp"
 
 using namespace ulfm;
@@ -41,7 +42,7 @@ coll::WaitHooks hooks_for(Node* node, ulfm_team_progress progress, void* arg) {
             if (progress != nullptr) progress(arg);
             return 0;
           },
-          [node] { return node->look(); }, [node](Doorbell& bell) { return node->park(coll::kLongestNap, bell); }};
+          [node] { return node->look(); }, [node](WaitWord call) { return node->park(coll::kLongestNap, call); }};
 }
 
 int adopt(Node* node, Result<std::unique_ptr<coll::Collective>> made, int member, int size, ulfm_team** team) {

@@ -15,6 +15,7 @@
 #include <ctime>
 
 #include "base/interrupted.hpp"
+#include "base/wait_word.hpp"
 
 namespace ulfm {
 namespace {
@@ -43,6 +44,16 @@ void wake_one(std::atomic<std::uint32_t>& sleeper) noexcept {
   // checks.
   if (who == kSleeps || syscall(SYS_tkill, who, SIGURG) != 0)
     syscall(SYS_futex, &sleeper, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
+// Sleeps while the word is `value`. With neither kind of fence what ends the sleep may be missed.
+void sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t value, std::chrono::nanoseconds limit,
+                 bool fenced) noexcept {
+  if (!g_barriers && !fenced) limit = std::min<std::chrono::nanoseconds>(limit, std::chrono::milliseconds(1));
+  timespec ts{};
+  ts.tv_sec = static_cast<time_t>(limit.count() / 1'000'000'000);
+  ts.tv_nsec = static_cast<long>(limit.count() % 1'000'000'000);
+  syscall(SYS_futex, &word, FUTEX_WAIT, value, &ts, nullptr, 0);
 }
 
 // Sleeps while both are 1. False where the kernel has no such call (before Linux 5.16, or forbidden by a filter).
@@ -88,17 +99,16 @@ void Doorbell::announce(std::atomic<std::uint32_t>& sleeper) noexcept {
 }
 
 bool Doorbell::sleep_on(std::atomic<std::uint32_t>& sleeper, std::chrono::nanoseconds limit) noexcept {
-  // With neither kind of fence a ring may be missed.
-  if (!g_barriers && fenced.load(std::memory_order_relaxed) == 0)
-    limit = std::min<std::chrono::nanoseconds>(limit, std::chrono::milliseconds(1));
-  timespec ts{};
-  ts.tv_sec = static_cast<time_t>(limit.count() / 1'000'000'000);
-  ts.tv_nsec = static_cast<long>(limit.count() % 1'000'000'000);
   // Whom arrivals interrupt is not woken by them: it sleeps whatever has come.
   const bool interrupts = &sleeper == &watched && interrupted_thread.load(std::memory_order_acquire) != 0;
   const std::uint32_t now = interrupts ? sleeper.load(std::memory_order_relaxed) : kSleeps;
-  syscall(SYS_futex, &sleeper, FUTEX_WAIT, now, &ts, nullptr, 0);
+  sleep_while(sleeper, now, limit, fenced.load(std::memory_order_relaxed) != 0);
   return sleeper.exchange(0, std::memory_order_acquire) == 0;
+}
+
+bool WaitWord::sleep(std::chrono::nanoseconds limit) const noexcept {
+  sleep_while(*word, kSleeps, limit, fenced);
+  return is_over();
 }
 
 void Doorbell::arm() noexcept { announce(parked); }
@@ -111,10 +121,11 @@ void Doorbell::end_watch() noexcept {
   syscall(SYS_futex, &watched, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
-void RoomBell::arm() noexcept {
+WaitWord RoomBell::arm() noexcept {
   awaited.store(1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   barrier();
+  return {&awaited};
 }
 
 void RoomBell::wake() noexcept {
@@ -122,21 +133,14 @@ void RoomBell::wake() noexcept {
     syscall(SYS_futex, &awaited, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-bool Doorbell::sleep(std::chrono::nanoseconds limit, RoomBell& room) noexcept {
-  // Without a barrier this may miss the ring of the process that makes room.
-  if (!g_barriers) limit = std::min<std::chrono::nanoseconds>(limit, std::chrono::milliseconds(1));
-  if (sleep_on_both(parked, room.awaited, limit)) return parked.exchange(0, std::memory_order_acquire) == 0;
-  return sleep_on(parked, std::min<std::chrono::nanoseconds>(limit, kShortNap));
-}
-
-bool Doorbell::sleep(std::chrono::nanoseconds limit, Doorbell& other) noexcept {
-  const auto is_fenced = [](const Doorbell& bell) { return bell.fenced.load(std::memory_order_relaxed) != 0; };
-  if (!g_barriers && !(is_fenced(*this) && is_fenced(other)))
+bool Doorbell::sleep(std::chrono::nanoseconds limit, WaitWord other) noexcept {
+  if (!other) return sleep(limit);
+  // Without a barrier this may miss what a process does that issues no fence.
+  if (!g_barriers && !(word().fenced && other.fenced))
     limit = std::min<std::chrono::nanoseconds>(limit, std::chrono::milliseconds(1));
-  if (!sleep_on_both(parked, other.parked, limit))
-    (void)sleep_on(parked, std::min<std::chrono::nanoseconds>(limit, kShortNap));
-  const bool rung = parked.exchange(0, std::memory_order_acquire) == 0;
-  return other.parked.exchange(0, std::memory_order_acquire) == 0 || rung;
+  if (!sleep_on_both(parked, *other.word, limit))
+    return sleep_on(parked, std::min<std::chrono::nanoseconds>(limit, kShortNap)) || other.is_over();
+  return parked.exchange(0, std::memory_order_acquire) == 0 || other.is_over();
 }
 
 void Doorbell::wake() noexcept {

@@ -13,10 +13,9 @@
 #include <chrono>
 #include <cstdint>
 
-namespace ulfm {
+#include "base/wait_word.hpp"
 
-/// Longest sleep of a wait that something may end which rings no bell.
-inline constexpr std::chrono::microseconds kShortNap{500};
+namespace ulfm {
 
 /// The other direction: a sender that waits for room sleeps here; the receiver that makes room rings. Lies with the
 /// ring that is full, in memory of its consumer, so it needs nothing but the mapping that the sender has; several may
@@ -30,9 +29,9 @@ struct RoomBell {
     if (awaited.load(std::memory_order_relaxed) != 0) [[unlikely]]
       wake();
   }
-  /// Sender: announce the sleep. Look once more for room after this, then Doorbell::sleep(limit, this). It need not be
-  /// cancelled: one ring in vain is all that comes of it.
-  void arm() noexcept;
+  /// Sender: announce the sleep. Look once more for room after this, then Doorbell::sleep(limit, the result). It need
+  /// not be cancelled: one ring in vain is all that comes of it.
+  WaitWord arm() noexcept;
   void wake() noexcept;
 };
 
@@ -65,10 +64,10 @@ struct alignas(64) Doorbell {
   void cancel() noexcept { parked.store(0, std::memory_order_relaxed); }
   /// Consumer: sleep until rung, a signal, or `limit` has passed. True when rung.
   bool sleep(std::chrono::nanoseconds limit) noexcept;
-  /// The same, and room ends it too.
-  bool sleep(std::chrono::nanoseconds limit, RoomBell& room) noexcept;
-  /// The same, and a ring of `other`, which this thread has armed too, ends it: true when either was rung.
-  bool sleep(std::chrono::nanoseconds limit, Doorbell& other) noexcept;
+  /// The same, and `other`, if any, ends it too: true when either did.
+  bool sleep(std::chrono::nanoseconds limit, WaitWord other) noexcept;
+  /// For the sleep of another bell, when this one is armed too. Good as long as the bell.
+  WaitWord word() noexcept { return {&parked, fenced.load(std::memory_order_relaxed) != 0}; }
 
   /// Watcher: what is published after this ends watch_sleep().
   void watch() noexcept;

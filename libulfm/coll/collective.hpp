@@ -25,6 +25,7 @@
 #include "base/error.hpp"
 #include "base/segment.hpp"
 #include "base/wait.hpp"
+#include "base/wait_word.hpp"
 #include "coll/nonblocking.hpp"
 
 namespace ulfm::coll {
@@ -47,9 +48,9 @@ inline constexpr std::chrono::milliseconds kLongestNap{10};
 struct WaitHooks {
   std::function<int()> progress;  ///< now and then; not 0 abandons the collective with that
   std::function<bool()> look;     ///< something has come that progress() is to take; cheap, and no more than a hint
-  /// Sleeps until `bell`, which is armed, rings, or something comes that progress() is to take; true when either has
-  /// come. Null: only yields, as when the caller holds a lock that others want.
-  std::function<bool(Doorbell& bell)> sleep;
+  /// Sleeps until `call`, which is announced, ends it, or something comes that progress() is to take; true when either
+  /// has. Null: only yields, as when the caller holds a lock that others want.
+  std::function<bool(WaitWord call)> sleep;
 };
 
 /// One rank gives to all, or gets from all.
@@ -248,7 +249,7 @@ template <typename Sleep>
 void Collective::sleep_for_calls(Sleep sleep) {
   Doorbell& bell = own_bell();
   bell.arm();
-  if (!advance()) sleep(bell, is_starved());
+  if (!advance()) sleep(bell.word(), is_starved());
   bell.cancel();
 }
 

@@ -17,6 +17,7 @@
 #include "base/doorbell.hpp"
 #include "base/fnv.hpp"
 #include "base/wait.hpp"
+#include "base/wait_word.hpp"
 #include "job/abstract_name.hpp"
 #include "job/control/socket.hpp"
 #include "job/control/wire.hpp"
@@ -160,10 +161,7 @@ bool CardBoard::leave() {
   return true;
 }
 
-RoomBell& CardBoard::await_all() {
-  head().bell.arm();
-  return head().bell;
-}
+WaitWord CardBoard::await_all() { return head().bell.arm(); }
 
 bool CardBoard::have_all_left() const {
   std::uint32_t here = 0;

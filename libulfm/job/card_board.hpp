@@ -13,10 +13,9 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "base/wait_word.hpp"
 
 namespace ulfm {
-
-struct RoomBell;
 
 /// One thread.
 class CardBoard {
@@ -36,7 +35,7 @@ class CardBoard {
   /// This process is about to end. True when it is the last of those whose cards are here; wakes those that wait.
   bool leave();
   /// Another look at have_all_left() after this, then a sleep on what it returns.
-  RoomBell& await_all();
+  WaitWord await_all();
   bool have_all_left() const;
 
  private:

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/solo_mutex.hpp"
+#include "base/wait_word.hpp"
 #include "job/pmi.hpp"
 #include "port/port.hpp"
 #include "port/send_queue.hpp"
@@ -69,9 +70,9 @@ class Node {
   /// What this process has beside its ports.
   /// Something has come to an open port, as far as a cheap look shows.
   bool look();
-  /// Sleeps until something comes to one of the open ports, or `bell`, which the caller has armed and looked at, rings,
-  /// at most `limit`; meanwhile no port is opened or closed. True when something has come.
-  bool park(std::chrono::nanoseconds limit, Doorbell& bell);
+  /// Sleeps until something comes to one of the open ports, or `other`, which the caller has armed and looked at, ends
+  /// it, at most `limit`; meanwhile no port is opened or closed. True when something has come.
+  bool park(std::chrono::nanoseconds limit, WaitWord other);
 
   Process& process() noexcept { return *process_; }
   Transport& transport() noexcept { return process_->transport(); }

@@ -98,9 +98,9 @@ Result<std::unique_ptr<Inlet>> Process::open(std::uint16_t number, const InletOp
 }
 
 // Between the arming of what else ends the sleep and the sleep itself.
-template <typename Something, typename Sleep>
-bool Process::park_until(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, Something something,
-                         Sleep sleep) {
+template <typename Something>
+bool Process::park_until(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, WaitWord other,
+                         Something something) {
   for (Inlet* inlet : inlets) inlet->wake_source().arm();
   bool has_come = something();
   for (Inlet* inlet : inlets) has_come = has_come || inlet->has_frame();
@@ -108,23 +108,19 @@ bool Process::park_until(std::span<Inlet* const> inlets, std::chrono::nanosecond
     for (Inlet* inlet : inlets) limit = std::min(limit, inlet->next_deadline());
   if (!has_come && limit.count() > 0) {
     wait_counters().count(Rung::park);
-    has_come = sleep(inlets.front()->wake_source(), limit);
+    has_come = inlets.front()->wake_source().sleep(limit, other);
   }
   for (Inlet* inlet : inlets) inlet->wake_source().cancel();
   return has_come;
 }
 
 bool Process::park(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, Outlet* full) {
-  RoomBell* room = full != nullptr ? full->room_bell() : nullptr;
-  if (room != nullptr) room->arm();
-  return park_until(
-      inlets, limit, [&] { return full != nullptr && full->has_room(); },
-      [&](WakeSource& source, auto left) { return room != nullptr ? source.sleep(left, *room) : source.sleep(left); });
+  const WaitWord room = full != nullptr ? full->await_room() : WaitWord{};
+  return park_until(inlets, limit, room, [&] { return full != nullptr && full->has_room(); });
 }
 
-bool Process::park(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, Doorbell& bell) {
-  return park_until(
-      inlets, limit, [] { return false; }, [&](WakeSource& source, auto left) { return source.sleep(left, bell); });
+bool Process::park(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, WaitWord other) {
+  return park_until(inlets, limit, other, [] { return false; });
 }
 
 std::string Process::stall_prefix() const { return fmt::format("ulfm: stall {} (process {}): ", name_, getpid()); }

@@ -11,6 +11,7 @@
 #include "base/config.hpp"
 #include "base/virtual_time.hpp"
 #include "base/wait.hpp"
+#include "base/wait_word.hpp"
 #include "coll/counts.hpp"
 #include "job/stall.hpp"
 #include "job/stall_board.hpp"
@@ -50,8 +51,8 @@ class Process {
   /// any, ends the sleep too when it has room. A second inlet's bell ends no sleep: the limit of several is to be
   /// short. True when something has come.
   static bool park(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, Outlet* full = nullptr);
-  /// The same, and `bell`, which the caller has armed and looked at, ends the sleep too.
-  static bool park(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, Doorbell& bell);
+  /// The same, and `other`, which the caller has armed and looked at, ends the sleep too.
+  static bool park(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, WaitWord other);
 
   /// For a wait: one StallWatch each, or one for a series of waits without news.
   StallWatch new_stall_watch() const noexcept { return StallWatch{stall_seconds_}; }
@@ -89,9 +90,9 @@ class Process {
   void report_statistics();
 
  private:
-  template <typename Something, typename Sleep>
-  static bool park_until(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, Something something,
-                         Sleep sleep);
+  template <typename Something>
+  static bool park_until(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, WaitWord other,
+                         Something something);
   Process(Config config, const TransportDescriptor& descriptor, TransportStack stack, const Place& place,
           WaitPolicy policy);
 

@@ -33,6 +33,7 @@
 #include "base/frame.hpp"
 #include "base/gather.hpp"
 #include "base/process_id.hpp"
+#include "base/wait_word.hpp"
 #include "base/wake_source.hpp"
 #include "job/control/control.hpp"
 
@@ -149,9 +150,9 @@ class Outlet {
   /// Room has come since the last push that found none, as far as one check shows; false where only a push shows it.
   /// For waits with a core to spare.
   virtual bool has_room() const { return false; }
-  /// What rings when room comes, for a sleep after a push that found none: arm it, ask has_room(), sleep. nullptr when
-  /// nothing does, and sleeps have to be short. Good until the next push.
-  virtual RoomBell* room_bell() { return nullptr; }
+  /// Announces a sleep until room comes, after a push that found none: ask has_room() once more, then sleep on the
+  /// result too. None when nothing wakes whoever waits for room, and sleeps have to be short. Good until the next push.
+  virtual WaitWord await_room() { return {}; }
 
   /// Most data bytes the next frame with a header of that length may have.
   virtual std::size_t max_frame(std::size_t header) const = 0;

@@ -5,6 +5,7 @@
 // A call costs one virtual call in the decorator and one below it, whether the decorator overrides it or not.
 #pragma once
 
+#include "base/wait_word.hpp"
 #include "transport/contract.hpp"
 
 namespace ulfm {
@@ -41,7 +42,7 @@ class ForwardingOutlet : public Outlet {
     return under_->push(kind, header, data, length);
   }
   bool has_room() const override { return under_->has_room(); }
-  RoomBell* room_bell() override { return under_->room_bell(); }
+  WaitWord await_room() override { return under_->await_room(); }
   std::size_t max_frame(std::size_t header) const override { return under_->max_frame(header); }
   bool peer_listening() const override { return under_->peer_listening(); }
   bool port_closed() const override { return under_->port_closed(); }

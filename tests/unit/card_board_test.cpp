@@ -9,7 +9,7 @@
 #include <cstring>
 #include <list>
 
-#include "base/doorbell.hpp"
+#include "base/wait_word.hpp"
 #include "child.hpp"
 
 using namespace ulfm;
@@ -87,11 +87,11 @@ TEST_CASE("The last of those whose cards are on a board wakes those that have le
   auto one = CardBoard::join(job("leave"), 0, 3, card(0)), other = CardBoard::join(job("leave"), 1, 3, card(1));
   REQUIRE(one);
   REQUIRE(other);
-  RoomBell& bell = (*one)->await_all();
+  const WaitWord all = (*one)->await_all();
   CHECK_FALSE((*one)->leave());
   CHECK_FALSE((*one)->have_all_left());
-  CHECK(bell.awaited.load() == 1);
+  CHECK_FALSE(all.is_over());
   CHECK((*other)->leave());  // the third has no card here: it is on another host
   CHECK((*one)->have_all_left());
-  CHECK(bell.awaited.load() == 0);
+  CHECK(all.is_over());
 }

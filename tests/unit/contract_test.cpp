@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/doorbell.hpp"
 #include "fabric/abilities.hpp"
 
 using namespace ulfm;
@@ -93,12 +94,17 @@ TEST_CASE("a wake-up source that sleeps on nothing else takes short naps beside 
   LeastSource source;
   RoomBell room;
   Doorbell bell;
-  CHECK_FALSE(source.sleep(1h, room));
+  CHECK_FALSE(source.sleep(1h, room.arm()));
   CHECK(source.longest == kShortNap);
-  CHECK_FALSE(source.sleep(1ns, room));
+  CHECK_FALSE(source.sleep(1ns, room.arm()));
   CHECK(source.longest == 1ns);
-  CHECK_FALSE(source.sleep(1h, bell));
+  bell.arm();
+  CHECK_FALSE(source.sleep(1h, bell.word()));
   CHECK(source.longest == kShortNap);
+  bell.ring();
+  CHECK(source.sleep(1h, bell.word()));
+  CHECK_FALSE(source.sleep(1h, WaitWord{}));
+  CHECK(source.longest == 1h);
   source.expect_many_sleeps();
   CHECK(source.descriptor() == -1);
 }
@@ -121,7 +127,7 @@ TEST_CASE("an inlet without deadlines, virtual time or a protocol writes nothing
 TEST_CASE("an outlet promises by itself neither room, nor shared memory, nor checks", "[contract]") {
   LeastOutlet outlet;
   CHECK_FALSE(outlet.has_room());
-  CHECK(outlet.room_bell() == nullptr);
+  CHECK(!outlet.await_room());
   CHECK_FALSE(outlet.cut_off());
   CHECK_FALSE(outlet.shares_memory());
   CHECK_FALSE(outlet.expect_noise());

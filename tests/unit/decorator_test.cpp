@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/doorbell_source.hpp"
 #include "proto/reliable/reliable.hpp"
 #include "transport/control/control.hpp"
 #include "transport/fault/fault.hpp"
@@ -56,7 +57,7 @@ class SpyOutlet final : public Outlet {
     return note("push " + std::to_string(header.size()) + " " + std::to_string(length));
   }
   bool has_room() const override { return note("room"); }
-  RoomBell* room_bell() override { return &room_; }
+  WaitWord await_room() override { return room_.arm(); }
   std::size_t max_frame(std::size_t header) const override { return 1000 - header; }
   bool peer_listening() const override { return note("listening"); }
   bool port_closed() const override { return note("closed"); }
@@ -200,7 +201,7 @@ TEST_CASE("an outlet's calls go on to the one below", "[decorator]") {
     const std::byte header[3] = {};
     CHECK(outlet.push(Kind::first, header, none, 8));
     CHECK(outlet.has_room());
-    CHECK(outlet.room_bell() != nullptr);
+    CHECK(outlet.await_room());
     CHECK(outlet.max_frame(100) == 900);
     CHECK(outlet.peer_listening());
     CHECK(outlet.port_closed());

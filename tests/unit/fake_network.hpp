@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/doorbell_source.hpp"
 #include "transport/contract.hpp"
 
 namespace test {

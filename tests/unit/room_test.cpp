@@ -4,6 +4,7 @@
 #include <atomic>
 #include <thread>
 
+#include "base/wait_word.hpp"
 #include "environment.hpp"
 #include "pattern.hpp"
 #include "transport/direct/direct.hpp"
@@ -85,21 +86,22 @@ TEST_CASE("who sleeps for room is woken by it", "[room]") {
   Ends ends(lanes);
   for (int turn = 0; turn < 10; ++turn) {
     ends.fill(16);
-    RoomBell* bell = ends.outlet->room_bell();
-    REQUIRE(bell != nullptr);
+    const WaitWord room = ends.outlet->await_room();
+    REQUIRE(room);
+    room.word->store(0);
     std::atomic<bool> awake{false};
     std::thread sender([&] {
       // As a wait does. A sleep that is cut short by the limits of the system is followed by another.
       while (!ends.outlet->has_room()) {
         ends.here->wake_source().arm();
-        bell->arm();
+        const WaitWord awaited = ends.outlet->await_room();
         if (ends.outlet->has_room()) break;
-        (void)ends.here->wake_source().sleep(600s, *bell);
+        (void)ends.here->wake_source().sleep(600s, awaited);
       }
       ends.here->wake_source().cancel();
       awake = true;
     });
-    while (bell->awaited.load() == 0) std::this_thread::yield();
+    while (room.is_over()) std::this_thread::yield();
     const int taken = ends.drain();
     sender.join();  // hangs, and ctest's limit ends it, when nobody rings
     CHECK(taken > 0);
@@ -110,13 +112,11 @@ TEST_CASE("who sleeps for room is woken by it", "[room]") {
 TEST_CASE("the doorbell still wakes who sleeps for room", "[room]") {
   Ends ends(4);
   ends.fill(16);
-  RoomBell* bell = ends.outlet->room_bell();
   std::atomic<bool> rung{false};
   std::thread sender([&] {
     while (!rung) {
       ends.here->wake_source().arm();
-      bell->arm();
-      if (ends.here->wake_source().sleep(600s, *bell)) rung = true;
+      if (ends.here->wake_source().sleep(600s, ends.outlet->await_room())) rung = true;
     }
   });
   while (!rung) {

@@ -10,6 +10,7 @@
 #include "api/last_error.hpp"
 #include "base/last_words.hpp"
 #include "base/virtual_time.hpp"
+#include "base/wait_word.hpp"
 #include "job/control/key.hpp"
 
 // A system call for less is not worth it.
@@ -142,7 +143,7 @@ void leave(ulfm_nm* nm) {
   const auto until = std::chrono::steady_clock::now() + kLongest;
   for (;;) {
     source.arm();
-    RoomBell& left = nm->cards->await_all();
+    const WaitWord left = nm->cards->await_all();
     const auto now = std::chrono::steady_clock::now();
     if (now >= until || nm->cards->have_all_left()) break;
     source.sleep(until - now, left);

@@ -5,6 +5,7 @@
 
 #include "api/last_error.hpp"
 #include "api/netmod/channel.hpp"
+#include "base/wait_word.hpp"
 
 namespace ulfm::netmod {
 namespace {
@@ -25,9 +26,9 @@ std::size_t most_rounds(const ulfm_nm* nm) {
 }
 
 // What comes by messages ends the sleep too: others may work on this rank's memory while it waits in a barrier.
-bool sleep_beside(ulfm_nm& nm, Doorbell& bell) {
+bool sleep_beside(ulfm_nm& nm, WaitWord call) {
   Inlet* const inlet = nm.inlet.get();
-  return Process::park(std::span(&inlet, 1), nm.sends_waiting ? kShortNap : coll::kLongestNap, bell);
+  return Process::park(std::span(&inlet, 1), nm.sends_waiting ? kShortNap : coll::kLongestNap, call);
 }
 
 }  // namespace
@@ -45,7 +46,7 @@ int coll_open(ulfm_nm* nm, char* ticket, int rank, int size, int threaded, int (
               ulfm_coll** out) {
   if (nm->segments >= kMostSegments) return report({Errc::full, "too many communicators with a segment"});
   coll::WaitHooks hooks{[progress, arg] { return progress(arg); }, [nm] { return nm->inlet->look(); }, {}};
-  if (threaded == 0) hooks.sleep = [nm](Doorbell& bell) { return sleep_beside(*nm, bell); };
+  if (threaded == 0) hooks.sleep = [nm](WaitWord call) { return sleep_beside(*nm, call); };
   const bool shared_cores = !nm->own_core;
   auto made = rank == 0 ? coll::Collective::create(size, shared_cores, nm->process->wait_policy(), std::move(hooks))
                         : coll::Collective::attach(ticket, rank, size, nm->process->wait_policy(), std::move(hooks));
@@ -156,9 +157,9 @@ bool advance_calls(ulfm_nm& nm) {
 void sleep_for_calls(ulfm_nm& nm, std::chrono::nanoseconds limit) {
   if (nm.busy.size() > 1) limit = std::min<std::chrono::nanoseconds>(limit, kShortNap);
   Inlet* const inlet = nm.inlet.get();
-  nm.busy.front()->collective->sleep_for_calls([&](Doorbell& bell, bool short_nap) {
+  nm.busy.front()->collective->sleep_for_calls([&](WaitWord call, bool short_nap) {
     if (short_nap) limit = std::min<std::chrono::nanoseconds>(limit, kShortNap);
-    (void)Process::park(std::span(&inlet, 1), limit, bell);
+    (void)Process::park(std::span(&inlet, 1), limit, call);
   });
 }
 

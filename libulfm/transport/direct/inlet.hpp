@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/detour.hpp"
+#include "base/doorbell_source.hpp"
 #include "base/segment.hpp"
 #include "transport/direct/layout.hpp"
 #include "transport/direct/pool.hpp"

@@ -44,8 +44,9 @@ class DirectOutlet final : public Outlet {
 
   bool push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) override;
   bool has_room() const override { return has_lane_ && !detour_ ? lane_.has_news() : open_.has_room(); }
-  RoomBell* room_bell() override {
-    return has_lane_ && !detour_ ? &lane_control(segment_.base(), layout_, lane_number_).room : &header().open_room;
+  WaitWord await_room() override {
+    return has_lane_ && !detour_ ? lane_control(segment_.base(), layout_, lane_number_).room.arm()
+                                 : header().open_room.arm();
   }
   std::size_t max_frame(std::size_t header) const override;
   bool peer_listening() const override;

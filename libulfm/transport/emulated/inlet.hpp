@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/doorbell_source.hpp"
 #include "fabric/engine/engine.hpp"
 #include "transport/contract.hpp"
 

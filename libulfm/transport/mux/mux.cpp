@@ -9,6 +9,7 @@
 
 #include <fmt/core.h>
 
+#include "base/wait_word.hpp"
 #include "transport/direct/direct.hpp"
 #include "transport/hosts/settings.hpp"
 #include "transport/mux/ringer.hpp"
@@ -72,13 +73,9 @@ class MuxSource final : public WakeSource {
     arm_ringer();
     return near_.sleep(limit);
   }
-  bool sleep(std::chrono::nanoseconds limit, RoomBell& room) noexcept override {
+  bool sleep(std::chrono::nanoseconds limit, WaitWord other) noexcept override {
     arm_ringer();
-    return near_.sleep(limit, room);
-  }
-  bool sleep(std::chrono::nanoseconds limit, Doorbell& bell) noexcept override {
-    arm_ringer();
-    return near_.sleep(limit, bell);
+    return near_.sleep(limit, other);
   }
   void expect_many_sleeps() noexcept override { near_.expect_many_sleeps(); }
   void watch() noexcept override {

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -116,6 +117,15 @@ bool is_alive(pid_t pid, std::uint64_t started) noexcept {
   }
   if (started != 0 && stat.started != started) return false;
   return (stat.state != 'Z' && stat.state != 'X') || stat.threads > 1;
+}
+
+double crowding() noexcept {
+  constexpr double kNoCrowd = 4;
+  struct sysinfo host {};
+  if (sysinfo(&host) != 0) return 1;
+  const double load = static_cast<double>(host.loads[0]) / (1 << SI_LOAD_SHIFT);
+  const double cores = static_cast<double>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
+  return std::max(load / (cores * kNoCrowd), 1.0);
 }
 
 void note_departed(pid_t pid, std::uint64_t started) noexcept {

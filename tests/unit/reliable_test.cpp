@@ -374,6 +374,78 @@ TEST_CASE("a peer that stops answering is an error with its name, and never a wa
   CHECK(pair.outlet->bye());
 }
 
+// Time until the peer of a cut connection is given up, when the port is polled as its deadlines say.
+std::chrono::nanoseconds time_to_give_up(Pair& pair, std::chrono::nanoseconds most) {
+  Error error;
+  std::chrono::nanoseconds waited{0};
+  while (!pair.inlet[0]->take_given_up(error)) {
+    REQUIRE(waited < most);
+    pair.poll_sender();
+    const auto sleep = std::min<std::chrono::nanoseconds>(pair.inlet[0]->next_deadline(), 100ms);
+    pair.clock.advance(sleep);
+    waited += sleep;
+  }
+  return waited;
+}
+
+TEST_CASE("a peer on a crowded host has more time to answer", "[reliable]") {
+  double crowding = 1;
+  ReliableSettings settings;
+  settings.give_up = 500ms;
+  settings.crowding = [&crowding] { return crowding; };
+  Pair pair(settings);
+  REQUIRE(pair.send(0));
+  CHECK(pair.receive() == 0);
+  pair.poll_sender();
+  crowding = 6;
+  pair.network->cut = true;
+  REQUIRE(pair.send(1));
+
+  SECTION("in proportion to the crowd") {
+    const auto waited = time_to_give_up(pair, 4000ms);
+    CHECK(waited >= 3000ms);
+    CHECK(waited < 3300ms);
+  }
+  SECTION("until the crowd has gone") {
+    for (int i = 0; i < 10; ++i) {
+      pair.clock.advance(100ms);
+      pair.poll_sender();
+    }
+    crowding = 1;
+    time_to_give_up(pair, 2200ms);
+  }
+  SECTION("and is not given up when it answers late") {
+    for (int i = 0; i < 20; ++i) {
+      pair.clock.advance(100ms);
+      pair.poll_sender();
+    }
+    pair.network->cut = false;
+    pair.clock.advance(200ms);
+    pair.poll_sender();
+    CHECK(pair.receive() == 1);
+    Error error;
+    CHECK_FALSE(pair.inlet[0]->take_given_up(error));
+  }
+}
+
+TEST_CASE("the time in which nobody asked the peer is no silence of the peer", "[reliable]") {
+  ReliableSettings settings;
+  settings.give_up = 5s;
+  Pair pair(settings);
+  REQUIRE(pair.send(0));
+  CHECK(pair.receive() == 0);
+  pair.poll_sender();
+  pair.network->cut = true;
+  REQUIRE(pair.send(1));
+  pair.poll_sender();
+  pair.clock.advance(30s);  // stopped, say
+  pair.poll_sender();
+  Error error;
+  CHECK_FALSE(pair.inlet[0]->take_given_up(error));
+  const auto waited = time_to_give_up(pair, 6s);
+  CHECK(waited >= 4s);
+}
+
 TEST_CASE("a port that was closed after it had read everything is no failure", "[reliable]") {
   Pair pair;
   REQUIRE(pair.send(1));

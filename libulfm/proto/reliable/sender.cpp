@@ -190,20 +190,40 @@ void Sender::mark(const Ack& ack) {
 nanoseconds Sender::service(nanoseconds now) {
   if (!wants_service()) return kForever;
   if (timer_.count() == 0) timer_ = now + round_trip_.timeout(expired_);
-  if (waiting_since_.count() == 0) waiting_since_ = now;
+  note_waiting(now);
   const bool sent = std::exchange(seen_, next_) != next_;
   if (sent && timed_at_.count() == 0 && oldest_ != next_ && !record(next_ - 1).again) {
     timed_ = next_ - 1;
     timed_at_ = now;
   }
-  if (now >= std::min(timer_, waiting_since_ + settings_.give_up)) expire(now);
-  return state_ == State::open ? std::min(timer_, waiting_since_ + settings_.give_up) : kForever;
+  if (now >= std::min(timer_, judged_at_)) expire(now);
+  return state_ == State::open ? std::min(timer_, judged_at_) : kForever;
+}
+
+// The other side is silent only as long as somebody asks it.
+void Sender::note_waiting(nanoseconds now) {
+  if (waiting_since_.count() == 0) {
+    waiting_since_ = now;
+    judged_at_ = now + settings_.give_up;
+  } else if (now - served_at_ > kLongestAbsence) {
+    waiting_since_ += now - served_at_;
+    judged_at_ += now - served_at_;
+  }
+  served_at_ = now;
+}
+
+// Where very many share the cores an answer takes very long, and whoever sends it is no less alive.
+bool Sender::is_silent(nanoseconds now) {
+  if (now < judged_at_) return false;
+  const double times = settings_.crowding ? std::max(settings_.crowding(), 1.0) : 1.0;
+  judged_at_ = waiting_since_ + std::chrono::duration_cast<nanoseconds>(settings_.give_up * times);
+  return now >= judged_at_;
 }
 
 void Sender::expire(nanoseconds now) {
   // What a port that has been closed did not acknowledge it did not want, or its last word was lost.
   if (under_->port_closed() || (expired_ >= 1 && !under_->peer_listening())) return close();
-  if (now - waiting_since_ >= settings_.give_up) return give_up(now - waiting_since_);
+  if (is_silent(now)) return give_up(now - waiting_since_);
   std::uint32_t again = 0;
   for (std::uint32_t n = oldest_; n != next_ && again < kAgainAtOnce; ++n) {
     if (record(n).there) continue;

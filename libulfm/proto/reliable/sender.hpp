@@ -98,6 +98,8 @@ class Sender {
   void resend(std::uint32_t number);
   void measure(std::uint32_t acknowledged, nanoseconds looked_at);
   void mark(const Ack& ack);
+  void note_waiting(nanoseconds now);
+  bool is_silent(nanoseconds now);
   void expire(nanoseconds now);
   void give_up(nanoseconds silent);
   void close();
@@ -121,6 +123,8 @@ class Sender {
   bool impatient_ = false;        // a time-out has sent something again, and we have not heard that it was there
   nanoseconds timer_{0};          // 0: to be set by the next service()
   nanoseconds waiting_since_{0};  // for give-up; 0 like timer_
+  nanoseconds judged_at_{0};      // when to look at that, in this wait
+  nanoseconds served_at_{0};      // the last service() of this wait
   std::uint32_t timed_ = 0;       // number whose round trip is measured
   nanoseconds timed_at_{0};       // 0: none is
   std::uint32_t seen_ = 0;        // next_ at the last service(): what is behind it has just gone

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 
 #include "base/clock.hpp"
 
@@ -17,6 +18,8 @@ inline constexpr std::uint32_t kMostWindow = 64;
 inline constexpr std::uint32_t kFirstCredit = 8;
 /// Least share of a receiver's grant, however many senders it has.
 inline constexpr std::uint32_t kLeastShare = 4;
+/// A sender that has not looked at its timers for longer was stopped, or without a core: it has not asked.
+inline constexpr std::chrono::seconds kLongestAbsence{1};
 
 struct ReliableSettings {
   std::uint32_t window = kMostWindow;  ///< frames on the way at most, 2 to kMostWindow
@@ -26,12 +29,14 @@ struct ReliableSettings {
   nanoseconds first_timeout = 3ms;     ///< to send again, before anything has been measured
   nanoseconds least_timeout = 1ms;     ///< for short ways and waiting processes: below it a retransmission is a guess
   nanoseconds most_timeout = 200ms;    ///< bound of the back-off
-  nanoseconds give_up = 10s;           ///< without any acknowledgement
+  nanoseconds give_up = 10s;           ///< without any acknowledgement, times crowding()
   nanoseconds part_quiet = 10ms;       ///< silence after which a closing port need not answer any more
   nanoseconds keepalive_every = 20ms;  ///< the keepalive thread polls a port that nobody polls so often; 0 never
   std::size_t most_bytes = 1 << 20;    ///< of unacknowledged frames a connection keeps; at least two frames
   std::uint32_t first_stream = 1;      ///< number of the first connection; processes take a random one
   Clock* clock = &Clock::steady();
+  /// By how much those that want to run on this host slow everything down, at least 1; missing: nothing does.
+  std::function<double()> crowding;
 };
 
 }  // namespace ulfm::reliable

@@ -404,7 +404,8 @@ static int connect_vc(MPIDI_VC_t * vc)
         const int gone = rc == PEER_FAILED || rc == NOT_FOUND || rc == STALE;
         MPIR_ERR_SET2(mpi_errno, gone ? MPIX_ERR_PROC_FAILED : MPI_ERR_OTHER, "**comm_fail", "**comm_fail %d %s",
                       vc->pg_rank, ulfm->last_error());
-        if (rc == PEER_FAILED && vc->pg)
+        /* Nobody but the client waits at the other end of a temporary connection. */
+        if (vc->pg ? rc == PEER_FAILED : gone && area->hello_kind == HELLO_ACCEPT)
             (void) fail_vc(vc);
         goto fn_exit;
     }

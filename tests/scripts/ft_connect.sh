@@ -117,6 +117,36 @@ static void pairs(void)
     if (rank == 2 && MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &made) == 0) MPI_Comm_free(&made);
 }
 
+/* Rank 1 connects, and has died when rank 0 comes to it: in MPI_Comm_accept, which takes rank 2 then, in MPI_Close_port, or
+ * in a message to rank 3, as the port is closed. */
+static void late(void)
+{
+    const int where = delay % 3;
+    int pid = getpid(), error;
+    MPI_Comm made;
+    if (rank == 0) MPI_Open_port(MPI_INFO_NULL, port);
+    if (rank == 0 && where == 2) MPI_Close_port(port);
+    MPI_Bcast(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, MPI_COMM_WORLD);
+    MPI_Bcast(&pid, 1, MPI_INT, 1, MPI_COMM_WORLD);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 1) {
+        die_later();
+        MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &made);
+        pause();
+    }
+    while (rank == 0 && kill(pid, 0) == 0) usleep(1000);
+    if (where == 0 && (rank == 0 || rank == 2)) {
+        error = rank == 0 ? MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &made)
+                          : MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &made);
+        if (error) printf("WRONG: rank %d: %s\n", rank, text(error));
+        else MPI_Comm_free(&made);
+    }
+    if (rank == 0 && where != 2 && (error = MPI_Close_port(port))) printf("WRONG: MPI_Close_port: %s\n", text(error));
+    error = rank == 0 ? MPI_Ssend(&where, 1, MPI_INT, 3, 0, MPI_COMM_WORLD) : MPI_SUCCESS;
+    if (rank == 3) error = MPI_Recv(&pid, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (error) printf("WRONG: rank %d, a message: %s\n", rank, text(error));
+}
+
 int main(int argc, char **argv)
 {
     MPI_Comm parent;
@@ -136,6 +166,7 @@ int main(int argc, char **argv)
         if (!strcmp(argv[1], "spawn")) spawn(argv);
         if (!strcmp(argv[1], "serve")) serve(size);
         if (!strcmp(argv[1], "pairs")) pairs();
+        if (!strcmp(argv[1], "late")) late();
         printf("rank %d went on\n", rank);
         fflush(stdout);
     }
@@ -145,10 +176,11 @@ int main(int argc, char **argv)
 C
 cd "$work"
 for ((round = 0; round < rounds; round++)); do
-    for what in spawn serve pairs; do
+    for what in spawn serve pairs late; do
         delay=$((1 + round * 37))
         status=0
-        timeout -k 5 120 "$stage/bin/ulfmrun" --ft "${over[@]}" -n 4 "$work/connect" $what $delay >"$work/out" 2>&1 </dev/null ||
+        # In every other round all messages with data wait for their receiver.
+        ULFM_EAGER=$((round % 2 * 65536)) timeout -k 5 120 "$stage/bin/ulfmrun" --ft "${over[@]}" -n 4 "$work/connect" $what $delay >"$work/out" 2>&1 </dev/null ||
             status=$?
         ((status != 124)) || fail "$what, a death after $delay ms: hangs: $(cat "$work/out")"
         ! grep -q WRONG "$work/out" || fail "$what, a death after $delay ms: $(cat "$work/out")"

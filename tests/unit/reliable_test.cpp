@@ -343,6 +343,19 @@ TEST_CASE("a receiver that does not read is not overrun, and goes on when it doe
   }
 }
 
+// Time until the peer of a cut connection is given up, when the port is polled as its deadlines say.
+std::chrono::nanoseconds time_to_give_up(Pair& pair, std::chrono::nanoseconds most, Error& error) {
+  std::chrono::nanoseconds waited{0};
+  while (!pair.inlet[0]->take_given_up(error)) {
+    REQUIRE(waited < most);
+    pair.poll_sender();
+    const auto sleep = std::min<std::chrono::nanoseconds>(pair.inlet[0]->next_deadline(), 100ms);
+    pair.clock.advance(sleep);
+    waited += sleep;
+  }
+  return waited;
+}
+
 TEST_CASE("a peer that stops answering is an error with its name, and never a wait for ever", "[reliable]") {
   ReliableSettings settings;
   settings.give_up = 500ms;
@@ -354,14 +367,7 @@ TEST_CASE("a peer that stops answering is an error with its name, and never a wa
   REQUIRE(pair.send(1, 100));
   REQUIRE(pair.send(2, 200));
   Error error;
-  std::chrono::nanoseconds waited{0};
-  while (!pair.inlet[0]->take_given_up(error)) {
-    REQUIRE(waited < 700ms);
-    pair.poll_sender();
-    const auto sleep = std::min<std::chrono::nanoseconds>(pair.inlet[0]->next_deadline(), 100ms);
-    pair.clock.advance(sleep);
-    waited += sleep;
-  }
+  const auto waited = time_to_give_up(pair, 700ms, error);
   INFO(error.what);
   CHECK(waited >= 500ms);
   CHECK(error.code == Errc::peer_failed);
@@ -372,20 +378,6 @@ TEST_CASE("a peer that stops answering is an error with its name, and never a wa
   CHECK_FALSE(pair.send(3));
   CHECK_FALSE(pair.inlet[0]->take_given_up(error));
   CHECK(pair.outlet->bye());
-}
-
-// Time until the peer of a cut connection is given up, when the port is polled as its deadlines say.
-std::chrono::nanoseconds time_to_give_up(Pair& pair, std::chrono::nanoseconds most) {
-  Error error;
-  std::chrono::nanoseconds waited{0};
-  while (!pair.inlet[0]->take_given_up(error)) {
-    REQUIRE(waited < most);
-    pair.poll_sender();
-    const auto sleep = std::min<std::chrono::nanoseconds>(pair.inlet[0]->next_deadline(), 100ms);
-    pair.clock.advance(sleep);
-    waited += sleep;
-  }
-  return waited;
 }
 
 TEST_CASE("a peer on a crowded host has more time to answer", "[reliable]") {
@@ -401,8 +393,10 @@ TEST_CASE("a peer on a crowded host has more time to answer", "[reliable]") {
   pair.network->cut = true;
   REQUIRE(pair.send(1));
 
+  Error error;
+
   SECTION("in proportion to the crowd") {
-    const auto waited = time_to_give_up(pair, 4000ms);
+    const auto waited = time_to_give_up(pair, 4000ms, error);
     CHECK(waited >= 3000ms);
     CHECK(waited < 3300ms);
   }
@@ -412,7 +406,7 @@ TEST_CASE("a peer on a crowded host has more time to answer", "[reliable]") {
       pair.poll_sender();
     }
     crowding = 1;
-    time_to_give_up(pair, 2200ms);
+    time_to_give_up(pair, 2200ms, error);
   }
   SECTION("and is not given up when it answers late") {
     for (int i = 0; i < 20; ++i) {
@@ -423,7 +417,6 @@ TEST_CASE("a peer on a crowded host has more time to answer", "[reliable]") {
     pair.clock.advance(200ms);
     pair.poll_sender();
     CHECK(pair.receive() == 1);
-    Error error;
     CHECK_FALSE(pair.inlet[0]->take_given_up(error));
   }
 }
@@ -442,7 +435,7 @@ TEST_CASE("the time in which nobody asked the peer is no silence of the peer", "
   pair.poll_sender();
   Error error;
   CHECK_FALSE(pair.inlet[0]->take_given_up(error));
-  const auto waited = time_to_give_up(pair, 6s);
+  const auto waited = time_to_give_up(pair, 6s, error);
   CHECK(waited >= 4s);
 }
 

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -121,11 +120,14 @@ bool is_alive(pid_t pid, std::uint64_t started) noexcept {
 
 double crowding() noexcept {
   constexpr double kNoCrowd = 4;
-  struct sysinfo host {};
-  if (sysinfo(&host) != 0) return 1;
-  const double load = static_cast<double>(host.loads[0]) / (1 << SI_LOAD_SHIFT);
+  std::FILE* file = std::fopen("/proc/loadavg", "re");
+  if (file == nullptr) return 1;
+  double minute = 0;
+  double now = 0;
+  const bool known = std::fscanf(file, "%lf %*f %*f %lf/", &minute, &now) == 2;
+  std::fclose(file);
   const double cores = static_cast<double>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
-  return std::max(load / (cores * kNoCrowd), 1.0);
+  return known ? std::max(std::min(minute, now) / (cores * kNoCrowd), 1.0) : 1;
 }
 
 void note_departed(pid_t pid, std::uint64_t started) noexcept {

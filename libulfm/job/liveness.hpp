@@ -20,8 +20,9 @@ bool is_alive(pid_t pid, std::uint64_t started) noexcept;
 /// thread.
 void note_departed(pid_t pid, std::uint64_t started) noexcept;
 
-/// How many times longer than alone an answer may take on this host because of those that want its cores: 1 up to a
-/// load average (of the last minute) of four for each core, then in proportion to it. Costs a system call. Any thread.
+/// How many times longer than alone an answer may take on this host because of those that want its cores: 1 up to four
+/// for each core, then in proportion to them, now or in the mean of the last minute, whichever is less. 1 if nobody
+/// knows. Costs system calls. Any thread.
 double crowding() noexcept;
 
 /// A number that is the same for all processes that can see each other's pids and memory files: this boot of this

@@ -205,9 +205,9 @@ void Sender::note_waiting(nanoseconds now) {
   if (waiting_since_.count() == 0) {
     waiting_since_ = now;
     judged_at_ = now + settings_.give_up;
-  } else if (now - served_at_ > kLongestAbsence) {
-    waiting_since_ += now - served_at_;
-    judged_at_ += now - served_at_;
+  } else if (const nanoseconds uncounted = now - served_at_ - kLongestAbsence; uncounted.count() > 0) {
+    waiting_since_ += uncounted;
+    judged_at_ += uncounted;
   }
   served_at_ = now;
 }

@@ -18,7 +18,8 @@ inline constexpr std::uint32_t kMostWindow = 64;
 inline constexpr std::uint32_t kFirstCredit = 8;
 /// Least share of a receiver's grant, however many senders it has.
 inline constexpr std::uint32_t kLeastShare = 4;
-/// A sender that has not looked at its timers for longer was stopped, or without a core: it has not asked.
+/// A sender that has not looked at its timers for longer was stopped, or without a core, and has not asked: no more of
+/// that time counts as the peer's silence. Some does, or a process that is always late would wait for ever.
 inline constexpr std::chrono::seconds kLongestAbsence{1};
 
 struct ReliableSettings {

@@ -19,16 +19,17 @@ reliable::ReliableSettings settings_from(const Config& config) {
   reliable::ReliableSettings settings;
   settings.window = static_cast<std::uint32_t>(config.number("WINDOW"));
   settings.give_up = std::chrono::milliseconds(config.number("GIVE_UP"));
-  settings.crowding = &crowding;
   // Two frames and their headers, or a long one would find no room beside another.
   settings.most_bytes = std::max(settings.most_bytes, static_cast<std::size_t>(config.number("FRAME")) * 2 + 1024);
   // Streams of a process that had this port before must not be taken for ours.
   settings.first_stream = static_cast<std::uint32_t>(random_token());
-  if (VirtualTime::of_process() == nullptr) return settings;
+  if (VirtualTime::of_process() == nullptr) {
+    settings.crowding = &crowding;
+    return settings;
+  }
   // Time-outs count the time of the network, in which nobody looks after the ports of a process that computes; and the
   // order in which things are gone through is the same in each run.
   settings.clock = &clock_of_job();
-  settings.crowding = {};
   settings.keepalive_every = std::chrono::nanoseconds(0);
   settings.first_stream = 1;
   return settings;

@@ -180,8 +180,8 @@ for ((round = 0; round < rounds; round++)); do
         delay=$((1 + round * 37))
         status=0
         # In every other round all messages with data wait for their receiver.
-        ULFM_EAGER=$((round % 2 * 65536)) timeout -k 5 120 "$stage/bin/ulfmrun" --ft "${over[@]}" -n 4 "$work/connect" $what $delay >"$work/out" 2>&1 </dev/null ||
-            status=$?
+        ULFM_EAGER=$((round % 2 * 65536)) timeout -k 5 120 "$stage/bin/ulfmrun" --ft "${over[@]}" \
+            -n 4 "$work/connect" $what $delay >"$work/out" 2>&1 </dev/null || status=$?
         ((status != 124)) || fail "$what, a death after $delay ms: hangs: $(cat "$work/out")"
         ! grep -q WRONG "$work/out" || fail "$what, a death after $delay ms: $(cat "$work/out")"
         (($(grep -c 'went on$' "$work/out") == 3)) || fail "$what, a death after $delay ms: $(cat "$work/out")"

@@ -343,6 +343,13 @@ TEST_CASE("a receiver that does not read is not overrun, and goes on when it doe
   }
 }
 
+void cut_after_one_frame(Pair& pair) {
+  REQUIRE(pair.send(0));
+  CHECK(pair.receive() == 0);
+  pair.poll_sender();
+  pair.network->cut = true;
+}
+
 // Time until the peer of a cut connection is given up, when the port is polled as its deadlines say.
 std::chrono::nanoseconds time_to_give_up(Pair& pair, std::chrono::nanoseconds most, Error& error) {
   std::chrono::nanoseconds waited{0};
@@ -360,10 +367,7 @@ TEST_CASE("a peer that stops answering is an error with its name, and never a wa
   ReliableSettings settings;
   settings.give_up = 500ms;
   Pair pair(settings);
-  REQUIRE(pair.send(0));
-  CHECK(pair.receive() == 0);
-  pair.poll_sender();
-  pair.network->cut = true;
+  cut_after_one_frame(pair);
   REQUIRE(pair.send(1, 100));
   REQUIRE(pair.send(2, 200));
   Error error;
@@ -386,13 +390,9 @@ TEST_CASE("a peer on a crowded host has more time to answer", "[reliable]") {
   settings.give_up = 500ms;
   settings.crowding = [&crowding] { return crowding; };
   Pair pair(settings);
-  REQUIRE(pair.send(0));
-  CHECK(pair.receive() == 0);
-  pair.poll_sender();
+  cut_after_one_frame(pair);
   crowding = 6;
-  pair.network->cut = true;
   REQUIRE(pair.send(1));
-
   Error error;
 
   SECTION("in proportion to the crowd") {
@@ -425,10 +425,7 @@ TEST_CASE("the time in which nobody asked the peer is no silence of the peer", "
   ReliableSettings settings;
   settings.give_up = 5s;
   Pair pair(settings);
-  REQUIRE(pair.send(0));
-  CHECK(pair.receive() == 0);
-  pair.poll_sender();
-  pair.network->cut = true;
+  cut_after_one_frame(pair);
   REQUIRE(pair.send(1));
   pair.poll_sender();
   pair.clock.advance(30s);  // stopped, say
@@ -443,10 +440,7 @@ TEST_CASE("a sender that always looks late gives a silent peer up all the same",
   ReliableSettings settings;
   settings.give_up = 5s;
   Pair pair(settings);
-  REQUIRE(pair.send(0));
-  CHECK(pair.receive() == 0);
-  pair.poll_sender();
-  pair.network->cut = true;
+  cut_after_one_frame(pair);
   REQUIRE(pair.send(1));
   Error error;
   int looks = 0;

@@ -196,28 +196,26 @@ nanoseconds Sender::service(nanoseconds now) {
     timed_ = next_ - 1;
     timed_at_ = now;
   }
-  if (now >= std::min(timer_, judged_at_)) expire(now);
-  return state_ == State::open ? std::min(timer_, judged_at_) : kForever;
+  if (now >= next_service()) expire(now);
+  return state_ == State::open ? next_service() : kForever;
 }
 
 // The other side is silent only as long as somebody asks it.
 void Sender::note_waiting(nanoseconds now) {
   if (waiting_since_.count() == 0) {
     waiting_since_ = now;
-    judged_at_ = now + settings_.give_up;
-  } else if (const nanoseconds uncounted = now - served_at_ - kLongestAbsence; uncounted.count() > 0) {
-    waiting_since_ += uncounted;
-    judged_at_ += uncounted;
+    patience_ = settings_.give_up;
+  } else {
+    waiting_since_ += std::max(now - served_at_ - kLongestAbsence, nanoseconds(0));
   }
   served_at_ = now;
 }
 
 // Where very many share the cores an answer takes very long, and whoever sends it is no less alive.
 bool Sender::is_silent(nanoseconds now) {
-  if (now < judged_at_) return false;
-  const double times = settings_.crowding ? std::max(settings_.crowding(), 1.0) : 1.0;
-  judged_at_ = waiting_since_ + std::chrono::duration_cast<nanoseconds>(settings_.give_up * times);
-  return now >= judged_at_;
+  if (now - waiting_since_ < patience_) return false;
+  patience_ = std::chrono::duration_cast<nanoseconds>(settings_.give_up * settings_.crowding());
+  return now - waiting_since_ >= patience_;
 }
 
 void Sender::expire(nanoseconds now) {

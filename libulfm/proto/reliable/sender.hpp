@@ -6,6 +6,7 @@
 // its own absence for a slow network.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <span>
@@ -98,6 +99,7 @@ class Sender {
   void resend(std::uint32_t number);
   void measure(std::uint32_t acknowledged, nanoseconds looked_at);
   void mark(const Ack& ack);
+  nanoseconds next_service() const noexcept { return std::min(timer_, waiting_since_ + patience_); }
   void note_waiting(nanoseconds now);
   bool is_silent(nanoseconds now);
   void expire(nanoseconds now);
@@ -123,7 +125,7 @@ class Sender {
   bool impatient_ = false;        // a time-out has sent something again, and we have not heard that it was there
   nanoseconds timer_{0};          // 0: to be set by the next service()
   nanoseconds waiting_since_{0};  // for give-up; 0 like timer_
-  nanoseconds judged_at_{0};      // when to look at that, in this wait
+  nanoseconds patience_{0};       // how long this wait may last, unless there is a crowd
   nanoseconds served_at_{0};      // the last service() of this wait
   std::uint32_t timed_ = 0;       // number whose round trip is measured
   nanoseconds timed_at_{0};       // 0: none is

@@ -36,8 +36,8 @@ struct ReliableSettings {
   std::size_t most_bytes = 1 << 20;    ///< of unacknowledged frames a connection keeps; at least two frames
   std::uint32_t first_stream = 1;      ///< number of the first connection; processes take a random one
   Clock* clock = &Clock::steady();
-  /// By how much those that want to run on this host slow everything down, at least 1; missing: nothing does.
-  std::function<double()> crowding;
+  /// By how much those that want to run on this host slow everything down, at least 1.
+  std::function<double()> crowding = [] { return 1.0; };
 };
 
 }  // namespace ulfm::reliable

@@ -34,7 +34,7 @@ constexpr ConfigRow kRows[] = {
     {"WINDOW", RowType::count, "frames", "64", 2, 64, "",
      "most frames to a port that are sent and not yet acknowledged"},
     {"GIVE_UP", RowType::milliseconds, "ms", "10s", 10, 86400000, "",
-     "time without acknowledgement after which a peer is given up; longer on a crowded host"},
+     "time without acknowledgement after which a peer is given up; the default is longer on a crowded host"},
     {"CONTROL", RowType::choice, "", "auto", 0, 0, "auto|tcp|unix",
      "control channel between processes; auto is tcp for a transport that needs one (pcie; unix where there is no "
      "loopback), and none otherwise"},

@@ -15,26 +15,6 @@
 namespace ulfm {
 namespace {
 
-reliable::ReliableSettings settings_from(const Config& config) {
-  reliable::ReliableSettings settings;
-  settings.window = static_cast<std::uint32_t>(config.number("WINDOW"));
-  settings.give_up = std::chrono::milliseconds(config.number("GIVE_UP"));
-  // Two frames and their headers, or a long one would find no room beside another.
-  settings.most_bytes = std::max(settings.most_bytes, static_cast<std::size_t>(config.number("FRAME")) * 2 + 1024);
-  // Streams of a process that had this port before must not be taken for ours.
-  settings.first_stream = static_cast<std::uint32_t>(random_token());
-  if (VirtualTime::of_process() == nullptr) {
-    settings.crowding = &crowding;
-    return settings;
-  }
-  // Time-outs count the time of the network, in which nobody looks after the ports of a process that computes; and the
-  // order in which things are gone through is the same in each run.
-  settings.clock = &clock_of_job();
-  settings.keepalive_every = std::chrono::nanoseconds(0);
-  settings.first_stream = 1;
-  return settings;
-}
-
 // The control channel that settings or the transport ask for; nullptr for none.
 Result<std::unique_ptr<control::Control>> make_control(const Config& config, const TransportDescriptor& descriptor,
                                                        Transport& transport, int rank) {
@@ -53,6 +33,27 @@ Result<std::unique_ptr<control::Control>> make_control(const Config& config, con
 }
 
 }  // namespace
+
+reliable::ReliableSettings protocol_settings(const Config& config) {
+  reliable::ReliableSettings settings;
+  settings.window = static_cast<std::uint32_t>(config.number("WINDOW"));
+  settings.give_up = std::chrono::milliseconds(config.number("GIVE_UP"));
+  // Two frames and their headers, or a long one would find no room beside another.
+  settings.most_bytes = std::max(settings.most_bytes, static_cast<std::size_t>(config.number("FRAME")) * 2 + 1024);
+  // Streams of a process that had this port before must not be taken for ours.
+  settings.first_stream = static_cast<std::uint32_t>(random_token());
+  if (VirtualTime::of_process() == nullptr) {
+    // Only the default knows nothing of the network and the host. A time that somebody has set is kept to.
+    if (config.origin("GIVE_UP") == Origin::default_value) settings.crowding = &crowding;
+    return settings;
+  }
+  // Time-outs count the time of the network, in which nobody looks after the ports of a process that computes; and the
+  // order in which things are gone through is the same in each run.
+  settings.clock = &clock_of_job();
+  settings.keepalive_every = std::chrono::nanoseconds(0);
+  settings.first_stream = 1;
+  return settings;
+}
 
 Result<TransportStack> make_stack(const Config& config, const TransportDescriptor& descriptor, int rank) {
   const std::string& trace_file = config.text("TRACE");
@@ -76,7 +77,8 @@ Result<TransportStack> make_stack(const Config& config, const TransportDescripto
   }
   const bool always = config.number("PROTOCOL") == 1;  // of auto|always
   if (always || !stack.reliable || !stack.ordered || !plan->events.empty()) {
-    auto protocol = std::make_unique<reliable::ReliableTransport>(std::move(stack.transport), settings_from(config));
+    auto protocol =
+        std::make_unique<reliable::ReliableTransport>(std::move(stack.transport), protocol_settings(config));
     if (auto ok = protocol->start_keepalive(); !ok) return fail(std::move(ok.error()).within("ULFM_PROTOCOL"));
     stack.transport = std::move(protocol);
     stack.name += "+protocol";

@@ -1,9 +1,13 @@
 // From settings to a transport that can be used: the transport itself, faults around it, reliability around both.
 #pragma once
 
+#include "proto/reliable/settings.hpp"
 #include "transport/contract.hpp"
 
 namespace ulfm {
+
+/// The protocol's settings: ULFM_WINDOW, ULFM_GIVE_UP, ULFM_FRAME, and the clock of the job.
+reliable::ReliableSettings protocol_settings(const Config& config);
 
 /// A transport and what it can do, decorators included.
 struct TransportStack {

@@ -4,9 +4,13 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <initializer_list>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "base/config.hpp"
 
 namespace test {
 
@@ -43,5 +47,13 @@ class Environment {
   }
   std::map<std::string, std::string> before_;
 };
+
+/// The defaults, and these rows as a command line sets them.
+inline ulfm::Config config_with(std::initializer_list<std::pair<const char*, const char*>> rows) {
+  Environment environment;
+  ulfm::Config config = ulfm::Config::load().value();
+  for (const auto& [row, value] : rows) config.set(row, value, ulfm::Origin::command_line, "test").value();
+  return config;
+}
 
 }  // namespace test

@@ -38,15 +38,8 @@ std::vector<std::string> order(const Surroundings& own, const ProcessCard& peer,
   return texts;
 }
 
-Config config_with(std::initializer_list<std::pair<const char*, const char*>> rows) {
-  test::Environment environment;
-  Config config = Config::load().value();
-  for (const auto& [row, value] : rows) REQUIRE(config.set(row, value, Origin::command_line, "test"));
-  return config;
-}
-
 std::string refused(std::initializer_list<std::pair<const char*, const char*>> rows) {
-  auto made = select_transport("ofi").value()->make(config_with(rows));
+  auto made = select_transport("ofi").value()->make(test::config_with(rows));
   REQUIRE_FALSE(made);
   return made.error().what;
 }
@@ -259,7 +252,7 @@ TEST_CASE("ofi: settings that cannot be are refused in words", "[ofi]") {
 }
 
 TEST_CASE("ofi: a frame is as long as both ends allow, also between jobs with other settings", "[ofi]") {
-  const auto make = [](auto rows) { return select_transport("ofi").value()->make(config_with(rows)).value(); };
+  const auto make = [](auto rows) { return select_transport("ofi").value()->make(test::config_with(rows)).value(); };
   using Rows = std::initializer_list<std::pair<const char*, const char*>>;
   auto usual = make(Rows{}), brief = make(Rows{{"FRAME", "4K"}});
   PortCounters counters;
@@ -273,7 +266,7 @@ TEST_CASE("ofi: a frame is as long as both ends allow, also between jobs with ot
 }
 
 TEST_CASE("ofi: a port that is not open and a process that has ended are told apart", "[ofi]") {
-  const auto make = [] { return select_transport("ofi").value()->make(config_with({})).value(); };
+  const auto make = [] { return select_transport("ofi").value()->make(test::config_with({})).value(); };
   auto here = make(), there = make();
   PortCounters counters;
   const auto closed = here->connect(there->card(), 9, 1, {}, counters);
@@ -289,8 +282,8 @@ TEST_CASE("ofi: a port that is not open and a process that has ended are told ap
 }
 
 TEST_CASE("ofi: a process that ends while somebody connects has ended", "[ofi]") {
-  auto here = select_transport("ofi").value()->make(config_with({})).value();
-  auto there = select_transport("ofi").value()->make(config_with({})).value();
+  auto here = select_transport("ofi").value()->make(test::config_with({})).value();
+  auto there = select_transport("ofi").value()->make(test::config_with({})).value();
   // A listener in its place that cuts off two and then is gone.
   SocketAddress where(Ip::v4(INADDR_LOOPBACK), 0);
   const control::Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -316,7 +309,9 @@ TEST_CASE("ofi: a process that ends while somebody connects has ended", "[ofi]")
 }
 
 TEST_CASE("ofi: a process that reads nothing for long is not given up", "[ofi]") {
-  const auto make = [] { return select_transport("ofi").value()->make(config_with({{"GIVE_UP", "1s"}})).value(); };
+  const auto make = [] {
+    return select_transport("ofi").value()->make(test::config_with({{"GIVE_UP", "1s"}})).value();
+  };
   auto here = make(), there = make();
   PortCounters counters;
   const auto inlet = there->open(9, {}).value();
@@ -348,8 +343,8 @@ TEST_CASE("ofi: a process that reads nothing for long is not given up", "[ofi]")
 }
 
 TEST_CASE("ofi: who comes without the key is refused, counted, and keeps nobody out", "[ofi]") {
-  auto here = select_transport("ofi").value()->make(config_with({})).value();
-  auto there = select_transport("ofi").value()->make(config_with({})).value();
+  auto here = select_transport("ofi").value()->make(test::config_with({})).value();
+  auto there = select_transport("ofi").value()->make(test::config_with({})).value();
   const auto count = [&](std::string_view name) {
     std::uint64_t value = 0;
     for (const NamedCount& one : there->counts()) value += name == one.name ? one.value : 0;
@@ -392,7 +387,7 @@ TEST_CASE("ofi: who comes without the key is refused, counted, and keeps nobody 
 
 TEST_CASE("ofi: each process of a range of ports gets one, and one too many is told so", "[ofi]") {
   // Below the ports that the kernel gives to connections of others.
-  const auto make = [] { return select_transport("ofi").value()->make(config_with({{"PORTS", "24710-24711"}})); };
+  const auto make = [] { return select_transport("ofi").value()->make(test::config_with({{"PORTS", "24710-24711"}})); };
   auto a = make(), b = make(), c = make();
   REQUIRE(a);
   REQUIRE(b);

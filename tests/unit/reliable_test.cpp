@@ -2,9 +2,12 @@
 #include "proto/reliable/reliable.hpp"
 
 #include "base/crc32c.hpp"
+#include "environment.hpp"
 #include "fake_network.hpp"
+#include "job/liveness.hpp"
 #include "pattern.hpp"
 #include "property.hpp"
+#include "proto/stack.hpp"
 
 using namespace ulfm;
 using namespace ulfm::reliable;
@@ -382,6 +385,15 @@ TEST_CASE("a peer that stops answering is an error with its name, and never a wa
   CHECK_FALSE(pair.send(3));
   CHECK_FALSE(pair.inlet[0]->take_given_up(error));
   CHECK(pair.outlet->bye());
+}
+
+TEST_CASE("a time to give up that somebody has set is not made longer by a crowd", "[reliable]") {
+  const auto asks_for_the_crowd = [](const Config& config) {
+    const auto* asked = protocol_settings(config).crowding.target<double (*)() noexcept>();
+    return asked != nullptr && *asked == &crowding;
+  };
+  CHECK(asks_for_the_crowd(test::config_with({})));
+  CHECK_FALSE(asks_for_the_crowd(test::config_with({{"GIVE_UP", "10s"}})));
 }
 
 TEST_CASE("a peer on a crowded host has more time to answer", "[reliable]") {

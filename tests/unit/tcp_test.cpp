@@ -25,15 +25,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-Config config_with(std::initializer_list<std::pair<const char*, const char*>> rows) {
-  test::Environment environment;
-  Config config = Config::load().value();
-  for (const auto& [row, value] : rows) REQUIRE(config.set(row, value, Origin::command_line, "test"));
-  return config;
-}
-
 std::unique_ptr<Transport> make(std::initializer_list<std::pair<const char*, const char*>> rows = {}) {
-  return select_transport("tcp").value()->make(config_with(rows)).value();
+  return select_transport("tcp").value()->make(test::config_with(rows)).value();
 }
 
 std::uint64_t count(const Transport& transport, std::string_view name) {
@@ -109,7 +102,8 @@ TEST_CASE("tcp: two that connect to each other at once end up with one connectio
 
 TEST_CASE("tcp: a carrier's frames come whole, and its own port wakes who waits at another", "[tcp]") {
   constexpr std::size_t kFrame = 100'000;
-  const auto a = make_carrier(config_with({}), kFrame).value(), b = make_carrier(config_with({}), kFrame).value();
+  const auto a = make_carrier(test::config_with({}), kFrame).value(),
+             b = make_carrier(test::config_with({}), kFrame).value();
   PortCounters counters;
   const auto own = b->open(kPortsPerProcess, {}).value(), other = b->open(1, {}).value();
   CHECK_FALSE(make()->open(kPortsPerProcess, {}));

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <limits>
 
 #include "base/align.hpp"
+#include "base/copy.hpp"
 #include "base/doorbell.hpp"
 #include "job/liveness.hpp"
 
@@ -18,7 +18,11 @@ namespace {
 constexpr std::uint64_t kMagic = 0x756c666d636f6c31;  // "ulfmcol1"
 // Of a slot. A small message needs one page of it; the others cost nothing until they are used.
 constexpr std::size_t kPart = 32 * 1024;
-constexpr std::size_t kSlot = kPart + kPage, kFirstPart = kPage - sizeof(std::uint64_t);
+constexpr std::size_t kSlot = kPart + kPage;
+// In front of what a slot holds: users' data mostly begin at or near the begin of a page, and copies between the same
+// places of two pages, or nearly so, are slow (is_close_behind).
+constexpr std::size_t kFront = kPage / 2, kBeforeData = kFront + sizeof(std::uint64_t);
+constexpr std::size_t kFirstPart = kPage - kBeforeData;
 // From here on more than two ranks with a core each share the work of a reduction.
 constexpr std::size_t kShareFrom = 2048;
 // Turns of a wait between two looks at other things.
@@ -40,13 +44,15 @@ constexpr std::size_t rounded(std::size_t bytes) { return up_to(bytes, kPage); }
 
 /// Where a rank says who it is and how far it has come; its data lie in the same line when they are few.
 struct alignas(kLine) RankSlot {
+  std::byte front[kFront];
   std::atomic<std::uint64_t> posted;  // one more than the round
-  std::byte data[kSlot - sizeof(std::uint64_t)];
+  std::byte data[kSlot - kBeforeData];
 };
 
 struct alignas(kLine) Member {
   std::atomic<std::uint64_t> started;  // 0 until it has attached
   std::atomic<std::int64_t> pid;
+  std::atomic<std::int32_t> writes_to;  // one more than the rank whose memory it writes; see one_copy.cpp
   alignas(kLine) Doorbell bell;
 };
 
@@ -59,7 +65,7 @@ struct SegmentHeader {
 };
 
 namespace {
-static_assert(sizeof(RankSlot) == kSlot && sizeof(SegmentHeader) <= kPage);
+static_assert(sizeof(RankSlot) == kSlot && kPart + kBeforeData <= kSlot && sizeof(SegmentHeader) <= kPage);
 
 std::size_t members_at() { return kPage; }
 std::size_t slots_at(int size) { return members_at() + rounded(static_cast<std::size_t>(size) * sizeof(Member)); }
@@ -128,13 +134,13 @@ Result<std::unique_ptr<Collective>> Collective::attach(const std::string& ticket
 // Memory for parts of so many bytes. Ranks ask for the results one and all: nobody knows who will write them.
 Result<void> Collective::commit(std::size_t bytes) {
   if (bytes <= committed_) return {};
-  const std::size_t end = rounded(std::min(bytes, kPart) + sizeof(std::uint64_t));
+  const std::size_t end = rounded(std::min(bytes, kPart) + kBeforeData);
   for (std::size_t parity = 0; parity < 2; ++parity)
     for (const int index : {rank_, size_}) {
       const std::size_t slot = parity * (static_cast<std::size_t>(size_) + 1) + static_cast<std::size_t>(index);
       if (auto done = segment_.commit(slots_at(size_) + slot * kSlot, end); !done) return done;
     }
-  committed_ = end - sizeof(std::uint64_t);
+  committed_ = end - kBeforeData;
   return {};
 }
 
@@ -215,6 +221,8 @@ int Collective::find_dead(std::uint64_t round, int first, int last, int& patienc
 }
 
 Member& Collective::member(int rank) const noexcept { return segment_.at<Member>(members_at())[rank]; }
+
+std::atomic<std::int32_t>& Collective::writes_to(int rank) const noexcept { return member(rank).writes_to; }
 
 bool Collective::gone(int rank) const noexcept {
   const Member& other = member(rank);
@@ -432,15 +440,15 @@ int Collective::barrier() {
 
 int Collective::bcast(void* data, std::size_t bytes, int root) {
   auto* at = static_cast<std::byte*>(data);
-  if (is_long(bytes)) return bcast_long(at, bytes, root);
+  if (is_long(bytes)) return left(bcast_long(at, bytes, root));
   for (std::size_t n; bytes > 0; bytes -= n, at += n) {
     n = std::min(bytes, kPart);
     if (const int why = begin(n)) return why;
-    if (rank_ == root) std::memcpy(part(root), at, n);
+    if (rank_ == root) copy_block(part(root), at, n);
     post();
     if (rank_ != root) {
       if (const int why = await_rank(root)) return why;
-      std::memcpy(at, part(root), n);
+      copy_block(at, part(root), n);
     }
     end();
   }
@@ -454,7 +462,7 @@ int Collective::bcast(void* data, std::size_t bytes, int root) {
 void Collective::combine(std::byte* into, int first, int last, std::size_t from, std::size_t count, std::size_t extent,
                          ulfm_kernel kernel, const std::byte* own) const noexcept {
   const auto of = [&](int rank) { return (rank == rank_ && own != nullptr ? own : part(rank)) + from * extent; };
-  if (into != of(first)) std::memcpy(into, of(first), count * extent);
+  if (into != of(first)) copy_block(into, of(first), count * extent);
   for (int rank = first + 1; rank <= last; ++rank) kernel(into, of(rank), count);
 }
 
@@ -485,14 +493,14 @@ int Collective::reduce_piece(const std::byte* in, std::byte* out, std::size_t n,
   if (const int why = begin(n * extent)) return why;
   // What a rank reads of its own it may read where it is, unless the result would overwrite it too early.
   const bool stays = !counting_ && (in != out || rank_ == 0);
-  if (!stays || rank_ != root) std::memcpy(part(rank_), in, n * extent);
+  if (!stays || rank_ != root) copy_block(part(rank_), in, n * extent);
   if (root >= 0 && rank_ != root) {
     post([&] { combine(result(), 0, size_ - 1, 0, n, extent, kernel); });
   } else {
     const std::byte* sum = nullptr;
     if (const int why = combined(n, extent, kernel, root < 0, &sum)) return why;
     if (sum == nullptr) combine(out, 0, size_ - 1, 0, n, extent, kernel, stays ? in : nullptr);
-    else std::memcpy(out, sum, n * extent);
+    else copy_block(out, sum, n * extent);
   }
   end();
   return 0;
@@ -502,7 +510,9 @@ int Collective::reduce(const void* in, void* out, std::size_t count, std::size_t
   const auto* from = static_cast<const std::byte*>(in);
   auto* to = static_cast<std::byte*>(out);
   const bool wanted = root < 0 || rank_ == root;
-  if (root < 0 && is_long(count * extent, kLongSum)) return allreduce_long(from, to, count, extent, kernel);
+  if (is_long(count * extent, kLongSum))
+    return root < 0 ? allreduce_long(from, to, count, extent, kernel)
+                    : left(reduce_long(from, to, count, extent, kernel, root));
   for (std::size_t n; count > 0; count -= n, from += n * extent, to += wanted ? n * extent : 0) {
     n = std::min(count, kPart / extent);
     if (const int why = reduce_piece(from, to, n, extent, kernel, root)) return why;
@@ -518,12 +528,12 @@ int Collective::reduce_part(const void* in, void* out, std::size_t count, std::s
   for (std::size_t at = 0, n; at < count; at += n) {
     n = std::min(count - at, kPart / extent);
     if (const int why = begin(n * extent)) return why;
-    std::memcpy(part(rank_), from + at * extent, n * extent);
+    copy_block(part(rank_), from + at * extent, n * extent);
     post([&] { combine(result(), 0, size_ - 1, 0, n, extent, kernel); });
     if (const int why = await_all(round_)) return why;
     const std::size_t low = std::max(at, first), high = std::min(at + n, first + mine);
     if (low < high) {
-      if (counting_) std::memcpy(to, result() + (low - at) * extent, (high - low) * extent);
+      if (counting_) copy_block(to, result() + (low - at) * extent, (high - low) * extent);
       else combine(to, 0, size_ - 1, low - at, high - low, extent, kernel);
       to += (high - low) * extent;
     }
@@ -537,7 +547,7 @@ int Collective::scan_piece(const std::byte* in, std::byte* out, std::size_t n, s
                            bool exclusive) {
   if (const int why = begin(n * extent)) return why;
   const bool stays = in != out || rank_ == 0;
-  if (rank_ != size_ - 1 || !stays) std::memcpy(part(rank_), in, n * extent);
+  if (rank_ != size_ - 1 || !stays) copy_block(part(rank_), in, n * extent);
   post();
   for (int rank = 0; rank < rank_; ++rank)
     if (const int why = await_rank(rank)) return why;
@@ -551,25 +561,25 @@ int Collective::scan_in_one_turn(const std::byte* in, std::byte* out, std::size_
                                  ulfm_kernel kernel, bool exclusive) {
   const std::size_t bytes = n * extent;
   if (const int why = begin(bytes)) return why;
-  std::memcpy(part(rank_), in, bytes);
+  copy_block(part(rank_), in, bytes);
   // Each slot becomes its rank's result; nobody has read any of them.
   post([&] {
     std::byte* sum = result();
-    std::memcpy(sum, part(0), bytes);
+    copy_block(sum, part(0), bytes);
     for (int rank = 1; rank < size_; ++rank) {
       if (exclusive) {
         std::byte previous[kPart];
-        std::memcpy(previous, sum, bytes);
+        copy_block(previous, sum, bytes);
         kernel(sum, part(rank), n);
-        std::memcpy(part(rank), previous, bytes);
+        copy_block(part(rank), previous, bytes);
       } else {
         kernel(sum, part(rank), n);
-        std::memcpy(part(rank), sum, bytes);
+        copy_block(part(rank), sum, bytes);
       }
     }
   });
   if (const int why = await_all(round_)) return why;
-  if (!exclusive || rank_ > 0) std::memcpy(out, part(rank_), bytes);
+  if (!exclusive || rank_ > 0) copy_block(out, part(rank_), bytes);
   end();
   return 0;
 }
@@ -590,17 +600,21 @@ int Collective::scan(const void* in, void* out, std::size_t count, std::size_t e
 
 int Collective::gather(const void* in, void* out, std::size_t bytes, int root) {
   const bool wanted = root < 0 || rank_ == root;
-  if (is_long(bytes)) return gather_long(static_cast<const std::byte*>(in), static_cast<std::byte*>(out), bytes, root);
+  if (is_long(bytes)) {
+    const auto* from = static_cast<const std::byte*>(in);
+    auto* to = static_cast<std::byte*>(out);
+    return root < 0 ? allgather_long(from, to, bytes) : left(gather_long(from, to, bytes, root));
+  }
   for (std::size_t at = 0, n; at < bytes; at += n) {
     n = std::min(bytes - at, kPart);
     if (const int why = begin(n)) return why;
-    std::memcpy(part(rank_), static_cast<const std::byte*>(in) + at, n);
+    copy_block(part(rank_), static_cast<const std::byte*>(in) + at, n);
     post();
     if (wanted) {
       if (const int why = await_all(round_)) return why;
       auto* to = static_cast<std::byte*>(out) + at;
       for (int rank = 0; rank < size_; ++rank, to += bytes)
-        if (to != static_cast<const std::byte*>(in) + at) std::memcpy(to, part(rank), n);
+        if (to != static_cast<const std::byte*>(in) + at) copy_block(to, part(rank), n);
     }
     end();
   }
@@ -612,18 +626,18 @@ int Collective::allgather(const void* in, void* out, std::size_t bytes) { return
 int Collective::scatter(const void* in, void* out, std::size_t bytes, int root) {
   const std::size_t block = kPart / static_cast<std::size_t>(size_);
   if (is_long(bytes, kLongBlock))
-    return scatter_long(static_cast<const std::byte*>(in), static_cast<std::byte*>(out), bytes, root);
+    return left(scatter_long(static_cast<const std::byte*>(in), static_cast<std::byte*>(out), bytes, root));
   for (std::size_t at = 0, n; at < bytes; at += n) {
     n = std::min(bytes - at, block);
     if (const int why = begin(n * static_cast<std::size_t>(size_))) return why;
     const auto* from = static_cast<const std::byte*>(in) + (rank_ == root ? at : 0);
     for (int rank = 0; rank_ == root && rank < size_; ++rank)
-      std::memcpy(part(root) + static_cast<std::size_t>(rank) * n, from + static_cast<std::size_t>(rank) * bytes, n);
+      copy_block(part(root) + static_cast<std::size_t>(rank) * n, from + static_cast<std::size_t>(rank) * bytes, n);
     post();
     if (const int why = await_rank(root)) return why;
     // The root's own block may be where it was.
     if (rank_ != root || static_cast<const std::byte*>(in) + static_cast<std::size_t>(root) * bytes != out)
-      std::memcpy(static_cast<std::byte*>(out) + at, part(root) + static_cast<std::size_t>(rank_) * n, n);
+      copy_block(static_cast<std::byte*>(out) + at, part(root) + static_cast<std::size_t>(rank_) * n, n);
     end();
   }
   return 0;
@@ -638,12 +652,12 @@ int Collective::alltoall(const void* in, void* out, std::size_t bytes) {
     n = std::min(bytes - at, block);
     if (const int why = begin(n * static_cast<std::size_t>(size_))) return why;
     const auto* from = static_cast<const std::byte*>(in) + at;
-    for (std::size_t rank = 0; rank < size; ++rank) std::memcpy(part(rank_) + rank * n, from + rank * bytes, n);
+    for (std::size_t rank = 0; rank < size; ++rank) copy_block(part(rank_) + rank * n, from + rank * bytes, n);
     post();
     if (const int why = await_all(round_)) return why;
     auto* to = static_cast<std::byte*>(out) + at;
     for (int rank = 0; rank < size_; ++rank, to += bytes)
-      std::memcpy(to, part(rank) + static_cast<std::size_t>(rank_) * n, n);
+      copy_block(to, part(rank) + static_cast<std::size_t>(rank_) * n, n);
     end();
   }
   return 0;
@@ -675,14 +689,14 @@ int Collective::allgather_blocks(const void* in, void* out, const Blocks& blocks
   for (std::size_t at = 0; at < longest; at += kPart) {
     const std::size_t mine = rest(blocks.bytes[rank_], at, kPart);
     if (const int why = begin(mine)) return why;
-    if (mine != 0) std::memcpy(part(rank_), from + at, mine);
+    if (mine != 0) copy_block(part(rank_), from + at, mine);
     post();
     if (const int why = await_all(round_)) return why;
     for (int rank = 0; rank < size_; ++rank) {
       std::byte* place = to + blocks.at[rank] + at;
       const std::size_t n = rest(blocks.bytes[rank], at, kPart);
       // Not by the address alone: an empty block of its own begins where the next one does.
-      if (n != 0 && (rank != rank_ || place != from + at)) std::memcpy(place, part(rank), n);
+      if (n != 0 && (rank != rank_ || place != from + at)) copy_block(place, part(rank), n);
     }
     end();
   }
@@ -697,7 +711,7 @@ int Collective::gather_blocks(const void* in, std::size_t bytes, void* out, cons
     const std::size_t mine = rank_ == root ? 0 : rest(bytes, at, kBlock);  // the root's own do not travel
     if (const int why = begin(sizeof(BlockHeader) + mine)) return why;
     header_of(part(rank_)) = {pieces(rank_ == root ? 0 : bytes, kBlock), 0};
-    if (mine != 0) std::memcpy(blocks_of(part(rank_)), static_cast<const std::byte*>(in) + at, mine);
+    if (mine != 0) copy_block(blocks_of(part(rank_)), static_cast<const std::byte*>(in) + at, mine);
     post();
     if (rank_ == root || k == 0)
       if (const int why = await_all(round_)) return why;
@@ -705,12 +719,12 @@ int Collective::gather_blocks(const void* in, std::size_t bytes, void* out, cons
       rounds = std::max<std::size_t>(rounds, header_of(part(rank)).rounds);
     for (int rank = 0; rank_ == root && rounds <= most && rank < size_; ++rank)
       if (const std::size_t n = rank == root ? 0 : rest(blocks.bytes[rank], at, kBlock); n != 0)
-        std::memcpy(static_cast<std::byte*>(out) + blocks.at[rank] + at, blocks_of(part(rank)), n);
+        copy_block(static_cast<std::byte*>(out) + blocks.at[rank] + at, blocks_of(part(rank)), n);
     end();
     if (rounds > most) return kTooLong;
   }
   if (rank_ == root && bytes != 0 && static_cast<std::byte*>(out) + blocks.at[root] != in)
-    std::memcpy(static_cast<std::byte*>(out) + blocks.at[root], in, bytes);
+    copy_block(static_cast<std::byte*>(out) + blocks.at[root], in, bytes);
   return 0;
 }
 
@@ -726,20 +740,20 @@ int Collective::scatter_blocks(const void* in, const Blocks& blocks, void* out, 
     if (rank_ == root) header_of(part(root)) = {rounds, stride};
     for (int rank = 0; rank_ == root && rounds <= most && rank < size_; ++rank)
       if (const std::size_t n = rank == root ? 0 : rest(blocks.bytes[rank], at, block()); n != 0)
-        std::memcpy(blocks_of(part(root)) + static_cast<std::size_t>(rank) * stride,
-                    static_cast<const std::byte*>(in) + blocks.at[rank] + at, n);
+        copy_block(blocks_of(part(root)) + static_cast<std::size_t>(rank) * stride,
+                   static_cast<const std::byte*>(in) + blocks.at[rank] + at, n);
     post();
     if (const int why = await_rank(root)) return why;
     const BlockHeader header = header_of(part(root));
     rounds = header.rounds;
     if (const std::size_t n = rank_ == root || rounds > most ? 0 : rest(bytes, at, block()); n != 0)
-      std::memcpy(static_cast<std::byte*>(out) + at,
-                  blocks_of(part(root)) + static_cast<std::size_t>(rank_) * header.stride, n);
+      copy_block(static_cast<std::byte*>(out) + at,
+                 blocks_of(part(root)) + static_cast<std::size_t>(rank_) * header.stride, n);
     end();
     if (rounds > most) return kTooLong;
   }
   if (rank_ == root && bytes != 0 && static_cast<const std::byte*>(in) + blocks.at[root] != out)
-    std::memcpy(out, static_cast<const std::byte*>(in) + blocks.at[root], bytes);
+    copy_block(out, static_cast<const std::byte*>(in) + blocks.at[root], bytes);
   return 0;
 }
 
@@ -752,16 +766,16 @@ int Collective::alltoall_blocks(const void* in, const Blocks& from, void* out, c
     header_of(part(rank_)) = {mine, stride};
     for (int rank = 0; rank < size_; ++rank)
       if (const std::size_t n = rest(from.bytes[rank], at, block()); n != 0)
-        std::memcpy(blocks_of(part(rank_)) + static_cast<std::size_t>(rank) * stride,
-                    static_cast<const std::byte*>(in) + from.at[rank] + at, n);
+        copy_block(blocks_of(part(rank_)) + static_cast<std::size_t>(rank) * stride,
+                   static_cast<const std::byte*>(in) + from.at[rank] + at, n);
     post();
     if (const int why = await_all(round_)) return why;
     for (int rank = 0; k == 0 && rank < size_; ++rank)
       rounds = std::max<std::size_t>(rounds, header_of(part(rank)).rounds);
     for (int rank = 0; rounds <= most && rank < size_; ++rank)
       if (const std::size_t n = rest(to.bytes[rank], at, block()); n != 0)
-        std::memcpy(static_cast<std::byte*>(out) + to.at[rank] + at,
-                    blocks_of(part(rank)) + static_cast<std::size_t>(rank_) * header_of(part(rank)).stride, n);
+        copy_block(static_cast<std::byte*>(out) + to.at[rank] + at,
+                   blocks_of(part(rank)) + static_cast<std::size_t>(rank_) * header_of(part(rank)).stride, n);
     end();
     if (rounds > most) return kTooLong;
   }

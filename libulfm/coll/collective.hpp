@@ -35,7 +35,7 @@ inline constexpr std::size_t kTicketBytes = 64;
 
 /// From so many bytes on, in one piece, in a block for each rank, or reduced, calls are long: with one copy, where
 /// ranks may read each other's memory (decision 0019).
-inline constexpr std::size_t kLong = 32 * 1024, kLongBlock = 16 * 1024, kLongSum = 128 * 1024;
+inline constexpr std::size_t kLong = 32 * 1024, kLongBlock = 16 * 1024, kLongSum = 64 * 1024;
 
 struct SegmentHeader;
 struct Member;
@@ -61,9 +61,9 @@ constexpr bool has_root(int kind) noexcept {
 
 /// Long ones may be made with one copy.
 constexpr bool has_one_copy(int kind) noexcept {
-  return kind == ULFM_COLL_BCAST || kind == ULFM_COLL_ALLREDUCE || kind == ULFM_COLL_REDUCE_SCATTER ||
-         kind == ULFM_COLL_GATHER || kind == ULFM_COLL_ALLGATHER || kind == ULFM_COLL_SCATTER ||
-         kind == ULFM_COLL_ALLTOALL;
+  return kind == ULFM_COLL_BCAST || kind == ULFM_COLL_REDUCE || kind == ULFM_COLL_ALLREDUCE ||
+         kind == ULFM_COLL_REDUCE_SCATTER || kind == ULFM_COLL_GATHER || kind == ULFM_COLL_ALLGATHER ||
+         kind == ULFM_COLL_SCATTER || kind == ULFM_COLL_ALLTOALL;
 }
 
 /// Where a buffer has the bytes for each rank, or from it.
@@ -173,18 +173,36 @@ class Collective {
   bool is_long(std::size_t bytes, std::size_t from = kLong) const noexcept {
     return bytes >= from && reads_others_ == Reads::yes;
   }
-  int show(const void* data);
+  int show(const void* data, const void* result = nullptr);
   int all_have_read();
   std::uint64_t shown(int rank) const noexcept;
   bool may_read(int rank) const noexcept;
-  int read(int rank, void* into, std::uint64_t from, std::size_t bytes);
+  int copied(int rank, ssize_t n);
+  int read(int rank, std::byte* into, std::uint64_t from, std::size_t bytes);
+  int write(int rank, const std::byte* from, std::uint64_t into, std::size_t bytes);
+  std::atomic<std::int32_t>& writes_to(int rank) const noexcept;
+  int left(int why) const noexcept;
+  int give(int rank, const std::byte* block, std::uint64_t into, std::size_t bytes);
+  int take(int rank, std::byte* block, std::uint64_t from, std::size_t bytes);
+  struct Share {
+    std::size_t first, bytes;
+  };
+  Share share_of(int rank, std::size_t count, std::size_t extent, int root = -1) const noexcept;
+  int combine_piece(std::byte* sum, const std::byte* own, std::size_t from, std::size_t bytes, std::size_t extent,
+                    ulfm_kernel kernel);
+  template <typename Put>
   int combine_others(std::byte* into, const std::byte* own, std::size_t from, std::size_t bytes, std::size_t extent,
-                     ulfm_kernel kernel);
+                     ulfm_kernel kernel, Put put);
+  int combine_here(std::byte* into, const std::byte* own, std::size_t from, std::size_t bytes, std::size_t extent,
+                   ulfm_kernel kernel);
   int bcast_long(std::byte* data, std::size_t bytes, int root);
+  int reduce_long(const std::byte* in, std::byte* out, std::size_t count, std::size_t extent, ulfm_kernel kernel,
+                  int root);
   int allreduce_long(const std::byte* in, std::byte* out, std::size_t count, std::size_t extent, ulfm_kernel kernel);
   int reduce_part_long(const std::byte* in, std::byte* out, std::size_t extent, ulfm_kernel kernel, std::size_t first,
                        std::size_t mine);
   int gather_long(const std::byte* in, std::byte* out, std::size_t bytes, int root);
+  int allgather_long(const std::byte* in, std::byte* out, std::size_t bytes);
   int scatter_long(const std::byte* in, std::byte* out, std::size_t bytes, int root);
   int alltoall_long(const std::byte* in, std::byte* out, std::size_t bytes);
 

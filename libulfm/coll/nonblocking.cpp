@@ -1,9 +1,9 @@
 #include "coll/nonblocking.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/align.hpp"
+#include "base/copy.hpp"
 
 namespace ulfm::coll {
 
@@ -216,17 +216,17 @@ void NonblockingCalls::write_part(const OpenCall& open) const noexcept {
   std::byte* to = open.is_in_entry ? entry(open).data : part(open, is_given(call.kind) ? 0 : rank_);
   switch (call.kind) {
     case ULFM_COLL_BARRIER: break;
-    case ULFM_COLL_BCAST: std::memcpy(to, call.out, call.count); break;
+    case ULFM_COLL_BCAST: copy_block(to, call.out, call.count); break;
     case ULFM_COLL_ALLGATHERV:
-      if (call.out_bytes[rank_] != 0) std::memcpy(to, call.in, call.out_bytes[rank_]);
+      if (call.out_bytes[rank_] != 0) copy_block(to, call.in, call.out_bytes[rank_]);
       break;
     case ULFM_COLL_GATHERV:
       if (rank_ != call.root && call.count != 0 && call.count <= longest_block(call.kind))
-        std::memcpy(to, call.in, call.count);
+        copy_block(to, call.in, call.count);
       break;
     case ULFM_COLL_SCATTERV:
     case ULFM_COLL_ALLTOALLV: write_blocks(open, to); break;
-    default: std::memcpy(to, call.in, bytes_of(call));
+    default: copy_block(to, call.in, bytes_of(call));
   }
 }
 
@@ -235,7 +235,7 @@ void NonblockingCalls::write_blocks(const OpenCall& open, std::byte* to) const n
   const std::size_t longest = longest_block(call.kind);
   for (int rank = 0; rank < size_; ++rank, to += longest)
     if (const std::size_t n = call.in_bytes[rank]; rank != rank_ && n != 0 && n <= longest)
-      std::memcpy(to, static_cast<const std::byte*>(call.in) + call.in_at[rank], n);
+      copy_block(to, static_cast<const std::byte*>(call.in) + call.in_at[rank], n);
 }
 
 // The last one does what is to be done for all.
@@ -263,11 +263,11 @@ void NonblockingCalls::work_on_scan(const OpenCall& open) {
   const ulfm_coll_call& call = open.call;
   const std::size_t bytes = call.count * call.extent;
   std::byte *const sum = result(open), *const before = part(open, 0);
-  std::memcpy(sum, before, bytes);
+  copy_block(sum, before, bytes);
   for (int rank = 1; rank < size_; ++rank) {
-    if (call.kind == ULFM_COLL_EXSCAN) std::memcpy(before, sum, bytes);
+    if (call.kind == ULFM_COLL_EXSCAN) copy_block(before, sum, bytes);
     call.kernel(sum, part(open, rank), call.count);
-    std::memcpy(part(open, rank), call.kind == ULFM_COLL_EXSCAN ? before : sum, bytes);
+    copy_block(part(open, rank), call.kind == ULFM_COLL_EXSCAN ? before : sum, bytes);
   }
 }
 
@@ -275,7 +275,7 @@ void NonblockingCalls::work_on_scan(const OpenCall& open) {
 void NonblockingCalls::combine(std::byte* into, const OpenCall& open, int last, std::size_t first,
                                std::size_t count) const noexcept {
   const std::size_t extent = open.call.extent;
-  std::memcpy(into, part(open, 0) + first * extent, count * extent);
+  copy_block(into, part(open, 0) + first * extent, count * extent);
   for (int rank = 1; rank <= last; ++rank) open.call.kernel(into, part(open, rank) + first * extent, count);
 }
 
@@ -312,38 +312,38 @@ void NonblockingCalls::take_result(const OpenCall& open) {
   const std::size_t bytes = call.count, extent = call.extent;
   switch (call.kind) {
     case ULFM_COLL_BCAST:
-      if (!is_root) std::memcpy(out, given(open), bytes);
+      if (!is_root) copy_block(out, given(open), bytes);
       break;
     case ULFM_COLL_SCATTER:
       // The root's own block may stay where it is.
       if (out == nullptr ||
           (is_root && out == static_cast<const std::byte*>(call.in) + static_cast<std::size_t>(rank_) * bytes))
         break;
-      std::memcpy(out, given(open) + static_cast<std::size_t>(rank_) * bytes, bytes);
+      copy_block(out, given(open) + static_cast<std::size_t>(rank_) * bytes, bytes);
       break;
     case ULFM_COLL_GATHER:
       if (!is_root) break;
       [[fallthrough]];
     case ULFM_COLL_ALLGATHER:
-      for (int rank = 0; rank < size_; ++rank, out += bytes) std::memcpy(out, part(open, rank), bytes);
+      for (int rank = 0; rank < size_; ++rank, out += bytes) copy_block(out, part(open, rank), bytes);
       break;
     case ULFM_COLL_ALLGATHERV:
       for (int rank = 0; rank < size_; ++rank)
         if (const std::size_t n = call.out_bytes[rank]; n != 0)
-          std::memcpy(out + call.out_at[rank], part(open, rank), n);
+          copy_block(out + call.out_at[rank], part(open, rank), n);
       break;
     case ULFM_COLL_GATHERV:
     case ULFM_COLL_SCATTERV:
     case ULFM_COLL_ALLTOALLV: take_blocks(open); break;
     case ULFM_COLL_ALLTOALL:
       for (int rank = 0; rank < size_; ++rank, out += bytes)
-        std::memcpy(out, part(open, rank) + static_cast<std::size_t>(rank_) * bytes, bytes);
+        copy_block(out, part(open, rank) + static_cast<std::size_t>(rank_) * bytes, bytes);
       break;
     case ULFM_COLL_SCAN:
     case ULFM_COLL_EXSCAN: {
       const int last = call.kind == ULFM_COLL_SCAN ? rank_ : rank_ - 1;
       if (last < 0) break;  // rank 0 has no result of an exclusive one
-      if (counts_) std::memcpy(out, part(open, rank_), bytes * extent);
+      if (counts_) copy_block(out, part(open, rank_), bytes * extent);
       else combine(out, open, last, 0, bytes);
       break;
     }
@@ -351,12 +351,12 @@ void NonblockingCalls::take_result(const OpenCall& open) {
       if (!is_root) break;
       [[fallthrough]];
     case ULFM_COLL_ALLREDUCE:
-      if (counts_) std::memcpy(out, result(open), bytes * extent);
+      if (counts_) copy_block(out, result(open), bytes * extent);
       else combine(out, open, size_ - 1, 0, bytes);
       break;
     case ULFM_COLL_REDUCE_SCATTER:
       if (call.mine == 0) break;
-      if (counts_) std::memcpy(out, result(open) + call.first * extent, call.mine * extent);
+      if (counts_) copy_block(out, result(open) + call.first * extent, call.mine * extent);
       else combine(out, open, size_ - 1, call.first, call.mine);
       break;
     default: break;  // a barrier
@@ -370,7 +370,7 @@ void NonblockingCalls::take_blocks(const OpenCall& open) const noexcept {
   const auto* in = static_cast<const std::byte*>(call.in);
   auto* out = static_cast<std::byte*>(call.out);
   const auto take = [](std::byte* to, const std::byte* from, std::size_t n) {
-    if (n != 0 && to != from) std::memcpy(to, from, n);
+    if (n != 0 && to != from) copy_block(to, from, n);
   };
   if (call.kind == ULFM_COLL_SCATTERV) {
     if (rank_ == call.root) {

@@ -1,12 +1,13 @@
-// Long collectives with one copy: each rank shows where its data are and the others read them there
-// (process_vm_readv(2)), where the kernel allows that. It is tried once for each communicator, by all at once; where
-// one of them may not, all copy through the segment. Decision 0019 has the measurements.
+// Long collectives with one copy: each rank shows where its data are, and the others read them there, or write what is
+// for it (process_vm_readv(2)), where the kernel allows that. It is tried once for each communicator, by all at once;
+// where one of them may not, all copy through the segment. Decisions 0019 and 0043 have the measurements.
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
+#include "base/align.hpp"
+#include "base/copy.hpp"
 #include "coll/collective.hpp"
 #include "job/peer_memory.hpp"
 
@@ -17,14 +18,23 @@ namespace {
 struct Shown {
   std::uint64_t address;
   std::uint64_t process;
-  std::uint64_t may;  // read everybody
+  std::uint64_t may;     // read everybody
+  std::uint64_t result;  // where the root of a reduction wants it
 };
 Shown& shown_in(std::byte* part) { return *reinterpret_cast<Shown*>(part); }
 
 // Pieces of a reduction: two of them stay in the cache that a core has for itself.
 constexpr std::size_t kPiece = 64 * 1024;
+// Pieces that are written to another rank, which may wait for the end of one.
+constexpr std::size_t kWritten = 1024 * 1024;
 
 std::uint64_t address_of(const void* data) { return reinterpret_cast<std::uintptr_t>(data); }
+
+// Of a block that goes from one rank to another, so many bytes are written by the rank that has it, and the others read
+// by the one that gets it: of `size` ranks, one of which is the root of all blocks, each moves as much as each other.
+std::size_t written(std::size_t bytes, int size) {
+  return std::min(bytes, up_to_line(bytes / static_cast<std::size_t>(size)));
+}
 }  // namespace
 
 // ---- what all rounds of it need -----------------------------------------------------------------------------------
@@ -47,7 +57,7 @@ bool Collective::reads_others() {
   for (int rank = 0; rank < size_; ++rank) may = may && may_read(rank);
   end();
   if (begin(sizeof(Shown)) != 0) return false;
-  shown_in(part(rank_)) = {0, 0, may ? 1u : 0u};
+  shown_in(part(rank_)) = {0, 0, may ? 1u : 0u, 0};
   post();
   if (await_all(round_) != 0) return false;
   for (int rank = 0; rank < size_; ++rank) may = may && shown_in(part(rank)).may != 0;
@@ -57,9 +67,9 @@ bool Collective::reads_others() {
 }
 
 // A round in which all know where the others' data are; it goes on until the caller ends it.
-int Collective::show(const void* data) {
+int Collective::show(const void* data, const void* result) {
   if (const int why = begin(sizeof(Shown))) return why;
-  shown_in(part(rank_)) = {address_of(data), static_cast<std::uint64_t>(getpid()), 0};
+  shown_in(part(rank_)) = {address_of(data), static_cast<std::uint64_t>(getpid()), 0, address_of(result)};
   post();
   return await_all(round_);
 }
@@ -70,48 +80,111 @@ int Collective::all_have_read() {
   return barrier();
 }
 
-int Collective::read(int rank, void* into, std::uint64_t from, std::size_t bytes) {
-  auto* to = static_cast<std::byte*>(into);
-  while (bytes > 0) {
-    const ssize_t n = read_process(processes_[static_cast<std::size_t>(rank)], to, from, bytes);
-    if (n <= 0) return abandon(gone(rank) || errno == ESRCH ? -1 - rank : kAbandoned);
-    to += n;
-    from += static_cast<std::uint64_t>(n);
-    bytes -= static_cast<std::size_t>(n);
+// A kernel's copy of some bytes at most: 0, or why the call fails, when that rank has gone or its memory cannot be had.
+int Collective::copied(int rank, ssize_t n) {
+  if (n > 0) return 0;
+  return abandon(gone(rank) || errno == ESRCH ? -1 - rank : kAbandoned);
+}
+
+int Collective::read(int rank, std::byte* into, std::uint64_t from, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes;) {
+    const ssize_t n = read_process(processes_[static_cast<std::size_t>(rank)], into + at, from + at, bytes - at);
+    if (const int why = copied(rank, n)) return why;
+    at += static_cast<std::size_t>(n);
   }
   return 0;
 }
 
+// A rank whose call fails may use its memory for something else. So this one says that it writes there, and does not
+// begin once somebody's call has failed; who leaves a call that failed waits until nobody writes (left).
+int Collective::write(int rank, const std::byte* from, std::uint64_t into, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes;) {
+    writes_to(rank_).store(rank + 1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    int why = why_broken();
+    if (why == 0) {
+      const std::size_t most = std::min(bytes - at, kWritten);
+      const ssize_t n = write_process(processes_[static_cast<std::size_t>(rank)], from + at, into + at, most);
+      why = copied(rank, n);
+      at += static_cast<std::size_t>(std::max<ssize_t>(n, 0));
+    }
+    writes_to(rank_).store(0, std::memory_order_release);
+    if (why != 0) return why;
+  }
+  return 0;
+}
+
+// The end of a call in which others write this rank's memory, with its result. A call that failed is known to all.
+int Collective::left(int why) const noexcept {
+  if (why == 0) return 0;
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (int rank = 0; rank < size_; ++rank)
+    while (writes_to(rank).load(std::memory_order_acquire) == rank_ + 1 && !gone(rank)) yield_now();
+  return why;
+}
+
 // ---- data only move -----------------------------------------------------------------------------------------------
+
+// A block that this rank has and that rank is to get at `into`: this rank's share of the work, and that rank's.
+int Collective::give(int rank, const std::byte* block, std::uint64_t into, std::size_t bytes) {
+  return write(rank, block, into, written(bytes, size_));
+}
+int Collective::take(int rank, std::byte* block, std::uint64_t from, std::size_t bytes) {
+  const std::size_t given = written(bytes, size_);
+  return read(rank, block + given, from + given, bytes - given);
+}
 
 int Collective::bcast_long(std::byte* data, std::size_t bytes, int root) {
   if (const int why = show(data)) return why;
   if (rank_ != root)
-    if (const int why = read(root, data, shown(root), bytes)) return why;
+    if (const int why = take(root, data, shown(root), bytes)) return why;
+  for (int i = 1; rank_ == root && i < size_; ++i) {
+    const int rank = (root + i) % size_;
+    if (const int why = give(rank, data, shown(rank), bytes)) return why;
+  }
   return all_have_read();
 }
 
-// Each begins with another one, so that not all read the same memory at the same time.
-int Collective::gather_long(const std::byte* in, std::byte* out, std::size_t bytes, int root) {
+int Collective::allgather_long(const std::byte* in, std::byte* out, std::size_t bytes) {
   if (const int why = show(in)) return why;
-  for (int i = 0; (root < 0 || rank_ == root) && i < size_; ++i) {
+  // Each begins with another one, so that not all read the same memory at the same time.
+  for (int i = 0; i < size_; ++i) {
     const int rank = (rank_ + i) % size_;
     std::byte* to = out + static_cast<std::size_t>(rank) * bytes;
-    if (rank == rank_ && to != in) std::memcpy(to, in, bytes);
+    if (rank == rank_ && to != in) copy_block(to, in, bytes);
     if (rank == rank_) continue;
     if (const int why = read(rank, to, shown(rank), bytes)) return why;
   }
   return all_have_read();
 }
 
-int Collective::scatter_long(const std::byte* in, std::byte* out, std::size_t bytes, int root) {
-  if (const int why = show(in)) return why;
-  const std::size_t at = static_cast<std::size_t>(rank_) * bytes;
+int Collective::gather_long(const std::byte* in, std::byte* out, std::size_t bytes, int root) {
+  if (const int why = show(rank_ == root ? out : in)) return why;
+  const auto place = [bytes](int rank) { return static_cast<std::size_t>(rank) * bytes; };
   if (rank_ != root) {
-    if (const int why = read(root, out, shown(root) + at, bytes)) return why;
-  } else if (in + at != out) {
-    std::memcpy(out, in + at, bytes);
+    if (const int why = give(root, in, shown(root) + place(rank_), bytes)) return why;
+    return all_have_read();
   }
+  for (int i = 1; i < size_; ++i) {
+    const int rank = (root + i) % size_;
+    if (const int why = take(rank, out + place(rank), shown(rank), bytes)) return why;
+  }
+  if (out + place(root) != in) copy_block(out + place(root), in, bytes);
+  return all_have_read();
+}
+
+int Collective::scatter_long(const std::byte* in, std::byte* out, std::size_t bytes, int root) {
+  if (const int why = show(rank_ == root ? in : out)) return why;
+  const auto place = [bytes](int rank) { return static_cast<std::size_t>(rank) * bytes; };
+  if (rank_ != root) {
+    if (const int why = take(root, out, shown(root) + place(rank_), bytes)) return why;
+    return all_have_read();
+  }
+  for (int i = 1; i < size_; ++i) {
+    const int rank = (root + i) % size_;
+    if (const int why = give(rank, in + place(rank), shown(rank), bytes)) return why;
+  }
+  if (in + place(root) != out) copy_block(out, in + place(root), bytes);
   return all_have_read();
 }
 
@@ -120,7 +193,7 @@ int Collective::alltoall_long(const std::byte* in, std::byte* out, std::size_t b
   if (in == out) {
     const std::size_t all = bytes * static_cast<std::size_t>(size_);
     kept = std::make_unique_for_overwrite<std::byte[]>(all);
-    std::memcpy(kept.get(), in, all);
+    copy_block(kept.get(), in, all);
     in = kept.get();
   }
   if (const int why = show(in)) return why;
@@ -128,7 +201,7 @@ int Collective::alltoall_long(const std::byte* in, std::byte* out, std::size_t b
   for (int i = 0; i < size_; ++i) {
     const int rank = (rank_ + i) % size_;
     std::byte* to = out + static_cast<std::size_t>(rank) * bytes;
-    if (rank == rank_) std::memcpy(to, in + at, bytes);
+    if (rank == rank_) copy_block(to, in + at, bytes);
     else if (const int why = read(rank, to, shown(rank) + at, bytes)) return why;
   }
   return all_have_read();
@@ -136,45 +209,84 @@ int Collective::alltoall_long(const std::byte* in, std::byte* out, std::size_t b
 
 // ---- reductions ---------------------------------------------------------------------------------------------------
 
-// into = `bytes` at `from` of what each rank shows, in rank order; `own` is this rank's. `into` may be the same memory
-// as `own` + `from`: then a piece is put there when nobody needs what was there any more.
+// sum = `bytes` at `from` of what each rank shows, in rank order; `own` is this rank's. A piece at most.
+int Collective::combine_piece(std::byte* sum, const std::byte* own, std::size_t from, std::size_t bytes,
+                              std::size_t extent, ulfm_kernel kernel) {
+  for (int rank = 0; rank < size_; ++rank) {
+    std::byte* const to = rank == 0 ? sum : scratch_.get() + kPiece;
+    const std::byte* data = to;
+    if (rank == rank_) data = own + from;
+    else if (const int why = read(rank, to, shown(rank) + from, bytes)) return why;
+    if (rank > 0) kernel(sum, data, bytes / extent);
+    else if (data != sum) copy_block(sum, data, bytes);
+  }
+  return 0;
+}
+
+// The same for any length, in pieces. `put` hands over each sum, which is at `into` if that is not null, or in memory
+// that is used again.
+template <typename Put>
 int Collective::combine_others(std::byte* into, const std::byte* own, std::size_t from, std::size_t bytes,
-                               std::size_t extent, ulfm_kernel kernel) {
+                               std::size_t extent, ulfm_kernel kernel, Put put) {
   if (!scratch_) scratch_ = std::make_unique_for_overwrite<std::byte[]>(2 * kPiece);
-  const bool apart = rank_ == 0 || into != own + from;
-  std::byte* const other = scratch_.get() + kPiece;
   const std::size_t most = kPiece / extent * extent;
   for (std::size_t at = 0, n; at < bytes; at += n) {
     n = std::min(bytes - at, most);
-    std::byte* const sum = apart ? into + at : scratch_.get();
-    for (int rank = 0; rank < size_; ++rank) {
-      std::byte* const to = rank == 0 ? sum : other;
-      const std::byte* data = to;
-      if (rank == rank_) data = own + from + at;
-      else if (const int why = read(rank, to, shown(rank) + from + at, n)) return why;
-      if (rank > 0) kernel(sum, data, n / extent);
-      else if (data != sum) std::memcpy(sum, data, n);
-    }
-    if (!apart) std::memcpy(into + at, sum, n);
+    std::byte* const sum = into != nullptr ? into + at : scratch_.get();
+    if (const int why = combine_piece(sum, own, from + at, n, extent, kernel)) return why;
+    if (const int why = put(sum, at, n)) return why;
   }
   return 0;
+}
+
+// into = `bytes` at `from` of what each rank shows. `into` may be the same memory as `own` + `from`: then a piece is
+// put there when nobody needs what was there any more.
+int Collective::combine_here(std::byte* into, const std::byte* own, std::size_t from, std::size_t bytes,
+                             std::size_t extent, ulfm_kernel kernel) {
+  const bool apart = rank_ == 0 || into != own + from;
+  const auto put = [&](const std::byte* sum, std::size_t at, std::size_t n) {
+    if (!apart) copy_block(into + at, sum, n);
+    return 0;
+  };
+  return combine_others(apart ? into : nullptr, own, from, bytes, extent, kernel, put);
+}
+
+// In a reduction to `root`, the others also bring it their shares: it combines more than each of them, as measured.
+Collective::Share Collective::share_of(int rank, std::size_t count, std::size_t extent, int root) const noexcept {
+  const auto units_before = [&](int of) {
+    return static_cast<std::size_t>(root < 0 ? of : of * 2 * (size_ - 1) + (of > root ? 1 : 0));
+  };
+  const std::size_t units = units_before(size_), unit = (count + units - 1) / units;
+  const auto first = [&](int of) { return std::min(count, unit * units_before(of)) * extent; };
+  return {first(rank), first(rank + 1) - first(rank)};
+}
+
+// Each rank combines its share of the result, in which nobody else reads or writes, and brings it to the root.
+int Collective::reduce_long(const std::byte* in, std::byte* out, std::size_t count, std::size_t extent,
+                            ulfm_kernel kernel, int root) {
+  if (const int why = show(in, rank_ == root ? out : nullptr)) return why;
+  const Share mine = share_of(rank_, count, extent, root);
+  const std::uint64_t result = shown_in(part(root)).result + mine.first;
+  const auto put = [&](const std::byte* sum, std::size_t at, std::size_t n) {
+    return write(root, sum, result + at, n);
+  };
+  const int why = rank_ == root ? combine_here(out + mine.first, in, mine.first, mine.bytes, extent, kernel)
+                                : combine_others(nullptr, in, mine.first, mine.bytes, extent, kernel, put);
+  return why != 0 ? why : all_have_read();
 }
 
 // Each rank combines its share of the result, and then everyone reads the others' shares.
 int Collective::allreduce_long(const std::byte* in, std::byte* out, std::size_t count, std::size_t extent,
                                ulfm_kernel kernel) {
-  const std::size_t share = (count + static_cast<std::size_t>(size_) - 1) / static_cast<std::size_t>(size_);
-  const auto first = [&](int rank) { return std::min(count, share * static_cast<std::size_t>(rank)) * extent; };
-  std::byte* const mine = out + first(rank_);
-
   if (const int why = show(in)) return why;
-  if (const int why = combine_others(mine, in, first(rank_), first(rank_ + 1) - first(rank_), extent, kernel))
-    return why;
+  const Share mine = share_of(rank_, count, extent);
+  if (const int why = combine_here(out + mine.first, in, mine.first, mine.bytes, extent, kernel)) return why;
   end();
-  if (const int why = show(mine)) return why;
+  if (const int why = show(out)) return why;
   for (int i = 1; i < size_; ++i) {
     const int rank = (rank_ + i) % size_;
-    if (const int why = read(rank, out + first(rank), shown(rank), first(rank + 1) - first(rank))) return why;
+    const Share share = share_of(rank, count, extent);
+    if (const int why = read(rank, out + share.first, shown(rank) + share.first, share.bytes)) return why;
   }
   return all_have_read();
 }
@@ -186,9 +298,9 @@ int Collective::reduce_part_long(const std::byte* in, std::byte* out, std::size_
   std::unique_ptr<std::byte[]> kept;
   if (in == out) kept = std::make_unique_for_overwrite<std::byte[]>(bytes);
   if (const int why = show(in)) return why;
-  if (const int why = combine_others(kept ? kept.get() : out, in, first * extent, bytes, extent, kernel)) return why;
+  if (const int why = combine_here(kept ? kept.get() : out, in, first * extent, bytes, extent, kernel)) return why;
   const int why = all_have_read();
-  if (why == 0 && kept) std::memcpy(out, kept.get(), bytes);
+  if (why == 0 && kept) copy_block(out, kept.get(), bytes);
   return why;
 }
 

@@ -16,6 +16,9 @@ ssize_t read_process(pid_t process, void* into, std::uint64_t from, std::size_t 
 /// The same in the other direction.
 ssize_t write_process(pid_t process, const void* from, std::uint64_t into, std::size_t bytes) noexcept;
 
+/// From now on copies go as on a processor that is slow at those close behind (base/copy.hpp). For tests.
+void take_for_slow_close_behind() noexcept;
+
 /// Not for two threads at once.
 class PeerMemory {
  public:

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <initializer_list>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,7 +53,9 @@ class Environment {
 inline ulfm::Config config_with(std::initializer_list<std::pair<const char*, const char*>> rows) {
   Environment environment;
   ulfm::Config config = ulfm::Config::load().value();
-  for (const auto& [row, value] : rows) config.set(row, value, ulfm::Origin::command_line, "test").value();
+  for (const auto& [row, value] : rows)
+    if (auto ok = config.set(row, value, ulfm::Origin::command_line, "test"); !ok)
+      throw std::runtime_error(ok.error().what);
   return config;
 }
 

@@ -56,6 +56,31 @@ TEST_CASE("Another process's memory is read and written, byte for byte", "[peer_
   REQUIRE(neighbour.memory->write(bytes.data(), 1, 0));  // nothing, to nowhere
 }
 
+TEST_CASE("Memory at the same place of a page as another process's, or close behind it, is copied byte for byte",
+          "[peer_memory]") {
+  if (test::skipped_without(test::has_peer_memory(), test::kPeerMemory)) return;
+  take_for_slow_close_behind();
+  const bool reads = GENERATE(true, false);
+  const std::size_t behind = GENERATE(0u, 1u, 8u, 15u, 16u);
+  Neighbour neighbour;
+  REQUIRE(neighbour.memory);
+  std::vector<char> room(kBytes + 2 * 4096, '-');
+  const std::uint64_t place = reads ? neighbour.at + behind : neighbour.at - behind;
+  char* const bytes = room.data() + 1 + (place - (reinterpret_cast<std::uintptr_t>(room.data()) + 1)) % 4096;
+  if (reads) {
+    REQUIRE(neighbour.memory->read(bytes, neighbour.at, kBytes));
+    for (std::size_t i = 0; i < kBytes; ++i)
+      if (bytes[i] != pattern(i + 7)) FAIL("byte " << i << " is another one");
+    CHECK(bytes[-1] == '-');
+    CHECK(bytes[kBytes] == '-');
+  } else {
+    for (std::size_t i = 0; i < kBytes; ++i) bytes[i] = pattern(i);
+    REQUIRE(neighbour.memory->write(bytes, neighbour.at, kBytes));
+    neighbour.child.pipe().send("is it so?");
+    CHECK(neighbour.child.pipe().receive() == "right");
+  }
+}
+
 TEST_CASE("Memory that is not there is an error", "[peer_memory]") {
   if (test::skipped_without(test::has_peer_memory(), test::kPeerMemory)) return;
   Neighbour neighbour;

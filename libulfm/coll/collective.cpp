@@ -165,18 +165,22 @@ constexpr std::size_t kLeastAhead = 128;
 constexpr int kLongScan = 4;
 
 // Both ranks count the same calls, so they take the same way.
-bool Collective::runs_ahead(int kind, std::size_t bytes) noexcept {
+static bool runs_ahead(int kind, std::size_t bytes, int size, std::size_t& ahead) noexcept {
   const bool bcast = kind == ULFM_COLL_BCAST;
-  if (size_ != 2 || !(bcast || kind == ULFM_COLL_REDUCE)) return false;
+  if (size != 2 || !(bcast || kind == ULFM_COLL_REDUCE)) return false;
   if (bytes > (bcast ? kBcastRunsAhead : kReduceRunsAhead)) return false;
-  ahead_ += std::max(bytes, kLeastAhead);
-  if (ahead_ <= kMostAhead) return true;
-  ahead_ = 0;
+  ahead += std::max(bytes, kLeastAhead);
+  if (ahead <= kMostAhead) return true;
+  ahead = 0;
   return false;
 }
 
+bool goes_without_segment(int kind, std::size_t bytes, int size, int cores, bool always, std::size_t& ahead) noexcept {
+  return has_root(kind) && (size > cores || (!always && runs_ahead(kind, bytes, size, ahead)));
+}
+
 int Collective::way(int kind, std::size_t bytes, bool always) {
-  if (has_root(kind) && (counting_ || (!always && runs_ahead(kind, bytes)))) return ULFM_COLL_ROOTED;
+  if (has_root(kind) && (counting_ || (!always && runs_ahead(kind, bytes, size_, ahead_)))) return ULFM_COLL_ROOTED;
   if (bytes <= kLongest) return ULFM_COLL_SHARED;
   if (counting_ || broken()) return always ? ULFM_COLL_SHARED : ULFM_COLL_LONG;
   bool gains = always || kind == ULFM_COLL_REDUCE;

@@ -66,6 +66,11 @@ constexpr bool has_one_copy(int kind) noexcept {
          kind == ULFM_COLL_SCATTER || kind == ULFM_COLL_ALLTOALL;
 }
 
+/// A call of `size` ranks that goes by messages whether they share a segment or not: it has a root, and they run ahead,
+/// because there are more ranks than the host has `cores`, whoever may use them, or two ranks and few bytes. `ahead` is
+/// the communicator's count of such bytes, as in way(). The same in all ranks, which ask at the same place.
+bool goes_without_segment(int kind, std::size_t bytes, int size, int cores, bool always, std::size_t& ahead) noexcept;
+
 /// Where a buffer has the bytes for each rank, or from it.
 struct Blocks {
   const std::size_t* bytes;
@@ -206,7 +211,6 @@ class Collective {
   int scatter_long(const std::byte* in, std::byte* out, std::size_t bytes, int root);
   int alltoall_long(const std::byte* in, std::byte* out, std::size_t bytes);
 
-  bool runs_ahead(int kind, std::size_t bytes) noexcept;
   void add_calls(std::size_t at, CallRoom room);
   bool is_starved() const noexcept;
   const NonblockingCalls* open_calls() const noexcept;
@@ -247,7 +251,7 @@ class Collective {
   SegmentHeader* header_;
   int rank_, size_;
   bool counting_;          // fewer cores than processes: see above
-  std::size_t ahead_ = 0;  // bytes that two ranks sent by messages since the last call that waited: see runs_ahead()
+  std::size_t ahead_ = 0;  // bytes that two ranks sent by messages since the last call that waited: see runs_ahead
   WaitPolicy policy_;
   WaitHooks hooks_;
   std::uint64_t round_ = 0;

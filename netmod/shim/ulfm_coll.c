@@ -25,6 +25,7 @@ typedef struct coll_state {
     ulfm_coll *coll;            /* NULL: none (yet) */
     coll_multicast_t *multicast;        /* the same */
     int calls;                  /* that might have gone this way */
+    size_t ahead;               /* bytes of calls that go by messages in any case, see coll_without */
     int opening;                /* the ranks are making one, or in a part of a collective: MPICH's own go on */
     int decided;                /* they have tried */
     int error;                  /* of the progress engine, during a wait */
@@ -185,6 +186,10 @@ static int coll_take(MPIR_Comm * comm, int kind, int defined, MPI_Aint bytes, in
             state->multicast = multicast_create(comm);
         state->decided = 1;
         return multicast_take(comm, state->multicast, kind, bytes);
+    }
+    if (!state->decided && ulfm->coll_without(nm, kind, (size_t) bytes, comm->local_size, &state->ahead)) {
+        ulfm->coll_count(nm, kind, ULFM_COLL_ROOTED);
+        return 0;
     }
     if (!state->decided && state->calls++ >= coll_first)
         coll_decide(comm, state, mpi_errno);

@@ -393,6 +393,29 @@ TEST_CASE("short broadcasts and reductions of two ranks go by messages, which ru
   CHECK(waits > 100);
 }
 
+TEST_CASE("calls that go by messages in any case need no segment", "[collective]") {
+  std::size_t ahead = 0;
+  const auto without = [&](int kind, std::size_t bytes, int size, int cores, bool always) {
+    return coll::goes_without_segment(kind, bytes, size, cores, always, ahead);
+  };
+  // More ranks than cores: whatever has a root.
+  CHECK(without(ULFM_COLL_BCAST, 1 << 20, 8, 4, false));
+  CHECK(without(ULFM_COLL_SCATTERV, 1, 8, 4, true));
+  CHECK_FALSE(without(ULFM_COLL_BCAST, 1 << 20, 4, 4, false));
+  CHECK_FALSE(without(ULFM_COLL_ALLREDUCE, 8, 8, 4, false));
+  CHECK_FALSE(without(ULFM_COLL_BARRIER, 0, 8, 4, false));
+  // Two ranks: few bytes, but not for ever.
+  CHECK(without(ULFM_COLL_BCAST, 8192, 2, 4, false));
+  CHECK_FALSE(without(ULFM_COLL_BCAST, 8192, 2, 4, true));
+  CHECK_FALSE(without(ULFM_COLL_BCAST, 8193, 2, 4, false));
+  CHECK_FALSE(without(ULFM_COLL_GATHER, 8, 2, 4, false));
+  CHECK(ahead == 8192);
+  int calls = 1;
+  while (without(ULFM_COLL_BCAST, 8192, 2, 4, false)) ++calls;
+  CHECK(calls == 32);
+  CHECK(without(ULFM_COLL_BCAST, 8192, 2, 4, false));
+}
+
 TEST_CASE("a rank that posts its part of a call and gives up right after it does not fail the others' call",
           "[collective]") {
   const bool shared_cores = GENERATE(false, true);

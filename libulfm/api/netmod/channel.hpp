@@ -7,6 +7,7 @@
 #pragma once
 
 #include <ulfm/netmod.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdint>
@@ -74,7 +75,8 @@ struct ulfm_nm {
 
   // Waits.
   bool own_core;
-  std::int64_t one_copy;  // the setting, of off|auto|on
+  int cores_of_host = static_cast<int>(sysconf(_SC_NPROCESSORS_CONF));  // whoever may use them
+  std::int64_t one_copy;                                                // the setting, of off|auto|on
   ulfm::Waiter waiter;
   std::uint32_t idle_turns = 0;      // since something came or went
   std::uint32_t tests_in_a_row = 0;  // in virtual time: with nothing between
@@ -164,6 +166,7 @@ void group_close(ulfm_nm_group* group);
 int group_send(ulfm_nm_group* group, const void* header, std::size_t header_length, const void* data,
                std::size_t length, int goes_on, char* marks);
 int coll_after(ulfm_nm* nm);
+int coll_without(ulfm_nm* nm, int kind, std::size_t bytes, int size, std::size_t* ahead);
 int coll_open(ulfm_nm* nm, char* ticket, int rank, int size, int threaded, int (*progress)(void*), void* arg,
               ulfm_coll** out);
 void coll_close(ulfm_coll* coll);

@@ -42,6 +42,10 @@ int coll_after(ulfm_nm* nm) {
   return setting == "on" ? 0 : kFirstCalls;
 }
 
+int coll_without(ulfm_nm* nm, int kind, std::size_t bytes, int size, std::size_t* ahead) {
+  return coll::goes_without_segment(kind, bytes, size, nm->cores_of_host, always(nm), *ahead) ? 1 : 0;
+}
+
 int coll_open(ulfm_nm* nm, char* ticket, int rank, int size, int threaded, int (*progress)(void*), void* arg,
               ulfm_coll** out) {
   if (nm->segments >= kMostSegments) return report({Errc::full, "too many communicators with a segment"});

@@ -12,17 +12,17 @@ namespace {
 static_assert(ULFM_NM_HELLO == kHelloLimit);
 
 constexpr ulfm_nm_api kTable{
-    ULFM_NM_ABI,          ULFM_VERSION_STRING,  ulfm_last_error,     netmod::nodes,         netmod::open,
-    netmod::close,        netmod::ending,       netmod::leave,       netmod::card,          netmod::card_of,
-    netmod::eager_limit,  netmod::connect,      netmod::disconnect,  netmod::listening,     netmod::shares_memory,
-    netmod::begin,        netmod::send_whole,   netmod::more,        netmod::long_begins,   netmod::long_ends,
-    netmod::copies_once,  netmod::copy,         netmod::count_copy,  netmod::next,          netmod::timed,
-    netmod::next_awaited, netmod::next_soon,    netmod::release,     netmod::use_places,    netmod::origin,
-    netmod::set_cookie,   netmod::drop_cookie,  netmod::idle,        ulfm_reduce_kernel,    netmod::group_limit,
-    netmod::group_pays,   netmod::group_open,   netmod::group_close, netmod::group_send,    netmod::coll_after,
-    netmod::coll_open,    netmod::coll_close,   netmod::coll_way,    netmod::coll_run,      netmod::coll_fits,
-    netmod::coll_block,   netmod::coll_keep,    netmod::coll_start,  netmod::coll_finished, netmod::coll_begun,
-    netmod::coll_count,   netmod::coll_missing, netmod::on_stall};
+    ULFM_NM_ABI,          ULFM_VERSION_STRING, ulfm_last_error,      netmod::nodes,       netmod::open,
+    netmod::close,        netmod::ending,      netmod::leave,        netmod::card,        netmod::card_of,
+    netmod::eager_limit,  netmod::connect,     netmod::disconnect,   netmod::listening,   netmod::shares_memory,
+    netmod::begin,        netmod::send_whole,  netmod::more,         netmod::long_begins, netmod::long_ends,
+    netmod::copies_once,  netmod::copy,        netmod::count_copy,   netmod::next,        netmod::timed,
+    netmod::next_awaited, netmod::next_soon,   netmod::release,      netmod::use_places,  netmod::origin,
+    netmod::set_cookie,   netmod::drop_cookie, netmod::idle,         ulfm_reduce_kernel,  netmod::group_limit,
+    netmod::group_pays,   netmod::group_open,  netmod::group_close,  netmod::group_send,  netmod::coll_after,
+    netmod::coll_without, netmod::coll_open,   netmod::coll_close,   netmod::coll_way,    netmod::coll_run,
+    netmod::coll_fits,    netmod::coll_block,  netmod::coll_keep,    netmod::coll_start,  netmod::coll_finished,
+    netmod::coll_begun,   netmod::coll_count,  netmod::coll_missing, netmod::on_stall};
 
 }  // namespace
 

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define ULFM_NM_ABI 16
+#define ULFM_NM_ABI 17
 #define ULFM_NM_LIBRARY "libulfm.so.0"
 #define ULFM_NM_ENTRY "ulfm_nm_table"
 #define ULFM_NM_HELLO 160 /* most bytes a connection may say about itself */
@@ -316,6 +316,9 @@ typedef struct ulfm_nm_api {
   /* Whether this job's collectives may go through shared segments: how many calls of a communicator go by messages
    * first, or -1 when none may, or ULFM_COLL_BY_MULTICAST. The same in all processes of a job. */
   int (*coll_after)(ulfm_nm* nm);
+  /* Whether a call, of a communicator of so many ranks without a segment yet, would go by messages with one too; the
+   * communicator's `*ahead` is 0 at first. The same in all ranks. */
+  int (*coll_without)(ulfm_nm* nm, int kind, size_t bytes, int size, size_t* ahead);
   /* Rank 0 makes the segment and writes the ticket; the others then attach with it. `progress` is called while waiting
    * and gives up with a positive number; `threaded`: others want the lock, so there are no sleeps. 0 or ULFM_ERR_*. */
   int (*coll_open)(ulfm_nm* nm, char* ticket, int rank, int size, int threaded, int (*progress)(void*), void* arg,

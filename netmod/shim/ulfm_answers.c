@@ -31,9 +31,12 @@ static MPIR_Request *asking_request(const MPIDI_CH3_Pkt_t * pkt)
     return req;
 }
 
+static int sends_asking;        /* of the requests on such lists */
+
 static void link_asking(MPIDI_VC_t * vc, MPIR_Request * req)
 {
     req_area_t *area = REQ_AREA(req);
+    sends_asking += req->kind == MPIR_REQUEST_KIND__SEND;
     area->abandoned = 0;
     memset(&area->copying, 0, sizeof area->copying);
     area->previous_asking = NULL;
@@ -46,6 +49,7 @@ static void link_asking(MPIDI_VC_t * vc, MPIR_Request * req)
 static void unlink_asking(MPIDI_VC_t * vc, MPIR_Request * req)
 {
     req_area_t *area = REQ_AREA(req);
+    sends_asking -= req->kind == MPIR_REQUEST_KIND__SEND;
     stop_copying(req);
     if (area->previous_asking)
         REQ_AREA(area->previous_asking)->next_asking = area->next_asking;

@@ -1,6 +1,7 @@
 /* Long messages that are copied once (decision 0025). A message longer than the eager limit asks first; the answer then
  * says where the receiver's buffer is, and the sender writes into it, by the kernel, from process to process. When the
- * receiver waits and each of the two has a core, the sender offers the front half, which the receiver reads.
+ * receiver waits, without a message of its own to copy, and each of the two has a core, the sender offers the front half,
+ * which the receiver reads.
  *
  *   sender                                     receiver
  *   request to send           ------------>
@@ -25,7 +26,7 @@
 /* The answer, longer than CH3's. */
 typedef struct cts_pkt {
     MPIDI_CH3_Pkt_rndv_clr_to_send_t cts;
-    int32_t waits;              /* the receiver is in a call that waits */
+    int32_t waits;              /* the receiver is in a call that waits, and has nothing else to do */
     uint64_t address;           /* of its buffer; 0: none that could be written to */
 } cts_pkt_t;
 
@@ -85,7 +86,7 @@ static void offer_buffer(MPIDI_VC_t * vc, const void *cts, cts_pkt_t * pkt)
     if (!ulfm->long_begins(AREA(vc)->out, (size_t) rreq->dev.recv_data_sz))
         return;
     pkt->address = (uint64_t) (uintptr_t) row;
-    pkt->waits = in_frame && blocking;
+    pkt->waits = in_frame && blocking && !sends_asking; /* else it has its own copies to make */
     COPYING(rreq)->here = row;
     COPYING(rreq)->parts = THEIR_PART;
 }

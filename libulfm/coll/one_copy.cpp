@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 #include "base/align.hpp"
 #include "base/copy.hpp"
@@ -27,6 +28,11 @@ Shown& shown_in(std::byte* part) { return *reinterpret_cast<Shown*>(part); }
 constexpr std::size_t kPiece = 64 * 1024;
 // Pieces that are written to another rank, which may wait for the end of one.
 constexpr std::size_t kWritten = 1024 * 1024;
+
+// Null: there is none.
+std::unique_ptr<std::byte[]> memory(std::size_t bytes) noexcept {
+  return std::unique_ptr<std::byte[]>(new (std::nothrow) std::byte[bytes]);
+}
 
 std::uint64_t address_of(const void* data) { return reinterpret_cast<std::uintptr_t>(data); }
 
@@ -83,7 +89,8 @@ int Collective::all_have_read() {
 // A kernel's copy of some bytes at most: 0, or why the call fails, when that rank has gone or its memory cannot be had.
 int Collective::copied(int rank, ssize_t n) {
   if (n > 0) return 0;
-  return abandon(gone(rank) || errno == ESRCH ? -1 - rank : kAbandoned);
+  const bool is_there = errno != ESRCH;
+  return abandon(is_there && !gone(rank) ? kAbandoned : -1 - rank);
 }
 
 int Collective::read(int rank, std::byte* into, std::uint64_t from, std::size_t bytes) {
@@ -192,7 +199,8 @@ int Collective::alltoall_long(const std::byte* in, std::byte* out, std::size_t b
   std::unique_ptr<std::byte[]> kept;  // what the others' blocks would overwrite
   if (in == out) {
     const std::size_t all = bytes * static_cast<std::size_t>(size_);
-    kept = std::make_unique_for_overwrite<std::byte[]>(all);
+    kept = memory(all);
+    if (!kept) return abandon(kNoMemory);
     copy_block(kept.get(), in, all);
     in = kept.get();
   }
@@ -228,7 +236,8 @@ int Collective::combine_piece(std::byte* sum, const std::byte* own, std::size_t 
 template <typename Put>
 int Collective::combine_others(std::byte* into, const std::byte* own, std::size_t from, std::size_t bytes,
                                std::size_t extent, ulfm_kernel kernel, Put put) {
-  if (!scratch_) scratch_ = std::make_unique_for_overwrite<std::byte[]>(2 * kPiece);
+  if (!scratch_) scratch_ = memory(2 * kPiece);
+  if (!scratch_) return abandon(kNoMemory);
   const std::size_t most = kPiece / extent * extent;
   for (std::size_t at = 0, n; at < bytes; at += n) {
     n = std::min(bytes - at, most);
@@ -296,7 +305,8 @@ int Collective::reduce_part_long(const std::byte* in, std::byte* out, std::size_
                                  std::size_t first, std::size_t mine) {
   const std::size_t bytes = mine * extent;
   std::unique_ptr<std::byte[]> kept;
-  if (in == out) kept = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  if (in == out) kept = memory(bytes);
+  if (in == out && !kept) return abandon(kNoMemory);
   if (const int why = show(in)) return why;
   if (const int why = combine_here(kept ? kept.get() : out, in, first * extent, bytes, extent, kernel)) return why;
   const int why = all_have_read();

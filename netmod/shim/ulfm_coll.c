@@ -187,7 +187,9 @@ static int coll_take(MPIR_Comm * comm, int kind, int defined, MPI_Aint bytes, in
         state->decided = 1;
         return multicast_take(comm, state->multicast, kind, bytes);
     }
-    if (!state->decided && ulfm->coll_without(nm, kind, (size_t) bytes, comm->local_size, &state->ahead)) {
+    /* Nonblocking calls count too, and cannot make the segment: once there were enough, any call does that waits. */
+    if (!state->decided && state->calls < coll_first &&
+        ulfm->coll_without(nm, kind, (size_t) bytes, comm->local_size, &state->ahead)) {
         ulfm->coll_count(nm, kind, ULFM_COLL_ROOTED);
         return 0;
     }

@@ -293,27 +293,35 @@ static std::size_t end_of_string(std::string_view text, std::size_t at) {
   return text.size();
 }
 
-// Settings are flat, so a table header is a mistake; it is found here because toml++ 3.3 stops the program by an
-// assertion on some malformed ones. So is a character beyond ASCII that is neither quoted nor in a comment: its look
-// for white space is undefined behaviour there for Latin, Greek and Cyrillic letters.
+// Settings are flat, so tables and arrays are a mistake; they are found here because toml++ 3.3 stops the program by an
+// assertion on some malformed ones. So is a character beyond ASCII that is neither in a comment nor in quotes where a
+// key or a value begins: toml++'s look for white space is undefined behaviour there for Latin, Greek and Cyrillic
+// letters.
 static Result<void> refuse_for_the_parser(std::string_view text, const std::string& path) {
-  std::size_t line = 1;
-  bool line_begins = true;
+  std::size_t line = 1, equals = 0;  // equals: signs in this line
+  char before = '\n';                // the last character that is not white space, or the end of a line
   const auto refuse = [&](const char* found) {
     return fail(Errc::invalid, fmt::format("{}:{}: needs key = value, found {}", path, line, found));
   };
+  const auto is_beyond_ascii = [](char c) { return static_cast<unsigned char>(c) > 127; };
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   for (std::size_t at = 0; at < text.size(); ++at) {
     const char c = text[at];
-    if (c == '[' && line_begins) return refuse("a table header; settings have no tables");
-    if (static_cast<unsigned char>(c) > 127) return refuse("a character that is not ASCII outside quotes and comments");
-    if (c == '\n') ++line;
-    line_begins = c == '\n' || (line_begins && (c == ' ' || c == '\t' || c == '\r'));
+    if (c == '[' && before == '\n') return refuse("a table header; settings have no tables");
+    if (c == '[' || c == '{') return refuse("an array or a table; a setting is a string, a number or a boolean");
+    if (is_beyond_ascii(c)) return refuse("a character that is not ASCII outside quotes and comments");
+    if (c == '"' || c == '\'') {
+      const std::string_view quoted = text.substr(at, end_of_string(text, at) - at);
+      if (std::any_of(quoted.begin(), quoted.end(), is_beyond_ascii) && before != '\n' &&
+          (before != '=' || equals != 1))
+        return refuse("a character that is not ASCII in quotes that do not begin a key or a value");
+      line += static_cast<std::size_t>(std::count(quoted.begin(), quoted.end(), '\n'));
+      at += quoted.size() - 1;
+    }
     if (c == '#') at = std::min(text.find('\n', at), text.size()) - 1;
-    if (c != '"' && c != '\'') continue;
-    const std::size_t end = end_of_string(text, at);
-    line += static_cast<std::size_t>(std::count(text.data() + at, text.data() + end, '\n'));
-    at = end - 1;
+    if (c == '\n') ++line, equals = 0;
+    equals += c == '=';
+    if (c != ' ' && c != '\t' && c != '\r' && c != '#') before = c;
   }
   return {};
 }

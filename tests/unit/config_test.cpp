@@ -196,8 +196,12 @@ TEST_CASE("errors of a file name file and line", "[config]") {
   };
   CHECK(has(load("depth = 8\nslot = \n"), ":2"));
   CHECK(has(load("\n\ndepth = \"many\"\n"), ":3"));
-  CHECK(has(load("depth = [1, 2]\n"), "depth needs a string, number or boolean"));
-  CHECK(has(load("depth = 1.5\n"), "depth needs"));
+  const std::string flat =
+      ":1: needs key = value, found an array or a table; a setting is a string, a number or a boolean";
+  CHECK(has(load("depth = [1, 2]\n"), flat));
+  CHECK(has(load("depth = {a = 1}\n"), flat));
+  CHECK(has(load("depth = [}"), flat));
+  CHECK(has(load("depth = 1.5\n"), "depth needs a string, number or boolean"));
   CHECK(has(load("depth = 8\ndepth = 9\n"), ":2"));
 }
 
@@ -220,6 +224,12 @@ TEST_CASE("letters beyond ASCII stand in quotes and comments of a file", "[confi
   CHECK(load("\n\xd0\xb9_depth = 8\n") == ":2: " + refused);
   CHECK(load("topology = \"\"\"\n\"\"\"\" \xc3\xa4") == ":2: " + refused);
   CHECK(load("topology = \"\"\"\\\n  \xc3\xa4\"\"\"") == ":2: " + refused);
+  // In what toml++ goes through for its message, quotes are none.
+  const std::string misplaced =
+      "needs key = value, found a character that is not ASCII in quotes that do not begin a key or a value";
+  CHECK(load("depth = 0?b'\xc3\xa4'\n") == ":1: " + misplaced);
+  CHECK(load("\ndepth = 0='\xc3\xa4'\n") == ":2: " + misplaced);
+  CHECK(load("\"topology\" =\t'\xc3\xa4'\n") == "\xc3\xa4");
 }
 
 TEST_CASE("an unknown key of a file is a warning, a missing file an error", "[config]") {

@@ -162,6 +162,9 @@ TEST_CASE("what TOML has and topologies have not is refused before it is parsed"
   refused("name = \"x\n", "1:8", "not closed on its line");
   refused("name = \"x\\", "1:8", "not closed on its line");
   refused("name = 'x\\' 'y\n", "1:13", "not closed on its line");
+  refused("hosts = --'y'\n", "1:11", "in front of a quote");
+  refused("name = 'x''y'\n", "1:11", "in front of a quote");
+  refused("hosts = -['y']\n", "1:10", "in front of an array");
   refused("switches = 1\nswitches = 2\n", "2:12", "cannot redefine");
   refused("switches = \n", "1:12", "expected value");
   CHECK(read("name = \"a\\\\\" # \"[{.\nswitches=1\nnodes=['s0.A']\n"));

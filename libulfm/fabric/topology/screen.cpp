@@ -1,6 +1,7 @@
 #include "fabric/topology/screen.hpp"
 
 #include <cctype>
+#include <string_view>
 
 #include <fmt/core.h>
 
@@ -51,6 +52,7 @@ class Screen {
   Result<void> open() {
     constexpr std::string_view kHeader = "[[switch]]";
     if (in_array_) return refuse("an array inside an array, or an array that was not closed with ]");
+    if (in_value_ && !begins_word()) return refuse("needs a blank or = in front of an array");
     if (in_value_) {
       in_array_ = true;
       return step();
@@ -62,7 +64,14 @@ class Screen {
     return {};
   }
 
+  // toml++ goes through what is wrong up to the next of these, for its message, and takes a quote or a bracket for part
+  // of it; some characters in them are undefined behaviour then.
+  bool begins_word() const {
+    return at_ == 0 || std::string_view(" \t\n=[,").find(text_[at_ - 1]) != std::string_view::npos;
+  }
+
   Result<void> skip_string(char quote) {
+    if (!begins_word()) return refuse("needs a blank or one of = [ , in front of a quote");
     if (text_.substr(at_, 3) == std::string(3, quote))
       return refuse("needs a string on one line, in single quotes or double ones");
     const std::size_t begin = at_;

@@ -36,9 +36,9 @@ std::unique_ptr<std::byte[]> memory(std::size_t bytes) noexcept {
 
 std::uint64_t address_of(const void* data) { return reinterpret_cast<std::uintptr_t>(data); }
 
-// Of a block that goes from one rank to another, so many bytes are written by the rank that has it, and the others read
-// by the one that gets it: of `size` ranks, one of which is the root of all blocks, each moves as much as each other.
-std::size_t written(std::size_t bytes, int size) {
+// Of each block of a call with a root, so many bytes are moved by the root and the others by the other rank: of `size`
+// ranks each moves as much as each other.
+std::size_t share_of_root(std::size_t bytes, int size) {
   return std::min(bytes, up_to_line(bytes / static_cast<std::size_t>(size)));
 }
 }  // namespace
@@ -132,22 +132,19 @@ int Collective::left(int why) const noexcept {
 
 // ---- data only move -----------------------------------------------------------------------------------------------
 
-// A block that this rank has and that rank is to get at `into`: this rank's share of the work, and that rank's.
-int Collective::give(int rank, const std::byte* block, std::uint64_t into, std::size_t bytes) {
-  return write(rank, block, into, written(bytes, size_));
-}
-int Collective::take(int rank, std::byte* block, std::uint64_t from, std::size_t bytes) {
-  const std::size_t given = written(bytes, size_);
-  return read(rank, block + given, from + given, bytes - given);
+// The part of a block that is not the first `left_out` bytes, from that rank.
+int Collective::take_rest(int rank, std::byte* block, std::uint64_t from, std::size_t bytes, std::size_t left_out) {
+  return read(rank, block + left_out, from + left_out, bytes - left_out);
 }
 
 int Collective::bcast_long(std::byte* data, std::size_t bytes, int root) {
   if (const int why = show(data)) return why;
+  const std::size_t given = share_of_root(bytes, size_);
   if (rank_ != root)
-    if (const int why = take(root, data, shown(root), bytes)) return why;
+    if (const int why = take_rest(root, data, shown(root), bytes, given)) return why;
   for (int i = 1; rank_ == root && i < size_; ++i) {
     const int rank = (root + i) % size_;
-    if (const int why = give(rank, data, shown(rank), bytes)) return why;
+    if (const int why = write(rank, data, shown(rank), given)) return why;
   }
   return all_have_read();
 }
@@ -168,13 +165,14 @@ int Collective::allgather_long(const std::byte* in, std::byte* out, std::size_t 
 int Collective::gather_long(const std::byte* in, std::byte* out, std::size_t bytes, int root) {
   if (const int why = show(rank_ == root ? out : in)) return why;
   const auto place = [bytes](int rank) { return static_cast<std::size_t>(rank) * bytes; };
+  const std::size_t given = bytes - share_of_root(bytes, size_);
   if (rank_ != root) {
-    if (const int why = give(root, in, shown(root) + place(rank_), bytes)) return why;
+    if (const int why = write(root, in, shown(root) + place(rank_), given)) return why;
     return all_have_read();
   }
   for (int i = 1; i < size_; ++i) {
     const int rank = (root + i) % size_;
-    if (const int why = take(rank, out + place(rank), shown(rank), bytes)) return why;
+    if (const int why = take_rest(rank, out + place(rank), shown(rank), bytes, given)) return why;
   }
   if (out + place(root) != in) copy_block(out + place(root), in, bytes);
   return all_have_read();
@@ -183,13 +181,14 @@ int Collective::gather_long(const std::byte* in, std::byte* out, std::size_t byt
 int Collective::scatter_long(const std::byte* in, std::byte* out, std::size_t bytes, int root) {
   if (const int why = show(rank_ == root ? in : out)) return why;
   const auto place = [bytes](int rank) { return static_cast<std::size_t>(rank) * bytes; };
+  const std::size_t given = share_of_root(bytes, size_);
   if (rank_ != root) {
-    if (const int why = take(root, out, shown(root) + place(rank_), bytes)) return why;
+    if (const int why = take_rest(root, out, shown(root) + place(rank_), bytes, given)) return why;
     return all_have_read();
   }
   for (int i = 1; i < size_; ++i) {
     const int rank = (root + i) % size_;
-    if (const int why = give(rank, in + place(rank), shown(rank), bytes)) return why;
+    if (const int why = write(rank, in + place(rank), shown(rank), given)) return why;
   }
   if (in + place(root) != out) copy_block(out, in + place(root), bytes);
   return all_have_read();

@@ -216,6 +216,7 @@ ends_after_cut() {
         sleep 0.1
     done
     join_cable 2
+    forget_neighbours
     if ((code == 0 || code == 124)); then
         fail "$name" "exit code $code"
     elif ! grep -q -e "$pattern" err; then
@@ -229,12 +230,15 @@ ends_after_cut() {
     fi
 }
 
+# What a kernel still asks for over a cable that was cut would fail the next connection too, for up to a second.
+forget_neighbours() { for i in 1 2 3; do on_host $i ip neigh flush all; done; }
+
 # Cuts cable 2 for 5 seconds when a job has begun. Without its neighbours' addresses a kernel fails a connection after 3 s
 # ("No route to host").
 cut_and_forget() {
     begun
     cut_cable 2
-    for i in 1 2 3; do on_host $i ip neigh flush all; done
+    forget_neighbours
     echo "$SECONDS" >cut_at
     sleep 5
     join_cable 2

@@ -321,7 +321,7 @@ static Result<void> refuse_for_the_parser(std::string_view text, const std::stri
     if (c == '#') at = std::min(text.find('\n', at), text.size()) - 1;
     if (c == '\n') ++line, equals = 0;
     equals += c == '=';
-    if (c != ' ' && c != '\t' && c != '\r' && c != '#') before = c;
+    if (c != ' ' && c != '\t' && c != '\r') before = c;
   }
   return {};
 }

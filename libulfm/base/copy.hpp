@@ -5,13 +5,15 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/align.hpp"
+
 namespace ulfm {
 
 /// `to` begins up to 15 bytes behind `from` in its page, though it may be another page. A processor that compares only
 /// these 12 bits takes each load of its string instruction (rep movs) for one that waits for the store before it: AMD's
 /// Zen 4 then copies 3.5 GB/s instead of 57. memcpy uses that instruction from some 2 KB on, and so does the kernel.
 constexpr bool is_close_behind(std::uintptr_t to, std::uintptr_t from) noexcept {
-  const std::uintptr_t behind = (to - from) % 4096;
+  const std::uintptr_t behind = (to - from) % kPage;
   return behind > 0 && behind < 16;
 }
 

@@ -187,6 +187,8 @@ class Collective {
   int write(int rank, const std::byte* from, std::uint64_t into, std::size_t bytes);
   std::atomic<std::int32_t>& writes_to(int rank) const noexcept;
   int left(int why) const noexcept;
+  template <typename Call>
+  int with_root(int root, Call call);
   int take_rest(int rank, std::byte* block, std::uint64_t from, std::size_t bytes, std::size_t left_out);
   struct Share {
     std::size_t first, bytes;

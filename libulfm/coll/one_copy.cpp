@@ -34,8 +34,6 @@ std::unique_ptr<std::byte[]> memory(std::size_t bytes) noexcept {
   return std::unique_ptr<std::byte[]>(new (std::nothrow) std::byte[bytes]);
 }
 
-std::uint64_t address_of(const void* data) { return reinterpret_cast<std::uintptr_t>(data); }
-
 // Of each block of a call with a root, so many bytes are moved by the root and the others by the other rank: of `size`
 // ranks each moves as much as each other.
 std::size_t share_of_root(std::size_t bytes, int size) {
@@ -137,15 +135,22 @@ int Collective::take_rest(int rank, std::byte* block, std::uint64_t from, std::s
   return read(rank, block + left_out, from + left_out, bytes - left_out);
 }
 
+// In a call with a root: `call` with each rank that this one gives to or gets from, which is the root for all others.
+template <typename Call>
+int Collective::with_root(int root, Call call) {
+  if (rank_ != root) return call(root);
+  for (int i = 1; i < size_; ++i)
+    if (const int why = call((root + i) % size_)) return why;
+  return 0;
+}
+
 int Collective::bcast_long(std::byte* data, std::size_t bytes, int root) {
   if (const int why = show(data)) return why;
   const std::size_t given = share_of_root(bytes, size_);
-  if (rank_ != root)
-    if (const int why = take_rest(root, data, shown(root), bytes, given)) return why;
-  for (int i = 1; rank_ == root && i < size_; ++i) {
-    const int rank = (root + i) % size_;
-    if (const int why = write(rank, data, shown(rank), given)) return why;
-  }
+  const auto move = [&](int rank) {
+    return rank_ == root ? write(rank, data, shown(rank), given) : take_rest(root, data, shown(root), bytes, given);
+  };
+  if (const int why = with_root(root, move)) return why;
   return all_have_read();
 }
 
@@ -166,15 +171,12 @@ int Collective::gather_long(const std::byte* in, std::byte* out, std::size_t byt
   if (const int why = show(rank_ == root ? out : in)) return why;
   const auto place = [bytes](int rank) { return static_cast<std::size_t>(rank) * bytes; };
   const std::size_t given = bytes - share_of_root(bytes, size_);
-  if (rank_ != root) {
-    if (const int why = write(root, in, shown(root) + place(rank_), given)) return why;
-    return all_have_read();
-  }
-  for (int i = 1; i < size_; ++i) {
-    const int rank = (root + i) % size_;
-    if (const int why = take_rest(rank, out + place(rank), shown(rank), bytes, given)) return why;
-  }
-  if (out + place(root) != in) copy_block(out + place(root), in, bytes);
+  const auto move = [&](int rank) {
+    return rank_ == root ? take_rest(rank, out + place(rank), shown(rank), bytes, given)
+                         : write(root, in, shown(root) + place(rank_), given);
+  };
+  if (const int why = with_root(root, move)) return why;
+  if (rank_ == root && out + place(root) != in) copy_block(out + place(root), in, bytes);
   return all_have_read();
 }
 
@@ -182,15 +184,12 @@ int Collective::scatter_long(const std::byte* in, std::byte* out, std::size_t by
   if (const int why = show(rank_ == root ? in : out)) return why;
   const auto place = [bytes](int rank) { return static_cast<std::size_t>(rank) * bytes; };
   const std::size_t given = share_of_root(bytes, size_);
-  if (rank_ != root) {
-    if (const int why = take_rest(root, out, shown(root) + place(rank_), bytes, given)) return why;
-    return all_have_read();
-  }
-  for (int i = 1; i < size_; ++i) {
-    const int rank = (root + i) % size_;
-    if (const int why = write(rank, in + place(rank), shown(rank), given)) return why;
-  }
-  if (in + place(root) != out) copy_block(out, in + place(root), bytes);
+  const auto move = [&](int rank) {
+    return rank_ == root ? write(rank, in + place(rank), shown(rank), given)
+                         : take_rest(root, out, shown(root) + place(rank_), bytes, given);
+  };
+  if (const int why = with_root(root, move)) return why;
+  if (rank_ == root && in + place(root) != out) copy_block(out, in + place(root), bytes);
   return all_have_read();
 }
 

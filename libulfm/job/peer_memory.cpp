@@ -76,8 +76,6 @@ std::byte* detour(std::uint64_t to, std::uint64_t from, std::uint64_t there, std
   if (bytes < kShortestDetour || !is_close_behind(to, from) || !is_slow_close_behind()) return nullptr;
   return memory_beside(there);
 }
-
-std::uint64_t address_of(const void* data) noexcept { return reinterpret_cast<std::uintptr_t>(data); }
 }  // namespace
 
 void take_for_slow_close_behind() noexcept { is_taken_for_slow.store(true, std::memory_order_relaxed); }

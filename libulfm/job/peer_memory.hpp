@@ -10,6 +10,9 @@
 
 namespace ulfm {
 
+/// Where something is, as other processes name it below.
+inline std::uint64_t address_of(const void* data) noexcept { return reinterpret_cast<std::uintptr_t>(data); }
+
 /// Copies up to `bytes` from the address `from` of that process, by one call of the kernel. How many it copied, or -1
 /// and errno. The caller knows that the pid still is the process that it means.
 ssize_t read_process(pid_t process, void* into, std::uint64_t from, std::size_t bytes) noexcept;

@@ -66,4 +66,49 @@ for how in "" nonblocking persistent; do
         grep -q "rank $rank: call 51 failed" "$work/out" || fail "rank $rank was not told that rank 1 had died $how"
     done
 done
+
+# The same within long calls, in which ranks read and write each other's memory.
+compile dies_inside <<'C'
+#include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+enum { N = 1 << 17 };
+static void *killer(void *after)
+{
+    usleep(*(int *)after);
+    kill(getpid(), SIGKILL);
+    return NULL;
+}
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    int rank, after = argc > 2 ? atoi(argv[2]) : 0, rc = MPI_SUCCESS, class;
+    double *a = calloc(2 * N, sizeof *a), *b = calloc(2 * N, sizeof *b);
+    pthread_t thread;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Allreduce(a, b, N, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    if (rank == 1) pthread_create(&thread, NULL, killer, &after);
+    for (int root = 0; rc == MPI_SUCCESS; root ^= 1)
+        switch (argv[1][0]) {
+            case 'b': rc = MPI_Bcast(a, N, MPI_DOUBLE, root, MPI_COMM_WORLD); break;
+            case 'r': rc = MPI_Reduce(a, b, N, MPI_DOUBLE, MPI_SUM, root, MPI_COMM_WORLD); break;
+            case 'g': rc = MPI_Gather(a, N, MPI_DOUBLE, b, N, MPI_DOUBLE, root, MPI_COMM_WORLD); break;
+            default: rc = MPI_Scatter(b, N, MPI_DOUBLE, a, N, MPI_DOUBLE, root, MPI_COMM_WORLD); break;
+        }
+    MPI_Error_class(rc, &class);
+    printf("rank %d: %s\n", rank, class == MPIX_ERR_PROC_FAILED ? "failed" : "went wrong");
+    fflush(stdout);
+    _exit(0);
+}
+C
+for what in bcast reduce gather scatter; do
+    for after in 900 2300 4100; do
+        ULFM_COLLECTIVES=on timeout "$patience" "$stage/bin/ulfmrun" --ft -n 2 "$work/dies_inside" "$what" "$after" >"$work/out" 2>&1 || true
+        grep -q 'rank 0: failed' "$work/out" || fail "rank 0 was not told that rank 1 had died inside a long $what"
+    done
+done
 echo "collectives through shared memory give what messages give; a death is an error in the others"

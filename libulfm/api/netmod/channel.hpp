@@ -7,7 +7,6 @@
 #pragma once
 
 #include <ulfm/netmod.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdint>
@@ -75,8 +74,8 @@ struct ulfm_nm {
 
   // Waits.
   bool own_core;
-  int cores_of_host = static_cast<int>(sysconf(_SC_NPROCESSORS_CONF));  // whoever may use them
-  std::int64_t one_copy;                                                // the setting, of off|auto|on
+  int cores_of_host = 0;  // whoever may use them; known where collectives go by segments
+  std::int64_t one_copy;  // the setting, of off|auto|on
   ulfm::Waiter waiter;
   std::uint32_t idle_turns = 0;      // since something came or went
   std::uint32_t tests_in_a_row = 0;  // in virtual time: with nothing between

@@ -1,4 +1,6 @@
 // Collectives of a communicator through a shared segment.
+#include <unistd.h>
+
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -39,6 +41,7 @@ int coll_after(ulfm_nm* nm) {
   if (nm->process->transport().multicast_frame(2, 0) != 0) return ULFM_COLL_BY_MULTICAST;
   // Over other emulated interconnects, or one with faults, the messages themselves are what is asked for.
   if (nm->process->transport_name() != "direct") return -1;
+  nm->cores_of_host = static_cast<int>(sysconf(_SC_NPROCESSORS_CONF));
   return setting == "on" ? 0 : kFirstCalls;
 }
 

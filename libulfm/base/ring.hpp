@@ -39,16 +39,6 @@ class RingCursor {
   std::uint16_t lap_ = 1;
 };
 
-/// The line will be written soon: its owner gives it up meanwhile. Where it is read only later, a plain prefetch would
-/// bring it as one that both have, and the store would wait all the same.
-inline void prefetch_for_store(const void* line) noexcept {
-#if defined(__x86_64__)
-  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
-#else
-  __builtin_prefetch(line, 1);
-#endif
-}
-
 /// Where the parts of a lane lie. `cells` and `capacity` are powers of two.
 struct LaneMemory {
   Cell* cells = nullptr;
@@ -112,14 +102,12 @@ class LaneProducer {
     wanted_ = 0;
   }
 
-  /// More frames like the last one will follow at once: the lines of a later one are fetched meanwhile. Long bodies are
-  /// left to the processor, which fetches what is written in order.
-  void fetch_ahead() const noexcept {
-    prefetch_for_store(&memory_.cells[(head_.index() + kAhead) & (memory_.count - 1)]);
-    if (last_need_ > kFetched) return;
-    const std::uint64_t later = byte_head_ + kAhead * last_need_;
-    for (std::size_t line = 0; line < last_need_; line += kLine)
-      prefetch_for_store(memory_.bytes + ((later + line) & (memory_.capacity - 1)));
+  /// More frames like the last one will follow at once. The lines of several are taken over from the consumer's core by
+  /// stores, one behind the other: these wait together, and those of one frame at a time each for itself (decision 0039).
+  /// Only where nothing is published.
+  void own_ahead() noexcept {
+    if (head_.position() % kAhead == 0) own_cells();
+    if (last_need_ != 0 && last_need_ <= kLongestOwned && byte_head_ - owned_from_ >= owned_) own_bodies();
   }
 
   /// Frames pushed so far.
@@ -196,16 +184,35 @@ class LaneProducer {
     return at + need - byte_tail_ <= memory_.capacity;
   }
 
-  static constexpr std::uint32_t kAhead = 4;  // frames between the last one and that whose lines are fetched
-  static constexpr std::size_t kFetched = 8 * kLine;
+  void own_cells() noexcept {
+    const std::uint64_t until = std::min(head_.position() + kAhead, consumed_ + memory_.count);
+    for (std::uint64_t at = head_.position(); at < until; ++at)
+      memory_.cells[static_cast<std::uint32_t>(at) & (memory_.count - 1)].offset = 0;
+  }
+
+  // The place of the next bodies, up to where the window or what is free ends.
+  [[gnu::noinline]] void own_bodies() noexcept {
+    const std::uint64_t offset = byte_head_ & (memory_.capacity - 1);
+    const std::uint64_t free = byte_tail_ + memory_.capacity - byte_head_;
+    const std::uint64_t window = first_window_ > offset ? first_window_ - offset : 0;
+    owned_from_ = byte_head_;
+    owned_ = std::min({std::uint64_t{last_need_ <= 4 * kLine ? 8 * kLine : 32 * kLine}, free, window});
+    constexpr std::uint64_t kNothing = 0;
+    for (std::uint64_t at = 0; at < owned_; at += kLine)
+      std::memcpy(memory_.bytes + offset + at, &kNothing, sizeof kNothing);
+  }
+
+  static constexpr std::uint32_t kAhead = 8;  // frames whose lines are taken over at once
+  static constexpr std::size_t kLongestOwned = 16 * kLine;
 
   LaneMemory memory_;
   RingCursor head_;
   std::size_t first_window_ = 0, usable_ = 0, wanted_ = 0;
   std::uint64_t consumed_ = 0;
   std::uint64_t byte_head_ = 0, byte_tail_ = 0;
-  std::size_t last_need_ = 0;        // of the byte ring, by the last frame
-  std::vector<std::uint64_t> ends_;  // per cell: byte_head_ after it, so that `consumed` alone frees the bytes
+  std::size_t last_need_ = 0;                 // of the byte ring, by the last frame
+  std::uint64_t owned_from_ = 0, owned_ = 0;  // bytes that own_bodies() took over last
+  std::vector<std::uint64_t> ends_;           // per cell: byte_head_ after it, so that `consumed` alone frees the bytes
 };
 
 /// So much of a body is fetched when its cell is found.

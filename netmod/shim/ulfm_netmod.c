@@ -1022,7 +1022,8 @@ static int ulfm_poll(int in_blocking_poll)
         int budget = 16;
         empty_polls = 0;
         do {
-            mpi_errno = handle_frame(&frame);
+            if (!into_first_posted(&frame))
+                mpi_errno = handle_frame(&frame);
             ulfm->release(nm, &frame);
             MPIR_ERR_CHECK(mpi_errno);
             /* Something the caller has waited for it wants at once; where messages were there before it looked there

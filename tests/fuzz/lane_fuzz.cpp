@@ -57,6 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     const iovec piece{text.data(), length};
     Gather data(std::span(&piece, 1));
     producer.push(Kind::first, 0, reinterpret_cast<const std::byte*>(head.data()), header, data, length);
+    producer.own_ahead();
   }
   while (!held.empty()) {
     const std::size_t at = input.take<std::uint8_t>() % held.size();

@@ -189,7 +189,10 @@ void lane() {
       for (;;) {
         const iovec piece{payload->data, payload->length};
         Gather data(std::span(&piece, 1));
-        if (producer.push(Kind::first, 1, payload->header, payload->header_length, data, payload->length)) break;
+        if (producer.push(Kind::first, 1, payload->header, payload->header_length, data, payload->length)) {
+          producer.own_ahead();
+          break;
+        }
         std::this_thread::yield();
       }
       bell->ring();

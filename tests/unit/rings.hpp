@@ -35,7 +35,9 @@ struct LaneFixture {
     auto body = pattern_bytes(seed, length);
     const iovec piece{body.data(), body.size()};
     Gather data(std::span(&piece, 1));
-    return producer.push(kind, seed, head.data(), header, data, length);
+    if (!producer.push(kind, seed, head.data(), header, data, length)) return false;
+    producer.own_ahead();  // may write only where nothing lies that a consumer reads or holds
+    return true;
   }
 
   std::atomic<std::uint64_t> consumed{0};

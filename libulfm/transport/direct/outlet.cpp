@@ -166,7 +166,7 @@ inline void DirectOutlet::sent_in_lane() {
   counters_.lane_frames.add();
   header().doorbell.ring();
   const std::uint64_t received = counters_.received_messages.get();
-  if (std::exchange(received_, received) == received) lane_.fetch_ahead();
+  if (std::exchange(received_, received) == received) lane_.own_ahead();
 }
 
 bool DirectOutlet::push(Kind kind, std::span<const std::byte> head, Gather& data, std::size_t length) {

@@ -102,9 +102,9 @@ class LaneProducer {
     wanted_ = 0;
   }
 
-  /// More frames like the last one will follow at once. The lines of several are taken over from the consumer's core by
-  /// stores, one behind the other: these wait together, and those of one frame at a time each for itself (decision 0039).
-  /// Only where nothing is published.
+  /// More frames like the last one will follow at once. The lines of several are taken over from the consumer's core
+  /// by stores side by side: these wait together, and stores of one frame at a time wait each for itself (decision
+  /// 0039). Writes only where nothing is published.
   void own_ahead() noexcept {
     if (head_.position() % kAhead == 0) own_cells();
     if (last_need_ != 0 && last_need_ <= kLongestOwned && byte_head_ - owned_from_ >= owned_) own_bodies();

@@ -150,7 +150,7 @@ def collectives(libraries, rounds):
 def nonblocking(libraries, rounds):
     """The collectives that go by messages in every library: begun and waited for, and those of neighbours in a ring."""
     calls = ["ibarrier", "ibcast:8", "iallreduce:8", "iallreduce:64K", "iallgather:64", "ialltoall:64", "neighbor_allgather:64",
-             "neighbor_alltoall:64", "neighbor_alltoall:64K"]
+             "neighbor_alltoall:64", "neighbor_alltoall:64K", "ineighbor_alltoall:64"]
     rows = []
     for ranks in (2, 8, 32):
         pin = pinned() if ranks == 2 else None

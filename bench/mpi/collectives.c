@@ -18,6 +18,8 @@ static int call_nonblocking(const char* what, int bytes) {
     MPI_Iallgather(send, bytes, MPI_BYTE, receive, bytes, MPI_BYTE, MPI_COMM_WORLD, &request);
   else if (strcmp(what, "ialltoall") == 0)
     MPI_Ialltoall(send, bytes, MPI_BYTE, receive, bytes, MPI_BYTE, MPI_COMM_WORLD, &request);
+  else if (strcmp(what, "ineighbor_alltoall") == 0)
+    MPI_Ineighbor_alltoall(send, bytes, MPI_BYTE, receive, bytes, MPI_BYTE, ring, &request);
   else return 0;
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   return 1;

@@ -882,6 +882,10 @@ static int handle_frame(const ulfm_nm_frame * frame)
 
 #include "ulfm_quick.c"
 
+static int ulfm_poll(int in_blocking_poll);
+
+#include "ulfm_neighbors.c"
+
 /* ---- progress ----------------------------------------------------------------------------------------------------- */
 
 /* Connections whose close waits for a process that has gone. Everything it wrote has been read before. When a peer has
@@ -1022,13 +1026,13 @@ static int ulfm_poll(int in_blocking_poll)
         int budget = 16;
         empty_polls = 0;
         do {
-            if (!into_first_posted(&frame))
+            if (!(unlikely(neighbors) && from_neighbor(&frame)) && !into_first_posted(&frame))
                 mpi_errno = handle_frame(&frame);
             ulfm->release(nm, &frame);
             MPIR_ERR_CHECK(mpi_errno);
             /* Something the caller has waited for it wants at once; where messages were there before it looked there
              * are often more, and each turn of MPICH's progress for one of them costs as much as its message. */
-        } while (--budget && !awaited &&
+        } while (--budget && !awaited && !have_all_neighbors() &&
                  (!waited || count == MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count)) &&
                  ulfm->next(nm, &frame));
         if (unlikely(n_ending) && (last_words += 16 - budget) > LAST_WORDS)

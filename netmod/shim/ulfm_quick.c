@@ -104,7 +104,7 @@ static inline int into_first_posted(const ulfm_nm_frame * frame)
     MPIDI_Message_match match;
     MPIR_Request *rreq;
 
-    if (!*MPID_Recvq_posted_head_ptr || frame->kind != ULFM_NM_FIRST || frame->fresh || !vc || !vc->pg ||
+    if (!*MPID_Recvq_posted_head_ptr || frame->kind != ULFM_NM_FIRST || frame->fresh || !vc ||
         vc->state != MPIDI_VC_STATE_ACTIVE || !is_compact(frame))
         return 0;
     compact_match(frame, &match.parts);

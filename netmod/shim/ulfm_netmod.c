@@ -404,8 +404,10 @@ static int connect_vc(MPIDI_VC_t * vc)
         const int gone = rc == PEER_FAILED || rc == NOT_FOUND || rc == STALE;
         MPIR_ERR_SET2(mpi_errno, gone ? MPIX_ERR_PROC_FAILED : MPI_ERR_OTHER, "**comm_fail", "**comm_fail %d %s",
                       vc->pg_rank, ulfm->last_error());
-        /* Nobody but the client waits at the other end of a temporary connection. */
-        if (vc->pg ? rc == PEER_FAILED : gone && area->hello_kind == HELLO_ACCEPT)
+        /* A process opens its port before others hear of it, so one without has closed it: it has ended, or is about to,
+         * and neither messages nor a goodbye reach it. Nobody but the client waits at the other end of a temporary
+         * connection. */
+        if (gone && (vc->pg || area->hello_kind == HELLO_ACCEPT))
             (void) fail_vc(vc);
         goto fn_exit;
     }

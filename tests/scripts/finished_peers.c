@@ -1,5 +1,5 @@
-/* Rank 1 stays where MPI_Finalize has closed its port but has not let go of the process: its line of statistics goes into
- * a full pipe. Rank 0 sends to it, which is an error, and ends as ever. finished_peers FOLDER */
+/* Rank 1 stays where MPI_Finalize has closed its port but has not let go of the process: its line of statistics goes
+ * into a full pipe. Rank 0 sends to it, which is an error, and ends as ever. finished_peers FOLDER */
 #include <fcntl.h>
 #include <mpi.h>
 #include <pthread.h>

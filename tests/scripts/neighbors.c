@@ -1,5 +1,5 @@
-/* Collectives of neighbours, most of them blocking ones, on random graphs, with several edges from one rank to another and
- * from a rank to itself: every byte that arrives is checked. Other messages are on their way, also to receives from any
+/* Collectives of neighbours, most of them blocking ones, on random graphs, with several edges from one rank to another
+ * and from a rank to itself: every byte that arrives is checked. Other messages are on their way, also to receives from any
  * rank with any tag, and some ranks are late, so that messages come before, during and after the call that takes them.
  * Blocks are from nothing to more than an eager message, and some have gaps: neighbors SEED ROUNDS [threads]. */
 #include <mpi.h>

@@ -60,6 +60,8 @@ static void post_what_came(neighbor_call_t * call)
     int i;
     for (i = 0; i < call->n; i++) {
         MPIDI_nem_ulfm_neighbor_t *in = &call->in[i];
+        if (in->done)
+            continue;
         if (in->rank < 0) {     /* MPI_PROC_NULL */
             in->done = 1;
             call->left--;
@@ -148,6 +150,8 @@ static int await_neighbors(neighbor_call_t * call)
 
     while (call->left != 0 && looks < NEIGHBOR_LOOKS && mpi_errno == MPI_SUCCESS) {
         mpi_errno = ulfm_poll(1);
+        if (call->left == before)
+            post_what_came(call);       /* by another way than this look */
         looks = call->left == before ? looks + 1 : 0;
         before = call->left;
     }
@@ -188,9 +192,14 @@ int MPIDI_nem_ulfm_neighbors(MPIDI_nem_ulfm_neighbor_t * in, int indegree, const
                              int outdegree, int tag, MPIR_Comm * comm, MPIR_Request ** requests, int *begun)
 {
     neighbor_call_t call = {.in = in,.n = indegree,.left = indegree,.tag = tag,.comm = comm,.requests = requests,.begun = begun };
+    static unsigned in_a_row = 0;
     int mpi_errno = MPI_SUCCESS;
     int i;
 
+    /* Messages that are always there would keep this rank from all else that makes progress. */
+    if (nm && !MPIR_IS_THREADED && ++in_a_row % QUICK_IN_A_ROW == 0)
+        mpi_errno = MPID_Progress_test(NULL);
+    MPIR_ERR_CHECK(mpi_errno);
     if (may_await_neighbors(&call)) {
         post_what_came(&call);
         neighbors = &call;
@@ -205,5 +214,6 @@ int MPIDI_nem_ulfm_neighbors(MPIDI_nem_ulfm_neighbor_t * in, int indegree, const
     neighbors = NULL;
     if (mpi_errno == MPI_SUCCESS)
         post_neighbors(&call);
+  fn_fail:
     return mpi_errno != MPI_SUCCESS ? mpi_errno : call.mpi_errno;
 }

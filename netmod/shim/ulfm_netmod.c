@@ -515,6 +515,12 @@ static int ulfm_iStartContigMsg(MPIDI_VC_t * vc, void *hdr, intptr_t hdr_sz, voi
         /* A close to a process that has died is no error: there is nothing left to close. */
         if (((MPIDI_CH3_Pkt_t *) hdr)->type == MPIDI_CH3_PKT_CLOSE && vc->state == MPIDI_VC_STATE_MORIBUND)
             mpi_errno = MPI_SUCCESS;
+        /* Nobody waits for an answer to a process that has died, to what it wrote before. It is no failure of the call
+         * that has found its packet. */
+        if (in_frame && MPIR_ERR_GET_CLASS(mpi_errno) == MPIX_ERR_PROC_FAILED) {
+            note_question(vc, hdr);
+            mpi_errno = fail_questions(vc, mpi_errno);
+        }
         goto fn_exit;
     }
     note_question(vc, hdr);

@@ -1,7 +1,8 @@
 /* Collectives of neighbours, most of them blocking ones, on random graphs, with several edges from one rank to another
- * and from a rank to itself: every byte that arrives is checked. Other messages are on their way, also to receives from any
- * rank with any tag, and some ranks are late, so that messages come before, during and after the call that takes them.
- * Blocks are from nothing to more than an eager message, and some have gaps: neighbors SEED ROUNDS [threads]. */
+ * and from a rank to itself: every byte that arrives is checked. Other messages are on their way, also to receives from
+ * any rank with any tag, and some ranks are late, so that messages come before, during and after the call that takes
+ * them. Blocks are from nothing to more than an eager message, some have gaps, and some are too long for their place:
+ * neighbors SEED ROUNDS [threads]. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -27,20 +28,22 @@ static edge_t edges[8 * MOST];
 static int n_edges, n_in, n_out, in[8 * MOST], out[8 * MOST]; /* this rank's edges, in its order */
 static char* buffers[2];
 
-/* A call of any kind: CALL(allgather, arguments...). Nonblocking and persistent ones are waited for at once. */
+static unsigned kind; /* 0: persistent, 1: nonblocking, else blocking */
+static int outcome;
+
+/* A call of that kind: CALL(allgather, arguments...). Nonblocking and persistent ones are waited for at once. */
 #define CALL(what, ...)                                                 \
   do {                                                                  \
     MPI_Request request;                                                \
-    const unsigned kind = (unsigned)next() % 8;                         \
     if (kind > 1) {                                                     \
-      MPI_Neighbor_##what(__VA_ARGS__);                                 \
+      outcome = MPI_Neighbor_##what(__VA_ARGS__);                       \
     } else if (kind == 1) {                                             \
       MPI_Ineighbor_##what(__VA_ARGS__, &request);                      \
-      MPI_Wait(&request, MPI_STATUS_IGNORE);                            \
+      outcome = MPI_Wait(&request, MPI_STATUS_IGNORE);                  \
     } else {                                                            \
       MPI_Neighbor_##what##_init(__VA_ARGS__, MPI_INFO_NULL, &request); \
       MPI_Start(&request);                                              \
-      MPI_Wait(&request, MPI_STATUS_IGNORE);                            \
+      outcome = MPI_Wait(&request, MPI_STATUS_IGNORE);                  \
       MPI_Request_free(&request);                                       \
     }                                                                   \
   } while (0)
@@ -51,6 +54,13 @@ static void wrong(const char* call, int edge, int i, int got) {
   fprintf(stderr, "rank %d, call %d, %s: byte %d of edge %d (%d to %d, %d bytes) is %d\n", rank, calls, call, i, edge,
           edges[edge].from, edges[edge].to, edges[edge].bytes, got);
   MPI_Abort(MPI_COMM_WORLD, 3);
+}
+
+/* The error of the last call: MPI_SUCCESS, or that a message was too long. */
+static void expect(const char* call, int class_expected) {
+  int class;
+  MPI_Error_class(outcome, &class);
+  if (class != class_expected) wrong(call, 0, 0, class);
 }
 
 static MPI_Comm make_graph(void) {
@@ -66,23 +76,13 @@ static MPI_Comm make_graph(void) {
   }
   MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, n_in, sources, MPI_UNWEIGHTED, n_out, targets, MPI_UNWEIGHTED,
                                  MPI_INFO_NULL, 0, &graph);
+  MPI_Comm_set_errhandler(graph, MPI_ERRORS_RETURN);
   return graph;
 }
 
 static int some_bytes(void) {
   static const int kinds[] = {0, 1, 8, 64, 500, 2048, 5000, 40000, 70000, LONGEST};
   return kinds[next() % (next() % 4 ? 6 : 10)];
-}
-
-/* Of several edges from one rank to another, MPICH's alltoall takes the first sent block for the last received one. */
-static int twin(int e) {
-  int before = 0, all[8 * MOST], n = 0;
-  for (int i = 0; i < n_in; ++i)
-    if (edges[in[i]].from == edges[e].from) {
-      if (in[i] == e) before = n;
-      all[n++] = in[i];
-    }
-  return all[n - 1 - before];
 }
 
 static void check(const char* call, const char* at, int edge, int as, int bytes, int step) {
@@ -97,12 +97,14 @@ static void same_size(MPI_Comm graph, int gather) {
     for (int k = 0; k < bytes; ++k) buffers[0][i * (size_t)bytes + k] = (char)value(gather ? rank : out[i], k);
   if (gather) CALL(allgather, buffers[0], bytes, MPI_CHAR, buffers[1], bytes, MPI_CHAR, graph);
   else CALL(alltoall, buffers[0], bytes, MPI_CHAR, buffers[1], bytes, MPI_CHAR, graph);
+  expect("same size", MPI_SUCCESS);
   for (int i = 0; i < n_in; ++i)
-    check(gather ? "allgather" : "alltoall", buffers[1] + i * (size_t)bytes, in[i],
-          gather ? edges[in[i]].from : twin(in[i]), bytes, 1);
+    check(gather ? "allgather" : "alltoall", buffers[1] + i * (size_t)bytes, in[i], gather ? edges[in[i]].from : in[i],
+          bytes, 1);
 }
 
-/* Blocks of their own sizes; `typed`: some have a gap behind each byte. */
+/* Blocks of their own sizes; `typed`: some have a gap behind each byte. Now and then one is longer than its place: that
+ * is an error of the rank that gets it, whose other blocks arrive. */
 static void own_sizes(MPI_Comm graph, int typed) {
   int counts[2][8 * MOST], places[2][8 * MOST];
   MPI_Aint displs[2][8 * MOST];
@@ -111,11 +113,13 @@ static void own_sizes(MPI_Comm graph, int typed) {
   MPI_Type_create_resized(MPI_CHAR, 0, 3, &gaps);
   MPI_Type_commit(&gaps);
   for (int e = 0; e < n_edges; ++e) edges[e].bytes = some_bytes();
+  const int too_long = n_edges > 0 && kind > 1 && next() % 6 == 0 ? (int)(next() % (unsigned)n_edges) : -1;
   for (int way = 0; way < 2; ++way)
     for (int i = 0; i < (way ? n_in : n_out); ++i) {
       const int e = way ? in[i] : out[i], has_gaps = typed && (e + way) % 5 == 0, step = has_gaps ? 3 : 1;
       counts[way][i] = edges[e].bytes;
-      types[way][i] = has_gaps ? gaps : MPI_CHAR;
+      if (way && e == too_long && counts[way][i] > 0) --counts[way][i];
+      types[way][i] = has_gaps ? gaps : counts[way][i] == 0 && typed && e % 2 == 0 ? MPI_DATATYPE_NULL : MPI_CHAR;
       displs[way][i] = places[way][i] = (int)at[way];
       for (int k = 0; !way && k < edges[e].bytes; ++k) buffers[0][at[0] + (size_t)(k * step)] = (char)value(e, k);
       at[way] += (size_t)edges[e].bytes * step + 5;
@@ -123,9 +127,12 @@ static void own_sizes(MPI_Comm graph, int typed) {
   if (typed)
     CALL(alltoallw, buffers[0], counts[0], displs[0], types[0], buffers[1], counts[1], displs[1], types[1], graph);
   else CALL(alltoallv, buffers[0], counts[0], places[0], MPI_CHAR, buffers[1], counts[1], places[1], MPI_CHAR, graph);
+  const int fails = too_long >= 0 && edges[too_long].to == rank && edges[too_long].bytes > 0;
+  expect(typed ? "alltoallw" : "alltoallv", fails ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
   for (int i = 0; i < n_in; ++i)
-    check(typed ? "alltoallw" : "alltoallv", buffers[1] + displs[1][i], in[i], in[i], edges[in[i]].bytes,
-          types[1][i] == gaps ? 3 : 1);
+    if (in[i] != too_long)
+      check(typed ? "alltoallw" : "alltoallv", buffers[1] + displs[1][i], in[i], in[i], edges[in[i]].bytes,
+            types[1][i] == gaps ? 3 : 1);
   MPI_Type_free(&gaps);
 }
 
@@ -139,7 +146,38 @@ static void gather_sizes(MPI_Comm graph) {
   }
   for (int k = 0; k < of_rank[rank]; ++k) buffers[0][k] = (char)value(rank, k);
   CALL(allgatherv, buffers[0], of_rank[rank], MPI_CHAR, buffers[1], counts, places, MPI_CHAR, graph);
+  expect("allgatherv", MPI_SUCCESS);
   for (int i = 0; i < n_in; ++i) check("allgatherv", buffers[1] + places[i], in[i], edges[in[i]].from, counts[i], 1);
+}
+
+/* On a grid, with one or two ranks in some dimensions, what goes backwards in a dimension comes from behind. */
+static void on_a_grid(void) {
+  enum { DIMS = 2, N = 2 * DIMS };
+  int dims[DIMS] = {0}, periods[DIMS], near[N], sent[N], got[N], ones[N] = {1, 1, 1, 1}, places[N] = {0, 1, 2, 3};
+  MPI_Aint displs[N];
+  MPI_Datatype types[N];
+  MPI_Comm grid;
+  MPI_Dims_create(size, DIMS, dims);
+  for (int d = 0; d < DIMS; ++d) periods[d] = next() % 4 != 0;
+  MPI_Cart_create(MPI_COMM_WORLD, DIMS, dims, periods, 0, &grid);
+  for (int d = 0; d < DIMS; ++d) MPI_Cart_shift(grid, d, 1, &near[2 * d], &near[2 * d + 1]);
+  for (int i = 0; i < N; ++i, ++calls) {
+    kind = (unsigned)next() % 4;
+    const unsigned form = (unsigned)next() % 3;
+    for (int k = 0; k < N; ++k) {
+      sent[k] = 1000 * calls + 10 * rank + k;
+      got[k] = -1;
+      displs[k] = (MPI_Aint)(sizeof(int) * (size_t)k);
+      types[k] = MPI_INT;
+    }
+    if (form == 0) CALL(alltoall, sent, 1, MPI_INT, got, 1, MPI_INT, grid);
+    else if (form == 1) CALL(alltoallv, sent, ones, places, MPI_INT, got, ones, places, MPI_INT, grid);
+    else CALL(alltoallw, sent, ones, displs, types, got, ones, displs, types, grid);
+    for (int k = 0; k < N; ++k)
+      if (got[k] != (near[k] == MPI_PROC_NULL ? -1 : 1000 * calls + 10 * near[k] + (k ^ 1)))
+        wrong("grid", 0, k, got[k]);
+  }
+  MPI_Comm_free(&grid);
 }
 
 /* Some work, so that this rank is late. */
@@ -155,6 +193,7 @@ static void some_calls(MPI_Comm graph) {
   MPI_Irecv(&from_any, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, graph, &requests[0]);
   MPI_Irecv(&got, 1, MPI_INT, (rank + 1) % size, 31, MPI_COMM_WORLD, &requests[1]);
   for (int i = 0; i < n; ++i, ++calls) {
+    kind = (unsigned)next() % 8;
     if (rank == late) dawdle();
     if (i == n / 2) MPI_Isend(&given, 1, MPI_INT, (rank + 1) % size, 31, graph, &requests[2]);
     if (i == n / 2) MPI_Isend(&given, 1, MPI_INT, (rank + size - 1) % size, 31, MPI_COMM_WORLD, &requests[3]);
@@ -184,6 +223,7 @@ int main(int argc, char** argv) {
     MPI_Comm graph = make_graph();
     some_calls(graph);
     MPI_Comm_free(&graph);
+    on_a_grid();
   }
   if (rank == 0) printf("%d calls right\n", calls);
   return MPI_Finalize();

@@ -6,6 +6,48 @@ set -euo pipefail
 rounds=${2:-40}
 compile neighbors <"$(dirname "${BASH_SOURCE[0]}")/neighbors.c"
 
+# Rank 0 calls again and again, and rank 1's messages are always there: what else rank 0 has begun goes on.
+compile progress <<'C'
+#include <mpi.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  int rank, source = 1, target = 0, flag = 0, none = 0, unused, done;
+  MPI_Comm world, graph, copy;
+  MPI_Request request;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_dup(MPI_COMM_WORLD, &world);
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, rank == 0, &source, MPI_UNWEIGHTED, rank == 1, &target, MPI_UNWEIGHTED,
+                                 MPI_INFO_NULL, 0, &graph);
+  if (rank == 1) MPI_Neighbor_allgather(&flag, 1, MPI_INT, &unused, 1, MPI_INT, graph);
+  if (rank == 0) {
+    MPI_Comm_idup(world, &copy, &request);
+    MPI_Neighbor_allgather(&none, 1, MPI_INT, &flag, 1, MPI_INT, graph);
+    while (!flag) {
+      MPI_Neighbor_allgather(&none, 1, MPI_INT, &flag, 1, MPI_INT, graph);
+      usleep(300);
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  } else if (rank == 1) {
+    MPI_Comm_idup(world, &copy, &request);
+    while (!flag) {
+      MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+      MPI_Iprobe(2, 5, world, &flag, MPI_STATUS_IGNORE);
+      MPI_Neighbor_allgather(&flag, 1, MPI_INT, &unused, 1, MPI_INT, graph);
+    }
+    MPI_Recv(&unused, 1, MPI_INT, 2, 5, world, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  } else {
+    MPI_Comm_idup(world, &copy, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (rank == 2) MPI_Send(&flag, 1, MPI_INT, 1, 5, world);
+  }
+  return MPI_Finalize();
+}
+C
+timeout 60 "$mpiexec" -n 4 "$work/progress" || fail "a call whose messages are always there keeps all else waiting"
+
 # run SEED RANKS OPTION...
 run() {
     timeout "$patience" "$stage/bin/ulfmrun" "${@:3}" -n "$2" "$work/neighbors" "$1" "$rounds" >"$work/out" 2>&1 ||

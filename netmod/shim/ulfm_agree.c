@@ -82,6 +82,15 @@ static int is_gone(const MPIDI_VC_t * vc)
         MPIDI_CH3U_Failed_index(vc) >= 0;
 }
 
+static int is_absent(const MPIR_Comm * comm, const MPIDI_VC_t * vc);    /* ulfm_left.c */
+
+/* Nobody waits for this member. */
+static int is_away(const MPIR_Comm * comm, int i)
+{
+    const MPIDI_VC_t *vc = member(comm, i);
+    return is_gone(vc) || is_absent(comm, vc);
+}
+
 static uint64_t mix(uint64_t hash, const void *bytes, size_t n)
 {
     const unsigned char *p = bytes;
@@ -304,7 +313,7 @@ static void note_own_failures(MPIR_Comm * comm, uint8_t * failed, uint8_t * acke
 static int first_alive(MPIR_Comm * comm)
 {
     int i = 0;
-    while (i != my_index(comm) && is_gone(member(comm, i)))
+    while (i != my_index(comm) && is_away(comm, i))
         i++;
     return i;
 }
@@ -314,7 +323,7 @@ static int first_without_vote(MPIR_Comm * comm, const agreement_t * a)
 {
     int i;
     for (i = 0; i < a->members; i++)
-        if (i != my_index(comm) && !has_bit(a->voted, i) && !is_gone(member(comm, i)))
+        if (i != my_index(comm) && !has_bit(a->voted, i) && !is_away(comm, i))
             return i;
     return -1;
 }
@@ -446,6 +455,8 @@ int MPIDI_nem_ulfm_agree(MPIR_Comm * comm, int *flag)
     mpi_errno = agree(comm, own);
     if (comm->dev.ends_with_members && (mpi_errno || has_failures(own)))
         settle(comm, !mpi_errno);
+    if (comm->dev.ends_with_members)
+        forget_absentees(comm->recvcontext_id, NULL);
     MPIR_ERR_CHECK(mpi_errno);
     *flag = (int) own->flag;
     for (i = 0; i < (int) own->members; i++)

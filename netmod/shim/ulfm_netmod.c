@@ -133,6 +133,8 @@ static void *place_of(void *cookie, size_t * length);
 static int finish_termination(MPIDI_VC_t * vc);
 static int fail_vc(MPIDI_VC_t * vc);
 static void forget_questions(const MPIDI_VC_t * vc);
+static void forget_absentees(MPIR_Context_id_t id, const MPIDI_VC_t * vc);
+static void forget_all_absentees(void);
 static int ulfm_iStartContigMsg(MPIDI_VC_t * vc, void *hdr, intptr_t hdr_sz, void *data, intptr_t data_sz,
                                 MPIR_Request ** sreq_ptr);
 
@@ -336,6 +338,7 @@ static int ulfm_finalize(void)
     while (open_head)
         close_out(open_head);
     forget_questions(NULL);
+    forget_all_absentees();
     retry_leaving(1);
     if (nm)
         ulfm->close(nm);
@@ -516,8 +519,9 @@ static int ulfm_iStartContigMsg(MPIDI_VC_t * vc, void *hdr, intptr_t hdr_sz, voi
         if (((MPIDI_CH3_Pkt_t *) hdr)->type == MPIDI_CH3_PKT_CLOSE && vc->state == MPIDI_VC_STATE_MORIBUND)
             mpi_errno = MPI_SUCCESS;
         /* Nobody waits for an answer to a process that has died, to what it wrote before. It is no failure of the call
-         * that has found its packet. */
-        if (in_frame && MPIR_ERR_GET_CLASS(mpi_errno) == MPIX_ERR_PROC_FAILED) {
+         * that has found its packet. Who passes a revocation on counts those that can be told. */
+        if (in_frame && MPIR_ERR_GET_CLASS(mpi_errno) == MPIX_ERR_PROC_FAILED &&
+            ((MPIDI_CH3_Pkt_t *) hdr)->type != MPIDI_CH3_PKT_REVOKE) {
             note_question(vc, hdr);
             mpi_errno = fail_questions(vc, mpi_errno);
         }
@@ -1121,6 +1125,7 @@ static void forget_vc(MPIDI_VC_t * vc)
     vc_area_t *area = AREA(vc);
     close_out(vc);
     forget_questions(vc);
+    forget_absentees(0, vc);
     ulfm->drop_cookie(nm, vc);
 }
 

@@ -103,7 +103,7 @@ static int first_unsettled(MPIR_Comm * comm, const settlement_t * s, int round)
     int i;
 
     for (i = 0; i < s->members && !settles_deaf; i++)
-        if (i != my_index(comm) && !has_bit(heard, i) && !is_gone(member(comm, i)))
+        if (i != my_index(comm) && !has_bit(heard, i) && !is_away(comm, i))
             return i;
     return -1;
 }

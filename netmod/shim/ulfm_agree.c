@@ -12,10 +12,12 @@
  * Votes travel as packets of the netmod, so they are answered from any call that makes progress, and a revoked
  * communicator does not stop them. Included by ulfm_netmod.c. */
 
-/* What is agreed on: flags by AND, failures by OR, acknowledged failures by AND, context ids that are free by AND. */
+/* What is agreed on: flags by AND, failures by OR, acknowledged failures by AND, context ids that are free by AND, and
+ * the largest count of their generations. */
 typedef struct ballot {
     uint32_t flag;
     uint32_t members;
+    uint32_t generation;
     uint32_t contexts[MPIR_CONTEXT_WINDOW];
     uint8_t ranks[];            /* bits of the failed ones, then of the acknowledged ones */
 } ballot_t;
@@ -38,9 +40,9 @@ static MPIR_Comm *agreeing_comm;
 /* How many finished ones are kept, of communicators that are no more. */
 #define OLD_AGREEMENTS 64
 
-/* From patches 11 and 12. */
-extern int MPIR_Contextid_offer(uint32_t mask[]);
-extern void MPIR_Contextid_take(uint32_t mask[], MPIR_Context_id_t * id);
+/* From patches 11, 12 and 99za. */
+extern int MPIR_Contextid_offer(uint32_t mask[], uint32_t * own_generation);
+extern void MPIR_Contextid_take(uint32_t mask[], uint32_t of_generation, MPIR_Context_id_t * id);
 
 static size_t rank_bytes(int members) { return ((size_t) members + 7) / 8; }
 static size_t ballot_bytes(int members) { return sizeof(ballot_t) + 2 * rank_bytes(members); }
@@ -216,6 +218,7 @@ static void join_ballot(ballot_t * sum, const ballot_t * other)
     size_t i;
 
     sum->flag &= other->flag;
+    sum->generation = MPL_MAX(sum->generation, other->generation);
     for (i = 0; i < MPIR_CONTEXT_WINDOW; i++)
         sum->contexts[i] &= other->contexts[i];
     for (i = 0; i < n; i++) {
@@ -540,12 +543,12 @@ int MPIDI_nem_ulfm_shrink(MPIR_Comm * comm, MPIR_Comm ** newcomm_p)
     MPIR_ERR_CHKANDJUMP(comm->comm_kind != MPIR_COMM_KIND__INTRACOMM, mpi_errno, MPI_ERR_COMM, "**commnotintra");
     own = make_ballot(comm, ~0u);
     MPIR_ERR_CHKANDJUMP(!own, mpi_errno, MPI_ERR_OTHER, "**nomem");
-    mpi_errno = MPIR_Contextid_offer(own->contexts);
+    mpi_errno = MPIR_Contextid_offer(own->contexts, &own->generation);
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = agree(comm, own);
     if (mpi_errno)
         memset(own->contexts, 0, sizeof own->contexts);
-    MPIR_Contextid_take(own->contexts, &id);
+    MPIR_Contextid_take(own->contexts, own->generation, &id);
     MPIR_ERR_CHECK(mpi_errno);
     MPIR_ERR_CHKANDJUMP(id == 0, mpi_errno, MPI_ERR_OTHER, "**toomanycomm");
     MPIR_ERR_CHKANDJUMP1(has_bit(failed_bits(own), comm->rank), mpi_errno, MPIX_ERR_PROC_FAILED, "**comm_fail",

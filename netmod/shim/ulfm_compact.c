@@ -10,7 +10,7 @@ typedef struct compact_pkt {
     uint64_t who;               /* the sender's rank in the communicator, and above it its request, as in CH3's packet */
 } compact_pkt_t;
 #define COMPACT 0x80000000u     /* as a packet's type this is below 0 */
-#if MPIR_CONTEXT_ID_BITS > 31
+#if MPIR_CONTEXT_ID_BITS + MPIR_CONTEXT_GENERATION_WIDTH > 31
 #error "a context of MPI does not fit into compact_pkt_t"
 #endif
 

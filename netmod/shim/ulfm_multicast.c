@@ -22,13 +22,14 @@
  * frame. */
 typedef struct multicast_pkt {
     uint32_t what;              /* MULTICAST_TYPE, the two error bits of a tag, 9 bits of tag, 20 of context */
-    uint32_t rank;              /* of the sender in the communicator */
+    uint32_t who;               /* the sender's rank in the communicator, and above MULTICAST_RANK the context's generation */
 } multicast_pkt_t;
 #define MULTICAST_TYPE 0x80000000u      /* as a packet's type this is below 0 */
 #define MULTICAST_FAILED 0x40000000u
 #define MULTICAST_ERROR 0x20000000u
 #define MULTICAST_CONTEXT 0xfffffu
-#if MPIR_CONTEXT_ID_BITS > 20
+#define MULTICAST_RANK 0xfffffu
+#if MPIR_CONTEXT_ID_BITS > 20 || MPIR_CONTEXT_GENERATION_SHIFT != 20
 #error "a context of MPI does not fit into multicast_pkt_t"
 #endif
 
@@ -148,14 +149,15 @@ static void multicast_open(MPIR_Comm * comm, coll_multicast_t * state)
 
 static multicast_pkt_t multicast_pkt(const MPIR_Comm * comm, int tag, MPIR_Errflag_t errflag)
 {
+    const MPIR_Context_id_t context = comm->context_id + MPIR_CONTEXT_INTRA_COLL;
     multicast_pkt_t pkt;
 
-    pkt.what = MULTICAST_TYPE | (uint32_t) tag << 20 | (comm->context_id + MPIR_CONTEXT_INTRA_COLL);
+    pkt.what = MULTICAST_TYPE | (uint32_t) tag << 20 | (context & MULTICAST_CONTEXT);
     if (errflag == MPIR_ERR_PROC_FAILED)
         pkt.what |= MULTICAST_FAILED;
     else if (errflag != MPIR_ERR_NONE)
         pkt.what |= MULTICAST_ERROR;
-    pkt.rank = (uint32_t) comm->rank;
+    pkt.who = (context & MPIR_CONTEXT_GENERATION_MASK) | (uint32_t) comm->rank;
     return pkt;
 }
 
@@ -173,9 +175,10 @@ static int multicast_spread(const ulfm_nm_frame * frame, MPIDI_CH3_Pkt_t * pkt)
     else if (from->what & MULTICAST_ERROR)
         MPIR_TAG_SET_ERROR_BIT(tag);
     MPIDI_Pkt_init(&pkt->eager_send, MPIDI_CH3_PKT_EAGER_SEND);
-    pkt->eager_send.match.parts.rank = (MPIDI_Rank_t) from->rank;
+    pkt->eager_send.match.parts.rank = (MPIDI_Rank_t) (from->who & MULTICAST_RANK);
     pkt->eager_send.match.parts.tag = tag;
-    pkt->eager_send.match.parts.context_id = from->what & MULTICAST_CONTEXT;
+    pkt->eager_send.match.parts.context_id =
+        (from->who & MPIR_CONTEXT_GENERATION_MASK) | (from->what & MULTICAST_CONTEXT);
     pkt->eager_send.sender_req_id = MPI_REQUEST_NULL;
     pkt->eager_send.data_sz = (intptr_t) frame->length;
     return 1;

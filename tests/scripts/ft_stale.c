@@ -11,10 +11,10 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* Four ranks duplicate a communicator, which MPICH agrees on by recursive doubling: 2 hears 3 and 1 hears 0, then 0 hears 2 and 1 hears
- * 3. Rank 3 is stopped between and killed then, so 0 and 2 have the duplicate and 1 has not. Rank 0 sends to 1 in it. Then all who are
- * left shrink and make communicators again, in which everyone must get what is sent there: ft_stale FILE HOW, where HOW is dup,
- * split, idup, group, self or shrink. */
+/* Four ranks duplicate a communicator, which MPICH agrees on by recursive doubling: 2 hears 3 and 1 hears 0, then 0
+ * hears 2 and 1 hears 3. Rank 3 is stopped between and killed then, so 0 and 2 have the duplicate and 1 has not. Rank 0
+ * sends to 1 in it. Then all who are left shrink and make communicators again, in which everyone must get what is sent
+ * there: ft_stale FILE HOW, where HOW is dup, split, idup, group, self or shrink. */
 
 typedef struct {
   atomic_int of_three;

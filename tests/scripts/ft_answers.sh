@@ -123,23 +123,14 @@ int main(int argc, char** argv) {
 }
 C
 
-# run WORDS OPTION... -- PROGRAM...: the program says WORDS and does not hang; some rank dies.
-run() {
-    local words=$1 status=0
-    shift
-    timeout "$patience" "$stage/bin/ulfmrun" --ft "$@" >"$work/out" 2>&1 || status=$?
-    ((status != 124)) || fail "$* hangs"
-    grep -qx "$words" "$work/out" || fail "$*: exit status $status"
-}
-
 for what in lock add get; do
-    for over in direct ofi tcp; do run 'went on' --transport $over -n 4 "$work/asked" $what; done
-    run 'went on' --transport xswitch --topology th8 -n 4 "$work/asked" $what
+    for over in direct ofi tcp; do survives 'went on' --transport $over -n 4 "$work/asked" $what; done
+    survives 'went on' --transport xswitch --topology th8 -n 4 "$work/asked" $what
     echo "ok   $what"
 done
 for microseconds in 3000 4100 5300 6800; do
-    run 'the last one' --transport xswitch --topology th8 -n 6 "$work/made" $microseconds
-    run 'the last one' --transport dcm --topology cube:3 -n 6 "$work/made" $microseconds
-    run 'the last one' --transport direct -n 6 "$work/made" $microseconds
+    survives 'the last one' --transport xswitch --topology th8 -n 6 "$work/made" $microseconds
+    survives 'the last one' --transport dcm --topology cube:3 -n 6 "$work/made" $microseconds
+    survives 'the last one' --transport direct -n 6 "$work/made" $microseconds
 done
 echo "ok   made"

@@ -44,18 +44,10 @@ int main(int argc, char** argv) {
 }
 C
 
-# run OPTION...: the rest goes on.
-run() {
-    local status=0
-    timeout -s KILL "$patience" "$stage/bin/ulfmrun" --ft "$@" >"$work/out" 2>&1 || status=$?
-    ((status != 137)) || fail "$* hangs"
-    grep -qx 'went on' "$work/out" || fail "$*: exit status $status"
-}
-
 for victim in 0 1 3; do
     for times in 1 2 3 4; do
-        for over in direct tcp ofi; do run --transport $over -n 7 "$work/ft_merged" $victim $times; done
-        run --transport xswitch --topology th8 -n 7 "$work/ft_merged" $victim $times
+        for over in direct tcp ofi; do survives 'went on' --transport $over -n 7 "$work/ft_merged" $victim $times; done
+        survives 'went on' --transport xswitch --topology th8 -n 7 "$work/ft_merged" $victim $times
     done
     echo "ok   rank $victim"
 done

@@ -24,3 +24,12 @@ compile() {
     cat >"$work/$1.c"
     "$mpicc" -O1 "$work/$1.c" -o "$work/$1" -lm || fail "mpicc cannot compile $1.c"
 }
+
+# survives WORDS OPTION...: with --ft the job says WORDS and does not hang; some rank dies.
+survives() {
+    local words=$1 status=0
+    shift
+    timeout -s KILL "$patience" "$stage/bin/ulfmrun" --ft "$@" >"$work/out" 2>&1 || status=$?
+    ((status != 137)) || fail "$* hangs"
+    grep -qx "$words" "$work/out" || fail "$*: exit status $status"
+}

@@ -64,6 +64,8 @@ class VirtualClock final : public VirtualTime {
   /// The same for one of several receivers of a frame; and for a caller that has the lock.
   void give_back_share(std::uint32_t slot, Receiver& receiver) noexcept;
   void give_back_locked(std::uint32_t slot) noexcept { push(now() + 1, TimedEvent::room, slot); }
+  /// Something is still to happen to a slot. Under the lock.
+  bool has_event(std::uint32_t slot) const noexcept;
 
   /// That process has ended by this one's time; look() first.
   bool has_ended(std::uint32_t endpoint) const noexcept {

@@ -277,6 +277,12 @@ void VirtualClock::push(std::uint64_t at, TimedEvent::Kind kind, std::uint32_t s
   arena_.event(place) = event;
 }
 
+bool VirtualClock::has_event(std::uint32_t slot) const noexcept {
+  for (std::uint32_t place = 0; place < time_.events; ++place)
+    if (arena_.event(place).slot == slot) return true;
+  return false;
+}
+
 TimedEvent VirtualClock::pop() noexcept {
   const TimedEvent first = arena_.event(0);
   const TimedEvent last = arena_.event(--time_.events);

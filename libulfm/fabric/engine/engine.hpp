@@ -8,8 +8,8 @@
 //
 // The machine had a card in each node that did this (Zhou et al. 1999, section 3); the order of events is the model's,
 // whoever moves it. Its parts are in files of their own: endpoints.cpp, send_slots.cpp, lock.cpp (and who polls),
-// dispatch.cpp, back_pressure.cpp, pacing.cpp; many.cpp for frames for several, recovery.cpp for what a dead holder
-// began.
+// dispatch.cpp, back_pressure.cpp, pacing.cpp; many.cpp for frames for several, unread.cpp for what the dead left,
+// recovery.cpp for what a dead holder began.
 #pragma once
 
 #include <array>
@@ -48,7 +48,7 @@ class FabricEngine {
   /// The engine counts what each process leaves unread, and stalls nodes for it.
   bool has_back_pressure() const noexcept { return back_pressure_ != nullptr; }
   /// A slot that had arrived at a port of ours has been read; it is still ours. True: call room_made() once it is free.
-  bool read_out(std::uint32_t slot, std::uint32_t port) noexcept;
+  bool read_out(std::uint32_t slot, std::uint32_t port) noexcept { return read_out_by(self_, slot, port); }
   void room_made() noexcept { notify(); }
   /// The node of this process takes nothing because too much of what came for it is unread.
   bool is_stalled() const noexcept { return is_stalled(self_); }
@@ -64,6 +64,10 @@ class FabricEngine {
   void admit_timed(std::uint32_t endpoint, Unread::Asks asks) noexcept;
   /// Slots of ours that wait only for receivers which have died come back. Costs system calls.
   void reclaim();
+  /// The same if somebody has found no slot since this was asked last.
+  void reclaim_when_full() {
+    if (slots_.were_full()) reclaim();
+  }
   /// The sending card's part where noise may change a frame's bytes on its way: fills in the check units of a slot that
   /// has been filled. The receiving card verifies them, and the network has lost a frame whose bytes do not fit them.
   void seal(std::uint32_t slot) noexcept;
@@ -165,6 +169,10 @@ class FabricEngine {
   void note_nothing() noexcept;
   bool recover() noexcept;
   void give_back(std::uint32_t slot) noexcept;
+  bool read_out_by(std::uint32_t reader, std::uint32_t slot, std::uint32_t port) noexcept;
+  class Living;
+  void reclaim_one(std::uint32_t slot, Living& living);
+  void reclaim_share(std::uint32_t slot, Living& living);
 
   FabricArena arena_;
   std::unique_ptr<Model> model_;

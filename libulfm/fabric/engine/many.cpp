@@ -84,23 +84,4 @@ void FabricEngine::finish_many_timed(std::uint32_t index, std::vector<std::uint3
   finish_for(index, true, [](const Receiver&) { return true; });
 }
 
-// The engine ends frames that are in the sending queue or on their way. Only its holder knows which these are.
-void FabricEngine::reclaim() {
-  if (!acquire()) return;
-  const std::uint32_t count = arena_.sizes().slots;
-  for (std::uint32_t s = self_ * count; s < (self_ + 1) * count; ++s) {
-    Slot& slot = arena_.slot(s);
-    if (slot.receivers == 0 || slot.state.load(std::memory_order_acquire) != SlotState::used) continue;
-    if (arena_.slot_progress(s).pieces != 0 || arena_.share(slot).entered == 0) continue;
-    for (Receiver& one : arena_.receivers(slot))
-      if (one.state.load(std::memory_order_acquire) == ReceiverState::waits && !is_alive(one.to) &&
-          release_receiver(arena_.share(slot), one)) {
-        if (clock_ != nullptr) clock_->give_back_locked(s);
-        else give_back(s);
-        break;
-      }
-  }
-  release();
-}
-
 }  // namespace ulfm::fabric

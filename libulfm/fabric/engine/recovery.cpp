@@ -62,12 +62,12 @@ void FabricEngine::end_whole(const Ending& ending) noexcept {
     h.pending[to / 64].fetch_or(std::uint64_t{1} << to % 64, std::memory_order_seq_cst);
 }
 
-bool FabricEngine::read_out(std::uint32_t index, std::uint32_t port) noexcept {
+bool FabricEngine::read_out_by(std::uint32_t reader, std::uint32_t index, std::uint32_t port) noexcept {
   const Endpoint& from = arena_.endpoint(index / arena_.sizes().slots);
-  if (from.node == arena_.endpoint(self_).node) return false;  // it has not come through the interconnect
+  if (from.node == arena_.endpoint(reader).node) return false;  // it has not come through the interconnect
   const Slot& slot = arena_.slot(index);
-  if (pools_ != nullptr) return pools_->release(self_, port, slot.header + slot.length);
-  Unread& unread = arena_.endpoint(self_).unread;
+  if (pools_ != nullptr) return pools_->release(reader, port, slot.header + slot.length);
+  Unread& unread = arena_.endpoint(reader).unread;
   const std::uint64_t read = unread.read.fetch_add(bytes_of(index), std::memory_order_seq_cst) + bytes_of(index);
   if (unread.stalled.load(std::memory_order_seq_cst) == 0) return false;
   const std::uint64_t came = unread.came.load(std::memory_order_relaxed);

@@ -1,6 +1,7 @@
 #include "fabric/engine/send_slots.hpp"
 
 #include <mutex>
+#include <utility>
 
 namespace ulfm::fabric {
 namespace {
@@ -11,6 +12,7 @@ void SendSlots::begin(std::uint32_t endpoint) {
   self_ = endpoint;
   sent_ = arena_.endpoint(endpoint).taken;
   owners_.assign(arena_.sizes().slots, kNobody);
+  queued_at_.assign(arena_.sizes().slots, -1);
 }
 
 std::uint32_t SendSlots::add_sender() {
@@ -43,9 +45,11 @@ std::int64_t SendSlots::take(std::uint32_t sender) {
     if (on_their_way_[sender] >= count / 2) continue;
     owner = sender;
     ++on_their_way_[sender];
+    queued_at_[next_] = -1;
     slot.state.store(SlotState::used, std::memory_order_relaxed);
     return self_ * count + next_;
   }
+  full_ = true;
   return -1;
 }
 
@@ -54,7 +58,19 @@ void SendSlots::queue(std::uint32_t slot) {
   const std::uint32_t count = arena_.sizes().slots;
   arena_.sending_queue(self_)[sent_ & (count - 1)].store(queue_entry(sent_, count, slot),
                                                          std::memory_order_release);  // pairs with take_sending_queue
+  queued_at_[slot % count] = sent_;
   ++sent_;
+}
+
+bool SendSlots::were_full() {
+  std::lock_guard lock(lock_);
+  return std::exchange(full_, false);
+}
+
+bool SendSlots::has_left(std::uint32_t slot, std::uint32_t taken) {
+  std::lock_guard lock(lock_);
+  const std::int64_t at = queued_at_[slot % arena_.sizes().slots];
+  return at >= 0 && static_cast<std::int32_t>(taken - static_cast<std::uint32_t>(at)) > 0;
 }
 
 }  // namespace ulfm::fabric

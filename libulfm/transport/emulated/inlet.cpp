@@ -264,6 +264,7 @@ bool EmulatedInlet::has_frame() {
 }
 
 std::int64_t EmulatedInlet::find_dead() {
+  engine_.reclaim_when_full();  // what waits for room may wait for what the dead left unread
   for (int looks = 0; looks < 4 && !origins_.empty(); ++looks) {
     check_next_ = check_next_ + 1 < origins_.size() ? check_next_ + 1 : 0;
     const Origin& origin = origins_[check_next_];

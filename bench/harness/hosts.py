@@ -26,8 +26,8 @@ OPTIONS = {
                 "--mca", "btl_tcp_if_include", DEVICE, "--mca", "oob_tcp_if_include", DEVICE],
 }
 OPTIONS["mpich-ch4"] = OPTIONS["mpich-ofi"] = OPTIONS["nemesis"]
+# Hydra tells nemesis the name of each host, by which it finds the cable's address.
 ENVIRONMENT = {
-    "nemesis": {"MPIR_CVAR_NEMESIS_TCP_NETWORK_IFACE": DEVICE},
     "mpich-ch4": {"UCX_NET_DEVICES": DEVICE},
     "mpich-ofi": {"FI_TCP_IFACE": DEVICE, "FI_NET_IFACE": DEVICE, "FI_SOCKETS_IFACE": DEVICE},
 }

@@ -9,8 +9,9 @@ namespace ulfm::coll {
 
 namespace {
 // Of a communicator.
-constexpr std::uint64_t kEntries = 64;
 constexpr std::size_t kLeastRing = 64 * 1024, kRingOfRank = 16 * 1024;
+// A root that waits for nobody uses them up, which costs all ranks a turn: so the more ranks, the more entries.
+constexpr std::uint64_t kEntriesOfRank = 32, kMostEntries = 512;
 // Of a persistent call: a rank may start it again while others have not finished, and one that waits for nobody, such
 // as a broadcast's root, goes on while there is room.
 constexpr std::uint64_t kEntriesOfCall = 2, kMostEntriesOfCall = 32;
@@ -91,7 +92,8 @@ std::size_t length_of(int kind, std::size_t part, int size) {
 }  // namespace
 
 CallRoom CallRoom::of_communicator(int size) noexcept {
-  return {kEntries, std::max(kLeastRing, kRingOfRank * static_cast<std::size_t>(size))};
+  const auto n = static_cast<std::size_t>(size);
+  return {std::min(kEntriesOfRank * n, kMostEntries), std::max(kLeastRing, kRingOfRank * n)};
 }
 
 CallRoom CallRoom::of_call(const ulfm_coll_call& call, int size) noexcept {

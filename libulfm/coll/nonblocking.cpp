@@ -11,7 +11,8 @@ namespace {
 // Of a communicator.
 constexpr std::size_t kLeastRing = 64 * 1024, kRingOfRank = 16 * 1024;
 // A root that waits for nobody uses them up, which costs all ranks a turn: so the more ranks, the more entries.
-constexpr std::uint64_t kEntriesOfRank = 32, kMostEntries = 512;
+constexpr std::uint64_t kEntriesOfRank = 32;
+constexpr std::uint64_t kMostEntries = 512;
 // Of a persistent call: a rank may start it again while others have not finished, and one that waits for nobody, such
 // as a broadcast's root, goes on while there is room.
 constexpr std::uint64_t kEntriesOfCall = 2, kMostEntriesOfCall = 32;

@@ -49,6 +49,7 @@ class ForwardingOutlet : public Outlet {
   bool cut_off() const override { return under_->cut_off(); }
   ProcessId peer() const override { return under_->peer(); }
   bool shares_memory() const override { return under_->shares_memory(); }
+  std::size_t eager_limit() const override { return under_->eager_limit(); }
   bool expect_noise() override { return under_->expect_noise(); }
   void turn_bits(std::span<const std::uint64_t> bits) override { under_->turn_bits(bits); }
   bool bye() override { return under_->bye(); }

@@ -20,10 +20,12 @@ typedef struct compact_pkt {
 #define QUICK_COMPACT 2048
 
 /* For a connection that has just been made. */
-static void choose_header(MPIDI_VC_t * vc)
+static void choose_sizes(MPIDI_VC_t * vc)
 {
-    const intptr_t eager = vc->eager_max_msg_sz - (intptr_t) sizeof(MPIDI_CH3_Pkt_eager_send_t);
+    intptr_t eager;
 
+    vc->eager_max_msg_sz = ulfm->eager_limit(nm, AREA(vc)->out);
+    eager = vc->eager_max_msg_sz - (intptr_t) sizeof(MPIDI_CH3_Pkt_eager_send_t);
     AREA(vc)->compact = ulfm->shares_memory(AREA(vc)->out);
     AREA(vc)->quick = AREA(vc)->compact ? MPL_MAX(QUICK_SEND, MPL_MIN(QUICK_COMPACT, eager)) : QUICK_SEND;
 }

@@ -417,7 +417,7 @@ static int connect_vc(MPIDI_VC_t * vc)
     area->next_open = open_head;
     open_head = vc;
     area->open = 1;
-    choose_header(vc);
+    choose_sizes(vc);
     if (vc->state == MPIDI_VC_STATE_INACTIVE)
         MPIDI_CHANGE_VC_STATE(vc, ACTIVE);
   fn_exit:
@@ -1116,7 +1116,7 @@ static int ulfm_vc_init(MPIDI_VC_t * vc)
     /* sendNoncontig_fn keeps CH3's, which ends in iSendContig or iSendIov */
     vc->ch.recv_active = NULL;
     vc->ch.lmt_rts_queue.head = vc->ch.lmt_rts_queue.tail = NULL;
-    vc->eager_max_msg_sz = ulfm->eager_limit(nm);
+    vc->eager_max_msg_sz = ulfm->eager_limit(nm, NULL);
     return MPI_SUCCESS;
 }
 

@@ -179,7 +179,13 @@ int card_of(ulfm_nm* nm, const char* job_id, int rank, char* card, std::size_t s
   return 1;
 }
 
-std::size_t eager_limit(ulfm_nm* nm) { return static_cast<std::size_t>(nm->process->config().number("EAGER")); }
+std::size_t eager_limit(ulfm_nm* nm, const ulfm_nm_vc* to) {
+  constexpr std::size_t kEagerLimit = 64 * 1024;
+  const std::int64_t set = nm->process->config().number("EAGER");
+  if (set >= 0) return static_cast<std::size_t>(set);
+  const std::size_t preferred = to == nullptr ? 0 : to->outlet->eager_limit();
+  return preferred != 0 ? preferred : kEagerLimit;
+}
 
 int connect(ulfm_nm* nm, const char* card, const void* hello, std::size_t length, ulfm_nm_vc** out) {
   auto outlet = nm->process->transport().connect(card, kMpiPort, kMpiPort,

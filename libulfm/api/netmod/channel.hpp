@@ -135,7 +135,7 @@ void leave(ulfm_nm* nm);
 void close(ulfm_nm* nm);
 const char* card(ulfm_nm* nm);
 int card_of(ulfm_nm* nm, const char* job_id, int rank, char* card, std::size_t size);
-std::size_t eager_limit(ulfm_nm* nm);
+std::size_t eager_limit(ulfm_nm* nm, const ulfm_nm_vc* to);
 int connect(ulfm_nm* nm, const char* card, const void* hello, std::size_t length, ulfm_nm_vc** out);
 int disconnect(ulfm_nm* nm, ulfm_nm_vc* vc, int force);
 int listening(ulfm_nm_vc* vc);

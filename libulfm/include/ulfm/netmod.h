@@ -233,7 +233,8 @@ typedef struct ulfm_nm_api {
   const char* (*card)(ulfm_nm* nm);
   /* The card of a process, when it can be found without the launcher's key-value space: 1, or 0 when not so. */
   int (*card_of)(ulfm_nm* nm, const char* job_id, int rank, char* card, size_t size);
-  size_t (*eager_limit)(ulfm_nm* nm);
+  /* The longest message that is sent without asking first; to a process without a connection yet when `vc` is NULL. */
+  size_t (*eager_limit)(ulfm_nm* nm, const ulfm_nm_vc* vc);
 
   /* A virtual connection to the process with that card. 0 or a negative ULFM_ERR_*. */
   int (*connect)(ulfm_nm* nm, const char* card, const void* hello, size_t hello_length, ulfm_nm_vc** vc);

@@ -11,6 +11,9 @@ namespace ulfm {
 namespace tcp {
 namespace {
 
+// Below, asking first costs more than copying what comes before its receive (decision 0031).
+constexpr std::size_t kEagerLimit = 320 * 1024;
+
 /// Sleeps on the sockets of a port.
 class TcpSource final : public WakeSource {
  public:
@@ -80,6 +83,7 @@ class TcpOutlet final : public Outlet {
     return header == 0 ? most_ : std::min(most_, network_->max_whole());
   }
   std::size_t max_begin(std::size_t) const override { return most_; }
+  std::size_t eager_limit() const override { return kEagerLimit; }
   bool peer_listening() const override { return network_->peer_listening(*link_); }
   bool port_closed() const override { return link_->closed.load(std::memory_order_relaxed); }
   ProcessId peer() const override { return peer_; }

@@ -173,8 +173,8 @@ class Outlet {
   /// Frames go through memory that both processes map, and nothing on the way has to see their bytes (faults, a
   /// protocol, an emulated network): a long message may as well be copied from process to process.
   virtual bool shares_memory() const { return false; }
-  /// A message of so many bytes takes less time when it is sent without asking whether its receiver is ready, unless the
-  /// user has set a limit; 0: the transport has no preference.
+  /// The longest message that takes less time when it is sent without asking whether its receiver is ready; 0: the
+  /// transport has no preference.
   virtual std::size_t eager_limit() const { return 0; }
 
   /// Something above may change the bytes of frames of this outlet as noise on the network's links would. True: cards

@@ -13,7 +13,7 @@
  * communicator does not stop them. Included by ulfm_netmod.c. */
 
 /* What is agreed on: flags by AND, failures by OR, acknowledged failures by AND, context ids that are free by AND, and
- * the largest count of their generations. */
+ * the largest of the generations that they offer. */
 typedef struct ballot {
     uint32_t flag;
     uint32_t members;
@@ -41,7 +41,7 @@ static MPIR_Comm *agreeing_comm;
 #define OLD_AGREEMENTS 64
 
 /* From patches 11, 12 and 99za. */
-extern int MPIR_Contextid_offer(uint32_t mask[], uint32_t * own_generation);
+extern int MPIR_Contextid_offer(uint32_t mask[], uint32_t * offered);
 extern void MPIR_Contextid_take(uint32_t mask[], uint32_t of_generation, MPIR_Context_id_t * id);
 
 static size_t rank_bytes(int members) { return ((size_t) members + 7) / 8; }

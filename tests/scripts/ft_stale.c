@@ -13,8 +13,9 @@
 
 /* Four ranks duplicate a communicator, which MPICH agrees on by recursive doubling: 2 hears 3 and 1 hears 0, then 0
  * hears 2 and 1 hears 3. Rank 3 is stopped between and killed then, so 0 and 2 have the duplicate and 1 has not. Rank 0
- * sends to 1 in it. Then all who are left shrink and make communicators again, in which everyone must get what is sent
- * there: ft_stale FILE HOW, where HOW is dup, split, idup, group, self or shrink. */
+ * sends to 1 in it. Then communicators are made again, in which everyone must get what is sent: ft_stale FILE HOW. HOW
+ * is dup, split, idup, group, self or shrink, of those whom MPIX_Comm_shrink has left; or other: by rank 4 and rank 1
+ * alone, of which 4 is the first and has taken part in as many. */
 
 typedef struct {
   atomic_int of_three;
@@ -36,7 +37,7 @@ static int sleeps(pid_t process) {
 static pid_t stop_three(void) {
   pid_t process;
   while (!(process = atomic_load(&steps->of_three))) sched_yield();
-  for (int looks = 0; looks < 3000; ++looks)
+  for (int looks = 0; looks < 200; ++looks)
     if (!sleeps(process)) looks = 0;
   kill(process, SIGSTOP);
   return process;
@@ -101,29 +102,50 @@ static int right(const char* how, MPI_Comm rest) {
   return !wrong;
 }
 
+/* The first communicator that rank 4 makes, with 1, has the id of the duplicate. */
+static int right_with_another(int rank) {
+  const int ranks[2] = {4, 1};
+  int sent = 100, got = 100;
+  MPI_Group world, two;
+  MPI_Comm made;
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  MPI_Group_incl(world, 2, ranks, &two);
+  if (rank == 1 || rank == 4) {
+    MPI_Comm_create_group(MPI_COMM_WORLD, two, 7, &made);
+    if (rank == 4) MPI_Send(&sent, 1, MPI_INT, 1, 5, made);
+    else MPI_Recv(&got, 1, MPI_INT, 0, 5, made, MPI_STATUS_IGNORE);
+    MPI_Comm_free(&made);
+  }
+  MPI_Group_free(&two);
+  MPI_Group_free(&world);
+  return got == 100;
+}
+
 int main(int argc, char** argv) {
-  int rank, has, flag, some, all[4], stale = 7, ok;
+  int rank, has, flag, some, all[5], stale = 7, ok;
   MPI_Comm comm, copy = MPI_COMM_NULL, rest;
+  const int other = argc > 2 && strcmp(argv[2], "other") == 0;
   MPI_Init(&argc, &argv);
   steps = map(argv[1]);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_split(MPI_COMM_WORLD, rank == 4, rank, &comm);
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-  has = duplicate(comm, rank, &copy);
+  has = rank == 4 || duplicate(comm, rank, &copy);
   if (has && rank == 0) {
     MPI_Send(&stale, 1, MPI_INT, 1, 5, copy);
     MPI_Send(&stale, 1, MPI_INT, 1, 5, copy);
   }
   flag = has;
   MPIX_Comm_agree(comm, &flag);
+  if (has && rank != 4) MPI_Comm_free(&copy);
+  ok = !other || right_with_another(rank);
   MPIX_Comm_revoke(comm);
-  if (has) MPI_Comm_free(&copy);
-  MPIX_Comm_shrink(comm, &rest);
+  MPIX_Comm_shrink(MPI_COMM_WORLD, &rest);
   MPI_Comm_set_errhandler(rest, MPI_ERRORS_RETURN);
   MPI_Allgather(&has, 1, MPI_INT, all, 1, MPI_INT, rest);
   some = all[0] && !all[1] && all[2];
-  ok = right(argv[2], rest);
+  ok = ok && (other || right(argv[2], rest));
   flag = ok;
   MPIX_Comm_agree(rest, &flag);
   if (rank == 0) printf("%s, %s\n", some ? "made by some" : "not as it was meant", flag ? "right" : "wrong");

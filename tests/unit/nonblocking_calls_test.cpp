@@ -253,7 +253,7 @@ TEST_CASE("nonblocking calls in drawn orders give what they must", "[collective]
   const int size = GENERATE(2, 3, 5, 8);
   const unsigned seed = GENERATE(range(1u, 9u));
   SECTION("short ones") { Ranks(size, counts, 20, seed).run(300, 10); }
-  SECTION("more than there are entries") { Ranks(size, counts, 3, seed).run(400, 150); }
+  SECTION("more than there are entries") { Ranks(size, counts, 3, seed).run(600, 300); }
   SECTION("long ones, for which room is short") { Ranks(size, counts, 1500, seed).run(200, 30); }
 }
 

@@ -170,9 +170,17 @@ class FabricEngine {
   bool recover() noexcept;
   void give_back(std::uint32_t slot) noexcept;
   bool read_out_by(std::uint32_t reader, std::uint32_t slot, std::uint32_t port) noexcept;
-  class Living;
-  void reclaim_one(std::uint32_t slot, Living& living);
-  void reclaim_share(std::uint32_t slot, Living& living);
+  /// A process that had that endpoint.
+  struct Dead {
+    std::uint32_t endpoint;
+    std::uint64_t token;
+    bool is_dead;
+  };
+  std::vector<Dead> find_dead_receivers();
+  template <typename IsDead>
+  void reclaim_one(std::uint32_t slot, const IsDead& is_dead);
+  template <typename IsDead>
+  void reclaim_share(std::uint32_t slot, const IsDead& is_dead);
 
   FabricArena arena_;
   std::unique_ptr<Model> model_;

@@ -17,11 +17,8 @@
  * is dup, split, idup, group, self or shrink, of those whom MPIX_Comm_shrink has left; or other: by rank 4 and rank 1
  * alone, of which 4 is the first and has taken part in as many. */
 
-typedef struct {
-  atomic_int of_three;
-} steps_t;
-
-static steps_t* steps;
+/* The process of rank 3, which comes to the call; the ranks share it. */
+static atomic_int* three;
 
 static int sleeps(pid_t process) {
   char file[64], state = 'R';
@@ -36,16 +33,16 @@ static int sleeps(pid_t process) {
 /* 3 has sent its part to 2 and waits for that of 2, when it sleeps for long. */
 static pid_t stop_three(void) {
   pid_t process;
-  while (!(process = atomic_load(&steps->of_three))) sched_yield();
+  while (!(process = atomic_load(three))) sched_yield();
   for (int looks = 0; looks < 200; ++looks)
     if (!sleeps(process)) looks = 0;
   kill(process, SIGSTOP);
   return process;
 }
 
-static steps_t* map(const char* file) {
+static atomic_int* map(const char* file) {
   const int fd = open(file, O_RDWR);
-  void* at = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof(steps_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  void* at = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof(atomic_int), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (at == MAP_FAILED) exit(4);
   close(fd);
   return at;
@@ -53,11 +50,11 @@ static steps_t* map(const char* file) {
 
 /* 1: this rank has the duplicate. */
 static int duplicate(MPI_Comm comm, int rank, MPI_Comm* copy) {
-  pid_t three = 0;
-  if (rank == 3) atomic_store(&steps->of_three, getpid());
-  if (rank == 2) three = stop_three();
+  pid_t stopped = 0;
+  if (rank == 3) atomic_store(three, getpid());
+  if (rank == 2) stopped = stop_three();
   const int has = MPI_Comm_dup(comm, copy) == MPI_SUCCESS;
-  if (rank == 2) kill(three, SIGKILL);
+  if (rank == 2) kill(stopped, SIGKILL);
   return has;
 }
 
@@ -126,7 +123,7 @@ int main(int argc, char** argv) {
   MPI_Comm comm, copy = MPI_COMM_NULL, rest;
   const int other = argc > 2 && strcmp(argv[2], "other") == 0;
   MPI_Init(&argc, &argv);
-  steps = map(argv[1]);
+  three = map(argv[1]);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_split(MPI_COMM_WORLD, rank == 4, rank, &comm);

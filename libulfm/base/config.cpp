@@ -280,8 +280,9 @@ static std::size_t end_of_string(std::string_view text, std::size_t at) {
   const bool is_long = text.substr(at, 3) == three;
   for (at += is_long ? 3 : 1; at < text.size(); ++at) {
     if (quote == '"' && text[at] == '\\') {
-      at = std::min(text.find_first_not_of(" \t\r\n", at + 1), text.size());
-      if (at < text.size() && static_cast<unsigned char>(text[at]) > 127) return at;
+      const std::size_t behind = std::min(text.find_first_not_of(" \t\r\n", at + 1), text.size());
+      if (behind < text.size() && static_cast<unsigned char>(text[behind]) > 127) return behind;
+      at = behind == at + 1 ? behind : behind - 1;  // behind white space stands no character that the backslash is for
     } else if (!is_long && (text[at] == quote || text[at] == '\n')) {
       return text[at] == quote ? at + 1 : at;
     } else if (is_long && text.substr(at, 3) == three) {
@@ -293,10 +294,10 @@ static std::size_t end_of_string(std::string_view text, std::size_t at) {
   return text.size();
 }
 
-// Settings are flat, so tables and arrays are a mistake; they are found here because toml++ 3.3 stops the program by an
-// assertion on some malformed ones. So is a character beyond ASCII that is neither in a comment nor in quotes where a
-// key or a value begins: toml++'s look for white space is undefined behaviour there for Latin, Greek and Cyrillic
-// letters.
+// Settings are flat, so tables and arrays are a mistake, and so are dates; they are found here because toml++ 3.3 stops
+// the program by an assertion on some malformed ones. So is a character beyond ASCII that is neither in a comment nor
+// in quotes where a key or a value begins: toml++'s look for white space is undefined behaviour there for Latin, Greek
+// and Cyrillic letters.
 static Result<void> refuse_for_the_parser(std::string_view text, const std::string& path) {
   std::size_t line = 1, equals = 0;  // equals: signs in this line
   char before = '\n';                // the last character that is not white space, or the end of a line
@@ -310,6 +311,12 @@ static Result<void> refuse_for_the_parser(std::string_view text, const std::stri
     if (c == '[' && before == '\n') return refuse("a table header; settings have no tables");
     if (c == '[' || c == '{') return refuse("an array or a table; a setting is a string, a number or a boolean");
     if (is_beyond_ascii(c)) return refuse("a character that is not ASCII outside quotes and comments");
+    const bool is_sign = c == '-' && std::string_view("= \teE").find(text[at - (at != 0)]) != std::string_view::npos;
+    if (equals != 0 && (c == ':' || (c == '-' && !is_sign)))
+      return refuse("a dash or a colon inside a value without quotes; a setting is a string, a number or a boolean");
+    if (std::iscntrl(static_cast<unsigned char>(c)) != 0 &&
+        std::string_view("\t\r\n").find(c) == std::string_view::npos)
+      return refuse("a control character");
     if (c == '"' || c == '\'') {
       const std::string_view quoted = text.substr(at, end_of_string(text, at) - at);
       if (std::any_of(quoted.begin(), quoted.end(), is_beyond_ascii) && before != '\n' &&

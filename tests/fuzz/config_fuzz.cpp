@@ -10,6 +10,11 @@ std::vector<std::string> fuzz_seeds() {
       "0transport = 'direct'\ntopology = \"\"\"\nx\"\"\"\n\"quoted key\" = -0x1f\n", "0dpeth=1e9999\nLANES = 3"};
   for (const ConfigRow& row : config_rows())
     seeds.push_back(std::string("1ULFM_") + row.name + "=" + row.default_value);
+  // What the TOML parser must not get to see.
+  seeds.insert(seeds.end(), {"01=1117-12-j2 2 .Ej=4",
+                             "0a =11\x7f\x0f-\x7f\x0f-\x11"
+                             "1 0\x0c",
+                             "0\"\"\"\"\\\n\\ \n\xcc\x81 "});
   seeds.emplace_back("1ULFM_LANE_BYTES=9223372036854775807K");
   return seeds;
 }

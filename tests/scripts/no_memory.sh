@@ -103,3 +103,12 @@ greedy_says 1 4 ': error$' 3 low return
 greedy_says 1 0 ': done$' 1 low
 grep -q "ulimit -n" "$work/out" || fail "it does not say what it lacks"
 echo "a lack of descriptors is made do with, or explained"
+
+# Each allocation in turn fails, in a process of one, whom nobody waits for.
+compile no_memory_comm <"$(dirname "${BASH_SOURCE[0]}")/no_memory_comm.c"
+for how in dup split split_type create create_group shrink cart; do
+    timeout -k 10 "$patience" "$mpiexec" -n 1 "$work/no_memory_comm" $how >"$work/out" 2>&1 ||
+        fail "$how without memory: exit status $?"
+    grep -qE "^$how: [0-9]+ allocations, [1-9][0-9]* failures told" "$work/out" || fail "$how: no failure was told"
+done
+echo "who makes a communicator without memory is told"

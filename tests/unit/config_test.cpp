@@ -201,6 +201,12 @@ TEST_CASE("errors of a file name file and line", "[config]") {
   CHECK(has(load("depth = [1, 2]\n"), flat));
   CHECK(has(load("depth = {a = 1}\n"), flat));
   CHECK(has(load("depth = [}"), flat));
+  const std::string date = ":1: needs key = value, found a dash or a colon inside a value";
+  CHECK(has(load("depth = 1117-12-j2 2 .Ej=4\n"), date));
+  CHECK(has(load("depth = 11ab-cd-ef 1 0\n"), date));
+  CHECK(has(load("depth = 07:32\n"), date));
+  CHECK(has(load("depth = 11\x7f\n"), ":1: needs key = value, found a control character"));
+  CHECK(has(load("depth = 1.5e-3 # 07:32\n"), "depth needs a string, number or boolean"));
   CHECK(has(load("depth = 1.5\n"), "depth needs a string, number or boolean"));
   CHECK(has(load("depth = 8\ndepth = 9\n"), ":2"));
 }
@@ -224,6 +230,8 @@ TEST_CASE("letters beyond ASCII stand in quotes and comments of a file", "[confi
   CHECK(load("\n\xd0\xb9_depth = 8\n") == ":2: " + refused);
   CHECK(load("topology = \"\"\"\n\"\"\"\" \xc3\xa4") == ":2: " + refused);
   CHECK(load("topology = \"\"\"\\\n  \xc3\xa4\"\"\"") == ":2: " + refused);
+  CHECK(load("topology = \"\"\"\\\n\\ \n \xc3\xa4\"\"\"") == ":3: " + refused);
+  CHECK(load("topology = \"\"\"x\\\n\"\"\" # \xc3\xa4") == "x");
   // In what toml++ goes through for its message, quotes are none.
   const std::string misplaced =
       "needs key = value, found a character that is not ASCII in quotes that do not begin a key or a value";

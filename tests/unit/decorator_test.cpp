@@ -59,6 +59,7 @@ class SpyOutlet final : public Outlet {
   bool has_room() const override { return note("room"); }
   WaitWord await_room() override { return room_.arm(); }
   std::size_t max_frame(std::size_t header) const override { return 1000 - header; }
+  std::size_t eager_limit() const override { return 5000; }
   bool peer_listening() const override { return note("listening"); }
   bool port_closed() const override { return note("closed"); }
   bool cut_off() const override { return note("cut off"); }
@@ -203,6 +204,7 @@ TEST_CASE("an outlet's calls go on to the one below", "[decorator]") {
     CHECK(outlet.has_room());
     CHECK(outlet.await_room());
     CHECK(outlet.max_frame(100) == 900);
+    CHECK(outlet.eager_limit() == 5000);
     CHECK(outlet.peer_listening());
     CHECK(outlet.port_closed());
     CHECK(outlet.cut_off());

@@ -252,6 +252,44 @@ TEST_CASE("a death is told also when the endpoint has gone to another process", 
   CHECK(dead == origin);
 }
 
+TEST_CASE("what a dead process has not read comes back when another one has its endpoint", "[emulated]") {
+  Machine machine(2);
+  test::Child child([&](test::Pipe& pipe) {
+    machine.all.emplace_back();
+    machine.start(2);
+    pipe.send(std::to_string(machine.all[2].engine->self()));
+    pipe.send(machine.all[2].transport->card());
+    pipe.receive();
+  });
+  const auto endpoint = static_cast<std::uint32_t>(std::stoul(child.pipe().receive()));
+  const std::string card = child.pipe().receive();
+  Process& sender = machine.all[0];
+  for (int half = 0; half < 2; ++half) {  // a connection gets half of the slots
+    auto outlet = sender.transport->connect(card, 3, 3, {}, sender.counters);
+    REQUIRE(outlet);
+    while (push(**outlet, 1, 0, 50)) {
+    }
+  }
+  auto living = machine.connect(0, 1);
+  Frame frame;
+  CHECK_FALSE(machine.next(0, frame));  // all that was sent is in its box
+  CHECK_FALSE(push(*living, 2, 0, 50));
+  child.kill();
+  std::vector<std::unique_ptr<fabric::FabricEngine>> others;
+  do {
+    auto engine = fabric::FabricEngine::join_as(fabric::FabricArena::attach(machine.host.arena().address()), 1);
+    REQUIRE(engine);
+    others.push_back(std::move(*engine));
+  } while (others.back()->self() != endpoint);
+  CHECK_FALSE(push(*living, 2, 0, 50));
+  sender.inlet->find_dead();
+  REQUIRE(push(*living, 2, 0, 50));
+  REQUIRE(machine.next(1, frame));
+  CHECK(is_intact(frame, 2, 0, 50));
+  machine.all[1].inlet->release(frame);
+  CHECK(machine.slots_in_use() == 0);
+}
+
 TEST_CASE("the endpoint of one who died while it moved the network is not used again", "[emulated]") {
   Machine machine(2);
   const std::uint32_t all = machine.host.arena().sizes().endpoints;

@@ -27,7 +27,7 @@
 namespace ulfm::fabric {
 
 inline constexpr std::uint64_t kArenaMagic = 0x3130'616e'6572'6175ull;
-inline constexpr std::uint32_t kArenaVersion = 10;
+inline constexpr std::uint32_t kArenaVersion = 11;
 inline constexpr std::uint32_t kMaxEndpoints = 1024;
 inline constexpr std::uint32_t kPorts = 64;
 inline constexpr std::size_t kSlotInline = 32;  ///< header and data that travel in the slot's own line
@@ -90,6 +90,9 @@ struct alignas(64) Endpoint {
   /// is_open(), announce() and wake_all(): the box has memory. That of its end pairs with port_closed(): what the
   /// process has sent before is in its queue.
   std::atomic<std::uint32_t> generation[kPorts];
+  /// Generations below it are of ports of processes that had this endpoint before. Its release, in claim_endpoint(),
+  /// pairs with is_of_earlier(): those have ended, and have given back what they read.
+  std::atomic<std::uint32_t> first_generation;
   /// Hash of its job's name; 0: it has not shown its card. introduce() to card_of(): rank and card are filled in.
   std::atomic<std::uint64_t> job_id;
   std::uint32_t rank;  ///< in that job

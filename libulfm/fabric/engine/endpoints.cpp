@@ -1,6 +1,8 @@
 // Endpoints: which place in the arena a process has, whose place may be used again, and whether its process still runs.
 #include <unistd.h>
 
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include "base/counted.hpp"
@@ -90,8 +92,11 @@ Result<void> FabricEngine::claim_endpoint(std::uint32_t process) {
   // What the one before has left unread is nobody's.
   endpoint.unread.read.store(endpoint.unread.came.load(std::memory_order_relaxed), std::memory_order_relaxed);
   if (endpoint.unread.admitted == ~std::uint64_t{0}) endpoint.unread.admitted = 0;
+  std::uint32_t first = 0;  // even: all ports are closed
   for (auto& generation : endpoint.generation)
-    if (generation.load(std::memory_order_relaxed) % 2 == 1) generation.fetch_add(1, std::memory_order_relaxed);
+    first = std::max(first, (generation.load(std::memory_order_relaxed) + 1) & ~1u);
+  for (auto& generation : endpoint.generation) generation.store(first, std::memory_order_relaxed);
+  endpoint.first_generation.store(first, std::memory_order_release);      // pairs with is_of_earlier()
   endpoint.state.store(EndpointState::ready, std::memory_order_release);  // pairs with whoever reads its card
   self_ = i;
   slots_.begin(i);

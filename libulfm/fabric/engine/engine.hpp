@@ -176,7 +176,8 @@ class FabricEngine {
     std::uint64_t token;
     bool is_dead;
   };
-  std::vector<Dead> find_dead_receivers();
+  std::vector<Dead> find_dead_receivers(bool& any_earlier);
+  bool is_of_earlier(const Destination& to) const noexcept;
   template <typename IsDead>
   void reclaim_one(std::uint32_t slot, const IsDead& is_dead);
   template <typename IsDead>

@@ -18,11 +18,9 @@ namespace ulfmrun {
 namespace {
 
 volatile sig_atomic_t g_mpiexec = 0;
-volatile sig_atomic_t g_ended_by = 0;  // a signal that asks for the end of the job
 
 // mpiexec ends the job in good order, and the report comes after that. What a terminal sends it has got already.
 void pass_on(int signal, siginfo_t* from, void*) {
-  if (signal != SIGUSR1 && signal != SIGUSR2) g_ended_by = signal;
   if (g_mpiexec > 0 && from->si_code != SI_KERNEL) kill(g_mpiexec, signal);
 }
 
@@ -40,8 +38,7 @@ int wait_for(pid_t child) {
   while (waitpid(child, &status, 0) < 0)
     if (errno != EINTR) return kInstallation;
   if (!WIFEXITED(status)) return 128 + WTERMSIG(status);
-  // mpiexec says 0 of a job that it was told to end.
-  return WEXITSTATUS(status) == 0 && g_ended_by != 0 ? 128 + g_ended_by : WEXITSTATUS(status);
+  return WEXITSTATUS(status);
 }
 
 }  // namespace

@@ -189,7 +189,7 @@ struct SlotProgress {
   std::uint16_t lost;
   std::uint16_t to;       ///< endpoint, or kMany; the slot's own may have been written over since
   std::uint16_t here;     ///< virtual time: node that has it, or sends it
-  std::uint16_t in_pool;  ///< virtual time: 1: it takes room among what has arrived until it has been read
+  std::uint16_t in_pool;  ///< 1: it takes room among what has arrived, from then on until it has been read
 };
 inline constexpr std::uint16_t kMany = 0xffff;  ///< the frame is for several
 

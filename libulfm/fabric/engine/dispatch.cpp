@@ -81,10 +81,11 @@ bool FabricEngine::send(std::uint32_t index) noexcept {
     return give_back(index), true;
   }
   const std::uint32_t here = arena_.endpoint(index / sizes.slots).node, there = arena_.endpoint(to).node;
+  SlotProgress& progress = arena_.slot_progress(index);
+  progress.in_pool = here != there && (has_pools() || has_back_pressure()) ? 1 : 0;
   // The card of a node gives its own processes what is theirs.
   if (here == there) return finish(index, is_intact(index)), true;
   if (!model_->reaches(here, there)) return finish(index, false), true;
-  SlotProgress& progress = arena_.slot_progress(index);
   progress.lost = 0;
   progress.pieces = static_cast<std::uint16_t>(bytes == 0 ? 1 : (bytes + sizes.frame_bytes - 1) / sizes.frame_bytes);
   progress.to = static_cast<std::uint16_t>(to);

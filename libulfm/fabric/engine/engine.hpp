@@ -170,6 +170,7 @@ class FabricEngine {
   bool recover() noexcept;
   void give_back(std::uint32_t slot) noexcept;
   bool read_out_by(std::uint32_t reader, std::uint32_t slot, std::uint32_t port) noexcept;
+  bool leaves_pool(std::uint32_t reader, std::uint32_t slot, std::uint32_t port) noexcept;
   /// A process that had that endpoint.
   struct Dead {
     std::uint32_t endpoint;
@@ -178,10 +179,10 @@ class FabricEngine {
   };
   std::vector<Dead> find_dead_receivers(bool& any_earlier);
   bool is_of_earlier(const Destination& to) const noexcept;
-  template <typename IsDead>
-  void reclaim_one(std::uint32_t slot, const IsDead& is_dead);
-  template <typename IsDead>
-  void reclaim_share(std::uint32_t slot, const IsDead& is_dead);
+  template <typename IsLost>
+  void reclaim_one(std::uint32_t slot, const IsLost& is_lost);
+  template <typename IsLost>
+  void reclaim_share(std::uint32_t slot, const IsLost& is_lost);
 
   FabricArena arena_;
   std::unique_ptr<Model> model_;

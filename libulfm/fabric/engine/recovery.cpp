@@ -65,6 +65,11 @@ void FabricEngine::end_whole(const Ending& ending) noexcept {
 bool FabricEngine::read_out_by(std::uint32_t reader, std::uint32_t index, std::uint32_t port) noexcept {
   const Endpoint& from = arena_.endpoint(index / arena_.sizes().slots);
   if (from.node == arena_.endpoint(reader).node) return false;  // it has not come through the interconnect
+  return leaves_pool(reader, index, port);
+}
+
+// Of what has come through the interconnect. True: who waits for room is to look again.
+bool FabricEngine::leaves_pool(std::uint32_t reader, std::uint32_t index, std::uint32_t port) noexcept {
   const Slot& slot = arena_.slot(index);
   if (pools_ != nullptr) return pools_->release(reader, port, slot.header + slot.length);
   Unread& unread = arena_.endpoint(reader).unread;

@@ -62,36 +62,36 @@ void FabricEngine::reclaim() {
       continue;
     // Its ending has not been settled: whoever moves the network next does that.
     if (recovery_ != nullptr && recovery_->has_frame(s)) continue;
-    if (arena_.slot(s).receivers != 0) reclaim_share(s, is_dead);
-    else reclaim_one(s, is_dead);
+    // Its receiver may give the slot back, and another thread take it, until that receiver is seen dead.
+    const auto is_lost = [&](const Destination& to) { return is_dead(to) && slots_.has_left(s, taken); };
+    if (arena_.slot(s).receivers != 0) reclaim_share(s, is_lost);
+    else reclaim_one(s, is_lost);
   }
   release();
 }
 
-template <typename IsDead>
-void FabricEngine::reclaim_one(std::uint32_t index, const IsDead& is_dead) {
+template <typename IsLost>
+void FabricEngine::reclaim_one(std::uint32_t index, const IsLost& is_lost) {
   const Destination to = destination_of(arena_.slot(index));
-  if (!is_dead(to)) return;
-  // The receiver may have given it back before it ended, and another thread have taken it.
+  if (!is_lost(to)) return;
+  // The receiver may have given it back before it ended.
   if (arena_.slot(index).state.load(std::memory_order_acquire) != SlotState::used) return;
   // Whoever has the endpoint now has begun to count anew what is unread.
-  const bool counts = has_pools() || (has_back_pressure() && !is_of_earlier(to));
-  if (clock_ != nullptr) {
-    if (!counts) arena_.slot_progress(index).in_pool = 0;
-    return clock_->give_back_locked(index);
-  }
-  if (counts && read_out_by(to.endpoint, index, to.port))
+  std::uint16_t& in_pool = arena_.slot_progress(index).in_pool;
+  if (has_back_pressure() && is_of_earlier(to)) in_pool = 0;
+  if (clock_ != nullptr) return clock_->give_back_locked(index);
+  if (in_pool != 0 && leaves_pool(to.endpoint, index, to.port))
     arena_.header().pending[to.endpoint / 64].fetch_or(std::uint64_t{1} << to.endpoint % 64, std::memory_order_seq_cst);
   give_back(index);
 }
 
-template <typename IsDead>
-void FabricEngine::reclaim_share(std::uint32_t index, const IsDead& is_dead) {
+template <typename IsLost>
+void FabricEngine::reclaim_share(std::uint32_t index, const IsLost& is_lost) {
   Slot& slot = arena_.slot(index);
   if (clock_ == nullptr && arena_.share(slot).entered == 0) return;
   for (Receiver& one : arena_.receivers(slot)) {
-    if (one.state.load(std::memory_order_acquire) != ReceiverState::waits ||
-        !is_dead({one.to, one.port, one.port_generation}) || !release_receiver(arena_.share(slot), one))
+    if (!is_lost({one.to, one.port, one.port_generation}) ||
+        one.state.load(std::memory_order_acquire) != ReceiverState::waits || !release_receiver(arena_.share(slot), one))
       continue;
     if (clock_ != nullptr) clock_->give_back_locked(index);
     else give_back(index);

@@ -76,6 +76,11 @@ each 'needs a number' ulfmrun "--transport xswitch,frame=0 ./program" "--transpo
     "--transport xswitch,frame=-1 ./program" "--transport xswitch,frame=9999999999999999999 ./program" \
     "--transport xswitch,fifo=1 ./program" "--transport xswitch,frame=64Q ./program"
 each 'needs (mode|pace)=' ulfmrun "--transport pcie,mode=fast ./program" "--transport dcm,pace=slow ./program"
+mkdir removed wrapped
+printf '#!/bin/sh\ncd removed && rmdir ../removed && exec %s "$@"\n' "$stage/bin/ulfmrun" >wrapped/ulfmrun
+chmod +x wrapped/ulfmrun
+wrong 'change to one that exists' wrapped/ulfmrun -n 2 /bin/true
+wrong 'name two files' ulfmrun --trace same --stats-file ./same -n 2 ./program
 wrong 'given twice' ulfmrun --transport xswitch,frame=256,frame=512 ./program
 each 'lower go or raise stop' ulfmrun "--transport xswitch,stop=20,go=20 ./program" "--transport dcm,stop=8,go=7 ./program"
 each 'lower stop or raise fifo' ulfmrun "--transport xswitch,fifo=8,stop=8 ./program" "--transport dcm,fifo=16,stop=16 ./program"

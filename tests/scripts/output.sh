@@ -167,4 +167,8 @@ grep -qx /dev/null "$work/err" || fail "ulfmrun >&-: status $status, the launche
 echo 'for rank 0' >"$work/input"
 timeout "$patience" "$stage/bin/ulfmrun" -n 3 cat <"$work/input" >"$work/out" || fail "cat: exit status $?"
 grep -qx 'for rank 0' "$work/out" || fail "cat has not copied its input"
+# More arguments than Hydra had room for.
+# shellcheck disable=SC2046
+timeout "$patience" "$mpiexec" -n 2 sh -c 'echo $#' sh $(seq 20000) </dev/null >"$work/out" || fail "20,000 arguments: exit status $?"
+(($(grep -cx 20000 "$work/out") == 2)) || fail "20,000 arguments did not arrive"
 echo "lines of three ranks are whole, a prompt comes before its answer, last words arrive, and input of any length too"

@@ -76,6 +76,43 @@ for how in waits stops; do
 done
 ends TERM $((128 + 15)) waits "$mpiexec"
 ends INT $((128 + 2)) waits "$mpiexec"
+# Whoever ignores it is killed when the user insists, or when the time is up.
+compile stays <<'C'
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  int rank;
+  FILE* said;
+  signal(SIGINT, SIG_IGN);
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0 && argc > 1) {
+    said = fopen(argv[1], "w");
+    fprintf(said, "%d\n", (int)getpid());
+    fclose(said);
+  }
+  for (;;) pause();
+}
+C
+: >"$work/said"
+status=0
+timeout -s KILL "$patience" "$mpiexec" -n 2 "$work/stays" "$work/said" >"$work/out" 2>&1 &
+job=$!
+await "no rank has begun" has_begun
+kill -INT "$(pgrep -P "$job" -o)"
+await "the first Ctrl-C is not told" grep -q 'Press Ctrl-C again' "$work/out"
+kill -INT "$(pgrep -P "$job" -o)"
+wait "$job" || status=$?
+((status == 128 + 2)) || fail "Ctrl-C twice: exit status $status"
+for i in 1 2 3 4 5; do
+    status=0
+    MPIEXEC_TIMEOUT=1 timeout -s KILL "$patience" "$mpiexec" -n 2 "$work/stays" >"$work/out" 2>&1 || status=$?
+    ((status == 255)) || fail "MPIEXEC_TIMEOUT, time $i: exit status $status"
+done
+echo "ok   ranks that stay"
 # Ranks that take the signal themselves and end with 0 have ended well.
 ends TERM 0 ends "$mpiexec"
 echo "ok   mpiexec"

@@ -144,4 +144,25 @@ for _ in $(seq 10); do
     ((status != 124)) || fail "what is spawned after a death stays in MPI_Init: $(cat "$work/out")"
     (($(grep -c ': a process has failed$' "$work/out") == 3)) || fail "a spawn after a death: $(cat "$work/out")"
 done
+# On a host whose launcher fails.
+compile elsewhere <<'C'
+#include <mpi.h>
+int main(int argc, char **argv)
+{
+    MPI_Comm parent, made;
+    MPI_Info info;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_get_parent(&parent);
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "host", "nohost.invalid");
+    if (parent == MPI_COMM_NULL)
+        MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 1, info, 0, MPI_COMM_WORLD, &made, MPI_ERRCODES_IGNORE);
+    MPI_Finalize();
+    return 0;
+}
+C
+status=0
+timeout -k 5 "$patience" "$mpiexec" -launcher ssh -launcher-exec /bin/false -n 1 "$work/elsewhere" >"$work/out" 2>&1 </dev/null || status=$?
+((status == 1)) || fail "a spawn on a host whose launcher fails: exit status $status"
+grep -q 'host nohost.invalid: /bin/false ended with status 1' "$work/out" || fail "nobody says why that spawn fails"
 echo "programs that are not there, that are no MPI programs, and that leave end the job that spawns them"

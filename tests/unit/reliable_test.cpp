@@ -389,7 +389,8 @@ TEST_CASE("a peer that stops answering is an error with its name, and never a wa
 
 TEST_CASE("a time to give up that somebody has set is not made longer by a crowd", "[reliable]") {
   const auto asks_for_the_crowd = [](const Config& config) {
-    const auto* asked = protocol_settings(config).crowding.target<double (*)() noexcept>();
+    const auto settings = protocol_settings(config);
+    const auto* asked = settings.crowding.target<double (*)() noexcept>();
     return asked != nullptr && *asked == &crowding;
   };
   CHECK(asks_for_the_crowd(test::config_with({})));

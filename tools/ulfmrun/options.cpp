@@ -200,7 +200,18 @@ int check_count(const std::string& option, const std::string& text) {
   return count;
 }
 
-std::string absolute_file(const std::string& text) { return std::filesystem::absolute(text).lexically_normal(); }
+/// mpiexec needs one, too.
+void need_current_folder() {
+  std::error_code error;
+  (void)std::filesystem::current_path(error);
+  if (error)
+    fail(kUsage, fmt::format("the current folder has no path: {}; change to one that exists", error.message()));
+}
+
+std::string absolute_file(const std::string& text) {
+  need_current_folder();
+  return std::filesystem::absolute(text).lexically_normal();
+}
 
 class Parser {
  public:
@@ -214,6 +225,7 @@ class Parser {
       while (!at_end() && words_[at_].starts_with('-') && !passive_) take_option();
       if (passive_) take_rest();
     } while (take_program());
+    if (!passive_) need_current_folder();
     if (line_.cube != 0) {
       check_host_program();
       line_.elsewhere = std::getenv("NX2_HOSTS") != nullptr;  // nxhost(1) names the hosts of the nodes there

@@ -117,6 +117,17 @@ void check_result_file(const ulfm::Config& settings, const char* row) {
                              std::strerror(errno)));
 }
 
+void check_two_files(const ulfm::Config& settings) {
+  const std::string trace = settings.text("TRACE"), counters = settings.text("STATS_FILE");
+  std::error_code error;
+  const bool same =
+      !trace.empty() && !counters.empty() &&
+      std::filesystem::weakly_canonical(trace, error) == std::filesystem::weakly_canonical(counters, error);
+  if (same && !error)
+    fail(kUsage, fmt::format("{} and {}: both are {}; name two files", origin_of(settings, "TRACE"),
+                             origin_of(settings, "STATS_FILE"), trace));
+}
+
 void check_config_file(const std::string& file, const char* origin) {
   struct stat info {};
   if (stat(file.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
@@ -198,6 +209,7 @@ void check_settings(const CommandLine& line, const ulfm::Config& settings) {
   if (const auto ports = ulfm::hosts::parse_ports(settings.text("PORTS")); !ports) fail(kUsage, ports.error().what);
   for (const char* row : {"TRACE", "STATS_FILE"})
     if (!settings.text(row).empty()) check_result_file(settings, row);
+  check_two_files(settings);
 }
 
 void check_limits(const CommandLine& line) {

@@ -118,7 +118,7 @@ void check_result_file(const ulfm::Config& settings, const char* row) {
 }
 
 void check_two_files(const ulfm::Config& settings) {
-  const std::string trace = settings.text("TRACE"), counters = settings.text("STATS_FILE");
+  const std::string &trace = settings.text("TRACE"), &counters = settings.text("STATS_FILE");
   std::error_code error;
   const bool same =
       !trace.empty() && !counters.empty() &&

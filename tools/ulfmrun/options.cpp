@@ -200,7 +200,7 @@ int check_count(const std::string& option, const std::string& text) {
   return count;
 }
 
-/// mpiexec needs one, too.
+/// Relative names are of it, and mpiexec cannot start without one.
 void need_current_folder() {
   std::error_code error;
   (void)std::filesystem::current_path(error);

@@ -19,7 +19,7 @@ typedef struct ballot {
     uint32_t members;
     uint32_t generation;
     uint32_t contexts[MPIR_CONTEXT_WINDOW];
-    uint8_t ranks[];            /* bits of the failed ones, then of the acknowledged ones */
+    uint8_t ranks[];            /* bits of the failed ones, of the acknowledged ones, of those that have no such communicator */
 } ballot_t;
 
 typedef struct agreement {
@@ -45,9 +45,10 @@ extern int MPIR_Contextid_offer(uint32_t mask[], uint32_t * offered);
 extern void MPIR_Contextid_take(uint32_t mask[], uint32_t of_generation, MPIR_Context_id_t * id);
 
 static size_t rank_bytes(int members) { return ((size_t) members + 7) / 8; }
-static size_t ballot_bytes(int members) { return sizeof(ballot_t) + 2 * rank_bytes(members); }
+static size_t ballot_bytes(int members) { return sizeof(ballot_t) + 3 * rank_bytes(members); }
 static uint8_t *failed_bits(ballot_t * b) { return b->ranks; }
 static uint8_t *acked_bits(ballot_t * b) { return b->ranks + rank_bytes((int) b->members); }
+static uint8_t *absent_bits(ballot_t * b) { return b->ranks + 2 * rank_bytes((int) b->members); }
 static int has_bit(const uint8_t * bits, int i) { return bits[i / 8] >> (i % 8) & 1; }
 static void set_bit(uint8_t * bits, int i) { bits[i / 8] |= (uint8_t) (1 << (i % 8)); }
 
@@ -84,7 +85,11 @@ static int is_gone(const MPIDI_VC_t * vc)
         MPIDI_CH3U_Failed_index(vc) >= 0;
 }
 
-static int is_absent(const MPIR_Comm * comm, const MPIDI_VC_t * vc);    /* ulfm_left.c */
+/* ulfm_left.c */
+void MPIDI_nem_ulfm_ask_whether_left(MPIR_Comm * comm, MPIDI_VC_t * vc);
+static int is_absent(const MPIR_Comm * comm, const MPIDI_VC_t * vc);
+static void be_absent(const MPIR_Comm * comm);
+static int have_been_absent(const MPIR_Comm * comm);
 
 /* Nobody waits for this member. */
 static int is_away(const MPIR_Comm * comm, int i)
@@ -224,44 +229,77 @@ static void join_ballot(ballot_t * sum, const ballot_t * other)
     for (i = 0; i < n; i++) {
         sum->ranks[i] |= other->ranks[i];
         sum->ranks[n + i] &= other->ranks[n + i];
+        sum->ranks[2 * n + i] |= other->ranks[2 * n + i];
     }
 }
 
 /* ---- packets ----------------------------------------------------------------------------------------------------- */
 
-static int free_ballot(MPIR_Request * sreq)
+/* A ballot as it is sent, perhaps to several members. It stays until all have it. */
+typedef struct parcel {
+    int users;
+    size_t length;
+    uint8_t bytes[];
+} parcel_t;
+
+/* NULL without memory. The caller is its first user. */
+static parcel_t *make_parcel(const ballot_t * ballot, int members)
 {
-    MPL_free(sreq->dev.tmpbuf);
+    const size_t length = ballot_bytes(members);
+    parcel_t *parcel = MPL_malloc(sizeof *parcel + length, MPL_MEM_OTHER);
+
+    if (!parcel)
+        return NULL;
+    parcel->users = 1;
+    parcel->length = length;
+    MPIR_Memcpy(parcel->bytes, ballot, length);
+    return parcel;
+}
+
+static void leave_parcel(parcel_t * parcel)
+{
+    if (parcel && --parcel->users == 0)
+        MPL_free(parcel);
+}
+
+static int parcel_sent(MPIR_Request * sreq)
+{
+    leave_parcel(sreq->dev.tmpbuf);
     sreq->dev.tmpbuf = NULL;
     return MPI_SUCCESS;
 }
 
-/* Whoever cannot be reached is found to have failed, here or by the launcher's word; that is no error of ours. */
-static void send_agreement(MPIDI_VC_t * vc, int what, int asked, int from, const agreement_t * a)
+/* Whoever cannot be reached is found to have failed, here or by the launcher's word; that is no error of ours. A question
+ * has no parcel. */
+static void send_agreement(MPIDI_VC_t * vc, int what, int asked, int from, const agreement_t * a, parcel_t * parcel)
 {
     own_pkt_t pkt = { OWN_TYPE, what, a->group, a->number, from, asked, 0 };
-    const size_t length = what == OWN_QUESTION ? 0 : ballot_bytes(a->members);
     MPIR_Request *sreq = NULL;
-    void *copy = NULL;
 
     if (is_gone(vc))
         return;
-    if (length) {
-        copy = MPL_malloc(length, MPL_MEM_OTHER);
-        if (!copy)
-            return;
-        MPIR_Memcpy(copy, a->ballot, length);
-    }
     if (vc->state == MPIDI_VC_STATE_INACTIVE)
         MPIDI_CHANGE_VC_STATE(vc, ACTIVE);
-    (void) ulfm_iStartContigMsg(vc, &pkt, sizeof pkt, copy, (intptr_t) length, &sreq);
-    if (sreq) {
-        sreq->dev.tmpbuf = copy;        /* stays until it has gone */
-        sreq->dev.request_completed_cb = free_ballot;
-        MPIR_Request_free(sreq);
-    } else {
-        MPL_free(copy);
+    (void) ulfm_iStartContigMsg(vc, &pkt, sizeof pkt, parcel ? parcel->bytes : NULL,
+                                parcel ? (intptr_t) parcel->length : 0, &sreq);
+    if (!sreq)
+        return;
+    if (parcel) {
+        parcel->users++;
+        sreq->dev.tmpbuf = parcel;
+        sreq->dev.request_completed_cb = parcel_sent;
     }
+    MPIR_Request_free(sreq);
+}
+
+/* To one that has missed the decision. */
+static void send_decision(MPIDI_VC_t * vc, int from, const agreement_t * a)
+{
+    parcel_t *parcel = make_parcel(a->ballot, a->members);
+
+    if (parcel)
+        send_agreement(vc, OWN_DECISION, 1, from, a, parcel);
+    leave_parcel(parcel);
 }
 
 /* A vote, a question or a decision of another member. They come in one frame, or in several when they are long. */
@@ -278,7 +316,7 @@ static int on_agreement(MPIDI_VC_t * vc, const own_pkt_t * pkt, const ulfm_nm_fr
         return MPI_SUCCESS;
     if (a && a->decided) {
         if (pkt->what != OWN_DECISION)
-            send_agreement(vc, OWN_DECISION, 1, pkt->from, a);
+            send_decision(vc, pkt->from, a);
         return MPI_SUCCESS;
     }
     if (pkt->what == OWN_VOTE) {
@@ -298,7 +336,7 @@ static int on_agreement(MPIDI_VC_t * vc, const own_pkt_t * pkt, const ulfm_nm_fr
 
 /* ---- an agreement ------------------------------------------------------------------------------------------------ */
 
-static void note_own_failures(MPIR_Comm * comm, uint8_t * failed, uint8_t * acked)
+static void note_own_failures(MPIR_Comm * comm, ballot_t * ballot, uint8_t * acked)
 {
     int i;
     for (i = 0; i < count_members(comm); i++) {
@@ -307,7 +345,9 @@ static void note_own_failures(MPIR_Comm * comm, uint8_t * failed, uint8_t * acke
         if (i == my_index(comm))
             continue;
         if (at >= 0 || is_gone(vc))
-            set_bit(failed, i);
+            set_bit(failed_bits(ballot), i);
+        if (is_absent(comm, vc) && !comm->dev.ends_with_members)
+            set_bit(absent_bits(ballot), i);
         if (acked && at >= 0 && at < comm->dev.last_ack_rank)
             set_bit(acked, i);
     }
@@ -331,46 +371,69 @@ static int first_without_vote(MPIR_Comm * comm, const agreement_t * a)
     return -1;
 }
 
-static void notify_all(MPIR_Comm * comm, int what, const agreement_t * a)
+static void notify_all(MPIR_Comm * comm, int what, const agreement_t * a, parcel_t * parcel)
 {
     int i;
     for (i = 0; i < a->members; i++)
         if (i != my_index(comm) && (what == OWN_DECISION || !has_bit(a->voted, i)))
-            send_agreement(member(comm, i), what, 0, my_index(comm), a);
+            send_agreement(member(comm, i), what, 0, my_index(comm), a, parcel);
 }
 
-/* One look at what is to be done next: vote, ask, or decide. */
-static void go_on_agreeing(MPIR_Comm * comm, agreement_t * a, const ballot_t * own)
+/* One look at what is to be done next: vote, ask, or decide. Nothing is decided that could not be told. */
+static int go_on_agreeing(MPIR_Comm * comm, agreement_t * a, const ballot_t * own)
 {
+    int mpi_errno = MPI_SUCCESS;
     const int me = my_index(comm);
     const int coordinator = first_alive(comm);
+    parcel_t *parcel = NULL;
 
     if (coordinator != me) {
-        if (coordinator != a->coordinator) {
-            agreement_t vote = *a;
-            vote.ballot = (ballot_t *) own;
-            a->coordinator = coordinator;
-            send_agreement(member(comm, coordinator), OWN_VOTE, 0, me, &vote);
-        }
-        return;
+        if (coordinator == a->coordinator)
+            goto fn_exit;
+        parcel = make_parcel(own, a->members);
+        MPIR_ERR_CHKANDJUMP(!parcel, mpi_errno, MPI_ERR_OTHER, "**nomem");
+        a->coordinator = coordinator;
+        send_agreement(member(comm, coordinator), OWN_VOTE, 0, me, a, parcel);
+        goto fn_exit;
     }
     a->coordinator = me;
     if (me > 0 && !a->asked) {
         a->asked = 1;           /* the one before may have told somebody already */
-        notify_all(comm, OWN_QUESTION, a);
+        notify_all(comm, OWN_QUESTION, a, NULL);
     }
     if (!has_bit(a->voted, me)) {
         set_bit(a->voted, me);
         join_ballot(a->ballot, own);
     }
     if (first_without_vote(comm, a) < 0) {
-        note_own_failures(comm, failed_bits(a->ballot), NULL);
+        note_own_failures(comm, a->ballot, NULL);
+        parcel = make_parcel(a->ballot, a->members);
+        MPIR_ERR_CHKANDJUMP(!parcel, mpi_errno, MPI_ERR_OTHER, "**nomem");
         a->decided = 1;
-        notify_all(comm, OWN_DECISION, a);
+        notify_all(comm, OWN_DECISION, a, parcel);
     }
+  fn_exit:
+    leave_parcel(parcel);
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
 }
 
-/* Agrees on `own`, which becomes the decision. */
+/* Members that have not made this communicator are found, once it is known that there may be such. */
+static void ask_for_absentees(MPIR_Comm * comm, int *have_asked)
+{
+    int i;
+
+    if (*have_asked || !MPIDI_CH3I_Comm_is_left_child(comm->recvcontext_id))
+        return;
+    *have_asked = 1;
+    for (i = 0; i < count_members(comm); i++)
+        if (i != my_index(comm) && !is_away(comm, i))
+            MPIDI_nem_ulfm_ask_whether_left(comm, member(comm, i));
+}
+
+/* Agrees on `own`, which becomes the decision. A process that once cannot, for want of memory, has no part in the
+ * communicator's agreements any more: the others go on without it. */
 static int agree(MPIR_Comm * comm, ballot_t * own)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -378,9 +441,9 @@ static int agree(MPIR_Comm * comm, ballot_t * own)
     const int number = next_number(group);
     agreement_t *a = find_agreement(group, number);
     MPID_Progress_state state;
-    int i;
+    int i, have_asked = 0;
 
-    MPIR_ERR_CHKANDJUMP(number < 0, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    MPIR_ERR_CHKANDJUMP(!own || number < 0 || have_been_absent(comm), mpi_errno, MPI_ERR_OTHER, "**nomem");
     if (!a)
         a = make_agreement(group, number, count_members(comm));
     MPIR_ERR_CHKANDJUMP(!a, mpi_errno, MPI_ERR_OTHER, "**nomem");
@@ -390,8 +453,9 @@ static int agree(MPIR_Comm * comm, ballot_t * own)
     agreeing_comm = comm;
     MPID_Progress_start(&state);
     for (;;) {
-        go_on_agreeing(comm, a, own);
-        if (a->decided)
+        ask_for_absentees(comm, &have_asked);
+        mpi_errno = go_on_agreeing(comm, a, own);
+        if (mpi_errno || a->decided)
             break;
         mpi_errno = MPID_Progress_wait(&state);
         if (mpi_errno)
@@ -413,6 +477,8 @@ static int agree(MPIR_Comm * comm, ballot_t * own)
   fn_exit:
     return mpi_errno;
   fn_fail:
+    if (!a || !a->decided)
+        be_absent(comm);
     goto fn_exit;
 }
 
@@ -426,7 +492,7 @@ static ballot_t *make_ballot(MPIR_Comm * comm, uint32_t flag)
     own->members = (uint32_t) members;
     memset(own->contexts, 0xff, sizeof own->contexts);
     (void) MPIDI_CH3U_Check_for_failed_procs();
-    note_own_failures(comm, failed_bits(own), acked_bits(own));
+    note_own_failures(comm, own, acked_bits(own));
     return own;
 }
 
@@ -454,7 +520,6 @@ int MPIDI_nem_ulfm_agree(MPIR_Comm * comm, int *flag)
     ballot_t *own = make_ballot(comm, (uint32_t) * flag);
     int i;
 
-    MPIR_ERR_CHKANDJUMP(!own, mpi_errno, MPI_ERR_OTHER, "**nomem");
     mpi_errno = agree(comm, own);
     if (comm->dev.ends_with_members && (mpi_errno || has_failures(own)))
         settle(comm, !mpi_errno);
@@ -463,7 +528,7 @@ int MPIDI_nem_ulfm_agree(MPIR_Comm * comm, int *flag)
     MPIR_ERR_CHECK(mpi_errno);
     *flag = (int) own->flag;
     for (i = 0; i < (int) own->members; i++)
-        if (has_bit(failed_bits(own), i) && !has_bit(acked_bits(own), i))
+        if ((has_bit(failed_bits(own), i) && !has_bit(acked_bits(own), i)) || has_bit(absent_bits(own), i))
             MPIR_ERR_SETANDJUMP(mpi_errno, MPIX_ERR_PROC_FAILED, "**mpix_comm_agree");
   fn_exit:
     MPL_free(own);
@@ -482,7 +547,7 @@ static int group_of_living(MPIR_Comm * comm, ballot_t * decision, MPIR_Group ** 
 
     MPIR_ERR_CHKANDJUMP(!failed, mpi_errno, MPI_ERR_OTHER, "**nomem");
     for (i = 0; i < comm->local_size; i++)
-        if (has_bit(failed_bits(decision), i))
+        if (has_bit(failed_bits(decision), i) || has_bit(absent_bits(decision), i))
             failed[n++] = i;
     mpi_errno = MPIR_Comm_group_impl(comm, &all);
     MPIR_ERR_CHECK(mpi_errno);
@@ -529,6 +594,7 @@ static int make_communicator(MPIR_Comm * comm, MPIR_Group * group, MPIR_Context_
     MPL_free(mapping);
     return mpi_errno;
   fn_fail:
+    MPIR_Comm_not_made(comm, newcomm, id, 0);
     goto fn_exit;
 }
 
@@ -542,18 +608,27 @@ int MPIDI_nem_ulfm_shrink(MPIR_Comm * comm, MPIR_Comm ** newcomm_p)
     *newcomm_p = NULL;
     MPIR_ERR_CHKANDJUMP(comm->comm_kind != MPIR_COMM_KIND__INTRACOMM, mpi_errno, MPI_ERR_COMM, "**commnotintra");
     own = make_ballot(comm, ~0u);
-    MPIR_ERR_CHKANDJUMP(!own, mpi_errno, MPI_ERR_OTHER, "**nomem");
-    mpi_errno = MPIR_Contextid_offer(own->contexts, &own->generation);
+    if (own)
+        mpi_errno = MPIR_Contextid_offer(own->contexts, &own->generation);
+    if (mpi_errno)
+        be_absent(comm);
     MPIR_ERR_CHECK(mpi_errno);
+    MPIDI_CH3I_Comm_begin_child(comm);
     mpi_errno = agree(comm, own);
+    if (!own)
+        MPIDI_CH3I_Comm_end_child(comm, 0);
+    MPIR_ERR_CHKANDJUMP(!own, mpi_errno, MPI_ERR_OTHER, "**nomem");
     if (mpi_errno)
         memset(own->contexts, 0, sizeof own->contexts);
     MPIR_Contextid_take(own->contexts, own->generation, &id);
+    MPIDI_CH3I_Comm_end_child(comm, id);
     MPIR_ERR_CHECK(mpi_errno);
     MPIR_ERR_CHKANDJUMP(id == 0, mpi_errno, MPI_ERR_OTHER, "**toomanycomm");
     MPIR_ERR_CHKANDJUMP1(has_bit(failed_bits(own), comm->rank), mpi_errno, MPIX_ERR_PROC_FAILED, "**comm_fail",
                          "**comm_fail %d", comm->rank);
     mpi_errno = group_of_living(comm, own, &group);
+    if (mpi_errno)
+        MPIR_Comm_not_made(comm, NULL, id, 0);
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = make_communicator(comm, group, id, newcomm_p);
     MPIR_ERR_CHECK(mpi_errno);

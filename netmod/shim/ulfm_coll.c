@@ -40,10 +40,27 @@ static int coll_kind;
 
 /* ---- the communicator's segment ------------------------------------------------------------------------------- */
 
+/* NULL without memory. */
+static coll_state_t *coll_state(MPIR_Comm * comm)
+{
+    if (!COLL_STATE(comm))
+        comm->dev.ch.netmod_priv = MPL_calloc(1, sizeof(coll_state_t), MPL_MEM_COMM);
+    return COLL_STATE(comm);
+}
+
+/* The state is made with the communicator. A process that had no memory for it later would count its calls otherwise than
+ * the others, which would wait for it. */
 static int coll_comm_created(MPIR_Comm * comm, void *unused)
 {
+    int mpi_errno = MPI_SUCCESS;
+
     comm->dev.ch.netmod_priv = NULL;
-    return MPI_SUCCESS;
+    if (comm->comm_kind == MPIR_COMM_KIND__INTRACOMM && comm->local_size >= 2)
+        MPIR_ERR_CHKANDJUMP(!coll_state(comm), mpi_errno, MPI_ERR_OTHER, "**nomem");
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
 }
 
 static int coll_comm_destroyed(MPIR_Comm * comm, void *unused)
@@ -162,14 +179,6 @@ static int coll_may_take(const MPIR_Comm * comm, int kind, MPI_Aint bytes)
 {
     return comm->comm_kind == MPIR_COMM_KIND__INTRACOMM && comm->local_size >= 2 && !(comm->revoked & MPIR_COMM_ENDED)
         && (bytes != 0 || kind == ULFM_COLL_BARRIER);
-}
-
-/* Made by the first call; NULL without memory. */
-static coll_state_t *coll_state(MPIR_Comm * comm)
-{
-    if (!COLL_STATE(comm))
-        comm->dev.ch.netmod_priv = MPL_calloc(1, sizeof(coll_state_t), MPL_MEM_COMM);
-    return COLL_STATE(comm);
 }
 
 /* Whether this call is made here: by the segment, which is made when it is time, or by multicast. `bytes` is what each

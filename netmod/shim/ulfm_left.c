@@ -5,6 +5,7 @@
 typedef struct question {
     MPIDI_VC_t *vc;
     MPIR_Context_id_t here, there;      /* its ids for us and for who asks */
+    MPIR_Context_id_t parent;   /* of what it comes from; 0 when who asks does not know */
     struct question *next;
 } question_t;
 
@@ -13,7 +14,8 @@ static int left_any;            /* this process has left some communicator's col
 
 static void send_left(MPIDI_VC_t * vc, int what, MPIR_Context_id_t id, MPIR_Context_id_t back)
 {
-    own_pkt_t pkt = { OWN_TYPE, what, id, 0, back, 0, 0 };
+    const MPIR_Context_id_t parent = what == OWN_ASK ? MPIDI_CH3I_Comm_parent_of(back) : 0;
+    own_pkt_t pkt = { OWN_TYPE, what, id, (int32_t) parent, back, 0, 0 };
     MPIR_Request *sreq = NULL;
 
     if (is_gone(vc))
@@ -25,16 +27,19 @@ static void send_left(MPIDI_VC_t * vc, int what, MPIR_Context_id_t id, MPIR_Cont
         MPIR_Request_free(sreq);
 }
 
-/* Members that could not make their part of a window: they never come to its end (MPI_Win_free). */
+/* Members that could not make their part of a window: they never come to its end (MPI_Win_free). Or that have not made the
+ * communicator: they come to no agreement in it. */
 typedef struct absentee {
-    MPIR_Context_id_t id;       /* of the window's communicator, as we receive with */
-    const MPIDI_VC_t *vc;
+    MPIR_Context_id_t id;       /* of the communicator, as we receive with */
+    const MPIDI_VC_t *vc;       /* NULL: ourselves */
     struct absentee *next;
 } absentee_t;
 
 static absentee_t *absentees;
 
-#define WILL_NOT_COME 1         /* with OWN_LEFT */
+/* With OWN_LEFT, of the communicator: its collectives go on without us; its agreements too; we have none; we may have failed
+ * in the agreement on one that comes from it. */
+enum { LEFT, WILL_NOT_COME, NOT_MADE, CHILD_FAILED };
 
 static int note_absentee(MPIR_Context_id_t id, const MPIDI_VC_t * vc)
 {
@@ -85,11 +90,60 @@ static void forget_all_absentees(void)
         forget_absentees(absentees->id, NULL);
 }
 
-/* One that is not made here, though others have it: the call that makes it has failed, or will be done yet. Who has
- * left anything is taken for one in which it has failed. */
-static int is_left(MPIR_Context_id_t id)
+/* Members of other groups that have the same parent hear of it too, and make no such communicator. Those words go when
+ * the id comes again, with its next generation. */
+static int left_comm_created(MPIR_Comm * comm, void *unused)
 {
-    return !MPIDI_CH3I_Comm_goes_on(id) && (MPIDI_CH3I_Comm_is_made(id) || left_any);
+    absentee_t **at = &absentees;
+
+    while (*at) {
+        absentee_t *one = *at;
+        const MPIR_Context_id_t differing = one->id ^ comm->recvcontext_id;
+        if (differing && !(differing & ~MPIR_CONTEXT_GENERATION_MASK)) {
+            *at = one->next;
+            MPL_free(one);
+        } else {
+            at = &one->next;
+        }
+    }
+    return MPI_SUCCESS;
+}
+
+static int left_comm_destroyed(MPIR_Comm * comm, void *unused)
+{
+    forget_absentees(comm->recvcontext_id, NULL);
+    return MPI_SUCCESS;
+}
+
+static int left_init(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    if (!MPIR_CVAR_ENABLE_FT)
+        goto fn_exit;
+    mpi_errno = MPIDI_CH3U_Comm_register_create_hook(left_comm_created, NULL);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIDI_CH3U_Comm_register_destroy_hook(left_comm_destroyed, NULL);
+    MPIR_ERR_CHECK(mpi_errno);
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* One that is not made here, though others have it: the agreement on it has failed, or will be done yet. Who has left
+ * anything, and does not agree on one from the same parent now, is taken for one in which it has failed. */
+static int is_left(MPIR_Context_id_t id, MPIR_Context_id_t parent)
+{
+    if (MPIDI_CH3I_Comm_is_made(id))
+        return !MPIDI_CH3I_Comm_goes_on(id);
+    return left_any && !MPIDI_CH3I_Comm_may_come(id, parent);
+}
+
+/* Who has not made it comes to no agreement in it either. */
+static int how_left(MPIR_Context_id_t id)
+{
+    return MPIDI_CH3I_Comm_is_made(id) ? LEFT : WILL_NOT_COME;
 }
 
 static void answer_questions(void)
@@ -98,9 +152,9 @@ static void answer_questions(void)
 
     while (*at) {
         question_t *one = *at;
-        if (is_left(one->here)) {
+        if (is_left(one->here, one->parent)) {
             *at = one->next;
-            send_left(one->vc, OWN_LEFT, one->there, 0);
+            send_left(one->vc, OWN_LEFT, one->there, how_left(one->here));
             MPL_free(one);
         } else {
             at = &one->next;
@@ -123,19 +177,38 @@ static void forget_questions(const MPIDI_VC_t * vc)
     }
 }
 
+/* What a member has to say about a communicator. */
+static int on_word(MPIDI_VC_t * vc, MPIR_Context_id_t id, int how)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    if (how == CHILD_FAILED) {
+        MPIDI_CH3I_Comm_mark_children(id);
+        goto fn_exit;
+    }
+    if (how != NOT_MADE)
+        mpi_errno = MPIDI_CH3I_Comm_member_left(id, vc);
+    MPIR_ERR_CHECK(mpi_errno);
+    if (how != LEFT)
+        mpi_errno = note_absentee(id, vc);
+    MPIR_ERR_CHECK(mpi_errno);
+    if (how == NOT_MADE)
+        mpi_errno = MPIDI_CH3I_Comm_revoked_by(id, vc);
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
 static int on_left(MPIDI_VC_t * vc, const own_pkt_t * pkt)
 {
     int mpi_errno = MPI_SUCCESS;
     question_t *one;
 
-    if (pkt->what == OWN_LEFT) {
-        MPIDI_CH3I_Comm_member_left((MPIR_Context_id_t) pkt->group, vc);
-        if (pkt->from == WILL_NOT_COME)
-            mpi_errno = note_absentee((MPIR_Context_id_t) pkt->group, vc);
-        goto fn_exit;
-    }
-    if (is_left((MPIR_Context_id_t) pkt->group)) {
-        send_left(vc, OWN_LEFT, (MPIR_Context_id_t) pkt->from, 0);
+    if (pkt->what == OWN_LEFT)
+        return on_word(vc, (MPIR_Context_id_t) pkt->group, pkt->from);
+    if (is_left((MPIR_Context_id_t) pkt->group, (MPIR_Context_id_t) pkt->number)) {
+        send_left(vc, OWN_LEFT, (MPIR_Context_id_t) pkt->from, how_left((MPIR_Context_id_t) pkt->group));
         goto fn_exit;
     }
     one = MPL_malloc(sizeof *one, MPL_MEM_COMM);
@@ -143,6 +216,7 @@ static int on_left(MPIDI_VC_t * vc, const own_pkt_t * pkt)
     one->vc = vc;
     one->here = (MPIR_Context_id_t) pkt->group;
     one->there = (MPIR_Context_id_t) pkt->from;
+    one->parent = (MPIR_Context_id_t) pkt->number;
     one->next = questions;
     questions = one;
   fn_exit:
@@ -170,9 +244,9 @@ void MPIDI_nem_ulfm_leave(MPIR_Comm * comm)
         return;
     left_any = 1;
     coll_leave(comm);
-    tell_group(comm->dev.vcrt, comm->remote_size, inter ? -1 : comm->rank, comm->context_id, 0);
+    tell_group(comm->dev.vcrt, comm->remote_size, inter ? -1 : comm->rank, comm->context_id, LEFT);
     if (inter)
-        tell_group(comm->dev.local_vcrt, comm->local_size, comm->rank, comm->recvcontext_id, 0);
+        tell_group(comm->dev.local_vcrt, comm->local_size, comm->rank, comm->recvcontext_id, LEFT);
     answer_questions();
 }
 
@@ -184,6 +258,63 @@ void MPIDI_nem_ulfm_made_no_window(MPIR_Comm * comm)
         return;
     tell_group(comm->dev.vcrt, comm->remote_size, comm->rank, comm->context_id, WILL_NOT_COME);
     forget_absentees(comm->recvcontext_id, NULL);
+}
+
+/* This process comes to no agreement in the communicator any more. */
+static void be_absent(const MPIR_Comm * comm)
+{
+    const int inter = comm->comm_kind == MPIR_COMM_KIND__INTERCOMM;
+
+    if (have_been_absent(comm))
+        return;
+    (void) note_absentee(comm->recvcontext_id, NULL);
+    tell_group(comm->dev.vcrt, comm->remote_size, inter ? -1 : comm->rank, comm->context_id, WILL_NOT_COME);
+    if (inter)
+        tell_group(comm->dev.local_vcrt, comm->local_size, comm->rank, comm->recvcontext_id, WILL_NOT_COME);
+}
+
+static int have_been_absent(const MPIR_Comm * comm)
+{
+    return is_absent(comm, NULL);
+}
+
+/* This process has not made a communicator that was to come from `from`, or has not handed it out: the others that have it
+ * are to revoke it (MPIR_Comm_not_made() of commutil.c). The ids are those that the local and the remote group receive
+ * with; 0: nobody there is told. */
+void MPIDI_nem_ulfm_made_no_comm(MPIR_Comm * from, MPIR_Context_id_t here, MPIR_Context_id_t there)
+{
+    const int inter = from->comm_kind == MPIR_COMM_KIND__INTERCOMM;
+
+    if (!nm || !MPIR_CVAR_ENABLE_FT)
+        return;
+    if (here)
+        tell_group(inter ? from->dev.local_vcrt : from->dev.vcrt, from->local_size, from->rank, here, NOT_MADE);
+    if (inter && there)
+        tell_group(from->dev.vcrt, from->remote_size, -1, there, NOT_MADE);
+}
+
+/* The same, of a single process. */
+void MPIDI_nem_ulfm_tell_not_made(MPIDI_VC_t * vc, MPIR_Context_id_t id)
+{
+    if (nm && MPIR_CVAR_ENABLE_FT)
+        send_left(vc, OWN_LEFT, id, NOT_MADE);
+}
+
+/* The agreement on a communicator that was to come from this one has failed here: the others that have it ask us. */
+void MPIDI_nem_ulfm_child_failed(MPIR_Comm * parent)
+{
+    const int inter = parent->comm_kind == MPIR_COMM_KIND__INTERCOMM;
+
+    if (nm && MPIR_CVAR_ENABLE_FT)
+        tell_group(inter ? parent->dev.local_vcrt : parent->dev.vcrt, parent->local_size, parent->rank,
+                   parent->recvcontext_id, CHILD_FAILED);
+}
+
+/* An agreement on an id has ended: some questions may have waited for that. */
+void MPIDI_nem_ulfm_agreed(void)
+{
+    if (questions)
+        answer_questions();
 }
 
 /* A group could not make its communicator here (MPI_Comm_create_group). Others of it may have made theirs, and the

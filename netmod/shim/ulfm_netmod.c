@@ -135,6 +135,7 @@ static int fail_vc(MPIDI_VC_t * vc);
 static void forget_questions(const MPIDI_VC_t * vc);
 static void forget_absentees(MPIR_Context_id_t id, const MPIDI_VC_t * vc);
 static void forget_all_absentees(void);
+static int left_init(void);
 static int ulfm_iStartContigMsg(MPIDI_VC_t * vc, void *hdr, intptr_t hdr_sz, void *data, intptr_t data_sz,
                                 MPIR_Request ** sreq_ptr);
 
@@ -272,6 +273,8 @@ static int ulfm_init(MPIDI_PG_t * pg, int pg_rank, char **bc_val_p, int *val_max
     watch_answers();
     ulfm->on_stall(nm, describe_waits);
     mpi_errno = put_card(bc_val_p, val_max_sz_p);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = left_init();
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = coll_init();
     MPIR_ERR_CHECK(mpi_errno);

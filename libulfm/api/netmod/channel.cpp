@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <memory>
+#include <new>
 #include <utility>
 
 #include <fmt/core.h>
@@ -170,13 +172,16 @@ const char* card(ulfm_nm* nm) {
   return nm->name.c_str();
 }
 
-int card_of(ulfm_nm* nm, const char* job_id, int rank, char* card, std::size_t size) {
+// No exception passes into C: without memory there is no card, and no connection.
+int card_of(ulfm_nm* nm, const char* job_id, int rank, char* card, std::size_t size) try {
   std::string found = nm->process->transport().card_of(job_id, static_cast<std::uint32_t>(rank));
   if (found.empty() && nm->cards && nm->job == job_id) found = nm->cards->card_of(rank);
   if (found.empty() || found.size() >= size) return 0;
   found.copy(card, found.size());
   card[found.size()] = 0;
   return 1;
+} catch (const std::bad_alloc&) {
+  return 0;
 }
 
 std::size_t eager_limit(ulfm_nm* nm, const ulfm_nm_vc* to) {
@@ -187,16 +192,19 @@ std::size_t eager_limit(ulfm_nm* nm, const ulfm_nm_vc* to) {
   return preferred != 0 ? preferred : kEagerLimit;
 }
 
-int connect(ulfm_nm* nm, const char* card, const void* hello, std::size_t length, ulfm_nm_vc** out) {
+int connect(ulfm_nm* nm, const char* card, const void* hello, std::size_t length, ulfm_nm_vc** out) try {
   auto outlet = nm->process->transport().connect(card, kMpiPort, kMpiPort,
                                                  {static_cast<const std::byte*>(hello), length}, nm->counters);
   if (!outlet) {
     lose_way(nm, outlet.error());
     return report(outlet.error());
   }
-  *out = new ulfm_nm_vc{.outlet = std::move(*outlet), .owner = nm};
-  nm->vcs.push_back(*out);
+  std::unique_ptr<ulfm_nm_vc> made(new ulfm_nm_vc{.outlet = std::move(*outlet), .owner = nm});
+  nm->vcs.push_back(made.get());
+  *out = made.release();
   return 0;
+} catch (const std::bad_alloc&) {
+  return report({Errc::no_memory, "there is no memory for a connection"});
 }
 
 int disconnect(ulfm_nm* nm, ulfm_nm_vc* vc, int force) {

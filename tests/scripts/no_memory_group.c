@@ -38,13 +38,6 @@ static void need(int code, const char* call) {
 // ---- the ways ----------------------------------------------------------------------------------------------------
 
 static int duplicate(MPI_Comm from, MPI_Comm* made) { return MPI_Comm_dup(from, made); }
-static int idup(MPI_Comm from, MPI_Comm* made) {
-  MPI_Request request;
-  int code = MPI_Comm_idup(from, made, &request);
-  if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
-  if (code != MPI_SUCCESS) *made = MPI_COMM_NULL;
-  return code;
-}
 static int split(MPI_Comm from, MPI_Comm* made) { return MPI_Comm_split(from, 0, -rank, made); }
 static int halves(MPI_Comm from, MPI_Comm* made) { return MPI_Comm_split(from, rank % 2, rank, made); }
 static int split_type(MPI_Comm from, MPI_Comm* made) {
@@ -68,9 +61,7 @@ static int dist_graph(MPI_Comm from, MPI_Comm* made) {
   return MPI_Dist_graph_create(from, 1, &rank, &degree, &to, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, made);
 }
 static MPI_Comm half = MPI_COMM_NULL, between = MPI_COMM_NULL;
-static int inter(MPI_Comm from, MPI_Comm* made) {
-  return MPI_Intercomm_create(half, 0, from, 1 - rank % 2, 5, made);
-}
+static int inter(MPI_Comm from, MPI_Comm* made) { return MPI_Intercomm_create(half, 0, from, 1 - rank % 2, 5, made); }
 static int merge(MPI_Comm from, MPI_Comm* made) {
   (void)from;
   return MPI_Intercomm_merge(between, rank % 2, made);
@@ -84,11 +75,20 @@ static const struct way {
   const char* name;
   int (*make)(MPI_Comm from, MPI_Comm* made);
   int needs;  // 1: the half, 2: the communicator between the halves too
-} ways[] = {{"dup", duplicate, 0},       {"idup", idup, 0},         {"split", split, 0},
-            {"halves", halves, 0}, {"split_type", split_type, 0}, {"create", create, 0},
-            {"create_group", create_group, 0}, {"shrink", shrink, 0}, {"cart", cart, 0},
-            {"graph", graph, 0},   {"dist_graph", dist_graph, 0}, {"inter", inter, 1},
-            {"merge", merge, 2},   {"dup_inter", dup_inter, 2}};
+} ways[] = {{"dup", duplicate, 0},
+
+            {"split", split, 0},
+            {"halves", halves, 0},
+            {"split_type", split_type, 0},
+            {"create", create, 0},
+            {"create_group", create_group, 0},
+            {"shrink", shrink, 0},
+            {"cart", cart, 0},
+            {"graph", graph, 0},
+            {"dist_graph", dist_graph, 0},
+            {"inter", inter, 1},
+            {"merge", merge, 2},
+            {"dup_inter", dup_inter, 2}};
 
 // ---- one round ---------------------------------------------------------------------------------------------------
 
@@ -96,8 +96,7 @@ static void prepare(const struct way* way, MPI_Comm parent) {
   need(MPI_Comm_group(parent, &all), "MPI_Comm_group");
   if (way->needs >= 1) need(MPI_Comm_split(parent, rank % 2, rank, &half), "MPI_Comm_split");
   returns(half);
-  if (way->needs >= 2)
-    need(MPI_Intercomm_create(half, 0, parent, 1 - rank % 2, 4, &between), "MPI_Intercomm_create");
+  if (way->needs >= 2) need(MPI_Intercomm_create(half, 0, parent, 1 - rank % 2, 4, &between), "MPI_Intercomm_create");
   returns(between);
 }
 

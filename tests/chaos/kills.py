@@ -100,7 +100,8 @@ def check_outcome(one, text, status, killed):
         return "it shows the launcher's functions"
     finished = one["place"] in ("finalize", "init")  # the victim may have been through when the signal came
     if one["who"] == "engine":  # another takes its place, and the job was ended by us; or it says what is missing
-        return None if status in (0, 15) or "while it moved the" in text else f"it ended with status {status} and did not say why"
+        ours = status in (0, 128 + signal.SIGTERM)
+        return None if ours or "while it moved the" in text else f"it ended with status {status} and did not say why"
     if one["who"] in ("proxy", "namespace") and not re.search(rf"rank \d+ .*\bon {host}\b.*proxy", text):
         return None if status == 0 else "its message does not name ranks, host and cause"
     if one["who"] != "rank":

@@ -115,7 +115,10 @@ static int works(MPI_Comm comm) {
   MPI_Comm_rank(comm, &me);
   if (is_inter) MPI_Comm_remote_size(comm, &members);
   else MPI_Comm_size(comm, &members);
-  if (MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm) != MPI_SUCCESS || sum != members) return 0;
+  if (MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm) != MPI_SUCCESS || sum != members) {
+    MPIX_Comm_revoke(comm);  // it may have ended well for others, who go on to the messages
+    return 0;
+  }
   return MPI_Sendrecv(&me, 1, MPI_INT, is_inter ? me : (me + 1) % members, 3, &got, 1, MPI_INT,
                       is_inter ? me : (me + members - 1) % members, 3, comm, MPI_STATUS_IGNORE) == MPI_SUCCESS;
 }
@@ -156,6 +159,15 @@ static int try_it(const struct way* way, int who, int at) {
   return flag;
 }
 
+// All connections, both ways: a process without memory for one of these ends, and says so.
+static void connect_all(void) {
+  int shift, got;
+  for (shift = 0; shift < size; ++shift)
+    need(MPI_Sendrecv(&rank, 1, MPI_INT, (rank + shift) % size, 1, &got, 1, MPI_INT, (rank + size - shift) % size, 1,
+                      MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+         "MPI_Sendrecv");
+}
+
 int main(int argc, char** argv) {
   const int who = argc > 2 ? atoi(argv[2]) : 0;
   int at = argc > 3 ? atoi(argv[3]) : 1, flag = 0, told = 0;
@@ -165,6 +177,7 @@ int main(int argc, char** argv) {
   returns(MPI_COMM_SELF);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
+  connect_all();
   while (way < ways + sizeof ways / sizeof *ways && argc > 1 && strcmp(way->name, argv[1]) != 0) ++way;
   if (way == ways + sizeof ways / sizeof *ways) MPI_Abort(MPI_COMM_WORLD, 2);
   for (; !(flag & ALL_DONE); ++at) {

@@ -2,23 +2,12 @@
 // comes of it, and no crash.
 //
 //   no_memory_comm dup|split|split_type|create|create_group|shrink|cart [FIRST]
-#include <errno.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void*, size_t);
-static int until_it_fails;  // 0: none does
-
-static int fails(void) {
-  if (until_it_fails == 0 || --until_it_fails != 0) return 0;
-  errno = ENOMEM;
-  return 1;
-}
-void* malloc(size_t n) { return fails() ? NULL : __libc_malloc(n); }
-void* calloc(size_t n, size_t each) { return fails() ? NULL : __libc_calloc(n, each); }
-void* realloc(void* at, size_t n) { return fails() ? NULL : __libc_realloc(at, n); }
+#include "no_memory.h"
 
 static int by_group(const char* how, MPI_Comm* made) {
   MPI_Group group;

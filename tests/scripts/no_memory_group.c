@@ -2,23 +2,12 @@
 // has not made it gets an error, and so do the others in the communicator that they have made: nobody waits for ever.
 //
 //   no_memory_group WAY RANK [FIRST]     with --ft
-#include <errno.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void*, size_t);
-static int until_it_fails;  // 0: none does
-
-static int fails(void) {
-  if (until_it_fails == 0 || --until_it_fails != 0) return 0;
-  errno = ENOMEM;
-  return 1;
-}
-void* malloc(size_t n) { return fails() ? NULL : __libc_malloc(n); }
-void* calloc(size_t n, size_t each) { return fails() ? NULL : __libc_calloc(n, each); }
-void* realloc(void* at, size_t n) { return fails() ? NULL : __libc_realloc(at, n); }
+#include "no_memory.h"
 
 static int rank, size;
 
@@ -75,19 +64,10 @@ static const struct way {
   const char* name;
   int (*make)(MPI_Comm from, MPI_Comm* made);
   int needs;  // 1: the half, 2: the communicator between the halves too
-} ways[] = {{"dup", duplicate, 0},
-
-            {"split", split, 0},
-            {"halves", halves, 0},
-            {"split_type", split_type, 0},
-            {"create", create, 0},
-            {"create_group", create_group, 0},
-            {"shrink", shrink, 0},
-            {"cart", cart, 0},
-            {"graph", graph, 0},
-            {"dist_graph", dist_graph, 0},
-            {"inter", inter, 1},
-            {"merge", merge, 2},
+} ways[] = {{"dup", duplicate, 0},         {"split", split, 0},   {"halves", halves, 0},
+            {"split_type", split_type, 0}, {"create", create, 0}, {"create_group", create_group, 0},
+            {"shrink", shrink, 0},         {"cart", cart, 0},     {"graph", graph, 0},
+            {"dist_graph", dist_graph, 0}, {"inter", inter, 1},   {"merge", merge, 2},
             {"dup_inter", dup_inter, 2}};
 
 // ---- one round ---------------------------------------------------------------------------------------------------

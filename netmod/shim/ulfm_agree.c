@@ -5,7 +5,8 @@
  * coordinator dies, the members vote again with the next one, and that one asks everybody first: whoever has a decision
  * already answers with it, so that two processes that live never end with different ones. A decision stays known until
  * the next agreement of the communicator is decided, for that needs the vote of every living member, all of whom have
- * left this one. This needs a failure detector that errs for a while only by not knowing; on a host a process that has
+ * left this one. A vote may come before its receiver enters the agreement, and find no memory there: who has ever lost one
+ * asks for those that are missing. This needs a failure detector that errs for a while only by not knowing; on a host a process that has
  * ended is known to have ended. Coordinators that take turns are those of Chandra and Toueg, "Unreliable failure
  * detectors for reliable distributed systems" (1996), section 6; the detector spares the majority.
  *
@@ -34,6 +35,7 @@ typedef struct agreement {
 } agreement_t;
 
 static agreement_t *agreements; /* the newest first */
+static int has_lost_votes;      /* some vote came to this process that it could not keep */
 static const agreement_t *agreeing;     /* the one that this process waits in, for the table of waits */
 static MPIR_Comm *agreeing_comm;
 
@@ -322,10 +324,14 @@ static int on_agreement(MPIDI_VC_t * vc, const own_pkt_t * pkt, const ulfm_nm_fr
     if (pkt->what == OWN_VOTE) {
         if (!a)
             a = make_agreement(pkt->group, pkt->number, (int) ballot->members);
-        if (a && !has_bit(a->voted, pkt->from)) {
+        if (!a) {
+            has_lost_votes = 1;
+        } else if (!has_bit(a->voted, pkt->from)) {
             set_bit(a->voted, pkt->from);
             join_ballot(a->ballot, ballot);
         }
+    } else if (pkt->what == OWN_QUESTION && a && a->entered && pkt->from == a->coordinator) {
+        a->coordinator = -1;    /* who asks has not got our vote, or will get it twice */
     } else if (pkt->what == OWN_DECISION && a && a->entered && (pkt->asked || pkt->from >= a->coordinator)) {
         MPIR_Memcpy(a->ballot, ballot, frame->length);
         a->decided = 1;
@@ -397,8 +403,8 @@ static int go_on_agreeing(MPIR_Comm * comm, agreement_t * a, const ballot_t * ow
         goto fn_exit;
     }
     a->coordinator = me;
-    if (me > 0 && !a->asked) {
-        a->asked = 1;           /* the one before may have told somebody already */
+    if ((me > 0 || has_lost_votes) && !a->asked) {
+        a->asked = 1;           /* the one before may have told somebody already; or votes have come, and are gone */
         notify_all(comm, OWN_QUESTION, a, NULL);
     }
     if (!has_bit(a->voted, me)) {

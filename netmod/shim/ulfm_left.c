@@ -10,6 +10,7 @@ typedef struct question {
 } question_t;
 
 static question_t *questions;
+static void answer_questions(void);
 static int left_any;            /* this process has left some communicator's collectives, or could not make one */
 
 static void send_left(MPIDI_VC_t * vc, int what, MPIR_Context_id_t id, MPIR_Context_id_t back)
@@ -44,7 +45,7 @@ enum { LEFT, WILL_NOT_COME, NOT_MADE, CHILD_FAILED };
 static int note_absentee(MPIR_Context_id_t id, const MPIDI_VC_t * vc)
 {
     int mpi_errno = MPI_SUCCESS;
-    absentee_t *one = MPL_malloc(sizeof *one, MPL_MEM_COMM);
+    absentee_t *one = MPIDI_CH3I_Word_alloc(sizeof *one);
 
     MPIR_ERR_CHKANDJUMP(!one, mpi_errno, MPI_ERR_OTHER, "**nomem");
     one->id = id;
@@ -77,7 +78,7 @@ static void forget_absentees(MPIR_Context_id_t id, const MPIDI_VC_t * vc)
         absentee_t *one = *at;
         if (vc ? one->vc == vc : one->id == id) {
             *at = one->next;
-            MPL_free(one);
+            MPIDI_CH3I_Word_free(one);
         } else {
             at = &one->next;
         }
@@ -101,7 +102,7 @@ static int left_comm_created(MPIR_Comm * comm, void *unused)
         const MPIR_Context_id_t differing = one->id ^ comm->recvcontext_id;
         if (differing && !(differing & ~MPIR_CONTEXT_GENERATION_MASK)) {
             *at = one->next;
-            MPL_free(one);
+            MPIDI_CH3I_Word_free(one);
         } else {
             at = &one->next;
         }
@@ -112,6 +113,8 @@ static int left_comm_created(MPIR_Comm * comm, void *unused)
 static int left_comm_destroyed(MPIR_Comm * comm, void *unused)
 {
     forget_absentees(comm->recvcontext_id, NULL);
+    if (questions)
+        answer_questions();     /* one that is given up is asked for as long as others wait in theirs */
     return MPI_SUCCESS;
 }
 
@@ -155,7 +158,7 @@ static void answer_questions(void)
         if (is_left(one->here, one->parent)) {
             *at = one->next;
             send_left(one->vc, OWN_LEFT, one->there, how_left(one->here));
-            MPL_free(one);
+            MPIDI_CH3I_Word_free(one);
         } else {
             at = &one->next;
         }
@@ -170,7 +173,7 @@ static void forget_questions(const MPIDI_VC_t * vc)
         question_t *one = *at;
         if (!vc || one->vc == vc) {
             *at = one->next;
-            MPL_free(one);
+            MPIDI_CH3I_Word_free(one);
         } else {
             at = &one->next;
         }
@@ -211,7 +214,7 @@ static int on_left(MPIDI_VC_t * vc, const own_pkt_t * pkt)
         send_left(vc, OWN_LEFT, (MPIR_Context_id_t) pkt->from, how_left((MPIR_Context_id_t) pkt->group));
         goto fn_exit;
     }
-    one = MPL_malloc(sizeof *one, MPL_MEM_COMM);
+    one = MPIDI_CH3I_Word_alloc(sizeof *one);
     MPIR_ERR_CHKANDJUMP(!one, mpi_errno, MPI_ERR_OTHER, "**nomem");
     one->vc = vc;
     one->here = (MPIR_Context_id_t) pkt->group;
@@ -287,6 +290,9 @@ void MPIDI_nem_ulfm_made_no_comm(MPIR_Comm * from, MPIR_Context_id_t here, MPIR_
 
     if (!nm || !MPIR_CVAR_ENABLE_FT)
         return;
+    MPIDI_CH3I_Comm_forget_child(here);
+    left_any = 1;
+    answer_questions();
     if (here)
         tell_group(inter ? from->dev.local_vcrt : from->dev.vcrt, from->local_size, from->rank, here, NOT_MADE);
     if (inter && there)

@@ -116,7 +116,8 @@ echo "who makes a communicator without memory is told"
 
 # The same in a group, of which one lacks memory: nobody waits for ever, whoever has the communicator and whoever has not.
 compile no_memory_group <"$(dirname "${BASH_SOURCE[0]}")/no_memory_group.c"
-for how in dup split split_type create create_group shrink cart graph dist_graph inter merge dup_inter; do
+for how in dup split halves split_type create create_group shrink cart graph dist_graph inter merge dup_inter \
+    idup idup_inter; do
     for rank in 0 1; do
         timeout -k 10 "$patience" "$stage/bin/ulfmrun" --ft -n 4 "$work/no_memory_group" $how $rank >"$work/out" 2>&1 ||
             fail "$how, rank $rank without memory: exit status $?"

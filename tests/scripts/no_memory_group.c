@@ -27,6 +27,11 @@ static void need(int code, const char* call) {
 // ---- the ways ----------------------------------------------------------------------------------------------------
 
 static int duplicate(MPI_Comm from, MPI_Comm* made) { return MPI_Comm_dup(from, made); }
+static int duplicate_later(MPI_Comm from, MPI_Comm* made) {
+  MPI_Request request;
+  int code = MPI_Comm_idup(from, made, &request);
+  return code == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : code;
+}
 static int split(MPI_Comm from, MPI_Comm* made) { return MPI_Comm_split(from, 0, -rank, made); }
 static int halves(MPI_Comm from, MPI_Comm* made) { return MPI_Comm_split(from, rank % 2, rank, made); }
 static int split_type(MPI_Comm from, MPI_Comm* made) {
@@ -59,6 +64,10 @@ static int dup_inter(MPI_Comm from, MPI_Comm* made) {
   (void)from;
   return MPI_Comm_dup(between, made);
 }
+static int idup_inter(MPI_Comm from, MPI_Comm* made) {
+  (void)from;
+  return duplicate_later(between, made);
+}
 
 static const struct way {
   const char* name;
@@ -68,7 +77,7 @@ static const struct way {
             {"split_type", split_type, 0}, {"create", create, 0}, {"create_group", create_group, 0},
             {"shrink", shrink, 0},         {"cart", cart, 0},     {"graph", graph, 0},
             {"dist_graph", dist_graph, 0}, {"inter", inter, 1},   {"merge", merge, 2},
-            {"dup_inter", dup_inter, 2}};
+            {"dup_inter", dup_inter, 2},   {"idup", duplicate_later, 0}, {"idup_inter", idup_inter, 2}};
 
 // ---- one round ---------------------------------------------------------------------------------------------------
 

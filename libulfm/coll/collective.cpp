@@ -74,7 +74,8 @@ std::size_t calls_at(int size) { return slots_at(size) + 2 * (static_cast<std::s
 std::size_t kept_at(int size) { return up_to(calls_at(size) + CallRoom::of_communicator(size).bytes(size), kPage); }
 // Of all persistent calls of a communicator.
 std::size_t kept_room(int size) { return CallRoom::of_communicator(size).ring; }
-std::size_t total(int size) { return kept_at(size) + kept_room(size); }
+std::size_t near_at(int size) { return up_to(kept_at(size) + kept_room(size), kPage); }
+std::size_t total(int size) { return near_at(size) + near_bytes(size); }
 }  // namespace
 
 Collective::Collective(Segment segment, int rank, int size, const WaitPolicy& policy, WaitHooks hooks)
@@ -86,7 +87,8 @@ Collective::Collective(Segment segment, int rank, int size, const WaitPolicy& po
       policy_(policy),
       hooks_(std::move(hooks)),
       token_(header_->token),
-      kept_end_(kept_at(size)) {
+      kept_end_(kept_at(size)),
+      near_at_(near_at(size)) {
   add_calls(calls_at(size), CallRoom::of_communicator(size));
   Member& self = member(rank);
   if (counting_) self.bell.expect_many_sleeps();
@@ -99,6 +101,7 @@ Result<std::unique_ptr<Collective>> Collective::create(int size, bool shared_cor
   auto segment = Segment::create("ulfm-collectives", total(size));
   if (!segment) return fail(segment.error());
   if (auto done = segment->commit(0, slots_at(size)); !done) return fail(done.error());
+  if (auto done = segment->commit(near_at(size), near_cards(size)); !done) return fail(done.error());
   auto* header = segment->at<SegmentHeader>(0);
   header->token = random_token();
   header->size = static_cast<std::uint32_t>(size);
@@ -234,12 +237,12 @@ bool Collective::gone(int rank) const noexcept {
   return started != 0 && !is_alive(static_cast<pid_t>(other.pid.load(std::memory_order_relaxed)), started);
 }
 
-// A wait for ranks [first, last] to post `round`.
-template <typename Condition>
-int Collective::await(Condition condition, std::uint64_t round, int first, int last) {
+// A wait for other ranks. `find_dead` returns one of them that has ended and is still waited for, or -1.
+template <typename Condition, typename FindDead>
+int Collective::await(Condition condition, FindDead find_dead) {
   if (condition()) return 0;
   const std::uint32_t every = policy_.has_own_core() ? kSpinningProgressTurns : kProgressTurns;
-  auto looked = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point looked{};  // most waits end before they need the time
   const auto look_every = std::max<std::chrono::steady_clock::duration>(kLookEvery, kLookEveryRank * size_);
   int patience = 0;
   Waiter waiter(policy_);
@@ -254,9 +257,11 @@ int Collective::await(Condition condition, std::uint64_t round, int first, int l
     // Who leaves right after its part has posted it.
     if (const int why = why_broken(); why != 0) return condition() ? 0 : why;
     if (condition()) return 0;
-    if (const auto now = std::chrono::steady_clock::now(); now - looked >= look_every) {
+    const auto now = std::chrono::steady_clock::now();
+    if (looked == std::chrono::steady_clock::time_point{}) looked = now;
+    if (now - looked >= look_every) {
       looked = now;
-      const int dead = find_dead(round, first, last, patience);
+      const int dead = find_dead(patience);
       if (dead >= 0 && !condition()) return abandon(-1 - dead);
     }
     if (nap && !has_come && sleep(condition)) waiter.reset();
@@ -291,15 +296,26 @@ bool Collective::all_posted(std::uint64_t round) noexcept {
 }
 
 int Collective::await_all(std::uint64_t round) {
-  return await([&] { return all_posted(round); }, round, 0, size_ - 1);
+  return await([&] { return all_posted(round); },
+               [&](int& patience) { return find_dead(round, 0, size_ - 1, patience); });
 }
 
 int Collective::await_rank(int rank) {
   const auto& posted = slot(rank).posted;
-  return await([&] { return posted.load(std::memory_order_acquire) > round_; }, round_, rank, rank);
+  return await([&] { return posted.load(std::memory_order_acquire) > round_; },
+               [&](int& patience) { return find_dead(round_, rank, rank, patience); });
+}
+
+int Collective::await_count(int rank, const std::atomic<std::uint64_t>& count, std::uint64_t least) {
+  awaited_count_ = rank;
+  const int why = await([&] { return count.load(std::memory_order_acquire) >= least; },
+                        [&](int&) { return gone(rank) ? rank : -1; });
+  awaited_count_ = -1;
+  return why;
 }
 
 int Collective::missing() const noexcept {
+  if (awaited_count_ >= 0) return awaited_count_;
   for (int rank = 0; rank < size_; ++rank)
     if (rank != rank_ && slot(rank).posted.load(std::memory_order_relaxed) <= round_) return rank;
   return -1;
@@ -430,7 +446,7 @@ int Collective::missing_in_call() const noexcept {
   return awaited([this](int rank) { return rank != rank_; });
 }
 
-Doorbell& Collective::own_bell() const noexcept { return member(rank_).bell; }
+Doorbell& Collective::bell_of(int rank) const noexcept { return member(rank).bell; }
 
 int Collective::give_up() noexcept { return abandon(kAbandoned); }
 

@@ -18,6 +18,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,15 @@ inline constexpr std::size_t kLong = 32 * 1024, kLongBlock = 16 * 1024, kLongSum
 struct SegmentHeader;
 struct Member;
 struct RankSlot;
+struct NearCard;
+struct NearSlot;
+
+/// Ranks with more neighbours give them their blocks by messages.
+inline constexpr int kMostNear = 58;
+
+/// Of a segment of so many ranks: the part for neighbours, and what of it is used from the beginning.
+std::size_t near_bytes(int size) noexcept;
+std::size_t near_cards(int size) noexcept;
 
 /// Longest sleep in a wait, so that deaths and what rings no bell are found.
 inline constexpr std::chrono::milliseconds kLongestNap{10};
@@ -122,6 +132,20 @@ class Collective {
   int scatter_blocks(const void* in, const Blocks& blocks, void* out, std::size_t bytes, int root, std::size_t most);
   /// `in` may be `out` when the blocks are the same.
   int alltoall_blocks(const void* in, const Blocks& from, void* out, const Blocks& to, std::size_t most);
+
+  // Blocks for neighbours and from them, a call in five steps. Whoever gives or gets nothing makes them too.
+  /// Before the first call: whom this rank gets blocks from, and gives them to, in order; negative: nobody. Of two from
+  /// the same rank the first is for the first.
+  int near_open(std::span<const int> from, std::span<const int> to);
+  bool has_near() const noexcept { return near_ != nullptr; }
+  /// Where this rank's blocks go, in order and `step` apart, and how many bytes there are.
+  int near_begin(std::byte*& blocks, std::size_t& room);
+  /// They are there. `step` 0: one for all.
+  void near_post(std::size_t step) noexcept;
+  /// The block from rank `from`, the `index`-th of those; null when that rank's come by messages.
+  int near_take(int index, int from, const std::byte*& block);
+  /// All of them have been read.
+  void near_end() noexcept;
 
   /// The way for a call of that kind, of which a rank hands over or gets so many bytes: ULFM_COLL_SHARED, _LONG or
   /// _ROOTED. `always`: whatever its size. The same in all ranks, which ask at the same place.
@@ -226,13 +250,15 @@ class Collective {
   bool all_posted(std::uint64_t round) noexcept;
   int await_all(std::uint64_t round);
   int await_rank(int rank);
-  template <typename Condition>
-  int await(Condition condition, std::uint64_t round, int first, int last);
+  template <typename Condition, typename FindDead>
+  int await(Condition condition, FindDead find_dead);
+  int await_count(int rank, const std::atomic<std::uint64_t>& count, std::uint64_t least);
   template <typename Condition>
   bool sleep(Condition condition);
   void wake() noexcept;
   Member& member(int rank) const noexcept;
-  Doorbell& own_bell() const noexcept;
+  Doorbell& own_bell() const noexcept { return bell_of(rank_); }
+  Doorbell& bell_of(int rank) const noexcept;
   int abandon(int why) noexcept;
   int why_broken() const noexcept;
   bool gone(int rank) const noexcept;
@@ -247,6 +273,11 @@ class Collective {
   int scan_in_one_turn(const std::byte* in, std::byte* out, std::size_t n, std::size_t extent, ulfm_kernel kernel,
                        bool exclusive);
   std::size_t block() const noexcept;
+  NearCard& near_card(int rank) const noexcept;
+  std::size_t near_slot_at(int rank, std::uint64_t call) const noexcept;
+  NearSlot& near_slot(int rank, std::uint64_t call) const noexcept;
+  int near_place(int of, int nth) const noexcept;
+  void ring_near(const std::vector<int>& ranks) noexcept;
 
   Segment segment_;
   SegmentHeader* header_;
@@ -266,6 +297,15 @@ class Collective {
   std::unique_ptr<std::byte[]> scratch_;  // of long reductions
   std::size_t kept_end_;                  // in the segment: of the room for persistent calls that is in use
   std::vector<std::unique_ptr<NonblockingCalls>> calls_;  // of the communicator, then each persistent call's
+  struct Near {
+    std::vector<int> from, to;             // each rank once, without this one
+    std::vector<int> tells_end, told_end;  // who says to this rank which calls have ended, and the other way round
+    std::vector<int> places;               // of the blocks that this rank gets, among their rank's
+    std::uint64_t call = 0;
+  };
+  std::unique_ptr<Near> near_;
+  std::size_t near_at_;     // in the segment
+  int awaited_count_ = -1;  // the rank of an await_count()
 };
 
 template <typename Sleep>

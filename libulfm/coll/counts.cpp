@@ -6,8 +6,8 @@ namespace ulfm::coll {
 
 namespace {
 constexpr std::array<const char*, ULFM_COLL_KINDS> kKinds{
-    "barrier",   "bcast",   "reduce",   "allreduce", "reduce_scatter", "scan",     "exscan",   "gather",
-    "allgather", "scatter", "alltoall", "gatherv",   "allgatherv",     "scatterv", "alltoallv"};
+    "barrier",   "bcast",   "reduce",   "allreduce", "reduce_scatter", "scan",     "exscan",    "gather",
+    "allgather", "scatter", "alltoall", "gatherv",   "allgatherv",     "scatterv", "alltoallv", "neighbors"};
 constexpr std::array<const char*, ULFM_COLL_WAYS> kWays{
     "through shared memory",          "by messages, a communicator's first",
     "by messages, no shared segment", "by messages, for their operation or type",

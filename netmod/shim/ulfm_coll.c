@@ -28,6 +28,7 @@ typedef struct coll_state {
     size_t ahead;               /* bytes of calls that go by messages in any case, see coll_without */
     int opening;                /* the ranks are making one, or in a part of a collective: MPICH's own go on */
     int decided;                /* they have tried */
+    int has_near;               /* the ranks know each other's neighbours */
     int error;                  /* of the progress engine, during a wait */
 } coll_state_t;
 
@@ -252,8 +253,25 @@ static void coll_leave(MPIR_Comm * comm)
     coll_give_up(comm->local_comm);
 }
 
-/* The segment cannot be used any more after a failure; the others find out too, at the latest in their next call.
- * 0: the call is MPICH's after all. */
+/* The segment cannot be used any more after a failure; the others find out too, at the latest in their next call. `rc` is
+ * what the call returned, and *mpi_errno why it could not be made, if so. */
+static void coll_fail(MPIR_Comm * comm, int rc, int *mpi_errno)
+{
+    coll_state_t *state = COLL_STATE(comm);
+
+    /* Nonblocking calls that are under way fail first. */
+    (void) icoll_progress();
+    ulfm->coll_close(state->coll);
+    state->coll = NULL;
+    if (*mpi_errno == MPI_SUCCESS)
+        *mpi_errno = rc > 0 ? state->error : coll_error(comm, rc);
+    if (MPIR_ERR_GET_CLASS(*mpi_errno) == MPIX_ERR_PROC_FAILED) {
+        MPIDI_CH3I_Comm_leave(comm);
+        MPIDI_CH3I_Comm_end_with_members();
+    }
+}
+
+/* 0: the call is MPICH's after all. */
 static int coll_run(MPIR_Comm * comm, ulfm_coll_call * call, int *mpi_errno)
 {
     coll_state_t *state = COLL_STATE(comm);
@@ -280,16 +298,7 @@ static int coll_run(MPIR_Comm * comm, ulfm_coll_call * call, int *mpi_errno)
         return 1;
     if (rc == ULFM_COLL_TOO_LONG)
         return 0;
-    /* Nonblocking calls that are under way fail first. */
-    (void) icoll_progress();
-    ulfm->coll_close(state->coll);
-    state->coll = NULL;
-    if (!failed)
-        *mpi_errno = rc > 0 ? state->error : coll_error(comm, rc);
-    if (MPIR_ERR_GET_CLASS(*mpi_errno) == MPIX_ERR_PROC_FAILED) {
-        MPIDI_CH3I_Comm_leave(comm);
-        MPIDI_CH3I_Comm_end_with_members();
-    }
+    coll_fail(comm, rc, mpi_errno);
     return 1;
 }
 

@@ -5,6 +5,8 @@
 
 #include "ulfm_neighbors.h"
 
+#include "ulfm_near.c"
+
 /* Looks without one of the messages after which receives are posted: whoever waits longer is told of failures, sleeps,
  * and is seen by ULFM_STALL_REPORT, as in any other wait. */
 #define NEIGHBOR_LOOKS 8
@@ -184,6 +186,73 @@ static int send_to_neighbor(const MPIDI_nem_ulfm_neighbor_t * out, int tag, MPIR
     return mpi_errno;
 }
 
+/* ---- through a segment ------------------------------------------------------------------------------------------- */
+
+/* Each block's sender says there whether it is there, too. What is still a message then is left in `call`. A block that
+ * does not fit is *wrong. */
+static int take_from_segment(neighbor_call_t * call, int *wrong)
+{
+    int mpi_errno = MPI_SUCCESS, rc, i;
+
+    coll_running = call->comm;
+    coll_kind = ULFM_COLL_NEIGHBORS;
+    rc = near_get(COLL_STATE(call->comm), call->in, call->n, wrong);
+    coll_running = NULL;
+    call->left = 0;
+    for (i = 0; i < call->n; i++)
+        call->left += !call->in[i].done;
+    if (rc != 0)
+        coll_fail(call->comm, rc, &mpi_errno);
+    return mpi_errno;
+}
+
+static int give_to_segment(const neighbor_call_t * call, const MPIDI_nem_ulfm_neighbor_t * out, int outdegree,
+                           MPI_Aint * longest)
+{
+    coll_state_t *state = COLL_STATE(call->comm);
+    int mpi_errno = MPI_SUCCESS, rc = 0;
+
+    coll_running = call->comm;
+    coll_kind = ULFM_COLL_NEIGHBORS;
+    if (!state->has_near)
+        rc = near_open(state, call->in, call->n, out, outdegree);
+    if (rc == 0)
+        rc = near_give(state, out, outdegree, longest, &mpi_errno);
+    coll_running = NULL;
+    if (rc != 0)
+        coll_fail(call->comm, rc, &mpi_errno);
+    return mpi_errno;
+}
+
+/* No receive is begun before it is known to be for a message: the others' messages may come unexpected. */
+static int through_segment(neighbor_call_t * call, const MPIDI_nem_ulfm_neighbor_t * out, int outdegree)
+{
+    int mpi_errno, i, wrong = MPI_SUCCESS;
+    MPI_Aint longest = -1;      /* block that is not a message */
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+
+    mpi_errno = give_to_segment(call, out, outdegree, &longest);
+    for (i = 0; i < outdegree && mpi_errno == MPI_SUCCESS; i++)
+        if (coll_bytes(out[i].count, out[i].type) > longest)
+            mpi_errno = send_to_neighbor(&out[i], call->tag, call->comm, call->requests, call->begun);
+    if (mpi_errno == MPI_SUCCESS)
+        mpi_errno = take_from_segment(call, &wrong);
+    if (mpi_errno == MPI_SUCCESS && call->left != 0 && may_await_neighbors(call)) {
+        neighbors = call;
+        mpi_errno = await_neighbors(call);
+        neighbors = NULL;
+    }
+    if (mpi_errno == MPI_SUCCESS) {
+        post_neighbors(call);
+        mpi_errno = call->mpi_errno;
+    }
+    if (mpi_errno == MPI_SUCCESS && wrong) {    /* the other blocks arrive all the same */
+        mpi_errno = MPIC_Waitall(*call->begun, call->requests, MPI_STATUSES_IGNORE, &errflag);
+        *call->begun = 0;
+    }
+    return mpi_errno == MPI_SUCCESS ? wrong : mpi_errno;
+}
+
 /* ---- the call ---------------------------------------------------------------------------------------------------- */
 
 /* See ulfm_neighbors.h. Before anything is sent, receives are posted, or this call awaits their messages: none that comes
@@ -200,6 +269,8 @@ int MPIDI_nem_ulfm_neighbors(MPIDI_nem_ulfm_neighbor_t * in, int indegree, const
     if (nm && !MPIR_IS_THREADED && ++in_a_row % QUICK_IN_A_ROW == 0)
         mpi_errno = MPID_Progress_test(NULL);
     MPIR_ERR_CHECK(mpi_errno);
+    if (near_takes(comm))
+        return through_segment(&call, out, outdegree);
     if (may_await_neighbors(&call)) {
         post_what_came(&call);
         neighbors = &call;

@@ -82,7 +82,7 @@ static void describe_collective(ulfm_nm_waits * waits, MPIR_Comm * comm, int kin
     {"MPI_Reduce", "MPI_Ireduce"}, {"MPI_Allreduce", "MPI_Iallreduce"}, {"MPI_Reduce_scatter", "MPI_Ireduce_scatter"},
     {"MPI_Scan", "MPI_Iscan"}, {"MPI_Exscan", "MPI_Iexscan"}, {"MPI_Gather", "MPI_Igather"},
     {"MPI_Allgather", "MPI_Iallgather"}, {"MPI_Scatter", "MPI_Iscatter"}, {"MPI_Alltoall", "MPI_Ialltoall"},
-    {"MPI_Gatherv"}, {"MPI_Allgatherv"}, {"MPI_Scatterv"}, {"MPI_Alltoallv"}
+    {"MPI_Gatherv"}, {"MPI_Allgatherv"}, {"MPI_Scatterv"}, {"MPI_Alltoallv"}, {"a collective of neighbours"}
     };
     ulfm_nm_wait wait = { ULFM_WAIT_COLLECTIVE, rank_of_member(comm, missing), -1, 0, "a collective" };
 

@@ -73,11 +73,14 @@ static const struct way {
   const char* name;
   int (*make)(MPI_Comm from, MPI_Comm* made);
   int needs;  // 1: the half, 2: the communicator between the halves too
-} ways[] = {{"dup", duplicate, 0},         {"split", split, 0},   {"halves", halves, 0},
-            {"split_type", split_type, 0}, {"create", create, 0}, {"create_group", create_group, 0},
-            {"shrink", shrink, 0},         {"cart", cart, 0},     {"graph", graph, 0},
-            {"dist_graph", dist_graph, 0}, {"inter", inter, 1},   {"merge", merge, 2},
-            {"dup_inter", dup_inter, 2},   {"idup", duplicate_later, 0}, {"idup_inter", idup_inter, 2}};
+} ways[] = {{"dup", duplicate, 0},        {"split", split, 0},
+            {"halves", halves, 0},        {"split_type", split_type, 0},
+            {"create", create, 0},        {"create_group", create_group, 0},
+            {"shrink", shrink, 0},        {"cart", cart, 0},
+            {"graph", graph, 0},          {"dist_graph", dist_graph, 0},
+            {"inter", inter, 1},          {"merge", merge, 2},
+            {"dup_inter", dup_inter, 2},  {"idup", duplicate_later, 0},
+            {"idup_inter", idup_inter, 2}};
 
 // ---- one round ---------------------------------------------------------------------------------------------------
 

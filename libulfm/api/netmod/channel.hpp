@@ -74,8 +74,9 @@ struct ulfm_nm {
 
   // Waits.
   bool own_core;
-  int cores_of_host = 0;  // whoever may use them; known where collectives go by segments
-  std::int64_t one_copy;  // the setting, of off|auto|on
+  int cores_of_host = 0;         // whoever may use them; known where collectives go by segments
+  bool always_segments = false;  // the same
+  std::int64_t one_copy;         // the setting, of off|auto|on
   ulfm::Waiter waiter;
   std::uint32_t idle_turns = 0;      // since something came or went
   std::uint32_t tests_in_a_row = 0;  // in virtual time: with nothing between
@@ -172,6 +173,11 @@ void coll_close(ulfm_coll* coll);
 int coll_way(ulfm_coll* coll, int kind, std::size_t bytes);
 int coll_run(ulfm_coll* coll, const ulfm_coll_call* call);
 int coll_missing(ulfm_coll* coll);
+int coll_near_open(ulfm_coll* coll, const int* from, int n_from, const int* to, int n_to);
+int coll_near_begin(ulfm_coll* coll, char** blocks, std::size_t* room);
+void coll_near_post(ulfm_coll* coll, std::size_t step);
+int coll_near_take(ulfm_coll* coll, int index, int from, const char** block);
+void coll_near_end(ulfm_coll* coll);
 int coll_fits(ulfm_coll* coll, int kind, std::size_t bytes);
 std::size_t coll_block(ulfm_coll* coll, int kind);
 int coll_keep(ulfm_coll* coll, const ulfm_coll_call* call);

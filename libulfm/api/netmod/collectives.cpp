@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 #include <utility>
 
 #include "api/last_error.hpp"
@@ -21,7 +22,7 @@ constexpr int kMostSegments = 32;
 // Of a call whose blocks have different sizes.
 constexpr std::size_t kMostRounds = 4;
 
-bool always(const ulfm_nm* nm) { return nm->process->config().text("COLLECTIVES") == "on"; }
+bool always(const ulfm_nm* nm) { return nm->always_segments; }
 
 std::size_t most_rounds(const ulfm_nm* nm) {
   return always(nm) ? std::numeric_limits<std::size_t>::max() : kMostRounds;
@@ -42,15 +43,17 @@ int coll_after(ulfm_nm* nm) {
   // Over other emulated interconnects, or one with faults, the messages themselves are what is asked for.
   if (nm->process->transport_name() != "direct") return -1;
   nm->cores_of_host = static_cast<int>(sysconf(_SC_NPROCESSORS_CONF));
-  return setting == "on" ? 0 : kFirstCalls;
+  nm->always_segments = setting == "on";
+  return nm->always_segments ? 0 : kFirstCalls;
 }
 
 int coll_without(ulfm_nm* nm, int kind, std::size_t bytes, int size, std::size_t* ahead) {
   return coll::goes_without_segment(kind, bytes, size, nm->cores_of_host, always(nm), *ahead) ? 1 : 0;
 }
 
+// No exception passes into C.
 int coll_open(ulfm_nm* nm, char* ticket, int rank, int size, int threaded, int (*progress)(void*), void* arg,
-              ulfm_coll** out) {
+              ulfm_coll** out) try {
   if (nm->segments >= kMostSegments) return report({Errc::full, "too many communicators with a segment"});
   coll::WaitHooks hooks{[progress, arg] { return progress(arg); }, [nm] { return nm->inlet->look(); }, {}};
   if (threaded == 0) hooks.sleep = [nm](WaitWord call) { return sleep_beside(*nm, call); };
@@ -65,6 +68,8 @@ int coll_open(ulfm_nm* nm, char* ticket, int rank, int size, int threaded, int (
   ++nm->segments;
   *out = new ulfm_coll{std::move(*made), nm};
   return 0;
+} catch (const std::bad_alloc&) {
+  return report({Errc::no_memory, "there is no memory for a communicator's segment"});
 }
 
 void coll_close(ulfm_coll* coll) {
@@ -104,6 +109,34 @@ int coll_run(ulfm_coll* coll, const ulfm_coll_call* call) {
 }
 
 int coll_missing(ulfm_coll* coll) { return coll->collective->missing(); }
+
+// ---- neighbours -----------------------------------------------------------------------------------------------------
+
+int coll_near_open(ulfm_coll* coll, const int* from, int n_from, const int* to, int n_to) try {
+  if (coll->collective->has_near()) return 0;
+  return coll->collective->near_open(std::span(from, static_cast<std::size_t>(n_from)),
+                                     std::span(to, static_cast<std::size_t>(n_to)));
+} catch (const std::bad_alloc&) {
+  return coll->collective->give_up();
+}
+
+int coll_near_begin(ulfm_coll* coll, char** blocks, std::size_t* room) {
+  std::byte* place = nullptr;
+  const int why = coll->collective->near_begin(place, *room);
+  *blocks = reinterpret_cast<char*>(place);
+  return why;
+}
+
+void coll_near_post(ulfm_coll* coll, std::size_t step) { coll->collective->near_post(step); }
+
+int coll_near_take(ulfm_coll* coll, int index, int from, const char** block) {
+  const std::byte* found = nullptr;
+  const int why = coll->collective->near_take(index, from, found);
+  *block = reinterpret_cast<const char*>(found);
+  return why;
+}
+
+void coll_near_end(ulfm_coll* coll) { coll->collective->near_end(); }
 
 // ---- nonblocking calls --------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define ULFM_NM_ABI 18
+#define ULFM_NM_ABI 19
 #define ULFM_NM_LIBRARY "libulfm.so.0"
 #define ULFM_NM_ENTRY "ulfm_nm_table"
 #define ULFM_NM_HELLO 160 /* most bytes a connection may say about itself */
@@ -139,6 +139,7 @@ enum {
   ULFM_COLL_ALLGATHERV,
   ULFM_COLL_SCATTERV,
   ULFM_COLL_ALLTOALLV,
+  ULFM_COLL_NEIGHBORS, /* of all five kinds; by coll_near_open and what follows it */
   ULFM_COLL_KINDS
 };
 
@@ -165,6 +166,10 @@ enum {
   ULFM_COLL_NO_ROOM,
   ULFM_COLL_WAYS
 };
+
+/* In front of a neighbour's block: its bytes as a size_t, or that it comes by a message. */
+#define ULFM_NEAR_HEADER sizeof(size_t)
+#define ULFM_NEAR_BY_MESSAGE ((size_t)-1)
 
 typedef struct ulfm_coll_call {
   int kind;
@@ -353,6 +358,19 @@ typedef struct ulfm_nm_api {
   void (*coll_count)(ulfm_nm* nm, int kind, int way);
   /* A rank that has not come to the call that this rank is in; -1 when all have. */
   int (*coll_missing)(ulfm_coll* coll);
+  /* Blocks for neighbours and from them, a call in five steps, of ranks that give or get nothing too. What is not 0 is as
+   * coll_run's. Before the first: the ranks that this one gets blocks from, and gives them to, in order; negative: nobody.
+   * Of two from the same rank the first is for the first. */
+  int (*coll_near_open)(ulfm_coll* coll, const int* from, int n_from, const int* to, int n_to);
+  /* Where the blocks go: in order, `step` apart, which is told then, and each as ULFM_NEAR_HEADER bytes, which hold how
+   * many bytes there are, and those. No room: they go by messages, and nobody looks. */
+  int (*coll_near_begin)(ulfm_coll* coll, char** blocks, size_t* room);
+  /* They are there. `step` 0: one for all. */
+  void (*coll_near_post)(ulfm_coll* coll, size_t step);
+  /* The block from rank `from`, the `index`-th of those; NULL when it comes by a message. */
+  int (*coll_near_take)(ulfm_coll* coll, int index, int from, const char** block);
+  /* All of them have been read. */
+  void (*coll_near_end)(ulfm_coll* coll);
 
   /* `describe` is called, during idle(), when somebody asks what this process waits for. */
   void (*on_stall)(ulfm_nm* nm, void (*describe)(ulfm_nm_waits* waits));

@@ -29,6 +29,7 @@ typedef struct coll_state {
     int opening;                /* the ranks are making one, or in a part of a collective: MPICH's own go on */
     int decided;                /* they have tried */
     int has_near;               /* the ranks know each other's neighbours */
+    int with_topology;          /* the segment was made with that */
     int error;                  /* of the progress engine, during a wait */
 } coll_state_t;
 
@@ -36,6 +37,7 @@ int MPIDI_nem_ulfm_collectives; /* the job may use them at all */
 static int coll_first;          /* calls of a communicator that go by messages */
 static MPIR_Comm *coll_running; /* whose collective this process is in */
 static int coll_kind;
+static int segments_with_topology;
 
 #define COLL_STATE(comm) ((coll_state_t *) (comm)->dev.ch.netmod_priv)
 
@@ -69,6 +71,8 @@ static int coll_comm_destroyed(MPIR_Comm * comm, void *unused)
     coll_state_t *state = COLL_STATE(comm);
     if (state && state->coll && nm)     /* after MPI_Finalize the process takes its segments along */
         ulfm->coll_close(state->coll);
+    if (state && state->with_topology)
+        segments_with_topology--;
     if (state)
         multicast_free(state->multicast);
     MPL_free(state);
@@ -132,9 +136,9 @@ static int coll_given_up(MPIR_Comm * comm)
     return error;
 }
 
-/* All ranks come here at the same call. Rank 0 makes the segment; all have it, or nobody uses it. Until that is known
- * the state has none, and so the two collectives in here are MPICH's own. */
-static int coll_open(MPIR_Comm * comm, coll_state_t * state)
+/* All ranks come here at the same call. Rank 0 makes the segment; all have it, or nobody uses it: as when one of them
+ * does not want it. Until that is known the state has none, and so the two collectives in here are MPICH's own. */
+static int coll_open(MPIR_Comm * comm, coll_state_t * state, int wants)
 {
     int mpi_errno = MPI_SUCCESS;
     MPIR_Errflag_t errflag = MPIR_ERR_NONE;
@@ -142,12 +146,12 @@ static int coll_open(MPIR_Comm * comm, coll_state_t * state)
     char ticket[ULFM_COLL_TICKET] = "";
     int mine = 0, all = 0;
 
-    if (comm->rank == 0)
+    if (comm->rank == 0 && wants)
         mine = ulfm->coll_open(nm, ticket, 0, comm->local_size, MPIR_IS_THREADED, coll_progress, comm,
                                &coll) == 0;
     mpi_errno = MPIR_Bcast_impl(ticket, sizeof ticket, MPI_BYTE, 0, comm, &errflag);
     MPIR_ERR_CHECK(mpi_errno);
-    if (comm->rank != 0 && ticket[0])
+    if (comm->rank != 0 && ticket[0] && wants)
         mine = ulfm->coll_open(nm, ticket, comm->rank, comm->local_size, MPIR_IS_THREADED, coll_progress, comm,
                                &coll) == 0;
     mpi_errno = MPIR_Allreduce_impl(&mine, &all, 1, MPI_INT, MPI_MIN, comm, &errflag);
@@ -170,7 +174,7 @@ static int coll_open(MPIR_Comm * comm, coll_state_t * state)
 static void coll_decide(MPIR_Comm * comm, coll_state_t * state, int *mpi_errno)
 {
     state->opening = 1;
-    *mpi_errno = coll_open(comm, state);
+    *mpi_errno = coll_open(comm, state, 1);
     state->opening = 0;
     state->decided = 1;
 }

@@ -7,16 +7,25 @@
 /* No block is longer, whatever else its rank gives. */
 #define NEAR_MOST 4000
 
+/* Others are for communicators of which is known that they are used. */
+#define MOST_WITH_TOPOLOGY 16
+
 /* A communicator has a topology now, which all its ranks know: it gets its segment, for ranks without neighbours may make
- * no call later. */
+ * no call later. If it gets none, its fifth collective tries again. */
 void MPIDI_nem_ulfm_has_topology(MPIR_Comm * comm)
 {
-    int mpi_errno = MPI_SUCCESS;        /* then it has none */
     coll_state_t *state;
 
-    if (nm && MPIDI_nem_ulfm_collectives && coll_first >= 0 && !MPIR_CVAR_ENABLE_FT &&
-        coll_may_take(comm, ULFM_COLL_NEIGHBORS, 1) && (state = coll_state(comm)) && !state->decided && !state->opening)
-        coll_decide(comm, state, &mpi_errno);
+    if (!nm || !MPIDI_nem_ulfm_collectives || coll_first < 0 || MPIR_CVAR_ENABLE_FT ||
+        !coll_may_take(comm, ULFM_COLL_NEIGHBORS, 1) || !(state = coll_state(comm)) || state->decided || state->opening)
+        return;
+    state->opening = 1;
+    (void) coll_open(comm, state, segments_with_topology < MOST_WITH_TOPOLOGY);
+    state->opening = 0;
+    if (state->coll) {
+        state->decided = state->with_topology = 1;
+        segments_with_topology++;
+    }
 }
 
 /* Whether this call goes through the segment; the same in all neighbours. */
@@ -30,6 +39,13 @@ static int near_takes(const MPIR_Comm * comm)
     return 1;
 }
 
+/* This rank cannot do its part. */
+static int near_give_up(coll_state_t * state)
+{
+    const ulfm_coll_call give_up = {.kind = ULFM_COLL_KINDS };
+    return ulfm->coll_run(state->coll, &give_up);
+}
+
 /* Who the neighbours are is told once. */
 static int near_open(coll_state_t * state, const MPIDI_nem_ulfm_neighbor_t * in, int indegree,
                      const MPIDI_nem_ulfm_neighbor_t * out, int outdegree)
@@ -37,10 +53,8 @@ static int near_open(coll_state_t * state, const MPIDI_nem_ulfm_neighbor_t * in,
     int *ranks = MPL_malloc(((size_t) indegree + outdegree + 1) * sizeof(int), MPL_MEM_COMM);
     int i, rc;
 
-    if (!ranks) {
-        const ulfm_coll_call give_up = {.kind = ULFM_COLL_KINDS };
-        return ulfm->coll_run(state->coll, &give_up);
-    }
+    if (!ranks)
+        return near_give_up(state);
     for (i = 0; i < indegree; i++)
         ranks[i] = in[i].rank;
     for (i = 0; i < outdegree; i++)

@@ -1,7 +1,7 @@
 // Blocks for neighbours: each rank writes them into its own slot and goes on when its own neighbours have come.
 //
-// A slot of call k - 2 is written again in call k, so whoever was to read it must have ended call k - 2. A neighbour both
-// ways is known to have: this rank has seen it in call k - 1. The others say how many calls they have ended.
+// A slot of call k - 2 is written again in call k, so whoever was to read it must have ended call k - 2. A neighbour
+// both ways is known to have: this rank has seen it in call k - 1. The others say how many calls they have ended.
 #include <algorithm>
 #include <iterator>
 
@@ -52,7 +52,7 @@ void Collective::ring_near(const std::vector<int>& ranks) noexcept {
   }
 }
 
-// The place of the block that is this rank's `nth` from `of`, among the blocks that it gives; -1: they come by messages.
+// The place of the block that is this rank's `nth` from `of`, among the blocks that one gives; -1: by a message.
 int Collective::near_place(int of, int nth) const noexcept {
   const NearCard& card = near_card(of);
   for (int i = 0; i < card.n; ++i)

@@ -58,7 +58,7 @@ class Caller {
     n_ = random_.below(lengths[random_.below(5)]) + 1;
     root_ = static_cast<int>(random_.below(static_cast<std::size_t>(size_)));
     in_place_ = random_.below(3) == 0;
-    switch (random_.below(11)) {
+    switch (random_.below(12)) {
       case 0: return coll_.barrier() == 0 ? "" : "barrier";
       case 1: return bcast();
       case 2: return reduce(-1);
@@ -69,6 +69,7 @@ class Caller {
       case 7: return alltoall();
       case 8: return scatter();
       case 9: return reduce_part();
+      case 10: return neighbors();
       default: return blocks();
     }
   }
@@ -78,6 +79,36 @@ class Caller {
   std::string check(const char* what, int rc, const Bytes& got, const Bytes& expected) const {
     if (rc != 0) return std::string(what) + " returned " + std::to_string(rc);
     return got == expected ? "" : std::string(what) + " of " + std::to_string(n_) + " ints gave something else";
+  }
+
+  /// Two blocks for one rank and one for another, few of which are neighbours both ways.
+  std::vector<int> neighbors_of(int rank) const { return {(rank + 1) % size_, (rank + 1) % size_, (rank + 3) % size_}; }
+  std::byte block_of(int rank, int place) const {
+    return static_cast<std::byte>(number_ * 7 + static_cast<std::uint64_t>(rank) * 3 +
+                                  static_cast<std::uint64_t>(place) * 50 + 1);
+  }
+  std::string neighbors() {
+    const std::size_t bytes = n_ % 1300 + 1;
+    std::vector<int> from, places;
+    for (int rank = 0; rank < size_; ++rank)
+      for (int place = 0; place < 3; ++place)
+        if (neighbors_of(rank)[static_cast<std::size_t>(place)] == rank_) from.push_back(rank), places.push_back(place);
+    if (!coll_.has_near() && coll_.near_open(from, neighbors_of(rank_)) != 0) return "near_open";
+    std::byte* blocks = nullptr;
+    std::size_t room = 0;
+    if (coll_.near_begin(blocks, room) != 0 || room < 3 * bytes) return "near_begin";
+    for (int place = 0; place < 3; ++place)
+      std::fill_n(blocks + static_cast<std::size_t>(place) * bytes, bytes, block_of(rank_, place));
+    coll_.near_post(bytes);
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      const std::byte* block = nullptr;
+      if (coll_.near_take(static_cast<int>(i), from[i], block) != 0 || block == nullptr) return "near_take";
+      const std::byte expected = block_of(from[i], places[i]);
+      if (!std::all_of(block, block + bytes, [&](std::byte one) { return one == expected; }))
+        return "a block from rank " + std::to_string(from[i]) + " is another one";
+    }
+    coll_.near_end();
+    return "";
   }
 
   std::string bcast() {

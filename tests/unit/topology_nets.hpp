@@ -38,6 +38,8 @@ inline Topology random_net(Draw& draw) {
     for (; !port; port = free_port(parent)) parent = (parent + 1) % s;
     join(t, *port, *free_port(s));
   }
+  // Now, while there is a port for it: a network without nodes is none.
+  attach_node(t, *free_port(t.switches - 1));
   for (std::uint32_t more = draw.below(2 * t.switches); more > 0; --more) {
     const std::uint32_t a = draw.below(t.switches), b = draw.below(t.switches);
     const auto from = free_port(a), to = free_port(b);

@@ -236,14 +236,21 @@ static int coll_error(MPIR_Comm * comm, int rc)
 
 static int icoll_progress(void);        /* ulfm_icoll.c */
 
+/* This rank cannot do its part: the others' calls fail. */
+static int segment_give_up(coll_state_t * state)
+{
+    const ulfm_coll_call call = {.kind = ULFM_COLL_KINDS };
+
+    return ulfm->coll_run(state->coll, &call);
+}
+
 /* Nobody waits for this process any more. The segment stays, for calls may be under way in it, which are told by it. */
 static void coll_give_up(MPIR_Comm * comm)
 {
     coll_state_t *state = comm ? COLL_STATE(comm) : NULL;
-    const ulfm_coll_call call = {.kind = ULFM_COLL_KINDS };
 
     if (state && state->coll && comm != coll_running)   /* who is in a call leaves it by coll_progress() */
-        (void) ulfm->coll_run(state->coll, &call);
+        (void) segment_give_up(state);
 }
 
 /* Collectives of this communicator have failed here: nobody waits for this process in a segment. */

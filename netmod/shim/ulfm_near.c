@@ -39,13 +39,6 @@ static int near_takes(const MPIR_Comm * comm)
     return 1;
 }
 
-/* This rank cannot do its part. */
-static int near_give_up(coll_state_t * state)
-{
-    const ulfm_coll_call give_up = {.kind = ULFM_COLL_KINDS };
-    return ulfm->coll_run(state->coll, &give_up);
-}
-
 /* Who the neighbours are is told once. */
 static int near_open(coll_state_t * state, const MPIDI_nem_ulfm_neighbor_t * in, int indegree,
                      const MPIDI_nem_ulfm_neighbor_t * out, int outdegree)
@@ -54,7 +47,7 @@ static int near_open(coll_state_t * state, const MPIDI_nem_ulfm_neighbor_t * in,
     int i, rc;
 
     if (!ranks)
-        return near_give_up(state);
+        return segment_give_up(state);
     for (i = 0; i < indegree; i++)
         ranks[i] = in[i].rank;
     for (i = 0; i < outdegree; i++)

@@ -238,7 +238,7 @@ static int through_segment(neighbor_call_t * call, const MPIDI_nem_ulfm_neighbor
     if (mpi_errno == MPI_SUCCESS)
         mpi_errno = take_from_segment(call, &wrong);
     else if (COLL_STATE(call->comm)->coll)      /* the neighbours would wait for the end of this call */
-        coll_fail(call->comm, near_give_up(COLL_STATE(call->comm)), &mpi_errno);
+        coll_fail(call->comm, segment_give_up(COLL_STATE(call->comm)), &mpi_errno);
     if (mpi_errno == MPI_SUCCESS && call->left != 0 && may_await_neighbors(call)) {
         neighbors = call;
         mpi_errno = await_neighbors(call);

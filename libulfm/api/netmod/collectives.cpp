@@ -113,7 +113,6 @@ int coll_missing(ulfm_coll* coll) { return coll->collective->missing(); }
 // ---- neighbours -----------------------------------------------------------------------------------------------------
 
 int coll_near_open(ulfm_coll* coll, const int* from, int n_from, const int* to, int n_to) try {
-  if (coll->collective->has_near()) return 0;
   return coll->collective->near_open(std::span(from, static_cast<std::size_t>(n_from)),
                                      std::span(to, static_cast<std::size_t>(n_to)));
 } catch (const std::bad_alloc&) {

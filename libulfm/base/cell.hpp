@@ -30,7 +30,12 @@ inline constexpr Kind kCellLane{4};
 inline constexpr Kind kCellShared{7};
 /// Where such data will lie.
 inline constexpr Kind kCellPool{8};
+/// Where the data of later frames may lie (transport/direct/exchange.hpp).
+inline constexpr Kind kCellExchange{9};
 inline constexpr Kind kCellSkip{6};  ///< a claim whose owner died; carries nothing
+
+/// In a cell's offset, lanes only: the data lie elsewhere, in a place of which the other bits are the number.
+inline constexpr std::uint32_t kElsewhere = 0x8000'0000;
 
 struct Word {
   std::uint16_t lap = 0;

@@ -20,7 +20,8 @@
 
 namespace ulfm {
 
-enum class Peek { nothing, frame, broken };
+/// elsewhere: a frame, taken, whose data lie in no ring.
+enum class Peek { nothing, frame, elsewhere, broken };
 
 /// A position in a ring together with its lap, so that no division is on the message path.
 class RingCursor {
@@ -77,7 +78,7 @@ class LaneProducer {
   /// Puts one frame of `length` bytes from `data` behind `header`; false, with nothing taken, when there is no room.
   bool push(Kind kind, std::uint32_t origin, const std::byte* header, std::size_t header_length, Gather& data,
             std::size_t length) noexcept {
-    if (head_.position() - consumed_ >= memory_.count && !refresh(head_.position() - memory_.count + 1)) return false;
+    if (!has_cell()) return false;
     Cell& cell = memory_.cells[head_.index()];
     if (fits_inline(header_length, length)) {
       copy_bytes(cell.bytes, header, header_length);
@@ -89,6 +90,21 @@ class LaneProducer {
     }
     publish(cell, kind, origin, header_length, length);
     return true;
+  }
+
+  /// A cell is free.
+  bool has_cell() noexcept {
+    return head_.position() - consumed_ < memory_.count || refresh(head_.position() - memory_.count + 1);
+  }
+  /// push() of a frame whose data lie in place number `place`, which both sides understand. There is a free cell, and
+  /// the header fits it.
+  void push_elsewhere(Kind kind, std::uint32_t origin, const std::byte* header, std::size_t header_length,
+                      std::uint32_t place, std::size_t length) noexcept {
+    Cell& cell = memory_.cells[head_.index()];
+    copy_bytes(cell.bytes, header, header_length);
+    cell.offset = kElsewhere | place;
+    last_need_ = 0;
+    publish(cell, kind, origin, header_length, length);
   }
 
   /// The consumer has released something since the last look: another push may find room. Relaxed: that push looks
@@ -218,6 +234,11 @@ class LaneProducer {
 /// So much of a body is fetched when its cell is found.
 inline constexpr std::size_t kPrefetch = 4 * kLine;
 
+/// The first lines come from the producer's cache while the caller makes sense of the header.
+inline void prefetch_body(const std::byte* at, std::size_t bytes) noexcept {
+  for (std::size_t line = 0; line < std::min(bytes, kPrefetch); line += kLine) __builtin_prefetch(at + line);
+}
+
 /// Receiving half of a lane. One thread at a time. Frames may be released in any order.
 class LaneConsumer {
  public:
@@ -256,12 +277,22 @@ class LaneConsumer {
       take(cell, word, origin, cell.bytes + word.header, frame);
       return Peek::frame;
     }
-    const std::byte* body = locate_body(cell, word);
+    const std::uint32_t offset = cell.offset;
+    if ((offset & kElsewhere) != 0) {
+      if (word.header > kInline || (word.kind != Kind::first && word.kind != Kind::more)) return Peek::broken;
+      take(cell, word, origin, nullptr, frame);
+      place_ = offset & ~kElsewhere;
+      return Peek::elsewhere;
+    }
+    const std::byte* body = locate_body(offset, word);
     if (body == nullptr) return Peek::broken;
     take(cell, word, origin, body + (body_bytes(word.header, word.length) - word.length), frame);
     if (word.header > kInline) frame.header = body;
     return Peek::frame;
   }
+
+  /// After next() found a frame elsewhere: the number of its place, as its sender says.
+  std::uint32_t place() const noexcept { return place_; }
 
   void release(const Frame& frame) noexcept {
     pending_bytes_ += frame.length;
@@ -298,7 +329,7 @@ class LaneConsumer {
 
   static constexpr bool is_carried(Kind kind) noexcept {
     return kind == Kind::first || kind == Kind::more || kind == Kind::bye || kind == kCellLane || kind == kCellShared ||
-           kind == kCellPool;
+           kind == kCellPool || kind == kCellExchange;
   }
 
   [[gnu::noinline]] void release_out_of_order(std::uint64_t position) noexcept {
@@ -312,13 +343,11 @@ class LaneConsumer {
   }
 
   // Where the body of a cell lies; nullptr when that is outside.
-  const std::byte* locate_body(const Cell& cell, const Word& word) const noexcept {
+  const std::byte* locate_body(std::uint32_t offset, const Word& word) const noexcept {
     const std::size_t body = body_bytes(word.header, word.length);
-    const std::uint32_t offset = cell.offset;
     if (offset > memory_.capacity || body > memory_.capacity - offset) return nullptr;
     const std::byte* at = memory_.bytes + offset;
-    // The first lines come from the producer's cache while the caller makes sense of the header.
-    for (std::size_t line = 0; line < std::min(body, kPrefetch); line += kLine) __builtin_prefetch(at + line);
+    prefetch_body(at, body);
     return at;
   }
   std::uint8_t& flag(std::uint64_t position) noexcept {
@@ -330,6 +359,7 @@ class LaneConsumer {
   std::uint64_t released_ = 0, published_ = 0;
   std::size_t pending_bytes_ = 0;
   std::uint32_t out_of_order_ = 0;
+  std::uint32_t place_ = 0;
   std::vector<std::uint8_t> released_flags_;
 };
 

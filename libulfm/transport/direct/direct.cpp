@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <map>
+#include <array>
 #include <mutex>
 
 #include <fmt/core.h>
@@ -23,6 +23,7 @@ class DirectTransport final : public Transport {
   static Result<std::unique_ptr<Transport>> make(const Config& config) {
     std::unique_ptr<DirectTransport> t(new DirectTransport);
     t->geometry_ = PortGeometry::from(config);
+    t->exchange_slots_ = static_cast<std::uint32_t>(config.number("EXCHANGE"));
     auto segment = Segment::create("ulfm-directory", up_to(sizeof(Directory), kPage));
     if (!segment) return fail(segment.error());
     t->segment_ = std::move(*segment);
@@ -52,6 +53,8 @@ class DirectTransport final : public Transport {
     });
     if (!inlet) return fail(inlet.error());
     (*inlet)->use_opener(Opener(control_));
+    exchanges_[number] = std::make_shared<ExchangeTable>(self_.token, number, exchange_slots_, passed_);
+    (*inlet)->use_exchanges(exchanges_[number]);
     entry.fd = (*inlet)->segment_fd();
     entry.generation.fetch_add(1, std::memory_order_release);  // pairs with look_up()
     return std::unique_ptr<Inlet>(std::move(*inlet));
@@ -65,21 +68,12 @@ class DirectTransport final : public Transport {
       return fail(Errc::unavailable, "transport direct reaches processes of this host (and pid namespace) only");
     auto outlet = DirectOutlet::connect(*peer, to, self_, from, hello, counters, Opener(control_));
     if (!outlet) return fail(outlet.error());
+    (*outlet)->use_exchange(exchange_between(from, *peer, to));
     return std::unique_ptr<Outlet>(std::move(*outlet));
   }
 
   std::unique_ptr<Multicast> group(std::span<Outlet* const> outlets) override {
-    const std::uint32_t what = kFirstPool + pools_made_.fetch_add(1, std::memory_order_relaxed);
-    return DirectMulticast::make(
-        outlets, what,
-        [this, what](int fd) {
-          std::lock_guard lock(mutex_);
-          pools_[what] = fd;
-        },
-        [this, what] {
-          std::lock_guard closing(mutex_);  // nobody duplicates the descriptor meanwhile
-          pools_.erase(what);
-        });
+    return DirectMulticast::make(outlets, passed_);
   }
 
   bool reachable(std::string_view card) const override {
@@ -90,12 +84,9 @@ class DirectTransport final : public Transport {
   void use_control(control::Control& control) override { control_ = &control; }
 
   control::Fd descriptor(std::uint32_t what) override {
+    if (what >= kFirstPassed) return passed_.duplicate(what);
     std::lock_guard lock(mutex_);
     if (what == kDirectory) return control::Fd(fcntl(segment_.fd(), F_DUPFD_CLOEXEC, 0));
-    if (what >= kFirstPool) {
-      const auto pool = pools_.find(what);
-      return pool == pools_.end() ? control::Fd() : control::Fd(fcntl(pool->second, F_DUPFD_CLOEXEC, 0));
-    }
     const DirectoryEntry& entry = directory().entry[what - port_segment(0)];
     if (entry.generation.load(std::memory_order_relaxed) % 2 == 0) return {};
     return control::Fd(fcntl(entry.fd, F_DUPFD_CLOEXEC, 0));
@@ -103,6 +94,13 @@ class DirectTransport final : public Transport {
 
  private:
   DirectTransport() = default;
+  // For a new connection; nullptr when there is none.
+  std::shared_ptr<Exchange> exchange_between(std::uint16_t own, const DirectCard& peer, std::uint16_t port) {
+    std::lock_guard lock(mutex_);
+    if (own >= kPortsPerProcess || !exchanges_[own]) return nullptr;
+    auto exchange = exchanges_[own]->with(peer.token, port);
+    return exchange && exchange->add_outlet() ? exchange : nullptr;
+  }
   Directory& directory() const { return *segment_.at<Directory>(0); }
 
   PortGeometry geometry_;
@@ -110,8 +108,9 @@ class DirectTransport final : public Transport {
   DirectCard self_;
   std::string card_;
   std::mutex mutex_;
-  std::map<std::uint32_t, int> pools_;  // of groups: descriptors by number
-  std::atomic<std::uint32_t> pools_made_{0};
+  PassedDescriptors passed_{kFirstPassed};
+  std::uint32_t exchange_slots_ = 0;
+  std::array<std::shared_ptr<ExchangeTable>, kPortsPerProcess> exchanges_;  // of the ports opened last
   control::Control* control_ = nullptr;
 };
 
@@ -136,7 +135,7 @@ const TransportDescriptor direct_transport{
     .max_frame = 32 * 1024,
     .latency_us = 0.15,
     .bandwidth_MBps = 10000,
-    .config_rows = "SLOT DEPTH LANES LANE_CELLS LANE_BYTES LANE_AFTER FRAME PEERS",
+    .config_rows = "SLOT DEPTH LANES LANE_CELLS LANE_BYTES LANE_AFTER EXCHANGE FRAME PEERS",
     .takes_options = false,
     .links = false,
     .control = false,

@@ -66,15 +66,17 @@ bool DirectInlet::next(Frame& frame) {
 bool DirectInlet::next_in_lane(std::uint32_t index, Frame& frame) {
   const std::uint32_t slot = active_[index];
   Lane& lane = *lanes_[slot];
-  const Peek peek = lane.consumer.next(frame);
+  Peek peek = lane.consumer.next(frame);
   if (peek == Peek::nothing) {
     lane.consumer.publish();
     if (lane.held != 0) pin(lane);
     return false;
   }
+  if (peek == Peek::elsewhere) peek = locate_exchanged(lane, frame) ? Peek::frame : Peek::broken;
   const bool own = peek == Peek::frame && frame.origin == lane.origin;
-  if (own && frame.kind == kCellPool) {
-    adopt_pool(frame);
+  if (own && (frame.kind == kCellPool || frame.kind == kCellExchange)) {
+    if (frame.kind == kCellPool) adopt_pool(frame);
+    else adopt_exchange(lane, frame);
     lane.consumer.release(frame);
     return next_in_lane(index, frame);
   }
@@ -84,7 +86,24 @@ bool DirectInlet::next_in_lane(std::uint32_t index, Frame& frame) {
     return no_message(index, nowhere ? Peek::broken : peek, frame);
   }
   if (frame.kind == Kind::bye) origins_[frame.origin].said_bye = true;
+  if (lane.exchange && frame.length >= kLeastExchanged) lane.exchange->heard();
   hand_out(slot, frame);
+  return true;
+}
+
+// ---- memory in which both directions take turns ----------------------------------------------------------------------
+
+void DirectInlet::adopt_exchange(const Lane& lane, const Frame& frame) {
+  ExchangeNotice notice;
+  if (!lane.exchange || frame.length != sizeof notice) return;
+  std::memcpy(&notice, frame.data, sizeof notice);
+  lane.exchange->adopt(notice, opener_, record(lane.origin).card);
+}
+
+bool DirectInlet::locate_exchanged(Lane& lane, Frame& frame) {
+  frame.data = lane.exchange ? lane.exchange->locate(lane.consumer.place(), frame.length) : nullptr;
+  if (frame.data == nullptr) return false;
+  prefetch_body(frame.data, frame.length);
   return true;
 }
 
@@ -243,6 +262,8 @@ bool DirectInlet::adopt(Frame& frame) {
     if (record(index).state.load(std::memory_order_acquire) != peer_word(PeerState::ready)) return false;
     origin.connected = true;
     origin.fresh = true;
+    if (exchanges_) origin.exchange = exchanges_->with(record(index).card.token, record(index).port);
+    if (origin.exchange && !origin.exchange->add_origin()) origin.exchange.reset();
   }
   return true;
 }
@@ -261,6 +282,7 @@ bool DirectInlet::accept_lane(const Frame& frame) {
   lane->consumer = LaneConsumer(lane_memory(number));
   lane->number = number;
   lane->origin = frame.origin;
+  lane->exchange = std::move(origin.exchange);
   std::uint32_t slot = 0;
   while (slot < lanes_.size() && lanes_[slot]) ++slot;
   if (slot == lanes_.size()) lanes_.emplace_back();
@@ -298,6 +320,7 @@ void DirectInlet::release(const Frame& frame) {
   }
   Lane& lane = *lanes_[frame.source];
   lane.consumer.release(frame);
+  if (lane.exchange && frame.length >= kLeastExchanged) lane.exchange->release(frame.data);
   if (!pools_.empty()) [[unlikely]]
     release_shared(frame);
   if (!lane.turns.is_read())
@@ -349,9 +372,11 @@ void DirectInlet::discard_lane(std::uint32_t index) {
   Peek peek = Peek::nothing;
   for (std::uint32_t n = 0; n < geometry_.lane_cells; ++n) {
     peek = lane.consumer.next(frame);
+    if (peek == Peek::elsewhere) peek = locate_exchanged(lane, frame) ? Peek::frame : Peek::broken;
     if (peek != Peek::frame) break;
     if (frame.kind == Kind::bye) origin.said_bye = true;
     if (frame.kind == kCellShared && locate_shared(frame)) release_shared(frame);
+    if (lane.exchange) lane.exchange->release(frame.data);
     lane.consumer.release(frame);
   }
   origin.unreadable = peek == Peek::broken;

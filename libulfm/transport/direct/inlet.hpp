@@ -34,11 +34,14 @@ class DirectInlet final : public Inlet {
 
   /// Opens the pools of groups. Before the first frame.
   void use_opener(const Opener& opener) { opener_ = opener; }
+  /// The memory that this port shares with others. Before the first frame.
+  void use_exchanges(std::shared_ptr<ExchangeTable> table) { exchanges_ = std::move(table); }
   int segment_fd() const { return segment_.fd(); }
 
  private:
   struct Lane {
     LaneConsumer consumer;
+    std::shared_ptr<Exchange> exchange;  ///< with its sender's port; nullptr without one
     std::uint32_t number = 0;
     std::uint32_t origin = 0;
     std::uint32_t held = 0;  ///< frames taken and not released
@@ -46,6 +49,7 @@ class DirectInlet final : public Inlet {
     bool leaving = false;    ///< forgotten; goes with the last held frame
   };
   struct Origin {
+    std::shared_ptr<Exchange> exchange;  ///< until it goes on to the lane
     bool connected = false;
     bool fresh = false;    ///< no frame of it has been handed out yet
     bool cut_off = false;  ///< wrote nonsense
@@ -64,6 +68,8 @@ class DirectInlet final : public Inlet {
   void hand_out(std::uint32_t slot, Frame& frame);
   void adopt_pool(const Frame& frame);
   bool locate_shared(Frame& frame);
+  void adopt_exchange(const Lane& lane, const Frame& frame);
+  bool locate_exchanged(Lane& lane, Frame& frame);
   void release_shared(const Frame& frame);
   void drop_pools(std::uint32_t origin);
   bool no_message(std::uint32_t index, Peek peek, Frame& frame);
@@ -100,6 +106,7 @@ class DirectInlet final : public Inlet {
   std::vector<std::uint32_t> active_;         // slots of lanes_ that hold one
   std::vector<Origin> origins_;
   std::vector<std::unique_ptr<ReadPool>> pools_;
+  std::shared_ptr<ExchangeTable> exchanges_;
   Opener opener_;
   std::uint32_t hot_ = 0;    // position in active_ of the lane that spoke last
   std::uint32_t sweep_ = 0;  // where the rotating look goes on

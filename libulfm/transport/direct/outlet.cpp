@@ -179,9 +179,30 @@ bool DirectOutlet::push(Kind kind, std::span<const std::byte> head, Gather& data
 [[gnu::noinline]] bool DirectOutlet::push_any(Kind kind, std::span<const std::byte> head, Gather& data,
                                               std::size_t length) {
   if (!has_lane_ || (detour_ && !return_to_lane())) return push_open(kind, head, data, length);
+  if (exchange_ && length >= kLeastExchanged && push_exchanged(kind, head, data, length)) return true;
   if (!lane_.push(kind, origin_, head.data(), head.size(), data, length)) return push_full(kind, head, data, length);
   sent_in_lane();
   return true;
+}
+
+// Data into memory that this process has read last. False: there is none now.
+bool DirectOutlet::push_exchanged(Kind kind, std::span<const std::byte> head, Gather& data, std::size_t length) {
+  if (head.size() > kInline || !lane_.has_cell()) return false;
+  const std::int32_t slot = exchange_->take(length);
+  if (slot < 0) {
+    announce_exchange();
+    return false;
+  }
+  data.copy(exchange_->slot(static_cast<std::uint32_t>(slot)), length);
+  lane_.push_elsewhere(kind, origin_, head.data(), head.size(), static_cast<std::uint32_t>(slot), length);
+  sent_in_lane();
+  return true;
+}
+
+void DirectOutlet::announce_exchange() {
+  ExchangeNotice notice;
+  if (exchange_->wants_notice(notice) && push_in_lane(kCellExchange, {}, &notice, sizeof notice))
+    exchange_->announced();
 }
 
 // The lane had no room for it.

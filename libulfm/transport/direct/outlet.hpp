@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/segment.hpp"
+#include "transport/direct/exchange.hpp"
 #include "transport/direct/layout.hpp"
 
 namespace ulfm::direct {
@@ -9,8 +10,8 @@ namespace ulfm::direct {
 inline constexpr std::uint32_t kDirectory = 0;
 constexpr std::uint32_t port_segment(std::uint16_t port) { return 1u + port; }
 
-/// From here on the pools of groups.
-inline constexpr std::uint32_t kFirstPool = port_segment(kPortsPerProcess);
+/// From here on what groups and exchanges pass.
+inline constexpr std::uint32_t kFirstPassed = port_segment(kPortsPerProcess);
 
 class Pool;
 struct PoolNotice;
@@ -55,6 +56,8 @@ class DirectOutlet final : public Outlet {
   ProcessId peer() const override { return {.number = peer_.pid}; }
   bool shares_memory() const override { return true; }
   bool bye() override;
+  /// The memory that this connection shares with the one that comes back. Before the first push.
+  void use_exchange(std::shared_ptr<Exchange> exchange) { exchange_ = std::move(exchange); }
   /// A frame that fits into a cell, by the lane, which is claimed for it. False when that cannot be now.
   bool push_in_lane(Kind kind, std::span<const std::byte> header, const void* bytes, std::size_t length);
 
@@ -77,6 +80,8 @@ class DirectOutlet final : public Outlet {
   void claim_lane();
   bool extend_lane();
   bool push_any(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
+  bool push_exchanged(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
+  void announce_exchange();
   bool push_full(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
   bool may_detour();
   bool return_to_lane();
@@ -93,6 +98,7 @@ class DirectOutlet final : public Outlet {
   PortCounters& counters_;
   OpenProducer open_;
   LaneProducer lane_;
+  std::shared_ptr<Exchange> exchange_;  // nullptr without one
   std::uint64_t received_ = 0;  // by this process, when the last frame went into the lane
   std::uint32_t origin_ = 0;
   std::uint32_t lane_number_ = 0;

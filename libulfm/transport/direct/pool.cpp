@@ -32,24 +32,21 @@ std::int64_t Pool::buffer_at(const std::byte* address) const noexcept {
 
 // ---- the sender -----------------------------------------------------------------------------------------------------
 
-DirectMulticast::DirectMulticast(std::vector<DirectOutlet*> outlets, Pool pool, std::uint32_t what,
-                                 std::function<void()> on_close)
+DirectMulticast::DirectMulticast(std::vector<DirectOutlet*> outlets, Pool pool, PassedDescriptors& passed)
     : outlets_(std::move(outlets)),
       announced_(outlets_.size(), 0),
       pool_(std::move(pool)),
-      what_(what),
-      on_close_(std::move(on_close)) {
+      passed_(passed),
+      what_(passed.add(pool_.segment().fd())) {
   for (std::uint32_t i = 0; i < outlets_.size(); ++i) announce(i);
 }
 
 DirectMulticast::~DirectMulticast() {
   pool_.header().closed.store(1, std::memory_order_relaxed);
-  on_close_();
+  passed_.remove(what_);
 }
 
-std::unique_ptr<Multicast> DirectMulticast::make(std::span<Outlet* const> outlets, std::uint32_t what,
-                                                 const std::function<void(int fd)>& on_open,
-                                                 std::function<void()> on_close) {
+std::unique_ptr<Multicast> DirectMulticast::make(std::span<Outlet* const> outlets, PassedDescriptors& passed) {
   std::vector<DirectOutlet*> own;
   for (Outlet* outlet : outlets) own.push_back(dynamic_cast<DirectOutlet*>(outlet));
   if (own.size() > kMostMembers || own.size() - std::count(own.begin(), own.end(), nullptr) < 2) return nullptr;
@@ -60,9 +57,7 @@ std::unique_ptr<Multicast> DirectMulticast::make(std::span<Outlet* const> outlet
   header->magic = kPoolMagic;
   header->token = random_token();
   header->members = at.members;
-  on_open(segment->fd());
-  return std::unique_ptr<Multicast>(
-      new DirectMulticast(std::move(own), Pool(std::move(*segment), at.members), what, std::move(on_close)));
+  return std::unique_ptr<Multicast>(new DirectMulticast(std::move(own), Pool(std::move(*segment), at.members), passed));
 }
 
 // References go by lanes, so a receiver that holds one blocks nobody else. A member whose lane has no room gets the

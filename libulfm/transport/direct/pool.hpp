@@ -9,7 +9,6 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <vector>
 
 #include "transport/direct/outlet.hpp"
@@ -99,8 +98,7 @@ struct ReadPool {
 class DirectMulticast final : public Multicast {
  public:
   /// `outlets` of other transports are left to themselves. nullptr without two of this one, or without a pool.
-  static std::unique_ptr<Multicast> make(std::span<Outlet* const> outlets, std::uint32_t what,
-                                         const std::function<void(int fd)>& on_open, std::function<void()> on_close);
+  static std::unique_ptr<Multicast> make(std::span<Outlet* const> outlets, PassedDescriptors& passed);
   ~DirectMulticast() override;
 
   bool push(Kind kind, const Headers& headers, Gather& data, std::size_t length,
@@ -109,7 +107,7 @@ class DirectMulticast final : public Multicast {
   void look_for_dead() override;
 
  private:
-  DirectMulticast(std::vector<DirectOutlet*> outlets, Pool pool, std::uint32_t what, std::function<void()> on_close);
+  DirectMulticast(std::vector<DirectOutlet*> outlets, Pool pool, PassedDescriptors& passed);
   void announce(std::uint32_t member);
   bool may_share(std::uint32_t member);
   std::int64_t take_buffer();
@@ -117,8 +115,8 @@ class DirectMulticast final : public Multicast {
   std::vector<DirectOutlet*> outlets_;  // nullptr for one of another transport
   std::vector<std::uint8_t> announced_;
   Pool pool_;
+  PassedDescriptors& passed_;
   std::uint32_t what_;
-  std::function<void()> on_close_;
   std::uint32_t next_ = 0, committed_ = 0;
   std::chrono::steady_clock::time_point looked_{};
 };

@@ -1,0 +1,162 @@
+#include "transport/direct/exchange.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <bit>
+#include <new>
+
+#include "job/liveness.hpp"
+#include "transport/direct/outlet.hpp"
+
+namespace ulfm::direct {
+namespace {
+
+// Frames of an outlet that went out after others had come in: a conversation, for which the memory is worth its making.
+constexpr std::uint32_t kTurnsBefore = 4;
+
+}  // namespace
+
+control::Fd PassedDescriptors::duplicate(std::uint32_t what) {
+  std::lock_guard lock(mutex_);
+  const auto found = fds_.find(what);
+  return found == fds_.end() ? control::Fd() : control::Fd(fcntl(found->second, F_DUPFD_CLOEXEC, 0));
+}
+
+Exchange::~Exchange() { forget_descriptor(); }
+
+bool Exchange::add(std::atomic<bool>& flag) noexcept {
+  const bool is_first = !flag.exchange(true, std::memory_order_relaxed);
+  if (!is_first) ended_.store(true, std::memory_order_relaxed);
+  return is_first;
+}
+
+// ---- the outlet's ---------------------------------------------------------------------------------------------------
+
+std::int32_t Exchange::take(std::size_t length) noexcept {
+  if (state_.load(std::memory_order_acquire) != State::open || ended_.load(std::memory_order_relaxed)) return -1;
+  const std::uint32_t mine = mine_.load(std::memory_order_acquire);  // pairs with release(): the slot has been read
+  if (mine == 0 || length > kExchangeSlot) return -1;
+  // The lowest one, whose lines the caches have.
+  const auto slot = static_cast<std::uint32_t>(std::countr_zero(mine));
+  if (!give_memory(slot, length)) return -1;
+  mine_.fetch_and(~(1u << slot), std::memory_order_relaxed);
+  return static_cast<std::int32_t>(slot);
+}
+
+bool Exchange::give_memory(std::uint32_t slot, std::size_t length) noexcept {
+  if (length <= sizes_[slot].load(std::memory_order_relaxed)) return true;
+  const std::size_t wanted = std::bit_ceil(std::max(length, kPage));
+  if (!segment_.commit(kPage + std::size_t{slot} * kExchangeSlot, wanted)) return false;
+  sizes_[slot].store(static_cast<std::uint32_t>(wanted), std::memory_order_relaxed);
+  return true;
+}
+
+bool Exchange::wants_notice(ExchangeNotice& notice) noexcept {
+  const State state = state_.load(std::memory_order_relaxed);
+  if (!makes_ || state == State::open || state == State::over) return false;
+  if (state == State::announced) {
+    look_at_answer();
+    return false;
+  }
+  if (state == State::none) {
+    const std::uint64_t heard = heard_.get();
+    if (std::exchange(seen_, heard) == heard || ++turns_ < kTurnsBefore || ended_.load(std::memory_order_relaxed))
+      return false;
+    state_.store(make() ? State::made : State::over, std::memory_order_relaxed);
+    if (state_.load(std::memory_order_relaxed) == State::over) return false;
+  }
+  notice = {header().token, segment_.fd(), what_};
+  return true;
+}
+
+bool Exchange::make() noexcept {
+  try {
+    auto segment = Segment::create("ulfm-exchange", size_of(slots_));
+    if (!segment || !segment->commit(0, kPage)) return false;
+    auto* header = segment->at<ExchangeHeader>(0);
+    header->token = random_token();
+    header->slots = slots_;
+    header->magic = kExchangeMagic;
+    what_ = passed_.add(segment->fd());
+    segment_ = std::move(*segment);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;  // frames go by the lanes
+  }
+}
+
+// The descriptor has served: memory that is mapped needs none.
+void Exchange::look_at_answer() noexcept {
+  const auto answer = static_cast<ExchangeAnswer>(header().answer.load(std::memory_order_relaxed));
+  if (answer == ExchangeAnswer::none) return;
+  forget_descriptor();
+  auto mapped = answer == ExchangeAnswer::mapped ? segment_.view(size_of(slots_)) : Result<Segment>(Segment());
+  segment_ = mapped ? std::move(*mapped) : Segment();
+  if (!segment_) return state_.store(State::over, std::memory_order_relaxed);
+  mine_.store(slots_ == 32 ? ~0u : (1u << slots_) - 1, std::memory_order_relaxed);
+  state_.store(State::open, std::memory_order_release);  // pairs with locate(), take()
+}
+
+void Exchange::forget_descriptor() noexcept {
+  if (std::exchange(what_, 0) != 0) passed_.remove(what_);
+}
+
+// ---- the inlet's ----------------------------------------------------------------------------------------------------
+
+void Exchange::adopt(const ExchangeNotice& notice, const Opener& opener, const DirectCard& of) {
+  if (makes_ || state_.load(std::memory_order_relaxed) != State::none) return;
+  auto segment = opener.open(of, notice.fd, notice.what);
+  if (!segment || segment->size() < size_of(1)) return;
+  const auto* header = segment->at<ExchangeHeader>(0);
+  const std::uint32_t slots = header->slots;
+  if (header->magic != kExchangeMagic || header->token != notice.token || slots == 0 || slots > kMostExchangeSlots ||
+      segment->size() < size_of(slots))
+    return;
+  const bool wanted = !ended_.load(std::memory_order_relaxed);
+  slots_ = slots;
+  segment_ = std::move(*segment);
+  if (wanted) state_.store(State::open, std::memory_order_release);  // pairs with take()
+  this->header().answer.store(static_cast<std::uint32_t>(wanted ? ExchangeAnswer::mapped : ExchangeAnswer::refused),
+                              std::memory_order_relaxed);
+}
+
+const std::byte* Exchange::locate(std::uint32_t number, std::size_t length) noexcept {
+  if (state_.load(std::memory_order_acquire) != State::open || number >= slots_ || length > kExchangeSlot ||
+      (mine_.load(std::memory_order_relaxed) >> number & 1) != 0)
+    return nullptr;
+  // What has come has memory.
+  if (length > sizes_[number].load(std::memory_order_relaxed))
+    sizes_[number].store(static_cast<std::uint32_t>(length), std::memory_order_relaxed);
+  return slot(number);
+}
+
+bool Exchange::release(const std::byte* data) noexcept {
+  if (state_.load(std::memory_order_relaxed) != State::open || data < slot(0) || data >= slot(slots_)) return false;
+  const auto number = static_cast<std::size_t>(data - slot(0)) / kExchangeSlot;
+  mine_.fetch_or(1u << number, std::memory_order_release);  // pairs with take()
+  return true;
+}
+
+// ---- those of a port ------------------------------------------------------------------------------------------------
+
+std::shared_ptr<Exchange> ExchangeTable::with(std::uint64_t token, std::uint16_t port) noexcept try {
+  const std::pair own(token_, port_), other(token, port);
+  if (slots_ == 0 || own == other) return nullptr;
+  std::lock_guard lock(mutex_);
+  if (known_.size() >= sweep_at_) {
+    std::erase_if(known_, [](const auto& one) { return one.second.expired(); });
+    sweep_at_ = 2 * known_.size() + 16;
+  }
+  std::weak_ptr<Exchange>& known = known_[other];
+  auto exchange = known.lock();
+  if (!exchange) {
+    exchange = std::make_shared<Exchange>(own < other, slots_, passed_);
+    known = exchange;
+  }
+  return exchange;
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+}  // namespace ulfm::direct

@@ -1,0 +1,125 @@
+// Memory in which the two directions of a connection take turns.
+//
+//   ExchangeHeader | slots ...
+//
+// Each slot belongs to one of the two processes. That one may write the data of a frame there; its cell in the lane
+// says so, and with the frame the slot goes over to its receiver, once that has released it. So an answer is written
+// where the question was read, by the core that has just read it. To write lines that another core has read last, as
+// in a ring, costs a second journey of each line: with 4 to 256 KB two to four times the time (decision 0047).
+//
+// Who owns a slot is in no shared memory: each process knows which ones are its own, and frames say the rest.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "base/counters.hpp"
+#include "base/segment.hpp"
+#include "transport/direct/passed.hpp"
+
+namespace ulfm::direct {
+
+class Opener;
+
+inline constexpr std::uint64_t kExchangeMagic = 0x3130'6863'7865'6c75ull;
+inline constexpr std::uint32_t kExchangeSlot = 32 * 1024;
+inline constexpr std::uint32_t kMostExchangeSlots = 32;
+/// Shorter data go by the lane.
+inline constexpr std::size_t kLeastExchanged = 512;
+
+struct ExchangeHeader {
+  std::uint64_t magic;
+  std::uint64_t token;
+  std::uint32_t slots;
+  std::atomic<std::uint32_t> answer;  ///< an ExchangeAnswer. Publishes nothing: frames do
+};
+enum class ExchangeAnswer : std::uint32_t { none, mapped, refused };
+
+/// The announcement of such memory to the other process.
+struct ExchangeNotice {
+  std::uint64_t token;
+  std::int32_t fd;
+  std::uint32_t what;  ///< its number on the control channel
+};
+
+/// What one process knows of the memory that its port and another port share. One of the two makes it, once both have
+/// sent long frames in turn. It is for one connection each way: with a second one, which may come after the first has
+/// ended, nothing is written there any more, and what was written can still be read.
+///
+/// Threads: calls of the outlet by one thread at a time, those of the inlet by one, both at once.
+class Exchange {
+ public:
+  Exchange(bool makes, std::uint32_t slots, PassedDescriptors& passed)
+      : makes_(makes), slots_(slots), passed_(passed) {}
+  ~Exchange();
+
+  // ---- the outlet's ----
+  /// False: it is not the first one.
+  bool add_outlet() noexcept { return add(has_outlet_); }
+  /// A slot for so many bytes, which are to be sent now; -1 when there is none, or no memory for it.
+  std::int32_t take(std::size_t length) noexcept;
+  /// A long frame goes by the lane. True: `notice` has to be sent before anything else, and announced() called.
+  bool wants_notice(ExchangeNotice& notice) noexcept;
+  void announced() noexcept { state_.store(State::announced, std::memory_order_relaxed); }
+
+  // ---- the inlet's ----
+  bool add_origin() noexcept { return add(has_origin_); }
+  /// The other process has announced the memory: maps it, and says whether it could.
+  void adopt(const ExchangeNotice& notice, const Opener& opener, const DirectCard& of);
+  /// A long frame has come by the lane.
+  void heard() noexcept { heard_.add(); }
+  /// Where the data of a frame lie that has come; nullptr when they cannot be there. The slot is this process's as soon
+  /// as it is released.
+  const std::byte* locate(std::uint32_t slot, std::size_t length) noexcept;
+  /// The frame with these data has been read; false when they lie elsewhere.
+  bool release(const std::byte* data) noexcept;
+
+  std::byte* slot(std::uint32_t i) const noexcept { return segment_.base() + kPage + std::size_t{i} * kExchangeSlot; }
+
+ private:
+  enum class State : std::uint32_t { none, made, announced, open, over };
+
+  bool add(std::atomic<bool>& flag) noexcept;
+  bool make() noexcept;
+  void look_at_answer() noexcept;
+  void forget_descriptor() noexcept;
+  bool give_memory(std::uint32_t slot, std::size_t length) noexcept;
+  ExchangeHeader& header() const noexcept { return *segment_.at<ExchangeHeader>(0); }
+  static std::size_t size_of(std::uint32_t slots) { return kPage + std::size_t{slots} * kExchangeSlot; }
+
+  const bool makes_;
+  std::uint32_t slots_;
+  PassedDescriptors& passed_;
+  std::atomic<bool> has_outlet_{false}, has_origin_{false};
+  std::atomic<bool> ended_{false};  // a second outlet or origin
+  Segment segment_;                 // before open: of the one that makes or adopts it; then of both
+  std::atomic<State> state_{State::none};
+  std::atomic<std::uint32_t> mine_{0};                       // bits: slots that this process may write
+  std::atomic<std::uint32_t> sizes_[kMostExchangeSlots]{};   // bytes of each that have memory, as far as is known here
+  std::uint32_t what_ = 0;
+  Counter heard_;
+  std::uint64_t seen_ = 0;   // of heard_, by the outlet
+  std::uint32_t turns_ = 0;  // frames that went out after others had come
+};
+
+/// The exchanges of one port. Any thread.
+class ExchangeTable {
+ public:
+  ExchangeTable(std::uint64_t token, std::uint16_t port, std::uint32_t slots, PassedDescriptors& passed)
+      : token_(token), port_(port), slots_(slots), passed_(passed) {}
+  /// With a port of another process; nullptr when there is none, or no memory for it.
+  std::shared_ptr<Exchange> with(std::uint64_t token, std::uint16_t port) noexcept;
+
+ private:
+  std::uint64_t token_;
+  std::uint16_t port_;
+  std::uint32_t slots_;
+  PassedDescriptors& passed_;
+  std::mutex mutex_;
+  std::map<std::pair<std::uint64_t, std::uint16_t>, std::weak_ptr<Exchange>> known_;
+  std::size_t sweep_at_ = 16;
+};
+
+}  // namespace ulfm::direct

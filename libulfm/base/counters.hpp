@@ -25,6 +25,7 @@ struct PortCounters {
   Counter sent_messages, sent_bytes;          ///< messages posted, payload bytes
   Counter received_messages, received_bytes;  ///< messages handed to the application
   Counter open_frames, lane_frames;           ///< frames sent by way of open rings and of lanes
+  Counter exchanged_frames;                   ///< of those: written where this process had read
   Counter lanes_opened;                       ///< lanes claimed at destinations
   Counter lanes_granted;                      ///< lanes that senders have claimed here
   Counter full;                               ///< times a destination had no room

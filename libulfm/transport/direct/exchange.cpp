@@ -35,21 +35,39 @@ bool Exchange::add(std::atomic<bool>& flag) noexcept {
 
 std::int32_t Exchange::take(std::size_t length) noexcept {
   if (state_.load(std::memory_order_acquire) != State::open || ended_.load(std::memory_order_relaxed)) return -1;
-  const std::uint32_t mine = mine_.load(std::memory_order_acquire);  // pairs with release(): the slot has been read
-  if (mine == 0 || length > kExchangeSlot) return -1;
-  // The lowest one, whose lines the caches have.
-  const auto slot = static_cast<std::uint32_t>(std::countr_zero(mine));
-  if (!give_memory(slot, length)) return -1;
-  mine_.fetch_and(~(1u << slot), std::memory_order_relaxed);
-  return static_cast<std::int32_t>(slot);
+  const bool is_short = length <= kShortSlot;
+  const std::uint32_t first = is_short ? kFirstShort : 0, end = is_short ? kNumbers : kFirstShort;
+  for (std::uint32_t word = first / 64; word < end / 64 && length <= kLongSlot; ++word) {
+    const std::uint64_t mine = mine_[word].load(std::memory_order_acquire);  // pairs with release(): it has been read
+    if (mine == 0) continue;
+    // The lowest one, whose lines the caches have.
+    const std::uint32_t bit = static_cast<std::uint32_t>(std::countr_zero(mine)), number = word * 64 + bit;
+    if (!give_memory(number, length)) return -1;
+    mine_[word].fetch_and(~(std::uint64_t{1} << bit), std::memory_order_relaxed);
+    return static_cast<std::int32_t>(number);
+  }
+  return -1;
 }
 
-bool Exchange::give_memory(std::uint32_t slot, std::size_t length) noexcept {
-  if (length <= sizes_[slot].load(std::memory_order_relaxed)) return true;
-  const std::size_t wanted = std::bit_ceil(std::max(length, kPage));
-  if (!segment_.commit(kPage + std::size_t{slot} * kExchangeSlot, wanted)) return false;
-  sizes_[slot].store(static_cast<std::uint32_t>(wanted), std::memory_order_relaxed);
+// The page that a short slot ends in may have memory already: to ask again does no harm.
+bool Exchange::give_memory(std::uint32_t number, std::size_t length) noexcept {
+  if (length <= sizes_[number] * kPage) return true;
+  const std::size_t wanted = number < kFirstShort ? std::bit_ceil(std::max(length, kPage)) : kPage;
+  const std::size_t offset = offset_of(number) / kPage * kPage;
+  if (!segment_.commit(offset, wanted)) return false;
+  sizes_[number] = static_cast<std::uint16_t>(wanted / kPage);
   return true;
+}
+
+void Exchange::own_all() noexcept {
+  for (std::uint32_t number = 0; number < kNumbers; ++number)
+    if (exists(number)) mine_[number / 64].fetch_or(std::uint64_t{1} << number % 64, std::memory_order_relaxed);
+}
+
+std::uint32_t Exchange::number_at(std::size_t offset) const noexcept {
+  const std::size_t first_short = offset_of(kFirstShort);
+  return static_cast<std::uint32_t>(offset < first_short ? (offset - kPage) / kLongSlot
+                                                         : kFirstShort + (offset - first_short) / kShortSlot);
 }
 
 bool Exchange::wants_notice(ExchangeNotice& notice) noexcept {
@@ -94,7 +112,7 @@ void Exchange::look_at_answer() noexcept {
   auto mapped = answer == ExchangeAnswer::mapped ? segment_.view(size_of(slots_)) : Result<Segment>(Segment());
   segment_ = mapped ? std::move(*mapped) : Segment();
   if (!segment_) return state_.store(State::over, std::memory_order_relaxed);
-  mine_.store(slots_ == 32 ? ~0u : (1u << slots_) - 1, std::memory_order_relaxed);
+  own_all();
   state_.store(State::open, std::memory_order_release);  // pairs with locate(), take()
 }
 
@@ -122,19 +140,18 @@ void Exchange::adopt(const ExchangeNotice& notice, const Opener& opener, const D
 }
 
 const std::byte* Exchange::locate(std::uint32_t number, std::size_t length) noexcept {
-  if (state_.load(std::memory_order_acquire) != State::open || number >= slots_ || length > kExchangeSlot ||
-      (mine_.load(std::memory_order_relaxed) >> number & 1) != 0)
+  if (state_.load(std::memory_order_acquire) != State::open || !exists(number) || is_mine(number) ||
+      length > (number < kFirstShort ? kLongSlot : kShortSlot))
     return nullptr;
-  // What has come has memory.
-  if (length > sizes_[number].load(std::memory_order_relaxed))
-    sizes_[number].store(static_cast<std::uint32_t>(length), std::memory_order_relaxed);
   return slot(number);
 }
 
 bool Exchange::release(const std::byte* data) noexcept {
-  if (state_.load(std::memory_order_relaxed) != State::open || data < slot(0) || data >= slot(slots_)) return false;
-  const auto number = static_cast<std::size_t>(data - slot(0)) / kExchangeSlot;
-  mine_.fetch_or(1u << number, std::memory_order_release);  // pairs with take()
+  if (state_.load(std::memory_order_relaxed) != State::open || data < slot(0) ||
+      data >= segment_.base() + size_of(slots_))
+    return false;
+  const std::uint32_t number = number_at(static_cast<std::size_t>(data - segment_.base()));
+  mine_[number / 64].fetch_or(std::uint64_t{1} << number % 64, std::memory_order_release);  // pairs with take()
   return true;
 }
 

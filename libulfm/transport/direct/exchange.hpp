@@ -1,6 +1,6 @@
 // Memory in which the two directions of a connection take turns.
 //
-//   ExchangeHeader | slots ...
+//   ExchangeHeader | long slots ... | short slots ...
 //
 // Each slot belongs to one of the two processes. That one may write the data of a frame there; its cell in the lane
 // says so, and with the frame the slot goes over to its receiver, once that has released it. So an answer is written
@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 
+#include "base/cell.hpp"
 #include "base/counters.hpp"
 #include "base/segment.hpp"
 #include "transport/direct/passed.hpp"
@@ -22,17 +23,21 @@
 namespace ulfm::direct {
 
 class Opener;
+struct DirectCard;
 
 inline constexpr std::uint64_t kExchangeMagic = 0x3130'6863'7865'6c75ull;
-inline constexpr std::uint32_t kExchangeSlot = 32 * 1024;
-inline constexpr std::uint32_t kMostExchangeSlots = 32;
-/// Shorter data go by the lane.
-inline constexpr std::size_t kLeastExchanged = 512;
+inline constexpr std::uint32_t kMostExchangeSlots = 16;
+inline constexpr std::uint32_t kLongSlot = 32 * 1024;
+inline constexpr std::uint32_t kShortSlot = 4 * 1024;  ///< so that a window of short messages has slots, too
+inline constexpr std::uint32_t kShortSlots = 16;       ///< for each long one
+/// Shorter data go by the lane. Four lines come with the cell, prefetched; a fifth one is waited for.
+inline constexpr std::size_t kLeastExchanged = 4 * kLine + 1;
+static_assert(kLeastExchanged > kInline, "what fits a cell is in it");
 
 struct ExchangeHeader {
   std::uint64_t magic;
   std::uint64_t token;
-  std::uint32_t slots;
+  std::uint32_t slots;                ///< long ones
   std::atomic<std::uint32_t> answer;  ///< an ExchangeAnswer. Publishes nothing: frames do
 };
 enum class ExchangeAnswer : std::uint32_t { none, mapped, refused };
@@ -58,7 +63,7 @@ class Exchange {
   // ---- the outlet's ----
   /// False: it is not the first one.
   bool add_outlet() noexcept { return add(has_outlet_); }
-  /// A slot for so many bytes, which are to be sent now; -1 when there is none, or no memory for it.
+  /// The number of a slot for so many bytes, which are to be sent now; -1 when there is none, or no memory for it.
   std::int32_t take(std::size_t length) noexcept;
   /// A long frame goes by the lane. True: `notice` has to be sent before anything else, and announced() called.
   bool wants_notice(ExchangeNotice& notice) noexcept;
@@ -76,18 +81,36 @@ class Exchange {
   /// The frame with these data has been read; false when they lie elsewhere.
   bool release(const std::byte* data) noexcept;
 
-  std::byte* slot(std::uint32_t i) const noexcept { return segment_.base() + kPage + std::size_t{i} * kExchangeSlot; }
+  std::byte* slot(std::uint32_t number) const noexcept { return segment_.base() + offset_of(number); }
 
  private:
   enum class State : std::uint32_t { none, made, announced, open, over };
+  // Numbers of slots: the long ones, then, from kFirstShort on, the short ones.
+  static constexpr std::uint32_t kFirstShort = 64;
+  static constexpr std::uint32_t kNumbers = kFirstShort + kMostExchangeSlots * kShortSlots;
 
   bool add(std::atomic<bool>& flag) noexcept;
   bool make() noexcept;
   void look_at_answer() noexcept;
   void forget_descriptor() noexcept;
-  bool give_memory(std::uint32_t slot, std::size_t length) noexcept;
+  bool give_memory(std::uint32_t number, std::size_t length) noexcept;
   ExchangeHeader& header() const noexcept { return *segment_.at<ExchangeHeader>(0); }
-  static std::size_t size_of(std::uint32_t slots) { return kPage + std::size_t{slots} * kExchangeSlot; }
+  static std::size_t size_of(std::uint32_t slots) {
+    return kPage + std::size_t{slots} * (kLongSlot + kShortSlots * kShortSlot);
+  }
+  std::size_t offset_of(std::uint32_t number) const noexcept {
+    return number < kFirstShort
+               ? kPage + std::size_t{number} * kLongSlot
+               : kPage + std::size_t{slots_} * kLongSlot + std::size_t{number - kFirstShort} * kShortSlot;
+  }
+  std::uint32_t number_at(std::size_t offset) const noexcept;
+  bool is_mine(std::uint32_t number) const noexcept {
+    return (mine_[number / 64].load(std::memory_order_relaxed) >> number % 64 & 1) != 0;
+  }
+  bool exists(std::uint32_t number) const noexcept {
+    return number < kFirstShort ? number < slots_ : number - kFirstShort < slots_ * kShortSlots;
+  }
+  void own_all() noexcept;
 
   const bool makes_;
   std::uint32_t slots_;
@@ -96,8 +119,8 @@ class Exchange {
   std::atomic<bool> ended_{false};  // a second outlet or origin
   Segment segment_;                 // before open: of the one that makes or adopts it; then of both
   std::atomic<State> state_{State::none};
-  std::atomic<std::uint32_t> mine_{0};                       // bits: slots that this process may write
-  std::atomic<std::uint32_t> sizes_[kMostExchangeSlots]{};   // bytes of each that have memory, as far as is known here
+  std::atomic<std::uint64_t> mine_[kNumbers / 64]{};  // bits: slots that this process may write
+  std::uint16_t sizes_[kNumbers]{};                   // pages of each that have memory by the outlet
   std::uint32_t what_ = 0;
   Counter heard_;
   std::uint64_t seen_ = 0;   // of heard_, by the outlet

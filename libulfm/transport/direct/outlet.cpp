@@ -195,6 +195,7 @@ bool DirectOutlet::push_exchanged(Kind kind, std::span<const std::byte> head, Ga
   }
   data.copy(exchange_->slot(static_cast<std::uint32_t>(slot)), length);
   lane_.push_elsewhere(kind, origin_, head.data(), head.size(), static_cast<std::uint32_t>(slot), length);
+  counters_.exchanged_frames.add();
   sent_in_lane();
   return true;
 }

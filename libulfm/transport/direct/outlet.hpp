@@ -99,7 +99,7 @@ class DirectOutlet final : public Outlet {
   OpenProducer open_;
   LaneProducer lane_;
   std::shared_ptr<Exchange> exchange_;  // nullptr without one
-  std::uint64_t received_ = 0;  // by this process, when the last frame went into the lane
+  std::uint64_t received_ = 0;          // by this process, when the last frame went into the lane
   std::uint32_t origin_ = 0;
   std::uint32_t lane_number_ = 0;
   std::uint32_t open_frames_ = 0;

@@ -22,7 +22,12 @@ constexpr std::size_t kSlot = kPart + kPage;
 // In front of what a slot holds: users' data mostly begin at or near the begin of a page, and copies between the same
 // places of two pages, or nearly so, are slow (is_close_behind).
 constexpr std::size_t kFront = kPage / 2, kBeforeData = kFront + sizeof(std::uint64_t);
-constexpr std::size_t kFirstPart = kPage - kBeforeData;
+constexpr std::size_t kFirstPart = kPage - kBeforeData - (kLine - sizeof(std::uint64_t));
+// The rest of the line of a mark.
+constexpr std::size_t kBesideMark = kLine - sizeof(std::uint64_t);
+// From so many bytes on two ranks swap slots: to write lines that the other rank has read last costs a second journey
+// of each (decision 0047). Fewer go with their mark.
+constexpr std::size_t kSwapFrom = 1024;
 // From here on more than two ranks with a core each share the work of a reduction.
 constexpr std::size_t kShareFrom = 2048;
 // Turns of a wait between two looks at other things.
@@ -65,7 +70,8 @@ struct SegmentHeader {
 };
 
 namespace {
-static_assert(sizeof(RankSlot) == kSlot && kPart + kBeforeData <= kSlot && sizeof(SegmentHeader) <= kPage);
+static_assert(sizeof(RankSlot) == kSlot && kPart + kBeforeData + kBesideMark <= kSlot &&
+              sizeof(SegmentHeader) <= kPage);
 
 std::size_t members_at() { return kPage; }
 std::size_t slots_at(int size) { return members_at() + rounded(static_cast<std::size_t>(size) * sizeof(Member)); }
@@ -134,16 +140,17 @@ Result<std::unique_ptr<Collective>> Collective::attach(const std::string& ticket
   return made;
 }
 
-// Memory for parts of so many bytes. Ranks ask for the results one and all: nobody knows who will write them.
+// Memory for parts of so many bytes. Ranks ask for the results one and all: nobody knows who will write them. Two
+// ranks write in both slots of each.
 Result<void> Collective::commit(std::size_t bytes) {
   if (bytes <= committed_) return {};
-  const std::size_t end = rounded(std::min(bytes, kPart) + kBeforeData);
+  const std::size_t end = rounded(std::min(bytes, kPart) + kBeforeData + kBesideMark);
   for (std::size_t parity = 0; parity < 2; ++parity)
-    for (const int index : {rank_, size_}) {
+    for (const int index : {rank_, size_, size_ == 2 ? 1 - rank_ : size_}) {
       const std::size_t slot = parity * (static_cast<std::size_t>(size_) + 1) + static_cast<std::size_t>(index);
       if (auto done = segment_.commit(slots_at(size_) + slot * kSlot, end); !done) return done;
     }
-  committed_ = end - kBeforeData;
+  committed_ = end - kBeforeData - kBesideMark;
   return {};
 }
 
@@ -151,7 +158,13 @@ RankSlot& Collective::slot(int rank) const noexcept {
   const std::size_t index = (round_ & 1) * (static_cast<std::size_t>(size_) + 1) + static_cast<std::size_t>(rank);
   return *segment_.at<RankSlot>(slots_at(size_) + index * kSlot);
 }
-std::byte* Collective::part(int rank) const noexcept { return slot(rank).data; }
+
+// Of two ranks that both give and get, each writes where it has read two rounds before, beside the other's mark.
+std::byte* Collective::part(int rank) const noexcept {
+  if (!swaps_) return slot(rank).data;
+  const int turn = swapped_ >> (round_ & 1) & 1;
+  return slot(turn != 0 ? 1 - rank : rank).data + kBesideMark;
+}
 std::byte* Collective::result() const noexcept { return slot(size_).data; }
 
 // Of a call, in bytes from each rank, where ranks share cores; beyond it messages are as fast (docs/performance.md).
@@ -323,7 +336,10 @@ int Collective::missing() const noexcept {
 
 // ---- rounds -------------------------------------------------------------------------------------------------------
 
-int Collective::begin(std::size_t bytes) {
+// `both`: each rank gives so many bytes, and gets what others give.
+int Collective::begin(std::size_t bytes, bool both) {
+  swaps_ = both && size_ == 2 && !counting_ && bytes >= kSwapFrom;
+  if (swaps_) swapped_ ^= 1u << (round_ & 1);
   if (const int why = why_broken(); why != 0) return why;
   if (const int why = round_ == 0 ? 0 : await_all(round_ - 1); why != 0) return why;
   return bytes <= committed_ || commit(bytes) ? 0 : abandon(kNoMemory);
@@ -510,7 +526,7 @@ int Collective::combined(std::size_t count, std::size_t extent, ulfm_kernel kern
 
 int Collective::reduce_piece(const std::byte* in, std::byte* out, std::size_t n, std::size_t extent, ulfm_kernel kernel,
                              int root) {
-  if (const int why = begin(n * extent)) return why;
+  if (const int why = begin(n * extent, root < 0)) return why;
   // What a rank reads of its own it may read where it is, unless the result would overwrite it too early.
   const bool stays = !counting_ && (in != out || rank_ == 0);
   if (!stays || rank_ != root) copy_block(part(rank_), in, n * extent);
@@ -547,7 +563,7 @@ int Collective::reduce_part(const void* in, void* out, std::size_t count, std::s
   if (is_long(count * extent, kLongSum)) return reduce_part_long(from, to, extent, kernel, first, mine);
   for (std::size_t at = 0, n; at < count; at += n) {
     n = std::min(count - at, kPart / extent);
-    if (const int why = begin(n * extent)) return why;
+    if (const int why = begin(n * extent, true)) return why;
     copy_block(part(rank_), from + at * extent, n * extent);
     post([&] { combine(result(), 0, size_ - 1, 0, n, extent, kernel); });
     if (const int why = await_all(round_)) return why;
@@ -618,6 +634,11 @@ int Collective::scan(const void* in, void* out, std::size_t count, std::size_t e
 
 // ---- moving data --------------------------------------------------------------------------------------------------
 
+// What a rank gives to itself does not go through its slot, where others read.
+static void copy_own(std::byte* to, const std::byte* from, std::size_t n) {
+  if (n != 0 && to != from) copy_block(to, from, n);
+}
+
 int Collective::gather(const void* in, void* out, std::size_t bytes, int root) {
   const bool wanted = root < 0 || rank_ == root;
   if (is_long(bytes)) {
@@ -627,14 +648,16 @@ int Collective::gather(const void* in, void* out, std::size_t bytes, int root) {
   }
   for (std::size_t at = 0, n; at < bytes; at += n) {
     n = std::min(bytes - at, kPart);
-    if (const int why = begin(n)) return why;
-    copy_block(part(rank_), static_cast<const std::byte*>(in) + at, n);
+    if (const int why = begin(n, root < 0)) return why;
+    const auto* own = static_cast<const std::byte*>(in) + at;
+    if (rank_ != root) copy_block(part(rank_), own, n);
     post();
     if (wanted) {
-      if (const int why = await_all(round_)) return why;
       auto* to = static_cast<std::byte*>(out) + at;
+      copy_own(to + static_cast<std::size_t>(rank_) * bytes, own, n);
+      if (const int why = await_all(round_)) return why;
       for (int rank = 0; rank < size_; ++rank, to += bytes)
-        if (to != static_cast<const std::byte*>(in) + at) copy_block(to, part(rank), n);
+        if (rank != rank_) copy_block(to, part(rank), n);
     }
     end();
   }
@@ -652,16 +675,24 @@ int Collective::scatter(const void* in, void* out, std::size_t bytes, int root) 
     if (const int why = begin(n * static_cast<std::size_t>(size_))) return why;
     const auto* from = static_cast<const std::byte*>(in) + (rank_ == root ? at : 0);
     for (int rank = 0; rank_ == root && rank < size_; ++rank)
-      copy_block(part(root) + static_cast<std::size_t>(rank) * n, from + static_cast<std::size_t>(rank) * bytes, n);
+      if (rank != root)
+        copy_block(part(root) + static_cast<std::size_t>(rank) * n, from + static_cast<std::size_t>(rank) * bytes, n);
     post();
-    if (const int why = await_rank(root)) return why;
-    // The root's own block may be where it was.
-    if (rank_ != root || static_cast<const std::byte*>(in) + static_cast<std::size_t>(root) * bytes != out)
-      copy_block(static_cast<std::byte*>(out) + at, part(root) + static_cast<std::size_t>(rank_) * n, n);
+    auto* to = static_cast<std::byte*>(out) + at;
+    if (rank_ == root) {
+      copy_own(to, from + static_cast<std::size_t>(root) * bytes, n);
+    } else {
+      if (const int why = await_rank(root)) return why;
+      copy_block(to, part(root) + static_cast<std::size_t>(rank_) * n, n);
+    }
     end();
   }
   return 0;
 }
+
+// Of the block for `rank` in the part of `giver`, which has none for itself. So of two ranks both have the same place,
+// and each writes where it has read.
+static std::size_t place_of(std::size_t rank, std::size_t giver) { return rank > giver ? rank - 1 : rank; }
 
 int Collective::alltoall(const void* in, void* out, std::size_t bytes) {
   const auto size = static_cast<std::size_t>(size_);
@@ -670,14 +701,17 @@ int Collective::alltoall(const void* in, void* out, std::size_t bytes) {
     return alltoall_long(static_cast<const std::byte*>(in), static_cast<std::byte*>(out), bytes);
   for (std::size_t at = 0, n; at < bytes; at += n) {
     n = std::min(bytes - at, block);
-    if (const int why = begin(n * static_cast<std::size_t>(size_))) return why;
+    if (const int why = begin(n * size, true)) return why;
     const auto* from = static_cast<const std::byte*>(in) + at;
-    for (std::size_t rank = 0; rank < size; ++rank) copy_block(part(rank_) + rank * n, from + rank * bytes, n);
+    const auto own = static_cast<std::size_t>(rank_);
+    for (std::size_t rank = 0; rank < size; ++rank)
+      if (rank != own) copy_block(part(rank_) + place_of(rank, own) * n, from + rank * bytes, n);
     post();
-    if (const int why = await_all(round_)) return why;
     auto* to = static_cast<std::byte*>(out) + at;
+    copy_own(to + own * bytes, from + own * bytes, n);
+    if (const int why = await_all(round_)) return why;
     for (int rank = 0; rank < size_; ++rank, to += bytes)
-      copy_block(to, part(rank) + static_cast<std::size_t>(rank_) * n, n);
+      if (rank != rank_) copy_block(to, part(rank) + place_of(own, static_cast<std::size_t>(rank)) * n, n);
     end();
   }
   return 0;
@@ -711,13 +745,11 @@ int Collective::allgather_blocks(const void* in, void* out, const Blocks& blocks
     if (const int why = begin(mine)) return why;
     if (mine != 0) copy_block(part(rank_), from + at, mine);
     post();
+    copy_own(to + blocks.at[rank_] + at, from + at, mine);
     if (const int why = await_all(round_)) return why;
-    for (int rank = 0; rank < size_; ++rank) {
-      std::byte* place = to + blocks.at[rank] + at;
-      const std::size_t n = rest(blocks.bytes[rank], at, kPart);
-      // Not by the address alone: an empty block of its own begins where the next one does.
-      if (n != 0 && (rank != rank_ || place != from + at)) copy_block(place, part(rank), n);
-    }
+    for (int rank = 0; rank < size_; ++rank)
+      if (const std::size_t n = rank == rank_ ? 0 : rest(blocks.bytes[rank], at, kPart); n != 0)
+        copy_block(to + blocks.at[rank] + at, part(rank), n);
     end();
   }
   return 0;
@@ -785,15 +817,18 @@ int Collective::alltoall_blocks(const void* in, const Blocks& from, void* out, c
     if (const int why = begin(sizeof(BlockHeader) + stride * static_cast<std::size_t>(size_))) return why;
     header_of(part(rank_)) = {mine, stride};
     for (int rank = 0; rank < size_; ++rank)
-      if (const std::size_t n = rest(from.bytes[rank], at, block()); n != 0)
+      if (const std::size_t n = rank == rank_ ? 0 : rest(from.bytes[rank], at, block()); n != 0)
         copy_block(blocks_of(part(rank_)) + static_cast<std::size_t>(rank) * stride,
                    static_cast<const std::byte*>(in) + from.at[rank] + at, n);
     post();
     if (const int why = await_all(round_)) return why;
     for (int rank = 0; k == 0 && rank < size_; ++rank)
       rounds = std::max<std::size_t>(rounds, header_of(part(rank)).rounds);
+    if (rounds <= most)
+      copy_own(static_cast<std::byte*>(out) + to.at[rank_] + at,
+               static_cast<const std::byte*>(in) + from.at[rank_] + at, rest(to.bytes[rank_], at, block()));
     for (int rank = 0; rounds <= most && rank < size_; ++rank)
-      if (const std::size_t n = rest(to.bytes[rank], at, block()); n != 0)
+      if (const std::size_t n = rank == rank_ ? 0 : rest(to.bytes[rank], at, block()); n != 0)
         copy_block(static_cast<std::byte*>(out) + to.at[rank] + at,
                    blocks_of(part(rank)) + static_cast<std::size_t>(rank_) * header_of(part(rank)).stride, n);
     end();

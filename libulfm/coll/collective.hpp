@@ -4,7 +4,8 @@
 // rank the others look at each rank's mark; with fewer cores each counts itself in, the last to arrive does the work of
 // all, in rank order, and flips the epoch. Either way an operation is applied in rank order to the same values, so the
 // result is the same to the bit. A rank begins round k only when all have posted round k - 1, that is when nobody reads
-// round k - 2 any more: two slots suffice, and a rank that need not wait for others (a broadcast's root) does not.
+// round k - 2 any more: two slots suffice, and a rank that need not wait for others (a broadcast's root) does not. Two
+// ranks with a core each swap slots in calls where both give much and get much, so that each writes where it has read.
 // Nonblocking calls have a ring of their own (nonblocking.hpp).
 #pragma once
 
@@ -241,7 +242,7 @@ class Collective {
   const NonblockingCalls* open_calls() const noexcept;
   template <typename Condition>
   int awaited(Condition is_it) const noexcept;
-  int begin(std::size_t bytes);
+  int begin(std::size_t bytes, bool both = false);
   Result<void> commit(std::size_t bytes);
   template <typename Work>
   void post(Work work);
@@ -288,6 +289,8 @@ class Collective {
   WaitHooks hooks_;
   std::uint64_t round_ = 0;
   std::uint64_t complete_ = 0;  // rounds that all have posted, as far as this rank has looked
+  bool swaps_ = false;          // this round: two ranks write where they have read
+  unsigned swapped_ = 0;        // bits, by parity of the round: where that is the other rank's slot
   std::size_t committed_ = 0;   // of each of this rank's slots and of each result
   int looked_ = 0;              // ranks that have posted round complete_
   enum class Reads { unknown, yes, no };

@@ -255,9 +255,17 @@ TEST_CASE("a port that was opened anew begins anew", "[exchange]") {
   CHECK(two.exchanged() > before);
 }
 
+// ThreadSanitizer knows nothing of two addresses of one memory: what orders a write here and the read of the answer
+// goes through cells that sender and receiver have at different ones. It gets the lanes alone.
+#ifdef __SANITIZE_THREAD__
+constexpr bool kOwnAddresses = true;
+#else
+constexpr bool kOwnAddresses = false;
+#endif
+
 TEST_CASE("both directions at once, by threads of their own", "[exchange]") {
   constexpr std::uint32_t frames = 3000;
-  Two two("2");
+  Two two(kOwnAddresses ? "0" : "2");
   two.converse();
   const std::uint64_t before = two.exchanged();
   std::atomic<std::uint32_t> wrong{0};
@@ -280,7 +288,7 @@ TEST_CASE("both directions at once, by threads of their own", "[exchange]") {
   }
   for (std::thread& one : threads) one.join();
   CHECK(wrong == 0);
-  CHECK(two.exchanged() > before);
+  CHECK((kOwnAddresses || two.exchanged() > before));
 }
 
 // ---- what the other process may say -------------------------------------------------------------------------------

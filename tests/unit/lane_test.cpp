@@ -85,6 +85,31 @@ TEST_CASE("laps of a lane wrap around", "[lane]") {
   }
 }
 
+TEST_CASE("a frame whose data lie elsewhere has its place among the others", "[lane]") {
+  LaneFixture lane(8, 4096);
+  const auto head = test::pattern_bytes(3, 16);
+  Frame frame;
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    REQUIRE(lane.push(8, 300, i));
+    REQUIRE(lane.producer.has_cell());
+    lane.producer.push_elsewhere(Kind::more, 7, head.data(), head.size(), i, 20000 + i);
+    REQUIRE(lane.consumer.next(frame) == Peek::frame);
+    lane.consumer.release(frame);
+    REQUIRE(lane.consumer.next(frame) == Peek::elsewhere);
+    CHECK(lane.consumer.place() == i);
+    CHECK(frame.data == nullptr);
+    CHECK((frame.kind == Kind::more && frame.origin == 7 && frame.length == 20000 + i));
+    CHECK(test::matches({frame.header, frame.header_length}, 3));
+    lane.consumer.release(frame);
+  }
+  lane.consumer.publish();
+  for (int i = 0; i < 8; ++i) {
+    CHECK(lane.producer.has_cell());
+    lane.producer.push_elsewhere(Kind::first, 7, head.data(), head.size(), 0, 300);
+  }
+  CHECK_FALSE(lane.producer.has_cell());
+}
+
 TEST_CASE("a frame that leads outside the lane is broken", "[lane]") {
   LaneFixture lane(8, 4096);
   Cell& cell = lane.memory.cells[0];
@@ -94,7 +119,7 @@ TEST_CASE("a frame that leads outside the lane is broken", "[lane]") {
   };
   Frame frame;
   SECTION("kinds that no sender writes into a lane") {
-    const int kind = GENERATE(0, 1, 6, 9, 200, 255);
+    const int kind = GENERATE(0, 1, 6, 10, 200, 255);
     write(static_cast<Kind>(kind), 0, 8, 0);
     CHECK(lane.consumer.next(frame) == Peek::broken);
   }
@@ -104,7 +129,7 @@ TEST_CASE("a frame that leads outside the lane is broken", "[lane]") {
                                                            {0, 0xffffffff, 0},
                                                            {0, 100, 4000},
                                                            {0, 49, 4096},
-                                                           {0, 49, 0xffffffff},
+                                                           {0, 49, 0x7fffffff},
                                                            {255, 0, 4000},
                                                            {255, 4000, 0},
                                                            {255, 0xffffff00, 0},
@@ -112,6 +137,12 @@ TEST_CASE("a frame that leads outside the lane is broken", "[lane]") {
     write(Kind::first, static_cast<std::uint8_t>(header), length, offset);
     CHECK(lane.consumer.next(frame) == Peek::broken);
     CHECK(lane.consumer.next(frame) == Peek::broken);  // it stays so
+  }
+  SECTION("elsewhere lies only what begins or continues a message, with its header in the cell") {
+    const auto [kind, header] = GENERATE(table<Kind, int>(
+        {{Kind::bye, 8}, {kCellShared, 8}, {kCellLane, 0}, {kCellExchange, 0}, {Kind::first, 49}, {Kind::more, 255}}));
+    write(kind, static_cast<std::uint8_t>(header), 1000, kElsewhere | 1);
+    CHECK(lane.consumer.next(frame) == Peek::broken);
   }
   SECTION("the last byte may be used") {
     write(Kind::more, 0, 96, 4000);

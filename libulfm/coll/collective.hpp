@@ -39,6 +39,9 @@ inline constexpr std::size_t kTicketBytes = 64;
 /// ranks may read each other's memory (decision 0019).
 inline constexpr std::size_t kLong = 32 * 1024, kLongBlock = 16 * 1024, kLongSum = 64 * 1024;
 
+/// Where two ranks give and get, and swap slots: a reduction is never long there.
+inline constexpr std::size_t kLongOfTwo = 512 * 1024, kNeverLong = std::numeric_limits<std::size_t>::max();
+
 struct SegmentHeader;
 struct Member;
 struct RankSlot;
@@ -203,6 +206,11 @@ class Collective {
   bool is_long(std::size_t bytes, std::size_t from = kLong) const noexcept {
     return bytes >= from && reads_others_ == Reads::yes;
   }
+  // The same for calls in which each rank gives and gets; `of_two` for two ranks that gain much by swapping slots.
+  bool is_long_both(std::size_t bytes, std::size_t from, std::size_t of_two) const noexcept {
+    return is_long(bytes, gains_by_swapping() ? of_two : from);
+  }
+  bool gains_by_swapping() const noexcept;
   int show(const void* data, const void* result = nullptr);
   int all_have_read();
   std::uint64_t shown(int rank) const noexcept;

@@ -33,7 +33,8 @@ bool Exchange::add(std::atomic<bool>& flag) noexcept {
 
 // ---- the outlet's ---------------------------------------------------------------------------------------------------
 
-std::int32_t Exchange::take(std::size_t length) noexcept {
+// An error has a sentence, for which there may be no memory either.
+std::int32_t Exchange::take(std::size_t length) noexcept try {
   if (state_.load(std::memory_order_acquire) != State::open || ended_.load(std::memory_order_relaxed)) return -1;
   const bool is_short = length <= kShortSlot;
   const std::uint32_t first = is_short ? kFirstShort : 0, end = is_short ? kNumbers : kFirstShort;
@@ -47,10 +48,12 @@ std::int32_t Exchange::take(std::size_t length) noexcept {
     return static_cast<std::int32_t>(number);
   }
   return -1;
+} catch (const std::bad_alloc&) {
+  return -1;
 }
 
 // The page that a short slot ends in may have memory already: to ask again does no harm.
-bool Exchange::give_memory(std::uint32_t number, std::size_t length) noexcept {
+bool Exchange::give_memory(std::uint32_t number, std::size_t length) {
   if (length <= sizes_[number] * kPage) return true;
   const std::size_t wanted = number < kFirstShort ? std::bit_ceil(std::max(length, kPage)) : kPage;
   const std::size_t offset = offset_of(number) / kPage * kPage;
@@ -105,7 +108,7 @@ bool Exchange::make() noexcept {
 }
 
 // The descriptor has served: memory that is mapped needs none.
-void Exchange::look_at_answer() noexcept {
+void Exchange::look_at_answer() noexcept try {
   const auto answer = static_cast<ExchangeAnswer>(header().answer.load(std::memory_order_relaxed));
   if (answer == ExchangeAnswer::none) return;
   forget_descriptor();
@@ -114,6 +117,8 @@ void Exchange::look_at_answer() noexcept {
   if (!segment_) return state_.store(State::over, std::memory_order_relaxed);
   own_all();
   state_.store(State::open, std::memory_order_release);  // pairs with locate(), take()
+} catch (const std::bad_alloc&) {
+  state_.store(State::over, std::memory_order_relaxed);
 }
 
 void Exchange::forget_descriptor() noexcept {
@@ -122,7 +127,7 @@ void Exchange::forget_descriptor() noexcept {
 
 // ---- the inlet's ----------------------------------------------------------------------------------------------------
 
-void Exchange::adopt(const ExchangeNotice& notice, const Opener& opener, const DirectCard& of) {
+void Exchange::adopt(const ExchangeNotice& notice, const Opener& opener, const DirectCard& of) noexcept try {
   if (makes_ || state_.load(std::memory_order_relaxed) != State::none) return;
   auto segment = opener.open(of, notice.fd, notice.what);
   if (!segment || segment->size() < size_of(1)) return;
@@ -137,6 +142,8 @@ void Exchange::adopt(const ExchangeNotice& notice, const Opener& opener, const D
   if (wanted) state_.store(State::open, std::memory_order_release);  // pairs with take()
   this->header().answer.store(static_cast<std::uint32_t>(wanted ? ExchangeAnswer::mapped : ExchangeAnswer::refused),
                               std::memory_order_relaxed);
+} catch (const std::bad_alloc&) {
+  // Without an answer the other process goes on by its lane.
 }
 
 const std::byte* Exchange::locate(std::uint32_t number, std::size_t length) noexcept {

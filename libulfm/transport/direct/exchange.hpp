@@ -72,7 +72,7 @@ class Exchange {
   // ---- the inlet's ----
   bool add_origin() noexcept { return add(has_origin_); }
   /// The other process has announced the memory: maps it, and says whether it could.
-  void adopt(const ExchangeNotice& notice, const Opener& opener, const DirectCard& of);
+  void adopt(const ExchangeNotice& notice, const Opener& opener, const DirectCard& of) noexcept;
   /// A long frame has come by the lane.
   void heard() noexcept { heard_.add(); }
   /// Where the data of a frame lie that has come; nullptr when they cannot be there. The slot is this process's as soon
@@ -93,7 +93,7 @@ class Exchange {
   bool make() noexcept;
   void look_at_answer() noexcept;
   void forget_descriptor() noexcept;
-  bool give_memory(std::uint32_t number, std::size_t length) noexcept;
+  bool give_memory(std::uint32_t number, std::size_t length);
   ExchangeHeader& header() const noexcept { return *segment_.at<ExchangeHeader>(0); }
   static std::size_t size_of(std::uint32_t slots) {
     return kPage + std::size_t{slots} * (kLongSlot + kShortSlots * kShortSlot);

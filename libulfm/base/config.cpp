@@ -64,8 +64,8 @@ constexpr ConfigRow kRows[] = {
      "most bytes of a lane for larger messages; they get memory as they are needed"},
     {"LANE_AFTER", RowType::count, "messages", "8", 0, 1000000000, "",
      "messages to a destination before a lane is claimed"},
-    {"EXCHANGE", RowType::count, "slots", "8", 0, 16, "",
-     "slots of 32 KB, and 16 times as many of 2 KB, in which the two directions of a connection write in turn; 0: "
+    {"EXCHANGE", RowType::count, "slots", "16", 0, 32, "",
+     "slots of 32 KB, and 8 times as many of 4 KB, in which the two directions of a connection write in turn; 0: "
      "none"},
     {"FRAME", RowType::bytes, "bytes", "32K", 256, 1 << 22, "",
      "largest piece of a message in a lane; longer messages are divided"},

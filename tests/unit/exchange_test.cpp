@@ -145,7 +145,7 @@ TEST_CASE("without a free slot frames go by the lane, and in slots again later",
 }
 
 TEST_CASE("frames of any sizes, held and released in any order, come as they were sent", "[exchange]") {
-  const auto slots = GENERATE("1", "3", "16");
+  const auto slots = GENERATE("1", "3", "32");
   std::mt19937 random(7);
   Two two(slots);
   std::deque<std::pair<std::size_t, std::uint32_t>> sent[2];
@@ -358,7 +358,7 @@ TEST_CASE("memory that cannot be opened, or is none, is not used", "[exchange]")
   SECTION("a process that has gone") { ends.card.pid = 0x7ffffff0; }
   SECTION("too many slots") {
     auto segment = Segment::attach(getpid(), notice.fd).value();
-    segment.at<direct::ExchangeHeader>(0)->slots = GENERATE(0u, 3u, 17u, 1u << 31);
+    segment.at<direct::ExchangeHeader>(0)->slots = GENERATE(0u, 3u, 33u, 1u << 31);
   }
   ends.other.adopt(notice, ends.opener, ends.card);
   CHECK_FALSE(ends.opens());

@@ -36,7 +36,7 @@ def draw_job(seed):
     if r.random() < 0.2:
         job["faults"] = r.choice(["drop=1e-2", "drop=1e-3,duplicate=1e-2", "corrupt=1e-2", "reorder=2e-2"])
     if r.random() < 0.3:
-        job["setting"] = r.choice(["ULFM_LANES=0", "ULFM_DEPTH=4", "ULFM_LANE_AFTER=0", "ULFM_EAGER=1K",
+        job["setting"] = r.choice(["ULFM_LANES=0", "ULFM_EXCHANGE=1", "ULFM_DEPTH=4", "ULFM_LANE_AFTER=0", "ULFM_EAGER=1K",
                                    "ULFM_LANE_BYTES=8K", "ULFM_CONTROL=unix", "ULFM_CONTROL=tcp", "ULFM_PARK_LIMIT=1"])
     if r.random() < 0.15:
         job["memory"] = r.choice([300_000, 360_000, 450_000, 700_000])  # KB of address space

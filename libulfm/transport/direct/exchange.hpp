@@ -29,7 +29,7 @@ inline constexpr std::uint64_t kExchangeMagic = 0x3130'6863'7865'6c75ull;
 inline constexpr std::uint32_t kMostExchangeSlots = 32;
 inline constexpr std::uint32_t kLongSlot = 32 * 1024;
 inline constexpr std::uint32_t kShortSlot = 4 * 1024;  ///< so that a window of short messages has slots, too
-inline constexpr std::uint32_t kShortSlots = 8;       ///< for each long one
+inline constexpr std::uint32_t kShortSlots = 8;        ///< for each long one
 /// Shorter data go by the lane. Four lines come with the cell, prefetched; a fifth one is waited for.
 inline constexpr std::size_t kLeastExchanged = 4 * kLine + 1;
 static_assert(kLeastExchanged > kInline, "what fits a cell is in it");

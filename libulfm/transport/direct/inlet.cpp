@@ -91,7 +91,7 @@ bool DirectInlet::next_in_lane(std::uint32_t index, Frame& frame) {
   return true;
 }
 
-// ---- memory in which both directions take turns ----------------------------------------------------------------------
+// ---- memory in which both directions take turns ---------------------------------------------------------------------
 
 void DirectInlet::adopt_exchange(const Lane& lane, const Frame& frame) {
   ExchangeNotice notice;

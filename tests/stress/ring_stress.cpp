@@ -207,6 +207,7 @@ void lane() {
         [&] {
           Frame frame;
           switch (consumer.next(frame)) {
+            case Peek::elsewhere:
             case Peek::broken: wrong("lane", "broken frame", expected);
             case Peek::nothing:
               holder.release_all(consumer);
@@ -258,6 +259,7 @@ void open_ring() {
         [&] {
           Frame frame;
           switch (consumer.next(frame)) {
+            case Peek::elsewhere:
             case Peek::broken: wrong("open ring", "broken frame", frame.position);
             case Peek::nothing: holder.release_all(consumer); return false;
             case Peek::frame: break;

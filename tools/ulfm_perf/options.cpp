@@ -181,6 +181,9 @@ std::optional<int> read_command_line(int argc, char** argv, Options& options) {
   options.transport_chosen = !transport.empty();
   if (!options.transport.empty()) setenv("ULFM_TRANSPORT", options.transport.c_str(), 1);
   if (!options.topology.empty()) setenv("ULFM_TOPOLOGY", options.topology.c_str(), 1);
+  // The paper's messages lie in the memory of their port.
+  if (options.test == "paths" && settings->origin("EXCHANGE") == ulfm::Origin::default_value)
+    setenv("ULFM_EXCHANGE", "0", 1);
   return std::nullopt;
 }
 

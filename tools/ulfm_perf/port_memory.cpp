@@ -48,7 +48,7 @@ ulfm::Result<void> PortMemory::copy(const std::byte* message, std::size_t size, 
   if (at < begin_ || at + size > end_)
     return ulfm::fail(ulfm::Errc::invalid,
                       fmt::format("a message of {} bytes is not in its port's memory: it must come in one frame and by "
-                                  "a lane (see ULFM_FRAME and ULFM_LANES)",
+                                  "a lane (see ULFM_FRAME, ULFM_LANES and ULFM_EXCHANGE)",
                                   size));
   const ssize_t n = pread(fd_, to, size, static_cast<off_t>(at - begin_));
   if (n < 0) return ulfm::fail_errno("reading from the port's memory file");

@@ -22,9 +22,9 @@ constexpr std::size_t kSlot = kPart + kPage;
 // In front of what a slot holds: users' data mostly begin at or near the begin of a page, and copies between the same
 // places of two pages, or nearly so, are slow (is_close_behind).
 constexpr std::size_t kFront = kPage / 2, kBeforeData = kFront + sizeof(std::uint64_t);
-constexpr std::size_t kFirstPart = kPage - kBeforeData - (kLine - sizeof(std::uint64_t));
 // The rest of the line of a mark.
 constexpr std::size_t kBesideMark = kLine - sizeof(std::uint64_t);
+constexpr std::size_t kFirstPart = kPage - kBeforeData - kBesideMark;
 // From so many bytes on two ranks swap slots: to write lines that the other rank has read last costs a second journey
 // of each (decision 0047). Fewer go with their mark.
 constexpr std::size_t kSwapFrom = 1024;

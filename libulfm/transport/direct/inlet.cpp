@@ -66,13 +66,12 @@ bool DirectInlet::next(Frame& frame) {
 bool DirectInlet::next_in_lane(std::uint32_t index, Frame& frame) {
   const std::uint32_t slot = active_[index];
   Lane& lane = *lanes_[slot];
-  Peek peek = lane.consumer.next(frame);
+  const Peek peek = take_from(lane, frame);
   if (peek == Peek::nothing) {
     lane.consumer.publish();
     if (lane.held != 0) pin(lane);
     return false;
   }
-  if (peek == Peek::elsewhere) peek = locate_exchanged(lane, frame) ? Peek::frame : Peek::broken;
   const bool own = peek == Peek::frame && frame.origin == lane.origin;
   if (own && (frame.kind == kCellPool || frame.kind == kCellExchange)) {
     if (frame.kind == kCellPool) adopt_pool(frame);
@@ -100,11 +99,14 @@ void DirectInlet::adopt_exchange(const Lane& lane, const Frame& frame) {
   lane.exchange->adopt(notice, opener_, record(lane.origin).card);
 }
 
-bool DirectInlet::locate_exchanged(Lane& lane, Frame& frame) {
+// The next frame of a lane, with its data wherever they lie.
+Peek DirectInlet::take_from(Lane& lane, Frame& frame) {
+  const Peek peek = lane.consumer.next(frame);
+  if (peek != Peek::elsewhere) return peek;
   frame.data = lane.exchange ? lane.exchange->locate(lane.consumer.place(), frame.length) : nullptr;
-  if (frame.data == nullptr) return false;
+  if (frame.data == nullptr) return Peek::broken;
   prefetch_body(frame.data, frame.length);
-  return true;
+  return Peek::frame;
 }
 
 // ---- pools of groups ------------------------------------------------------------------------------------------------
@@ -371,8 +373,7 @@ void DirectInlet::discard_lane(std::uint32_t index) {
   Frame frame;
   Peek peek = Peek::nothing;
   for (std::uint32_t n = 0; n < geometry_.lane_cells; ++n) {
-    peek = lane.consumer.next(frame);
-    if (peek == Peek::elsewhere) peek = locate_exchanged(lane, frame) ? Peek::frame : Peek::broken;
+    peek = take_from(lane, frame);
     if (peek != Peek::frame) break;
     if (frame.kind == Kind::bye) origin.said_bye = true;
     if (frame.kind == kCellShared && locate_shared(frame)) release_shared(frame);

@@ -69,7 +69,7 @@ class DirectInlet final : public Inlet {
   void adopt_pool(const Frame& frame);
   bool locate_shared(Frame& frame);
   void adopt_exchange(const Lane& lane, const Frame& frame);
-  bool locate_exchanged(Lane& lane, Frame& frame);
+  Peek take_from(Lane& lane, Frame& frame);
   void release_shared(const Frame& frame);
   void drop_pools(std::uint32_t origin);
   bool no_message(std::uint32_t index, Peek peek, Frame& frame);

@@ -37,6 +37,9 @@ inline constexpr Kind kCellSkip{6};  ///< a claim whose owner died; carries noth
 /// In a cell's offset, lanes only: the data lie elsewhere, in a place of which the other bits are the number.
 inline constexpr std::uint32_t kElsewhere = 0x8000'0000;
 
+/// In the offset of a common cell: the data lie beside it.
+inline constexpr std::uint32_t kBesideCell = 0xc000'0000;
+
 struct Word {
   std::uint16_t lap = 0;
   Kind kind = kCellFree;

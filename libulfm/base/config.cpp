@@ -65,8 +65,8 @@ constexpr ConfigRow kRows[] = {
     {"LANE_AFTER", RowType::count, "messages", "8", 0, 1000000000, "",
      "messages to a destination before a lane is claimed"},
     {"EXCHANGE", RowType::count, "slots", "16", 0, 32, "",
-     "slots of 32 KB, and 8 times as many of 4 KB, in which the two directions of a connection write in turn; 0: "
-     "none"},
+     "slots of 32 KB, and 8 times as many of 4 KB, in which the two directions of a connection write in turn, and a "
+     "cell for short messages; 0: none of these"},
     {"FRAME", RowType::bytes, "bytes", "32K", 256, 1 << 22, "",
      "largest piece of a message in a lane; longer messages are divided"},
     {"PEERS", RowType::count, "peers", "4096", 2, 65536, "", "senders a port can know at one time"},

@@ -26,6 +26,7 @@ struct PortCounters {
   Counter received_messages, received_bytes;  ///< messages handed to the application
   Counter open_frames, lane_frames;           ///< frames sent by way of open rings and of lanes
   Counter exchanged_frames;                   ///< of those: written where this process had read
+  Counter common_frames;                      ///< frames of both directions in cells that they have in common
   Counter lanes_opened;                       ///< lanes claimed at destinations
   Counter lanes_granted;                      ///< lanes that senders have claimed here
   Counter full;                               ///< times a destination had no room

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/cell.hpp"
+#include "base/common_cell.hpp"
 #include "base/doorbell.hpp"
 #include "base/gather.hpp"
 
@@ -66,12 +67,13 @@ class LaneProducer {
     if (head_.position() - consumed_ >= memory_.count || !fits_inline(header_length, length) ||
         !data.in_one_piece(length))
       return false;
-    Cell& cell = memory_.cells[head_.index()];
+    Cell* const common = common_cell(kind);
+    Cell& cell = common != nullptr ? *common : memory_.cells[head_.index()];
     copy_bytes(cell.bytes, header, header_length);
     data.copy_piece(cell.bytes + header_length, length);
     cell.offset = 0;
     last_need_ = 0;
-    publish(cell, kind, origin, header_length, length);
+    publish(cell, common != nullptr, kind, origin, header_length, length);
     return true;
   }
 
@@ -79,16 +81,22 @@ class LaneProducer {
   bool push(Kind kind, std::uint32_t origin, const std::byte* header, std::size_t header_length, Gather& data,
             std::size_t length) noexcept {
     if (!has_cell()) return false;
-    Cell& cell = memory_.cells[head_.index()];
+    Cell* const common = header_length <= kInline ? common_cell(kind) : nullptr;
+    Cell& cell = common != nullptr ? *common : memory_.cells[head_.index()];
     if (fits_inline(header_length, length)) {
       copy_bytes(cell.bytes, header, header_length);
       data.copy(cell.bytes + header_length, length);
       cell.offset = 0;
       last_need_ = 0;
+    } else if (common != nullptr && length <= kBeside) {
+      copy_bytes(cell.bytes, header, header_length);
+      data.copy(beside(common), length);
+      cell.offset = kBesideCell;
+      last_need_ = 0;
     } else if (!place_body(cell, header, header_length, data, length)) {
       return false;
     }
-    publish(cell, kind, origin, header_length, length);
+    publish(cell, common != nullptr, kind, origin, header_length, length);
     return true;
   }
 
@@ -100,12 +108,16 @@ class LaneProducer {
   /// the header fits it.
   void push_elsewhere(Kind kind, std::uint32_t origin, const std::byte* header, std::size_t header_length,
                       std::uint32_t place, std::size_t length) noexcept {
-    Cell& cell = memory_.cells[head_.index()];
+    Cell* const common = common_cell(kind);
+    Cell& cell = common != nullptr ? *common : memory_.cells[head_.index()];
     copy_bytes(cell.bytes, header, header_length);
     cell.offset = kElsewhere | place;
     last_need_ = 0;
-    publish(cell, kind, origin, header_length, length);
+    publish(cell, common != nullptr, kind, origin, header_length, length);
   }
+
+  /// Frames of messages go there when it is this side's turn. Before the first push.
+  void use_common(CommonCell& cell) noexcept { common_ = &cell; }
 
   /// The consumer has released something since the last look: another push may find room. Relaxed: that push looks
   /// anew.
@@ -135,12 +147,26 @@ class LaneProducer {
   }
 
  private:
-  void publish(Cell& cell, Kind kind, std::uint32_t origin, std::size_t header_length, std::size_t length) noexcept {
-    cell.origin = origin;
+  Cell* common_cell(Kind kind) const noexcept {
+    return common_ != nullptr && (kind == Kind::first || kind == Kind::more) ? common_->to_write() : nullptr;
+  }
+
+  void publish(Cell& cell, bool is_common, Kind kind, std::uint32_t origin, std::size_t header_length,
+               std::size_t length) noexcept {
     ends_[head_.index()] = byte_head_;
-    const Word word{head_.lap(), kind, static_cast<std::uint8_t>(header_length), static_cast<std::uint32_t>(length)};
+    cell.origin = is_common ? static_cast<std::uint32_t>(head_.position()) : origin;
+    const std::uint16_t lap = is_common ? leave_out() : head_.lap();
+    const Word word{lap, kind, static_cast<std::uint8_t>(header_length), static_cast<std::uint32_t>(length)};
     cell.word.store(word.pack(), std::memory_order_release);  // pairs with LaneConsumer::next: cell, body
     head_.advance();
+  }
+
+  // A frame goes into the common cell in place of the ring's. That one keeps the word of an earlier lap, which must not
+  // be there any more when laps have been counted once round.
+  std::uint16_t leave_out() noexcept {
+    if (head_.lap() % kLapsKept == 0) [[unlikely]]
+      memory_.cells[head_.index()].word.store(0, std::memory_order_relaxed);
+    return common_->begin_turn();
   }
 
   // Looks how far the consumer is; true when it has released at least `wanted` cells.
@@ -219,9 +245,11 @@ class LaneProducer {
   }
 
   static constexpr std::uint32_t kAhead = 8;  // frames whose lines are taken over at once
+  static constexpr std::uint16_t kLapsKept = 1 << 14;
   static constexpr std::size_t kLongestOwned = 16 * kLine;
 
   LaneMemory memory_;
+  CommonCell* common_ = nullptr;
   RingCursor head_;
   std::size_t first_window_ = 0, usable_ = 0, wanted_ = 0;
   std::uint64_t consumed_ = 0;
@@ -248,8 +276,15 @@ class LaneConsumer {
 
   /// Pairs with LaneProducer::push, as next() does, which looks again before it reads the cell.
   bool ready() const noexcept {
-    const std::uint64_t w = memory_.cells[read_.index()].word.load(std::memory_order_acquire);
-    return static_cast<std::uint16_t>(w) == read_.lap();
+    std::uint64_t w = memory_.cells[read_.index()].word.load(std::memory_order_acquire);
+    if (static_cast<std::uint16_t>(w) == read_.lap()) return true;
+    return common_ != nullptr && common_->arrived(read_.position(), w) != nullptr;
+  }
+
+  /// Frames of that origin may come there, too. Before the first look.
+  void use_common(CommonCell& cell, std::uint32_t origin) noexcept {
+    common_ = &cell;
+    origin_ = origin;
   }
 
   /// next() for a frame of a message that lies in its cell and is of that origin: the usual one, without a call. False,
@@ -258,10 +293,10 @@ class LaneConsumer {
     const Cell& cell = memory_.cells[read_.index()];
     const std::uint64_t packed = cell.word.load(std::memory_order_acquire);  // pairs with LaneProducer's publish()
     const Word word = Word::unpack(packed);
-    if (word.lap != read_.lap() || (word.kind != Kind::first && word.kind != Kind::more) ||
-        !fits_inline(word.header, word.length) || cell.origin != origin)
+    if (word.lap != read_.lap() || !is_message(word.kind) || !fits_inline(word.header, word.length) ||
+        cell.origin != origin)
       return false;
-    take(cell, word, origin, cell.bytes + word.header, frame);
+    take(cell.bytes, word, origin, cell.bytes + word.header, frame);
     return true;
   }
 
@@ -269,32 +304,16 @@ class LaneConsumer {
   Peek next(Frame& frame) noexcept {
     const Cell& cell = memory_.cells[read_.index()];
     const std::uint64_t packed = cell.word.load(std::memory_order_acquire);  // pairs with LaneProducer::push
-    if (static_cast<std::uint16_t>(packed) != read_.lap()) return Peek::nothing;
-    const Word word = Word::unpack(packed);
-    if (!is_carried(word.kind)) return Peek::broken;
-    const std::uint32_t origin = cell.origin;
-    if (fits_inline(word.header, word.length)) {
-      take(cell, word, origin, cell.bytes + word.header, frame);
-      return Peek::frame;
-    }
-    const std::uint32_t offset = cell.offset;
-    if ((offset & kElsewhere) != 0) {
-      if (word.header > kInline || (word.kind != Kind::first && word.kind != Kind::more)) return Peek::broken;
-      take(cell, word, origin, nullptr, frame);
-      place_ = offset & ~kElsewhere;
-      return Peek::elsewhere;
-    }
-    const std::byte* body = locate_body(offset, word);
-    if (body == nullptr) return Peek::broken;
-    take(cell, word, origin, body + (body_bytes(word.header, word.length) - word.length), frame);
-    if (word.header > kInline) frame.header = body;
-    return Peek::frame;
+    if (static_cast<std::uint16_t>(packed) == read_.lap())
+      return read(cell.bytes, cell.offset, cell.origin, Word::unpack(packed), frame);
+    return common_ != nullptr ? next_common(frame) : Peek::nothing;
   }
 
   /// After next() found a frame elsewhere: the number of its place, as its sender says.
   std::uint32_t place() const noexcept { return place_; }
 
   void release(const Frame& frame) noexcept {
+    if (common_ != nullptr) release_common(frame);
     pending_bytes_ += frame.length;
     if (frame.position == released_ && out_of_order_ == 0) [[likely]]
       ++released_;
@@ -305,31 +324,91 @@ class LaneConsumer {
   /// Position up to which everything has been taken while something before it is still held; 0 when nothing is held.
   std::uint64_t pinned() const noexcept { return released_ != read_.position() ? read_.position() : 0; }
 
-  /// Tells the producer what has been released; called at the latest when nothing more is there.
-  void publish() noexcept {
-    if (released_ == published_) return;
+  /// Tells the producer what has been released; called at the latest when nothing more is there. False: nothing has.
+  bool publish() noexcept {
+    if (released_ == published_) return false;
     published_ = released_;
     pending_bytes_ = 0;
     memory_.consumed->store(released_, std::memory_order_release);  // pairs with LaneProducer::refresh: all read
     if (memory_.room != nullptr) memory_.room->ring();
+    return true;
   }
 
  private:
-  // A frame in its cell. What was checked is handed in: it could be another thing when it is read again.
-  void take(const Cell& cell, const Word& word, std::uint32_t origin, const std::byte* data, Frame& frame) noexcept {
-    frame.header = cell.bytes;
+  // Makes sense of a cell. What was checked is handed on: it could be another thing when it is read again.
+  Peek read(const std::byte* bytes, std::uint32_t offset, std::uint32_t origin, const Word& word,
+            Frame& frame) noexcept {
+    if (!is_carried(word.kind)) return Peek::broken;
+    if (fits_inline(word.header, word.length)) {
+      take(bytes, word, origin, bytes + word.header, frame);
+      return Peek::frame;
+    }
+    if ((offset & kElsewhere) != 0) {
+      if (word.header > kInline || !is_message(word.kind)) return Peek::broken;
+      take(bytes, word, origin, nullptr, frame);
+      place_ = offset & ~kElsewhere;
+      return Peek::elsewhere;
+    }
+    const std::byte* body = locate_body(offset, word);
+    if (body == nullptr) return Peek::broken;
+    take(bytes, word, origin, body + (body_bytes(word.header, word.length) - word.length), frame);
+    if (word.header > kInline) frame.header = body;
+    return Peek::frame;
+  }
+
+  // The frame in the common cell. It is copied, so that an answer can be written there while it is held; with all
+  // copies held it stays where it is.
+  Peek next_common(Frame& frame) noexcept {
+    std::uint64_t packed = 0;
+    const Cell* const cell = common_->arrived(read_.position(), packed);
+    if (cell == nullptr) return Peek::nothing;
+    const Word word = Word::unpack(packed);
+    if (!is_message(word.kind) || word.header > kInline) return Peek::broken;
+    const std::uint32_t offset = cell->offset;
+    const bool is_beside = offset == kBesideCell && word.length <= kBeside && !fits_inline(word.header, word.length);
+    common_->expect(is_beside ? word.length : 0);
+    if (is_beside) {
+      take(cell->bytes, word, origin_, beside(cell), frame);
+      frame.shared_room = true;
+      return Peek::frame;
+    }
+    const int place = std::countr_one(copies_held_);
+    if (place >= kCopies) {
+      const Peek peek = read(cell->bytes, offset, origin_, word, frame);
+      frame.shared_room = true;
+      return peek;
+    }
+    Copy& copy = copies_[place];
+    std::memcpy(copy.bytes, cell->bytes, kInline);
+    copies_held_ |= static_cast<std::uint8_t>(1u << place);
+    common_->taken();
+    return read(copy.bytes, offset, origin_, word, frame);
+  }
+
+  void release_common(const Frame& frame) noexcept {
+    const std::size_t at = reinterpret_cast<std::uintptr_t>(frame.header) - reinterpret_cast<std::uintptr_t>(copies_);
+    if (at < sizeof copies_) copies_held_ &= static_cast<std::uint8_t>(~(1u << at / sizeof(Copy)));
+    else if (common_->holds(frame.header)) common_->taken();
+  }
+
+  // A frame, whose cell has been made sense of.
+  void take(const std::byte* header, const Word& word, std::uint32_t origin, const std::byte* data,
+            Frame& frame) noexcept {
+    frame.header = header;
     frame.data = data;
     frame.header_length = word.header;
     frame.length = word.length;
     frame.kind = word.kind;
     frame.origin = origin;
     frame.position = read_.position();
+    frame.shared_room = false;
     read_.advance();
   }
 
+  static constexpr bool is_message(Kind kind) noexcept { return kind == Kind::first || kind == Kind::more; }
   static constexpr bool is_carried(Kind kind) noexcept {
-    return kind == Kind::first || kind == Kind::more || kind == Kind::bye || kind == kCellLane || kind == kCellShared ||
-           kind == kCellPool || kind == kCellExchange;
+    return is_message(kind) || kind == Kind::bye || kind == kCellLane || kind == kCellShared || kind == kCellPool ||
+           kind == kCellExchange;
   }
 
   [[gnu::noinline]] void release_out_of_order(std::uint64_t position) noexcept {
@@ -354,8 +433,17 @@ class LaneConsumer {
     return released_flags_[static_cast<std::uint32_t>(position) & (memory_.count - 1)];
   }
 
+  static constexpr int kCopies = 4;
+  struct Copy {
+    alignas(16) std::byte bytes[kInline];
+  };
+
   LaneMemory memory_;
+  CommonCell* common_ = nullptr;
   RingCursor read_;
+  std::uint32_t origin_ = 0;      // of what comes in the common cell
+  std::uint8_t copies_held_ = 0;  // bits
+  Copy copies_[kCopies];
   std::uint64_t released_ = 0, published_ = 0;
   std::size_t pending_bytes_ = 0;
   std::uint32_t out_of_order_ = 0;

@@ -23,9 +23,10 @@ std::string port_statistics(const std::string& who, const std::string& transport
       who, transport, port, n(c.sent_messages), n(c.sent_bytes), n(c.received_messages), n(c.received_bytes),
       n(c.open_frames), n(c.lane_frames), n(c.lanes_opened), n(c.lanes_granted), n(c.full), n(c.cache_in),
       n(c.cache_hits), n(c.cache_bytes_peak));
-  if (c.exchanged_frames.get() != 0)
+  if (c.exchanged_frames.get() + c.common_frames.get() != 0)
     all +=
-        fmt::format("ulfm: stats {} port {} exchange: {} of the frames in lanes\n", who, port, n(c.exchanged_frames));
+        fmt::format("ulfm: stats {} port {} exchange: {} of the frames in lanes, common cells: {} of both directions\n",
+                    who, port, n(c.exchanged_frames), n(c.common_frames));
   if (c.once_messages.get() != 0)
     all += fmt::format("ulfm: stats {} port {} copied once: messages {}, bytes {}\n", who, port, n(c.once_messages),
                        n(c.once_bytes));

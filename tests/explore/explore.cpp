@@ -295,6 +295,99 @@ Case lane(std::size_t size, bool weaker = false) {
           [](Explorer& explorer) { expect(explorer, g_lane->received.all, 6); }};
 }
 
+// Two processes with a lane each way and a common cell.
+struct Talk {
+  Talk() : memory(std::make_unique<Memory>()), commons{CommonCell(true), CommonCell(false)} {
+    std::memset(memory->bytes, 0, sizeof memory->bytes);
+    for (int i = 0; i < 2; ++i) {
+      lanes[i].producer.use_common(commons[i]);
+      lanes[1 - i].consumer.use_common(commons[i], 3);
+      commons[i].open(reinterpret_cast<Cell*>(memory->bytes));
+    }
+  }
+  void take(int from, const Frame& frame, std::size_t size) {
+    lanes[from].received.take(frame, size);
+    lanes[from].consumer.release(frame);
+  }
+  std::unique_ptr<Memory> memory;
+  CommonCell commons[2];
+  Lane lanes[2];
+};
+std::unique_ptr<Talk> g_talk;
+
+void send_in_talk(int from, std::uint32_t number, std::size_t size) {
+  while (!send(g_talk->lanes[from].producer, 3, number, size)) Explorer::active->wait();
+}
+void receive_in_talk(int from, std::uint32_t frames, std::size_t size) {
+  while (g_talk->lanes[from].received.all < frames) {
+    Frame frame;
+    switch (g_talk->lanes[from].consumer.next(frame)) {
+      case Peek::frame: g_talk->take(from, frame, size); break;
+      case Peek::nothing: Explorer::active->wait(); break;
+      default: return Explorer::active->violation("what was sent well is nonsense");
+    }
+  }
+}
+
+// Question and answer, with a second question on the way: in the cell, beside it, and in the ring.
+Case talk(std::size_t size, bool weaker = false) {
+  return {weaker            ? "a common cell that is read without acquire"
+          : size <= kInline ? "a common cell, frames in it"
+                            : "a common cell, frames beside it",
+          [size, weaker](Explorer& explorer) {
+            g_talk = std::make_unique<Talk>();
+            if (weaker) explorer.weaken(g_talk->memory.get(), sizeof(Memory));
+            explorer.thread([size] {
+              send_in_talk(0, 0, size);
+              receive_in_talk(1, 1, size);
+              send_in_talk(0, 1, size);
+              send_in_talk(0, 2, size);
+              receive_in_talk(1, 2, size);
+            });
+            explorer.thread([size] {
+              for (std::uint32_t i = 0; i < 2; ++i) {
+                receive_in_talk(0, i + 1, size);
+                send_in_talk(1, i, size);
+              }
+              receive_in_talk(0, 3, size);
+            });
+          },
+          [](Explorer& explorer) {
+            expect(explorer, g_talk->lanes[0].received.all, 3);
+            expect(explorer, g_talk->lanes[1].received.all, 2);
+            if (g_talk->commons[0].turns() < 2) explorer.violation("the cell was not used, so this shows nothing");
+          }};
+}
+
+// One process asks in one thread and sleeps for the answer in another; the other process answers in the same cell.
+Case sleeping_talk() {
+  return {"a common cell, asked in one thread and awaited in another",
+          [](Explorer& explorer) {
+            g_talk = std::make_unique<Talk>();
+            g_asleep.clear();
+            explorer.thread([] { send_in_talk(0, 0, 8); });
+            explorer.thread([] {
+              receive_in_talk(0, 1, 8);
+              send_in_talk(1, 0, 8);
+              g_talk->lanes[1].bell.ring();
+            });
+            explorer.thread([] {
+              Lane& lane = g_talk->lanes[1];
+              while (lane.received.all < 1) {
+                Frame frame;
+                if (lane.consumer.next(frame) == Peek::frame) {
+                  g_talk->take(1, frame, 8);
+                  continue;
+                }
+                lane.bell.arm();
+                if (lane.consumer.ready()) lane.bell.cancel();
+                else (void)lane.bell.sleep(std::chrono::seconds(1));
+              }
+            });
+          },
+          [](Explorer& explorer) { expect(explorer, g_talk->lanes[1].received.all, 1); }};
+}
+
 // A lane and the open ring beside it. The receiver holds the first frame until it has seen some more, so that the lane
 // stops; the sender goes round by the open ring, and comes back.
 struct Road {
@@ -528,6 +621,9 @@ int main(int argc, char** argv) {
   good &= run(death_behind_a_claim());
   for (const std::size_t size : {std::size_t{20}, std::size_t{200}}) good &= run(lane(size));
   good &= run(lane(20, true), true);
+  for (const std::size_t size : {std::size_t{20}, std::size_t{100}}) good &= run(talk(size));
+  good &= run(talk(100, true), true);
+  good &= run(sleeping_talk());
   good &= run(lane_with_return(Weaker::nothing));
   for (const Weaker weaker : {Weaker::cells, Weaker::slots, Weaker::no_mark})
     good &= run(lane_with_return(weaker), true);

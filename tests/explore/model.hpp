@@ -417,8 +417,9 @@ class Atomic {
 
  private:
   static Explorer& on() { return *Explorer::active; }
-  static std::uint64_t to(T value) { return static_cast<std::uint64_t>(value); }
-  static T from(std::uint64_t word) { return static_cast<T>(word); }
+  // The casts of C: numbers, enumerations and pointers.
+  static std::uint64_t to(T value) { return (std::uint64_t)value; }
+  static T from(std::uint64_t word) { return (T)word; }
   std::uint64_t word() const { return to(initial_); }
   T initial_{};
 };

@@ -30,13 +30,34 @@ bool next(LaneConsumer& consumer, Frame& frame) {
     consumer.release(frame);
   }
 }
+
+// An empty lane, and turns of the common cell: frames in it, beside it and in the ring.
+std::string common_turns() {
+  std::string text(16 * kCells, '\0');
+  for (std::uint8_t turn = 1, position = 0; position < 8; turn = static_cast<std::uint8_t>(turn + 2), ++position) {
+    const std::uint32_t length = position % 3 == 0 ? 30 : position % 3 == 1 ? 200 : 1000;
+    const std::uint64_t word = Word{turn, Kind::first, 8, length}.pack();
+    const std::uint32_t offset = position % 3 == 1 ? kBesideCell : 0;
+    text.append(reinterpret_cast<const char*>(&word), sizeof word);
+    text.append(reinterpret_cast<const char*>(&offset), sizeof offset);
+    text += static_cast<char>(position);
+    text += '\1';
+  }
+  return text;
+}
+
+// A cell with what may lie beside it, and nothing behind that.
+struct Common {
+  Cell cell{};
+  std::byte beside[kBeside]{};
+};
 }  // namespace
 
 std::vector<std::string> fuzz_seeds() {
   return {cell(Kind::first, 8, 40, 0) + cell(Kind::more, 0, 1000, 0) + cell(Kind::bye, 0, 0, 0),
           cell(Kind::first, 255, 3000, 64) + cell(Kind::first, 49, 0, 4032),
           cell(Kind::more, 0, 4096, 0) + cell(kCellLane, 0, 4, 0),
-          cell(Kind::first, 8, 300, kElsewhere | 7) + cell(Kind::first, 60, 300, kElsewhere)};
+          cell(Kind::first, 8, 300, kElsewhere | 7) + cell(Kind::first, 60, 300, kElsewhere), common_turns()};
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
@@ -50,13 +71,31 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     cells[i].origin = input.take<std::uint32_t>();
   }
   const LaneMemory memory{cells.get(), body.get(), &consumed, kCells, kBytes};
+  const auto shared = std::make_unique<Common>();
+  CommonCell common(false);
   LaneConsumer consumer(memory);
+  consumer.use_common(common, 0);
+  common.open(&shared->cell);
   std::vector<Frame> held;
   Frame frame;
-  while (held.size() < 2 * kCells && next(consumer, frame)) {
-    read_all(frame.header, frame.header_length);
-    read_all(frame.data, frame.length);
-    held.push_back(frame);
+  const auto take_all = [&] {
+    while (held.size() < 2 * kCells && next(consumer, frame)) {
+      read_all(frame.header, frame.header_length);
+      read_all(frame.data, frame.length);
+      held.push_back(frame);
+    }
+  };
+  take_all();
+  for (int i = 0; i < 16 && input.more(); ++i) {
+    shared->cell.word = input.take<std::uint64_t>();
+    shared->cell.offset = input.take<std::uint32_t>();
+    shared->cell.origin = input.take<std::uint8_t>();
+    take_all();
+    if (common.to_write() != nullptr) (void)common.begin_turn();
+    if (!held.empty() && input.take<std::uint8_t>() % 2 == 0) {
+      consumer.release(held.back());
+      held.pop_back();
+    }
   }
   // The other way: a receiver that writes what it likes into `consumed`.
   const std::string head(255, 'h');

@@ -1,13 +1,19 @@
 // Memory in which the two directions of a connection write in turn: who may write where, and what happens without it.
 #include <catch2/catch.hpp>
 
+#include <sys/mman.h>
+
 #include <deque>
 #include <filesystem>
 #include <random>
+#include <set>
 #include <thread>
 
+#include "child.hpp"
 #include "environment.hpp"
 #include "pattern.hpp"
+#include "refused_calls.hpp"
+#include "skipped.hpp"
 #include "transport/direct/direct.hpp"
 #include "transport/direct/exchange.hpp"
 #include "transport/direct/outlet.hpp"
@@ -30,7 +36,10 @@ struct Two {
     REQUIRE(config.set("EXCHANGE", slots, Origin::command_line, "test"));
     for (const auto& [name, value] : more) REQUIRE(config.set(name, value, Origin::command_line, "test"));
     transport = direct_transport.make(config).value();
-    for (int i : {0, 1}) inlet[i] = transport->open(kPorts[i], {}).value();
+    for (int i : {0, 1}) {
+      inlet[i] = transport->open(kPorts[i], {}).value();
+      inlet[i]->use_counters(counters[i]);
+    }
     for (int i : {0, 1}) connect(i);
   }
   void connect(int from) {
@@ -63,6 +72,23 @@ struct Two {
       take(1 - from, size, seed + from);
     }
   }
+  /// round_trip() for a forked child, whose assertions nobody hears.
+  bool answers(std::size_t size, std::uint32_t seed) {
+    for (int from : {0, 1}) {
+      Frame frame;
+      if (!push(from, size, seed) || !next(1 - from, frame) || frame.length != size ||
+          !test::matches({frame.data, frame.length}, seed))
+        return false;
+      inlet[1 - from]->release(frame);
+      if (inlet[1 - from]->next(frame)) return false;  // this look gives the room back
+    }
+    return true;
+  }
+  void find_nothing() {
+    Frame frame;
+    for (int at : {0, 1}) CHECK_FALSE(inlet[at]->next(frame));
+  }
+  std::uint64_t common() const { return counters[0].common_frames.get() + counters[1].common_frames.get(); }
   std::uint64_t exchanged() const { return counters[0].exchanged_frames.get() + counters[1].exchanged_frames.get(); }
   /// Until both have the memory.
   void converse() {
@@ -91,6 +117,56 @@ TEST_CASE("answers are written where the question was read", "[exchange]") {
     for (std::uint32_t i = 0; i < 300; ++i) two.round_trip(size, i);
     CHECK(two.exchanged() - before == (size >= direct::kLeastExchanged ? 600 : 0));
   }
+}
+
+TEST_CASE("short frames in turn have a cell in common", "[exchange]") {
+  Two two;
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    two.round_trip(8, i);
+    two.find_nothing();
+  }
+  const std::uint64_t before = two.common();
+  CHECK(before != 0);
+  CHECK(two.exchanged() == 0);
+  for (const std::size_t size : {0u, 48u, 49u, 64u, 200u, 256u, 257u, 5000u}) {
+    CAPTURE(size);
+    for (std::uint32_t i = 0; i < 100; ++i) {
+      two.round_trip(size, i);
+      two.find_nothing();
+    }
+  }
+  CHECK(two.common() - before == 2 * 2 * 8 * 100);  // each of the two sees both directions
+}
+
+TEST_CASE("a second connection ends the use of the common cell, and loses nothing", "[exchange]") {
+  Two two;
+  Frame frame;
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    two.round_trip(8, i);
+    two.find_nothing();
+  }
+  REQUIRE(two.common() != 0);
+  REQUIRE(two.push(0, 8, 1));  // in the common cell
+  auto first = std::move(two.outlet[0]);
+  two.connect(0);
+  REQUIRE(two.push(0, 8, 2));
+  std::swap(first, two.outlet[0]);
+  REQUIRE(two.push(0, 8, 3));
+  std::multiset<std::byte> heads;
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(two.next(1, frame));
+    heads.insert(frame.header[0]);
+    two.inlet[1]->release(frame);
+  }
+  CHECK(heads == std::multiset{std::byte{1}, std::byte{2}, std::byte{3}});
+  two.round_trip(8, 4);
+  two.find_nothing();  // and count
+  const std::uint64_t before = two.common();
+  for (std::uint32_t i = 0; i < 300; ++i) {
+    two.round_trip(8, i);
+    two.find_nothing();
+  }
+  CHECK(two.common() == before);
 }
 
 TEST_CASE("without a conversation there is no such memory", "[exchange]") {
@@ -304,7 +380,7 @@ struct Ends {
     ExchangeNotice notice{};
     for (int i = 0; i < 10; ++i) {
       maker.heard();
-      if (maker.wants_notice(notice)) break;
+      if (maker.wants_notice(notice, true)) break;
     }
     REQUIRE(notice.token != 0);
     maker.announced();
@@ -312,7 +388,7 @@ struct Ends {
   }
   bool opens() {
     ExchangeNotice none;
-    CHECK_FALSE(maker.wants_notice(none));  // looks at the answer
+    CHECK_FALSE(maker.wants_notice(none, true));  // looks at the answer
     return maker.take(kLong) >= 0;
   }
   direct::PassedDescriptors passed{100};
@@ -327,7 +403,7 @@ TEST_CASE("a slot is good for one frame of the process that owns it", "[exchange
   Ends ends;
   ends.other.adopt(ends.announce(), ends.opener, ends.card);
   ExchangeNotice none;
-  CHECK_FALSE(ends.maker.wants_notice(none));
+  CHECK_FALSE(ends.maker.wants_notice(none, true));
   CHECK(ends.other.take(kLong) == -1);
   const std::int32_t slot = ends.maker.take(kLong);
   REQUIRE(slot == 0);
@@ -364,6 +440,36 @@ TEST_CASE("memory that cannot be opened, or is none, is not used", "[exchange]")
   CHECK_FALSE(ends.opens());
   CHECK(ends.other.take(kLong) == -1);
   CHECK(ends.other.locate(0, 1) == nullptr);
+}
+
+// What a machine refuses that has run out: before there is such memory, or when it is there and its slots want pages.
+TEST_CASE("a machine without descriptors or memory has frames by the lanes", "[exchange]") {
+  struct Refused {
+    const char* what;
+    long call;
+    int error;
+    long third = -1;
+  };
+  const auto refused =
+      GENERATE(Refused{"a memory file", SYS_memfd_create, EMFILE}, Refused{"its size", SYS_ftruncate, ENOMEM},
+               Refused{"pages", SYS_fallocate, ENOSPC}, Refused{"a mapping", SYS_mmap, ENOMEM},
+               Refused{"pages of a mapping", SYS_madvise, ENOMEM, MADV_POPULATE_WRITE});
+  const bool late = GENERATE(false, true);
+  CAPTURE(refused.what, late);
+  test::Child child([&](test::Pipe& parent) {
+    Two two;
+    two.round_trip(kShort, 1);  // each has a lane
+    if (late) two.converse();
+    const std::uint64_t before = two.exchanged();
+    if (!test::refuse_call(refused.call, refused.error, refused.third)) return parent.send("not here");
+    for (std::uint32_t i = 0; i < 200; ++i)
+      if (!two.answers(i % 2 == 0 ? kLong : kShort, i)) return parent.send("frames are lost or wrong");
+    parent.send(two.exchanged() == before ? "by the lanes" : "by the slots");
+  });
+  const std::string said = child.pipe().receive();
+  if (test::skipped_without(said != "not here", "a kernel that lets a process refuse calls to itself")) return;
+  CHECK(said == (late ? "by the slots" : "by the lanes"));
+  CHECK(child.wait() == 0);
 }
 
 TEST_CASE("who has two connections refuses the memory", "[exchange]") {

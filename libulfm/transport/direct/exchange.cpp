@@ -14,6 +14,8 @@ namespace {
 
 // Frames of an outlet that went out after others had come in: a conversation, for which the memory is worth its making.
 constexpr std::uint32_t kTurnsBefore = 4;
+// The same for short frames, which are no reason to share memory when there are only some.
+constexpr std::uint64_t kPausesBefore = 128;
 
 }  // namespace
 
@@ -27,7 +29,11 @@ Exchange::~Exchange() { forget_descriptor(); }
 
 bool Exchange::add(std::atomic<bool>& flag) noexcept {
   const bool is_first = !flag.exchange(true, std::memory_order_relaxed);
-  if (!is_first) ended_.store(true, std::memory_order_relaxed);
+  if (!is_first) {
+    ended_.store(true, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with open()
+    common_.end();
+  }
   return is_first;
 }
 
@@ -73,17 +79,21 @@ std::uint32_t Exchange::number_at(std::size_t offset) const noexcept {
                                                          : kFirstShort + (offset - first_short) / kShortSlot);
 }
 
-bool Exchange::wants_notice(ExchangeNotice& notice) noexcept {
+bool Exchange::is_worth_it(bool is_long) noexcept {
+  if (!is_long) return pauses_.get() >= kPausesBefore;
+  const std::uint64_t heard = heard_.get();
+  return std::exchange(seen_, heard) != heard && ++turns_ >= kTurnsBefore;
+}
+
+bool Exchange::wants_notice(ExchangeNotice& notice, bool is_long) noexcept {
+  if (!may_be_made()) return false;
   const State state = state_.load(std::memory_order_relaxed);
-  if (!makes_ || state == State::open || state == State::over) return false;
   if (state == State::announced) {
     look_at_answer();
     return false;
   }
   if (state == State::none) {
-    const std::uint64_t heard = heard_.get();
-    if (std::exchange(seen_, heard) == heard || ++turns_ < kTurnsBefore || ended_.load(std::memory_order_relaxed))
-      return false;
+    if (!is_worth_it(is_long) || ended_.load(std::memory_order_relaxed)) return false;
     state_.store(make() ? State::made : State::over, std::memory_order_relaxed);
     if (state_.load(std::memory_order_relaxed) == State::over) return false;
   }
@@ -116,9 +126,16 @@ void Exchange::look_at_answer() noexcept try {
   segment_ = mapped ? std::move(*mapped) : Segment();
   if (!segment_) return state_.store(State::over, std::memory_order_relaxed);
   own_all();
-  state_.store(State::open, std::memory_order_release);  // pairs with locate(), take()
+  open();
 } catch (const std::bad_alloc&) {
   state_.store(State::over, std::memory_order_relaxed);
+}
+
+void Exchange::open() noexcept {
+  state_.store(State::open, std::memory_order_release);  // pairs with locate(), take()
+  common_.open(segment_.at<Cell>(kCommonCellAt));
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with add(): one of the two ends it
+  if (ended_.load(std::memory_order_relaxed)) common_.end();
 }
 
 void Exchange::forget_descriptor() noexcept {
@@ -139,7 +156,7 @@ void Exchange::adopt(const ExchangeNotice& notice, const Opener& opener, const D
   const bool wanted = !ended_.load(std::memory_order_relaxed);
   slots_ = slots;
   segment_ = std::move(*segment);
-  if (wanted) state_.store(State::open, std::memory_order_release);  // pairs with take()
+  if (wanted) open();
   this->header().answer.store(static_cast<std::uint32_t>(wanted ? ExchangeAnswer::mapped : ExchangeAnswer::refused),
                               std::memory_order_relaxed);
 } catch (const std::bad_alloc&) {

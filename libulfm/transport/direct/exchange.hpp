@@ -1,6 +1,6 @@
 // Memory in which the two directions of a connection take turns.
 //
-//   ExchangeHeader | long slots ... | short slots ...
+//   ExchangeHeader, the common cell | long slots ... | short slots ...
 //
 // Each slot belongs to one of the two processes. That one may write the data of a frame there; its cell in the lane
 // says so, and with the frame the slot goes over to its receiver, once that has released it. So an answer is written
@@ -8,6 +8,8 @@
 // in a ring, costs a second journey of each line: with 4 to 256 KB two to four times the time (decision 0047).
 //
 // Who owns a slot is in no shared memory: each process knows which ones are its own, and frames say the rest.
+//
+// The common cell (base/common_cell.hpp) is the same for short frames and for the cells of long ones.
 #pragma once
 
 #include <atomic>
@@ -15,7 +17,7 @@
 #include <memory>
 #include <mutex>
 
-#include "base/cell.hpp"
+#include "base/common_cell.hpp"
 #include "base/counters.hpp"
 #include "base/segment.hpp"
 #include "transport/direct/passed.hpp"
@@ -40,6 +42,8 @@ struct ExchangeHeader {
   std::uint32_t slots;                ///< long ones
   std::atomic<std::uint32_t> answer;  ///< an ExchangeAnswer. Publishes nothing: frames do
 };
+/// Where the common cell lies: in the header's page, with no line beside it that anybody writes.
+inline constexpr std::size_t kCommonCellAt = 1024;
 enum class ExchangeAnswer : std::uint32_t { none, mapped, refused };
 
 /// The announcement of such memory to the other process.
@@ -57,7 +61,7 @@ struct ExchangeNotice {
 class Exchange {
  public:
   Exchange(bool makes, std::uint32_t slots, PassedDescriptors& passed)
-      : makes_(makes), slots_(slots), passed_(passed) {}
+      : makes_(makes), slots_(slots), passed_(passed), common_(makes) {}
   ~Exchange();
 
   // ---- the outlet's ----
@@ -65,8 +69,10 @@ class Exchange {
   bool add_outlet() noexcept { return add(has_outlet_); }
   /// The number of a slot for so many bytes, which are to be sent now; -1 when there is none, or no memory for it.
   std::int32_t take(std::size_t length) noexcept;
-  /// A long frame goes by the lane. True: `notice` has to be sent before anything else, and announced() called.
-  bool wants_notice(ExchangeNotice& notice) noexcept;
+  /// There is no such memory yet, and this process is the one that may make it.
+  bool may_be_made() const noexcept { return makes_ && state_.load(std::memory_order_relaxed) < State::open; }
+  /// A frame goes by the lane. True: `notice` has to be sent before anything else, and announced() called.
+  bool wants_notice(ExchangeNotice& notice, bool is_long) noexcept;
   void announced() noexcept { state_.store(State::announced, std::memory_order_relaxed); }
 
   // ---- the inlet's ----
@@ -75,11 +81,21 @@ class Exchange {
   void adopt(const ExchangeNotice& notice, const Opener& opener, const DirectCard& of) noexcept;
   /// A long frame has come by the lane.
   void heard() noexcept { heard_.add(); }
+  /// Frames have come by the lane, and there are no more. Returns how many have lain in the common cell since the last
+  /// time.
+  std::uint32_t paused() noexcept {
+    pauses_.add();
+    const std::uint32_t turns = common_.turns();
+    return turns - std::exchange(counted_turns_, turns);
+  }
   /// Where the data of a frame lie that has come; nullptr when they cannot be there. The slot is this process's as soon
   /// as it is released.
   const std::byte* locate(std::uint32_t slot, std::size_t length) noexcept;
   /// The frame with these data has been read; false when they lie elsewhere.
   bool release(const std::byte* data) noexcept;
+
+  /// For the lanes of the two.
+  CommonCell& common() noexcept { return common_; }
 
   std::byte* slot(std::uint32_t number) const noexcept { return segment_.base() + offset_of(number); }
 
@@ -90,7 +106,9 @@ class Exchange {
   static constexpr std::uint32_t kNumbers = kFirstShort + kMostExchangeSlots * kShortSlots;
 
   bool add(std::atomic<bool>& flag) noexcept;
+  bool is_worth_it(bool is_long) noexcept;
   bool make() noexcept;
+  void open() noexcept;
   void look_at_answer() noexcept;
   void forget_descriptor() noexcept;
   bool give_memory(std::uint32_t number, std::size_t length);
@@ -115,6 +133,7 @@ class Exchange {
   const bool makes_;
   std::uint32_t slots_;
   PassedDescriptors& passed_;
+  CommonCell common_;
   std::atomic<bool> has_outlet_{false}, has_origin_{false};
   std::atomic<bool> ended_{false};  // a second outlet or origin
   Segment segment_;                 // before open: of the one that makes or adopts it; then of both
@@ -122,9 +141,10 @@ class Exchange {
   std::atomic<std::uint64_t> mine_[kNumbers / 64]{};  // bits: slots that this process may write
   std::uint16_t sizes_[kNumbers]{};                   // pages of each that have memory by the outlet
   std::uint32_t what_ = 0;
-  Counter heard_;
-  std::uint64_t seen_ = 0;   // of heard_, by the outlet
-  std::uint32_t turns_ = 0;  // frames that went out after others had come
+  Counter heard_, pauses_;
+  std::uint64_t seen_ = 0;           // of heard_, by the outlet
+  std::uint32_t counted_turns_ = 0;  // of the common cell, by the inlet
+  std::uint32_t turns_ = 0;          // frames that went out after others had come
 };
 
 /// The exchanges of one port. Any thread.

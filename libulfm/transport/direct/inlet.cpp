@@ -44,7 +44,6 @@ DirectInlet::~DirectInlet() {
 // To whoever asked for the next frame, from a lane.
 inline void DirectInlet::hand_out(std::uint32_t slot, Frame& frame) {
   frame.source = slot;
-  frame.shared_room = false;
   frame.fresh = std::exchange(origins_[frame.origin].fresh, false);
   ++lanes_[slot]->held;
 }
@@ -68,7 +67,10 @@ bool DirectInlet::next_in_lane(std::uint32_t index, Frame& frame) {
   Lane& lane = *lanes_[slot];
   const Peek peek = take_from(lane, frame);
   if (peek == Peek::nothing) {
-    lane.consumer.publish();
+    if (lane.consumer.publish() && lane.exchange) {
+      const std::uint32_t turns = lane.exchange->paused();
+      if (counters_ != nullptr) counters_->common_frames.add(turns);
+    }
     if (lane.held != 0) pin(lane);
     return false;
   }
@@ -285,6 +287,7 @@ bool DirectInlet::accept_lane(const Frame& frame) {
   lane->number = number;
   lane->origin = frame.origin;
   lane->exchange = std::move(origin.exchange);
+  if (lane->exchange) lane->consumer.use_common(lane->exchange->common(), frame.origin);
   std::uint32_t slot = 0;
   while (slot < lanes_.size() && lanes_[slot]) ++slot;
   if (slot == lanes_.size()) lanes_.emplace_back();

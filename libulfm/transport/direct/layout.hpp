@@ -20,7 +20,7 @@
 namespace ulfm::direct {
 
 inline constexpr std::uint64_t kMagic = 0x3130'7472'6f70'756cull;  // "lupport01", read backwards
-inline constexpr std::uint32_t kVersion = 5;
+inline constexpr std::uint32_t kVersion = 6;
 
 /// Sizes of a port's receiving side.
 struct PortGeometry {

@@ -180,7 +180,11 @@ bool DirectOutlet::push(Kind kind, std::span<const std::byte> head, Gather& data
 [[gnu::noinline]] bool DirectOutlet::push_any(Kind kind, std::span<const std::byte> head, Gather& data,
                                               std::size_t length) {
   if (!has_lane_ || (detour_ && !return_to_lane())) return push_open(kind, head, data, length);
-  if (exchange_ && length >= kLeastExchanged && push_exchanged(kind, head, data, length)) return true;
+  if (exchange_) {
+    const bool is_long = length >= kLeastExchanged;
+    if (is_long && push_exchanged(kind, head, data, length)) return true;
+    if (exchange_->may_be_made()) announce_exchange(is_long);
+  }
   if (!lane_.push(kind, origin_, head.data(), head.size(), data, length)) return push_full(kind, head, data, length);
   sent_in_lane();
   return true;
@@ -190,10 +194,7 @@ bool DirectOutlet::push(Kind kind, std::span<const std::byte> head, Gather& data
 bool DirectOutlet::push_exchanged(Kind kind, std::span<const std::byte> head, Gather& data, std::size_t length) {
   if (head.size() > kInline || !lane_.has_cell()) return false;
   const std::int32_t slot = exchange_->take(length);
-  if (slot < 0) {
-    announce_exchange();
-    return false;
-  }
+  if (slot < 0) return false;
   data.copy(exchange_->slot(static_cast<std::uint32_t>(slot)), length);
   lane_.push_elsewhere(kind, origin_, head.data(), head.size(), static_cast<std::uint32_t>(slot), length);
   counters_.exchanged_frames.add();
@@ -201,9 +202,11 @@ bool DirectOutlet::push_exchanged(Kind kind, std::span<const std::byte> head, Ga
   return true;
 }
 
-void DirectOutlet::announce_exchange() {
+void DirectOutlet::announce_exchange(bool is_long) {
+  // Where cores are shared, what counts is whose turn it is, not where a line lies.
+  if (!is_long && geometry_.lane_when_full != 0) return;
   ExchangeNotice notice;
-  if (exchange_->wants_notice(notice) && push_in_lane(kCellExchange, {}, &notice, sizeof notice))
+  if (exchange_->wants_notice(notice, is_long) && push_in_lane(kCellExchange, {}, &notice, sizeof notice))
     exchange_->announced();
 }
 
@@ -303,6 +306,7 @@ void DirectOutlet::claim_lane() {
   lane_view_ = std::move(*view);
   LaneControl& control = lane_control(segment_.base(), layout_, lane);
   lane_ = LaneProducer(lane_memory(lane_view_.base() + start, control, geometry_), usable);
+  if (exchange_) lane_.use_common(exchange_->common());
   lane_number_ = lane;
   has_lane_ = true;
   counters_.lanes_opened.add();

@@ -81,7 +81,7 @@ class DirectOutlet final : public Outlet {
   bool extend_lane();
   bool push_any(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
   bool push_exchanged(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
-  void announce_exchange();
+  void announce_exchange(bool is_long);
   bool push_full(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
   bool may_detour();
   bool return_to_lane();

@@ -9,6 +9,7 @@
 // consumer stores it too, once it has read the cell, and that pairs with the claim of the next producer.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -68,6 +69,14 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 /// Lap of ring position `p` in a ring of `n` cells. Never 0, so that zeroed memory is valid for no position.
 constexpr std::uint16_t lap_of(std::uint64_t p, std::uint32_t n) noexcept {
   return static_cast<std::uint16_t>((p / n) % 0xffff + 1);
+}
+
+/// So much of a body is fetched when its cell is found.
+inline constexpr std::size_t kPrefetch = 4 * kLine;
+
+/// The first lines come from the producer's cache while the caller makes sense of the header.
+inline void prefetch_body(const std::byte* at, std::size_t bytes) noexcept {
+  for (std::size_t line = 0; line < std::min(bytes, kPrefetch); line += kLine) __builtin_prefetch(at + line);
 }
 
 /// Header and data fit the cell itself.

@@ -64,17 +64,13 @@ class CommonCell {
     if (is_own(turn)) return nullptr;
     word = cell->word.load(std::memory_order_acquire);  // pairs with LaneProducer's publish()
     const bool has_turn = static_cast<std::uint16_t>(word) == static_cast<std::uint16_t>(turn);
-    // They come together with the cell then, if there are as many as the last time. Of a longer one they come in time
-    // without this, and the other process has to wait for each that it has to take back.
-    if (!has_turn)
-      for (std::size_t line = 0; line < fetched_; ++line) __builtin_prefetch(beside(cell) + line * kLine);
+    // The lines beside the cell come together with it then, if there are as many as the last time. More of them come in
+    // time without this, and the other process would have to take each one back.
+    if (!has_turn) prefetch_body(beside(cell), fetched_);
     return has_turn && cell->origin == static_cast<std::uint32_t>(position) ? cell : nullptr;
   }
   /// What arrived has so many bytes beside the cell.
-  void expect(std::size_t length) noexcept {
-    const std::size_t lines = (length + kLine - 1) / kLine;
-    fetched_ = lines <= kMostFetched ? lines : 0;
-  }
+  void expect(std::size_t length) noexcept { fetched_ = length <= kMostFetched ? length : 0; }
   /// These are the bytes of the cell itself.
   bool holds(const std::byte* bytes) const noexcept {
     const Cell* const cell = readable_.load(std::memory_order_relaxed);
@@ -89,12 +85,12 @@ class CommonCell {
   std::uint32_t next_turn(std::memory_order order) const noexcept { return turn_.load(order) + 1; }
   bool is_own(std::uint32_t turn) const noexcept { return (turn & 1) == own_parity_; }
 
-  static constexpr std::size_t kMostFetched = 2;
+  static constexpr std::size_t kMostFetched = 2 * kLine;
 
   const std::uint32_t own_parity_;
   std::atomic<Cell*> readable_{nullptr}, writable_{nullptr};
   std::atomic<std::uint32_t> turn_{0};  // the last one
-  std::size_t fetched_ = 0;             // lines beside the cell, with each look
+  std::size_t fetched_ = 0;             // bytes beside the cell, with each look
 };
 
 }  // namespace ulfm

@@ -25,7 +25,7 @@ struct Frame {
   std::uint32_t length = 0;  ///< bytes of data
   Kind kind = Kind::none;
   bool fresh = false;        ///< the first frame since this origin connected
-  bool shared_room = false;  ///< lies in room that all senders share: whoever keeps it should copy it and release it
+  bool shared_room = false;  ///< lies in room that others wait for: whoever keeps it should copy it and release it
   std::uint32_t origin = 0;
   std::uint32_t source = 0;    ///< the transport's: where it lies; for release
   std::uint64_t position = 0;  ///< the transport's: where it lies; for release

@@ -68,12 +68,12 @@ class LaneProducer {
         !data.in_one_piece(length))
       return false;
     Cell* const common = common_cell(kind);
-    Cell& cell = common != nullptr ? *common : memory_.cells[head_.index()];
+    Cell& cell = next_cell(common);
     copy_bytes(cell.bytes, header, header_length);
     data.copy_piece(cell.bytes + header_length, length);
     cell.offset = 0;
     last_need_ = 0;
-    publish(cell, common != nullptr, kind, origin, header_length, length);
+    publish(common, kind, origin, header_length, length);
     return true;
   }
 
@@ -82,7 +82,7 @@ class LaneProducer {
             std::size_t length) noexcept {
     if (!has_cell()) return false;
     Cell* const common = header_length <= kInline ? common_cell(kind) : nullptr;
-    Cell& cell = common != nullptr ? *common : memory_.cells[head_.index()];
+    Cell& cell = next_cell(common);
     if (fits_inline(header_length, length)) {
       copy_bytes(cell.bytes, header, header_length);
       data.copy(cell.bytes + header_length, length);
@@ -96,7 +96,7 @@ class LaneProducer {
     } else if (!place_body(cell, header, header_length, data, length)) {
       return false;
     }
-    publish(cell, common != nullptr, kind, origin, header_length, length);
+    publish(common, kind, origin, header_length, length);
     return true;
   }
 
@@ -109,11 +109,11 @@ class LaneProducer {
   void push_elsewhere(Kind kind, std::uint32_t origin, const std::byte* header, std::size_t header_length,
                       std::uint32_t place, std::size_t length) noexcept {
     Cell* const common = common_cell(kind);
-    Cell& cell = common != nullptr ? *common : memory_.cells[head_.index()];
+    Cell& cell = next_cell(common);
     copy_bytes(cell.bytes, header, header_length);
     cell.offset = kElsewhere | place;
     last_need_ = 0;
-    publish(cell, common != nullptr, kind, origin, header_length, length);
+    publish(common, kind, origin, header_length, length);
   }
 
   /// Frames of messages go there when it is this side's turn. Before the first push.
@@ -151,11 +151,14 @@ class LaneProducer {
     return common_ != nullptr && (kind == Kind::first || kind == Kind::more) ? common_->to_write() : nullptr;
   }
 
-  void publish(Cell& cell, bool is_common, Kind kind, std::uint32_t origin, std::size_t header_length,
-               std::size_t length) noexcept {
+  // Where the next frame's cell lies: the common one, or without it the ring's.
+  Cell& next_cell(Cell* common) const noexcept { return common != nullptr ? *common : memory_.cells[head_.index()]; }
+
+  void publish(Cell* common, Kind kind, std::uint32_t origin, std::size_t header_length, std::size_t length) noexcept {
     ends_[head_.index()] = byte_head_;
-    cell.origin = is_common ? static_cast<std::uint32_t>(head_.position()) : origin;
-    const std::uint16_t lap = is_common ? leave_out() : head_.lap();
+    Cell& cell = next_cell(common);
+    cell.origin = common != nullptr ? static_cast<std::uint32_t>(head_.position()) : origin;
+    const std::uint16_t lap = common != nullptr ? leave_out() : head_.lap();
     const Word word{lap, kind, static_cast<std::uint8_t>(header_length), static_cast<std::uint32_t>(length)};
     cell.word.store(word.pack(), std::memory_order_release);  // pairs with LaneConsumer::next: cell, body
     head_.advance();
@@ -258,14 +261,6 @@ class LaneProducer {
   std::uint64_t owned_from_ = 0, owned_ = 0;  // bytes that own_bodies() took over last
   std::vector<std::uint64_t> ends_;           // per cell: byte_head_ after it, so that `consumed` alone frees the bytes
 };
-
-/// So much of a body is fetched when its cell is found.
-inline constexpr std::size_t kPrefetch = 4 * kLine;
-
-/// The first lines come from the producer's cache while the caller makes sense of the header.
-inline void prefetch_body(const std::byte* at, std::size_t bytes) noexcept {
-  for (std::size_t line = 0; line < std::min(bytes, kPrefetch); line += kLine) __builtin_prefetch(at + line);
-}
 
 /// Receiving half of a lane. One thread at a time. Frames may be released in any order.
 class LaneConsumer {

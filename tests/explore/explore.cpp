@@ -268,6 +268,37 @@ void lane_sends(std::uint32_t frames, std::size_t size, bool rings) {
   }
 }
 
+// Until so many have come in all.
+void receive(Lane& lane, std::uint32_t frames, std::size_t size) {
+  while (lane.received.all < frames) {
+    Frame frame;
+    const Peek peek = lane.consumer.next(frame);
+    if (peek == Peek::broken) return Explorer::active->violation("what was sent well is nonsense");
+    if (peek == Peek::nothing) {
+      lane.consumer.publish();
+      Explorer::active->wait();
+      continue;
+    }
+    lane.received.take(frame, size);
+    lane.consumer.release(frame);
+  }
+}
+
+// The same, of 8 bytes, by a receiver that sleeps.
+void receive_asleep(Lane& lane, std::uint32_t frames) {
+  while (lane.received.all < frames) {
+    Frame frame;
+    if (lane.consumer.next(frame) == Peek::frame) {
+      lane.received.take(frame, 8);
+      lane.consumer.release(frame);
+      continue;
+    }
+    lane.bell.arm();
+    if (lane.consumer.ready()) lane.bell.cancel();
+    else (void)lane.bell.sleep(std::chrono::seconds(1));
+  }
+}
+
 // One sender; more frames than cells, or more bytes than the byte ring has, so that both go round.
 Case lane(std::size_t size, bool weaker = false) {
   return {weaker            ? "lane, cells given back without release"
@@ -277,20 +308,7 @@ Case lane(std::size_t size, bool weaker = false) {
             g_lane = std::make_unique<Lane>();
             if (weaker) explorer.weaken(&g_lane->consumed, sizeof g_lane->consumed);
             explorer.thread([size] { lane_sends(6, size, false); });
-            explorer.thread([size] {
-              while (g_lane->received.all < 6) {
-                Frame frame;
-                const Peek peek = g_lane->consumer.next(frame);
-                if (peek == Peek::broken) return Explorer::active->violation("what was sent well is nonsense");
-                if (peek == Peek::nothing) {
-                  g_lane->consumer.publish();
-                  Explorer::active->wait();
-                  continue;
-                }
-                g_lane->received.take(frame, size);
-                g_lane->consumer.release(frame);
-              }
-            });
+            explorer.thread([size] { receive(*g_lane, 6, size); });
           },
           [](Explorer& explorer) { expect(explorer, g_lane->received.all, 6); }};
 }
@@ -305,10 +323,6 @@ struct Talk {
       commons[i].open(reinterpret_cast<Cell*>(memory->bytes));
     }
   }
-  void take(int from, const Frame& frame, std::size_t size) {
-    lanes[from].received.take(frame, size);
-    lanes[from].consumer.release(frame);
-  }
   std::unique_ptr<Memory> memory;
   CommonCell commons[2];
   Lane lanes[2];
@@ -317,16 +331,6 @@ std::unique_ptr<Talk> g_talk;
 
 void send_in_talk(int from, std::uint32_t number, std::size_t size) {
   while (!send(g_talk->lanes[from].producer, 3, number, size)) Explorer::active->wait();
-}
-void receive_in_talk(int from, std::uint32_t frames, std::size_t size) {
-  while (g_talk->lanes[from].received.all < frames) {
-    Frame frame;
-    switch (g_talk->lanes[from].consumer.next(frame)) {
-      case Peek::frame: g_talk->take(from, frame, size); break;
-      case Peek::nothing: Explorer::active->wait(); break;
-      default: return Explorer::active->violation("what was sent well is nonsense");
-    }
-  }
 }
 
 // Question and answer, with a second question on the way: in the cell, beside it, and in the ring.
@@ -339,17 +343,17 @@ Case talk(std::size_t size, bool weaker = false) {
             if (weaker) explorer.weaken(g_talk->memory.get(), sizeof(Memory));
             explorer.thread([size] {
               send_in_talk(0, 0, size);
-              receive_in_talk(1, 1, size);
+              receive(g_talk->lanes[1], 1, size);
               send_in_talk(0, 1, size);
               send_in_talk(0, 2, size);
-              receive_in_talk(1, 2, size);
+              receive(g_talk->lanes[1], 2, size);
             });
             explorer.thread([size] {
               for (std::uint32_t i = 0; i < 2; ++i) {
-                receive_in_talk(0, i + 1, size);
+                receive(g_talk->lanes[0], i + 1, size);
                 send_in_talk(1, i, size);
               }
-              receive_in_talk(0, 3, size);
+              receive(g_talk->lanes[0], 3, size);
             });
           },
           [](Explorer& explorer) {
@@ -367,23 +371,11 @@ Case sleeping_talk() {
             g_asleep.clear();
             explorer.thread([] { send_in_talk(0, 0, 8); });
             explorer.thread([] {
-              receive_in_talk(0, 1, 8);
+              receive(g_talk->lanes[0], 1, 8);
               send_in_talk(1, 0, 8);
               g_talk->lanes[1].bell.ring();
             });
-            explorer.thread([] {
-              Lane& lane = g_talk->lanes[1];
-              while (lane.received.all < 1) {
-                Frame frame;
-                if (lane.consumer.next(frame) == Peek::frame) {
-                  g_talk->take(1, frame, 8);
-                  continue;
-                }
-                lane.bell.arm();
-                if (lane.consumer.ready()) lane.bell.cancel();
-                else (void)lane.bell.sleep(std::chrono::seconds(1));
-              }
-            });
+            explorer.thread([] { receive_asleep(g_talk->lanes[1], 1); });
           },
           [](Explorer& explorer) { expect(explorer, g_talk->lanes[1].received.all, 1); }};
 }
@@ -492,19 +484,7 @@ Case doorbell(bool fenced) {
             g_asleep.clear();
             if (fenced) g_lane->bell.expect_many_sleeps();
             explorer.thread([] { lane_sends(2, 8, true); });
-            explorer.thread([] {
-              while (g_lane->received.all < 2) {
-                Frame frame;
-                if (g_lane->consumer.next(frame) == Peek::frame) {
-                  g_lane->received.take(frame, 8);
-                  g_lane->consumer.release(frame);
-                  continue;
-                }
-                g_lane->bell.arm();
-                if (g_lane->consumer.ready()) g_lane->bell.cancel();
-                else (void)g_lane->bell.sleep(std::chrono::seconds(1));
-              }
-            });
+            explorer.thread([] { receive_asleep(*g_lane, 2); });
           },
           [](Explorer& explorer) { expect(explorer, g_lane->received.all, 2); }};
 }

@@ -79,7 +79,7 @@ std::uint32_t Exchange::number_at(std::size_t offset) const noexcept {
                                                          : kFirstShort + (offset - first_short) / kShortSlot);
 }
 
-bool Exchange::is_worth_it(bool is_long) noexcept {
+bool Exchange::count_turn(bool is_long) noexcept {
   if (!is_long) return pauses_.get() >= kPausesBefore;
   const std::uint64_t heard = heard_.get();
   return std::exchange(seen_, heard) != heard && ++turns_ >= kTurnsBefore;
@@ -93,7 +93,7 @@ bool Exchange::wants_notice(ExchangeNotice& notice, bool is_long) noexcept {
     return false;
   }
   if (state == State::none) {
-    if (!is_worth_it(is_long) || ended_.load(std::memory_order_relaxed)) return false;
+    if (!count_turn(is_long) || ended_.load(std::memory_order_relaxed)) return false;
     state_.store(make() ? State::made : State::over, std::memory_order_relaxed);
     if (state_.load(std::memory_order_relaxed) == State::over) return false;
   }

@@ -106,7 +106,7 @@ class Exchange {
   static constexpr std::uint32_t kNumbers = kFirstShort + kMostExchangeSlots * kShortSlots;
 
   bool add(std::atomic<bool>& flag) noexcept;
-  bool is_worth_it(bool is_long) noexcept;
+  bool count_turn(bool is_long) noexcept;  // true: the two have answered each other often enough
   bool make() noexcept;
   void open() noexcept;
   void look_at_answer() noexcept;

@@ -259,12 +259,16 @@ int Collective::find_dead(std::uint64_t round, int first, int last, int& patienc
 
 Member& Collective::member(int rank) const noexcept { return segment_.at<Member>(members_at())[rank]; }
 
+pid_t Collective::process_of(int rank) const noexcept {
+  return static_cast<pid_t>(member(rank).pid.load(std::memory_order_relaxed));
+}
+
 std::atomic<std::int32_t>& Collective::writes_to(int rank) const noexcept { return member(rank).writes_to; }
 
 bool Collective::gone(int rank) const noexcept {
   const Member& other = member(rank);
   const std::uint64_t started = other.started.load(std::memory_order_acquire);
-  return started != 0 && !is_alive(static_cast<pid_t>(other.pid.load(std::memory_order_relaxed)), started);
+  return started != 0 && !is_alive(process_of(rank), started);
 }
 
 // A wait for other ranks. `find_dead` returns one of them that has ended and is still waited for, or -1.

@@ -226,6 +226,7 @@ class Collective {
   struct Share {
     std::size_t first, bytes;
   };
+  bool has_scratch(std::size_t bytes) noexcept;
   Share share_of(int rank, std::size_t count, std::size_t extent, int root = -1) const noexcept;
   int combine_piece(std::byte* sum, const std::byte* own, std::size_t from, std::size_t bytes, std::size_t extent,
                     ulfm_kernel kernel);
@@ -266,6 +267,7 @@ class Collective {
   bool sleep(Condition condition);
   void wake() noexcept;
   Member& member(int rank) const noexcept;
+  pid_t process_of(int rank) const noexcept;
   Doorbell& own_bell() const noexcept { return bell_of(rank_); }
   Doorbell& bell_of(int rank) const noexcept;
   int abandon(int why) noexcept;
@@ -306,7 +308,8 @@ class Collective {
   std::uint64_t token_;  // what others look for in this process's memory, to see whether they may
   std::vector<pid_t> processes_;
   std::unique_ptr<std::byte[]> scratch_;  // of long reductions
-  std::size_t kept_end_;                  // in the segment: of the room for persistent calls that is in use
+  std::size_t scratch_bytes_ = 0;
+  std::size_t kept_end_;  // in the segment: of the room for persistent calls that is in use
   std::vector<std::unique_ptr<NonblockingCalls>> calls_;  // of the communicator, then each persistent call's
   struct Near {
     std::vector<int> from, to;             // each rank once, without this one

@@ -18,14 +18,16 @@ namespace {
 // What a rank shows in its slot.
 struct Shown {
   std::uint64_t address;
-  std::uint64_t process;
   std::uint64_t may;     // read everybody
   std::uint64_t result;  // where the root of a reduction wants it
 };
 Shown& shown_in(std::byte* part) { return *reinterpret_cast<Shown*>(part); }
 
-// Pieces of a reduction: two of them stay in the cache that a core has for itself.
-constexpr std::size_t kPiece = 64 * 1024;
+// Pieces of a reduction: two of them, and what they are combined with, stay in the cache that a core has for itself. Each
+// costs a call of the kernel, which may take as long as to copy 60 KB.
+constexpr std::size_t kPiece = 256 * 1024;
+// Of a reduction to a root, the root combines so many bytes before the others help, who also have to bring it theirs.
+constexpr std::size_t kOfRoot = 64 * 1024;
 // Pieces that are written to another rank, which may wait for the end of one.
 constexpr std::size_t kWritten = 1024 * 1024;
 
@@ -57,11 +59,11 @@ bool Collective::reads_others() {
   reads_others_ = Reads::no;
   if (show(&token_) != 0) return false;
   bool may = true;
-  for (int rank = 0; rank < size_; ++rank) processes_.push_back(static_cast<pid_t>(shown_in(part(rank)).process));
+  for (int rank = 0; rank < size_; ++rank) processes_.push_back(process_of(rank));
   for (int rank = 0; rank < size_; ++rank) may = may && may_read(rank);
   end();
   if (begin(sizeof(Shown)) != 0) return false;
-  shown_in(part(rank_)) = {0, 0, may ? 1u : 0u, 0};
+  shown_in(part(rank_)) = {0, may ? 1u : 0u, 0};
   post();
   if (await_all(round_) != 0) return false;
   for (int rank = 0; rank < size_; ++rank) may = may && shown_in(part(rank)).may != 0;
@@ -73,7 +75,7 @@ bool Collective::reads_others() {
 // A round in which all know where the others' data are; it goes on until the caller ends it.
 int Collective::show(const void* data, const void* result) {
   if (const int why = begin(sizeof(Shown))) return why;
-  shown_in(part(rank_)) = {address_of(data), static_cast<std::uint64_t>(getpid()), 0, address_of(result)};
+  shown_in(part(rank_)) = {address_of(data), 0, address_of(result)};
   post();
   return await_all(round_);
 }
@@ -219,7 +221,7 @@ int Collective::alltoall_long(const std::byte* in, std::byte* out, std::size_t b
 int Collective::combine_piece(std::byte* sum, const std::byte* own, std::size_t from, std::size_t bytes,
                               std::size_t extent, ulfm_kernel kernel) {
   for (int rank = 0; rank < size_; ++rank) {
-    std::byte* const to = rank == 0 ? sum : scratch_.get() + kPiece;
+    std::byte* const to = rank == 0 ? sum : scratch_.get() + scratch_bytes_ / 2;
     const std::byte* data = to;
     if (rank == rank_) data = own + from;
     else if (const int why = read(rank, to, shown(rank) + from, bytes)) return why;
@@ -229,14 +231,22 @@ int Collective::combine_piece(std::byte* sum, const std::byte* own, std::size_t 
   return 0;
 }
 
+// Memory for two pieces of a reduction, which is kept for the next one.
+bool Collective::has_scratch(std::size_t bytes) noexcept {
+  if (bytes <= scratch_bytes_) return true;
+  scratch_.reset();
+  scratch_ = memory(bytes = up_to(bytes, 2 * kPage));
+  scratch_bytes_ = scratch_ ? bytes : 0;
+  return scratch_ != nullptr;
+}
+
 // The same for any length, in pieces. `put` hands over each sum, which is at `into` if that is not null, or in memory
 // that is used again.
 template <typename Put>
 int Collective::combine_others(std::byte* into, const std::byte* own, std::size_t from, std::size_t bytes,
                                std::size_t extent, ulfm_kernel kernel, Put put) {
-  if (!scratch_) scratch_ = memory(2 * kPiece);
-  if (!scratch_) return abandon(kNoMemory);
-  const std::size_t most = kPiece / extent * extent;
+  const std::size_t most = std::min(kPiece / extent * extent, bytes);
+  if (!has_scratch(2 * most)) return abandon(kNoMemory);
   for (std::size_t at = 0, n; at < bytes; at += n) {
     n = std::min(bytes - at, most);
     std::byte* const sum = into != nullptr ? into + at : scratch_.get();
@@ -260,11 +270,15 @@ int Collective::combine_here(std::byte* into, const std::byte* own, std::size_t 
 
 // In a reduction to `root`, the others also bring it their shares: it combines more than each of them, as measured.
 Collective::Share Collective::share_of(int rank, std::size_t count, std::size_t extent, int root) const noexcept {
+  const std::size_t of_root = root < 0 ? 0 : std::min(count, kOfRoot / extent);
+  count -= of_root;
   const auto units_before = [&](int of) {
     return static_cast<std::size_t>(root < 0 ? of : of * 2 * (size_ - 1) + (of > root ? 1 : 0));
   };
   const std::size_t units = units_before(size_), unit = (count + units - 1) / units;
-  const auto first = [&](int of) { return std::min(count, unit * units_before(of)) * extent; };
+  const auto first = [&](int of) {
+    return (std::min(count, unit * units_before(of)) + (of > root ? of_root : 0)) * extent;
+  };
   return {first(rank), first(rank + 1) - first(rank)};
 }
 

@@ -209,7 +209,7 @@ static bool hands_lines_over() noexcept {
 #endif
 }
 
-bool Collective::gains_by_swapping() const noexcept { return size_ == 2 && !counting_ && hands_lines_over(); }
+bool Collective::are_two_that_hand_over() const noexcept { return size_ == 2 && !counting_ && hands_lines_over(); }
 
 int Collective::way(int kind, std::size_t bytes, bool always) {
   if (has_root(kind) && (counting_ || (!always && runs_ahead(kind, bytes, size_, ahead_)))) return ULFM_COLL_ROOTED;
@@ -218,7 +218,7 @@ int Collective::way(int kind, std::size_t bytes, bool always) {
   bool gains = always || kind == ULFM_COLL_REDUCE;
   if (kind == ULFM_COLL_SCAN || kind == ULFM_COLL_EXSCAN) gains = gains || size_ <= kLongScan;
   if (has_one_copy(kind)) gains = reads_others() || gains;
-  if (kind == ULFM_COLL_ALLREDUCE || kind == ULFM_COLL_REDUCE_SCATTER) gains = gains || gains_by_swapping();
+  if (kind == ULFM_COLL_ALLREDUCE || kind == ULFM_COLL_REDUCE_SCATTER) gains = gains || are_two_that_hand_over();
   return gains ? ULFM_COLL_SHARED : ULFM_COLL_LONG;
 }
 
@@ -497,7 +497,7 @@ int Collective::barrier() {
 
 int Collective::bcast(void* data, std::size_t bytes, int root) {
   auto* at = static_cast<std::byte*>(data);
-  if (is_long(bytes)) return left(bcast_long(at, bytes, root));
+  if (is_long(bytes, kLong)) return left(bcast_long(at, bytes, root));
   for (std::size_t n; bytes > 0; bytes -= n, at += n) {
     n = std::min(bytes, kPart);
     if (const int why = begin(n)) return why;
@@ -567,9 +567,9 @@ int Collective::reduce(const void* in, void* out, std::size_t count, std::size_t
   const auto* from = static_cast<const std::byte*>(in);
   auto* to = static_cast<std::byte*>(out);
   const bool wanted = root < 0 || rank_ == root;
-  if (root < 0 && is_long_both(count * extent, kLongSum, kNeverLong))
-    return allreduce_long(from, to, count, extent, kernel);
-  if (root >= 0 && is_long(count * extent, kLongSum)) return left(reduce_long(from, to, count, extent, kernel, root));
+  if (root < 0 && is_long(count * extent, kLongSum, kNeverLong)) return allreduce_long(from, to, count, extent, kernel);
+  if (root >= 0 && is_long(count * extent, kLongSum, kNeverLong))
+    return left(reduce_long(from, to, count, extent, kernel, root));
   for (std::size_t n; count > 0; count -= n, from += n * extent, to += wanted ? n * extent : 0) {
     n = std::min(count, kPart / extent);
     if (const int why = reduce_piece(from, to, n, extent, kernel, root)) return why;
@@ -581,8 +581,7 @@ int Collective::reduce_part(const void* in, void* out, std::size_t count, std::s
                             std::size_t first, std::size_t mine) {
   const auto* from = static_cast<const std::byte*>(in);
   auto* to = static_cast<std::byte*>(out);
-  if (is_long_both(count * extent, kLongSum, kNeverLong))
-    return reduce_part_long(from, to, extent, kernel, first, mine);
+  if (is_long(count * extent, kLongSum, kNeverLong)) return reduce_part_long(from, to, extent, kernel, first, mine);
   for (std::size_t at = 0, n; at < count; at += n) {
     n = std::min(count - at, kPart / extent);
     if (const int why = begin(n * extent, true)) return why;
@@ -664,9 +663,8 @@ static void copy_own(std::byte* to, const std::byte* from, std::size_t n) {
 int Collective::gather(const void* in, void* out, std::size_t bytes, int root) {
   const bool wanted = root < 0 || rank_ == root;
   const auto* from = static_cast<const std::byte*>(in);
-  if (root < 0 && is_long_both(bytes, kLong, kLongOfTwo))
-    return allgather_long(from, static_cast<std::byte*>(out), bytes);
-  if (root >= 0 && is_long(bytes)) return left(gather_long(from, static_cast<std::byte*>(out), bytes, root));
+  if (root < 0 && is_long(bytes, kLong)) return allgather_long(from, static_cast<std::byte*>(out), bytes);
+  if (root >= 0 && is_long(bytes, kLong)) return left(gather_long(from, static_cast<std::byte*>(out), bytes, root));
   for (std::size_t at = 0, n; at < bytes; at += n) {
     n = std::min(bytes - at, kPart);
     if (const int why = begin(n, root < 0)) return why;
@@ -687,38 +685,38 @@ int Collective::gather(const void* in, void* out, std::size_t bytes, int root) {
 
 int Collective::allgather(const void* in, void* out, std::size_t bytes) { return gather(in, out, bytes, -1); }
 
+// Of the block for `rank` in the part of `giver`, which has none for itself. So of two ranks both have the same place,
+// and each writes where it has read.
+static std::size_t place_of(std::size_t rank, std::size_t giver) { return rank > giver ? rank - 1 : rank; }
+
 int Collective::scatter(const void* in, void* out, std::size_t bytes, int root) {
-  const std::size_t block = kPart / static_cast<std::size_t>(size_);
+  const auto size = static_cast<std::size_t>(size_), giver = static_cast<std::size_t>(root);
+  const std::size_t block = kPart / std::max<std::size_t>(size - 1, 1);
   if (is_long(bytes, kLongBlock))
     return left(scatter_long(static_cast<const std::byte*>(in), static_cast<std::byte*>(out), bytes, root));
   for (std::size_t at = 0, n; at < bytes; at += n) {
     n = std::min(bytes - at, block);
-    if (const int why = begin(n * static_cast<std::size_t>(size_))) return why;
+    if (const int why = begin(n * (size - 1))) return why;
     const auto* from = static_cast<const std::byte*>(in) + (rank_ == root ? at : 0);
-    for (int rank = 0; rank_ == root && rank < size_; ++rank)
-      if (rank != root)
-        copy_block(part(root) + static_cast<std::size_t>(rank) * n, from + static_cast<std::size_t>(rank) * bytes, n);
+    for (std::size_t rank = 0; rank_ == root && rank < size; ++rank)
+      if (rank != giver) copy_block(part(root) + place_of(rank, giver) * n, from + rank * bytes, n);
     post();
     auto* to = static_cast<std::byte*>(out) + at;
     if (rank_ == root) {
-      copy_own(to, from + static_cast<std::size_t>(root) * bytes, n);
+      copy_own(to, from + giver * bytes, n);
     } else {
       if (const int why = await_rank(root)) return why;
-      copy_block(to, part(root) + static_cast<std::size_t>(rank_) * n, n);
+      copy_block(to, part(root) + place_of(static_cast<std::size_t>(rank_), giver) * n, n);
     }
     end();
   }
   return 0;
 }
 
-// Of the block for `rank` in the part of `giver`, which has none for itself. So of two ranks both have the same place,
-// and each writes where it has read.
-static std::size_t place_of(std::size_t rank, std::size_t giver) { return rank > giver ? rank - 1 : rank; }
-
 int Collective::alltoall(const void* in, void* out, std::size_t bytes) {
   const auto size = static_cast<std::size_t>(size_);
   const std::size_t block = kPart / std::max<std::size_t>(size - 1, 1);
-  if (is_long_both(bytes, kLongBlock, kLongOfTwo))
+  if (is_long(bytes, kLongBlock))
     return alltoall_long(static_cast<const std::byte*>(in), static_cast<std::byte*>(out), bytes);
   for (std::size_t at = 0, n; at < bytes; at += n) {
     n = std::min(bytes - at, block);

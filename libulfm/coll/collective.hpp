@@ -39,7 +39,8 @@ inline constexpr std::size_t kTicketBytes = 64;
 /// ranks may read each other's memory (decision 0019).
 inline constexpr std::size_t kLong = 32 * 1024, kLongBlock = 16 * 1024, kLongSum = 64 * 1024;
 
-/// Where two ranks give and get, and swap slots: a reduction is never long there.
+/// The same between two ranks whose processor hands lines over, which is faster there up to this length; a reduction is
+/// never long (decisions 0047 and 0049).
 inline constexpr std::size_t kLongOfTwo = 512 * 1024, kNeverLong = std::numeric_limits<std::size_t>::max();
 
 struct SegmentHeader;
@@ -203,14 +204,10 @@ class Collective {
   std::byte* part(int rank) const noexcept;
   std::byte* result() const noexcept;
   // With one copy: see one_copy.cpp.
-  bool is_long(std::size_t bytes, std::size_t from = kLong) const noexcept {
-    return bytes >= from && reads_others_ == Reads::yes;
+  bool is_long(std::size_t bytes, std::size_t from, std::size_t of_two = kLongOfTwo) const noexcept {
+    return bytes >= (are_two_that_hand_over() ? of_two : from) && reads_others_ == Reads::yes;
   }
-  // The same for calls in which each rank gives and gets; `of_two` for two ranks that gain much by swapping slots.
-  bool is_long_both(std::size_t bytes, std::size_t from, std::size_t of_two) const noexcept {
-    return is_long(bytes, gains_by_swapping() ? of_two : from);
-  }
-  bool gains_by_swapping() const noexcept;
+  bool are_two_that_hand_over() const noexcept;
   int show(const void* data, const void* result = nullptr);
   int all_have_read();
   std::uint64_t shown(int rank) const noexcept;

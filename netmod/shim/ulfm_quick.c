@@ -7,26 +7,36 @@
 /* After so many in a row one goes the usual way, by which everything else makes progress. */
 #define QUICK_IN_A_ROW 64
 
-/* So many requests of other communicators, of other threads say, are looked at. */
+/* So many requests that are for other messages, of other threads say, are looked at. */
 #define QUICK_BESIDE 16
 
-/* No request of that queue can match what this communicator's messages match. */
-static inline int none_of(const MPIR_Request * req, int context_id)
+/* One message may be what both the request and such a receive match. Wildcards are in receives only. */
+static inline int may_match_both(const MPIR_Request * req, int rank, int tag, int context_id)
+{
+    const MPIDI_Message_match_parts_t *match = &req->dev.match.parts;
+
+    return match->context_id == (MPIR_Context_id_t) context_id &&
+        (rank == MPI_ANY_SOURCE || match->rank == MPI_ANY_SOURCE || match->rank == rank) &&
+        (tag == MPI_ANY_TAG || match->tag == MPI_ANY_TAG || MPIR_TAG_MASK_ERROR_BITS(match->tag) == tag);
+}
+
+static inline int none_of(const MPIR_Request * req, int rank, int tag, int context_id)
 {
     int i;
 
     for (i = 0; req && i < QUICK_BESIDE; i++, req = req->next)
-        if (req->dev.match.parts.context_id == (MPIR_Context_id_t) context_id)
+        if (may_match_both(req, rank, tag, context_id))
             return 0;
     return !req;
 }
 
 /* Nothing that was called or came before this receive can be meant: then the next message may be taken out of turn with
  * the queues. What waits to be sent is sent by the usual way. */
-static inline int nothing_pending(int context_id)
+static inline int nothing_pending(int rank, int tag, int context_id)
 {
-    return none_of(*MPID_Recvq_posted_head_ptr, context_id) && none_of(*MPID_Recvq_unexpected_head_ptr, context_id) &&
-        !waiting_head && !copying_head && !multicast_waiting && !n_leaving;
+    return none_of(*MPID_Recvq_posted_head_ptr, rank, tag, context_id) &&
+        none_of(*MPID_Recvq_unexpected_head_ptr, rank, tag, context_id) && !waiting_head && !copying_head &&
+        !multicast_waiting && !n_leaving;
 }
 
 /* Another thread waits for the lock that this one holds. */
@@ -97,7 +107,7 @@ int MPIDI_nem_ulfm_recv_now(void *buf, MPI_Aint count, MPI_Datatype datatype, in
     ulfm_nm_frame frame;
 
     *mpi_errno = MPI_SUCCESS;
-    if (!nm || lock_is_wanted() || !nothing_pending(context_id) || ++in_a_row % QUICK_IN_A_ROW == 0)
+    if (!nm || lock_is_wanted() || !nothing_pending(rank, tag, context_id) || ++in_a_row % QUICK_IN_A_ROW == 0)
         return 0;
     MPIDI_Datatype_get_info(count, datatype, contig, room, type, true_lb);
     if (!contig || !ulfm->next_soon(nm, &frame))

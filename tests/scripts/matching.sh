@@ -23,3 +23,166 @@ matched "$((seed + 400))" 40 --transport xswitch
 matched "$((seed + 440))" 40 --fault drop=1e-3
 matched "$((seed + 480))" 20 --transport dcm --topology cube:2
 matched "$((seed + 500))" 20 --transport xswitch --time virtual,compute=none
+
+# What drawn messages of one sender do not have: receives that are posted for other senders and tags, or for any, while a
+# blocking one is called; messages that came before; and threads that share a communicator. Rank 0 calls no MPI before the
+# messages are there, which it learns from a file that all map: so the blocking receive may take one from its frame.
+compile beside <<'C'
+#include <mpi.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+enum { ROUNDS = 300, THREADS = 4, LATER = 100, MANY = 20 };
+static int rank, expected;
+static int *sent; /* messages to rank 0, in all */
+
+static void must(int got, int wanted, const char *what, int i)
+{
+    if (got == wanted)
+        return;
+    printf("rank %d, round %d: %s: %d instead of %d\n", rank, i, what, got, wanted);
+    fflush(stdout);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static void send(int to, int tag, int value)
+{
+    MPI_Send(&value, 1, MPI_INT, to, tag, MPI_COMM_WORLD);
+    if (to == 0)
+        __atomic_add_fetch(sent, 1, __ATOMIC_RELEASE);
+}
+
+static void await_sent(int more)
+{
+    expected += more;
+    while (__atomic_load_n(sent, __ATOMIC_ACQUIRE) < expected)
+        sched_yield();
+}
+
+static int receive(int from, int tag)
+{
+    int value = -1;
+    MPI_Recv(&value, 1, MPI_INT, from, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return value;
+}
+
+/* Rank 0 has posted one receive when it calls the other. */
+static void both(int i, int from, int tag, int other_from, int other_tag, const char *what)
+{
+    MPI_Request request;
+    int value = -1;
+    MPI_Irecv(&value, 1, MPI_INT, from, tag, MPI_COMM_WORLD, &request);
+    send(1, 0, i);
+    await_sent(from == 2 ? 1 : 2);
+    must(receive(other_from, other_tag), 2 * i + 1, what, i);
+    if (from == 2) {
+        send(2, 0, i);
+        await_sent(1);
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    must(value, 2 * i, what, i);
+}
+
+static void answer(int i, int tag, int other_tag)
+{
+    must(receive(0, 0), i, "turn", i);
+    send(0, tag, 2 * i);
+    send(0, other_tag, 2 * i + 1);
+}
+
+static void many(int i)
+{
+    MPI_Request requests[MANY];
+    MPI_Status statuses[MANY];
+    int values[MANY];
+    if (rank == 1) {
+        must(receive(0, 0), i, "turn", i);
+        for (int k = 0; k < MANY; k++)
+            send(0, 20 + k, i + k);
+    }
+    if (rank != 0)
+        return;
+    for (int k = 0; k < MANY - 1; k++)
+        MPI_Irecv(&values[k], 1, MPI_INT, 1, 20 + k, MPI_COMM_WORLD, &requests[k]);
+    send(1, 0, i);
+    await_sent(MANY);
+    must(receive(1, 20 + MANY - 1), i + MANY - 1, "behind many", i);
+    MPI_Waitall(MANY - 1, requests, statuses);
+    for (int k = 0; k < MANY - 1; k++)
+        must(values[k], i + k, "one of many", i);
+}
+
+static void with_one_thread(int i)
+{
+    if (rank == 0) {
+        both(i, MPI_ANY_SOURCE, 5, 1, 5, "the posted one is for any rank");
+        both(i, 1, MPI_ANY_TAG, 1, 7, "the posted one is for any tag");
+        both(i, 1, 7, MPI_ANY_SOURCE, MPI_ANY_TAG, "the later one is for any message");
+        both(i, 1, 7, 1, 8, "they are for different tags");
+        both(i, 2, 5, 1, 5, "they are for different ranks");
+        send(1, 0, i);
+        await_sent(3);
+        must(receive(1, 8), 2 * i, "the one between", i);
+        must(receive(1, 7), i, "the one that came before", i);
+        must(receive(MPI_ANY_SOURCE, 7), i + LATER, "the one behind it", i);
+    } else if (rank == 1) {
+        answer(i, 5, 5);
+        answer(i, 7, 7);
+        answer(i, 7, 7);
+        answer(i, 7, 8);
+        must(receive(0, 0), i, "turn", i);
+        send(0, 5, 2 * i + 1);
+        must(receive(0, 0), i, "turn", i);
+        send(0, 7, i);
+        send(0, 8, 2 * i);
+        send(0, 7, i + LATER);
+    } else {
+        must(receive(0, 0), i, "turn", i);
+        send(0, 5, 2 * i);
+    }
+    many(i);
+}
+
+/* Tag and rank name the thread. */
+static void *run(void *which)
+{
+    const int me = (int) (long) which, tag = LATER + me, other = 1 + me % 2;
+    for (int i = 0; i < ROUNDS; i++) {
+        if (rank == 0) {
+            send(other, tag, i);
+            must(receive(other, tag), i + me, "a message of another thread", i);
+        } else if (rank == other) {
+            must(receive(0, tag), i, "a message of another thread", i);
+            send(0, tag, i + me);
+        }
+    }
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t threads[THREADS];
+    int provided;
+    sent = mmap(NULL, sizeof *sent, PROT_READ | PROT_WRITE, MAP_SHARED, open(argv[1], O_RDWR), 0);
+    if (sent == MAP_FAILED)
+        return 2;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (int i = 0; i < ROUNDS; i++)
+        with_one_thread(i);
+    for (long t = 0; t < THREADS; t++)
+        pthread_create(&threads[t], NULL, run, (void *) t);
+    for (int t = 0; t < THREADS; t++)
+        pthread_join(threads[t], NULL);
+    MPI_Finalize();
+    return 0;
+}
+C
+for setting in ULFM_LANES=16 ULFM_LANES=0 ULFM_SPIN=100000 ULFM_TRANSPORT=xswitch; do
+    printf '\0\0\0\0' >"$work/sent"
+    timeout "$patience" env "$setting" "$stage/bin/ulfmrun" -n 3 "$work/beside" "$work/sent" >"$work/out" 2>&1 ||
+        fail "beside others, $setting: exit status $?"
+done

@@ -23,8 +23,8 @@ struct Shown {
 };
 Shown& shown_in(std::byte* part) { return *reinterpret_cast<Shown*>(part); }
 
-// Pieces of a reduction: two of them, and what they are combined with, stay in the cache that a core has for itself. Each
-// costs a call of the kernel, which may take as long as to copy 60 KB.
+// Pieces of a reduction: two of them, and what they are combined with, stay in the cache that a core has for itself.
+// Each costs a call of the kernel, which may take as long as to copy 60 KB.
 constexpr std::size_t kPiece = 256 * 1024;
 // Of a reduction to a root, the root combines so many bytes before the others help, who also have to bring it theirs.
 constexpr std::size_t kOfRoot = 64 * 1024;

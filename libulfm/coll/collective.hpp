@@ -223,7 +223,7 @@ class Collective {
   struct Share {
     std::size_t first, bytes;
   };
-  bool has_scratch(std::size_t bytes) noexcept;
+  bool make_scratch(std::size_t bytes) noexcept;
   Share share_of(int rank, std::size_t count, std::size_t extent, int root = -1) const noexcept;
   int combine_piece(std::byte* sum, const std::byte* own, std::size_t from, std::size_t bytes, std::size_t extent,
                     ulfm_kernel kernel);

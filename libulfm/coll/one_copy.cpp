@@ -231,8 +231,8 @@ int Collective::combine_piece(std::byte* sum, const std::byte* own, std::size_t 
   return 0;
 }
 
-// Memory for two pieces of a reduction, which is kept for the next one.
-bool Collective::has_scratch(std::size_t bytes) noexcept {
+// Memory for two pieces of a reduction, which is kept for the next one. False: there is none.
+bool Collective::make_scratch(std::size_t bytes) noexcept {
   if (bytes <= scratch_bytes_) return true;
   scratch_.reset();
   scratch_ = memory(bytes = up_to(bytes, 2 * kPage));
@@ -246,7 +246,7 @@ template <typename Put>
 int Collective::combine_others(std::byte* into, const std::byte* own, std::size_t from, std::size_t bytes,
                                std::size_t extent, ulfm_kernel kernel, Put put) {
   const std::size_t most = std::min(kPiece / extent * extent, bytes);
-  if (!has_scratch(2 * most)) return abandon(kNoMemory);
+  if (!make_scratch(2 * most)) return abandon(kNoMemory);
   for (std::size_t at = 0, n; at < bytes; at += n) {
     n = std::min(bytes - at, most);
     std::byte* const sum = into != nullptr ? into + at : scratch_.get();

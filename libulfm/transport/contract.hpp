@@ -89,6 +89,9 @@ class Inlet {
   /// As next(), for a caller that waits for a frame when there is none. In virtual time that wait sees what has come by
   /// then, so a frame that lies there is taken, and nothing is looked for.
   virtual bool next_awaited(Frame& frame) { return next(frame); }
+  /// As next(), right behind a frame, for a caller that has other things to do when no more came with that one: where a
+  /// look costs a system call, one that can find nothing is left out.
+  virtual bool next_at_hand(Frame& frame) { return next(frame); }
   /// Checks the likeliest places `turns` times; true as soon as a frame is there. For waits with a core to spare.
   virtual bool spin(std::uint32_t turns) = 0;
   /// Checks once every place where a frame may be without other work: for a wait without a core, between two yields.

@@ -1049,7 +1049,7 @@ static int ulfm_poll(int in_blocking_poll)
              * are often more, and each turn of MPICH's progress for one of them costs as much as its message. */
         } while (--budget && !awaited && !have_all_neighbors() &&
                  (!waited || count == MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count)) &&
-                 ulfm->next(nm, &frame));
+                 ulfm->next_at_hand(nm, &frame));
         if (unlikely(n_ending) && (last_words += 16 - budget) > LAST_WORDS)
             mpi_errno = end_all_ending();
         MPIR_ERR_CHECK(mpi_errno);

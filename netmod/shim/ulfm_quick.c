@@ -49,6 +49,21 @@ static inline int lock_is_wanted(void)
 #endif
 }
 
+/* So often a receive asks for a message that comes soon: for as long as an answer of another host takes. */
+#define QUICK_LOOKS 16
+
+/* The next frame, if it is there or comes soon. Only a frame can end such a receive, so it need not leave its turns to
+ * the progress engine, which costs more than most messages. */
+static inline int next_frame_soon(ulfm_nm_frame * frame)
+{
+    int got, looks = 0;
+
+    do
+        got = ulfm->next_soon(nm, frame);
+    while (got == 0 && ++looks < QUICK_LOOKS && !icalls && !lock_is_wanted());
+    return got > 0;
+}
+
 /* A message that lies in one frame. */
 typedef struct short_message {
     MPIDI_Message_match_parts_t match;
@@ -110,7 +125,7 @@ int MPIDI_nem_ulfm_recv_now(void *buf, MPI_Aint count, MPI_Datatype datatype, in
     if (!nm || lock_is_wanted() || !nothing_pending(rank, tag, context_id) || ++in_a_row % QUICK_IN_A_ROW == 0)
         return 0;
     MPIDI_Datatype_get_info(count, datatype, contig, room, type, true_lb);
-    if (!contig || !ulfm->next_soon(nm, &frame))
+    if (!contig || !next_frame_soon(&frame))
         return 0;
     received = wanted_message(&frame, rank, tag, context_id, room, &message);
     if (received) {

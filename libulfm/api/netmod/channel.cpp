@@ -269,10 +269,11 @@ std::ptrdiff_t more(ulfm_nm_vc* vc, const iovec* pieces, int n) {
 namespace {
 
 // On the way of every message: as a call it costs a receive six instructions more (docs/walks.md).
-[[gnu::always_inline]] inline int take_next(ulfm_nm* nm, ulfm_nm_frame* out, bool awaited) {
+template <bool (Inlet::*kNext)(Frame&)>
+[[gnu::always_inline]] inline int take_next(ulfm_nm* nm, ulfm_nm_frame* out) {
   Frame& frame = frame_of(out);
   release_spent(nm);
-  if (awaited ? !nm->inlet->next_awaited(frame) : !nm->inlet->next(frame)) {
+  if (!(nm->inlet.get()->*kNext)(frame)) {
     if (const std::int64_t broken = nm->inlet->take_broken(); broken >= 0) return fail_origin(nm, broken, out);
     if (nm->dead >= 0) return fail_origin(nm, std::exchange(nm->dead, -1), out);
     return 0;
@@ -288,16 +289,19 @@ namespace {
 
 }  // namespace
 
-int next(ulfm_nm* nm, ulfm_nm_frame* out) { return take_next(nm, out, false); }
+int next(ulfm_nm* nm, ulfm_nm_frame* out) { return take_next<&Inlet::next>(nm, out); }
 
 int timed(ulfm_nm*) { return VirtualTime::of_process() != nullptr ? 1 : 0; }
 
-int next_awaited(ulfm_nm* nm, ulfm_nm_frame* out) { return take_next(nm, out, true); }
+int next_awaited(ulfm_nm* nm, ulfm_nm_frame* out) { return take_next<&Inlet::next_awaited>(nm, out); }
+
+int next_at_hand(ulfm_nm* nm, ulfm_nm_frame* out) { return take_next<&Inlet::next_at_hand>(nm, out); }
 
 int next_soon(ulfm_nm* nm, ulfm_nm_frame* out) {
-  if (VirtualTime::of_process() != nullptr) return 0;
+  if (VirtualTime::of_process() != nullptr) return -1;
   if (next(nm, out) != 0) return 1;
-  return nm->own_core && !core_is_shared() && nm->inlet->spin(kSpinTurns) && next(nm, out) != 0 ? 1 : 0;
+  if (!nm->own_core || core_is_shared()) return -1;
+  return nm->inlet->spin(kSpinTurns) && next(nm, out) != 0 ? 1 : 0;
 }
 
 void release(ulfm_nm* nm, const ulfm_nm_frame* frame) {

@@ -152,6 +152,7 @@ void count_copy(ulfm_nm_vc* vc, std::size_t bytes);
 int next(ulfm_nm* nm, ulfm_nm_frame* out);
 int timed(ulfm_nm* nm);
 int next_awaited(ulfm_nm* nm, ulfm_nm_frame* out);
+int next_at_hand(ulfm_nm* nm, ulfm_nm_frame* out);
 int next_soon(ulfm_nm* nm, ulfm_nm_frame* out);
 void release(ulfm_nm* nm, const ulfm_nm_frame* frame);
 void use_places(ulfm_nm* nm, void* (*place)(void* cookie, std::size_t* length));

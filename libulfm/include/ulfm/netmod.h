@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define ULFM_NM_ABI 19
+#define ULFM_NM_ABI 20
 #define ULFM_NM_LIBRARY "libulfm.so.0"
 #define ULFM_NM_ENTRY "ulfm_nm_table"
 #define ULFM_NM_HELLO 160 /* most bytes a connection may say about itself */
@@ -279,8 +279,11 @@ typedef struct ulfm_nm_api {
   /* As next(), in a blocking wait of one thread that has nothing else to look after. In virtual time what has come is
    * not looked for: the wait sees it. */
   int (*next_awaited)(ulfm_nm* nm, ulfm_nm_frame* frame);
-  /* As next(), for a receive that has just been called: a process with a core of its own looks on for a while. 0 without
-   * a look in virtual time, where each costs time. */
+  /* As next(), right behind a frame: a look that costs a system call and can find nothing is left out. */
+  int (*next_at_hand)(ulfm_nm* nm, ulfm_nm_frame* frame);
+  /* As next(), for a receive that has just been called: a process with a core of its own looks on for a while. -1 when
+   * there is none and it is of no use to ask again at once: others need the core, or in virtual time, where each look
+   * costs time. */
   int (*next_soon)(ulfm_nm* nm, ulfm_nm_frame* frame);
   /* Ends the caller's use of that frame. Frames may be released in any order, each once. */
   void (*release)(ulfm_nm* nm, const ulfm_nm_frame* frame);

@@ -25,6 +25,7 @@ constexpr std::string_view kPrefix = "mux:";
 // A check of any part but the first costs a system call. After so many that found nothing it gets only every eighth
 // turn.
 constexpr std::uint32_t kQuietAfter = 256, kQuietTurns = 8;
+constexpr std::uint32_t kNearLooks = 16;  // to one look of the others in a wait
 constexpr std::uint32_t kNearBurst = 32;  // frames of the first part while others may have some too
 
 // The parts' cards, in their order. A card may end early: the last of these parts are not known then.
@@ -135,13 +136,21 @@ class MuxInlet final : public Inlet {
       return true;
     }
     near_in_turn_ = 0;
-    return next_far(frame);
+    return next_far<&Inlet::next>(frame);
+  }
+  bool next_at_hand(Frame& frame) override {
+    if (near_in_turn_ < kNearBurst && near_.next(frame)) {
+      ++near_in_turn_;
+      frame.origin <<= bits_;
+      return true;
+    }
+    return next_far<&Inlet::next_at_hand>(frame);
   }
   bool spin(std::uint32_t turns) override {
     bool any_far = false;
     for (std::size_t i = 1; i < parts_.size(); ++i) any_far = any_far || quiet_[i].misses < kQuietAfter;
     if (!any_far) return near_.spin(turns);
-    if (near_.spin(turns / 4)) return true;
+    if (near_.spin(turns / kNearLooks)) return true;
     for (std::size_t i = 1; i < parts_.size(); ++i)
       if (quiet_[i].misses < kQuietAfter && parts_[i]->spin(1)) return true;
     return false;
@@ -210,11 +219,12 @@ class MuxInlet final : public Inlet {
   Inlet& part(std::uint32_t origin) { return *parts_[origin & ((1u << bits_) - 1)]; }
 
   // Round robin over all parts but the first.
+  template <bool (Inlet::*kNext)(Frame&)>
   bool next_far(Frame& frame) {
     for (std::size_t tries = 1; tries < parts_.size(); ++tries) {
       const std::size_t at = turn_;
       turn_ = at + 1 < parts_.size() ? at + 1 : 1;
-      if (!is_due(quiet_[at]) || !parts_[at]->next(frame)) continue;
+      if (!is_due(quiet_[at]) || !(parts_[at].get()->*kNext)(frame)) continue;
       quiet_[at].misses = 0;
       frame.origin = frame.origin << bits_ | static_cast<std::uint32_t>(at);
       return true;

@@ -55,7 +55,7 @@ struct FrameSizes {
   /// message, the rest follows as a stream. The same at both ends of a link.
   std::size_t whole;
   /// What is read where nobody knows yet where data belong. The rest of a long message is read when its place is known.
-  std::size_t read = 2 * whole;
+  std::size_t read = 2 * whole + 1024;
   std::size_t block = 3 * read;
 };
 static_assert(FrameSizes::kLeastWhole >= sizeof(TcpFrameHead) + 255);  // so a read takes a whole frame

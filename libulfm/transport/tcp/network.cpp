@@ -125,6 +125,16 @@ bool TcpNetwork::take_given_up(TcpPort& port, Error& error) {
 bool TcpNetwork::next(TcpPort& port, Frame& frame) {
   std::lock_guard lock(lock_);
   if (port.ready.empty()) look(port, true);
+  return take(port, frame);
+}
+
+bool TcpNetwork::next_at_hand(TcpPort& port, Frame& frame) {
+  std::lock_guard lock(lock_);
+  if (port.ready.empty() && !port.drained) look(port, true);
+  return take(port, frame);
+}
+
+bool TcpNetwork::take(TcpPort& port, Frame& frame) {
   if (port.ready.empty()) return false;
   const ReceivedFrame found = port.ready.front();
   port.ready.pop_front();
@@ -161,30 +171,41 @@ bool TcpNetwork::has_frame(TcpPort& port) {
 void TcpNetwork::look(TcpPort& port, bool places) {
   if (port.links.size() == 1 && !port.links.front()->watches_room && ++port.looks % kLooksPerEvent != 0) {
     const auto only = port.links.front();
-    return read(*only, places);
+    port.drained = read(*only, places);
+    return;
   }
-  epoll_event events[16];
-  const int n = epoll_wait(port.set.get(), events, static_cast<int>(std::size(events)), 0);
+  constexpr int kMostEvents = 16;
+  epoll_event events[kMostEvents];
+  const int n = epoll_wait(port.set.get(), events, kMostEvents, 0);
+  port.drained = n < kMostEvents;
   for (int i = 0; i < n; ++i) {
     const auto at = links_.find(events[i].data.u64);
     if (at == links_.end()) continue;  // a ring, or a link that has ended meanwhile
     const auto link = at->second;
     if ((events[i].events & EPOLLOUT) != 0) (void)flush(*link);
-    if ((events[i].events & ~std::uint32_t{EPOLLOUT}) != 0 && link->port == &port) read(*link, places);
+    if ((events[i].events & ~std::uint32_t{EPOLLOUT}) != 0 && link->port == &port && !read(*link, places))
+      port.drained = false;
   }
 }
 
-void TcpNetwork::read(TcpLink& link, bool places) {
-  if (!link.is_open() || link.state != hosts::Try::State::up || !make_room(link)) return;
+// True when it took all that had come.
+bool TcpNetwork::read(TcpLink& link, bool places) {
+  if (!link.is_open() || link.state != hosts::Try::State::up || !make_room(link)) return false;
   std::span<std::byte> place;
   if (places && link.more_left != 0 && link.waiting == 0 && !link.discards && link.port->places != nullptr) {
     place = link.port->places->place_for(link.origin);
     place = place.first(std::min(place.size(), link.more_left));
   }
-  const ssize_t n = receive(link, place);
+  const std::size_t room = std::min(sizes_.read, sizes_.block - link.filled);
+  const ssize_t n = receive(link, place, room);
+  const bool is_interrupted = n < 0 && errno == EINTR;
   if (n < 0 && (errno == ETIMEDOUT || errno == EHOSTUNREACH || errno == ENETUNREACH)) give_up(link);
-  else if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) break_link(link);
-  if (n <= 0) return let_block_go(link);
+  else if (n == 0 || (n < 0 && errno != EAGAIN && !is_interrupted)) break_link(link);
+  if (n <= 0) {
+    let_block_go(link);
+    return !is_interrupted;
+  }
+  const bool took_all = static_cast<std::size_t>(n) < place.size() + room;
   const std::size_t in_place = std::min(static_cast<std::size_t>(n), place.size());
   if (in_place != 0) {
     counts_.placed += in_place;
@@ -193,11 +214,12 @@ void TcpNetwork::read(TcpLink& link, bool places) {
   link.filled += static_cast<std::size_t>(n) - in_place;
   parse(link);
   let_block_go(link);
+  return took_all;
 }
 
-ssize_t TcpNetwork::receive(TcpLink& link, std::span<std::byte> place) {
+// Into the place and then into `room` bytes of the link's block.
+ssize_t TcpNetwork::receive(TcpLink& link, std::span<std::byte> place, std::size_t room) {
   std::byte* behind = link.block->bytes.get() + link.filled;
-  const std::size_t room = std::min(sizes_.read, sizes_.block - link.filled);
   if (place.empty()) return recv(link.socket.get(), behind, room, MSG_DONTWAIT);
   iovec pieces[] = {{place.data(), place.size()}, {behind, room}};
   msghdr message{};

@@ -46,6 +46,7 @@ struct TcpPort {
   std::vector<std::uint32_t> unused;  ///< places of `origins`
   std::uint32_t held = 0;             ///< frames handed out and not released
   std::uint32_t looks = 0;
+  bool drained = false;  ///< the last look took all that had come
   std::int64_t broken = -1;
   std::deque<Error> given_up;  ///< peers whose hosts do not answer any more
   PlaceFinder* places = nullptr;
@@ -74,6 +75,8 @@ class TcpNetwork {
   Result<std::unique_ptr<TcpPort>> open(std::uint16_t number);
   void close(std::unique_ptr<TcpPort> port);
   bool next(TcpPort& port, Frame& frame);
+  /// Without a look where the last one took all that had come.
+  bool next_at_hand(TcpPort& port, Frame& frame);
   bool has_frame(TcpPort& port);
   /// One look, for a wait with a core to spare.
   bool has_arrived(TcpPort& port) { return has_frame(port); }
@@ -126,10 +129,11 @@ class TcpNetwork {
   bool watch_listeners();
 
   // ---- network.cpp: what comes in ----
+  bool take(TcpPort& port, Frame& frame);
   void look(TcpPort& port, bool places);
-  void read(TcpLink& link, bool places);
+  bool read(TcpLink& link, bool places);
   bool make_room(TcpLink& link);
-  ssize_t receive(TcpLink& link, std::span<std::byte> place);
+  ssize_t receive(TcpLink& link, std::span<std::byte> place, std::size_t room);
   void parse(TcpLink& link);
   bool parse_frame(TcpLink& link, const TcpFrameHead& head, const std::byte* at);
   bool begin_origin(TcpLink& link, std::span<const std::byte> introduction);

@@ -60,6 +60,7 @@ class TcpSource final : public WakeSource {
 class TcpInlet final : public hosts::NetworkInlet<TcpNetwork, TcpPort, TcpSource> {
  public:
   using NetworkInlet::NetworkInlet;
+  bool next_at_hand(Frame& frame) override { return network_->next_at_hand(*port_, frame); }
   bool take_given_up(Error& error) override { return network_->take_given_up(*port_, error); }
   void use_places(PlaceFinder& finder) override { port_->places = &finder; }
 };

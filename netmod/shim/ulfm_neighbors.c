@@ -90,12 +90,12 @@ static int from_neighbor(const ulfm_nm_frame * frame)
     const MPIDI_VC_t *vc = frame->cookie;
     neighbor_call_t *call = neighbors;
     MPIDI_nem_ulfm_neighbor_t *in;
-    short_message_t message;
+    eager_message_t message;
 
     if (frame->kind != ULFM_NM_FIRST || call->left == 0)
         return 0;
-    if (frame->fresh || !vc || vc->state != MPIDI_VC_STATE_ACTIVE || !whole_message(frame, &message) ||
-        MPIR_TAG_CHECK_ERROR_BIT(message.match.tag))
+    if (frame->fresh || !vc || vc->state != MPIDI_VC_STATE_ACTIVE || !eager_message(frame, &message) ||
+        !message.is_whole || MPIR_TAG_CHECK_ERROR_BIT(message.match.tag))
         goto by_receives;
     if (message.match.tag != call->tag || message.match.context_id != neighbors_context(call->comm) ||
         !(in = neighbor_block(call, message.match.rank)))

@@ -919,7 +919,7 @@ static int look_at_closing(void)
             continue;
         if (!ulfm->listening(AREA(vc)->out)) {
             ulfm_nm_frame frame;
-            while (ulfm->next(nm, &frame)) {
+            while (next_frame(&frame)) {
                 mpi_errno = handle_frame(&frame);
                 ulfm->release(nm, &frame);
                 MPIR_ERR_CHECK(mpi_errno);
@@ -1036,7 +1036,7 @@ static int ulfm_poll(int in_blocking_poll)
 
     blocking = in_blocking_poll;
   again:
-    got = awaited ? ulfm->next_awaited(nm, &frame) : ulfm->next(nm, &frame);
+    got = awaited && !has_held ? ulfm->next_awaited(nm, &frame) : next_frame(&frame);
     if (got) {
         int budget = 16;
         empty_polls = 0;
@@ -1254,7 +1254,7 @@ static int read_last_words(void)
     ulfm_nm_frame frame;
     int looks;
 
-    for (looks = 0; !in_frame && looks < LAST_WORDS && ulfm->next(nm, &frame); looks++) {
+    for (looks = 0; !in_frame && looks < LAST_WORDS && next_frame(&frame); looks++) {
         mpi_errno = handle_frame(&frame);
         ulfm->release(nm, &frame);
         MPIR_ERR_CHECK(mpi_errno);

@@ -10,6 +10,21 @@
 /* So many requests that are for other messages, of other threads say, are looked at. */
 #define QUICK_BESIDE 16
 
+/* The beginning of a long message that a receive found which was not posted yet: it is handled when it is, or else the
+ * message would take a detour through memory of CH3's. Meanwhile no other frame is taken. */
+static ulfm_nm_frame held;
+static int has_held;
+
+static inline int next_frame(ulfm_nm_frame * frame)
+{
+    if (unlikely(has_held)) {
+        *frame = held;
+        has_held = 0;
+        return 1;
+    }
+    return ulfm->next(nm, frame);
+}
+
 /* One message may be what both the request and such a receive match. Wildcards are in receives only. */
 static inline int may_match_both(const MPIR_Request * req, int rank, int tag, int context_id)
 {
@@ -36,7 +51,7 @@ static inline int nothing_pending(int rank, int tag, int context_id)
 {
     return none_of(*MPID_Recvq_posted_head_ptr, rank, tag, context_id) &&
         none_of(*MPID_Recvq_unexpected_head_ptr, rank, tag, context_id) && !waiting_head && !copying_head &&
-        !multicast_waiting && !n_leaving;
+        !multicast_waiting && !n_leaving && !has_held;
 }
 
 /* Another thread waits for the lock that this one holds. */
@@ -64,29 +79,32 @@ static inline int next_frame_soon(ulfm_nm_frame * frame)
     return got > 0;
 }
 
-/* A message that lies in one frame. */
-typedef struct short_message {
+/* An eager message. */
+typedef struct eager_message {
     MPIDI_Message_match_parts_t match;
     const void *data;
     intptr_t size;
-} short_message_t;
+    int is_whole;               /* it lies in one frame */
+} eager_message_t;
 
-/* What the frame's message is when it is the whole of an eager one; all else is for CH3's handlers. */
-static inline int whole_message(const ulfm_nm_frame * frame, short_message_t * message)
+/* What the frame's message is when it is an eager one; all else is for CH3's handlers. */
+static inline int eager_message(const ulfm_nm_frame * frame, eager_message_t * message)
 {
     const MPIDI_CH3_Pkt_t *pkt = frame->header;
 
     message->data = frame->data;
     message->size = frame->length;
+    message->is_whole = 1;
     if (is_compact(frame)) {
         compact_match(frame, &message->match);
     } else if (pkt->type == MPIDI_CH3_PKT_EAGERSHORT_SEND && frame->header_length == sizeof pkt->eagershort_send) {
         message->match = pkt->eagershort_send.match.parts;
         message->data = pkt->eagershort_send.data;
         message->size = pkt->eagershort_send.data_sz;
-    } else if (pkt->type == MPIDI_CH3_PKT_EAGER_SEND && frame->header_length == sizeof pkt->eager_send &&
-               (size_t) pkt->eager_send.data_sz == frame->length) {
+    } else if (pkt->type == MPIDI_CH3_PKT_EAGER_SEND && frame->header_length == sizeof pkt->eager_send) {
         message->match = pkt->eager_send.match.parts;
+        message->size = pkt->eager_send.data_sz;
+        message->is_whole = (size_t) message->size == frame->length;
     } else {
         return 0;
     }
@@ -95,13 +113,13 @@ static inline int whole_message(const ulfm_nm_frame * frame, short_message_t * m
 
 /* It is one for such a receive. */
 static inline int wanted_message(const ulfm_nm_frame * frame, int rank, int tag, int context_id, intptr_t room,
-                                 short_message_t * message)
+                                 eager_message_t * message)
 {
     const MPIDI_VC_t *vc = frame->cookie;
     const MPIDI_Message_match_parts_t *match = &message->match;
 
     if (frame->kind != ULFM_NM_FIRST || frame->fresh || !vc || vc->state != MPIDI_VC_STATE_ACTIVE ||
-        !whole_message(frame, message))
+        !eager_message(frame, message))
         return 0;
     if (match->context_id != (MPIR_Context_id_t) context_id || message->size > room ||
         (rank != MPI_ANY_SOURCE && match->rank != rank))
@@ -118,7 +136,7 @@ int MPIDI_nem_ulfm_recv_now(void *buf, MPI_Aint count, MPI_Datatype datatype, in
     intptr_t room;
     MPI_Aint true_lb;
     MPIR_Datatype *type;
-    short_message_t message;
+    eager_message_t message;
     ulfm_nm_frame frame;
 
     *mpi_errno = MPI_SUCCESS;
@@ -128,6 +146,11 @@ int MPIDI_nem_ulfm_recv_now(void *buf, MPI_Aint count, MPI_Datatype datatype, in
     if (!contig || !next_frame_soon(&frame))
         return 0;
     received = wanted_message(&frame, rank, tag, context_id, room, &message);
+    if (received && !message.is_whole) {
+        held = frame;
+        has_held = 1;
+        return 0;
+    }
     if (received) {
         if (message.size != 0)
             memcpy(MPIR_get_contig_ptr(buf, true_lb), message.data, message.size);

@@ -57,6 +57,7 @@ struct FrameSizes {
   /// What is read where nobody knows yet where data belong. The rest of a long message is read when its place is known.
   std::size_t read = 2 * whole + 1024;
   std::size_t block = 3 * read;
+  static constexpr std::size_t kGlance = 1024;  ///< is read of a message that is likely a long one
 };
 static_assert(FrameSizes::kLeastWhole >= sizeof(TcpFrameHead) + 255);  // so a read takes a whole frame
 
@@ -111,6 +112,7 @@ struct TcpLink : hosts::Try {
   // ---- what comes in ----
   Way in = Way::unused;
   std::uint32_t origin = 0;  ///< while `in` is used
+  bool expects_long = false;  ///< the last message was one
   bool discards = false;     ///< nobody wants what comes any more
   Block* block = nullptr;
   std::size_t filled = 0, parsed = 0;  ///< bytes of the block

@@ -29,9 +29,13 @@ std::size_t most_of(const TcpFrameHead& head, const FrameSizes& sizes) {
   return is_stream(head) || Kind{head.kind} == Kind::first ? std::max(sizes.longest, sizes.whole) : sizes.whole;
 }
 
+// Handed on in parts.
+bool is_long(const TcpFrameHead& head, const FrameSizes& sizes) { return head.length > sizes.whole; }
+
 // So many bytes of it have to be there before it is handed on.
 std::size_t needed_of(const TcpFrameHead& head, const FrameSizes& sizes) {
-  return is_stream(head) ? sizeof head : std::min(size_of(head), sizeof head + head.header + sizes.whole);
+  if (is_stream(head)) return sizeof head;
+  return is_long(head, sizes) ? sizeof head + head.header + kLeastFrame : size_of(head);
 }
 
 }  // namespace
@@ -196,7 +200,7 @@ bool TcpNetwork::read(TcpLink& link, bool places) {
     place = link.port->places->place_for(link.origin);
     place = place.first(std::min(place.size(), link.more_left));
   }
-  const std::size_t room = std::min(sizes_.read, sizes_.block - link.filled);
+  const std::size_t room = most_to_read(link);
   const ssize_t n = receive(link, place, room);
   const bool is_interrupted = n < 0 && errno == EINTR;
   if (n < 0 && (errno == ETIMEDOUT || errno == EHOSTUNREACH || errno == ENETUNREACH)) give_up(link);
@@ -215,6 +219,12 @@ bool TcpNetwork::read(TcpLink& link, bool places) {
   parse(link);
   let_block_go(link);
   return took_all;
+}
+
+// Where a long message is likely its beginning is enough: the rest is read into its place.
+std::size_t TcpNetwork::most_to_read(const TcpLink& link) const {
+  const bool begins = link.filled == link.parsed && link.more_left == 0;
+  return std::min(begins && link.expects_long ? FrameSizes::kGlance : sizes_.read, sizes_.block - link.filled);
 }
 
 // Into the place and then into `room` bytes of the link's block.
@@ -266,6 +276,7 @@ void TcpNetwork::parse(TcpLink& link) {
     if (there < sizeof head) return;
     std::memcpy(&head, at, sizeof head);
     if (head.length > most_of(head, sizes_)) return cut_off(link);
+    if (!is_stream(head)) link.expects_long = is_long(head, sizes_) && head.length > 2 * sizes_.whole;
     if (there < needed_of(head, sizes_)) return;
     const std::size_t taken = is_stream(head) ? sizeof head : std::min(there, size_of(head));
     link.parsed += taken;

@@ -133,6 +133,7 @@ class TcpNetwork {
   void look(TcpPort& port, bool places);
   bool read(TcpLink& link, bool places);
   bool make_room(TcpLink& link);
+  std::size_t most_to_read(const TcpLink& link) const;
   ssize_t receive(TcpLink& link, std::span<std::byte> place, std::size_t room);
   void parse(TcpLink& link);
   bool parse_frame(TcpLink& link, const TcpFrameHead& head, const std::byte* at);

@@ -4,6 +4,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -31,7 +32,7 @@ using namespace std::chrono_literals;
 using State = hosts::Try::State;
 
 constexpr int kProbes = 3;  // without an answer end an idle link
-constexpr std::uint64_t kWake = 1, kListener = 2, kV6Listener = 3;
+constexpr std::uint64_t kWake = 1, kListener = 2, kV6Listener = 3, kSoon = 4;
 constexpr std::size_t kMostUnauthenticated = 256;  // at a time; one more takes the place of the oldest
 constexpr milliseconds kAcceptAgain{100};          // after a lack of descriptors
 constexpr milliseconds kTick{50}, kBusyTick{10};   // between two turns of the thread
@@ -83,7 +84,9 @@ Result<void> TcpNetwork::listen() {
 Result<void> TcpNetwork::watch_common() {
   common_ = Fd(epoll_create1(EPOLL_CLOEXEC));
   wake_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!common_ || !wake_ || !watch_for_reading(common_, wake_, kWake) || !watch_listeners())
+  soon_ = Fd(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!common_ || !wake_ || !soon_ || !watch_for_reading(common_, wake_, kWake) ||
+      !watch_for_reading(common_, soon_, kSoon) || !watch_listeners())
     return fail_errno("making what a wait for the network sleeps on");
   return {};
 }
@@ -126,6 +129,7 @@ void TcpNetwork::serve_common() {
     const std::uint64_t number = events[i].data.u64;
     if (number == kListener) accept_some(listener_.get());
     else if (number == kV6Listener) accept_some(v6_listener_.get());
+    else if (number == kSoon) send_soon();
     else if (unauthenticated_.count(number) != 0) serve_unauthenticated(number);
     if (const auto at = links_.find(number); at != links_.end()) {
       const auto link = at->second;
@@ -135,6 +139,14 @@ void TcpNetwork::serve_common() {
       if (link->state == State::up && link->out != TcpLink::Way::unused && link->port == nullptr) read(*link, false);
     }
   }
+}
+
+// The program has not looked at its port since it sent what was gathered.
+void TcpNetwork::send_soon() {
+  std::uint64_t times = 0;
+  (void)!::read(soon_.get(), &times, sizeof times);
+  soon_is_set_ = false;
+  flush_all();
 }
 
 void TcpNetwork::accept_some(int listener) {

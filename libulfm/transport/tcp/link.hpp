@@ -97,8 +97,14 @@ struct TcpLink : hosts::Try {
   // ---- what leaves ----
   enum class Way : std::uint8_t { unused, used, ended };
   Way out = Way::unused;
-  std::unique_ptr<std::byte[]> rest;  ///< of a frame that found a part of its room
+  std::unique_ptr<std::byte[]> rest;  ///< of a frame that found a part of its room, and short frames behind it
   std::size_t rest_room = 0, rest_length = 0, rest_gone = 0;
+  bool gathers = false;  ///< what waits in `rest` waits for more short frames, and not for room
+  struct {
+    std::uint32_t frames = 0;    ///< short ones that left one soon after the other
+    std::uint32_t looks = 0;     ///< of the port, until the last of them
+    Clock::time_point last{};
+  } row;
   bool has_end = false, has_stop = false;  ///< to be said as soon as there is room
   bool watches_room = false;               ///< epoll tells of room
   bool unproven = false;                   ///< what has left may not have been acknowledged

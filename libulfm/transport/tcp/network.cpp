@@ -173,7 +173,9 @@ bool TcpNetwork::has_frame(TcpPort& port) {
 
 // The system tells which links have something, unless there is one only.
 void TcpNetwork::look(TcpPort& port, bool places) {
-  if (port.links.size() == 1 && !port.links.front()->watches_room && ++port.looks % kLooksPerEvent != 0) {
+  ++port.looks;
+  if (port.gathers) send_gathered(port);
+  if (port.links.size() == 1 && !port.links.front()->watches_room && port.looks % kLooksPerEvent != 0) {
     const auto only = port.links.front();
     port.drained = read(*only, places);
     return;

@@ -46,6 +46,7 @@ struct TcpPort {
   std::vector<std::uint32_t> unused;  ///< places of `origins`
   std::uint32_t held = 0;             ///< frames handed out and not released
   std::uint32_t looks = 0;
+  bool gathers = false;  ///< one of its links may
   bool drained = false;  ///< the last look took all that had come
   std::int64_t broken = -1;
   std::deque<Error> given_up;  ///< peers whose hosts do not answer any more
@@ -155,6 +156,9 @@ class TcpNetwork {
   void stop(TcpLink& link);
   void forget(TcpLink& link);
   bool push_locked(TcpLink& to, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
+  bool is_in_a_row(TcpLink& link) const;
+  bool gather(TcpLink& link, const TcpFrameHead& head, std::span<const std::byte> header, Gather& data);
+  void send_gathered(TcpPort& port);
   bool send_now(TcpLink& link, std::span<iovec> pieces, std::size_t total);
   bool flush(TcpLink& link);
   bool say(TcpLink& link, Kind kind);
@@ -167,6 +171,7 @@ class TcpNetwork {
 
   // ---- connections.cpp ----
   void serve_common();
+  void send_soon();
   void accept_some(int listener);
   void serve_unauthenticated(std::uint64_t number);
   hosts::Refusal admit(UnauthenticatedPeer& peer, const hosts::Greeting& greeting);
@@ -195,6 +200,8 @@ class TcpNetwork {
   Fd listener_, v6_listener_;
   Fd common_;  ///< epoll: listeners, unauthenticated peers, connectors, and links without a port
   Fd wake_;    ///< eventfd in it: the thread has to look at the clock anew, or to stop
+  Fd soon_;    ///< timer in it: what was gathered has to leave
+  bool soon_is_set_ = false;
   std::array<TcpPort*, kNetworkPorts> ports_{};
   std::unordered_map<std::uint64_t, std::shared_ptr<TcpLink>> links_;  ///< by number
   std::map<std::uint64_t, UnauthenticatedPeer> unauthenticated_;       ///< by number, the oldest first

@@ -19,7 +19,7 @@ OPTIONS = {"TRANSPORT": "--transport", "TOPOLOGY": "--topology", "SHARE": "--sha
 VALUES = {
     "TRANSPORT": "xswitch,frame=512", "TOPOLOGY": "mesh:2x2", "SHARE": "host", "ENGINE": "process", "FAULT": "drop=1e-3",
     "PROTOCOL": "always", "WINDOW": "32", "GIVE_UP": "20s", "CONTROL": "unix", "COLLECTIVES": "off", "ONE_COPY": "off",
-    "INTERFACE": "lo", "PORTS": "42000-42500", "STATS": "1", "STATS_FILE": os.path.abspath("counters"),
+    "INTERFACE": "lo", "PORTS": "42000-42500", "CONGESTION": "reno", "STATS": "1", "STATS_FILE": os.path.abspath("counters"),
     "STALL_REPORT": "30", "TRACE": os.path.abspath("trace.json"), "SLOT": "4K", "DEPTH": "16", "LANES": "8",
     "LANE_CELLS": "64", "LANE_BYTES": "64K", "LANE_AFTER": "3", "EXCHANGE": "5", "FRAME": "8K", "PEERS": "128", "CACHE": "1M",
     "EAGER": "16K", "SPIN": "10", "PARK_AFTER": "3", "PARK_LIMIT": "50"}

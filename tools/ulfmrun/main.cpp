@@ -134,7 +134,7 @@ FabricHost& publish(FabricHost& host, const ulfm::Config& settings, const Comman
 /// For processes on other hosts: how they get to the interconnect.
 void open_door(const FabricHost& host, const ulfm::Config& settings, const Stage& stage) {
   std::vector<std::pair<std::string, std::string>> own;
-  for (const char* row : {"INTERFACE", "PORTS", "GIVE_UP"})
+  for (const char* row : {"INTERFACE", "PORTS", "CONGESTION", "GIVE_UP"})
     if (settings.origin(row) != ulfm::Origin::default_value)
       own.emplace_back(fmt::format("ULFM_{}", row), settings.text(row));
   const auto door = ulfm::proxy::start_door(host.arena(), stage.programs, own);

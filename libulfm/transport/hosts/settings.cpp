@@ -42,6 +42,7 @@ Result<NetworkSettings> settings_from(const Config& config) {
   settings.last_port = ports->last;
   if (auto ok = read_options(config.text("TRANSPORT"), settings); !ok) return fail(ok.error());
   settings.interface = config.text("INTERFACE");
+  settings.congestion = config.text("CONGESTION");
   if (config.origin("FRAME") != Origin::default_value)
     settings.max_frame = static_cast<std::size_t>(config.number("FRAME"));
   settings.give_up = std::chrono::milliseconds(config.number("GIVE_UP"));

@@ -28,6 +28,7 @@ struct NetworkSettings {
   std::string interface;                        ///< see choose_interfaces()
   std::uint16_t first_port = 0, last_port = 0;  ///< where to listen; 0: the system chooses
   std::string job_secret;
+  std::string congestion;  ///< control of TCP; empty: none is asked for
   std::size_t max_frame = kLongestFrame;
   std::size_t max_whole = 0;                 ///< data of frames that must not come in parts; a network may have more
   std::chrono::milliseconds give_up{10000};  ///< without an answer of the other host

@@ -374,7 +374,9 @@ const TransportDescriptor mux_transport{
     .max_frame = hosts::kLongestFrame,
     .latency_us = 0.2,
     .bandwidth_MBps = 10000,
-    .config_rows = "SLOT DEPTH LANES LANE_CELLS LANE_BYTES LANE_AFTER EXCHANGE FRAME PEERS INTERFACE PORTS GIVE_UP",
+    .config_rows =
+        "SLOT DEPTH LANES LANE_CELLS LANE_BYTES LANE_AFTER EXCHANGE FRAME PEERS INTERFACE PORTS CONGESTION "
+        "GIVE_UP",
     .takes_options = true,
     .links = false,
     .control = false,

@@ -4,9 +4,9 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/epoll.h>
-#include <sys/timerfd.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +20,7 @@
 #include "base/own_thread.hpp"
 #include "transport/hosts/silence.hpp"
 #include "transport/tcp/network.hpp"
+#include "transport/tcp/tuning.hpp"
 
 namespace ulfm::tcp {
 namespace {
@@ -31,22 +32,12 @@ using std::chrono::milliseconds;
 using namespace std::chrono_literals;
 using State = hosts::Try::State;
 
-constexpr int kProbes = 3;  // without an answer end an idle link
 constexpr std::uint64_t kWake = 1, kListener = 2, kV6Listener = 3, kSoon = 4;
 constexpr std::size_t kMostUnauthenticated = 256;  // at a time; one more takes the place of the oldest
 constexpr milliseconds kAcceptAgain{100};          // after a lack of descriptors
 constexpr milliseconds kTick{50}, kBusyTick{10};   // between two turns of the thread
 constexpr milliseconds kCrossedFor{2000};          // for the connection that the peer is making
 constexpr milliseconds kNap{5}, kShortNap{1};
-
-void set(const Fd& socket, int level, int option, int value) noexcept {
-  (void)setsockopt(socket.get(), level, option, &value, sizeof value);
-}
-
-void tune(const Fd& socket, milliseconds give_up) noexcept {
-  set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
-  hosts::ask_for_life(socket.get(), give_up, kProbes);
-}
 
 void send_all_at_once(const Fd& socket, const Welcome& answer) noexcept {
   (void)!::send(socket.get(), &answer, sizeof answer, MSG_DONTWAIT | MSG_NOSIGNAL);  // the first bytes: there is room
@@ -57,6 +48,7 @@ void send_all_at_once(const Fd& socket, const Welcome& answer) noexcept {
 // ---- making the network ---------------------------------------------------------------------------------------------
 
 Result<std::unique_ptr<TcpNetwork>> TcpNetwork::create(const hosts::NetworkSettings& settings) {
+  if (auto ok = check_congestion_control(settings.congestion); !ok) return fail(ok.error());
   auto self = hosts::self_of(settings);
   if (!self) return fail(self.error());
   std::unique_ptr<TcpNetwork> network(new TcpNetwork(settings, std::move(*self)));
@@ -202,7 +194,8 @@ Refusal TcpNetwork::admit(UnauthenticatedPeer& peer, const Greeting& greeting) {
   if (port->links.size() >= settings_.peers) return Refusal::no_room;
   auto link = std::make_shared<TcpLink>(++next_number_);
   link->socket = std::move(peer.socket);
-  tune(link->socket, settings_.give_up);
+  tune(link->socket.get(), settings_.give_up);
+  choose_congestion_control(link->socket.get(), settings_.congestion);
   link->state = State::up;
   link->where = peer.from;
   link->port = port;
@@ -243,7 +236,7 @@ std::shared_ptr<TcpLink> TcpNetwork::begin(const SocketAddress& where, const Gre
     link->fail(std::strerror(errno));
     return link;
   }
-  tune(link->socket, settings_.give_up);
+  tune(link->socket.get(), settings_.give_up);
   const int rc = ::connect(link->socket.get(), where.get(), static_cast<socklen_t>(where.size()));
   if ((rc != 0 && errno != EINPROGRESS) || !watch(*link, common_.get(), EPOLLOUT)) {
     link->fail_by(errno, std::strerror(errno));
@@ -285,6 +278,7 @@ void TcpNetwork::serve_connecting(const std::shared_ptr<TcpLink>& link) {
     return forget(*link);
   }
   link->most = welcome.most;
+  choose_congestion_control(link->socket.get(), settings_.congestion);
   link->state = State::up;
   ++counts_.made;
 }

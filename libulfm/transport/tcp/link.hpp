@@ -101,8 +101,8 @@ struct TcpLink : hosts::Try {
   std::size_t rest_room = 0, rest_length = 0, rest_gone = 0;
   bool gathers = false;  ///< what waits in `rest` waits for more short frames, and not for room
   struct {
-    std::uint32_t frames = 0;    ///< short ones that left one soon after the other
-    std::uint32_t looks = 0;     ///< of the port, until the last of them
+    std::uint32_t frames = 0;  ///< short ones that left one soon after the other
+    std::uint32_t looks = 0;   ///< of the port, until the last of them
     Clock::time_point last{};
   } row;
   bool has_end = false, has_stop = false;  ///< to be said as soon as there is room
@@ -117,9 +117,9 @@ struct TcpLink : hosts::Try {
 
   // ---- what comes in ----
   Way in = Way::unused;
-  std::uint32_t origin = 0;  ///< while `in` is used
+  std::uint32_t origin = 0;   ///< while `in` is used
   bool expects_long = false;  ///< the last message was one
-  bool discards = false;     ///< nobody wants what comes any more
+  bool discards = false;      ///< nobody wants what comes any more
   Block* block = nullptr;
   std::size_t filled = 0, parsed = 0;  ///< bytes of the block
   std::size_t more_left = 0;           ///< bytes of a stream that are still to come

@@ -136,7 +136,7 @@ const TransportDescriptor tcp_transport{
     .max_frame = hosts::kLongestFrame,
     .latency_us = 7,
     .bandwidth_MBps = 3000,
-    .config_rows = "INTERFACE PORTS FRAME PEERS GIVE_UP",
+    .config_rows = "INTERFACE PORTS CONGESTION FRAME PEERS GIVE_UP",
     .takes_options = false,
     .links = false,
     .control = false,

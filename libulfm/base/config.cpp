@@ -47,8 +47,8 @@ constexpr ConfigRow kRows[] = {
      "network interface, address (10.1.0.2) or network (10.1.0.0/16) to use between hosts; empty: all, best first"},
     {"PORTS", RowType::text, "", "", 0, 0, "", "TCP ports to listen at between hosts, as 50000-50999; empty: any"},
     {"CONGESTION", RowType::text, "", "", 0, 0, "",
-     "TCP's congestion control between hosts, as cubic or bbr; empty: the system's, but within a network none that "
-     "paces"},
+     "TCP's congestion control between hosts, as cubic or bbr; empty: the system's, but reno where a round trip takes "
+     "less than 1 ms"},
     {"CONFIG", RowType::text, "", "", 0, 0, "", "TOML file with settings, keys as these names in lower case"},
     {"STATS", RowType::boolean, "", "0", 0, 1, "", "print counters on standard error when the job ends"},
     {"STATS_FILE", RowType::text, "", "", 0, 0, "",

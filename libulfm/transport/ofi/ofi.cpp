@@ -94,6 +94,11 @@ using OfiTransport = hosts::NetworkTransport<OfiNetwork, OfiInlet, OfiOutlet>;
 Result<std::unique_ptr<Transport>> make(const Config& config) {
   auto settings = hosts::settings_from(config);
   if (!settings) return fail(settings.error());
+  if (!settings->congestion.empty())
+    return fail(Errc::invalid,
+                fmt::format("ULFM_CONGESTION=\"{}\" is for TCP connections of ULFM's own (transport tcp); "
+                            "those of libfabric have the system's congestion control",
+                            settings->congestion));
   auto network = OfiNetwork::create(*settings);
   if (!network) return fail(network.error());
   return std::make_unique<OfiTransport>(std::move(*network));

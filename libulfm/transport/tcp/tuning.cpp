@@ -4,7 +4,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include <array>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <string_view>
@@ -22,7 +22,7 @@ constexpr int kProbes = 3;  // without an answer end an idle link
 // caches hold.
 constexpr int kMostUnsent = 128 * 1024;
 constexpr std::uint32_t kNearMicroseconds = 1000;
-constexpr std::array kUnpaced{"cubic", "reno"};  // every process may use the last one
+constexpr const char* kOfANetwork = "reno";  // which every process may use
 
 void set(int socket, int option, int value) noexcept {
   (void)setsockopt(socket, IPPROTO_TCP, option, &value, sizeof value);
@@ -30,13 +30,6 @@ void set(int socket, int option, int value) noexcept {
 
 bool use(int socket, std::string_view name) noexcept {
   return setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())) == 0;
-}
-
-bool is_paced(int socket) noexcept {
-  char name[16] = {};  // TCP_CA_NAME_MAX
-  socklen_t length = sizeof name - 1;
-  return getsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, name, &length) == 0 &&
-         std::string_view(name).starts_with("bbr");
 }
 
 bool is_near(int socket) noexcept {
@@ -58,9 +51,7 @@ void choose_congestion_control(int socket, const std::string& wanted) noexcept {
     (void)use(socket, wanted);  // checked before
     return;
   }
-  if (!is_paced(socket) || !is_near(socket)) return;
-  for (const char* name : kUnpaced)
-    if (use(socket, name)) return;
+  if (is_near(socket)) (void)use(socket, kOfANetwork);
 }
 
 Result<void> check_congestion_control(const std::string& wanted) {

@@ -13,8 +13,8 @@ namespace ulfm::tcp {
 void tune(int socket, std::chrono::milliseconds give_up) noexcept;
 
 /// When the connection is up. `wanted` is ULFM_CONGESTION; empty: the system's choice, but within a network (a round
-/// trip of less than a millisecond) not one that paces, because its timers cost more than the bytes between them
-/// (decision 0050).
+/// trip of less than a millisecond) Reno's, which neither paces nor takes the time that a busy core needs for a sign of
+/// congestion (decision 0050).
 void choose_congestion_control(int socket, const std::string& wanted) noexcept;
 
 /// Errc::invalid, with what there is, when this process may not use that congestion control. Empty is always fine.

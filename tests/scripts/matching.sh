@@ -186,3 +186,99 @@ for setting in ULFM_LANES=16 ULFM_LANES=0 ULFM_SPIN=100000 ULFM_TRANSPORT=xswitc
     timeout "$patience" env "$setting" "$stage/bin/ulfmrun" -n 3 "$work/beside" "$work/sent" >"$work/out" 2>&1 ||
         fail "beside others, $setting: exit status $?"
 done
+
+# Messages of more than a frame, which a blocking receive finds before it is posted: in their place or, cut short, an error;
+# for any rank and tag, of types with gaps, and beside receives for other tags.
+compile long_ones <<'C'
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUNDS = 150, MOST = 400000 };
+static unsigned char *bytes, *wanted;
+
+static void fill(unsigned char *to, int length, int seed)
+{
+    for (int i = 0; i < length; i++)
+        to[i] = (unsigned char) (seed * 7 + i * 13 + (i >> 9));
+}
+
+static void must(int fine, const char *what, int i)
+{
+    if (fine)
+        return;
+    printf("round %d: %s\n", i, what);
+    fflush(stdout);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static int length_of(int i)
+{
+    static const int sizes[] = { 0, 100, 2048, 16000, 16384, 17000, 33000, 65000, 65536, 66000, 131072, 200000, 330000, MOST };
+    return sizes[i % (int) (sizeof sizes / sizeof *sizes)];
+}
+
+static void receive(int i)
+{
+    const int length = length_of(i), kind = i % 5, tag = kind == 1 ? MPI_ANY_TAG : i, from = kind == 2 ? MPI_ANY_SOURCE : 1;
+    MPI_Status status;
+    MPI_Request other;
+    int got, value = -1, answer = i;
+    if (kind == 3)
+        MPI_Irecv(&value, 1, MPI_INT, 1, i + 1000, MPI_COMM_WORLD, &other);
+    memset(bytes, 0xee, 2 * MOST);
+    MPI_Send(&answer, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);
+    if (kind == 4 && length > 1) {
+        must(MPI_Recv(bytes, length / 2, MPI_BYTE, from, tag, MPI_COMM_WORLD, &status) != MPI_SUCCESS, "no error", i);
+        must(bytes[length / 2] == 0xee, "written behind the buffer", i);
+    } else if (kind == 0) {
+        MPI_Datatype gaps;
+        MPI_Type_vector(length, 1, 2, MPI_BYTE, &gaps);
+        MPI_Type_commit(&gaps);
+        MPI_Recv(bytes, 1, gaps, from, tag, MPI_COMM_WORLD, &status);
+        MPI_Type_free(&gaps);
+        fill(wanted, length, i);
+        for (int k = 0; k < length; k++)
+            must(bytes[2 * k] == wanted[k] && (k == length - 1 || bytes[2 * k + 1] == 0xee), "with gaps", i);
+    } else {
+        MPI_Recv(bytes, length + 100, MPI_BYTE, from, tag, MPI_COMM_WORLD, &status);
+        MPI_Get_count(&status, MPI_BYTE, &got);
+        fill(wanted, length, i);
+        must(got == length && status.MPI_SOURCE == 1 && status.MPI_TAG == i, "status", i);
+        must(!memcmp(bytes, wanted, length) && bytes[length] == 0xee, "bytes", i);
+    }
+    if (kind == 3) {
+        MPI_Wait(&other, MPI_STATUS_IGNORE);
+        must(value == i, "the other one", i);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    int rank, turn;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    bytes = malloc(2 * MOST);
+    wanted = malloc(MOST);
+    for (int i = 1; i <= ROUNDS; i++) {
+        if (rank == 0) {
+            receive(i);
+        } else {
+            MPI_Recv(&turn, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            fill(bytes, length_of(i), i);
+            MPI_Send(bytes, length_of(i), MPI_BYTE, 0, i, MPI_COMM_WORLD);
+            if (i % 5 == 3)
+                MPI_Send(&i, 1, MPI_INT, 0, i + 1000, MPI_COMM_WORLD);
+        }
+    }
+    MPI_Finalize();
+    return 0;
+}
+C
+for setting in ULFM_TRANSPORT=direct ULFM_TRANSPORT=tcp ULFM_LANES=0 ULFM_EAGER=1K "ULFM_TRANSPORT=tcp ULFM_SPIN=0"; do
+    # shellcheck disable=SC2086
+    timeout "$patience" env $setting "$stage/bin/ulfmrun" -n 2 "$work/long_ones" >"$work/out" 2>&1 ||
+        fail "long messages, $setting: exit status $?"
+done

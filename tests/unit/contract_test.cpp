@@ -113,6 +113,7 @@ TEST_CASE("an inlet without deadlines, virtual time or a protocol writes nothing
   LeastInlet inlet;
   Frame frame{};
   CHECK(inlet.next_awaited(frame));
+  CHECK(inlet.next_at_hand(frame));
   CHECK(frame.origin == 3);
   CHECK(inlet.look());
   CHECK(inlet.spun == 1);

@@ -1,11 +1,13 @@
 // TCP between hosts: one connection for both directions, long messages in their place, ends of every kind, nonsense.
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <random>
 #include <thread>
@@ -19,6 +21,7 @@
 #include "transport/registry.hpp"
 #include "transport/tcp/link.hpp"
 #include "transport/tcp/tcp.hpp"
+#include "transport/tcp/tuning.hpp"
 
 using namespace ulfm;
 using namespace std::chrono_literals;
@@ -256,6 +259,137 @@ TEST_CASE("tcp: messages of any length come whole, in their place where it is kn
     REQUIRE(places.bytes == bytes);
   }
   CHECK((count(*pair.b, "bytes in place") != 0) == knows);
+}
+
+TEST_CASE("tcp: short frames that follow each other leave together, and soon although nobody looks", "[tcp]") {
+  Pair pair;
+  const auto outlet = pair.to_b();
+  const auto bytes = test::pattern_bytes(2, 40);
+  int sent = 0;
+  // A sender that loses its core between two frames gathers nothing.
+  REQUIRE(eventually([&] {
+    for (int i = 0; i < 100 && push(*outlet, Kind::first, kHead, bytes); ++i) ++sent;
+    return count(*pair.a, "frames gathered") != 0;
+  }));
+  for (; sent != 0; --sent) pair.at_b->release(Pair::await(*pair.at_b));
+  Frame frame;
+  CHECK_FALSE(pair.at_b->next(frame));
+}
+
+TEST_CASE("tcp: a sender that looks at its port after each frame gathers none", "[tcp]") {
+  Pair pair;
+  const auto outlet = pair.to_b();
+  Frame frame;
+  for (int i = 0; i < 1000; ++i) {
+    REQUIRE(eventually([&] { return push(*outlet, Kind::first, kHead, {}); }));
+    CHECK_FALSE(pair.at_a->next(frame));
+  }
+  CHECK(count(*pair.a, "frames gathered") == 0);
+}
+
+TEST_CASE("tcp: frames of all lengths keep their order, with those that wait for more and without room", "[tcp]") {
+  Pair pair;
+  const auto outlet = pair.to_b();
+  std::mt19937 random(11);
+  struct Sent {
+    std::uint32_t seed;
+    std::size_t length;
+  };
+  std::deque<Sent> on_the_way;
+  std::uint32_t made = 0;
+  const auto receive = [&] {
+    Frame frame;
+    if (!pair.at_b->next(frame)) return false;
+    REQUIRE_FALSE(on_the_way.empty());
+    const auto [seed, length] = on_the_way.front();
+    const auto wanted = test::pattern_bytes(seed, length);
+    std::vector<std::byte> got(frame.data, frame.data + frame.length);
+    pair.at_b->release(frame);
+    while (got.size() < length) {  // the rest of a long one
+      const Frame more = Pair::await(*pair.at_b);
+      REQUIRE(more.kind == Kind::more);
+      got.insert(got.end(), more.data, more.data + more.length);
+      pair.at_b->release(more);
+    }
+    on_the_way.pop_front();
+    REQUIRE(got == wanted);
+    return true;
+  };
+  for (int round = 0; round < 300; ++round) {
+    const std::size_t most = std::size_t{1} << (random() % 18);
+    const std::uint32_t burst = random() % 80;
+    for (std::uint32_t i = 0; i < burst; ++i) {
+      const std::size_t length = std::min(random() % (most + 1), outlet->max_begin(sizeof kHead));
+      if (!push(*outlet, Kind::first, kHead, test::pattern_bytes(made, length))) break;
+      on_the_way.push_back({made++, length});
+    }
+    for (std::uint32_t i = random() % 100; i != 0; --i) (void)receive();
+  }
+  REQUIRE(eventually([&] {
+    while (receive()) {
+    }
+    return on_the_way.empty();
+  }));
+}
+
+TEST_CASE("tcp: behind a frame nothing is looked for where all that had come was taken", "[tcp]") {
+  Pair pair;
+  const auto outlet = pair.to_b();
+  REQUIRE(push(*outlet, Kind::first, kHead, {}));
+  pair.at_b->release(Pair::await(*pair.at_b));
+  Frame frame;
+  for (int i = 0; i < 100; ++i) {
+    REQUIRE_FALSE(pair.at_b->next(frame));  // the last look found nothing
+    REQUIRE(push(*outlet, Kind::first, kHead, {}));
+    CHECK_FALSE(pair.at_b->next_at_hand(frame));
+    pair.at_b->release(Pair::await(*pair.at_b));
+  }
+}
+
+namespace {
+
+/// A TCP connection within this host.
+struct Connected {
+  control::Fd listener, one, other;
+  Connected() {
+    sockaddr_in where{};
+    where.sin_family = AF_INET;
+    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof where;
+    auto* address = reinterpret_cast<sockaddr*>(&where);
+    listener = control::Fd(socket(AF_INET, SOCK_STREAM, 0));
+    one = control::Fd(socket(AF_INET, SOCK_STREAM, 0));
+    REQUIRE(bind(listener.get(), address, length) == 0);
+    REQUIRE(listen(listener.get(), 1) == 0);
+    REQUIRE(getsockname(listener.get(), address, &length) == 0);
+    REQUIRE(connect(one.get(), address, length) == 0);
+    other = control::Fd(accept(listener.get(), nullptr, nullptr));
+    REQUIRE(other);
+  }
+};
+
+std::string congestion_control(int socket) {
+  char name[16] = {};
+  socklen_t length = sizeof name - 1;
+  REQUIRE(getsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, name, &length) == 0);
+  return name;
+}
+
+}  // namespace
+
+TEST_CASE("tcp: within a network Reno, or what the user asks for", "[tcp]") {
+  const Connected pair;
+  const std::string before = congestion_control(pair.one.get());
+  tcp::choose_congestion_control(pair.one.get(), "");
+  CHECK(congestion_control(pair.one.get()) == "reno");
+  tcp::choose_congestion_control(pair.one.get(), before);
+  CHECK(congestion_control(pair.one.get()) == before);
+  CHECK(tcp::check_congestion_control(""));
+  CHECK(tcp::check_congestion_control("reno"));
+  const auto wrong = tcp::check_congestion_control("pigeon");
+  REQUIRE_FALSE(wrong);
+  CHECK(wrong.error().what.find("ULFM_CONGESTION=\"pigeon\"") != std::string::npos);
+  CHECK(wrong.error().what.find("reno") != std::string::npos);
 }
 
 TEST_CASE("tcp: frames that are kept stay as they are, however much comes behind them", "[tcp]") {

@@ -24,8 +24,8 @@ using Way = TcpLink::Way;
 
 constexpr std::size_t kCopied = 2048;  // below, one piece is quicker than several
 constexpr std::size_t kMostPieces = 64;
-// Short frames that follow each other so soon, after so many of them, wait for each other: a system call for each would
-// cost many times what they do. They leave together when there are so many bytes, when the program looks at its port,
+// Short frames that follow each other so soon wait for each other after the first few: a system call for each costs many
+// times what they do (decision 0050). They leave together when their room is full, when the program looks at its port,
 // and at the latest after kGatheredFor.
 constexpr std::uint32_t kRow = 4;
 constexpr std::chrono::microseconds kRowGap{50}, kGatheredFor{100};
@@ -161,6 +161,7 @@ bool TcpNetwork::push_locked(TcpLink& to, Kind kind, std::span<const std::byte> 
   return true;
 }
 
+// Asked once for each short frame.
 bool TcpNetwork::is_in_a_row(TcpLink& link) const {
   if (link.port == nullptr) return false;  // nobody looks
   const auto now = Clock::now();
@@ -191,15 +192,15 @@ bool TcpNetwork::gather(TcpLink& link, const TcpFrameHead& head, std::span<const
   copy_bytes(to + sizeof head, header.data(), header.size());
   data.copy(to + sizeof head + header.size(), head.length);
   link.rest_length += size;
-  link.gathers = link.port->gathers = true;
+  ++counts_.gathered;
+  if (!std::exchange(link.gathers, true)) link.port->gatherers.push_back(link.number);
   return true;
 }
 
 void TcpNetwork::send_gathered(TcpPort& port) {
-  port.gathers = false;
-  const auto links = port.links;
-  for (const auto& link : links)
-    if (link->gathers) (void)flush(*link);
+  for (const std::uint64_t number : std::exchange(port.gatherers, {}))
+    if (const auto at = links_.find(number); at != links_.end() && at->second->gathers)
+      (void)flush(*std::shared_ptr(at->second));
 }
 
 // Sends what there is room for and keeps the rest. False, with nothing sent, when there is no room at all.

@@ -174,7 +174,7 @@ bool TcpNetwork::has_frame(TcpPort& port) {
 // The system tells which links have something, unless there is one only.
 void TcpNetwork::look(TcpPort& port, bool places) {
   ++port.looks;
-  if (port.gathers) send_gathered(port);
+  if (!port.gatherers.empty()) send_gathered(port);
   if (port.links.size() == 1 && !port.links.front()->watches_room && port.looks % kLooksPerEvent != 0) {
     const auto only = port.links.front();
     port.drained = read(*only, places);
@@ -424,7 +424,7 @@ std::vector<NamedCount> TcpNetwork::counts() const {
   return {{"connections made", counts_.made},    {"accepted", counts_.accepted},
           {"refused", counts_.refused},          {"frames sent", counts_.sent},
           {"frames received", counts_.received}, {"frames dropped", counts_.dropped},
-          {"bytes in place", counts_.placed}};
+          {"bytes in place", counts_.placed},    {"frames gathered", counts_.gathered}};
 }
 
 }  // namespace ulfm::tcp

@@ -1,8 +1,9 @@
 // What a process has on TCP: a listener, its ports, and the links between them and other processes' ports.
 //
 // The thread that uses a port reads the links of that port, one system call to a look; nothing is read ahead of what it
-// takes, so a port that nobody reads stops its senders by TCP's own window. A thread of the network accepts connections
-// and sends what is left of frames when the program computes. All of it is under one lock.
+// takes, so a port that nobody reads stops its senders by TCP's own window. Short frames that a program sends one soon
+// after the other leave together, when it looks at its port next. A thread of the network accepts connections and sends
+// what is left of frames when the program computes. All of it is under one lock.
 #pragma once
 
 #include <atomic>
@@ -46,8 +47,8 @@ struct TcpPort {
   std::vector<std::uint32_t> unused;  ///< places of `origins`
   std::uint32_t held = 0;             ///< frames handed out and not released
   std::uint32_t looks = 0;
-  bool gathers = false;  ///< one of its links may
-  bool drained = false;  ///< the last look took all that had come
+  std::vector<std::uint64_t> gatherers;  ///< links that have gathered frames, by number
+  bool drained = false;                  ///< the last look took all that had come
   std::int64_t broken = -1;
   std::deque<Error> given_up;  ///< peers whose hosts do not answer any more
   PlaceFinder* places = nullptr;
@@ -212,7 +213,7 @@ class TcpNetwork {
   std::uint64_t pushes_ = 0;
   Clock::time_point accept_again_{};  ///< set while accepting pauses for want of descriptors
   struct {
-    std::uint64_t made = 0, accepted = 0, refused = 0, sent = 0, received = 0, dropped = 0, placed = 0;
+    std::uint64_t made = 0, accepted = 0, refused = 0, sent = 0, received = 0, dropped = 0, placed = 0, gathered = 0;
   } counts_;
 
   bool stopping_ = false;

@@ -24,9 +24,9 @@ using Way = TcpLink::Way;
 
 constexpr std::size_t kCopied = 2048;  // below, one piece is quicker than several
 constexpr std::size_t kMostPieces = 64;
-// Short frames that follow each other so soon wait for each other after the first few: a system call for each costs many
-// times what they do (decision 0050). They leave together when their room is full, when the program looks at its port,
-// and at the latest after kGatheredFor.
+// Short frames that follow each other so soon wait for each other after the first few: a system call for each costs
+// many times what they do (decision 0050). They leave together when their room is full, when the program looks at its
+// port, and at the latest after kGatheredFor.
 constexpr std::uint32_t kRow = 4;
 constexpr std::chrono::microseconds kRowGap{50}, kGatheredFor{100};
 constexpr std::size_t kShort = 16 * 1024, kGathered = 64 * 1024;

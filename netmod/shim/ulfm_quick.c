@@ -64,18 +64,20 @@ static inline int lock_is_wanted(void)
 #endif
 }
 
-/* So often a receive asks for a message that comes soon: for as long as an answer of another host takes. */
+/* So often a receive asks for a message that comes soon: for as long as an answer of another host takes. One that may be
+ * longer than a frame, or asks first, is better posted by then. */
 #define QUICK_LOOKS 16
+#define QUICK_ROOM 16384
 
 /* The next frame, if it is there or comes soon. Only a frame can end such a receive, so it need not leave its turns to
  * the progress engine, which costs more than most messages. */
-static inline int next_frame_soon(ulfm_nm_frame * frame)
+static inline int next_frame_soon(ulfm_nm_frame * frame, intptr_t room)
 {
-    int got, looks = 0;
+    int got, looks = room <= QUICK_ROOM ? QUICK_LOOKS : 1;
 
     do
         got = ulfm->next_soon(nm, frame);
-    while (got == 0 && ++looks < QUICK_LOOKS && !icalls && !lock_is_wanted());
+    while (got == 0 && --looks > 0 && !icalls && !lock_is_wanted());
     return got > 0;
 }
 
@@ -143,7 +145,7 @@ int MPIDI_nem_ulfm_recv_now(void *buf, MPI_Aint count, MPI_Datatype datatype, in
     if (!nm || lock_is_wanted() || !nothing_pending(rank, tag, context_id) || ++in_a_row % QUICK_IN_A_ROW == 0)
         return 0;
     MPIDI_Datatype_get_info(count, datatype, contig, room, type, true_lb);
-    if (!contig || !next_frame_soon(&frame))
+    if (!contig || !next_frame_soon(&frame, room))
         return 0;
     received = wanted_message(&frame, rank, tag, context_id, room, &message);
     if (received && !message.is_whole) {

@@ -15,7 +15,7 @@ from .libraries import Failure, compiled
 from .machine import STAGE, TOP
 from .rounds import measure, pinned
 
-SHARE = 20  # of the repetitions that the same programs do within a host
+SHARE = 8  # of the repetitions that the same programs do within a host
 SIZES = ("0", "4M")
 DEVICE = "eth0"
 # What each library needs to start on hosts by our launcher, and to take the cable and not a decoy.

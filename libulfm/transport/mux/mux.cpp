@@ -130,22 +130,11 @@ class MuxInlet final : public Inlet {
   bool is_made() const noexcept { return source_.is_made(); }
 
   bool next(Frame& frame) override {
-    if (near_in_turn_ < kNearBurst && near_.next(frame)) {
-      ++near_in_turn_;
-      frame.origin <<= bits_;
-      return true;
-    }
+    if (next_near(frame)) return true;
     near_in_turn_ = 0;
     return next_far<&Inlet::next>(frame);
   }
-  bool next_at_hand(Frame& frame) override {
-    if (near_in_turn_ < kNearBurst && near_.next(frame)) {
-      ++near_in_turn_;
-      frame.origin <<= bits_;
-      return true;
-    }
-    return next_far<&Inlet::next_at_hand>(frame);
-  }
+  bool next_at_hand(Frame& frame) override { return next_near(frame) || next_far<&Inlet::next_at_hand>(frame); }
   bool spin(std::uint32_t turns) override {
     bool any_far = false;
     for (std::size_t i = 1; i < parts_.size(); ++i) any_far = any_far || quiet_[i].misses < kQuietAfter;
@@ -218,6 +207,12 @@ class MuxInlet final : public Inlet {
 
   Inlet& part(std::uint32_t origin) { return *parts_[origin & ((1u << bits_) - 1)]; }
 
+  bool next_near(Frame& frame) {
+    if (near_in_turn_ == kNearBurst || !near_.next(frame)) return false;
+    ++near_in_turn_;
+    frame.origin <<= bits_;
+    return true;
+  }
   // Round robin over all parts but the first.
   template <bool (Inlet::*kNext)(Frame&)>
   bool next_far(Frame& frame) {

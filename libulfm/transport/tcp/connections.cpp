@@ -1,7 +1,6 @@
 // How a TcpNetwork makes links: it listens, accepts peers that prove themselves, and connects to others.
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

@@ -29,13 +29,10 @@ std::size_t most_of(const TcpFrameHead& head, const FrameSizes& sizes) {
   return is_stream(head) || Kind{head.kind} == Kind::first ? std::max(sizes.longest, sizes.whole) : sizes.whole;
 }
 
-// Handed on in parts.
-bool is_long(const TcpFrameHead& head, const FrameSizes& sizes) { return head.length > sizes.whole; }
-
-// So many bytes of it have to be there before it is handed on.
+// So many bytes of it have to be there before it is handed on, whole or in parts.
 std::size_t needed_of(const TcpFrameHead& head, const FrameSizes& sizes) {
   if (is_stream(head)) return sizeof head;
-  return is_long(head, sizes) ? sizeof head + head.header + kLeastFrame : size_of(head);
+  return head.length > sizes.whole ? sizeof head + head.header + kLeastFrame : size_of(head);
 }
 
 }  // namespace
@@ -278,7 +275,7 @@ void TcpNetwork::parse(TcpLink& link) {
     if (there < sizeof head) return;
     std::memcpy(&head, at, sizeof head);
     if (head.length > most_of(head, sizes_)) return cut_off(link);
-    if (!is_stream(head)) link.expects_long = is_long(head, sizes_) && head.length > 2 * sizes_.whole;
+    if (!is_stream(head)) link.expects_long = head.length > 2 * sizes_.whole;
     if (there < needed_of(head, sizes_)) return;
     const std::size_t taken = is_stream(head) ? sizeof head : std::min(there, size_of(head));
     link.parsed += taken;

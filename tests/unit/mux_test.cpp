@@ -139,6 +139,24 @@ TEST_CASE("mux: a sleep ends for a frame of any part", "[mux]") {
   }
 }
 
+// Each end of a watch rings.
+TEST_CASE("mux: a ring ends one sleep, and not the ones behind it", "[mux]") {
+  if (!select_transport("ofi").value()->unavailable().empty()) return;
+  Three three;
+  WakeSource& source = three.there->wake_source();
+  source.watch();
+  source.end_watch();
+  int short_ones = 0;
+  for (; short_ones < 10; ++short_ones) {
+    source.arm();
+    REQUIRE_FALSE(three.there->has_frame());
+    const bool was_rung = source.sleep(200ms);
+    source.cancel();
+    if (!was_rung) break;
+  }
+  CHECK(short_ones < 10);
+}
+
 TEST_CASE("mux: a process that no part reaches is refused, and so is a card of something else", "[mux]") {
   if (!select_transport("ofi").value()->unavailable().empty()) return;
   Three three;

@@ -14,6 +14,7 @@
 
 #include "child.hpp"
 #include "environment.hpp"
+#include "failing_memory.hpp"
 #include "pattern.hpp"
 #include "proto/framing.hpp"
 #include "transport/hosts/card.hpp"
@@ -625,4 +626,106 @@ TEST_CASE("tcp: without a descriptor the listener pauses, and lets in who waits 
   CHECK(child.pipe().receive() == "1");
   child.pipe().send("over");
   CHECK(child.wait() == 0);
+}
+
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+/// Messages from one process to another, sent and taken in turns. Allocates nothing itself.
+class Conversation {
+ public:
+  Conversation(Pair& pair, Bytes pattern, std::span<std::byte> place) : pair_(pair), pattern_(pattern), place_(place) {}
+
+  /// False when it takes too long, or something else comes than was sent.
+  bool run() {
+    const auto until = std::chrono::steady_clock::now() + 20s;
+    while (taken_ < kMessages || !has_answer_) {
+      if (std::chrono::steady_clock::now() > until) return false;
+      connect(there_, *pair_.a, *pair_.b, pair_.counters);
+      connect(back_, *pair_.b, *pair_.a, pair_.counters);
+      if (back_ && !has_answered_) has_answered_ = push(*back_, Kind::first, kHead, {});
+      // Ten at a time, so that short ones wait for each other.
+      for (int i = 0; there_ && i < 10 && sent_ < kMessages && send(); ++i) continue;
+      Frame frame;
+      while (pair_.at_b->next(frame))
+        if (!take(frame)) return false;
+      if (pair_.at_a->next(frame)) {
+        has_answer_ = true;
+        pair_.at_a->release(frame);
+      }
+    }
+    return true;
+  }
+  int failed_connects() const { return failed_connects_; }
+
+ private:
+  static constexpr int kMessages = 60;
+  static std::size_t length_of(int number) { return number % 20 == 19 ? 300'000 : number % 20 == 18 ? 12'000 : 40; }
+
+  void connect(std::unique_ptr<Outlet>& outlet, Transport& from, const Transport& to, PortCounters& counters) {
+    if (outlet) return;
+    auto made = from.connect(to.card(), 1, 1, {}, counters);
+    if (made) outlet = std::move(*made);
+    else ++failed_connects_;
+  }
+  bool send() {
+    const Bytes data = pattern_.subspan(static_cast<std::size_t>(sent_), length_of(sent_));
+    const std::size_t most = gone_ == 0 ? there_->max_begin(sizeof kHead) : there_->max_frame(0);
+    const Bytes part = data.subspan(gone_, std::min(most, data.size() - gone_));
+    if (!push(*there_, gone_ == 0 ? Kind::first : Kind::more, gone_ == 0 ? Bytes(kHead) : Bytes(), part)) return false;
+    gone_ += part.size();
+    if (gone_ == data.size()) ++sent_, gone_ = 0;
+    return true;
+  }
+  bool take(const Frame& frame) {
+    const Bytes data = pattern_.subspan(static_cast<std::size_t>(taken_), length_of(taken_));
+    const bool is_right = (frame.header_length != 0) == (came_ == 0) && came_ + frame.length <= data.size() &&
+                          std::memcmp(frame.data, data.data() + came_, frame.length) == 0;
+    came_ += frame.length;
+    pair_.at_b->release(frame);
+    if (came_ == data.size()) ++taken_, came_ = 0;
+    places_.wanted = came_ == 0 ? std::span<std::byte>() : place_.first(data.size() - came_);
+    return is_right;
+  }
+
+  struct Places final : PlaceFinder {
+    std::span<std::byte> wanted;
+    std::span<std::byte> place_for(std::uint32_t) override { return wanted; }
+  };
+
+  Pair& pair_;
+  const Bytes pattern_;
+  const std::span<std::byte> place_;
+  std::unique_ptr<Outlet> there_, back_;
+  int sent_ = 0, taken_ = 0, failed_connects_ = 0;
+  std::size_t gone_ = 0, came_ = 0;
+  bool has_answered_ = false, has_answer_ = false;
+
+ public:
+  Places places_;
+};
+
+}  // namespace
+
+TEST_CASE("tcp: whatever allocation fails, all messages arrive", "[tcp]") {
+  const auto pattern = test::pattern_bytes(5, 301'000);
+  std::vector<std::byte> place(300'000);
+  bool has_failed = true;
+  int told = 0;
+  for (std::int64_t before = 0; has_failed; ++before) {
+    Pair pair;
+    Conversation conversation(pair, pattern, place);
+    pair.at_b->use_places(conversation.places_);
+    bool is_right = false;
+    {
+      const test::FailingAllocation failing(before);
+      is_right = conversation.run();
+      has_failed = failing.is_over();
+    }
+    INFO("after " << before << " allocations");
+    REQUIRE(is_right);
+    told += conversation.failed_connects();
+  }
+  CHECK(told > 0);
 }

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,7 +77,7 @@ class NetworkTransport final : public Transport {
   }
 
   Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
-                                          std::span<const std::byte> hello, PortCounters& counters) override {
+                                          std::span<const std::byte> hello, PortCounters& counters) override try {
     auto peer = process_of(card);
     if (!peer) return fail(peer.error());
     if (auto ok = check(to); !ok) return fail(ok.error());
@@ -85,7 +86,14 @@ class NetworkTransport final : public Transport {
     auto connection = network_->connect(*peer, to, from, introduction(shown_card_, hello));
     if (!connection) return fail(connection.error());
     const ProcessId id{peer->pid, peer->host == network_->self().host ? Ip{} : (*connection)->where.ip()};
-    return std::make_unique<OutletOfIt>(network_, std::move(*connection), id, counters);
+    try {
+      return std::make_unique<OutletOfIt>(network_, *connection, id, counters);
+    } catch (const std::bad_alloc&) {
+      network_->retire(std::move(*connection));
+      throw;
+    }
+  } catch (const std::bad_alloc&) {
+    return fail(Errc::no_memory, "there is no memory for a connection");
   }
 
   std::vector<NamedCount> counts() const override { return network_->counts(); }

@@ -67,16 +67,20 @@ class MuxSource final : public WakeSource {
     for (const Far& far : far_) far.source->arm();
   }
   void cancel() noexcept override {
-    for (const Far& far : far_) far.source->cancel();
+    cancel_far();
     near_.cancel();
   }
   bool sleep(std::chrono::nanoseconds limit) noexcept override {
     arm_ringer();
-    return near_.sleep(limit);
+    const bool came = near_.sleep(limit);
+    cancel_far();
+    return came;
   }
   bool sleep(std::chrono::nanoseconds limit, WaitWord other) noexcept override {
     arm_ringer();
-    return near_.sleep(limit, other);
+    const bool came = near_.sleep(limit, other);
+    cancel_far();
+    return came;
   }
   void expect_many_sleeps() noexcept override { near_.expect_many_sleeps(); }
   void watch() noexcept override {
@@ -98,6 +102,9 @@ class MuxSource final : public WakeSource {
     WakeSource* source;
     std::uint64_t number;  // the ringer's; 0: none
   };
+  void cancel_far() noexcept {
+    for (const Far& far : far_) far.source->cancel();
+  }
   void arm_ringer() noexcept {
     for (const Far& far : far_) ringer_->arm(far.number);
   }

@@ -425,9 +425,13 @@ bool OfiNetwork::sleep(std::chrono::nanoseconds limit) noexcept {
   sleepers_.fetch_add(1, std::memory_order_relaxed);
   const bool came = ppoll(&set, 1, &time, nullptr) > 0;
   sleepers_.fetch_sub(1, std::memory_order_relaxed);
+  forget_rings();
+  return came;
+}
+
+void OfiNetwork::forget_rings() noexcept {
   std::uint64_t count = 0;
   (void)!read(rung_.get(), &count, sizeof count);
-  return came;
 }
 
 void OfiNetwork::look() {

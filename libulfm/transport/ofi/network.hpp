@@ -165,6 +165,8 @@ class OfiNetwork {
   // ---- sleeping ----
   int descriptor() const noexcept { return poll_set_.get(); }
   void ring() noexcept;
+  /// What was rung until now ends no later sleep.
+  void forget_rings() noexcept;
   /// Until something came or was rung, or `limit` has passed.
   bool sleep(std::chrono::nanoseconds limit) noexcept;
   /// Takes in what has come, for a thread that waits for it beside the owner of a port.

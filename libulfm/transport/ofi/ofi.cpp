@@ -17,7 +17,7 @@ class OfiSource final : public WakeSource {
   OfiSource(OfiNetwork& network, OfiPort& port) : network_(network), port_(port) {}
 
   void arm() noexcept override {}
-  void cancel() noexcept override {}
+  void cancel() noexcept override { network_.forget_rings(); }
   bool sleep(std::chrono::nanoseconds limit) noexcept override { return network_.sleep(limit); }
   void ring() noexcept override { network_.ring(); }
   int descriptor() const noexcept override { return network_.descriptor(); }

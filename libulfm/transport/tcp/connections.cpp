@@ -99,14 +99,13 @@ TcpNetwork::~TcpNetwork() {
   // back what the other host has not acknowledged.
   for (const auto until = Clock::now() + hosts::kDrainFor; Clock::now() < until;) {
     flush_all();
-    std::vector<pollfd> left;
-    for (const auto& [number, link] : links_)
-      if (link->unproven && !is_all_acknowledged(*link)) left.push_back({link->socket.get(), POLLOUT, 0});
-    if (left.empty()) break;
-    const bool ended = std::all_of(left.begin(), left.end(), [](pollfd& one) {
-      return poll(&one, 1, 0) > 0 && (one.revents & (POLLERR | POLLHUP)) != 0;
+    const bool is_awaited = std::any_of(links_.begin(), links_.end(), [this](const auto& at) {
+      const TcpLink& link = *at.second;
+      if (!link.unproven || is_all_acknowledged(link)) return false;
+      pollfd one{link.socket.get(), POLLOUT, 0};
+      return poll(&one, 1, 0) <= 0 || (one.revents & (POLLERR | POLLHUP)) == 0;
     });
-    if (ended) break;
+    if (!is_awaited) break;
     std::this_thread::sleep_for(100us);  // there is no event for an acknowledgement
   }
 }
@@ -142,26 +141,34 @@ void TcpNetwork::send_soon() {
 
 void TcpNetwork::accept_some(int listener) {
   for (int i = 0; i < 64; ++i) {
-    UnauthenticatedPeer peer;
+    UnauthenticatedPeer* peer = make_unauthenticated();
+    if (peer == nullptr) return pause_accepting();
     socklen_t length = SocketAddress::room();
-    peer.socket = Fd(accept4(listener, peer.from.get(), &length, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!peer.socket) {
-      if (errno == EINTR || errno == ECONNABORTED) continue;
-      if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS) return;
-      // Without a descriptor for it, whoever came stays in the kernel's queue, and epoll would tell so for ever.
-      accept_again_ = Clock::now() + kAcceptAgain;
-      for (const Fd* one : {&listener_, &v6_listener_})
-        if (*one) (void)epoll_ctl(common_.get(), EPOLL_CTL_DEL, one->get(), nullptr);
-      return;
-    }
-    peer.since = Clock::now();
-    if (!watch_for_reading(common_, peer.socket, ++next_number_)) continue;
-    if (unauthenticated_.size() >= kMostUnauthenticated) {
+    peer->socket = Fd(accept4(listener, peer->from.get(), &length, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    const int error = peer->socket ? 0 : errno;
+    peer->since = Clock::now();
+    if (!peer->socket || !watch_for_reading(common_, peer->socket, next_number_)) unauthenticated_.erase(next_number_);
+    if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS) return pause_accepting();
+    if (error != 0 && error != EINTR && error != ECONNABORTED) return;
+    if (unauthenticated_.size() > kMostUnauthenticated) {
       unauthenticated_.erase(unauthenticated_.begin());
       ++counts_.refused;
     }
-    unauthenticated_.emplace(next_number_, std::move(peer));
   }
+}
+
+// Its number is the last one.
+TcpNetwork::UnauthenticatedPeer* TcpNetwork::make_unauthenticated() noexcept try {
+  return &unauthenticated_[++next_number_];
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+// Without a descriptor or memory for it, whoever came stays in the kernel's queue, and epoll would tell so for ever.
+void TcpNetwork::pause_accepting() {
+  accept_again_ = Clock::now() + kAcceptAgain;
+  for (const Fd* one : {&listener_, &v6_listener_})
+    if (*one) (void)epoll_ctl(common_.get(), EPOLL_CTL_DEL, one->get(), nullptr);
 }
 
 void TcpNetwork::serve_unauthenticated(std::uint64_t number) {
@@ -172,7 +179,11 @@ void TcpNetwork::serve_unauthenticated(std::uint64_t number) {
   if (n > 0 && peer.got < peer.bytes.size()) return;
   Greeting greeting{};
   Refusal why = n > 0 ? hosts::check(peer.bytes, key_, greeting) : Refusal::unknown_secret;
-  if (why == Refusal::none) why = admit(peer, greeting);
+  try {
+    if (why == Refusal::none) why = admit(peer, greeting);
+  } catch (const std::bad_alloc&) {
+    why = Refusal::unknown_secret;  // it tries again when it is closed without an answer
+  }
   if (why != Refusal::none) {
     // A peer that does not know the secret learns nothing.
     if (why != Refusal::unknown_secret) send_all_at_once(peer.socket, refusal(key_, greeting.nonce, why));
@@ -191,28 +202,35 @@ Refusal TcpNetwork::admit(UnauthenticatedPeer& peer, const Greeting& greeting) {
                        });
   if (crossed) return Refusal::crossed;
   if (port->links.size() >= settings_.peers) return Refusal::no_room;
+  if (!make_room_for_one(port->links)) throw std::bad_alloc();
+  const auto link = link_to(peer, greeting, *port);
+  link->both_ways = both_ways;
+  (void)epoll_ctl(common_.get(), EPOLL_CTL_DEL, link->socket.get(), nullptr);
+  if (!watch(*link, port->set.get(), EPOLLIN)) {
+    peer.socket = std::move(link->socket);
+    links_.erase(link->number);
+    return Refusal::no_room;
+  }
+  send_all_at_once(link->socket, hosts::welcome(key_, greeting.nonce, 0, 0, static_cast<std::uint32_t>(max_frame())));
+  port->links.push_back(link);
+  ++counts_.accepted;
+  return Refusal::none;
+}
+
+std::shared_ptr<TcpLink> TcpNetwork::link_to(UnauthenticatedPeer& peer, const Greeting& greeting, TcpPort& port) {
   auto link = std::make_shared<TcpLink>(++next_number_);
+  links_.emplace(link->number, link);
   link->socket = std::move(peer.socket);
   tune(link->socket.get(), settings_.give_up);
   choose_congestion_control(link->socket.get(), settings_.congestion);
   link->state = State::up;
   link->where = peer.from;
-  link->port = port;
+  link->port = &port;
   link->token = greeting.token;
   link->peer_port = greeting.from;
   link->pid = greeting.pid;
   link->most = greeting.most;
-  link->both_ways = both_ways;
-  (void)epoll_ctl(common_.get(), EPOLL_CTL_DEL, link->socket.get(), nullptr);
-  if (!watch(*link, port->set.get(), EPOLLIN)) {
-    peer.socket = std::move(link->socket);
-    return Refusal::no_room;
-  }
-  send_all_at_once(link->socket, hosts::welcome(key_, greeting.nonce, 0, 0, static_cast<std::uint32_t>(max_frame())));
-  links_.emplace(link->number, link);
-  port->links.push_back(std::move(link));
-  ++counts_.accepted;
-  return Refusal::none;
+  return link;
 }
 
 void TcpNetwork::end_unauthenticated(Clock::time_point now) {
@@ -320,9 +338,18 @@ std::shared_ptr<TcpLink> TcpNetwork::connected(std::unique_lock<std::mutex>& loc
                            reached_.contains(to.host));
   };
   const hosts::Key key = hosts::key_for(settings_.job_secret, to.token);
-  std::vector<std::shared_ptr<TcpLink>> made;
   std::shared_ptr<TcpLink> won = await_offer(lock, to.token, port, from);
   if (won) return won;
+  struct Begun {
+    TcpNetwork& network;
+    std::vector<std::shared_ptr<TcpLink>> links;
+    std::shared_ptr<TcpLink> kept;
+    // Also when there is no memory for more.
+    ~Begun() {
+      for (const auto& one : links)
+        if (one != kept && one->is_open()) network.forget(*one);
+    }
+  } begun{*this, {}, nullptr};
   std::optional<Clock::time_point> crossed_until;
   std::uint16_t insists = 0;
   for (auto attempts = make_attempts();;) {
@@ -347,8 +374,9 @@ std::shared_ptr<TcpLink> TcpNetwork::connected(std::unique_lock<std::mutex>& loc
       about.token = self_.token;
       about.most = static_cast<std::uint32_t>(max_frame());
       about.nonce = hosts::random_nonce();
-      made.push_back(begin({attempts.candidate(*which).ip, to.port}, greeting(key, about), key));
-      const auto old = std::static_pointer_cast<TcpLink>(attempts.add(*which, made.back(), now));
+      if (!make_room_for_one(begun.links)) throw std::bad_alloc();
+      begun.links.push_back(begin({attempts.candidate(*which).ip, to.port}, greeting(key, about), key));
+      const auto old = std::static_pointer_cast<TcpLink>(attempts.add(*which, begun.links.back(), now));
       if (old && old->is_open()) forget(*old);
     }
     serve_common();
@@ -358,8 +386,7 @@ std::shared_ptr<TcpLink> TcpNetwork::connected(std::unique_lock<std::mutex>& loc
     (void)poll(&one, 1, static_cast<int>(kNap.count()));
     lock.lock();
   }
-  for (const auto& one : made)
-    if (one != won && one->is_open()) forget(*one);
+  begun.kept = won;
   return won;
 }
 
@@ -367,37 +394,66 @@ Result<std::shared_ptr<TcpLink>> TcpNetwork::connect(const hosts::ProcessCard& t
                                                      std::uint16_t from, std::span<const std::byte> introduction) {
   std::unique_lock lock(lock_);
   connecting_.push_back({to.token, port, from});
+  struct Ended {
+    TcpNetwork& network;
+    const Connecting what;
+    ~Ended() {
+      std::erase_if(network.connecting_, [&](const Connecting& one) {
+        return one.token == what.token && one.to == what.to && one.from == what.from;
+      });
+    }
+  } const ended{*this, connecting_.back()};
+  return connect_locked(lock, to, port, from, introduction);
+}
+
+Result<std::shared_ptr<TcpLink>> TcpNetwork::connect_locked(std::unique_lock<std::mutex>& lock,
+                                                            const hosts::ProcessCard& to, std::uint16_t port,
+                                                            std::uint16_t from,
+                                                            std::span<const std::byte> introduction) {
   Error why;
   const auto link = connected(lock, to, port, from, why);
-  std::erase_if(connecting_,
-                [&](const Connecting& one) { return one.token == to.token && one.to == port && one.from == from; });
   if (!link) return fail(std::move(why));
-  reached_.insert(to.host);
-  TcpPort* own = from < ports_.size() ? ports_[from] : nullptr;
-  if (link->port == nullptr && link->watched_by == common_.get()) {
-    link->token = to.token;
-    link->peer_port = port;
-    link->pid = to.pid;
-    link->both_ways = own != nullptr && (link->greeting.flags & hosts::kBothWays) != 0;
-    link->discards = !link->both_ways;
-    if (link->both_ways) {
-      link->port = own;
-      own->links.push_back(link);
-      if (!watch(*link, own->set.get(), EPOLLIN)) {
-        break_link(*link);
-        return fail_errno("watching a connection");
-      }
-    }
-  }
+  note_reached(to.host);
+  const bool is_ours = link->port == nullptr && link->watched_by == common_.get();
+  if (is_ours)
+    if (auto ok = adopt(link, to, port, from); !ok) return fail(ok.error());
   link->out = TcpLink::Way::used;
   const iovec piece{const_cast<std::byte*>(introduction.data()), introduction.size()};
   Gather data(std::span(&piece, 1));
   if (push_locked(*link, kHello, {}, data, introduction.size())) return link;
   const bool is_up = link->is_open() && !link->closed.load(std::memory_order_relaxed);
-  break_link(*link);
+  if (is_up && !is_ours) link->out = TcpLink::Way::unused;  // what the peer sends on it still comes
+  else break_link(*link);
   const std::string process = ProcessId{to.pid, link->where.ip()}.text();
   if (is_up) return fail(Errc::no_memory, fmt::format("no memory for the first frame to {}", process));
   return fail(Errc::peer_failed, fmt::format("{} has closed the connection at once", process));
+}
+
+// A link that was made here is of the port that it was made for, if the peer may answer on it.
+Result<void> TcpNetwork::adopt(const std::shared_ptr<TcpLink>& link, const hosts::ProcessCard& to, std::uint16_t port,
+                               std::uint16_t from) {
+  TcpPort* own = from < ports_.size() ? ports_[from] : nullptr;
+  link->token = to.token;
+  link->peer_port = port;
+  link->pid = to.pid;
+  link->both_ways = own != nullptr && (link->greeting.flags & hosts::kBothWays) != 0;
+  link->discards = !link->both_ways;
+  if (!link->both_ways) return {};
+  if (!make_room_for_one(own->links)) {
+    forget(*link);
+    return fail(Errc::no_memory, "there is no memory for a connection");
+  }
+  link->port = own;
+  own->links.push_back(link);
+  if (watch(*link, own->set.get(), EPOLLIN)) return {};
+  break_link(*link);
+  return fail_errno("watching a connection");
+}
+
+// Without memory to note it, its next silence is a firewall's rather than a cut cable's.
+void TcpNetwork::note_reached(std::uint64_t host) noexcept try {
+  reached_.insert(host);
+} catch (const std::bad_alloc&) {
 }
 
 // ---- the thread -----------------------------------------------------------------------------------------------------
@@ -411,7 +467,10 @@ void TcpNetwork::serve() {
     (void)poll(&one, 1, static_cast<int>((busy ? kBusyTick : kTick).count()));
     std::unique_lock lock(lock_);
     if (stopping_) return;
-    serve_common();
+    try {
+      serve_common();
+    } catch (const std::bad_alloc&) {  // what was not served is so in the next turn
+    }
     flush_all();
     const auto now = Clock::now();
     busy = pushes_ != std::exchange(seen, pushes_) || !unauthenticated_.empty();

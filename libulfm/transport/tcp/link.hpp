@@ -123,20 +123,11 @@ struct TcpLink : hosts::Try {
   Block* block = nullptr;
   std::size_t filled = 0, parsed = 0;  ///< bytes of the block
   std::size_t more_left = 0;           ///< bytes of a stream that are still to come
+  bool is_starved = false;             ///< a whole frame lies in the block, and there was no memory to hand it on
   std::uint32_t waiting = 0;           ///< frames that were found and not taken
 
   bool is_host_answering() const override { return has_greeted; }
   bool is_open() const noexcept { return static_cast<bool>(socket); }
-};
-
-/// A frame that was found.
-struct ReceivedFrame {
-  TcpLink* link;
-  Block* block;  ///< none: the data lie in their place already
-  const std::byte* at;
-  std::uint32_t origin, length;
-  std::uint8_t header;
-  Kind kind;
 };
 
 }  // namespace ulfm::tcp

@@ -86,6 +86,7 @@ void TcpNetwork::forget(TcpLink& link) {
     if (block.held == 0) free_blocks_.push_back(&block);
   }
   link.filled = link.parsed = 0;
+  link.is_starved = false;
   links_.erase(link.number);
 }
 
@@ -187,6 +188,7 @@ bool TcpNetwork::gather(TcpLink& link, const TcpFrameHead& head, std::span<const
     if (timerfd_settime(soon_.get(), 0, &soon, nullptr) != 0) return false;
     soon_is_set_ = true;
   }
+  if (!link.gathers && !make_room_for_one(link.port->gatherers)) return false;
   std::byte* to = link.rest.get() + link.rest_gone + link.rest_length;
   std::memcpy(to, &head, sizeof head);
   copy_bytes(to + sizeof head, header.data(), header.size());
@@ -198,9 +200,11 @@ bool TcpNetwork::gather(TcpLink& link, const TcpFrameHead& head, std::span<const
 }
 
 void TcpNetwork::send_gathered(TcpPort& port) {
-  for (const std::uint64_t number : std::exchange(port.gatherers, {}))
+  std::swap(port.gatherers, port.leaving);
+  for (const std::uint64_t number : port.leaving)
     if (const auto at = links_.find(number); at != links_.end() && at->second->gathers)
       (void)flush(*std::shared_ptr(at->second));
+  port.leaving.clear();
 }
 
 // Sends what there is room for and keeps the rest. False, with nothing sent, when there is no room at all.
@@ -288,20 +292,20 @@ bool TcpNetwork::flush(TcpLink& link) {
   return true;
 }
 
-// For a program that computes.
+// For a program that computes. A link may end by it, and no other one.
 void TcpNetwork::flush_all() {
-  std::vector<std::shared_ptr<TcpLink>> waiting;
-  for (const auto& [number, link] : links_)
-    if (!has_sent_all(*link)) waiting.push_back(link);
-  for (const auto& link : waiting) (void)flush(*link);
+  for (auto at = links_.begin(); at != links_.end();) {
+    const auto link = (at++)->second;
+    if (!has_sent_all(*link)) (void)flush(*link);
+  }
 }
 
 // ---- silent and closed peers ----------------------------------------------------------------------------------------
 
 // An idle link is ended by the kernel, which asks the other host by itself.
 void TcpNetwork::find_silent(Clock::time_point now) {
-  std::vector<std::shared_ptr<TcpLink>> silent;
-  for (const auto& [number, link] : links_) {
+  for (auto at = links_.begin(); at != links_.end();) {
+    const auto link = (at++)->second;
     if (!link->unproven || link->state != hosts::Try::State::up) continue;
     if (is_all_acknowledged(*link)) {
       link->unproven = false;
@@ -309,18 +313,20 @@ void TcpNetwork::find_silent(Clock::time_point now) {
       continue;
     }
     if (!link->unproven_since) link->unproven_since = now;
-    if (now - *link->unproven_since >= settings_.give_up && hosts::is_silent(link->socket.get(), settings_.give_up))
-      silent.push_back(link);
-  }
-  for (const auto& link : silent) {
+    if (now - *link->unproven_since < settings_.give_up || !hosts::is_silent(link->socket.get(), settings_.give_up))
+      continue;
     if (link->port != nullptr) ring(*link->port);
     give_up(*link);
   }
 }
 
-void TcpNetwork::give_up(TcpLink& link) {
-  if (link.port != nullptr)
-    link.port->given_up.push_back(hosts::silence_of({link.pid, link.where.ip()}, settings_.give_up));
+// Without memory for the reason it is a peer that has ended.
+void TcpNetwork::give_up(TcpLink& link) noexcept {
+  try {
+    if (link.port != nullptr)
+      link.port->given_up.push_back(hosts::silence_of({link.pid, link.where.ip()}, settings_.give_up));
+  } catch (const std::bad_alloc&) {
+  }
   break_link(link);
 }
 

@@ -58,10 +58,8 @@ Result<std::unique_ptr<TcpPort>> TcpNetwork::open(std::uint16_t number) {
 void TcpNetwork::close(std::unique_ptr<TcpPort> port) {
   std::lock_guard lock(lock_);
   ports_[port->number] = nullptr;
-  while (!port->ready.empty()) {
-    if (port->ready.front().block != nullptr) put_back(*port->ready.front().block);
-    port->ready.pop_front();
-  }
+  while (!port->ready.empty())
+    if (Block* block = port->ready.take().block; block != nullptr) put_back(*block);
   const auto links = std::move(port->links);
   for (const auto& link : links) {
     link->port = nullptr;
@@ -90,7 +88,7 @@ void TcpNetwork::drop_origin(TcpPort& port, std::uint32_t index) {
 }
 
 void TcpNetwork::drop_frames(TcpPort& port, std::uint32_t origin) {
-  std::erase_if(port.ready, [&](const ReceivedFrame& one) {
+  port.ready.drop_if([&](const ReceivedFrame& one) {
     if (one.origin != origin) return false;
     if (one.link != nullptr) --one.link->waiting;
     if (one.block != nullptr) put_back(*one.block);
@@ -137,8 +135,7 @@ bool TcpNetwork::next_at_hand(TcpPort& port, Frame& frame) {
 
 bool TcpNetwork::take(TcpPort& port, Frame& frame) {
   if (port.ready.empty()) return false;
-  const ReceivedFrame found = port.ready.front();
-  port.ready.pop_front();
+  const ReceivedFrame found = port.ready.take();
   if (found.link != nullptr) --found.link->waiting;
   frame.header = found.at;
   frame.data = found.at + found.header;
@@ -172,6 +169,7 @@ bool TcpNetwork::has_frame(TcpPort& port) {
 void TcpNetwork::look(TcpPort& port, bool places) {
   ++port.looks;
   if (!port.gatherers.empty()) send_gathered(port);
+  if (port.has_starved) feed(port);
   if (port.links.size() == 1 && !port.links.front()->watches_room && port.looks % kLooksPerEvent != 0) {
     const auto only = port.links.front();
     port.drained = read(*only, places);
@@ -193,11 +191,11 @@ void TcpNetwork::look(TcpPort& port, bool places) {
 
 // True when it took all that had come.
 bool TcpNetwork::read(TcpLink& link, bool places) {
-  if (!link.is_open() || link.state != hosts::Try::State::up || !make_room(link)) return false;
+  if (!link.is_open() || link.state != hosts::Try::State::up || link.is_starved || !make_room(link)) return false;
   std::span<std::byte> place;
   if (places && link.more_left != 0 && link.waiting == 0 && !link.discards && link.port->places != nullptr) {
     place = link.port->places->place_for(link.origin);
-    place = place.first(std::min(place.size(), link.more_left));
+    place = has_room_for_frame(link) ? place.first(std::min(place.size(), link.more_left)) : place.first(0);
   }
   const std::size_t room = most_to_read(link);
   const ssize_t n = receive(link, place, room);
@@ -217,7 +215,7 @@ bool TcpNetwork::read(TcpLink& link, bool places) {
   link.filled += static_cast<std::size_t>(n) - in_place;
   parse(link);
   let_block_go(link);
-  return took_all;
+  return took_all && !link.is_starved;
 }
 
 // Where a long message is likely its beginning is enough: the rest is read into its place.
@@ -260,6 +258,31 @@ bool TcpNetwork::make_room(TcpLink& link) {
   return true;
 }
 
+// Room for one more frame of it where frames are found, made before the frame is taken.
+bool TcpNetwork::has_room_for_frame(const TcpLink& link) noexcept {
+  return link.discards || link.port == nullptr || link.port->ready.make_room();
+}
+
+// Nothing more is read of it until what is there has been taken in, so nothing that comes tells of it.
+void TcpNetwork::starve(TcpLink& link) {
+  link.is_starved = true;
+  if (link.port == nullptr) return;
+  link.port->has_starved = true;
+  ring(*link.port);
+}
+
+void TcpNetwork::feed(TcpPort& port) {
+  port.has_starved = false;
+  for (std::size_t i = 0; i < port.links.size();) {
+    const auto link = port.links[i];
+    if (std::exchange(link->is_starved, false)) {
+      parse(*link);
+      let_block_go(*link);
+    }
+    if (i < port.links.size() && port.links[i] == link) ++i;  // it may have ended
+  }
+}
+
 void TcpNetwork::parse(TcpLink& link) {
   while (link.is_open()) {
     const std::byte* at = link.block->bytes.get() + link.parsed;
@@ -267,6 +290,7 @@ void TcpNetwork::parse(TcpLink& link) {
     if (link.more_left != 0) {
       const std::size_t piece = std::min(there, link.more_left);
       if (piece == 0) return;
+      if (!has_room_for_frame(link)) return starve(link);
       link.parsed += piece;
       found_more(link, {at, piece}, link.block);
       continue;
@@ -280,57 +304,67 @@ void TcpNetwork::parse(TcpLink& link) {
     const std::size_t taken = is_stream(head) ? sizeof head : std::min(there, size_of(head));
     link.parsed += taken;
     link.more_left = size_of(head) - taken;
-    if (!parse_frame(link, head, at + sizeof head)) return cut_off(link);
+    const Taken how = take_frame(link, head, at + sizeof head);
+    if (how == Taken::nonsense) return cut_off(link);
+    if (how == Taken::no_memory) {
+      link.parsed -= taken;
+      link.more_left = 0;
+      return starve(link);
+    }
   }
 }
 
-// False for nonsense.
-bool TcpNetwork::parse_frame(TcpLink& link, const TcpFrameHead& head, const std::byte* at) {
+TcpNetwork::Taken TcpNetwork::take_frame(TcpLink& link, const TcpFrameHead& head, const std::byte* at) {
   const Kind kind{head.kind};
   if (kind == Kind::first || kind == Kind::more || kind == Kind::bye) {
-    if (link.in != TcpLink::Way::used && !link.discards) return false;
-    if (!is_stream(head)) found(link, head, {at, head.header + head.length - link.more_left}, link.block);
-    return true;
+    if (link.in != TcpLink::Way::used && !link.discards) return Taken::nonsense;
+    if (is_stream(head)) return Taken::yes;
+    if (!has_room_for_frame(link)) return Taken::no_memory;
+    found(link, head, {at, head.header + head.length - link.more_left}, link.block);
+    return Taken::yes;
   }
-  if (kind == kHello && !link.discards)
-    return link.in == TcpLink::Way::unused && head.header == 0 &&
-           begin_origin(link, {at, static_cast<std::size_t>(head.length)});
+  if (kind == kHello && !link.discards) {
+    if (link.in != TcpLink::Way::unused || head.header != 0) return Taken::nonsense;
+    return begin_origin(link, {at, static_cast<std::size_t>(head.length)});
+  }
   if (kind == kEnd) end_in(link);
   if (kind == kStop) link.close();
   if (kind == kEnd || kind == kStop) settle(link);
-  return kind == kHello || kind == kEnd || kind == kStop;
+  return kind == kHello || kind == kEnd || kind == kStop ? Taken::yes : Taken::nonsense;
 }
 
-bool TcpNetwork::begin_origin(TcpLink& link, std::span<const std::byte> bytes) {
+TcpNetwork::Taken TcpNetwork::begin_origin(TcpLink& link, std::span<const std::byte> bytes) try {
   const auto introduction = hosts::read_introduction(kTransport, bytes);
-  if (!introduction || introduction->process.token != link.token) return false;
-  link.in = TcpLink::Way::used;
-  reached_.insert(introduction->process.host);
+  if (!introduction || introduction->process.token != link.token) return Taken::nonsense;
+  note_reached(introduction->process.host);
   if (link.port == nullptr) {
+    link.in = TcpLink::Way::used;
     link.discards = true;  // it was closed a moment ago, and the peer will learn of it
-    return true;
+    return Taken::yes;
   }
   TcpPort& port = *link.port;
-  std::uint32_t place = static_cast<std::uint32_t>(port.origins.size());
+  TcpOrigin made{.open = true,
+                 .fresh = true,
+                 .ended = false,
+                 .link = &link,
+                 .from = link.peer_port,
+                 .token = link.token,
+                 .process = {.number = link.pid},
+                 .card = std::string(introduction->card),
+                 .hello = {introduction->hello.begin(), introduction->hello.end()}};
+  if (const Ip ip = link.where.ip(); !ip.is_loopback()) made.process.host = ip;
   if (port.unused.empty()) {
+    if (port.unused.capacity() <= port.origins.size()) port.unused.reserve(2 * (port.origins.size() + 1));
     port.origins.emplace_back();
-  } else {
-    place = port.unused.back();
-    port.unused.pop_back();
+    port.unused.push_back(static_cast<std::uint32_t>(port.origins.size() - 1));
   }
-  const Ip ip = link.where.ip();
-  port.origins[place] = {.open = true,
-                         .fresh = true,
-                         .ended = false,
-                         .link = &link,
-                         .from = link.peer_port,
-                         .token = link.token,
-                         .process = {.number = link.pid},
-                         .card = std::string(introduction->card),
-                         .hello = {introduction->hello.begin(), introduction->hello.end()}};
-  if (!ip.is_loopback()) port.origins[place].process.host = ip;
-  link.origin = place;
-  return true;
+  link.origin = port.unused.back();
+  port.unused.pop_back();
+  port.origins[link.origin] = std::move(made);
+  link.in = TcpLink::Way::used;
+  return Taken::yes;
+} catch (const std::bad_alloc&) {
+  return Taken::no_memory;
 }
 
 // `bytes` are its header and as many of its data as it is handed on with.
@@ -342,8 +376,8 @@ void TcpNetwork::found(TcpLink& link, const TcpFrameHead& head, std::span<const 
   TcpPort& port = *link.port;
   if (block != nullptr) ++block->held;
   ++link.waiting;
-  port.ready.push_back({&link, block, bytes.data(), link.origin, static_cast<std::uint32_t>(bytes.size() - head.header),
-                        head.header, Kind{head.kind}});
+  port.ready.add({&link, block, bytes.data(), link.origin, static_cast<std::uint32_t>(bytes.size() - head.header),
+                  head.header, Kind{head.kind}});
   ++counts_.received;
   port.arrivals.store(port.arrivals.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
@@ -361,18 +395,21 @@ void TcpNetwork::cut_off(TcpLink& link) {
   break_link(link);
 }
 
-Block* TcpNetwork::take_block() {
+// None when there is no memory. All of them may become free, which must not fail.
+Block* TcpNetwork::take_block() try {
   if (free_blocks_.empty()) {
     auto block = std::make_unique<Block>();
     block->index = static_cast<std::uint32_t>(blocks_.size());
-    block->bytes.reset(new (std::nothrow) std::byte[sizes_.block]);
-    if (!block->bytes) return nullptr;
-    free_blocks_.push_back(block.get());
+    block->bytes = std::make_unique_for_overwrite<std::byte[]>(sizes_.block);
+    if (free_blocks_.capacity() <= blocks_.size()) free_blocks_.reserve(2 * (blocks_.size() + 1));
     blocks_.push_back(std::move(block));
+    free_blocks_.push_back(blocks_.back().get());
   }
   Block* block = free_blocks_.back();
   free_blocks_.pop_back();
   return block;
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
 // A frame in it was released.
@@ -392,20 +429,24 @@ void TcpNetwork::let_block_go(TcpLink& link) {
 
 // ---- sleeping -------------------------------------------------------------------------------------------------------
 
-void TcpNetwork::ring(const TcpPort& port) noexcept {
+void TcpNetwork::ring(TcpPort& port) noexcept {
   const std::uint64_t one = 1;
   (void)!write(port.rung.get(), &one, sizeof one);
+  port.is_rung.store(true, std::memory_order_release);
 }
 
-bool TcpNetwork::sleep(const TcpPort& port, std::chrono::nanoseconds limit) noexcept {
-  pollfd set{port.set.get(), POLLIN, 0};
+void TcpNetwork::forget_rings(TcpPort& port) noexcept {
+  std::uint64_t count = 0;
+  if (port.is_rung.load(std::memory_order_relaxed) && port.is_rung.exchange(false, std::memory_order_acquire))
+    (void)!::read(port.rung.get(), &count, sizeof count);
+}
+
+bool TcpNetwork::sleep(const TcpPort& port, std::chrono::nanoseconds limit, int other) noexcept {
+  pollfd sets[] = {{port.set.get(), POLLIN, 0}, {other, POLLIN, 0}};
   timespec time{};
   time.tv_sec = static_cast<time_t>(limit.count() / 1'000'000'000);
   time.tv_nsec = static_cast<long>(limit.count() % 1'000'000'000);
-  const bool came = ppoll(&set, 1, &time, nullptr) > 0;
-  std::uint64_t count = 0;
-  if (came) (void)!::read(port.rung.get(), &count, sizeof count);
-  return came;
+  return ppoll(sets, std::size(sets), &time, nullptr) > 0;
 }
 
 bool TcpNetwork::look_beside(TcpPort& port) {

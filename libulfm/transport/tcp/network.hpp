@@ -4,6 +4,9 @@
 // takes, so a port that nobody reads stops its senders by TCP's own window. Short frames that a program sends one soon
 // after the other leave together, when it looks at its port next. A thread of the network accepts connections and sends
 // what is left of frames when the program computes. All of it is under one lock.
+//
+// Nothing is lost for want of memory. What has come stays in its link's block, or in the kernel, until a later look; who
+// connects is let in later, or tries again; and connect() says so.
 #pragma once
 
 #include <atomic>
@@ -19,6 +22,7 @@
 #include "transport/contract.hpp"
 #include "transport/hosts/attempts.hpp"
 #include "transport/hosts/network.hpp"
+#include "transport/tcp/found_frames.hpp"
 #include "transport/tcp/link.hpp"
 
 namespace ulfm::tcp {
@@ -39,15 +43,18 @@ struct TcpOrigin {
 /// A port of this process.
 struct TcpPort {
   std::uint16_t number = 0;
-  Fd set;   ///< epoll: its links and `rung`
-  Fd rung;  ///< eventfd
+  Fd set;                            ///< epoll: its links and `rung`
+  Fd rung;                           ///< eventfd
+  std::atomic<bool> is_rung{false};  ///< set behind a ring
   std::vector<std::shared_ptr<TcpLink>> links;
-  std::deque<ReceivedFrame> ready;
+  FoundFrames ready;
   std::deque<TcpOrigin> origins;
-  std::vector<std::uint32_t> unused;  ///< places of `origins`
+  std::vector<std::uint32_t> unused;  ///< places of `origins`; with room for all of them
   std::uint32_t held = 0;             ///< frames handed out and not released
   std::uint32_t looks = 0;
   std::vector<std::uint64_t> gatherers;  ///< links that have gathered frames, by number
+  std::vector<std::uint64_t> leaving;    ///< of them, those whose frames leave now
+  bool has_starved = false;              ///< a link of it is starved
   bool drained = false;                  ///< the last look took all that had come
   std::int64_t broken = -1;
   std::deque<Error> given_up;  ///< peers whose hosts do not answer any more
@@ -98,12 +105,14 @@ class TcpNetwork {
   bool peer_listening(TcpLink& to);
 
   // ---- sleeping ----
-  static void ring(const TcpPort& port) noexcept;
+  static void ring(TcpPort& port) noexcept;
+  /// What was rung until now ends no later sleep.
+  static void forget_rings(TcpPort& port) noexcept;
   /// Takes in what has come, for a thread that waits for it beside the owner. False while the owner has not taken what
   /// was taken in before.
   bool look_beside(TcpPort& port);
-  /// Until something came or was rung, or `limit` has passed.
-  static bool sleep(const TcpPort& port, std::chrono::nanoseconds limit) noexcept;
+  /// Until something came or was rung, here or at `other` (an eventfd), or `limit` has passed.
+  static bool sleep(const TcpPort& port, std::chrono::nanoseconds limit, int other = -1) noexcept;
 
  private:
   /// An accepted connection whose peer has not proved yet that it knows the key.
@@ -138,8 +147,12 @@ class TcpNetwork {
   std::size_t most_to_read(const TcpLink& link) const;
   ssize_t receive(TcpLink& link, std::span<std::byte> place, std::size_t room);
   void parse(TcpLink& link);
-  bool parse_frame(TcpLink& link, const TcpFrameHead& head, const std::byte* at);
-  bool begin_origin(TcpLink& link, std::span<const std::byte> introduction);
+  void starve(TcpLink& link);
+  void feed(TcpPort& port);
+  enum class Taken : std::uint8_t { yes, nonsense, no_memory };
+  Taken take_frame(TcpLink& link, const TcpFrameHead& head, const std::byte* at);
+  Taken begin_origin(TcpLink& link, std::span<const std::byte> introduction);
+  static bool has_room_for_frame(const TcpLink& link) noexcept;
   void found(TcpLink& link, const TcpFrameHead& head, std::span<const std::byte> bytes, Block* block);
   void found_more(TcpLink& link, std::span<const std::byte> data, Block* block);
   void cut_off(TcpLink& link);
@@ -166,7 +179,7 @@ class TcpNetwork {
   void await_room(TcpLink& link);
   void flush_all();
   void find_silent(Clock::time_point now);
-  void give_up(TcpLink& link);
+  void give_up(TcpLink& link) noexcept;
   bool is_heard_from(std::uint64_t token) const;
   bool is_all_acknowledged(const TcpLink& link) const;
 
@@ -175,6 +188,9 @@ class TcpNetwork {
   void send_soon();
   void accept_some(int listener);
   void serve_unauthenticated(std::uint64_t number);
+  UnauthenticatedPeer* make_unauthenticated() noexcept;
+  void pause_accepting();
+  std::shared_ptr<TcpLink> link_to(UnauthenticatedPeer& peer, const hosts::Greeting& greeting, TcpPort& port);
   hosts::Refusal admit(UnauthenticatedPeer& peer, const hosts::Greeting& greeting);
   void serve_connecting(const std::shared_ptr<TcpLink>& link);
   std::shared_ptr<TcpLink> begin(const SocketAddress& where, const hosts::Greeting& greeting, const hosts::Key& key);
@@ -187,7 +203,13 @@ class TcpNetwork {
                                        std::uint16_t from);
   std::shared_ptr<TcpLink> connected(std::unique_lock<std::mutex>& lock, const hosts::ProcessCard& to,
                                      std::uint16_t port, std::uint16_t from, Error& why);
+  Result<std::shared_ptr<TcpLink>> connect_locked(std::unique_lock<std::mutex>& lock, const hosts::ProcessCard& to,
+                                                  std::uint16_t port, std::uint16_t from,
+                                                  std::span<const std::byte> introduction);
+  Result<void> adopt(const std::shared_ptr<TcpLink>& link, const hosts::ProcessCard& to, std::uint16_t port,
+                     std::uint16_t from);
   void end_unauthenticated(Clock::time_point now);
+  void note_reached(std::uint64_t host) noexcept;
   void serve();
 
   const hosts::NetworkSettings settings_;

@@ -1,5 +1,8 @@
 #include "transport/tcp/tcp.hpp"
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -17,15 +20,22 @@ constexpr std::size_t kEagerLimit = 320 * 1024;
 /// Sleeps on the sockets of a port.
 class TcpSource final : public WakeSource {
  public:
-  TcpSource(TcpNetwork& network, TcpPort& port) : network_(network), port_(port) {}
+  TcpSource(TcpNetwork& network, TcpPort& port)
+      : network_(network), port_(port), watch_over_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
   void arm() noexcept override {}
-  void cancel() noexcept override {}
-  bool sleep(std::chrono::nanoseconds limit) noexcept override { return TcpNetwork::sleep(port_, limit); }
+  void cancel() noexcept override { TcpNetwork::forget_rings(port_); }
+  bool sleep(std::chrono::nanoseconds limit) noexcept override {
+    const bool came = TcpNetwork::sleep(port_, limit);
+    TcpNetwork::forget_rings(port_);
+    return came;
+  }
   void ring() noexcept override { TcpNetwork::ring(port_); }
   int descriptor() const noexcept override { return port_.set.get(); }
 
   void watch() noexcept override {
+    std::uint64_t times = 0;
+    (void)!read(watch_over_.get(), &times, sizeof times);
     watched_from_ = port_.arrivals.load(std::memory_order_acquire);
     watching_.store(true, std::memory_order_relaxed);
   }
@@ -39,20 +49,23 @@ class TcpSource final : public WakeSource {
       const auto left = until - Clock::now();
       if (left.count() <= 0) return false;
       const auto nap = std::min<std::chrono::nanoseconds>(left, kLongestNap);
-      // What the owner has left lying keeps the sockets readable.
-      if (looked) (void)TcpNetwork::sleep(port_, nap);
+      // What the owner has left lying, and a ring for it, would end each sleep on the port.
+      if (looked && !port_.is_rung.load(std::memory_order_relaxed))
+        (void)TcpNetwork::sleep(port_, nap, watch_over_.get());
       else std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(nap, kShortNap));
     }
   }
   void end_watch() noexcept override {
     watching_.store(false, std::memory_order_relaxed);
-    TcpNetwork::ring(port_);
+    const std::uint64_t one = 1;
+    (void)!write(watch_over_.get(), &one, sizeof one);
   }
 
  private:
   static constexpr std::chrono::milliseconds kLongestNap{20};
   TcpNetwork& network_;
   TcpPort& port_;
+  const Fd watch_over_;  ///< without one a watcher learns of its end after a nap
   std::uint64_t watched_from_ = 0;
   std::atomic<bool> watching_{false};
 };

@@ -378,16 +378,21 @@ std::string congestion_control(int socket) {
 
 }  // namespace
 
-TEST_CASE("tcp: within a network Reno, or what the user asks for", "[tcp]") {
+TEST_CASE("tcp: within a network Reno from the beginning, or what the user asks for", "[tcp]") {
+  const control::Fd fresh(socket(AF_INET, SOCK_STREAM, 0));
+  const std::string of_system = congestion_control(fresh.get());
+  const auto unasked = tcp::CongestionControl::create("").value();
+  unasked.begin(fresh.get());
+  CHECK(congestion_control(fresh.get()) == "reno");
   const Connected pair;
-  const std::string before = congestion_control(pair.one.get());
-  tcp::choose_congestion_control(pair.one.get(), "");
+  unasked.begin(pair.one.get());
+  unasked.settle(pair.one.get());
   CHECK(congestion_control(pair.one.get()) == "reno");
-  tcp::choose_congestion_control(pair.one.get(), before);
-  CHECK(congestion_control(pair.one.get()) == before);
-  CHECK(tcp::check_congestion_control(""));
-  CHECK(tcp::check_congestion_control("reno"));
-  const auto wrong = tcp::check_congestion_control("pigeon");
+  const auto asked = tcp::CongestionControl::create(of_system).value();
+  asked.begin(pair.one.get());
+  asked.settle(pair.one.get());
+  CHECK(congestion_control(pair.one.get()) == of_system);
+  const auto wrong = tcp::CongestionControl::create("pigeon");
   REQUIRE_FALSE(wrong);
   CHECK(wrong.error().what.find("ULFM_CONGESTION=\"pigeon\"") != std::string::npos);
   CHECK(wrong.error().what.find("reno") != std::string::npos);

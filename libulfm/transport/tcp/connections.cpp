@@ -19,7 +19,6 @@
 #include "base/own_thread.hpp"
 #include "transport/hosts/silence.hpp"
 #include "transport/tcp/network.hpp"
-#include "transport/tcp/tuning.hpp"
 
 namespace ulfm::tcp {
 namespace {
@@ -47,10 +46,11 @@ void send_all_at_once(const Fd& socket, const Welcome& answer) noexcept {
 // ---- making the network ---------------------------------------------------------------------------------------------
 
 Result<std::unique_ptr<TcpNetwork>> TcpNetwork::create(const hosts::NetworkSettings& settings) {
-  if (auto ok = check_congestion_control(settings.congestion); !ok) return fail(ok.error());
+  auto congestion = CongestionControl::create(settings.congestion);
+  if (!congestion) return fail(congestion.error());
   auto self = hosts::self_of(settings);
   if (!self) return fail(self.error());
-  std::unique_ptr<TcpNetwork> network(new TcpNetwork(settings, std::move(*self)));
+  std::unique_ptr<TcpNetwork> network(new TcpNetwork(settings, std::move(*congestion), std::move(*self)));
   for (auto step : {&TcpNetwork::listen, &TcpNetwork::watch_common})
     if (auto ok = (network.get()->*step)(); !ok) return fail(ok.error());
   auto started = start_own_thread("that accepts connections", [n = network.get()] { n->serve(); });
@@ -64,6 +64,7 @@ Result<void> TcpNetwork::listen() {
     Fd made(socket(where.is_v6() ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     SocketAddress got;
     socklen_t length = SocketAddress::room();
+    congestion_.begin(made.get());  // its connections begin so
     if (!made || bind(made.get(), where.get(), static_cast<socklen_t>(where.size())) != 0 ||
         ::listen(made.get(), SOMAXCONN) != 0 || getsockname(made.get(), got.get(), &length) != 0)
       return fail(hosts::listen_error(where, errno));
@@ -222,7 +223,7 @@ std::shared_ptr<TcpLink> TcpNetwork::link_to(UnauthenticatedPeer& peer, const Gr
   links_.emplace(link->number, link);
   link->socket = std::move(peer.socket);
   tune(link->socket.get(), settings_.give_up);
-  choose_congestion_control(link->socket.get(), settings_.congestion);
+  congestion_.settle(link->socket.get());
   link->state = State::up;
   link->where = peer.from;
   link->port = &port;
@@ -254,6 +255,7 @@ std::shared_ptr<TcpLink> TcpNetwork::begin(const SocketAddress& where, const Gre
     return link;
   }
   tune(link->socket.get(), settings_.give_up);
+  congestion_.begin(link->socket.get());
   const int rc = ::connect(link->socket.get(), where.get(), static_cast<socklen_t>(where.size()));
   if ((rc != 0 && errno != EINPROGRESS) || !watch(*link, common_.get(), EPOLLOUT)) {
     link->fail_by(errno, std::strerror(errno));
@@ -295,7 +297,7 @@ void TcpNetwork::serve_connecting(const std::shared_ptr<TcpLink>& link) {
     return forget(*link);
   }
   link->most = welcome.most;
-  choose_congestion_control(link->socket.get(), settings_.congestion);
+  congestion_.settle(link->socket.get());
   link->state = State::up;
   ++counts_.made;
 }

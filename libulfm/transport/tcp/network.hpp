@@ -24,6 +24,7 @@
 #include "transport/hosts/network.hpp"
 #include "transport/tcp/found_frames.hpp"
 #include "transport/tcp/link.hpp"
+#include "transport/tcp/tuning.hpp"
 
 namespace ulfm::tcp {
 
@@ -129,8 +130,9 @@ class TcpNetwork {
     std::uint16_t to, from;
   };
 
-  TcpNetwork(const hosts::NetworkSettings& settings, hosts::Self self)
+  TcpNetwork(const hosts::NetworkSettings& settings, CongestionControl congestion, hosts::Self self)
       : settings_(settings),
+        congestion_(std::move(congestion)),
         sizes_(settings),
         surroundings_(std::move(self.surroundings)),
         self_(std::move(self.card)),
@@ -213,6 +215,7 @@ class TcpNetwork {
   void serve();
 
   const hosts::NetworkSettings settings_;
+  const CongestionControl congestion_;
   const FrameSizes sizes_;
   const hosts::Surroundings surroundings_;
   hosts::ProcessCard self_;

@@ -32,6 +32,12 @@ bool use(int socket, std::string_view name) noexcept {
   return setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())) == 0;
 }
 
+std::string name_of(int socket) {
+  char name[16] = {};  // TCP_CA_NAME_MAX of the kernel
+  socklen_t length = sizeof name;
+  return getsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, name, &length) == 0 ? name : kOfANetwork;
+}
+
 bool is_near(int socket) noexcept {
   tcp_info info{};
   socklen_t length = sizeof info;
@@ -46,24 +52,22 @@ void tune(int socket, std::chrono::milliseconds give_up) noexcept {
   hosts::ask_for_life(socket, give_up, kProbes);
 }
 
-void choose_congestion_control(int socket, const std::string& wanted) noexcept {
-  if (!wanted.empty()) {
-    (void)use(socket, wanted);  // checked before
-    return;
-  }
-  if (is_near(socket)) (void)use(socket, kOfANetwork);
-}
-
-Result<void> check_congestion_control(const std::string& wanted) {
-  if (wanted.empty()) return {};
+Result<CongestionControl> CongestionControl::create(const std::string& wanted) {
   const control::Fd probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!probe) return fail_errno("opening a socket");
-  if (use(probe.get(), wanted)) return {};
+  if (wanted.empty()) return CongestionControl(kOfANetwork, name_of(probe.get()));
+  if (use(probe.get(), wanted)) return CongestionControl(wanted, wanted);
   const char* why = std::strerror(errno);
   std::string there;
   std::ifstream file("/proc/sys/net/ipv4/tcp_allowed_congestion_control");
   std::getline(file, there);
   return fail(Errc::invalid, fmt::format("ULFM_CONGESTION=\"{}\": {}; any process may use: {}", wanted, why, there));
+}
+
+void CongestionControl::begin(int socket) const noexcept { (void)use(socket, near_); }
+
+void CongestionControl::settle(int socket) const noexcept {
+  if (near_ != far_ && !is_near(socket)) (void)use(socket, far_);
 }
 
 }  // namespace ulfm::tcp

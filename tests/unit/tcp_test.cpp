@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <deque>
@@ -275,6 +276,55 @@ TEST_CASE("tcp: short frames that follow each other leave together, and soon alt
   for (; sent != 0; --sent) pair.at_b->release(Pair::await(*pair.at_b));
   Frame frame;
   CHECK_FALSE(pair.at_b->next(frame));
+}
+
+TEST_CASE("tcp: frames that follow when the memory for them is full wait for each other, too", "[tcp]") {
+  Pair pair;
+  const auto outlet = pair.to_b();
+  const auto bytes = test::pattern_bytes(2, 16000);
+  constexpr int kBurst = 30, kAlone = 4;  // 30 need more than twice the memory
+  std::atomic<bool> is_over{false};
+  std::thread reading([&] {
+    Frame frame;
+    while (!is_over) {
+      if (pair.at_b->next(frame)) pair.at_b->release(frame);
+      else std::this_thread::yield();
+    }
+  });
+  // A sender that loses its core between two frames, or finds no room, gathers fewer.
+  const bool are_gathered = eventually([&] {
+    Frame frame;
+    (void)pair.at_a->next(frame);
+    const std::uint64_t before = count(*pair.a, "frames gathered");
+    for (int i = 0; i < kBurst; ++i)
+      if (!push(*outlet, Kind::first, kHead, bytes)) return false;
+    return count(*pair.a, "frames gathered") == before + kBurst - kAlone;
+  });
+  is_over = true;
+  reading.join();
+  CHECK(are_gathered);
+}
+
+TEST_CASE("tcp: frames that wait for each other arrive although their sender ends", "[tcp]") {
+  const auto bytes = test::pattern_bytes(2, 40);
+  const bool closes_port_first = GENERATE(true, false);
+  auto b = make();
+  PortCounters counters;
+  const auto inlet = b->open(1, {}).value();
+  REQUIRE(eventually([&] {
+    auto a = make();
+    auto own = a->open(1, {}).value();
+    auto outlet = a->connect(b->card(), 1, 1, {}, counters).value();
+    int sent = 0;
+    while (sent < 20 && push(*outlet, Kind::first, kHead, bytes)) ++sent;
+    if (closes_port_first) own.reset();
+    outlet.reset();
+    own.reset();
+    const bool has_gathered = count(*a, "frames gathered") != 0;
+    a.reset();
+    for (; sent != 0; --sent) inlet->release(Pair::await(*inlet));
+    return has_gathered;
+  }));
 }
 
 TEST_CASE("tcp: a sender that looks at its port after each frame gathers none", "[tcp]") {

@@ -29,7 +29,7 @@ constexpr std::size_t kMostPieces = 64;
 // port, and at the latest after kGatheredFor.
 constexpr std::uint32_t kRow = 4;
 constexpr std::chrono::microseconds kRowGap{50}, kGatheredFor{100};
-constexpr std::size_t kShort = 16 * 1024, kGathered = 64 * 1024;
+constexpr std::size_t kShort = 16 * 1024, kGathered = 128 * 1024;
 
 bool has_sent_all(const TcpLink& link) { return link.rest_length == 0 && !link.has_end && !link.has_stop; }
 
@@ -130,11 +130,11 @@ bool TcpNetwork::push_locked(TcpLink& to, Kind kind, std::span<const std::byte> 
   if (to.closed.load(std::memory_order_relaxed) || !to.is_open()) return false;
   const TcpFrameHead head{static_cast<std::uint32_t>(length), static_cast<std::uint8_t>(kind),
                           static_cast<std::uint8_t>(header.size()), 0};
-  if (length <= kShort && is_in_a_row(to) && gather(to, head, header, data)) {
-    ++counts_.sent;
-    return true;
-  }
+  // Where no more fit, those that were gathered leave, and the next ones are gathered.
+  const bool follows = length <= kShort && is_in_a_row(to);
+  if (follows && gather(to, head, header, data)) return true;
   if (!has_sent_all(to) && !flush(to)) return false;
+  if (follows && gather(to, head, header, data)) return true;
   std::byte copied[sizeof head + 255 + kCopied];
   std::memcpy(copied, &head, sizeof head);
   copy_bytes(copied + sizeof head, header.data(), header.size());
@@ -194,6 +194,7 @@ bool TcpNetwork::gather(TcpLink& link, const TcpFrameHead& head, std::span<const
   copy_bytes(to + sizeof head, header.data(), header.size());
   data.copy(to + sizeof head + header.size(), head.length);
   link.rest_length += size;
+  ++counts_.sent;
   ++counts_.gathered;
   if (!std::exchange(link.gathers, true)) link.port->gatherers.push_back(link.number);
   return true;

@@ -1,6 +1,7 @@
 #include "failing_memory.hpp"
 
 #include <atomic>
+#include <cstddef>
 #include <cstdlib>
 #include <limits>
 #include <new>
@@ -10,18 +11,23 @@ namespace {
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 std::atomic<std::int64_t> left{kNever};  // allocations until the one that fails
 
-void* take(std::size_t size) {
+void* take(std::size_t size, std::size_t alignment = alignof(std::max_align_t)) {
   if (left.load(std::memory_order_relaxed) != kNever && left.fetch_sub(1) == 0) throw std::bad_alloc();
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  if (void* memory = std::aligned_alloc(alignment, size / alignment * alignment + alignment)) return memory;
   throw std::bad_alloc();
 }
 
 }  // namespace
 
-// The other forms without an alignment come down to these.
+// The other forms come down to these.
 void* operator new(std::size_t size) { return take(size); }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return take(size, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 namespace test {
 

@@ -500,9 +500,11 @@ class Liar {
   }
   void say(const void* bytes, std::size_t size) { (void)!::send(socket_.get(), bytes, size, MSG_NOSIGNAL); }
   void say(std::uint8_t kind, std::uint32_t length, std::uint8_t header, std::span<const std::byte> bytes) {
-    const tcp::TcpFrameHead head{length, kind, header, 0};
-    say(&head, sizeof head);
-    say(bytes.data(), bytes.size());
+    const tcp::TcpFrameHead head{length, kind, header, 0, 0};
+    std::vector<std::byte> frame(std::max(std::min<std::size_t>(tcp::size_of(head), 4096), sizeof head + bytes.size()));
+    std::memcpy(frame.data(), &head, sizeof head);
+    std::copy(bytes.begin(), bytes.end(), frame.begin() + sizeof head);
+    say(frame.data(), frame.size());
   }
   void introduce() { say(8, static_cast<std::uint32_t>(introduction_.size()), 0, introduction_); }
   bool is_cut_off() const {

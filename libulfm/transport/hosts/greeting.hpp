@@ -71,7 +71,7 @@ struct Welcome {
 };
 
 inline constexpr std::uint32_t kGreetingMagic = 0x756c'6d66, kWelcomeMagic = 0x756c'6d77;
-inline constexpr std::uint16_t kVersion = 3;
+inline constexpr std::uint16_t kVersion = 4;
 
 /// Fills in what is not the caller's: magic, version and proof.
 Greeting greeting(const Key& key, Greeting about) noexcept;

@@ -15,7 +15,8 @@ namespace ulfm::tcp {
 struct ReceivedFrame {
   TcpLink* link;
   Block* block;  ///< none: the data lie in their place already
-  const std::byte* at;
+  const std::byte* header_at;
+  const std::byte* at;  ///< of the data
   std::uint32_t origin, length;
   std::uint8_t header;
   Kind kind;

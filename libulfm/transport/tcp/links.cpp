@@ -31,6 +31,14 @@ constexpr std::uint32_t kRow = 4;
 constexpr std::chrono::microseconds kRowGap{50}, kGatheredFor{100};
 constexpr std::size_t kShort = 16 * 1024, kGathered = 128 * 1024;
 
+constexpr std::byte kFill[kLine]{};
+
+void write_front(std::byte* to, const TcpFrameHead& head, std::span<const std::byte> header) {
+  std::memcpy(to, &head, sizeof head);
+  copy_bytes(to + sizeof head, header.data(), header.size());
+  std::memset(to + sizeof head + header.size(), 0, head.gap);
+}
+
 bool has_sent_all(const TcpLink& link) { return link.rest_length == 0 && !link.has_end && !link.has_stop; }
 
 }  // namespace
@@ -63,7 +71,7 @@ void TcpNetwork::end_in(TcpLink& link) {
 void TcpNetwork::break_link(TcpLink& link) {
   link.close();
   end_in(link);
-  link.more_left = 0;
+  link.more_left = link.fill_left = 0;
   link.rest_length = 0;
   link.has_end = link.has_stop = false;
   forget(link);
@@ -129,36 +137,51 @@ bool TcpNetwork::push_locked(TcpLink& to, Kind kind, std::span<const std::byte> 
                              std::size_t length) {
   if (to.closed.load(std::memory_order_relaxed) || !to.is_open()) return false;
   const TcpFrameHead head{static_cast<std::uint32_t>(length), static_cast<std::uint8_t>(kind),
-                          static_cast<std::uint8_t>(header.size()), 0};
+                          static_cast<std::uint8_t>(header.size()), 0, 0};
   // Where no more fit, those that were gathered leave, and the next ones are gathered.
   const bool follows = length <= kShort && is_in_a_row(to);
   if (follows && gather(to, head, header, data)) return true;
   if (!has_sent_all(to) && !flush(to)) return false;
   if (follows && gather(to, head, header, data)) return true;
-  std::byte copied[sizeof head + 255 + kCopied];
-  std::memcpy(copied, &head, sizeof head);
-  copy_bytes(copied + sizeof head, header.data(), header.size());
-  const std::size_t front = sizeof head + header.size();
-  iovec pieces[1 + kMostPieces];
-  pieces[0] = {copied, front};
-  std::size_t count = length <= kCopied ? 0 : data.pieces(std::span(pieces).subspan(1), length);
-  std::unique_ptr<std::byte[]> gathered;  // in more pieces than a system call takes
-  Gather rest = data;                     // moved on only when the frame goes
+  const bool is_gone = length <= kCopied ? send_copied(to, head, header, data) : send_pieces(to, head, header, data);
+  if (is_gone) ++counts_.sent;
+  return is_gone;
+}
+
+bool TcpNetwork::send_copied(TcpLink& link, const TcpFrameHead& head, std::span<const std::byte> header, Gather& data) {
+  alignas(kLine) std::byte bytes[up_to_line(sizeof head + 255 + kCopied)];
+  Gather rest = data;  // moved on only when the frame goes
+  write_front(bytes, head, header);
+  rest.copy(bytes + data_of(head), head.length);
+  std::memset(bytes + end_of(head), 0, size_of(head) - end_of(head));
+  iovec piece{bytes, size_of(head)};
+  if (!send_now(link, std::span(&piece, 1), size_of(head))) return false;
+  data = rest;
+  return true;
+}
+
+bool TcpNetwork::send_pieces(TcpLink& link, TcpFrameHead head, std::span<const std::byte> header, Gather& data) {
+  iovec pieces[1 + kMostPieces + 1];
+  std::size_t count = data.pieces(std::span(pieces).subspan(1, kMostPieces), head.length);
+  Lines copied;  // of more pieces than a system call takes
+  Gather rest = data;
   if (count != 0) {
-    rest.skip(length);
-  } else if (length <= kCopied) {
-    rest.copy(copied + front, length);
-    pieces[0].iov_len += length;
+    rest.skip(head.length);
   } else {
-    gathered.reset(new (std::nothrow) std::byte[length]);
-    if (!gathered) return false;
-    rest.copy(gathered.get(), length);
-    pieces[1] = {gathered.get(), length};
+    copied = make_lines(head.length);
+    if (!copied) return false;
+    rest.copy(bytes_of(copied), head.length);
+    pieces[1] = {bytes_of(copied), head.length};
     count = 1;
   }
-  if (!send_now(to, std::span(pieces).first(1 + count), front + length)) return false;
+  head.gap = gap_for(head, pieces[1].iov_base);
+  std::byte front[sizeof head + 255 + kLine];
+  write_front(front, head, header);
+  pieces[0] = {front, data_of(head)};
+  if (const std::size_t fill = size_of(head) - end_of(head); fill != 0)
+    pieces[++count] = {const_cast<std::byte*>(kFill), fill};
+  if (!send_now(link, std::span(pieces).first(1 + count), size_of(head))) return false;
   data = rest;
-  ++counts_.sent;
   return true;
 }
 
@@ -177,10 +200,10 @@ bool TcpNetwork::gather(TcpLink& link, const TcpFrameHead& head, std::span<const
   if (link.rest_length == 0) link.rest_gone = 0;
   if (link.rest_room < kGathered) {
     if (link.rest_length != 0) return false;
-    link.rest.reset(new (std::nothrow) std::byte[kGathered]);
+    link.rest = make_lines(kGathered);
     link.rest_room = link.rest ? kGathered : 0;
   }
-  const std::size_t size = sizeof head + header.size() + head.length;
+  const std::size_t size = size_of(head);
   if (link.rest_room - link.rest_gone - link.rest_length < size) return false;
   if (!soon_is_set_) {
     itimerspec soon{};
@@ -189,10 +212,10 @@ bool TcpNetwork::gather(TcpLink& link, const TcpFrameHead& head, std::span<const
     soon_is_set_ = true;
   }
   if (!link.gathers && !make_room_for_one(link.port->gatherers)) return false;
-  std::byte* to = link.rest.get() + link.rest_gone + link.rest_length;
-  std::memcpy(to, &head, sizeof head);
-  copy_bytes(to + sizeof head, header.data(), header.size());
-  data.copy(to + sizeof head + header.size(), head.length);
+  std::byte* to = bytes_of(link.rest) + link.rest_gone + link.rest_length;
+  write_front(to, head, header);
+  data.copy(to + data_of(head), head.length);
+  std::memset(to + end_of(head), 0, size - end_of(head));
   link.rest_length += size;
   ++counts_.sent;
   ++counts_.gathered;
@@ -211,7 +234,7 @@ void TcpNetwork::send_gathered(TcpPort& port) {
 // Sends what there is room for and keeps the rest. False, with nothing sent, when there is no room at all.
 bool TcpNetwork::send_now(TcpLink& link, std::span<iovec> pieces, std::size_t total) {
   if (link.rest_room < total) {  // before anything leaves: afterwards it would be too late for want of memory
-    link.rest.reset(new (std::nothrow) std::byte[total]);
+    link.rest = make_lines(total);
     link.rest_room = link.rest ? total : 0;
     if (!link.rest) return false;
   }
@@ -231,7 +254,7 @@ bool TcpNetwork::send_now(TcpLink& link, std::span<iovec> pieces, std::size_t to
   if (gone == total) return true;
   link.rest_gone = 0;
   link.rest_length = total - gone;
-  std::byte* to = link.rest.get();
+  std::byte* to = bytes_of(link.rest);
   for (const iovec& piece : pieces) {
     const std::size_t skipped = std::min(gone, piece.iov_len);
     gone -= skipped;
@@ -248,9 +271,11 @@ void TcpNetwork::await_room(TcpLink& link) {
 }
 
 bool TcpNetwork::say(TcpLink& link, Kind kind) {
-  TcpFrameHead head{0, static_cast<std::uint8_t>(kind), 0, 0};
-  iovec piece{&head, sizeof head};
-  return send_now(link, std::span(&piece, 1), sizeof head);
+  const TcpFrameHead head{0, static_cast<std::uint8_t>(kind), 0, 0, 0};
+  std::byte bytes[size_of(TcpFrameHead{})] = {};
+  std::memcpy(bytes, &head, sizeof head);
+  iovec piece{bytes, sizeof bytes};
+  return send_now(link, std::span(&piece, 1), sizeof bytes);
 }
 
 // Sends what is left. True when nothing is.
@@ -259,7 +284,7 @@ bool TcpNetwork::flush(TcpLink& link) {
   link.gathers = false;
   if (link.rest_length != 0) {
     const ssize_t n =
-        ::send(link.socket.get(), link.rest.get() + link.rest_gone, link.rest_length, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ::send(link.socket.get(), bytes_of(link.rest) + link.rest_gone, link.rest_length, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0 && errno != EAGAIN && errno != EINTR && errno != ENOBUFS && errno != ENOMEM) {
       link.rest_length = 0;
       link.has_end = link.has_stop = false;

@@ -19,8 +19,6 @@ constexpr std::uint32_t kLooksPerEvent = 64;
 constexpr std::uint32_t kMostHeld = 16;
 constexpr std::uint64_t kRung = 1, kOwn = 2;  // no link has these numbers
 
-std::size_t size_of(const TcpFrameHead& head) { return sizeof head + head.header + std::size_t{head.length}; }
-
 bool is_stream(const TcpFrameHead& head) {
   return Kind{head.kind} == Kind::more && head.header == 0 && head.length != 0;
 }
@@ -31,8 +29,8 @@ std::size_t most_of(const TcpFrameHead& head, const FrameSizes& sizes) {
 
 // So many bytes of it have to be there before it is handed on, whole or in parts.
 std::size_t needed_of(const TcpFrameHead& head, const FrameSizes& sizes) {
-  if (is_stream(head)) return sizeof head;
-  return head.length > sizes.whole ? sizeof head + head.header + kLeastFrame : size_of(head);
+  if (is_stream(head)) return data_of(head);
+  return head.length > sizes.whole ? data_of(head) + kLeastFrame : size_of(head);
 }
 
 }  // namespace
@@ -137,8 +135,8 @@ bool TcpNetwork::take(TcpPort& port, Frame& frame) {
   if (port.ready.empty()) return false;
   const ReceivedFrame found = port.ready.take();
   if (found.link != nullptr) --found.link->waiting;
-  frame.header = found.at;
-  frame.data = found.at + found.header;
+  frame.header = found.header_at;
+  frame.data = found.at;
   frame.header_length = found.header;
   frame.length = found.length;
   frame.kind = found.kind;
@@ -226,7 +224,7 @@ std::size_t TcpNetwork::most_to_read(const TcpLink& link) const {
 
 // Into the place and then into `room` bytes of the link's block.
 ssize_t TcpNetwork::receive(TcpLink& link, std::span<std::byte> place, std::size_t room) {
-  std::byte* behind = link.block->bytes.get() + link.filled;
+  std::byte* behind = bytes_of(link.block->bytes) + link.filled;
   if (place.empty()) return recv(link.socket.get(), behind, room, MSG_DONTWAIT);
   iovec pieces[] = {{place.data(), place.size()}, {behind, room}};
   msghdr message{};
@@ -247,7 +245,7 @@ bool TcpNetwork::make_room(TcpLink& link) {
   if (fresh == nullptr) return false;
   const std::size_t kept = link.filled - link.parsed;
   if (old != nullptr) {
-    std::memcpy(fresh->bytes.get(), old->bytes.get() + link.parsed, kept);
+    std::memcpy(bytes_of(fresh->bytes), bytes_of(old->bytes) + link.parsed, kept);
     old->filling = nullptr;
     if (old->held == 0) free_blocks_.push_back(old);
   }
@@ -285,7 +283,7 @@ void TcpNetwork::feed(TcpPort& port) {
 
 void TcpNetwork::parse(TcpLink& link) {
   while (link.is_open()) {
-    const std::byte* at = link.block->bytes.get() + link.parsed;
+    const std::byte* at = bytes_of(link.block->bytes) + link.parsed;
     const std::size_t there = link.filled - link.parsed;
     if (link.more_left != 0) {
       const std::size_t piece = std::min(there, link.more_left);
@@ -295,37 +293,45 @@ void TcpNetwork::parse(TcpLink& link) {
       found_more(link, {at, piece}, link.block);
       continue;
     }
+    if (link.fill_left != 0) {
+      const std::size_t piece = std::min(there, link.fill_left);
+      if (piece == 0) return;
+      link.parsed += piece;
+      link.fill_left -= piece;
+      continue;
+    }
     TcpFrameHead head{};
     if (there < sizeof head) return;
     std::memcpy(&head, at, sizeof head);
-    if (head.length > most_of(head, sizes_)) return cut_off(link);
+    if (head.length > most_of(head, sizes_) || head.gap >= kLine) return cut_off(link);
     if (!is_stream(head)) link.expects_long = head.length > 2 * sizes_.whole;
     if (there < needed_of(head, sizes_)) return;
-    const std::size_t taken = is_stream(head) ? sizeof head : std::min(there, size_of(head));
-    link.parsed += taken;
-    link.more_left = size_of(head) - taken;
-    const Taken how = take_frame(link, head, at + sizeof head);
+    // What is there of the data goes along, unless they are a stream.
+    const std::size_t begun = is_stream(head) ? 0 : std::min<std::size_t>(there - data_of(head), head.length);
+    const Taken how = take_frame(link, head, at, begun);
     if (how == Taken::nonsense) return cut_off(link);
-    if (how == Taken::no_memory) {
-      link.parsed -= taken;
-      link.more_left = 0;
-      return starve(link);
-    }
+    if (how == Taken::no_memory) return starve(link);
+    if (!link.is_open()) return;  // its end
+    link.parsed += data_of(head) + begun;
+    link.more_left = head.length - begun;
+    link.fill_left = size_of(head) - end_of(head);
   }
 }
 
-TcpNetwork::Taken TcpNetwork::take_frame(TcpLink& link, const TcpFrameHead& head, const std::byte* at) {
+// With the first `begun` bytes of its data.
+TcpNetwork::Taken TcpNetwork::take_frame(TcpLink& link, const TcpFrameHead& head, const std::byte* at,
+                                         std::size_t begun) {
   const Kind kind{head.kind};
   if (kind == Kind::first || kind == Kind::more || kind == Kind::bye) {
     if (link.in != TcpLink::Way::used && !link.discards) return Taken::nonsense;
     if (is_stream(head)) return Taken::yes;
     if (!has_room_for_frame(link)) return Taken::no_memory;
-    found(link, head, {at, head.header + head.length - link.more_left}, link.block);
+    found(link, head, at + sizeof head, {at + data_of(head), begun}, link.block);
     return Taken::yes;
   }
   if (kind == kHello && !link.discards) {
     if (link.in != TcpLink::Way::unused || head.header != 0) return Taken::nonsense;
-    return begin_origin(link, {at, static_cast<std::size_t>(head.length)});
+    return begin_origin(link, {at + data_of(head), begun});
   }
   if (kind == kEnd) end_in(link);
   if (kind == kStop) link.close();
@@ -367,8 +373,9 @@ TcpNetwork::Taken TcpNetwork::begin_origin(TcpLink& link, std::span<const std::b
   return Taken::no_memory;
 }
 
-// `bytes` are its header and as many of its data as it is handed on with.
-void TcpNetwork::found(TcpLink& link, const TcpFrameHead& head, std::span<const std::byte> bytes, Block* block) {
+// `data` are as many of its data as it is handed on with.
+void TcpNetwork::found(TcpLink& link, const TcpFrameHead& head, const std::byte* header,
+                       std::span<const std::byte> data, Block* block) {
   if (link.discards || link.port == nullptr) {
     ++counts_.dropped;
     return;
@@ -376,16 +383,16 @@ void TcpNetwork::found(TcpLink& link, const TcpFrameHead& head, std::span<const 
   TcpPort& port = *link.port;
   if (block != nullptr) ++block->held;
   ++link.waiting;
-  port.ready.add({&link, block, bytes.data(), link.origin, static_cast<std::uint32_t>(bytes.size() - head.header),
-                  head.header, Kind{head.kind}});
+  port.ready.add({&link, block, header, data.data(), link.origin, static_cast<std::uint32_t>(data.size()), head.header,
+                  Kind{head.kind}});
   ++counts_.received;
   port.arrivals.store(port.arrivals.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
 
 void TcpNetwork::found_more(TcpLink& link, std::span<const std::byte> data, Block* block) {
-  static constexpr TcpFrameHead kMore{0, static_cast<std::uint8_t>(Kind::more), 0, 0};
+  static constexpr TcpFrameHead kMore{0, static_cast<std::uint8_t>(Kind::more), 0, 0, 0};
   link.more_left -= data.size();
-  found(link, kMore, data, block);
+  found(link, kMore, data.data(), data, block);
 }
 
 // It wrote nonsense: nothing more is read of what it says.
@@ -400,7 +407,8 @@ Block* TcpNetwork::take_block() try {
   if (free_blocks_.empty()) {
     auto block = std::make_unique<Block>();
     block->index = static_cast<std::uint32_t>(blocks_.size());
-    block->bytes = std::make_unique_for_overwrite<std::byte[]>(sizes_.block);
+    block->bytes = make_lines(sizes_.block);
+    if (!block->bytes) return nullptr;
     if (free_blocks_.capacity() <= blocks_.size()) free_blocks_.reserve(2 * (blocks_.size() + 1));
     blocks_.push_back(std::move(block));
     free_blocks_.push_back(blocks_.back().get());

@@ -152,10 +152,11 @@ class TcpNetwork {
   void starve(TcpLink& link);
   void feed(TcpPort& port);
   enum class Taken : std::uint8_t { yes, nonsense, no_memory };
-  Taken take_frame(TcpLink& link, const TcpFrameHead& head, const std::byte* at);
+  Taken take_frame(TcpLink& link, const TcpFrameHead& head, const std::byte* at, std::size_t begun);
   Taken begin_origin(TcpLink& link, std::span<const std::byte> introduction);
   static bool has_room_for_frame(const TcpLink& link) noexcept;
-  void found(TcpLink& link, const TcpFrameHead& head, std::span<const std::byte> bytes, Block* block);
+  void found(TcpLink& link, const TcpFrameHead& head, const std::byte* header, std::span<const std::byte> data,
+             Block* block);
   void found_more(TcpLink& link, std::span<const std::byte> data, Block* block);
   void cut_off(TcpLink& link);
   void let_block_go(TcpLink& link);
@@ -172,6 +173,8 @@ class TcpNetwork {
   void stop(TcpLink& link);
   void forget(TcpLink& link);
   bool push_locked(TcpLink& to, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
+  bool send_copied(TcpLink& link, const TcpFrameHead& head, std::span<const std::byte> header, Gather& data);
+  bool send_pieces(TcpLink& link, TcpFrameHead head, std::span<const std::byte> header, Gather& data);
   bool is_in_a_row(TcpLink& link) const;
   bool gather(TcpLink& link, const TcpFrameHead& head, std::span<const std::byte> header, Gather& data);
   void send_gathered(TcpPort& port);

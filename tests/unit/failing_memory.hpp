@@ -5,7 +5,8 @@
 
 namespace test {
 
-/// While it lives, one allocation fails: the first one behind `before` others, whichever thread makes it. One at a time.
+/// While it lives, one allocation fails: the first one behind `before` others, whichever thread makes it. One at a
+/// time.
 class FailingAllocation {
  public:
   explicit FailingAllocation(std::int64_t before) noexcept;

@@ -64,7 +64,7 @@ Result<void> TcpNetwork::listen() {
     Fd made(socket(where.is_v6() ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     SocketAddress got;
     socklen_t length = SocketAddress::room();
-    congestion_.begin(made.get());  // its connections begin so
+    if (made) congestion_.begin(made.get());  // its connections begin so
     if (!made || bind(made.get(), where.get(), static_cast<socklen_t>(where.size())) != 0 ||
         ::listen(made.get(), SOMAXCONN) != 0 || getsockname(made.get(), got.get(), &length) != 0)
       return fail(hosts::listen_error(where, errno));

@@ -1,5 +1,5 @@
-// Frames that were found and wait to be taken, the first first. Room for one is made before it is found, so that none is
-// lost for want of memory.
+// Frames that were found and wait to be taken, the first first. Room for one is made before it is found, so that none
+// is lost for want of memory.
 #pragma once
 
 #include <algorithm>

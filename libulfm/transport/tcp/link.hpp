@@ -49,8 +49,9 @@ constexpr std::size_t data_of(const TcpFrameHead& head) noexcept { return sizeof
 constexpr std::size_t end_of(const TcpFrameHead& head) noexcept { return data_of(head) + head.length; }
 /// Whole lines of the cache, so that each frame begins with one in the kernel's pages, too.
 constexpr std::size_t size_of(const TcpFrameHead& head) noexcept { return up_to_line(end_of(head)); }
-/// With it the data lie in their line as they do at `data`. Processors copy by a string instruction, as the kernel does,
-/// several times more slowly when the destination begins less than a line behind the source in its page (decision 0051).
+/// With it the data lie in their line as they do at `data`. Processors copy by a string instruction, as the kernel
+/// does, several times more slowly when the destination begins less than a line behind the source in its page (decision
+/// 0051).
 inline std::uint8_t gap_for(const TcpFrameHead& head, const void* data) noexcept {
   const std::uintptr_t front = sizeof head + head.header;
   return static_cast<std::uint8_t>((reinterpret_cast<std::uintptr_t>(data) - front) % kLine);

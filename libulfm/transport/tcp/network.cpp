@@ -340,14 +340,14 @@ TcpNetwork::Taken TcpNetwork::take_frame(TcpLink& link, const TcpFrameHead& head
 }
 
 TcpNetwork::Taken TcpNetwork::begin_origin(TcpLink& link, std::span<const std::byte> bytes) try {
-  const auto introduction = hosts::read_introduction(kTransport, bytes);
-  if (!introduction || introduction->process.token != link.token) return Taken::nonsense;
-  note_reached(introduction->process.host);
   if (link.port == nullptr) {
     link.in = TcpLink::Way::used;
     link.discards = true;  // it was closed a moment ago, and the peer will learn of it
     return Taken::yes;
   }
+  const auto introduction = hosts::read_introduction(kTransport, bytes);
+  if (!introduction || introduction->process.token != link.token) return Taken::nonsense;
+  note_reached(introduction->process.host);
   TcpPort& port = *link.port;
   TcpOrigin made{.open = true,
                  .fresh = true,

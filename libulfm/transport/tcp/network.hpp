@@ -5,8 +5,8 @@
 // after the other leave together, when it looks at its port next. A thread of the network accepts connections and sends
 // what is left of frames when the program computes. All of it is under one lock.
 //
-// Nothing is lost for want of memory. What has come stays in its link's block, or in the kernel, until a later look; who
-// connects is let in later, or tries again; and connect() says so.
+// Nothing is lost for want of memory. What has come stays in its link's block, or in the kernel, until a later look;
+// who connects is let in later, or tries again; and connect() says so.
 #pragma once
 
 #include <atomic>

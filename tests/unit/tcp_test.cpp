@@ -122,6 +122,7 @@ TEST_CASE("tcp: a carrier's frames come whole, and its own port wakes who waits 
     CHECK(frame.header_length == sizeof kHead);
     REQUIRE(frame.length == kFrame);
     CHECK(std::memcmp(frame.data, sent.data(), kFrame) == 0);
+    CHECK(frame.data == frame.header + frame.header_length);  // a proxy reads them as one
     own->release(frame);
   }
 }
@@ -785,4 +786,45 @@ TEST_CASE("tcp: whatever allocation fails, all messages arrive", "[tcp]") {
     told += conversation.failed_connects();
   }
   CHECK(told > 0);
+}
+
+TEST_CASE("tcp: a port that there was no memory to open can be opened later", "[tcp]") {
+  auto a = make(), b = make();
+  PortCounters counters;
+  bool has_failed = true;
+  for (std::int64_t before = 0; has_failed; ++before) {
+    std::unique_ptr<Inlet> inlet;
+    {
+      const test::FailingAllocation failing(before);
+      auto opened = b->open(1, {});
+      if (opened) inlet = std::move(*opened);
+      has_failed = failing.is_over();
+    }
+    if (!inlet) inlet = b->open(1, {}).value();
+    const auto outlet = a->connect(b->card(), 1, kNoPort, {}, counters).value();
+    REQUIRE(push(*outlet, Kind::first, kHead, {}));
+    inlet->release(Pair::await(*inlet));
+  }
+}
+
+// Its inlet goes before there is memory for what has come.
+TEST_CASE("tcp: a port that is closed without memory takes in what its peers say later", "[tcp]") {
+  bool has_failed = true;
+  for (std::int64_t before = 0; has_failed; ++before) {
+    Pair pair;
+    auto there = pair.to_b();
+    const auto back = pair.to_a();
+    REQUIRE(push(*there, Kind::first, kHead, {}));
+    {
+      Frame frame;
+      const test::FailingAllocation failing(before);
+      for (int i = 0; i < 100 && !failing.is_over(); ++i)
+        if (pair.at_b->next(frame)) pair.at_b->release(frame);
+      has_failed = failing.is_over();
+      pair.at_b.reset();
+    }
+    there.reset();
+    pair.at_a.reset();
+    CHECK(eventually([&] { return !back->peer_listening(); }));
+  }
 }

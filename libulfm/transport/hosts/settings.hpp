@@ -31,6 +31,7 @@ struct NetworkSettings {
   std::string congestion;  ///< control of TCP; empty: none is asked for
   std::size_t max_frame = kLongestFrame;
   std::size_t max_whole = 0;                 ///< data of frames that must not come in parts; a network may have more
+  bool in_one_piece = false;                 ///< the data of such a frame lie directly behind its header
   std::chrono::milliseconds give_up{10000};  ///< without an answer of the other host
   std::uint32_t peers = 4096;                ///< connections to a port at one time
 };

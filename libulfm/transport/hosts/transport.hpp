@@ -69,11 +69,18 @@ class NetworkTransport final : public Transport {
   bool reachable(std::string_view card) const override { return process_of(card).has_value(); }
   void use_card(std::string_view card) override { shown_card_ = card; }
 
-  Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const InletOptions&) override {
+  Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const InletOptions&) override try {
     if (auto ok = check(number); !ok) return fail(ok.error());
     auto port = network_->open(number);
     if (!port) return fail(port.error());
-    return std::make_unique<InletOfIt>(network_, std::move(*port));
+    try {
+      return std::make_unique<InletOfIt>(network_, std::move(*port));
+    } catch (const std::bad_alloc&) {
+      network_->close(std::move(*port));  // which has not been moved away
+      throw;
+    }
+  } catch (const std::bad_alloc&) {
+    return fail(Errc::no_memory, kNoMemory);
   }
 
   Result<std::unique_ptr<Outlet>> connect(std::string_view card, std::uint16_t to, std::uint16_t from,
@@ -93,12 +100,13 @@ class NetworkTransport final : public Transport {
       throw;
     }
   } catch (const std::bad_alloc&) {
-    return fail(Errc::no_memory, "there is no memory for a connection");
+    return fail(Errc::no_memory, kNoMemory);
   }
 
   std::vector<NamedCount> counts() const override { return network_->counts(); }
 
  private:
+  static constexpr const char* kNoMemory = "out of memory";  // a text that needs none itself
   static Result<ProcessCard> process_of(std::string_view card) {
     return decode(Network::kTransport, control::identity_of(card));
   }

@@ -168,6 +168,7 @@ void Tunnel::sleep(milliseconds limit) {
 
 void Tunnel::look() {
   std::lock_guard lock(down_lock_);
+  replies_->wake_source().cancel();  // what was rung is seen now, and would end all sleeps at other ports
   for (Frame frame; replies_->next(frame);) {
     ProxyHead head;
     std::span<const std::byte> body;

@@ -142,6 +142,7 @@ bool TcpNetwork::push_locked(TcpLink& to, Kind kind, std::span<const std::byte> 
   const bool follows = length <= kShort && is_in_a_row(to);
   if (follows && gather(to, head, header, data)) return true;
   if (!has_sent_all(to) && !flush(to)) return false;
+  if (to.closed.load(std::memory_order_relaxed) || !to.is_open()) return false;  // as was found out
   if (follows && gather(to, head, header, data)) return true;
   const bool is_gone = length <= kCopied ? send_copied(to, head, header, data) : send_pieces(to, head, header, data);
   if (is_gone) ++counts_.sent;
@@ -174,7 +175,7 @@ bool TcpNetwork::send_pieces(TcpLink& link, TcpFrameHead head, std::span<const s
     pieces[1] = {bytes_of(copied), head.length};
     count = 1;
   }
-  head.gap = gap_for(head, pieces[1].iov_base);
+  if (!settings_.in_one_piece) head.gap = gap_for(head, pieces[1].iov_base);
   std::byte front[sizeof head + 255 + kLine];
   write_front(front, head, header);
   pieces[0] = {front, data_of(head)};

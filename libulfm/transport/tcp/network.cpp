@@ -63,6 +63,10 @@ void TcpNetwork::close(std::unique_ptr<TcpPort> port) {
     link->port = nullptr;
     link->waiting = 0;
     stop(*link);
+    if (std::exchange(link->is_starved, false) && link->is_open()) {  // discards, which needs no memory
+      parse(*link);
+      let_block_go(*link);
+    }
     if (link->is_open() && !watch(*link, common_.get(), EPOLLIN)) break_link(*link);
   }
 }

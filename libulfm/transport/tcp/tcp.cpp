@@ -134,6 +134,7 @@ Result<std::unique_ptr<Transport>> make_carrier(const Config& config, std::size_
   if (!settings) return fail(settings.error());
   settings->max_frame = std::max(settings->max_frame, frame);
   settings->max_whole = frame;
+  settings->in_one_piece = true;
   auto network = tcp::TcpNetwork::create(*settings);
   if (!network) return fail(network.error());
   return std::make_unique<tcp::TcpTransport>(std::move(*network), tcp::kNetworkPorts);

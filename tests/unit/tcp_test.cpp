@@ -716,6 +716,8 @@ class Conversation {
     return true;
   }
   int failed_connects() const { return failed_connects_; }
+  /// Of the receiver.
+  PlaceFinder& places() { return places_; }
 
  private:
   static constexpr int kMessages = 60;
@@ -759,8 +761,6 @@ class Conversation {
   int sent_ = 0, taken_ = 0, failed_connects_ = 0;
   std::size_t gone_ = 0, came_ = 0;
   bool has_answered_ = false, has_answer_ = false;
-
- public:
   Places places_;
 };
 
@@ -774,7 +774,7 @@ TEST_CASE("tcp: whatever allocation fails, all messages arrive", "[tcp]") {
   for (std::int64_t before = 0; has_failed; ++before) {
     Pair pair;
     Conversation conversation(pair, pattern, place);
-    pair.at_b->use_places(conversation.places_);
+    pair.at_b->use_places(conversation.places());
     bool is_right = false;
     {
       const test::FailingAllocation failing(before);

@@ -70,12 +70,7 @@ class MuxSource final : public WakeSource {
     cancel_far();
     near_.cancel();
   }
-  bool sleep(std::chrono::nanoseconds limit) noexcept override {
-    arm_ringer();
-    const bool came = near_.sleep(limit);
-    cancel_far();
-    return came;
-  }
+  bool sleep(std::chrono::nanoseconds limit) noexcept override { return sleep(limit, {}); }
   bool sleep(std::chrono::nanoseconds limit, WaitWord other) noexcept override {
     arm_ringer();
     const bool came = near_.sleep(limit, other);

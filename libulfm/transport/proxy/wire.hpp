@@ -127,8 +127,8 @@ inline bool say(Outlet& out, const ProxyHead& head, std::span<const std::byte> b
 
 /// What has come: the head, and what follows it. False when it makes no sense.
 inline bool read(const Frame& frame, ProxyHead& head, std::span<const std::byte>& body) noexcept {
-  body = {frame.header,
-          std::size_t{frame.header_length} + frame.length};  // one behind the other, as a carrier has them
+  // A carrier has them one behind the other.
+  body = {frame.header, std::size_t{frame.header_length} + frame.length};
   return frame.kind == Kind::first && take(body, head);
 }
 

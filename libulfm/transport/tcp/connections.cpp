@@ -203,7 +203,7 @@ Refusal TcpNetwork::admit(UnauthenticatedPeer& peer, const Greeting& greeting) {
                        });
   if (crossed) return Refusal::crossed;
   if (port->links.size() >= settings_.peers) return Refusal::no_room;
-  if (!make_room_for_one(port->links)) throw std::bad_alloc();
+  make_room_for(port->links, port->links.size() + 1);
   const auto link = link_to(peer, greeting, *port);
   link->both_ways = both_ways;
   (void)epoll_ctl(common_.get(), EPOLL_CTL_DEL, link->socket.get(), nullptr);
@@ -313,7 +313,7 @@ TcpNetwork::Offer TcpNetwork::offered(std::uint64_t token, std::uint16_t to, std
     if (!link->both_ways || link->out != TcpLink::Way::unused || link->token != token || link->peer_port != to)
       continue;
     if (link->in == TcpLink::Way::unused) read(*link, false);  // the hello may be there
-    if (!link->is_open() || link->closed.load(std::memory_order_relaxed)) continue;
+    if (!link->carries()) continue;
     if (link->in == TcpLink::Way::used) offer.link = link;
     if (link->in == TcpLink::Way::unused) offer.is_undecided = true;
   }
@@ -376,7 +376,7 @@ std::shared_ptr<TcpLink> TcpNetwork::connected(std::unique_lock<std::mutex>& loc
       about.token = self_.token;
       about.most = static_cast<std::uint32_t>(max_frame());
       about.nonce = hosts::random_nonce();
-      if (!make_room_for_one(begun.links)) throw std::bad_alloc();
+      make_room_for(begun.links, begun.links.size() + 1);
       begun.links.push_back(begin({attempts.candidate(*which).ip, to.port}, greeting(key, about), key));
       const auto old = std::static_pointer_cast<TcpLink>(attempts.add(*which, begun.links.back(), now));
       if (old && old->is_open()) forget(*old);
@@ -423,7 +423,7 @@ Result<std::shared_ptr<TcpLink>> TcpNetwork::connect_locked(std::unique_lock<std
   const iovec piece{const_cast<std::byte*>(introduction.data()), introduction.size()};
   Gather data(std::span(&piece, 1));
   if (push_locked(*link, kHello, {}, data, introduction.size())) return link;
-  const bool is_up = link->is_open() && !link->closed.load(std::memory_order_relaxed);
+  const bool is_up = link->carries();
   if (is_up && !is_ours) link->out = TcpLink::Way::unused;  // what the peer sends on it still comes
   else break_link(*link);
   const std::string process = ProcessId{to.pid, link->where.ip()}.text();

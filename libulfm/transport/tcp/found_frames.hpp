@@ -36,12 +36,11 @@ class FoundFrames {
   void add(const ReceivedFrame& one) { frames_.push_back(one); }
   ReceivedFrame take() noexcept {
     const ReceivedFrame one = frames_[first_++];
-    if (empty()) clear();
+    if (empty()) {
+      frames_.clear();
+      first_ = 0;
+    }
     return one;
-  }
-  void clear() noexcept {
-    frames_.clear();
-    first_ = 0;
   }
   std::vector<ReceivedFrame>::iterator begin() noexcept {
     return frames_.begin() + static_cast<std::ptrdiff_t>(first_);

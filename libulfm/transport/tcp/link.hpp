@@ -144,6 +144,8 @@ struct TcpLink : hosts::Try {
 
   bool is_host_answering() const override { return has_greeted; }
   bool is_open() const noexcept { return static_cast<bool>(socket); }
+  /// What is sent on it may arrive.
+  bool carries() const noexcept { return is_open() && !closed.load(std::memory_order_relaxed); }
 };
 
 }  // namespace ulfm::tcp

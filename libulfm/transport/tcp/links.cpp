@@ -135,14 +135,14 @@ bool TcpNetwork::push(TcpLink& to, Kind kind, std::span<const std::byte> header,
 
 bool TcpNetwork::push_locked(TcpLink& to, Kind kind, std::span<const std::byte> header, Gather& data,
                              std::size_t length) {
-  if (to.closed.load(std::memory_order_relaxed) || !to.is_open()) return false;
+  if (!to.carries()) return false;
   const TcpFrameHead head{static_cast<std::uint32_t>(length), static_cast<std::uint8_t>(kind),
                           static_cast<std::uint8_t>(header.size()), 0, 0};
   // Where no more fit, those that were gathered leave, and the next ones are gathered.
   const bool follows = length <= kShort && is_in_a_row(to);
   if (follows && gather(to, head, header, data)) return true;
   if (!has_sent_all(to) && !flush(to)) return false;
-  if (to.closed.load(std::memory_order_relaxed) || !to.is_open()) return false;  // as was found out
+  if (!to.carries()) return false;  // as was found out
   if (follows && gather(to, head, header, data)) return true;
   const bool is_gone = length <= kCopied ? send_copied(to, head, header, data) : send_pieces(to, head, header, data);
   if (is_gone) ++counts_.sent;

@@ -364,7 +364,7 @@ TcpNetwork::Taken TcpNetwork::begin_origin(TcpLink& link, std::span<const std::b
                  .hello = {introduction->hello.begin(), introduction->hello.end()}};
   if (const Ip ip = link.where.ip(); !ip.is_loopback()) made.process.host = ip;
   if (port.unused.empty()) {
-    if (port.unused.capacity() <= port.origins.size()) port.unused.reserve(2 * (port.origins.size() + 1));
+    make_room_for(port.unused, port.origins.size() + 1);
     port.origins.emplace_back();
     port.unused.push_back(static_cast<std::uint32_t>(port.origins.size() - 1));
   }
@@ -413,7 +413,7 @@ Block* TcpNetwork::take_block() try {
     block->index = static_cast<std::uint32_t>(blocks_.size());
     block->bytes = make_lines(sizes_.block);
     if (!block->bytes) return nullptr;
-    if (free_blocks_.capacity() <= blocks_.size()) free_blocks_.reserve(2 * (blocks_.size() + 1));
+    make_room_for(free_blocks_, blocks_.size() + 1);
     blocks_.push_back(std::move(block));
     free_blocks_.push_back(blocks_.back().get());
   }

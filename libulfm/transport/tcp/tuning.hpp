@@ -15,7 +15,7 @@ void tune(int socket, std::chrono::milliseconds give_up) noexcept;
 
 /// Which congestion control connections have (tcp(7), TCP_CONGESTION). Within a network, a round trip of less than a
 /// millisecond, it is Reno's, which neither paces nor takes the time that a busy core needs for a sign of congestion
-/// (decision 0050). Elsewhere it is the system's.
+/// (decisions 0050 and 0051). Elsewhere it is the system's.
 class CongestionControl {
  public:
   /// `wanted` is ULFM_CONGESTION, for all connections; empty: none is. Errc::invalid, with what there is, when this

@@ -1,10 +1,12 @@
 // TCP between hosts: one connection for both directions, long messages in their place, ends of every kind, nonsense.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -447,6 +449,62 @@ TEST_CASE("tcp: within a network Reno from the beginning, or what the user asks 
   REQUIRE_FALSE(wrong);
   CHECK(wrong.error().what.find("ULFM_CONGESTION=\"pigeon\"") != std::string::npos);
   CHECK(wrong.error().what.find("reno") != std::string::npos);
+}
+
+namespace {
+
+int option(int socket, int level, int name) {
+  int value = -1;
+  socklen_t length = sizeof value;
+  return getsockopt(socket, level, name, &value, &length) == 0 ? value : -1;
+}
+
+/// The widest windows of this process's connections, in order.
+std::vector<int> windows() {
+  std::vector<int> found;
+  sockaddr_in peer{};
+  for (int fd = 3; fd < 200; ++fd)
+    if (socklen_t length = sizeof peer; getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &length) == 0)
+      if (const int window = option(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP); window >= 0) found.push_back(window);
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("tcp: messages that are answered have a steady window, others all the room", "[tcp]") {
+  Pair pair;
+  const auto there = pair.to_b();
+  const auto back = pair.to_a();
+  constexpr int kSteady = tcp::ReceiveWindow::kSteady;
+  const std::vector<std::byte> message(8000);
+  const auto pass = [&](Outlet& out, Inlet& in) {
+    REQUIRE(eventually([&] { return push(out, Kind::first, kHead, message); }));
+    in.release(Pair::await(in));
+  };
+  const auto ping_pong = [&] {
+    for (int i = 0; i < 200; ++i) pass(*there, *pair.at_b), pass(*back, *pair.at_a);
+  };
+  ping_pong();
+  CHECK(windows() == std::vector{kSteady, kSteady});
+  for (int i = 0; i < 200; ++i) pass(*there, *pair.at_b);
+  CHECK(windows().front() == kSteady);
+  CHECK(windows().back() > 64 * kSteady);
+  ping_pong();
+  CHECK(windows() == std::vector{kSteady, kSteady});
+}
+
+TEST_CASE("tcp: room for a window takes no notice of data away", "[tcp]") {
+  const Connected pair;
+  const int before = option(pair.one.get(), SOL_SOCKET, SO_RCVBUF);
+  tcp::ReceiveWindow window;
+  window.begin(pair.one.get());
+  CHECK(option(pair.one.get(), SOL_SOCKET, SO_RCVBUF) > before);
+  CHECK(option(pair.one.get(), SOL_SOCKET, SO_RCVLOWAT) == 1);
+  CHECK(option(pair.one.get(), IPPROTO_TCP, TCP_WINDOW_CLAMP) == tcp::ReceiveWindow::kSteady);
+  REQUIRE(::send(pair.other.get(), "x", 1, 0) == 1);
+  pollfd one{pair.one.get(), POLLIN, 0};
+  CHECK(poll(&one, 1, 20'000) == 1);
 }
 
 TEST_CASE("tcp: frames that are kept stay as they are, however much comes behind them", "[tcp]") {

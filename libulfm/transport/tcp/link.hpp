@@ -27,6 +27,7 @@
 #include "transport/hosts/attempts.hpp"
 #include "transport/hosts/greeting.hpp"
 #include "transport/hosts/settings.hpp"
+#include "transport/tcp/tuning.hpp"
 
 namespace ulfm::tcp {
 
@@ -141,6 +142,7 @@ struct TcpLink : hosts::Try {
   std::size_t fill_left = 0;           ///< and those behind it that fill its last line
   bool is_starved = false;             ///< a whole frame lies in the block, and there was no memory to hand it on
   std::uint32_t waiting = 0;           ///< frames that were found and not taken
+  ReceiveWindow window;
 
   bool is_host_answering() const override { return has_greeted; }
   bool is_open() const noexcept { return static_cast<bool>(socket); }

@@ -145,7 +145,10 @@ bool TcpNetwork::push_locked(TcpLink& to, Kind kind, std::span<const std::byte> 
   if (!to.carries()) return false;  // as was found out
   if (follows && gather(to, head, header, data)) return true;
   const bool is_gone = length <= kCopied ? send_copied(to, head, header, data) : send_pieces(to, head, header, data);
-  if (is_gone) ++counts_.sent;
+  if (is_gone) {
+    ++counts_.sent;
+    if (kind == Kind::first) to.window.note_message();
+  }
   return is_gone;
 }
 
@@ -218,6 +221,7 @@ bool TcpNetwork::gather(TcpLink& link, const TcpFrameHead& head, std::span<const
   data.copy(to + data_of(head), head.length);
   std::memset(to + end_of(head), 0, size - end_of(head));
   link.rest_length += size;
+  if (Kind{head.kind} == Kind::first) link.window.note_message();
   ++counts_.sent;
   ++counts_.gathered;
   if (!std::exchange(link.gathers, true)) link.port->gatherers.push_back(link.number);

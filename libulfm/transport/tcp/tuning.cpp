@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <string_view>
 
 #include <fmt/core.h>
@@ -22,10 +23,15 @@ constexpr int kProbes = 3;  // without an answer end an idle link
 // caches hold.
 constexpr int kMostUnsent = 128 * 1024;
 constexpr std::uint32_t kNearMicroseconds = 1000;
-constexpr const char* kOfANetwork = "reno";  // which every process may use
+// The kernel makes a window anew when segments of so many bytes or more come in other lengths than before
+// (TCP_MSS_DEFAULT), so it is set again now and then.
+constexpr std::size_t kGrowing = 536;
+constexpr std::uint32_t kReadsPerLook = 32;
+constexpr std::uint32_t kReadsPerAnswer = 4;  // a message of 64 KB takes three
+constexpr const char* kOfANetwork = "reno";   // which every process may use
 
-void set(int socket, int option, int value) noexcept {
-  (void)setsockopt(socket, IPPROTO_TCP, option, &value, sizeof value);
+void set(int socket, int level, int option, int value) noexcept {
+  (void)setsockopt(socket, level, option, &value, sizeof value);
 }
 
 bool use(int socket, std::string_view name) noexcept {
@@ -47,9 +53,30 @@ bool is_near(int socket) noexcept {
 }  // namespace
 
 void tune(int socket, std::chrono::milliseconds give_up) noexcept {
-  set(socket, TCP_NODELAY, 1);
-  set(socket, TCP_NOTSENT_LOWAT, kMostUnsent);
+  set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  set(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, kMostUnsent);
   hosts::ask_for_life(socket, give_up, kProbes);
+}
+
+// A process may not set SO_RCVBUF beyond the system's `rmem_max`. It may ask to be told only of very many bytes, for which
+// the kernel makes room, and then of each byte again, which also tells of what has come meanwhile.
+void ReceiveWindow::begin(int socket) noexcept {
+  is_near_ = is_near(socket);
+  if (!is_near_) return;
+  set(socket, SOL_SOCKET, SO_RCVLOWAT, 2 * kSteady);
+  set(socket, SOL_SOCKET, SO_RCVLOWAT, 1);
+  set(socket, IPPROTO_TCP, TCP_WINDOW_CLAMP, kSteady);
+}
+
+void ReceiveWindow::note_read(int socket, std::size_t bytes) noexcept {
+  if (!is_near_ || bytes < kGrowing) return;
+  has_heard_ = true;
+  if (reads_++ % kReadsPerLook != 0) return;
+  const bool is_first = reads_ == 1;
+  const bool is_answered = std::exchange(answers_, 0) * kReadsPerAnswer >= kReadsPerLook;
+  const bool was_steady = std::exchange(is_steady_, is_first || is_answered);
+  if (is_steady_) set(socket, IPPROTO_TCP, TCP_WINDOW_CLAMP, kSteady);
+  else if (was_steady) set(socket, IPPROTO_TCP, TCP_WINDOW_CLAMP, std::numeric_limits<int>::max());
 }
 
 Result<CongestionControl> CongestionControl::create(const std::string& wanted) {

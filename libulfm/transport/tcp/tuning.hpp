@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -12,6 +14,29 @@ namespace ulfm::tcp {
 /// Before connect(), or when accepted: sends at once, keeps little in the kernel that has not left yet, asks whether
 /// the peer's host is alive. What the kernel refuses is left as it is: the connection works without.
 void tune(int socket, std::chrono::milliseconds give_up) noexcept;
+
+/// What the kernel offers to take on a connection that is up (tcp(7), TCP_WINDOW_CLAMP), within a network: elsewhere it
+/// does as well as it can by itself.
+///
+/// A window that is much less than the kernel's room stays as wide while data wait to be read, and the kernel
+/// acknowledges a message of several segments when it comes. A window that shrinks leaves that to recv(), which does so
+/// between the message and the program's answer, and takes up to a third of the time of a ping-pong (decision 0052).
+/// Messages that the program does not answer one by one are quicker with all the room for a window.
+class ReceiveWindow {
+ public:
+  static constexpr int kSteady = 1024 * 1024;  ///< bytes
+
+  void begin(int socket) noexcept;
+  void note_read(int socket, std::size_t bytes) noexcept;
+  /// The program has sent a message.
+  void note_message() noexcept { answers_ += std::exchange(has_heard_, false); }
+
+ private:
+  bool is_near_ = false, is_steady_ = true;
+  bool has_heard_ = false;     ///< since the last message
+  std::uint32_t reads_ = 0;    ///< of as much as may change the window
+  std::uint32_t answers_ = 0;  ///< messages behind a read, since the window was looked at
+};
 
 /// Which congestion control connections have (tcp(7), TCP_CONGESTION). Within a network, a round trip of less than a
 /// millisecond, it is Reno's, which neither paces nor takes the time that a busy core needs for a sign of congestion

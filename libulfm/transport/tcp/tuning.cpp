@@ -58,8 +58,8 @@ void tune(int socket, std::chrono::milliseconds give_up) noexcept {
   hosts::ask_for_life(socket, give_up, kProbes);
 }
 
-// A process may not set SO_RCVBUF beyond the system's `rmem_max`. It may ask to be told only of very many bytes, for which
-// the kernel makes room, and then of each byte again, which also tells of what has come meanwhile.
+// A process may not set SO_RCVBUF beyond the system's `rmem_max`. It may ask to be told only of very many bytes, for
+// which the kernel makes room, and then of each byte again, which also tells of what has come meanwhile.
 void ReceiveWindow::begin(int socket) noexcept {
   is_near_ = is_near(socket);
   if (!is_near_) return;

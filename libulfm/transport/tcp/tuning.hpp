@@ -1,4 +1,4 @@
-// What a connection between hosts is told about how TCP shall send.
+// What a connection between hosts is told about how TCP shall send and take.
 #pragma once
 
 #include <chrono>

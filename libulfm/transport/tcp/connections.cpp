@@ -223,7 +223,7 @@ std::shared_ptr<TcpLink> TcpNetwork::link_to(UnauthenticatedPeer& peer, const Gr
   links_.emplace(link->number, link);
   link->socket = std::move(peer.socket);
   tune(link->socket.get(), settings_.give_up);
-  tune_up(*link);
+  congestion_.settle(link->socket.get());
   link->state = State::up;
   link->where = peer.from;
   link->port = &port;
@@ -297,14 +297,9 @@ void TcpNetwork::serve_connecting(const std::shared_ptr<TcpLink>& link) {
     return forget(*link);
   }
   link->most = welcome.most;
-  tune_up(*link);
+  congestion_.settle(link->socket.get());
   link->state = State::up;
   ++counts_.made;
-}
-
-void TcpNetwork::tune_up(TcpLink& link) const noexcept {
-  congestion_.settle(link.socket.get());
-  link.window.begin(link.socket.get());
 }
 
 // Links that the peer has made to one of our ports, and on which nothing leaves yet. A peer that tries several

@@ -208,8 +208,8 @@ bool TcpNetwork::read(TcpLink& link, bool places) {
     let_block_go(link);
     return !is_interrupted;
   }
-  link.window.note_read(link.socket.get(), static_cast<std::size_t>(n));
   const bool took_all = static_cast<std::size_t>(n) < place.size() + room;
+  link.window.note_read(link.socket.get(), static_cast<std::size_t>(n), took_all);
   const std::size_t in_place = std::min(static_cast<std::size_t>(n), place.size());
   if (in_place != 0) {
     counts_.placed += in_place;

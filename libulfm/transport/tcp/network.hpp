@@ -198,7 +198,6 @@ class TcpNetwork {
   std::shared_ptr<TcpLink> link_to(UnauthenticatedPeer& peer, const hosts::Greeting& greeting, TcpPort& port);
   hosts::Refusal admit(UnauthenticatedPeer& peer, const hosts::Greeting& greeting);
   void serve_connecting(const std::shared_ptr<TcpLink>& link);
-  void tune_up(TcpLink& link) const noexcept;
   std::shared_ptr<TcpLink> begin(const SocketAddress& where, const hosts::Greeting& greeting, const hosts::Key& key);
   struct Offer {
     std::shared_ptr<TcpLink> link;  ///< none: nothing is offered, or not yet

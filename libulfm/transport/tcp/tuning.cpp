@@ -23,12 +23,12 @@ constexpr int kProbes = 3;  // without an answer end an idle link
 // caches hold.
 constexpr int kMostUnsent = 128 * 1024;
 constexpr std::uint32_t kNearMicroseconds = 1000;
-// The kernel makes a window anew when segments of so many bytes or more come in other lengths than before
-// (TCP_MSS_DEFAULT), so it is set again now and then.
-constexpr std::size_t kGrowing = 536;
-constexpr std::uint32_t kReadsPerLook = 32;
-constexpr std::uint32_t kReadsPerAnswer = 4;  // a message of 64 KB takes three
-constexpr const char* kOfANetwork = "reno";   // which every process may use
+// The kernel makes a window anew when segments of so many bytes or more (TCP_MSS_DEFAULT) come in other lengths than
+// before, so it is looked at again and again. No shorter reads count.
+constexpr std::size_t kLeastRead = 536;
+constexpr std::uint64_t kReadsPerAnswer = 4;  // a message of 64 KB takes two or three
+constexpr std::uint64_t kMostPerAnswer = 160 * 1024;
+constexpr const char* kOfANetwork = "reno";  // which every process may use
 
 void set(int socket, int level, int option, int value) noexcept {
   (void)setsockopt(socket, level, option, &value, sizeof value);
@@ -47,7 +47,14 @@ std::string name_of(int socket) {
 bool is_near(int socket) noexcept {
   tcp_info info{};
   socklen_t length = sizeof info;
-  return getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 && info.tcpi_rtt < kNearMicroseconds;
+  return getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 && info.tcpi_rtt != 0 &&
+         info.tcpi_rtt < kNearMicroseconds;
+}
+
+int window_of(int socket) noexcept {
+  int value = 0;
+  socklen_t length = sizeof value;
+  return getsockopt(socket, IPPROTO_TCP, TCP_WINDOW_CLAMP, &value, &length) == 0 ? value : 0;
 }
 
 }  // namespace
@@ -58,25 +65,30 @@ void tune(int socket, std::chrono::milliseconds give_up) noexcept {
   hosts::ask_for_life(socket, give_up, kProbes);
 }
 
-// A process may not set SO_RCVBUF beyond the system's `rmem_max`. It may ask to be told only of very many bytes, for
-// which the kernel makes room, and then of each byte again, which also tells of what has come meanwhile.
-void ReceiveWindow::begin(int socket) noexcept {
-  is_near_ = is_near(socket);
-  if (!is_near_) return;
-  set(socket, SOL_SOCKET, SO_RCVLOWAT, 2 * kSteady);
-  set(socket, SOL_SOCKET, SO_RCVLOWAT, 1);
-  set(socket, IPPROTO_TCP, TCP_WINDOW_CLAMP, kSteady);
+// Kernels of 5.15 to 6.6 may never widen a window again that is set while it is 0, so it is set only behind a read that
+// took all.
+void ReceiveWindow::note_read(int socket, std::size_t bytes, bool took_all) noexcept {
+  if (bytes < kLeastRead) return;
+  has_heard_ = true;
+  bytes_ += bytes;
+  if (++reads_ >= kReadsPerLook && took_all) look(socket);
 }
 
-void ReceiveWindow::note_read(int socket, std::size_t bytes) noexcept {
-  if (!is_near_ || bytes < kGrowing) return;
-  has_heard_ = true;
-  if (reads_++ % kReadsPerLook != 0) return;
-  const bool is_first = reads_ == 1;
-  const bool is_answered = std::exchange(answers_, 0) * kReadsPerAnswer >= kReadsPerLook;
-  const bool was_steady = std::exchange(is_steady_, is_first || is_answered);
-  if (is_steady_) set(socket, IPPROTO_TCP, TCP_WINDOW_CLAMP, kSteady);
-  else if (was_steady) set(socket, IPPROTO_TCP, TCP_WINDOW_CLAMP, std::numeric_limits<int>::max());
+void ReceiveWindow::look(int socket) noexcept {
+  const std::uint64_t reads = std::exchange(reads_, 0), answers = std::exchange(answers_, 0);
+  const std::uint64_t bytes = std::exchange(bytes_, 0);
+  if (!is_near_) is_near_ = is_near(socket);
+  if (!is_near_) return;
+  const bool is_answered = answers * kReadsPerAnswer >= reads && bytes <= answers * kMostPerAnswer;
+  const bool was_steady = std::exchange(is_steady_, is_answered);
+  if (is_answered && !was_steady) {
+    // SO_RCVBUF ends at the system's `rmem_max`. For SO_RCVLOWAT the kernel widens its room, too, and leaves it so; 1
+    // again wakes who waits for what came in between.
+    set(socket, SOL_SOCKET, SO_RCVLOWAT, 2 * kSteady);
+    set(socket, SOL_SOCKET, SO_RCVLOWAT, 1);
+  }
+  if (is_answered && window_of(socket) != kSteady) set(socket, IPPROTO_TCP, TCP_WINDOW_CLAMP, kSteady);
+  if (!is_answered && was_steady) set(socket, IPPROTO_TCP, TCP_WINDOW_CLAMP, std::numeric_limits<int>::max());
 }
 
 Result<CongestionControl> CongestionControl::create(const std::string& wanted) {

@@ -19,23 +19,27 @@ void tune(int socket, std::chrono::milliseconds give_up) noexcept;
 /// does as well as it can by itself.
 ///
 /// A window that is much less than the kernel's room stays as wide while data wait to be read, and the kernel
-/// acknowledges a message of several segments when it comes. A window that shrinks leaves that to recv(), which does so
-/// between the message and the program's answer, and takes up to a third of the time of a ping-pong (decision 0052).
-/// Messages that the program does not answer one by one are quicker with all the room for a window.
+/// acknowledges a message of several segments when it comes. A window that shrinks leaves the acknowledgement to recv(),
+/// which sends it between the message and the program's answer. That takes up to a third of the time of a ping-pong
+/// (decision 0052). Messages that the program does not answer one by one are quicker with all the room for a window.
 class ReceiveWindow {
  public:
-  static constexpr int kSteady = 1024 * 1024;  ///< bytes
+  static constexpr int kSteady = 1024 * 1024;         ///< bytes
+  static constexpr std::uint32_t kReadsPerLook = 32;  ///< the window is looked at so often
 
-  void begin(int socket) noexcept;
-  void note_read(int socket, std::size_t bytes) noexcept;
+  /// So many bytes were read. `took_all`: nothing is left to be read, so the sender has been told of the room.
+  void note_read(int socket, std::size_t bytes, bool took_all) noexcept;
   /// The program has sent a message.
   void note_message() noexcept { answers_ += std::exchange(has_heard_, false); }
 
  private:
-  bool is_near_ = false, is_steady_ = true;
-  bool has_heard_ = false;     ///< since the last message
-  std::uint32_t reads_ = 0;    ///< of as much as may change the window
-  std::uint32_t answers_ = 0;  ///< messages behind a read, since the window was looked at
+  void look(int socket) noexcept;
+  bool is_near_ = false, is_steady_ = false;
+  bool has_heard_ = false;  ///< since the last message
+  // since the last look
+  std::uint32_t reads_ = 0;
+  std::uint32_t answers_ = 0;  ///< messages behind a read
+  std::uint64_t bytes_ = 0;
 };
 
 /// Which congestion control connections have (tcp(7), TCP_CONGESTION). Within a network, a round trip of less than a

@@ -19,8 +19,8 @@ void tune(int socket, std::chrono::milliseconds give_up) noexcept;
 /// does as well as it can by itself.
 ///
 /// A window that is much less than the kernel's room stays as wide while data wait to be read, and the kernel
-/// acknowledges a message of several segments when it comes. A window that shrinks leaves the acknowledgement to recv(),
-/// which sends it between the message and the program's answer. That takes up to a third of the time of a ping-pong
+/// acknowledges a message of several segments when it comes. Where the window shrinks the kernel leaves that to recv(),
+/// which does so between the message and the program's answer. That takes up to a third of the time of a ping-pong
 /// (decision 0052). Messages that the program does not answer one by one are quicker with all the room for a window.
 class ReceiveWindow {
  public:

@@ -17,28 +17,24 @@ void* take(std::size_t size, std::size_t alignment = alignof(std::max_align_t)) 
   throw std::bad_alloc();
 }
 
+void* take_or_none(std::size_t size, std::size_t alignment = alignof(std::max_align_t)) noexcept try {
+  return take(size, alignment);
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
 }  // namespace
 
-// The other forms come down to these, those that do not throw only without a sanitizer.
+// The other forms come down to these. Under a sanitizer those that do not throw would be its own if they were not here.
 void* operator new(std::size_t size) { return take(size); }
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  try {
-    return take(size);
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
-}
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return take_or_none(size); }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void* operator new(std::size_t size, std::align_val_t alignment) {
   return take(size, static_cast<std::size_t>(alignment));
 }
 void* operator new(std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
-  try {
-    return take(size, static_cast<std::size_t>(alignment));
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
+  return take_or_none(size, static_cast<std::size_t>(alignment));
 }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }

@@ -459,7 +459,7 @@ int option(int socket, int level, int name) {
   return getsockopt(socket, level, name, &value, &length) == 0 ? value : -1;
 }
 
-/// The widest windows of this process's connections, in order.
+/// How wide the window of each connection of this process may be, in order.
 std::vector<int> windows() {
   std::vector<int> found;
   sockaddr_in peer{};

@@ -92,11 +92,13 @@ bool has_loopback() noexcept {
   return probe && connect(probe.get(), reinterpret_cast<const sockaddr*>(&in), sizeof in) == 0;
 }
 
+void set_option(int socket, int level, int option, int value) noexcept {
+  (void)setsockopt(socket, level, option, &value, sizeof value);
+}
+
 void tune(const Fd& socket, SocketKind kind) noexcept {
   if (kind != SocketKind::tcp) return;
-  const auto set = [&](int level, int option, int value) {
-    (void)setsockopt(socket.get(), level, option, &value, sizeof value);  // without it the connection works too
-  };
+  const auto set = [&](int level, int option, int value) { set_option(socket.get(), level, option, value); };
   set(IPPROTO_TCP, TCP_NODELAY, 1);
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
   set(IPPROTO_TCP, TCP_KEEPIDLE, kKeepAliveIdle);

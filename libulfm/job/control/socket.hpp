@@ -38,6 +38,9 @@ Result<Fd> begin_connect(const EndpointKey& key);
 /// What became of it: 0 or an errno.
 int outcome(const Fd& socket) noexcept;
 
+/// What the kernel refuses is left as it is: the connection works without.
+void set_option(int socket, int level, int option, int value) noexcept;
+
 /// TCP reaches the peers of this host. In a network namespace of its own a process may have no loopback that is up.
 bool has_loopback() noexcept;
 

@@ -8,6 +8,8 @@
 
 #include <fmt/core.h>
 
+#include "job/control/socket.hpp"
+
 namespace ulfm::hosts {
 namespace {
 
@@ -18,21 +20,17 @@ int seconds_between_probes(std::chrono::milliseconds give_up) noexcept {
   return static_cast<int>(std::clamp<std::int64_t>(give_up.count() / 4000, 1, 32767));  // tcp(7) takes no more
 }
 
-void set(int socket, int level, int option, int value) noexcept {
-  (void)setsockopt(socket, level, option, &value, sizeof value);
-}
-
 }  // namespace
 
 void ask_for_life(int socket, std::chrono::milliseconds give_up, int probes) noexcept {
   const int every = seconds_between_probes(give_up);
-  set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(socket, IPPROTO_TCP, TCP_KEEPIDLE, every);
-  set(socket, IPPROTO_TCP, TCP_KEEPINTVL, every);
-  set(socket, IPPROTO_TCP, TCP_KEEPCNT, probes);
+  control::set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  control::set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, every);
+  control::set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, every);
+  control::set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, probes);
   // Linux 6.15: what is not acknowledged is asked for at least so often, so is_silent() learns in time.
-  set(socket, IPPROTO_TCP, kMostRetransmission,
-      static_cast<int>(std::clamp<std::int64_t>(give_up.count() / 4, 1000, 120'000)));
+  control::set_option(socket, IPPROTO_TCP, kMostRetransmission,
+                      static_cast<int>(std::clamp<std::int64_t>(give_up.count() / 4, 1000, 120'000)));
 }
 
 int more_probes(std::chrono::milliseconds give_up) noexcept {

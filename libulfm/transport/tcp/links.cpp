@@ -145,11 +145,13 @@ bool TcpNetwork::push_locked(TcpLink& to, Kind kind, std::span<const std::byte> 
   if (!to.carries()) return false;  // as was found out
   if (follows && gather(to, head, header, data)) return true;
   const bool is_gone = length <= kCopied ? send_copied(to, head, header, data) : send_pieces(to, head, header, data);
-  if (is_gone) {
-    ++counts_.sent;
-    if (kind == Kind::first) to.window.note_message();
-  }
+  if (is_gone) note_sent(to, kind);
   return is_gone;
+}
+
+void TcpNetwork::note_sent(TcpLink& link, Kind kind) noexcept {
+  ++counts_.sent;
+  if (kind == Kind::first) link.window.note_message();
 }
 
 bool TcpNetwork::send_copied(TcpLink& link, const TcpFrameHead& head, std::span<const std::byte> header, Gather& data) {
@@ -221,8 +223,7 @@ bool TcpNetwork::gather(TcpLink& link, const TcpFrameHead& head, std::span<const
   data.copy(to + data_of(head), head.length);
   std::memset(to + end_of(head), 0, size - end_of(head));
   link.rest_length += size;
-  if (Kind{head.kind} == Kind::first) link.window.note_message();
-  ++counts_.sent;
+  note_sent(link, Kind{head.kind});
   ++counts_.gathered;
   if (!std::exchange(link.gathers, true)) link.port->gatherers.push_back(link.number);
   return true;

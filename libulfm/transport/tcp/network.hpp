@@ -173,6 +173,7 @@ class TcpNetwork {
   void stop(TcpLink& link);
   void forget(TcpLink& link);
   bool push_locked(TcpLink& to, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
+  void note_sent(TcpLink& link, Kind kind) noexcept;
   bool send_copied(TcpLink& link, const TcpFrameHead& head, std::span<const std::byte> header, Gather& data);
   bool send_pieces(TcpLink& link, TcpFrameHead head, std::span<const std::byte> header, Gather& data);
   bool is_in_a_row(TcpLink& link) const;

@@ -18,6 +18,8 @@
 namespace ulfm::tcp {
 namespace {
 
+using control::set_option;
+
 constexpr int kProbes = 3;  // without an answer end an idle link
 // Data that have not left lie in the program's buffer as well as in the kernel's, where they only displace what the
 // caches hold.
@@ -29,10 +31,6 @@ constexpr std::size_t kLeastRead = 536;
 constexpr std::uint64_t kReadsPerAnswer = 4;  // a message of 64 KB takes two or three
 constexpr std::uint64_t kMostPerAnswer = 160 * 1024;
 constexpr const char* kOfANetwork = "reno";  // which every process may use
-
-void set(int socket, int level, int option, int value) noexcept {
-  (void)setsockopt(socket, level, option, &value, sizeof value);
-}
 
 bool use(int socket, std::string_view name) noexcept {
   return setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())) == 0;
@@ -60,8 +58,8 @@ int window_of(int socket) noexcept {
 }  // namespace
 
 void tune(int socket, std::chrono::milliseconds give_up) noexcept {
-  set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
-  set(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, kMostUnsent);
+  set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, kMostUnsent);
   hosts::ask_for_life(socket, give_up, kProbes);
 }
 
@@ -84,11 +82,11 @@ void ReceiveWindow::look(int socket) noexcept {
   if (is_answered && !was_steady) {
     // SO_RCVBUF ends at the system's `rmem_max`. For SO_RCVLOWAT the kernel widens its room, too, and leaves it so; 1
     // again wakes who waits for what came in between.
-    set(socket, SOL_SOCKET, SO_RCVLOWAT, 2 * kSteady);
-    set(socket, SOL_SOCKET, SO_RCVLOWAT, 1);
+    set_option(socket, SOL_SOCKET, SO_RCVLOWAT, 2 * kSteady);
+    set_option(socket, SOL_SOCKET, SO_RCVLOWAT, 1);
   }
-  if (is_answered && window_of(socket) != kSteady) set(socket, IPPROTO_TCP, TCP_WINDOW_CLAMP, kSteady);
-  if (!is_answered && was_steady) set(socket, IPPROTO_TCP, TCP_WINDOW_CLAMP, std::numeric_limits<int>::max());
+  if (is_answered && window_of(socket) != kSteady) set_option(socket, IPPROTO_TCP, TCP_WINDOW_CLAMP, kSteady);
+  if (!is_answered && was_steady) set_option(socket, IPPROTO_TCP, TCP_WINDOW_CLAMP, std::numeric_limits<int>::max());
 }
 
 Result<CongestionControl> CongestionControl::create(const std::string& wanted) {

@@ -157,6 +157,20 @@ TEST_CASE("mux: a ring ends one sleep, and not the ones behind it", "[mux]") {
   CHECK(short_ones < 10);
 }
 
+TEST_CASE("mux: who looks once at a time sees the first part beside others that are asked too", "[mux]") {
+  if (!select_transport("ofi").value()->unavailable().empty()) return;
+  Three three;
+  const auto outlet = three.connect(0, three.mux->card(), kThere, kHere);
+  for (std::uint32_t number = 0; number < 3; ++number) {  // the others have given nothing few times only
+    push(*outlet, number);
+    CHECK((number == 0 || three.there->spin(1)));  // from the second on its lane is known
+    Frame frame;
+    REQUIRE(sleep_for_frame(*three.there, frame));
+    CHECK(number_in(frame) == number);
+    three.there->release(frame);
+  }
+}
+
 TEST_CASE("mux: a process that no part reaches is refused, and so is a card of something else", "[mux]") {
   if (!select_transport("ofi").value()->unavailable().empty()) return;
   Three three;

@@ -363,6 +363,30 @@ TEST_CASE("several connections to a port are several origins, each in order", "[
   CHECK(got.size() == kOutlets);
 }
 
+// As waits between two yields do: they take a frame only after a look that has found one.
+TEST_CASE("a wait that only looks finds a frame of every connection", "[stack][conformance]") {
+  const Case c = GENERATE(from_range(all_cases()));
+  INFO(c.label());
+  Ends ends(c);
+  constexpr std::uint32_t kOutlets = 5, kRounds = 20;
+  std::vector<std::unique_ptr<Outlet>> outlets;
+  for (std::uint32_t i = 0; i < kOutlets; ++i) outlets.push_back(ends.connect());
+  for (std::uint32_t sent = 0; sent < kOutlets * kRounds; ++sent) {
+    const auto until = std::chrono::steady_clock::now() + 20s;
+    Frame frame, other;
+    bool is_sent = false;
+    do {
+      REQUIRE(std::chrono::steady_clock::now() < until);
+      is_sent = is_sent || ends.push(*outlets[sent % kOutlets], sent, 100);
+      if (ends.here->next(other)) FAIL("a frame came to the port that only sends");
+    } while (!ends.there->look() || !ends.there->next(frame));
+    std::uint32_t seed = 0;
+    std::memcpy(&seed, frame.header, sizeof seed);
+    CHECK(seed == sent);
+    ends.there->release(frame);
+  }
+}
+
 TEST_CASE("held frames stay as they are and hold up nobody", "[stack][conformance]") {
   const Case c = GENERATE(from_range(all_cases()));
   INFO(c.label());

@@ -53,6 +53,7 @@ class ReliablePort {
   // ---- the inlet's side, one thread at a time; see Inlet ----
   bool next(Frame& frame);
   bool spin(std::uint32_t turns);
+  bool look();
   void release(const Frame& frame);
   OriginInfo origin(std::uint32_t index);
   void drop_origin(std::uint32_t index);

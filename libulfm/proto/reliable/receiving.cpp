@@ -190,6 +190,11 @@ bool ReliablePort::spin(std::uint32_t turns) {
   return false;
 }
 
+bool ReliablePort::look() {
+  std::lock_guard lock(lock_);
+  return !ready_.empty() || inlet_->look();
+}
+
 bool ReliablePort::has_frame() {
   std::lock_guard lock(lock_);
   return !ready_.empty() || inlet_->has_frame();

@@ -21,6 +21,7 @@ class ReliableInlet final : public Inlet {
 
   bool next(Frame& frame) override { return port_->next(frame); }
   bool spin(std::uint32_t turns) override { return port_->spin(turns); }
+  bool look() override { return port_->look(); }
   void release(const Frame& frame) override { port_->release(frame); }
   OriginInfo origin(std::uint32_t index) const override { return port_->origin(index); }
   void drop_origin(std::uint32_t index) override { port_->drop_origin(index); }

@@ -141,9 +141,18 @@ class MuxInlet final : public Inlet {
     bool any_far = false;
     for (std::size_t i = 1; i < parts_.size(); ++i) any_far = any_far || quiet_[i].misses < kQuietAfter;
     if (!any_far) return near_.spin(turns);
-    if (near_.spin(turns / kNearLooks)) return true;
+    if (near_.spin(std::max(turns / kNearLooks, 1u))) return true;
     for (std::size_t i = 1; i < parts_.size(); ++i)
       if (quiet_[i].misses < kQuietAfter && parts_[i]->spin(1)) return true;
+    return false;
+  }
+  bool look() override {
+    if (near_.look()) return true;
+    for (std::size_t i = 1; i < parts_.size(); ++i) {
+      if (!is_due(quiet_[i]) || !parts_[i]->look()) continue;
+      quiet_[i].misses = 0;  // so the next turn takes it
+      return true;
+    }
     return false;
   }
   void release(const Frame& frame) override {

@@ -72,6 +72,7 @@ class FarInlet final : public Inlet {
     return false;
   }
   bool spin(std::uint32_t turns) override { return carried_->spin(turns); }
+  bool look() override { return carried_->look(); }
   void release(const Frame& frame) override { carried_->release(frame); }
 
   OriginInfo origin(std::uint32_t index) const override {

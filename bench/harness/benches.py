@@ -518,6 +518,18 @@ def many_on_hosts(libraries, rounds):
     return rows
 
 
+def crowded_hosts(libraries, rounds):
+    """Collectives on two hosts, each of which has all cores of the machine. Nobody is bound."""
+    calls = ["barrier", "bcast:64K", "allreduce:8", "allreduce:4K", "allreduce:64K", "allgather:1K", "alltoall:1K", "alltoall:16K"]
+    task = {"what": "crowded", "hosts": 2, "ranks": [4, 8, 16], "rounds": rounds, "calls": calls,
+            "libraries": [several.described(library, ("collectives",)) for library in libraries]}
+    rows = []
+    for key, values in several.beside(2, task).items():
+        ranks, what, size = key.split()
+        rows.append(row({"ranks": int(ranks), "what": what, "size": int(size)}, values, "us"))
+    return rows
+
+
 # ---- models ----------------------------------------------------------------------------------------------------------
 
 def models(_libraries, rounds):
@@ -637,6 +649,7 @@ BENCHES = {
     "apps": Bench("Programs: time that they print", 3, apps, lambda row: Aim(1.0)),
     "hosts": Bench("Between two hosts, which are namespaces with a veth cable", 5, between_hosts, between_hosts_target),
     "many": Bench("Many ranks on four hosts", 3, many_on_hosts),
+    "crowded": Bench("Collectives on two hosts with more ranks than cores", 3, crowded_hosts, lambda row: Aim(1.0)),
     "ports": Bench("Raw ports, one way", 5, ports,
                    lambda row: Aim(1.2, key="ratio_floor") if row["size"] == 16 else None),
     "paths": Bench("Through user level and through the kernel, one way", 5, paths),

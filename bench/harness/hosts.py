@@ -145,22 +145,15 @@ def pairs(task):
     return measure(contestants, task["rounds"], False)
 
 
-def many(task):
-    """Jobs of many ranks: seconds from start to end of an empty program, and what a program finds after an alltoall and after
-    sums over all: connections and resident memory of a rank."""
+def for_each_count(task, of_job):
+    """What `of_job` finds of a library's job of so many ranks, for all counts. A job of another library may fail."""
     hosts = Hosts(task["hosts"])
 
     def run(library):
         found = {}
         for ranks in task["ranks"]:
             try:
-                start = time.monotonic()
-                hosts.run(library, ranks, library["programs"]["empty"], longest=60)
-                found[f"{ranks} start_s"] = time.monotonic() - start
-                for line in hosts.run(library, ranks, library["programs"]["connections"], longest=60).splitlines():
-                    words = line.split()
-                    if len(words) == 2:
-                        found[f"{ranks} {words[0]}"] = float(words[1])
+                found.update({f"{ranks} {key}": value for key, value in of_job(hosts, library, ranks).items()})
             except Failure as failure:
                 if library["name"] == "ulfm":
                     raise
@@ -170,9 +163,31 @@ def many(task):
     return measure({library["name"]: lambda library=library: run(library) for library in task["libraries"]}, task["rounds"], False)
 
 
+def many(task):
+    """Jobs of many ranks: seconds from start to end of an empty program, and what a program finds after an alltoall and after
+    sums over all: connections and resident memory of a rank."""
+    def of_job(hosts, library, ranks):
+        start = time.monotonic()
+        hosts.run(library, ranks, library["programs"]["empty"], longest=60)
+        found = {"start_s": time.monotonic() - start}
+        for line in hosts.run(library, ranks, library["programs"]["connections"], longest=60).splitlines():
+            words = line.split()
+            if len(words) == 2:
+                found[words[0]] = float(words[1])
+        return found
+
+    return for_each_count(task, of_job)
+
+
+def crowded(task):
+    """Collectives, with as many ranks as cores and with more."""
+    return for_each_count(task, lambda hosts, library, ranks:
+                          lines(hosts.run(library, ranks, library["programs"]["collectives"], *task["calls"], longest=60)))
+
+
 def inside():
     task = json.loads(Path(sys.argv[1]).read_text())
-    samples = {"pairs": pairs, "many": many}[task["what"]](task)
+    samples = {"pairs": pairs, "many": many, "crowded": crowded}[task["what"]](task)
     json.dump(samples, sys.stdout)
 
 

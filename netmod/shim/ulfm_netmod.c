@@ -1041,14 +1041,13 @@ static int ulfm_poll(int in_blocking_poll)
         int budget = 16, ends_long = 0;
         empty_polls = 0;
         do {
-            const int was_mid_message = mid_message;
             if (!(unlikely(neighbors) && from_neighbor(&frame)) && !into_first_posted(&frame))
                 mpi_errno = handle_frame(&frame);
             ulfm->release(nm, &frame);
             MPIR_ERR_CHECK(mpi_errno);
             /* Whoever has a long message in full is about to post the receive of the next. The beginning of that one
              * waits for it, or else all of it takes a detour through memory of CH3's. */
-            ends_long = was_mid_message && !mid_message;
+            ends_long = frame.kind == ULFM_NM_MORE && !mid_message;
             /* Something the caller has waited for it wants at once; where messages were there before it looked there
              * are often more, and each turn of MPICH's progress for one of them costs as much as its message. */
         } while (--budget && !awaited && !ends_long && !have_all_neighbors() &&

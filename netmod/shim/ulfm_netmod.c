@@ -1038,19 +1038,20 @@ static int ulfm_poll(int in_blocking_poll)
   again:
     got = awaited && !has_held ? ulfm->next_awaited(nm, &frame) : next_frame(&frame);
     if (got) {
-        int budget = 16, ends_long = 0;
+        int budget = 16;
         empty_polls = 0;
         do {
+            if (count != MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count) && is_early(&frame)) {
+                hold(&frame);
+                break;
+            }
             if (!(unlikely(neighbors) && from_neighbor(&frame)) && !into_first_posted(&frame))
                 mpi_errno = handle_frame(&frame);
             ulfm->release(nm, &frame);
             MPIR_ERR_CHECK(mpi_errno);
-            /* Whoever has a long message in full is about to post the receive of the next. The beginning of that one
-             * waits for it, or else all of it takes a detour through memory of CH3's. */
-            ends_long = frame.kind == ULFM_NM_MORE && !mid_message;
             /* Something the caller has waited for it wants at once; where messages were there before it looked there
              * are often more, and each turn of MPICH's progress for one of them costs as much as its message. */
-        } while (--budget && !awaited && !ends_long && !have_all_neighbors() &&
+        } while (--budget && !awaited && !have_all_neighbors() &&
                  (!waited || count == MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count)) &&
                  ulfm->next_at_hand(nm, &frame));
         if (unlikely(n_ending) && (last_words += 16 - budget) > LAST_WORDS)

@@ -10,10 +10,16 @@
 /* So many requests that are for other messages, of other threads say, are looked at. */
 #define QUICK_BESIDE 16
 
-/* The beginning of a long message that a receive found which was not posted yet: it is handled when it is, or else the
- * message would take a detour through memory of CH3's. Meanwhile no other frame is taken. */
+/* The beginning of a long message that was found before its receive was posted, which is about to be: it is handled in
+ * the next turn, or else the message would take a detour through memory of CH3's. Meanwhile no other frame is taken. */
 static ulfm_nm_frame held;
 static int has_held;
+
+static inline void hold(const ulfm_nm_frame * frame)
+{
+    held = *frame;
+    has_held = 1;
+}
 
 static inline int next_frame(ulfm_nm_frame * frame)
 {
@@ -149,8 +155,7 @@ int MPIDI_nem_ulfm_recv_now(void *buf, MPI_Aint count, MPI_Datatype datatype, in
         return 0;
     received = wanted_message(&frame, rank, tag, context_id, room, &message);
     if (received && !message.is_whole) {
-        held = frame;
-        has_held = 1;
+        hold(&frame);
         return 0;
     }
     if (received) {
@@ -168,6 +173,21 @@ int MPIDI_nem_ulfm_recv_now(void *buf, MPI_Aint count, MPI_Datatype datatype, in
     }
     ulfm->release(nm, &frame);
     return received || *mpi_errno != MPI_SUCCESS;
+}
+
+/* To copy so much twice takes longer than another turn of progress; a shorter message is as quick either way. */
+#define EARLY_SIZE 8192
+
+/* A long message that no receive is posted for. */
+static inline int is_early(const ulfm_nm_frame * frame)
+{
+    const MPIDI_VC_t *vc = frame->cookie;
+    eager_message_t message;
+
+    return frame->kind == ULFM_NM_FIRST && !frame->fresh && vc && vc->state == MPIDI_VC_STATE_ACTIVE &&
+        eager_message(frame, &message) && message.size >= EARLY_SIZE &&
+        none_of(*MPID_Recvq_posted_head_ptr, message.match.rank, MPIR_TAG_MASK_ERROR_BITS(message.match.tag),
+                message.match.context_id);
 }
 
 /* 1: a message for the first of the receives that are posted, from its frame into the program's buffer. 0: for CH3's

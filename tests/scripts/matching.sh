@@ -21,6 +21,7 @@ matched "$((seed + 200))" 100 --ft
 MATCHING_THREADED=1 matched "$((seed + 300))" 100
 matched "$((seed + 400))" 40 --transport xswitch
 matched "$((seed + 440))" 40 --fault drop=1e-3
+matched "$((seed + 460))" 20 --transport tcp
 matched "$((seed + 480))" 20 --transport dcm --topology cube:2
 matched "$((seed + 500))" 20 --transport xswitch --time virtual,compute=none
 

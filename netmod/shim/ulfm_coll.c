@@ -66,6 +66,25 @@ static int coll_comm_created(MPIR_Comm * comm, void *unused)
     goto fn_exit;
 }
 
+/* The communicator of a window: its making and its end are this many calls at most, which do not count, or each window
+ * would end with a segment that nothing else has used. Later ones are those of fences. */
+#define COLL_OF_WINDOW 16
+
+static void coll_expect(MPIR_Comm * comm, int calls)
+{
+    if (comm && COLL_STATE(comm))
+        COLL_STATE(comm)->calls = -calls;
+}
+
+void MPIDI_nem_ulfm_is_for_window(MPIR_Comm * comm)
+{
+    if (!MPIDI_nem_ulfm_collectives || coll_first <= 0)
+        return;
+    coll_expect(comm, COLL_OF_WINDOW);
+    coll_expect(comm->node_comm, COLL_OF_WINDOW);
+    coll_expect(comm->node_roots_comm, COLL_OF_WINDOW);
+}
+
 static int coll_comm_destroyed(MPIR_Comm * comm, void *unused)
 {
     coll_state_t *state = COLL_STATE(comm);

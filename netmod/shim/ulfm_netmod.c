@@ -11,6 +11,7 @@
  *   long        messages copied once, from process to process: ulfm_once.c
  *   one-sided   long transfers on memory that is not shared: ulfm_window.c
  *   short       eager messages with a header of 16 bytes where memory is shared, taken as they come: ulfm_quick.c
+ *   early       where the data of messages wait that come before their receive: ulfm_early.c
  *   answers     requests that only the other side can complete are on a list of their connection: ulfm_answers.c
  *   leaving     who has met a failure in a collective tells the others: ulfm_left.c
  *   agreement   MPIX_Comm_agree and _shrink, also when members die in the middle of it: ulfm_agree.c
@@ -115,6 +116,11 @@ static int timed;              /* in virtual time */
 static uint64_t next_connector = 1;
 static int in_frame;            /* a frame is being handled: the next one would take its place */
 static int mid_message;         /* the last frame did not end its message */
+
+/* The beginning of a long message that was found before its receive was posted, which is about to be: it is handled in
+ * the next turn, or else the message would take a detour through memory of CH3's. Meanwhile no other frame is taken. */
+static ulfm_nm_frame held;
+static int has_held;
 static int look_at_all;         /* a peer was given up: see look_at_closing() */
 static int n_ending;            /* connections that are `ending`, */
 static int last_words;          /* and frames that have come since there is one */
@@ -143,6 +149,7 @@ static int ulfm_iStartContigMsg(MPIDI_VC_t * vc, void *hdr, intptr_t hdr_sz, voi
 #include "ulfm_answers.c"
 #include "ulfm_once.c"
 #include "ulfm_window.c"
+#include "ulfm_early.c"
 
 /* ---- start and end ------------------------------------------------------------------------------------------------ */
 
@@ -264,6 +271,7 @@ static int ulfm_init(MPIDI_PG_t * pg, int pg_rank, char **bc_val_p, int *val_max
     rc = ulfm->open((const char *) pg->id, pg_rank, pg->size, host_processes, &nm);
     MPIR_ERR_CHKANDJUMP1(rc != 0, mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s", ulfm->last_error());
     MPIR_Add_finalize(begin_finalize, NULL, MPIR_FINALIZE_CALLBACK_PRIO + 1);
+    early_start();
     timed = ulfm->timed(nm);
     ulfm->use_places(nm, place_of);
     mpi_errno = MPIDI_CH3_PktHandler_Init(handlers, MPIDI_CH3_PKT_END_ALL + 1);
@@ -346,6 +354,8 @@ static int ulfm_finalize(void)
     if (nm)
         ulfm->close(nm);
     nm = NULL;
+    has_held = 0;
+    early_end();
     /* nemesis frees its segment next, which it made as a process alone on its host */
     MPIR_Process.local_size = 1;
     return MPI_SUCCESS;

@@ -10,11 +10,6 @@
 /* So many requests that are for other messages, of other threads say, are looked at. */
 #define QUICK_BESIDE 16
 
-/* The beginning of a long message that was found before its receive was posted, which is about to be: it is handled in
- * the next turn, or else the message would take a detour through memory of CH3's. Meanwhile no other frame is taken. */
-static ulfm_nm_frame held;
-static int has_held;
-
 static inline void hold(const ulfm_nm_frame * frame)
 {
     held = *frame;

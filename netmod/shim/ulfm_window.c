@@ -2,9 +2,13 @@
  * to process (decision 0025), and the other one has nothing to do. MPIDI_CH3I_Put and _Get ask, when the epoch has been
  * granted. With fault tolerance they go by messages, whose failures are seen. Included by ulfm_netmod.c. */
 
-int MPIDI_nem_ulfm_reaches(MPIDI_VC_t * vc)
+/* `here` is NULL in an epoch in which the target need not come: then messages would wait for it. In others they may take
+ * less time (decision 0058). */
+int MPIDI_nem_ulfm_reaches(MPIDI_VC_t * vc, const void *here, MPI_Aint bytes)
 {
-    return ulfm && AREA(vc)->out && !MPIR_CVAR_ENABLE_FT && ulfm->copies_once(AREA(vc)->out);
+    if (!ulfm || !AREA(vc)->out || MPIR_CVAR_ENABLE_FT)
+        return 0;
+    return here ? ulfm->copy_pays(AREA(vc)->out, here, (size_t) bytes) : ulfm->copies_once(AREA(vc)->out) != 0;
 }
 
 /* 0: the kernel does not copy, or only a part, and messages have to bring all of it. */

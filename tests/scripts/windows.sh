@@ -99,3 +99,48 @@ run "without collectives through shared memory" 6 -genv ULFM_COLLECTIVES off
 run "xswitch" 5 --transport xswitch
 run "multicast" 8 --transport pointdesign --topology gh:2x2x2
 run "losses" 4 --transport xswitch --fault 'drop=1e-2; reorder=1e-2'
+
+# A window's communicator gets a segment for collectives when its fences are many, and not in its making or at its end, which would take
+# most of the time of both.
+compile segments <<'C'
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+static int segments(void)
+{
+    char line[400];
+    int count = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (maps && fgets(line, sizeof line, maps)) count += strstr(line, "/memfd:ulfm-collectives") != NULL;
+    if (maps) fclose(maps);
+    return count;
+}
+int main(int argc, char **argv)
+{
+    static char own[64];
+    char *mem;
+    int rank, counts[4];
+    MPI_Win windows[3];
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (int i = 0; i < 20; i++) MPI_Barrier(MPI_COMM_WORLD);
+    counts[0] = segments();
+    MPI_Win_create(own, sizeof own, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &windows[0]);
+    MPI_Win_allocate(64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &mem, &windows[1]);
+    MPI_Win_allocate_shared(64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &mem, &windows[2]);
+    counts[1] = segments();
+    for (int i = 0; i < 100; i++) MPI_Win_fence(0, windows[1]);
+    counts[2] = segments();
+    for (int i = 0; i < 3; i++) MPI_Win_free(&windows[i]);
+    counts[3] = segments();
+    if (rank == 0)
+        printf("making %d, fences %d, left %d\n", counts[1] - counts[0], counts[2] > counts[1], counts[3] - counts[0]);
+    MPI_Finalize();
+    return 0;
+}
+C
+for ranks in 2 5; do
+    timeout "$patience" "$stage/bin/ulfmrun" -n $ranks "$work/segments" >"$work/out" 2>&1 || fail "segments, $ranks ranks: exit status $?"
+    grep -qx "making 0, fences 1, left 0" "$work/out" || fail "$ranks ranks: windows have other segments than wanted"
+done
+echo "ok   segments of windows"

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "api/netmod/two_ways.hpp"
+#include "api/netmod/window_ways.hpp"
 #include "base/virtual_time.hpp"
 #include "base/wait.hpp"
 #include "coll/collective.hpp"
@@ -90,7 +91,8 @@ struct ulfm_nm {
   ulfm::StallWatch stall;
   void (*describe)(ulfm_nm_waits*) = nullptr;
 
-  ulfm::netmod::TwoWays long_ways;  // which is faster for long messages
+  ulfm::netmod::TwoWays long_ways;       // which is faster for long messages
+  ulfm::netmod::WindowWays window_ways;  // and for one-sided transfers
 
   // Peers.
   std::int64_t dead = -1;
@@ -147,6 +149,7 @@ std::ptrdiff_t more(ulfm_nm_vc* vc, const iovec* pieces, int n);
 int long_begins(ulfm_nm_vc* vc, std::size_t bytes);
 void long_ends(ulfm_nm_vc* vc, std::size_t bytes, int once);
 int copies_once(ulfm_nm_vc* vc);
+int copy_pays(ulfm_nm_vc* vc, const void* here, std::size_t bytes);
 int copy(ulfm_nm_vc* vc, int write, void* here, std::uint64_t there, std::size_t bytes);
 void count_copy(ulfm_nm_vc* vc, std::size_t bytes);
 int next(ulfm_nm* nm, ulfm_nm_frame* out);

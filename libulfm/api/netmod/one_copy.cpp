@@ -1,5 +1,10 @@
 // Long messages, which ask before they are sent, between two processes of a host: the kernel copies them from the
 // memory of the one into that of the other (job/peer_memory.hpp). Decision 0025.
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <new>
+
 #include "api/netmod/channel.hpp"
 
 namespace ulfm::netmod {
@@ -24,6 +29,23 @@ bool has_memory(ulfm_nm_vc& vc) {
   return vc.memory.has_value();
 }
 
+// How long a process takes to read those bytes and write them to memory in common, which is of this length at most.
+std::chrono::nanoseconds time_of_reading(const void* here, std::size_t bytes) {
+  constexpr std::size_t kMost = 256 * 1024;
+  const std::size_t piece = std::min(bytes, kMost);
+  const std::unique_ptr<std::byte[]> there{new (std::nothrow) std::byte[piece]()};
+  if (!there) return std::chrono::nanoseconds::max() / 4;
+  auto least = std::chrono::nanoseconds::max() / 4;
+  for (int turn = 0; turn < 2; ++turn) {  // the first finds cold memory
+    const auto begin = std::chrono::steady_clock::now();
+    for (std::size_t at = 0; at < bytes; at += piece)
+      std::memcpy(there.get(), static_cast<const std::byte*>(here) + at, std::min(piece, bytes - at));
+    asm volatile("" : : "r"(there.get()) : "memory");  // it is read: the copies are made
+    least = std::min(least, std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin));
+  }
+  return least;
+}
+
 }  // namespace
 
 int long_begins(ulfm_nm_vc* vc, std::size_t bytes) {
@@ -45,9 +67,21 @@ int copies_once(ulfm_nm_vc* vc) {
   return vc->owner->own_core ? ULFM_NM_COPY_TOGETHER : ULFM_NM_COPY_ALONE;
 }
 
+int copy_pays(ulfm_nm_vc* vc, const void* here, std::size_t bytes) {
+  ulfm_nm& nm = *vc->owner;
+  if (!may_copy(*vc) || !has_memory(*vc)) return 0;
+  if (nm.one_copy == on || !nm.own_core) return 1;  // messages would take two turns of the one core
+  if (nm.window_ways.wants_reading(bytes)) nm.window_ways.reading_took(bytes, time_of_reading(here, bytes));
+  return nm.window_ways.next(bytes) == WindowWays::kernel ? 1 : 0;
+}
+
 int copy(ulfm_nm_vc* vc, int write, void* here, std::uint64_t there, std::size_t bytes) {
   if (!has_memory(*vc)) return 0;
-  if (write ? vc->memory->write(here, there, bytes) : vc->memory->read(here, there, bytes)) return 1;
+  const auto begin = std::chrono::steady_clock::now();
+  if (write ? vc->memory->write(here, there, bytes) : vc->memory->read(here, there, bytes)) {
+    vc->owner->window_ways.copy_took(bytes, std::chrono::steady_clock::now() - begin);
+    return 1;
+  }
   vc->memory.reset();
   vc->no_copies = true;
   return 0;

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define ULFM_NM_ABI 20
+#define ULFM_NM_ABI 21
 #define ULFM_NM_LIBRARY "libulfm.so.0"
 #define ULFM_NM_ENTRY "ulfm_nm_table"
 #define ULFM_NM_HELLO 160 /* most bytes a connection may say about itself */
@@ -266,6 +266,9 @@ typedef struct ulfm_nm_api {
   void (*long_ends)(ulfm_nm_vc* vc, size_t bytes, int once);
   /* How a long message is to go to a process that has told where its memory is: ULFM_NM_COPY_, or 0: by frames. */
   int (*copies_once)(ulfm_nm_vc* vc);
+  /* A one-sided transfer of so many bytes, from or to `here`, in an epoch in which the target takes part: 1 when a copy by
+   * the kernel takes less time than messages, 0 when it does not or cannot be made. Reads `here` to find out. */
+  int (*copy_pays)(ulfm_nm_vc* vc, const void* here, size_t bytes);
   /* Copies between `here` and the address `there` of the other process, into it when `write` is not 0. 1, or 0 when that
    * cannot be done; a part may have been copied, and copies_once() is 0 from then on. */
   int (*copy)(ulfm_nm_vc* vc, int write, void* here, uint64_t there, size_t bytes);

@@ -1,4 +1,5 @@
-// Which of two ways a long one-sided transfer within a host should go: by messages, or copied by the kernel. Decision 0058.
+// Which of two ways a long one-sided transfer within a host should go: by messages, or copied by the kernel.
+// Decision 0058.
 #pragma once
 
 #include <array>

@@ -1061,7 +1061,7 @@ static int ulfm_poll(int in_blocking_poll)
             MPIR_ERR_CHECK(mpi_errno);
             /* Something the caller has waited for it wants at once; where messages were there before it looked there
              * are often more, and each turn of MPICH's progress for one of them costs as much as its message. */
-        } while (--budget && !awaited && !have_all_neighbors() &&
+        } while (--budget && !awaited && !has_held && !have_all_neighbors() &&
                  (!waited || count == MPL_atomic_relaxed_load_int(&MPIDI_CH3I_progress_completion_count)) &&
                  ulfm->next_at_hand(nm, &frame));
         if (unlikely(n_ending) && (last_words += 16 - budget) > LAST_WORDS)

@@ -29,21 +29,25 @@ bool has_memory(ulfm_nm_vc& vc) {
   return vc.memory.has_value();
 }
 
-// How long a process takes to read those bytes and write them to memory in common, which is of this length at most.
+// How long a process takes to read those bytes and write them to memory in common. Of many, the first stand for all.
 std::chrono::nanoseconds time_of_reading(const void* here, std::size_t bytes) {
-  constexpr std::size_t kMost = 256 * 1024;
-  const std::size_t piece = std::min(bytes, kMost);
-  const std::unique_ptr<std::byte[]> there{new (std::nothrow) std::byte[piece]()};
-  if (!there) return std::chrono::nanoseconds::max() / 4;
-  auto least = std::chrono::nanoseconds::max() / 4;
+  constexpr std::size_t kMost = 1024 * 1024;
+  constexpr std::size_t kRoom = 256 * 1024;
+  constexpr std::chrono::nanoseconds kForEver = std::chrono::hours(1);
+  const std::size_t read = std::min(bytes, kMost);
+  const std::size_t room = std::min(read, kRoom);
+  const std::unique_ptr<std::byte[]> there{new (std::nothrow) std::byte[room]()};
+  if (!there) return kForEver;
+  auto least = kForEver;
   for (int turn = 0; turn < 2; ++turn) {  // the first finds cold memory
     const auto begin = std::chrono::steady_clock::now();
-    for (std::size_t at = 0; at < bytes; at += piece)
-      std::memcpy(there.get(), static_cast<const std::byte*>(here) + at, std::min(piece, bytes - at));
+    for (std::size_t at = 0; at < read; at += room)
+      std::memcpy(there.get(), static_cast<const std::byte*>(here) + at, std::min(room, read - at));
     asm volatile("" : : "r"(there.get()) : "memory");  // it is read: the copies are made
     least = std::min(least, std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin));
   }
-  return least;
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(static_cast<double>(least.count()) *
+                                                            static_cast<double>(bytes) / static_cast<double>(read)));
 }
 
 }  // namespace

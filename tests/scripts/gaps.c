@@ -1,5 +1,6 @@
-/* gaps SEED ROUNDS: data of drawn layouts with gaps travel between two ranks, by sends of drawn kinds and by one-sided calls, and come in
- * rows or in other layouts. Each byte is what it was, and gaps stay as they were. Blocks are from some bytes to 20,000. */
+/* gaps SEED ROUNDS: data of drawn layouts with gaps travel between two ranks, by sends of drawn kinds and by one-sided
+ * calls, and come in rows or in other layouts. Each byte is what it was, and gaps stay as they were. Blocks are from
+ * some bytes to 20,000. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,10 +13,6 @@ TwoWays::Way other(TwoWays::Way way) { return way == TwoWays::frames ? TwoWays::
 
 }  // namespace
 
-std::size_t TwoWays::class_of(std::size_t bytes) noexcept {
-  return std::min<std::size_t>(std::bit_width(bytes), std::tuple_size_v<decltype(classes_)> - 1);
-}
-
 // As the nearest smaller class goes that knows.
 void TwoWays::start(std::size_t index) noexcept {
   Class& c = classes_[index];
@@ -30,7 +26,7 @@ void TwoWays::start(std::size_t index) noexcept {
 }
 
 TwoWays::Way TwoWays::begins(std::size_t bytes, Time now) noexcept {
-  const std::size_t index = class_of(bytes);
+  const std::size_t index = size_class(bytes);
   Class& c = classes_[index];
   if (!c.known) start(index);
   if (c.messages >= kMostBusy + (c.trials > 0 ? kBlock : c.rest)) end_busy(now);

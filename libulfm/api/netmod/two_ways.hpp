@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "api/netmod/size_class.hpp"
+
 namespace ulfm::netmod {
 
 /// Learned at the receiver, which sees the whole of both ways: from the clear-to-send to the last byte, whoever copies.
@@ -39,13 +41,12 @@ class TwoWays {
     std::array<double, 2> cost{};  ///< ns for a byte, the least of its blocks in this series; 0: none yet
   };
 
-  static std::size_t class_of(std::size_t bytes) noexcept;
   void start(std::size_t index) noexcept;
   void end_busy(Time now) noexcept;
   void end_block(Class& c) noexcept;
   void decide(Class& c) noexcept;
 
-  std::array<Class, 40> classes_;
+  std::array<Class, kSizeClasses> classes_;
   std::uint64_t touched_ = 0;  ///< classes with messages since `since_`, a bit each
   int on_their_way_ = 0;
   double bytes_ = 0;  ///< that have come since then

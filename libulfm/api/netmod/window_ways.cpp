@@ -1,7 +1,6 @@
 #include "api/netmod/window_ways.hpp"
 
 #include <algorithm>
-#include <bit>
 
 namespace ulfm::netmod {
 namespace {
@@ -12,33 +11,28 @@ double per_byte(WindowWays::Nanoseconds time, std::size_t bytes) {
 
 }  // namespace
 
-std::size_t WindowWays::class_of(std::size_t bytes) noexcept {
-  return std::min<std::size_t>(std::bit_width(bytes), std::tuple_size_v<decltype(classes_)> - 1);
-}
-
 bool WindowWays::wants_reading(std::size_t bytes) const noexcept {
-  const Class& c = classes_[class_of(bytes)];
-  return c.copies > 0 ? !c.is_read : c.left == 0;
+  const Class& c = classes_[size_class(bytes)];
+  return c.copies > 0 ? c.read == 0 : c.left == 0;
 }
 
 void WindowWays::reading_took(std::size_t bytes, Nanoseconds time) noexcept {
-  Class& c = classes_[class_of(bytes)];
+  Class& c = classes_[size_class(bytes)];
   c.copies = kCopies;
   c.copy = 0;
   c.read = per_byte(time, bytes);
-  c.is_read = true;
 }
 
 WindowWays::Way WindowWays::next(std::size_t bytes) noexcept {
-  Class& c = classes_[class_of(bytes)];
+  Class& c = classes_[size_class(bytes)];
   if (c.copies > 0) return kernel;
   --c.left;
   return c.way;
 }
 
 void WindowWays::copy_took(std::size_t bytes, Nanoseconds time) noexcept {
-  Class& c = classes_[class_of(bytes)];
-  if (c.copies == 0 || !c.is_read) return;
+  Class& c = classes_[size_class(bytes)];
+  if (c.copies == 0 || c.read == 0) return;
   const double cost = per_byte(time, bytes);
   c.copy = c.copy == 0 ? cost : std::min(c.copy, cost);
   if (--c.copies == 0) decide(c, bytes);
@@ -47,7 +41,7 @@ void WindowWays::copy_took(std::size_t bytes, Nanoseconds time) noexcept {
 void WindowWays::decide(Class& c, std::size_t bytes) noexcept {
   const double messages_cost = c.read * kBehind + per_byte(kTrip, bytes);
   c.way = messages_cost < c.copy ? messages : kernel;
-  c.is_read = false;
+  c.read = 0;
   c.left = c.rest;
   c.rest = std::min(2 * c.rest, kMostRest);
 }

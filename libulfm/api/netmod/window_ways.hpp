@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstddef>
 
+#include "api/netmod/size_class.hpp"
+
 namespace ulfm::netmod {
 
 /// Learned at the origin, for each class of sizes, powers of two. The kernel's copies are measured, a few of them in a
@@ -38,14 +40,12 @@ class WindowWays {
     int left = 0;          ///< transfers until the next series
     int rest = kFirstRest;
     Way way = kernel;
-    bool is_read = false;       ///< in this series
-    double read = 0, copy = 0;  ///< ns for a byte in this series, the least; 0: none
+    double read = 0, copy = 0;  ///< ns for a byte in this series, the least; 0: none yet
   };
 
-  static std::size_t class_of(std::size_t bytes) noexcept;
   void decide(Class& c, std::size_t bytes) noexcept;
 
-  std::array<Class, 40> classes_;
+  std::array<Class, kSizeClasses> classes_;
 };
 
 }  // namespace ulfm::netmod

@@ -121,6 +121,7 @@ static int mid_message;         /* the last frame did not end its message */
  * the next turn, or else the message would take a detour through memory of CH3's. Meanwhile no other frame is taken. */
 static ulfm_nm_frame held;
 static int has_held;
+
 static int look_at_all;         /* a peer was given up: see look_at_closing() */
 static int n_ending;            /* connections that are `ending`, */
 static int last_words;          /* and frames that have come since there is one */

@@ -114,15 +114,21 @@ static inline int eager_message(const ulfm_nm_frame * frame, eager_message_t * m
     return 1;
 }
 
+/* It begins a message of a connection that is known and open. */
+static inline int begins_message(const ulfm_nm_frame * frame)
+{
+    const MPIDI_VC_t *vc = frame->cookie;
+
+    return frame->kind == ULFM_NM_FIRST && !frame->fresh && vc && vc->state == MPIDI_VC_STATE_ACTIVE;
+}
+
 /* It is one for such a receive. */
 static inline int wanted_message(const ulfm_nm_frame * frame, int rank, int tag, int context_id, intptr_t room,
                                  eager_message_t * message)
 {
-    const MPIDI_VC_t *vc = frame->cookie;
     const MPIDI_Message_match_parts_t *match = &message->match;
 
-    if (frame->kind != ULFM_NM_FIRST || frame->fresh || !vc || vc->state != MPIDI_VC_STATE_ACTIVE ||
-        !eager_message(frame, message))
+    if (!begins_message(frame) || !eager_message(frame, message))
         return 0;
     if (match->context_id != (MPIR_Context_id_t) context_id || message->size > room ||
         (rank != MPI_ANY_SOURCE && match->rank != rank))
@@ -176,11 +182,9 @@ int MPIDI_nem_ulfm_recv_now(void *buf, MPI_Aint count, MPI_Datatype datatype, in
 /* A long message that no receive is posted for. */
 static inline int is_early(const ulfm_nm_frame * frame)
 {
-    const MPIDI_VC_t *vc = frame->cookie;
     eager_message_t message;
 
-    return frame->kind == ULFM_NM_FIRST && !frame->fresh && vc && vc->state == MPIDI_VC_STATE_ACTIVE &&
-        eager_message(frame, &message) && message.size >= EARLY_SIZE &&
+    return begins_message(frame) && eager_message(frame, &message) && message.size >= EARLY_SIZE &&
         none_of(*MPID_Recvq_posted_head_ptr, message.match.rank, MPIR_TAG_MASK_ERROR_BITS(message.match.tag),
                 message.match.context_id);
 }
@@ -189,12 +193,10 @@ static inline int is_early(const ulfm_nm_frame * frame)
  * handlers, with nothing done. Most programs post receives in the order in which their messages come. */
 static inline int into_first_posted(const ulfm_nm_frame * frame)
 {
-    const MPIDI_VC_t *vc = frame->cookie;
     MPIDI_Message_match match;
     MPIR_Request *rreq;
 
-    if (!*MPID_Recvq_posted_head_ptr || frame->kind != ULFM_NM_FIRST || frame->fresh || !vc ||
-        vc->state != MPIDI_VC_STATE_ACTIVE || !is_compact(frame))
+    if (!*MPID_Recvq_posted_head_ptr || !begins_message(frame) || !is_compact(frame))
         return 0;
     compact_match(frame, &match.parts);
     if (MPIR_TAG_CHECK_ERROR_BIT(match.parts.tag))

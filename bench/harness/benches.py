@@ -25,6 +25,7 @@ class Bench:
     rounds: int
     run: Callable  # (libraries, rounds) -> rows
     target: Callable = lambda row: None  # row -> what is aimed at, or None
+    only_missed: bool = False  # the page has a sentence about all rows, and those that miss what is aimed at
 
 
 @dataclass
@@ -124,6 +125,36 @@ def threads(libraries, rounds):
 
     samples = measure({library.name: lambda library=library: run(library) for library in libraries}, rounds)
     return [row({"threads": int(count)}, values, "us") for (count,), values in samples.items()]
+
+
+GROUPS_OF_CALLS = ("sends", "types", "windows", "collectives", "objects")
+
+
+def rows_of_calls(samples):
+    """Rows of all calls that ULFM has a value for; a peer may lack some."""
+    names = list(dict.fromkeys(name for values in samples.values() for name in values if name not in ("ulfm", "floor")))
+    rows = []
+    for (call, size), values in samples.items():
+        line = row({"call": call, "size": int(size)}, values, "us")
+        line["peers"] = {name: line["peers"].get(name) for name in names}
+        rows.append({"ratio_best": None, **line})
+    return rows
+
+
+def calls(libraries, rounds):
+    """Every call in turn. A peer may fail at a group, and lacks its rows then."""
+    def run(library):
+        times = {}
+        for group in GROUPS_OF_CALLS:
+            try:
+                times.update(table(library.run(2, "calls", group, pin=pinned(), longest=120), columns=2))
+            except Failure as failure:
+                if library.name == "ulfm":
+                    raise
+                print(f"bench: {group}: {str(failure)[-300:]}", file=sys.stderr)
+        return times
+
+    return rows_of_calls(measure({library.name: lambda library=library: run(library) for library in libraries}, rounds))
 
 
 # ---- many ranks ------------------------------------------------------------------------------------------------------
@@ -530,6 +561,13 @@ def crowded_hosts(libraries, rounds):
     return rows
 
 
+def calls_on_hosts(libraries, rounds):
+    """Every call in turn, between two hosts."""
+    task = {"what": "calls", "hosts": 2, "rounds": rounds, "groups": GROUPS_OF_CALLS,
+            "libraries": [several.described(library, ("calls",)) for library in libraries]}
+    return rows_of_calls({tuple(key.split()): values for key, values in several.beside(2, task).items() if "ulfm" in values})
+
+
 # ---- models ----------------------------------------------------------------------------------------------------------
 
 def models(_libraries, rounds):
@@ -634,6 +672,7 @@ BENCHES = {
                      threads, lambda row: Aim(1.0)),
     "rate": Bench("Messages of 8 bytes a second between two ranks", 5,
                   of_pairs("rate", [], lambda words: {"direction": words[0]}, "per_s", True), lambda row: Aim(1.5, ">=")),
+    "calls": Bench("Every call, between two ranks of a host", 5, calls, lambda row: Aim(1.15), only_missed=True),
     "collectives": Bench("Collectives with a core for each rank", 5, collectives),
     "oversubscribed": Bench("Collectives with more ranks than cores", 3, oversubscribed,
                             lambda row: Aim(1.0 if row["busy"] else 0.25, key="ratio_openmpi")),
@@ -648,6 +687,7 @@ BENCHES = {
     "idle": Bench("A rank that waits five seconds for a message", 3, idle, idle_target),
     "apps": Bench("Programs: time that they print", 3, apps, lambda row: Aim(1.0)),
     "hosts": Bench("Between two hosts, which are namespaces with a veth cable", 5, between_hosts, between_hosts_target),
+    "calls-on-hosts": Bench("Every call, between two hosts", 5, calls_on_hosts, lambda row: Aim(1.15), only_missed=True),
     "many": Bench("Many ranks on four hosts", 3, many_on_hosts),
     "crowded": Bench("Collectives on two hosts with more ranks than cores", 3, crowded_hosts, lambda row: Aim(1.0)),
     "ports": Bench("Raw ports, one way", 5, ports,

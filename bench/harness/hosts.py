@@ -185,9 +185,28 @@ def crowded(task):
                           lines(hosts.run(library, ranks, library["programs"]["collectives"], *task["calls"], longest=60)))
 
 
+def calls(task):
+    """Every call of MPI in turn. A group of them may fail in another library."""
+    hosts = Hosts(task["hosts"])
+
+    def run(library):
+        cores, _ = pinned_pair()
+        found = {}
+        for group in task["groups"]:
+            try:
+                found.update(lines(hosts.run(library, 2, library["programs"]["calls"], group, longest=240, **cores)))
+            except Failure as failure:
+                if library["name"] == "ulfm":
+                    raise
+                print(f"bench: {library['name']}, {group}: {str(failure)[-300:]}", file=sys.stderr)
+        return found
+
+    return measure({library["name"]: lambda library=library: run(library) for library in task["libraries"]}, task["rounds"], False)
+
+
 def inside():
     task = json.loads(Path(sys.argv[1]).read_text())
-    samples = {"pairs": pairs, "many": many, "crowded": crowded}[task["what"]](task)
+    samples = {"pairs": pairs, "many": many, "crowded": crowded, "calls": calls}[task["what"]](task)
     json.dump(samples, sys.stdout)
 
 

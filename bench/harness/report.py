@@ -1,6 +1,7 @@
 """How results are told: a table on the terminal, JSON, and the page docs/performance.md."""
 
 import json
+import statistics
 
 
 def columns_of(rows):
@@ -56,7 +57,28 @@ def as_text(bench, rows):
     return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
 
 
+def missed(bench, rows):
+    return [r for r in rows if (target := bench.target(r)) and not target.met(r)]
+
+
+def in_short(bench, rows):
+    """A sentence about all rows, instead of those that meet what is aimed at."""
+    ratios = [r["ratio_best"] for r in rows if r["ratio_best"] is not None]
+    if not ratios:
+        return f"{len(rows)} rows, none with another library.\n"
+    return (f"{len(rows)} rows. ULFM's time over that of the fastest other library: {show(float(f'{statistics.median(ratios):.3g}'))} "
+            f"in the middle; 1 and less in {sum(r <= 1 for r in ratios)}, and in {len(missed(bench, rows))} more than what is aimed "
+            "at, which are:\n")
+
+
 def as_markdown(bench, rows):
+    if bench.only_missed:
+        late = missed(bench, rows)
+        return in_short(bench, rows) + ("\n" + table_of(bench, late) if late else "\nnone.")
+    return table_of(bench, rows)
+
+
+def table_of(bench, rows):
     lines = cells(bench, rows)
     lines.insert(1, ["--"] * len(lines[0]))
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

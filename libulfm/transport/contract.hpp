@@ -95,7 +95,7 @@ class Inlet {
   /// Checks the likeliest places `turns` times; true as soon as a frame is there. For waits with a core to spare.
   virtual bool spin(std::uint32_t turns) = 0;
   /// Checks once every place where a frame may be without other work: for a wait without a core, between two yields.
-  virtual bool look() { return spin(1); }
+  virtual bool look() = 0;
   /// Returns a frame's room to its sender: the caller must not touch its bytes any more. In any order. All but header,
   /// kind and fresh is as next() gave it. May notify the sender, by a system call if that sleeps.
   virtual void release(const Frame& frame) = 0;

@@ -76,6 +76,7 @@ class FakeInlet final : public ulfm::Inlet {
     return true;
   }
   bool spin(std::uint32_t) override { return has_frame(); }
+  bool look() override { return has_frame(); }
   void release(const ulfm::Frame& frame) override {
     const auto it = out_.find(frame.position);
     if (it == out_.end()) throw std::runtime_error("a frame was released twice");

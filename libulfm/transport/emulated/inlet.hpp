@@ -19,6 +19,7 @@ class EmulatedInlet final : public Inlet {
   bool next(Frame& frame) override;
   bool next_awaited(Frame& frame) override;
   bool spin(std::uint32_t turns) override;
+  bool look() override { return spin(1); }
   void release(const Frame& frame) override;
   /// A pool is shared by all senders of the port.
   OriginInfo origin(std::uint32_t index) const override;

@@ -37,6 +37,7 @@ class NetworkInlet : public Inlet {
       if (network_->has_arrived(*port_)) return true;
     return false;
   }
+  bool look() override { return network_->has_arrived(*port_); }
   void release(const Frame& frame) override { network_->release(*port_, frame); }
   OriginInfo origin(std::uint32_t index) const override { return network_->origin(*port_, index); }
   void drop_origin(std::uint32_t index) override { network_->drop_origin(*port_, index); }

@@ -1,5 +1,5 @@
-/* calls GROUP [SHARE [SIZE...]]: time of one use of every call of a group (sends, types, windows, collectives, objects), on
- * an even number of ranks. Point-to-point calls join each even rank with the next one. The time is that of the slowest rank;
+/* calls WHAT [SHARE [SIZE...]]: time of one use of every call of a group (sends, types, windows, collectives, objects), or of
+ * the calls of that name (of windows: as far as the name goes, such as created:lock), on an even number of ranks. Point-to-point calls join each even rank with the next one. The time is that of the slowest rank;
  * the median of batches of about 4 ms, divided by SHARE. Lines "call bytes us". */
 #include "bench.h"
 
@@ -299,8 +299,12 @@ static void bcast_by_turns(int bytes) {
 }
 static void reduce(int bytes) { MPI_Reduce(out, in, bytes / 8, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD); }
 static void allreduce(int bytes) { MPI_Allreduce(out, in, bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD); }
-static void allreduce_in_place(int bytes) { MPI_Allreduce(MPI_IN_PLACE, in, bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD); }
-static void maxloc(int bytes) { MPI_Allreduce(out, in, bytes / 16 ? bytes / 16 : 1, MPI_DOUBLE_INT, MPI_MAXLOC, MPI_COMM_WORLD); }
+static void allreduce_in_place(int bytes) {
+  MPI_Allreduce(MPI_IN_PLACE, in, bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+static void maxloc(int bytes) {
+  MPI_Allreduce(out, in, bytes / 16 ? bytes / 16 : 1, MPI_DOUBLE_INT, MPI_MAXLOC, MPI_COMM_WORLD);
+}
 static void gather(int bytes) { MPI_Gather(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, 0, MPI_COMM_WORLD); }
 static void scatter(int bytes) { MPI_Scatter(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, 0, MPI_COMM_WORLD); }
 static void allgather(int bytes) { MPI_Allgather(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, MPI_COMM_WORLD); }
@@ -332,11 +336,11 @@ static void alltoallv(int bytes) {
   MPI_Alltoallv(out, lengths, places, MPI_BYTE, in, lengths, places, MPI_BYTE, MPI_COMM_WORLD);
 }
 
-#define BEGUN_AND_WAITED_FOR(NAME, CALL) \
-  static void NAME(int bytes) {          \
-    MPI_Request request;                 \
-    (void)bytes;                         \
-    CALL;                                \
+#define BEGUN_AND_WAITED_FOR(NAME, CALL)   \
+  static void NAME(int bytes) {            \
+    MPI_Request request;                   \
+    (void)bytes;                           \
+    CALL;                                  \
     MPI_Wait(&request, MPI_STATUS_IGNORE); \
   }
 BEGUN_AND_WAITED_FOR(ibarrier, MPI_Ibarrier(MPI_COMM_WORLD, &request))
@@ -432,37 +436,72 @@ typedef struct {
 } Call;
 
 static const Call kCalls[] = {
-    {"sends", "send", send, kLongest}, {"sends", "ssend", ssend, kLongest}, {"sends", "bsend", bsend, kLongest / 8},
-    {"sends", "isend", isend, kLongest}, {"sends", "issend", issend, kLongest}, {"sends", "send_to_any", send_to_any, kLongest},
-    {"sends", "probe", probe, kLongest}, {"sends", "iprobe", iprobe, kLongest}, {"sends", "mprobe", mprobe, kLongest},
-    {"sends", "test", test, kLongest}, {"sends", "sendrecv", sendrecv, kLongest},
-    {"sends", "sendrecv_replace", sendrecv_replace, kLongest}, {"sends", "sendrecv_self", sendrecv_self, kLongest},
-    {"sends", "exchange", exchange, kLongest}, {"sends", "persistent", persistent, kLongest},
-    {"sends", "waitany", waitany, kLongest / 4}, {"sends", "cancel", cancel, 0}, {"sends", "stream", stream, kLongest / 4},
-    {"sends", "stream_both", stream_both, kLongest / 4}, {"sends", "flood", flood, kLongest / 4},
+    {"sends", "send", send, kLongest},
+    {"sends", "ssend", ssend, kLongest},
+    {"sends", "bsend", bsend, kLongest / 8},
+    {"sends", "isend", isend, kLongest},
+    {"sends", "issend", issend, kLongest},
+    {"sends", "send_to_any", send_to_any, kLongest},
+    {"sends", "probe", probe, kLongest},
+    {"sends", "iprobe", iprobe, kLongest},
+    {"sends", "mprobe", mprobe, kLongest},
+    {"sends", "test", test, kLongest},
+    {"sends", "sendrecv", sendrecv, kLongest},
+    {"sends", "sendrecv_replace", sendrecv_replace, kLongest},
+    {"sends", "sendrecv_self", sendrecv_self, kLongest},
+    {"sends", "exchange", exchange, kLongest},
+    {"sends", "persistent", persistent, kLongest},
+    {"sends", "waitany", waitany, kLongest / 4},
+    {"sends", "cancel", cancel, 0},
+    {"sends", "stream", stream, kLongest / 4},
+    {"sends", "stream_both", stream_both, kLongest / 4},
+    {"sends", "flood", flood, kLongest / 4},
     {"sends", "early", early, kLongest / 4},
-    {"types", "gaps_8", gaps_8, kLongest}, {"types", "gaps_64", gaps_64, kLongest}, {"types", "gaps_512", gaps_512, kLongest},
-    {"types", "gaps_4096", gaps_4096, kLongest}, {"types", "gaps_from_flat", gaps_from_flat, kLongest},
-    {"types", "gaps_exchange", gaps_exchange, kLongest}, {"types", "pack", pack, kLongest}, {"types", "unpack", unpack, kLongest},
+    {"types", "gaps_8", gaps_8, kLongest},
+    {"types", "gaps_64", gaps_64, kLongest},
+    {"types", "gaps_512", gaps_512, kLongest},
+    {"types", "gaps_4096", gaps_4096, kLongest},
+    {"types", "gaps_from_flat", gaps_from_flat, kLongest},
+    {"types", "gaps_exchange", gaps_exchange, kLongest},
+    {"types", "pack", pack, kLongest},
+    {"types", "unpack", unpack, kLongest},
     {"types", "type_vector", type_vector, 0},
-    {"collectives", "barrier", barrier, 0}, {"collectives", "bcast", bcast, kLongest},
-    {"collectives", "bcast_by_turns", bcast_by_turns, kLongest}, {"collectives", "reduce", reduce, kLongest},
-    {"collectives", "allreduce", allreduce, kLongest}, {"collectives", "allreduce_in_place", allreduce_in_place, kLongest},
-    {"collectives", "maxloc", maxloc, kLongest}, {"collectives", "gather", gather, kLongest},
-    {"collectives", "scatter", scatter, kLongest}, {"collectives", "allgather", allgather, kLongest},
-    {"collectives", "alltoall", alltoall, kLongest}, {"collectives", "scan", scan, kLongest},
-    {"collectives", "exscan", exscan, kLongest}, {"collectives", "reduce_scatter", reduce_scatter, kLongest},
-    {"collectives", "gatherv", gatherv, kLongest}, {"collectives", "scatterv", scatterv, kLongest},
-    {"collectives", "allgatherv", allgatherv, kLongest}, {"collectives", "alltoallv", alltoallv, kLongest},
-    {"collectives", "ibarrier", ibarrier, 0}, {"collectives", "ibcast", ibcast, kLongest},
-    {"collectives", "ireduce", ireduce, kLongest}, {"collectives", "iallreduce", iallreduce, kLongest},
-    {"collectives", "igather", igather, kLongest}, {"collectives", "iallgather", iallgather, kLongest},
-    {"collectives", "ialltoall", ialltoall, kLongest}, {"collectives", "iscan", iscan, kLongest},
-    {"objects", "comm_dup", comm_dup, 0}, {"objects", "comm_dup_and_barrier", comm_dup_and_barrier, 0},
-    {"objects", "comm_split", comm_split, 0}, {"objects", "comm_split_type", comm_split_type, 0},
-    {"objects", "comm_create_group", comm_create_group, 0}, {"objects", "cart_create", cart_create, 0},
-    {"objects", "intercomm_create", intercomm_create, 0}, {"objects", "win_create", win_create, kLongest},
-    {"objects", "win_allocate", win_allocate, kLongest}, {"objects", "win_create_dynamic", win_create_dynamic, 0},
+    {"collectives", "barrier", barrier, 0},
+    {"collectives", "bcast", bcast, kLongest},
+    {"collectives", "bcast_by_turns", bcast_by_turns, kLongest},
+    {"collectives", "reduce", reduce, kLongest},
+    {"collectives", "allreduce", allreduce, kLongest},
+    {"collectives", "allreduce_in_place", allreduce_in_place, kLongest},
+    {"collectives", "maxloc", maxloc, kLongest},
+    {"collectives", "gather", gather, kLongest},
+    {"collectives", "scatter", scatter, kLongest},
+    {"collectives", "allgather", allgather, kLongest},
+    {"collectives", "alltoall", alltoall, kLongest},
+    {"collectives", "scan", scan, kLongest},
+    {"collectives", "exscan", exscan, kLongest},
+    {"collectives", "reduce_scatter", reduce_scatter, kLongest},
+    {"collectives", "gatherv", gatherv, kLongest},
+    {"collectives", "scatterv", scatterv, kLongest},
+    {"collectives", "allgatherv", allgatherv, kLongest},
+    {"collectives", "alltoallv", alltoallv, kLongest},
+    {"collectives", "ibarrier", ibarrier, 0},
+    {"collectives", "ibcast", ibcast, kLongest},
+    {"collectives", "ireduce", ireduce, kLongest},
+    {"collectives", "iallreduce", iallreduce, kLongest},
+    {"collectives", "igather", igather, kLongest},
+    {"collectives", "iallgather", iallgather, kLongest},
+    {"collectives", "ialltoall", ialltoall, kLongest},
+    {"collectives", "iscan", iscan, kLongest},
+    {"objects", "comm_dup", comm_dup, 0},
+    {"objects", "comm_dup_and_barrier", comm_dup_and_barrier, 0},
+    {"objects", "comm_split", comm_split, 0},
+    {"objects", "comm_split_type", comm_split_type, 0},
+    {"objects", "comm_create_group", comm_create_group, 0},
+    {"objects", "cart_create", cart_create, 0},
+    {"objects", "intercomm_create", intercomm_create, 0},
+    {"objects", "win_create", win_create, kLongest},
+    {"objects", "win_allocate", win_allocate, kLongest},
+    {"objects", "win_create_dynamic", win_create_dynamic, 0},
     {"objects", "alloc_mem", alloc_mem, kLongest},
 };
 
@@ -476,11 +515,18 @@ typedef struct {
   Access access;
   int longest;
 } Use;
-static const Epoch kEpochs[] = {{"fence", fenced}, {"start", started}, {"lock", locked}, {"lock_in_turn", locked_in_turn},
-                                {"flush", flushed}};
-static const Use kUses[] = {{"nothing", NULL, 0}, {"put", put, kLongest}, {"get", get, kLongest}, {"add", add, kLongest},
-                            {"get_add", get_add, kLongest}, {"fetch_add", fetch_add, 0}, {"fetch_one", fetch_one, 0},
-                            {"swap", swap, 0}, {"put_many", put_many, kLongest / 16}, {"get_many", get_many, kLongest / 16},
+static const Epoch kEpochs[] = {
+    {"fence", fenced}, {"start", started}, {"lock", locked}, {"lock_in_turn", locked_in_turn}, {"flush", flushed}};
+static const Use kUses[] = {{"nothing", NULL, 0},
+                            {"put", put, kLongest},
+                            {"get", get, kLongest},
+                            {"add", add, kLongest},
+                            {"get_add", get_add, kLongest},
+                            {"fetch_add", fetch_add, 0},
+                            {"fetch_one", fetch_one, 0},
+                            {"swap", swap, 0},
+                            {"put_many", put_many, kLongest / 16},
+                            {"get_many", get_many, kLongest / 16},
                             {"rput", rput, kLongest}};
 static const Epoch* epoch;
 static const Use* use;
@@ -540,6 +586,7 @@ static void all_windows(int argc, char** argv) {
         const int passive = epoch->around == flushed;
         if (!is_allowed(passive)) continue;
         snprintf(name, sizeof name, "%s:%s:%s", w ? "allocated" : "created", epoch->name, use->name);
+        if (strcmp(argv[1], "windows") != 0 && strncmp(argv[1], name, strlen(argv[1])) != 0) continue;
         if (epoch->around == fenced) MPI_Win_fence(0, window);
         if (passive) MPI_Win_lock_all(0, window);
         all_sizes(name, use_window, use->longest, argc, argv);
@@ -552,7 +599,7 @@ static void all_windows(int argc, char** argv) {
 }
 
 int main(int argc, char** argv) {
-  bench_needs(argc, 1, "calls sends|types|windows|collectives|objects [SHARE [SIZE...]]");
+  bench_needs(argc, 1, "calls sends|types|windows|collectives|objects|CALL [SHARE [SIZE...]]");
   bench_pin();
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -566,9 +613,10 @@ int main(int argc, char** argv) {
   out = bench_buffer((size_t)kLongest * (ranks + 1)), in = bench_buffer((size_t)kLongest * (ranks + 1));
   void* attached = bench_buffer(2 * kLongest);
   MPI_Buffer_attach(attached, 2 * kLongest);
-  if (strcmp(argv[1], "windows") == 0) all_windows(argc, argv);
+  if (strcmp(argv[1], "windows") == 0 || strchr(argv[1], ':')) all_windows(argc, argv);
   for (unsigned i = 0; i < sizeof kCalls / sizeof *kCalls; ++i)
-    if (strcmp(argv[1], kCalls[i].group) == 0) all_sizes(kCalls[i].name, kCalls[i].call, kCalls[i].longest, argc, argv);
+    if (strcmp(argv[1], kCalls[i].group) == 0 || strcmp(argv[1], kCalls[i].name) == 0)
+      all_sizes(kCalls[i].name, kCalls[i].call, kCalls[i].longest, argc, argv);
   if (kept != MPI_DATATYPE_NULL) MPI_Type_free(&kept);
   MPI_Buffer_detach(&attached, &(int){0});
   MPI_Finalize();

@@ -31,6 +31,7 @@ typedef struct coll_state {
     int has_near;               /* the ranks know each other's neighbours */
     int with_topology;          /* the segment was made with that */
     int error;                  /* of the progress engine, during a wait */
+    int spread, even;           /* over nodes, and ranks on each: ulfm_nodes.c */
 } coll_state_t;
 
 int MPIDI_nem_ulfm_collectives; /* the job may use them at all */
@@ -102,7 +103,7 @@ static int coll_comm_destroyed(MPIR_Comm * comm, void *unused)
 static int coll_init(void)
 {
     int mpi_errno = MPI_SUCCESS;
-    coll_first = ulfm->coll_after(nm);
+    coll_first = ulfm->coll_after(nm, MPIR_CVAR_ENABLE_FT);
     if (coll_first < 0 && coll_first != ULFM_COLL_BY_MULTICAST)
         goto fn_exit;
     mpi_errno = MPIDI_CH3U_Comm_register_create_hook(coll_comm_created, NULL);
@@ -189,13 +190,19 @@ static int coll_open(MPIR_Comm * comm, coll_state_t * state, int wants)
     goto fn_exit;
 }
 
+enum { SPREAD_UNKNOWN, SPREAD_NOT, SPREAD_ALONE, SPREAD_SEVERAL };      /* ranks of a host: all; one; more on one of them */
+
+static int nodes_spread(MPIR_Comm * comm);
+
 /* In a call that may wait for the others. */
 static void coll_decide(MPIR_Comm * comm, coll_state_t * state, int *mpi_errno)
 {
+    state->decided = 1;
+    if (nodes_spread(comm) != SPREAD_NOT)
+        return;                 /* that is for the ranks of each host: ulfm_nodes.c */
     state->opening = 1;
     *mpi_errno = coll_open(comm, state, 1);
     state->opening = 0;
-    state->decided = 1;
 }
 
 /* Calls without bytes are MPICH's, and some ranks do not even come here then. */
@@ -369,6 +376,8 @@ static void coll_unpack(void *buffer, MPI_Aint count, MPI_Datatype type, void *p
     MPL_free(packed);
 }
 
+#include "ulfm_nodes.c"
+
 /* ---- the calls: 1 when taken, with *mpi_errno ------------------------------------------------------------------ */
 
 int MPIDI_nem_ulfm_barrier(MPIR_Comm * comm, int *mpi_errno)
@@ -387,7 +396,7 @@ int MPIDI_nem_ulfm_bcast(void *buffer, MPI_Aint count, MPI_Datatype datatype, in
     void *packed = NULL;
     call.count = coll_bytes(count, datatype);
     if (!coll_take(comm, call.kind, 1, call.count, mpi_errno))
-        return *mpi_errno != MPI_SUCCESS;
+        return *mpi_errno != MPI_SUCCESS || nodes_bcast(buffer, count, datatype, root, comm, mpi_errno);
     call.out = coll_pack(buffer, count, datatype, comm->rank == root, &packed, mpi_errno);
     coll_run(comm, &call, mpi_errno);
     coll_unpack(buffer, count, datatype, packed, comm->rank != root, mpi_errno);
@@ -566,28 +575,32 @@ int MPIDI_nem_ulfm_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MP
                           int root, MPIR_Comm * comm, int *mpi_errno)
 {
     ulfm_coll_call call = {.kind = ULFM_COLL_REDUCE,.root = root };
-    return coll_reduce(&call, sendbuf, recvbuf, count, datatype, op, comm, mpi_errno);
+    return coll_reduce(&call, sendbuf, recvbuf, count, datatype, op, comm, mpi_errno) ||
+        nodes_reduce(sendbuf, recvbuf, count, datatype, op, root, comm, mpi_errno);
 }
 
 int MPIDI_nem_ulfm_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype datatype, MPI_Op op,
                              MPIR_Comm * comm, int *mpi_errno)
 {
     ulfm_coll_call call = {.kind = ULFM_COLL_ALLREDUCE };
-    return coll_reduce(&call, sendbuf, recvbuf, count, datatype, op, comm, mpi_errno);
+    return coll_reduce(&call, sendbuf, recvbuf, count, datatype, op, comm, mpi_errno) ||
+        nodes_allreduce(sendbuf, recvbuf, count, datatype, op, comm, mpi_errno);
 }
 
 int MPIDI_nem_ulfm_scan(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype datatype, MPI_Op op,
                         MPIR_Comm * comm, int *mpi_errno)
 {
     ulfm_coll_call call = {.kind = ULFM_COLL_SCAN };
-    return coll_reduce(&call, sendbuf, recvbuf, count, datatype, op, comm, mpi_errno);
+    return coll_reduce(&call, sendbuf, recvbuf, count, datatype, op, comm, mpi_errno) ||
+        nodes_prefix(0, sendbuf, recvbuf, count, datatype, op, comm, mpi_errno);
 }
 
 int MPIDI_nem_ulfm_exscan(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype datatype, MPI_Op op,
                           MPIR_Comm * comm, int *mpi_errno)
 {
     ulfm_coll_call call = {.kind = ULFM_COLL_EXSCAN };
-    return coll_reduce(&call, sendbuf, recvbuf, count, datatype, op, comm, mpi_errno);
+    return coll_reduce(&call, sendbuf, recvbuf, count, datatype, op, comm, mpi_errno) ||
+        nodes_prefix(1, sendbuf, recvbuf, count, datatype, op, comm, mpi_errno);
 }
 
 /* The elements that this rank wants; returns how many all ranks do. */

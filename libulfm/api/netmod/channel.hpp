@@ -169,7 +169,7 @@ ulfm_nm_group* group_open(ulfm_nm* nm, ulfm_nm_vc* const* vcs, int count, std::s
 void group_close(ulfm_nm_group* group);
 int group_send(ulfm_nm_group* group, const void* header, std::size_t header_length, const void* data,
                std::size_t length, int goes_on, char* marks);
-int coll_after(ulfm_nm* nm);
+int coll_after(ulfm_nm* nm, int fault_tolerant);
 int coll_without(ulfm_nm* nm, int kind, std::size_t bytes, int size, std::size_t* ahead);
 int coll_open(ulfm_nm* nm, char* ticket, int rank, int size, int threaded, int (*progress)(void*), void* arg,
               ulfm_coll** out);

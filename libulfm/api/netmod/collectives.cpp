@@ -36,12 +36,14 @@ bool sleep_beside(ulfm_nm& nm, WaitWord call) {
 
 }  // namespace
 
-int coll_after(ulfm_nm* nm) {
+int coll_after(ulfm_nm* nm, int fault_tolerant) {
   const std::string& setting = nm->process->config().text("COLLECTIVES");
   if (setting == "off") return -1;
   if (nm->process->transport().multicast_frame(2, 0) != 0) return ULFM_COLL_BY_MULTICAST;
-  // Over other emulated interconnects, or one with faults, the messages themselves are what is asked for.
-  if (nm->process->transport_name() != "direct") return -1;
+  // Over other emulated interconnects, or one with faults, the messages themselves are what is asked for. On several
+  // hosts a failure in the middle of a call would have to end its parts, too.
+  const std::string& name = nm->process->transport_name();
+  if (name != "direct" && (name != "mux" || fault_tolerant != 0)) return -1;
   nm->cores_of_host = static_cast<int>(sysconf(_SC_NPROCESSORS_CONF));
   nm->always_segments = setting == "on";
   return nm->always_segments ? 0 : kFirstCalls;

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define ULFM_NM_ABI 21
+#define ULFM_NM_ABI 22
 #define ULFM_NM_LIBRARY "libulfm.so.0"
 #define ULFM_NM_ENTRY "ulfm_nm_table"
 #define ULFM_NM_HELLO 160 /* most bytes a connection may say about itself */
@@ -327,7 +327,7 @@ typedef struct ulfm_nm_api {
 
   /* Whether this job's collectives may go through shared segments: how many calls of a communicator go by messages
    * first, or -1 when none may, or ULFM_COLL_BY_MULTICAST. The same in all processes of a job. */
-  int (*coll_after)(ulfm_nm* nm);
+  int (*coll_after)(ulfm_nm* nm, int fault_tolerant);
   /* Whether a call, of a communicator of so many ranks without a segment yet, would go by messages with one too; the
    * communicator's `*ahead` is 0 at first. The same in all ranks. */
   int (*coll_without)(ulfm_nm* nm, int kind, size_t bytes, int size, size_t* ahead);

@@ -1,0 +1,528 @@
+/* Blocking collectives of ranks on several hosts: within a host through its segment, and between hosts by messages, which
+ * carry each byte as seldom as can be. MPICH 4.0's own choice knows the hosts in none of these calls (decision 0059).
+ * Part of ulfm_coll.c.
+ *
+ * One rank of each host is its head: the root of the call, or the first one. Long data go in pieces, and from host to
+ * host in a chain, so that all hosts and the ranks of each work at the same time.
+ *
+ * As in ulfm_coll.c, the way of a call depends on nothing but what MPI says is the same in every rank. With fault
+ * tolerance all calls are MPICH's, whose ends after a failure are known one by one. */
+
+#define NODES_PIECE ((MPI_Aint) 64 * 1024)      /* no longer than any transport's eager limit */
+#define NODES_DOUBLING ((MPI_Aint) 128 * 1024)  /* longest allreduce whose ranks exchange all they have, between hosts */
+#define NODES_LANE ((MPI_Aint) 8 * 1024)        /* shortest part of an allreduce that a rank brings to the other hosts */
+#define NODES_MOST_LANES 8      /* hosts that parts are exchanged between without a detour */
+
+/* Data that are cut into pieces of whole elements. */
+typedef struct pieces {
+    MPI_Aint count, per, extent;
+    int many;
+} pieces_t;
+
+static pieces_t nodes_pieces(MPI_Aint count, MPI_Datatype type, int nodes)
+{
+    pieces_t cut = {.count = count,.per = count };
+    const MPI_Aint bytes = coll_bytes(count, type);
+
+    MPIR_Datatype_get_extent_macro(type, cut.extent);
+    if (bytes > NODES_PIECE)
+        cut.per = MPL_MAX(1, NODES_PIECE / coll_bytes(1, type));
+    cut.many = cut.per && count / cut.per > 2 * nodes;
+    return cut;
+}
+
+static MPI_Aint nodes_piece(const pieces_t * cut, MPI_Aint first)
+{
+    return MPL_MIN(cut->per, cut->count - first);
+}
+
+/* ---- who is where ------------------------------------------------------------------------------------------------ */
+
+static int nodes_has(const MPIR_Comm * comm, int rank)
+{
+    return comm->internode_table ? comm->internode_table[rank] : rank;
+}
+
+static int nodes_head(const MPIR_Comm * comm, int node)
+{
+    int rank = 0;
+
+    if (!comm->internode_table)
+        return node;
+    while (comm->internode_table[rank] != node)
+        rank++;
+    return rank;
+}
+
+/* The rank of that node which is the `index`-th there. */
+static int nodes_peer(const MPIR_Comm * comm, int node, int index)
+{
+    int rank = nodes_head(comm, node);
+
+    while (index > 0)
+        index -= comm->internode_table[++rank] == node;
+    return rank;
+}
+
+/* As many ranks on each node; 0 when they differ. */
+static int nodes_even(const MPIR_Comm * comm)
+{
+    const int each = comm->local_size / comm->node_count;
+    int node, rank, there;
+
+    for (node = 0; node < comm->node_count; node++) {
+        for (rank = there = 0; rank < comm->local_size; rank++)
+            there += comm->internode_table[rank] == node;
+        if (there != each)
+            return 0;
+    }
+    return each;
+}
+
+/* Ranks of which MPICH makes no nodes, because each is alone on its own or all are on one. */
+static int nodes_alone(MPIR_Comm * comm)
+{
+    char *seen = MPL_calloc(MPIR_Process.num_nodes, 1, MPL_MEM_COMM);
+    int rank, alone = seen != NULL;
+
+    if (!seen)
+        MPID_Abort(comm, MPI_SUCCESS, 1, "there is no memory for a communicator's collectives: the others count on it");
+    for (rank = 0; rank < comm->local_size && alone; rank++) {
+        MPIDI_VC_t *vc;
+        MPIDI_Comm_get_vc(comm, rank, &vc);
+        alone = vc->pg == MPIDI_Process.my_pg && !seen[vc->node_id];
+        if (alone)
+            seen[vc->node_id] = 1;
+    }
+    MPL_free(seen);
+    return alone;
+}
+
+static int nodes_spread(MPIR_Comm * comm)
+{
+    coll_state_t *state = COLL_STATE(comm);
+
+    if (state->spread == SPREAD_UNKNOWN) {
+        state->spread = SPREAD_NOT;
+        if (comm->hierarchy_kind == MPIR_COMM_HIERARCHY_KIND__PARENT && comm->node_count >= 2) {
+            state->spread = SPREAD_SEVERAL;
+            state->even = nodes_even(comm);
+        } else if (comm->hierarchy_kind != MPIR_COMM_HIERARCHY_KIND__NODE && nodes_alone(comm))
+            state->spread = SPREAD_ALONE;
+    }
+    return state->spread;
+}
+
+/* Whether calls of this communicator are made here. */
+static int nodes_take(MPIR_Comm * comm)
+{
+    return comm->comm_kind == MPIR_COMM_KIND__INTRACOMM && comm->local_size >= 2 && COLL_STATE(comm) &&
+        coll_first != ULFM_COLL_BY_MULTICAST && !MPIR_CVAR_ENABLE_FT && !(comm->revoked & MPIR_COMM_ENDED) &&
+        nodes_spread(comm) != SPREAD_NOT;
+}
+
+static int nodes_count(const MPIR_Comm * comm)
+{
+    return comm->internode_table ? comm->node_count : comm->local_size;
+}
+
+/* ---- trees of the heads of all nodes ----------------------------------------------------------------------------- */
+
+typedef struct tree {
+    int up;                     /* rank, -1 at the root */
+    int downs;
+    int down[32];               /* ranks, the one with the most behind it first */
+} tree_t;
+
+static int tree_rank(const MPIR_Comm * comm, int place, int root)
+{
+    const int root_node = nodes_has(comm, root);
+    const int node = (place + root_node) % nodes_count(comm);
+
+    return node == root_node ? root : nodes_head(comm, node);
+}
+
+/* A chain for data in many pieces, else a binomial tree. */
+static void tree_make(const MPIR_Comm * comm, int root, int chain, tree_t * tree)
+{
+    const int nodes = nodes_count(comm);
+    const int place = (nodes_has(comm, comm->rank) - nodes_has(comm, root) + nodes) % nodes;
+    int step = 1;
+
+    tree->downs = 0;
+    tree->up = -1;
+    if (chain) {
+        if (place > 0)
+            tree->up = tree_rank(comm, place - 1, root);
+        if (place + 1 < nodes)
+            tree->down[tree->downs++] = tree_rank(comm, place + 1, root);
+        return;
+    }
+    while (step < nodes && !(place & step))
+        step <<= 1;
+    if (place > 0)
+        tree->up = tree_rank(comm, place - step, root);
+    while (step >>= 1)
+        if (place + step < nodes)
+            tree->down[tree->downs++] = tree_rank(comm, place + step, root);
+}
+
+/* ---- broadcast --------------------------------------------------------------------------------------------------- */
+
+/* Down the tree, and to the ranks of this node; `in_node` is the head's rank there. */
+static int nodes_bcast_piece(void *data, MPI_Aint bytes, const tree_t * tree, int in_node, MPIR_Comm * comm)
+{
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+    int mpi_errno = MPI_SUCCESS, i;
+
+    if (tree && tree->up >= 0)
+        mpi_errno = MPIC_Recv(data, bytes, MPI_BYTE, tree->up, MPIR_BCAST_TAG, comm, MPI_STATUS_IGNORE, &errflag);
+    for (i = 0; tree && i < tree->downs && !mpi_errno; i++)
+        mpi_errno = MPIC_Send(data, bytes, MPI_BYTE, tree->down[i], MPIR_BCAST_TAG, comm, &errflag);
+    if (comm->node_comm && !mpi_errno)
+        mpi_errno = MPIR_Bcast_impl(data, bytes, MPI_BYTE, in_node, comm->node_comm, &errflag);
+    return mpi_errno;
+}
+
+static int nodes_bcast(void *buffer, MPI_Aint count, MPI_Datatype type, int root, MPIR_Comm * comm, int *mpi_errno)
+{
+    const MPI_Aint bytes = coll_bytes(count, type);
+    void *packed = NULL;
+    pieces_t cut;
+    MPI_Aint at;
+    tree_t tree;
+    char *data;
+    int head, in_node;
+
+    if (!bytes || MPIR_CVAR_BCAST_INTRA_ALGORITHM != MPIR_CVAR_BCAST_INTRA_ALGORITHM_auto ||
+        !nodes_take(comm))
+        return 0;
+    data = coll_pack(buffer, count, type, comm->rank == root, &packed, mpi_errno);
+    cut = nodes_pieces(bytes, MPI_BYTE, nodes_count(comm));
+    head = nodes_has(comm, root) == nodes_has(comm, comm->rank) ? root : nodes_head(comm, nodes_has(comm, comm->rank));
+    in_node = comm->node_comm ? comm->intranode_table[head] : 0;
+    if (head == comm->rank)
+        tree_make(comm, root, cut.many, &tree);
+    for (at = 0; at < bytes && !*mpi_errno; at += cut.per)
+        *mpi_errno = nodes_bcast_piece(data + at, nodes_piece(&cut, at), head == comm->rank ? &tree : NULL, in_node, comm);
+    coll_unpack(buffer, count, type, packed, comm->rank != root, mpi_errno);
+    return 1;
+}
+
+/* ---- reductions -------------------------------------------------------------------------------------------------- */
+
+/* Memory for so many elements, at the place of the first one; *memory is to be freed. */
+static char *nodes_memory(MPI_Aint count, MPI_Datatype type, void **memory, int *mpi_errno)
+{
+    MPI_Aint extent, true_lb, true_extent;
+
+    MPIR_Datatype_get_extent_macro(type, extent);
+    MPIR_Type_get_true_extent_impl(type, &true_lb, &true_extent);
+    *memory = MPL_malloc(MPL_MAX(1, count * MPL_MAX(extent, true_extent)), MPL_MEM_BUFFER);
+    if (!*memory)
+        MPIR_ERR_SET(*mpi_errno, MPI_ERR_OTHER, "**nomem");
+    return *memory ? (char *) *memory - true_lb : NULL;
+}
+
+/* What a rank combines: its own data, or its node's when it is the head; where the sum goes; and what comes from others. */
+typedef struct summing {
+    const char *own;            /* its own data */
+    char *sum;                  /* NULL: not its to make */
+    char *other;
+} summing_t;
+
+/* The head's own data are added last where there is nobody else on its node, so that nothing is copied. */
+static int nodes_reduce_piece(const summing_t * s, MPI_Aint count, MPI_Datatype type, MPI_Op op, const tree_t * tree,
+                              int in_node, MPIR_Comm * comm)
+{
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+    int mpi_errno = MPI_SUCCESS, i, made = s->own == s->sum;
+
+    if (comm->node_comm) {
+        const int heads = comm->node_comm->rank == in_node;
+        mpi_errno = MPIR_Reduce_impl(heads && made ? MPI_IN_PLACE : s->own, s->sum, count, type, op, in_node,
+                                     comm->node_comm, &errflag);
+        made = 1;
+    }
+    for (i = 0; tree && i < tree->downs && !mpi_errno; i++) {
+        mpi_errno = MPIC_Recv(made ? s->other : s->sum, count, type, tree->down[i], MPIR_REDUCE_TAG, comm,
+                              MPI_STATUS_IGNORE, &errflag);
+        if (!mpi_errno)
+            mpi_errno = MPIR_Reduce_local(made ? s->other : s->own, s->sum, count, type, op);
+        made = 1;
+    }
+    if (tree && tree->up >= 0 && !mpi_errno)
+        mpi_errno = MPIC_Send(made ? s->sum : s->own, count, type, tree->up, MPIR_REDUCE_TAG, comm, &errflag);
+    return mpi_errno;
+}
+
+static int nodes_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type, MPI_Op op, int root,
+                        MPIR_Comm * comm, int *mpi_errno)
+{
+    const int is_root = comm->rank == root;
+    void *memory = NULL, *more = NULL;
+    char *sum = NULL, *other = NULL;
+    pieces_t cut;
+    MPI_Aint at;
+    tree_t tree;
+    int head, in_node;
+
+    if (!count || MPIR_CVAR_REDUCE_INTRA_ALGORITHM != MPIR_CVAR_REDUCE_INTRA_ALGORITHM_auto ||
+        !MPIR_Op_is_commutative(op) || !nodes_take(comm))
+        return 0;
+    cut = nodes_pieces(count, type, nodes_count(comm));
+    head = nodes_has(comm, root) == nodes_has(comm, comm->rank) ? root : nodes_head(comm, nodes_has(comm, comm->rank));
+    in_node = comm->node_comm ? comm->intranode_table[head] : 0;
+    if (head == comm->rank) {
+        tree_make(comm, root, cut.many, &tree);
+        if (!is_root && (comm->node_comm || tree.downs))
+            sum = nodes_memory(cut.per, type, &memory, mpi_errno);
+        if (!*mpi_errno && (tree.downs > 1 || (tree.downs && (comm->node_comm || sendbuf == MPI_IN_PLACE))))
+            other = nodes_memory(cut.per, type, &more, mpi_errno);
+    }
+    for (at = 0; at < count && !*mpi_errno; at += cut.per) {
+        const MPI_Aint far = at * cut.extent;
+        summing_t s = {.own = (const char *) sendbuf + far,.sum = is_root ? (char *) recvbuf + far : sum,.other = other };
+        if (is_root && sendbuf == MPI_IN_PLACE)
+            s.own = s.sum;
+        *mpi_errno = nodes_reduce_piece(&s, nodes_piece(&cut, at), type, op, head == comm->rank ? &tree : NULL, in_node,
+                                        comm);
+    }
+    MPL_free(memory);
+    MPL_free(more);
+    return 1;
+}
+
+/* ---- reductions for all ------------------------------------------------------------------------------------------ */
+
+/* A part of the data is this rank's and those of its peers, one on each node: each adds up a share of it for all. The
+ * shares of `count` elements begin at share(count, i). */
+static MPI_Aint nodes_share(MPI_Aint count, int nodes, int i)
+{
+    return count * i / nodes;
+}
+
+/* Each peer's data for the share of another one go there; `other` has room for what comes to this one. */
+static int nodes_give_shares(char *part, char *other, MPI_Aint count, MPI_Datatype type, MPI_Op op, const int *peers,
+                             MPIR_Comm * comm)
+{
+    const int nodes = nodes_count(comm), here = nodes_has(comm, comm->rank);
+    const MPI_Aint first = nodes_share(count, nodes, here), mine = nodes_share(count, nodes, here + 1) - first;
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+    MPI_Aint extent;
+    int mpi_errno = MPI_SUCCESS, turn;
+
+    MPIR_Datatype_get_extent_macro(type, extent);
+    for (turn = 1; turn < nodes && !mpi_errno; turn++) {
+        const int to = (here + turn) % nodes, from = (here - turn + nodes) % nodes;
+        const MPI_Aint theirs = nodes_share(count, nodes, to);
+        mpi_errno = MPIC_Sendrecv(part + theirs * extent, nodes_share(count, nodes, to + 1) - theirs, type, peers[to],
+                                  MPIR_ALLREDUCE_TAG, other, mine, type, peers[from], MPIR_ALLREDUCE_TAG, comm,
+                                  MPI_STATUS_IGNORE, &errflag);
+        if (!mpi_errno && mine)
+            mpi_errno = MPIR_Reduce_local(other, part + first * extent, mine, type, op);
+    }
+    return mpi_errno;
+}
+
+static int nodes_collect_shares(char *part, MPI_Aint count, MPI_Datatype type, const int *peers, MPIR_Comm * comm)
+{
+    const int nodes = nodes_count(comm), here = nodes_has(comm, comm->rank);
+    const MPI_Aint first = nodes_share(count, nodes, here), mine = nodes_share(count, nodes, here + 1) - first;
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+    MPI_Aint extent;
+    int mpi_errno = MPI_SUCCESS, turn;
+
+    MPIR_Datatype_get_extent_macro(type, extent);
+    for (turn = 1; turn < nodes && !mpi_errno; turn++) {
+        const int to = (here + turn) % nodes, from = (here - turn + nodes) % nodes;
+        const MPI_Aint theirs = nodes_share(count, nodes, from);
+        mpi_errno = MPIC_Sendrecv(part + first * extent, mine, type, peers[to], MPIR_ALLREDUCE_TAG,
+                                  part + theirs * extent, nodes_share(count, nodes, from + 1) - theirs, type, peers[from],
+                                  MPIR_ALLREDUCE_TAG, comm, MPI_STATUS_IGNORE, &errflag);
+    }
+    return mpi_errno;
+}
+
+static int nodes_exchange_shares(char *part, MPI_Aint count, MPI_Datatype type, MPI_Op op, const int *peers,
+                                 MPIR_Comm * comm)
+{
+    int mpi_errno = MPI_SUCCESS;
+    void *memory;
+    char *other = nodes_memory(count / nodes_count(comm) + 1, type, &memory, &mpi_errno);
+
+    if (!mpi_errno)
+        mpi_errno = nodes_give_shares(part, other, count, type, op, peers, comm);
+    if (!mpi_errno)
+        mpi_errno = nodes_collect_shares(part, count, type, peers, comm);
+    MPL_free(memory);
+    return mpi_errno;
+}
+
+/* Each rank of a node has a part of the node's sum, brings it to the other nodes, and all ranks of the node collect the
+ * parts. */
+static int nodes_allreduce_lanes(const void *in, void *out, MPI_Aint count, MPI_Datatype type, MPI_Op op,
+                                 MPIR_Comm * comm)
+{
+    MPIR_Comm *node = comm->node_comm;
+    const int each = node->local_size;
+    MPI_Aint counts[each], displs[each], extent;
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+    int mpi_errno = MPI_SUCCESS, i, peers[NODES_MOST_LANES];
+    void *memory;
+    char *part;
+
+    MPIR_Datatype_get_extent_macro(type, extent);
+    for (i = 0; i < each; i++) {
+        displs[i] = nodes_share(count, each, i);
+        counts[i] = nodes_share(count, each, i + 1) - displs[i];
+    }
+    for (i = 0; i < comm->node_count; i++)
+        peers[i] = nodes_peer(comm, i, node->rank);
+    part = nodes_memory(counts[node->rank], type, &memory, &mpi_errno);
+    if (!mpi_errno)
+        mpi_errno = MPIR_Reduce_scatter_impl(in, part, counts, type, op, node, &errflag);
+    if (!mpi_errno)
+        mpi_errno = nodes_exchange_shares(part, counts[node->rank], type, op, peers, comm);
+    if (!mpi_errno)
+        mpi_errno = MPIR_Allgatherv_impl(part, counts[node->rank], type, out, counts, displs, type, node, &errflag);
+    MPL_free(memory);
+    return mpi_errno;
+}
+
+/* One rank on each node. */
+static int nodes_allreduce_alone(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type, MPI_Op op,
+                                 MPIR_Comm * comm, int *mpi_errno)
+{
+    const int nodes = comm->local_size;
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+    int i, peers[NODES_MOST_LANES];
+
+    if (coll_bytes(count, type) <= NODES_DOUBLING) {
+        *mpi_errno = MPIR_Allreduce_intra_recursive_doubling(sendbuf, recvbuf, count, type, op, comm, &errflag);
+        return 1;
+    }
+    if (nodes > NODES_MOST_LANES || !MPIR_Op_is_commutative(op))
+        return 0;
+    for (i = 0; i < nodes; i++)
+        peers[i] = i;
+    if (sendbuf != MPI_IN_PLACE)
+        *mpi_errno = MPIR_Localcopy(sendbuf, count, type, recvbuf, count, type);
+    if (!*mpi_errno)
+        *mpi_errno = nodes_exchange_shares(recvbuf, count, type, op, peers, comm);
+    return 1;
+}
+
+static int nodes_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type, MPI_Op op,
+                           MPIR_Comm * comm, int *mpi_errno)
+{
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+    MPI_Aint part;
+
+    if (!count || MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM != MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM_auto || !nodes_take(comm))
+        return 0;
+    if (nodes_spread(comm) == SPREAD_ALONE)
+        return nodes_allreduce_alone(sendbuf, recvbuf, count, type, op, comm, mpi_errno);
+    if (!MPIR_Op_is_commutative(op))
+        return 0;
+    part = COLL_STATE(comm)->even > 1 ? coll_bytes(count, type) / COLL_STATE(comm)->even : 0;
+    if (part >= NODES_LANE && comm->node_count <= NODES_MOST_LANES)
+        *mpi_errno = nodes_allreduce_lanes(sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, recvbuf, count, type, op, comm);
+    else
+        *mpi_errno = MPIR_Allreduce_intra_smp(sendbuf, recvbuf, count, type, op, comm, &errflag);
+    return 1;
+}
+
+/* ---- prefix reductions, of one rank on each node ------------------------------------------------------------------ */
+
+/* Each rank sends what it has to the one `step` ahead, and adds what comes from the one as far behind; then twice as far
+ * (Hillis and Steele 1986). Nobody waits for a rank ahead of it. */
+typedef struct prefix {
+    const char *have;           /* the sum of this rank and some behind it */
+    char *room;                 /* where that is made, once something was added */
+    char *before;               /* the sum of those behind it, of MPI_Exscan; NULL: have is the result */
+    char *other;
+} prefix_t;
+
+static int prefix_add(prefix_t * p, int first, int goes_on, MPI_Aint count, MPI_Datatype type, MPI_Op op)
+{
+    const char *come = p->before && first ? p->before : p->other;
+    int mpi_errno = MPI_SUCCESS;
+
+    if (p->before && !first)
+        mpi_errno = MPIR_Reduce_local(come, p->before, count, type, op);
+    if (!p->before || goes_on) {
+        if (p->have != p->room && !mpi_errno)
+            mpi_errno = MPIR_Localcopy(p->have, count, type, p->room, count, type);
+        if (!mpi_errno)
+            mpi_errno = MPIR_Reduce_local(come, p->room, count, type, op);
+        p->have = p->room;
+    }
+    return mpi_errno;
+}
+
+static int prefix_piece(prefix_t p, MPI_Aint count, MPI_Datatype type, MPI_Op op, int tag, MPIR_Comm * comm)
+{
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+    int mpi_errno = MPI_SUCCESS, step;
+
+    for (step = 1; step < comm->local_size && !mpi_errno; step *= 2) {
+        const int to = comm->rank + step, from = comm->rank - step;
+        MPIR_Request *sending = NULL;
+        if (to < comm->local_size)
+            mpi_errno = MPIC_Isend(p.have, count, type, to, tag, comm, &sending, &errflag);
+        if (from >= 0 && !mpi_errno)
+            mpi_errno = MPIC_Recv(p.before && step == 1 ? p.before : p.other, count, type, from, tag, comm,
+                                  MPI_STATUS_IGNORE, &errflag);
+        if (sending) {
+            const int of_wait = MPIC_Wait(sending, &errflag);
+            mpi_errno = mpi_errno ? mpi_errno : of_wait;
+            MPIR_Request_free(sending);
+        }
+        if (from >= 0 && !mpi_errno)
+            mpi_errno = prefix_add(&p, step == 1, comm->rank + 2 * step < comm->local_size, count, type, op);
+    }
+    return mpi_errno;
+}
+
+/* Both kinds; the result of MPI_Exscan is undefined in rank 0, whose buffer stays as it is. */
+static int nodes_prefix(int exclusive, const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type, MPI_Op op,
+                        MPIR_Comm * comm, int *mpi_errno)
+{
+    const int in_place = sendbuf == MPI_IN_PLACE, goes_on = comm->rank + 1 < comm->local_size;
+    const char *in = in_place ? recvbuf : sendbuf;
+    void *memory = NULL, *more = NULL;
+    char *room = NULL, *other = NULL;
+    pieces_t cut;
+    MPI_Aint at;
+
+    if (!count || !nodes_take(comm) || nodes_spread(comm) != SPREAD_ALONE ||
+        (exclusive ? MPIR_CVAR_EXSCAN_INTRA_ALGORITHM != MPIR_CVAR_EXSCAN_INTRA_ALGORITHM_auto
+         : MPIR_CVAR_SCAN_INTRA_ALGORITHM != MPIR_CVAR_SCAN_INTRA_ALGORITHM_auto))
+        return 0;
+    cut = nodes_pieces(count, type, comm->local_size);
+    if (exclusive && comm->rank > 0 && goes_on)
+        room = nodes_memory(cut.per, type, &memory, mpi_errno);
+    if (!*mpi_errno && comm->rank > (exclusive ? 1 : 0))
+        other = nodes_memory(cut.per, type, &more, mpi_errno);
+    if (!exclusive && !in_place && !*mpi_errno)
+        *mpi_errno = MPIR_Localcopy(sendbuf, count, type, recvbuf, count, type);
+    for (at = 0; at < count && !*mpi_errno; at += cut.per) {
+        const MPI_Aint far = at * cut.extent, n = nodes_piece(&cut, at);
+        prefix_t p = {.have = in + far,.room = room,.before = (char *) recvbuf + far,.other = other };
+        if (!exclusive) {
+            p.have = p.room = (char *) recvbuf + far;
+            p.before = NULL;
+        } else if (comm->rank == 0) {
+            p.before = NULL;
+        } else if (in_place && goes_on) {
+            *mpi_errno = MPIR_Localcopy(in + far, n, type, room, n, type);
+            p.have = room;
+        }
+        if (!*mpi_errno)
+            *mpi_errno = prefix_piece(p, n, type, op, exclusive ? MPIR_EXSCAN_TAG : MPIR_SCAN_TAG, comm);
+    }
+    MPL_free(memory);
+    MPL_free(more);
+    return 1;
+}

@@ -433,7 +433,7 @@ static int nodes_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count, M
     return 1;
 }
 
-/* ---- prefix reductions, of one rank on each node ------------------------------------------------------------------ */
+/* ---- prefix reductions ------------------------------------------------------------------------------------------- */
 
 /* Each rank sends what it has to the one `step` ahead, and adds what comes from the one as far behind; then twice as far
  * (Hillis and Steele 1986). Nobody waits for a rank ahead of it. */
@@ -496,7 +496,7 @@ static int nodes_prefix(int exclusive, const void *sendbuf, void *recvbuf, MPI_A
     pieces_t cut;
     MPI_Aint at;
 
-    if (!count || !nodes_take(comm) || nodes_spread(comm) != SPREAD_ALONE ||
+    if (!count || !nodes_take(comm) ||
         (exclusive ? MPIR_CVAR_EXSCAN_INTRA_ALGORITHM != MPIR_CVAR_EXSCAN_INTRA_ALGORITHM_auto
          : MPIR_CVAR_SCAN_INTRA_ALGORITHM != MPIR_CVAR_SCAN_INTRA_ALGORITHM_auto))
         return 0;

@@ -1,0 +1,241 @@
+/* Collectives of ranks on several hosts, each result computed here too: operations that do not commute, pairs, structures
+ * with gaps, in place, lengths across the pieces in which long data go; in the world, in it backwards, and in parts of it.
+ * collectives_hosts SEED ROUNDS. With "ahead" in place of them: rank 0 leaves prefix reductions, and all but the root
+ * leave a broadcast, without waiting for ranks that have not called yet. */
+#include <mpi.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST = 40000 };
+typedef struct {
+  double value;
+  int where;
+} pair_t;
+typedef struct {
+  int a;
+  double b;
+  short c;
+} record_t; /* gaps behind a and behind c */
+typedef struct {
+  uint32_t factor, term; /* x -> factor * x + term, which do not commute */
+} map_t;
+
+static uint64_t seed;
+static int rank, size, failures;
+static MPI_Datatype record_type, map_type;
+static MPI_Op add_records, apply_maps;
+
+static unsigned draw(unsigned most) {
+  seed = seed * 6364136223846793005u + 1442695040888963407u;
+  return (unsigned)(seed >> 33) % most;
+}
+
+static void check(int good, const char* what, int count) {
+  if (!good && failures++ < 5) fprintf(stderr, "rank %d of %d: %s of %d elements is wrong\n", rank, size, what, count);
+}
+
+static void sum_of_records(void* in, void* inout, int* count, MPI_Datatype* type) {
+  const record_t* from = in;
+  record_t* to = inout;
+  (void)type;
+  for (int i = 0; i < *count; ++i) to[i].a += from[i].a, to[i].b += from[i].b, to[i].c = (short)(to[i].c + from[i].c);
+}
+
+/* First the map of the lower rank, which is `in`. */
+static map_t after(map_t low, map_t high) {
+  return (map_t){low.factor * high.factor, low.term * high.factor + high.term};
+}
+static void composition(void* in, void* inout, int* count, MPI_Datatype* type) {
+  const map_t* from = in;
+  map_t* to = inout;
+  (void)type;
+  for (int i = 0; i < *count; ++i) to[i] = after(from[i], to[i]);
+}
+
+static map_t map_of(int of, int i, unsigned salt) {
+  return (map_t){(uint32_t)(2 * (of * 7 + i + (int)salt) + 3), (uint32_t)(of + i * 5 + 1)};
+}
+static record_t record_of(int of, int i, unsigned salt) {
+  record_t r;
+  memset(&r, 0x5a, sizeof r);
+  r.a = of + i + (int)salt, r.b = of * 2.0 + i, r.c = (short)(of + i % 100);
+  return r;
+}
+static double value_of(int of, int i, unsigned salt) { return (double)((of * 31 + i * 17 + (int)salt) % 1000); }
+
+/* The maps of ranks first to last - 1. */
+static map_t composed(int first, int last, int i, unsigned salt) {
+  map_t m = {1, 0};
+  for (int r = first; r < last; ++r) m = after(m, map_of(r, i, salt));
+  return m;
+}
+
+static void same_maps(const map_t* out, int n, int first, int last, unsigned salt, const char* what) {
+  int good = 1;
+  for (int i = 0; i < n && good; i += 1 + n / 500) {
+    const map_t want = composed(first, last, i, salt);
+    good = want.factor == out[i].factor && want.term == out[i].term;
+  }
+  check(good, what, n);
+}
+
+static void maps(MPI_Comm comm, int n, unsigned salt) {
+  map_t *in = malloc((size_t)n * sizeof *in), *out = malloc((size_t)n * sizeof *out);
+  const int root = (int)(salt % (unsigned)size), in_place = salt & 1;
+  for (int i = 0; i < n; ++i) in[i] = map_of(rank, i, salt);
+
+  memcpy(out, in, (size_t)n * sizeof *out);
+  MPI_Scan(in_place ? MPI_IN_PLACE : in, out, n, map_type, apply_maps, comm);
+  same_maps(out, n, 0, rank + 1, salt, "MPI_Scan");
+  memcpy(out, in, (size_t)n * sizeof *out);
+  MPI_Exscan(in_place ? MPI_IN_PLACE : in, out, n, map_type, apply_maps, comm);
+  if (rank > 0) same_maps(out, n, 0, rank, salt, "MPI_Exscan");
+  else check(memcmp(in, out, (size_t)n * sizeof *in) == 0, "MPI_Exscan in rank 0", n);
+  memcpy(out, in, (size_t)n * sizeof *out);
+  MPI_Reduce(in_place && rank == root ? MPI_IN_PLACE : in, out, n, map_type, apply_maps, root, comm);
+  if (rank == root) same_maps(out, n, 0, size, salt, "MPI_Reduce");
+  memcpy(out, in, (size_t)n * sizeof *out);
+  MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, n, map_type, apply_maps, comm);
+  same_maps(out, n, 0, size, salt, "MPI_Allreduce");
+  free(in), free(out);
+}
+
+static void same_records(const record_t* out, int n, int first, int last, unsigned salt, const char* what) {
+  int good = 1;
+  for (int i = 0; i < n && good; i += 1 + n / 500) {
+    record_t want = record_of(first, i, salt);
+    for (int r = first + 1; r < last; ++r) {
+      record_t more = record_of(r, i, salt);
+      sum_of_records(&more, &want, &(int){1}, NULL);
+    }
+    good = memcmp(&want, &out[i], sizeof want) == 0; /* and the gaps are as they were */
+  }
+  check(good, what, n);
+}
+
+static void records(MPI_Comm comm, int n, unsigned salt) {
+  record_t *in = malloc((size_t)n * sizeof *in), *out = malloc((size_t)n * sizeof *out);
+  const int root = (int)(salt % (unsigned)size), in_place = salt & 1;
+  for (int i = 0; i < n; ++i) in[i] = record_of(rank, i, salt);
+  memcpy(out, in, (size_t)n * sizeof *out);
+  MPI_Reduce(in_place && rank == root ? MPI_IN_PLACE : in, out, n, record_type, add_records, root, comm);
+  if (rank == root) same_records(out, n, 0, size, salt, "MPI_Reduce of records");
+  memcpy(out, in, (size_t)n * sizeof *out);
+  MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, n, record_type, add_records, comm);
+  same_records(out, n, 0, size, salt, "MPI_Allreduce of records");
+  memcpy(out, in, (size_t)n * sizeof *out);
+  MPI_Scan(in_place ? MPI_IN_PLACE : in, out, n, record_type, add_records, comm);
+  same_records(out, n, 0, rank + 1, salt, "MPI_Scan of records");
+  memcpy(out, in, (size_t)n * sizeof *out);
+  MPI_Bcast(out, n, record_type, root, comm);
+  same_records(out, n, root, root + 1, salt, "MPI_Bcast of records");
+  /* The root's type is another one than that of the others: so many ints. */
+  if (rank == root) MPI_Bcast(in, 2 * n, MPI_INT, root, comm);
+  else {
+    MPI_Datatype two;
+    MPI_Type_contiguous(2, MPI_INT, &two);
+    MPI_Type_commit(&two);
+    MPI_Bcast(out, n, two, root, comm);
+    MPI_Type_free(&two);
+  }
+  if (rank == root) memcpy(out, in, (size_t)n * sizeof *out);
+  for (int i = 0; i < n; ++i) in[i] = record_of(root, i, salt);
+  check(memcmp(in, out, (size_t)n * 2 * sizeof(int)) == 0, "MPI_Bcast of ints", n);
+  free(in), free(out);
+}
+
+static void pairs(MPI_Comm comm, int n, unsigned salt) {
+  pair_t *in = calloc((size_t)n, sizeof *in), *out = calloc((size_t)n, sizeof *out);
+  int good = 1;
+  for (int i = 0; i < n; ++i) in[i].value = value_of(rank, i, salt), in[i].where = rank;
+  MPI_Allreduce(in, out, n, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
+  for (int i = 0; i < n && good; i += 1 + n / 500) {
+    int best = 0;
+    for (int r = 1; r < size; ++r)
+      if (value_of(r, i, salt) > value_of(best, i, salt)) best = r;
+    good = out[i].where == best && out[i].value == value_of(best, i, salt);
+  }
+  check(good, "MPI_MAXLOC", n);
+  free(in), free(out);
+}
+
+/* Lengths about the ends of pieces, short ones, and any. */
+static int length(void) {
+  static const int some[] = {1, 2, 3, 17, 8191, 8192, 8193, 16384, 16385, LONGEST};
+  return draw(3) == 0 ? 1 + (int)draw(LONGEST) : some[draw(sizeof some / sizeof *some)];
+}
+
+static void rounds(MPI_Comm comm, int count) {
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  for (int i = 0; i < count; ++i) {
+    const int n = length();
+    const unsigned salt = draw(1000);
+    switch (draw(3)) {
+      case 0: maps(comm, n, salt); break;
+      case 1: records(comm, n, salt); break;
+      default: pairs(comm, n, salt);
+    }
+  }
+}
+
+/* Who waited for a rank ahead would never come to the receive, or to the send, that this one waits for. */
+static void go_ahead(void) {
+  int in = 1, out = 0, word = 0;
+  for (int i = 0; i < 8; ++i) MPI_Barrier(MPI_COMM_WORLD);
+  for (int i = 0; i < 20; ++i) {
+    if (rank > 0) MPI_Recv(&word, 1, MPI_INT, rank - 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Scan(&in, &out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    check(out == rank + 1, "MPI_Scan", 1);
+    MPI_Exscan(&in, &out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    check(rank == 0 || out == rank, "MPI_Exscan", 1);
+    if (rank + 1 < size) MPI_Send(&word, 1, MPI_INT, rank + 1, 1, MPI_COMM_WORLD);
+  }
+}
+
+static void make_types(void) {
+  const int lengths[] = {1, 1, 1};
+  const MPI_Aint at[] = {offsetof(record_t, a), offsetof(record_t, b), offsetof(record_t, c)};
+  const MPI_Datatype types[] = {MPI_INT, MPI_DOUBLE, MPI_SHORT};
+  MPI_Datatype tight;
+  MPI_Type_create_struct(3, lengths, at, types, &tight);
+  MPI_Type_create_resized(tight, 0, sizeof(record_t), &record_type);
+  MPI_Type_commit(&record_type);
+  MPI_Type_free(&tight);
+  MPI_Type_contiguous(2, MPI_UINT32_T, &map_type);
+  MPI_Type_commit(&map_type);
+  MPI_Op_create(sum_of_records, 1, &add_records);
+  MPI_Op_create(composition, 0, &apply_maps);
+}
+
+int main(int argc, char** argv) {
+  MPI_Comm backwards, part;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  make_types();
+  if (argc > 1 && strcmp(argv[1], "ahead") == 0) go_ahead();
+  else {
+    const int count = argc > 2 ? atoi(argv[2]) : 10, world_rank = rank, world_size = size;
+    seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+    rounds(MPI_COMM_WORLD, count);
+    MPI_Comm_split(MPI_COMM_WORLD, 0, world_size - world_rank, &backwards);
+    rounds(backwards, count);
+    MPI_Comm_split(MPI_COMM_WORLD, world_rank % 3 == 0, world_rank, &part);
+    rounds(part, count);
+    MPI_Comm_free(&backwards);
+    MPI_Comm_free(&part);
+  }
+  MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank == 0) printf("%d failures\n", failures);
+  MPI_Op_free(&add_records);
+  MPI_Op_free(&apply_maps);
+  MPI_Type_free(&record_type);
+  MPI_Type_free(&map_type);
+  MPI_Finalize();
+  return failures != 0;
+}

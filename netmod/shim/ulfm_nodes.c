@@ -224,6 +224,59 @@ static char *nodes_memory(MPI_Aint count, MPI_Datatype type, void **memory, int 
     return *memory ? (char *) *memory - true_lb : NULL;
 }
 
+/* Pairs travel with the gap behind them, as bytes, which saves packing them. */
+static MPI_Datatype nodes_wire(MPI_Datatype type, MPI_Aint * count)
+{
+    MPI_Aint extent;
+
+    if (type < MPI_FLOAT_INT || type > MPI_LONG_DOUBLE_INT)
+        return type;
+    MPIR_Datatype_get_extent_macro(type, extent);
+    *count *= extent;
+    return MPI_BYTE;
+}
+
+static int nodes_copy(const void *from, void *to, MPI_Aint count, MPI_Datatype type)
+{
+    const MPI_Datatype wire = nodes_wire(type, &count);
+
+    return MPIR_Localcopy(from, count, wire, to, count, wire);
+}
+
+static int nodes_send(const void *data, MPI_Aint count, MPI_Datatype type, int to, int tag, MPIR_Comm * comm)
+{
+    const MPI_Datatype wire = nodes_wire(type, &count);
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+
+    return MPIC_Send(data, count, wire, to, tag, comm, &errflag);
+}
+
+static int nodes_receive(void *data, MPI_Aint count, MPI_Datatype type, int from, int tag, MPIR_Comm * comm)
+{
+    const MPI_Datatype wire = nodes_wire(type, &count);
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+
+    return MPIC_Recv(data, count, wire, from, tag, comm, MPI_STATUS_IGNORE, &errflag);
+}
+
+/* What goes to one rank, and what comes from another one. */
+typedef struct swap {
+    const void *out;
+    void *in;
+    MPI_Aint out_count, in_count;
+    int to, from;
+} swap_t;
+
+static int nodes_swap(swap_t s, MPI_Datatype type, int tag, MPIR_Comm * comm)
+{
+    const MPI_Datatype wire = nodes_wire(type, &s.out_count);
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+
+    (void) nodes_wire(type, &s.in_count);
+    return MPIC_Sendrecv(s.out, s.out_count, wire, s.to, tag, s.in, s.in_count, wire, s.from, tag, comm,
+                         MPI_STATUS_IGNORE, &errflag);
+}
+
 /* What a rank combines: its own data, or its node's when it is the head; where the sum goes; and what comes from others. */
 typedef struct summing {
     const char *own;            /* its own data */
@@ -245,14 +298,13 @@ static int nodes_reduce_piece(const summing_t * s, MPI_Aint count, MPI_Datatype 
         made = 1;
     }
     for (i = 0; tree && i < tree->downs && !mpi_errno; i++) {
-        mpi_errno = MPIC_Recv(made ? s->other : s->sum, count, type, tree->down[i], MPIR_REDUCE_TAG, comm,
-                              MPI_STATUS_IGNORE, &errflag);
+        mpi_errno = nodes_receive(made ? s->other : s->sum, count, type, tree->down[i], MPIR_REDUCE_TAG, comm);
         if (!mpi_errno)
             mpi_errno = MPIR_Reduce_local(made ? s->other : s->own, s->sum, count, type, op);
         made = 1;
     }
     if (tree && tree->up >= 0 && !mpi_errno)
-        mpi_errno = MPIC_Send(made ? s->sum : s->own, count, type, tree->up, MPIR_REDUCE_TAG, comm, &errflag);
+        mpi_errno = nodes_send(made ? s->sum : s->own, count, type, tree->up, MPIR_REDUCE_TAG, comm);
     return mpi_errno;
 }
 
@@ -308,7 +360,6 @@ static int nodes_give_shares(char *part, char *other, MPI_Aint count, MPI_Dataty
 {
     const int nodes = nodes_count(comm), here = nodes_has(comm, comm->rank);
     const MPI_Aint first = nodes_share(count, nodes, here), mine = nodes_share(count, nodes, here + 1) - first;
-    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
     MPI_Aint extent;
     int mpi_errno = MPI_SUCCESS, turn;
 
@@ -316,9 +367,10 @@ static int nodes_give_shares(char *part, char *other, MPI_Aint count, MPI_Dataty
     for (turn = 1; turn < nodes && !mpi_errno; turn++) {
         const int to = (here + turn) % nodes, from = (here - turn + nodes) % nodes;
         const MPI_Aint theirs = nodes_share(count, nodes, to);
-        mpi_errno = MPIC_Sendrecv(part + theirs * extent, nodes_share(count, nodes, to + 1) - theirs, type, peers[to],
-                                  MPIR_ALLREDUCE_TAG, other, mine, type, peers[from], MPIR_ALLREDUCE_TAG, comm,
-                                  MPI_STATUS_IGNORE, &errflag);
+        const swap_t swap = {.out = part + theirs * extent,.out_count = nodes_share(count, nodes, to + 1) - theirs,
+            .to = peers[to],.in = other,.in_count = mine,.from = peers[from]
+        };
+        mpi_errno = nodes_swap(swap, type, MPIR_ALLREDUCE_TAG, comm);
         if (!mpi_errno && mine)
             mpi_errno = MPIR_Reduce_local(other, part + first * extent, mine, type, op);
     }
@@ -329,7 +381,6 @@ static int nodes_collect_shares(char *part, MPI_Aint count, MPI_Datatype type, c
 {
     const int nodes = nodes_count(comm), here = nodes_has(comm, comm->rank);
     const MPI_Aint first = nodes_share(count, nodes, here), mine = nodes_share(count, nodes, here + 1) - first;
-    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
     MPI_Aint extent;
     int mpi_errno = MPI_SUCCESS, turn;
 
@@ -337,9 +388,10 @@ static int nodes_collect_shares(char *part, MPI_Aint count, MPI_Datatype type, c
     for (turn = 1; turn < nodes && !mpi_errno; turn++) {
         const int to = (here + turn) % nodes, from = (here - turn + nodes) % nodes;
         const MPI_Aint theirs = nodes_share(count, nodes, from);
-        mpi_errno = MPIC_Sendrecv(part + first * extent, mine, type, peers[to], MPIR_ALLREDUCE_TAG,
-                                  part + theirs * extent, nodes_share(count, nodes, from + 1) - theirs, type, peers[from],
-                                  MPIR_ALLREDUCE_TAG, comm, MPI_STATUS_IGNORE, &errflag);
+        const swap_t swap = {.out = part + first * extent,.out_count = mine,.to = peers[to],
+            .in = part + theirs * extent,.in_count = nodes_share(count, nodes, from + 1) - theirs,.from = peers[from]
+        };
+        mpi_errno = nodes_swap(swap, type, MPIR_ALLREDUCE_TAG, comm);
     }
     return mpi_errno;
 }
@@ -390,6 +442,32 @@ static int nodes_allreduce_lanes(const void *in, void *out, MPI_Aint count, MPI_
     return mpi_errno;
 }
 
+/* Two ranks, each of which computes what the other does, in the same order. */
+static int nodes_allreduce_two(const void *sendbuf, char *recvbuf, MPI_Aint count, MPI_Datatype type, MPI_Op op,
+                               MPIR_Comm * comm)
+{
+    const int in_place = sendbuf == MPI_IN_PLACE, low = comm->rank == 0;
+    const void *own = in_place ? recvbuf : sendbuf;
+    void *memory = NULL;
+    char *other = recvbuf;
+    swap_t swap = {.out = own,.out_count = count,.in_count = count,.to = !comm->rank,.from = !comm->rank };
+    int mpi_errno = MPI_SUCCESS;
+
+    if (in_place || !low)
+        other = nodes_memory(count, type, &memory, &mpi_errno);
+    swap.in = other;
+    if (!mpi_errno)
+        mpi_errno = nodes_swap(swap, type, MPIR_ALLREDUCE_TAG, comm);
+    if (!low && !in_place && !mpi_errno)
+        mpi_errno = nodes_copy(own, recvbuf, count, type);
+    if (!mpi_errno)
+        mpi_errno = MPIR_Reduce_local(low ? own : other, low ? other : recvbuf, count, type, op);
+    if (low && in_place && !mpi_errno)
+        mpi_errno = nodes_copy(other, recvbuf, count, type);
+    MPL_free(memory);
+    return mpi_errno;
+}
+
 /* One rank on each node. */
 static int nodes_allreduce_alone(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type, MPI_Op op,
                                  MPIR_Comm * comm, int *mpi_errno)
@@ -398,6 +476,10 @@ static int nodes_allreduce_alone(const void *sendbuf, void *recvbuf, MPI_Aint co
     MPIR_Errflag_t errflag = MPIR_ERR_NONE;
     int i, peers[NODES_MOST_LANES];
 
+    if (coll_bytes(count, type) <= NODES_DOUBLING && nodes == 2) {
+        *mpi_errno = nodes_allreduce_two(sendbuf, recvbuf, count, type, op, comm);
+        return 1;
+    }
     if (coll_bytes(count, type) <= NODES_DOUBLING) {
         *mpi_errno = MPIR_Allreduce_intra_recursive_doubling(sendbuf, recvbuf, count, type, op, comm, &errflag);
         return 1;
@@ -407,7 +489,7 @@ static int nodes_allreduce_alone(const void *sendbuf, void *recvbuf, MPI_Aint co
     for (i = 0; i < nodes; i++)
         peers[i] = i;
     if (sendbuf != MPI_IN_PLACE)
-        *mpi_errno = MPIR_Localcopy(sendbuf, count, type, recvbuf, count, type);
+        *mpi_errno = nodes_copy(sendbuf, recvbuf, count, type);
     if (!*mpi_errno)
         *mpi_errno = nodes_exchange_shares(recvbuf, count, type, op, peers, comm);
     return 1;
@@ -453,7 +535,7 @@ static int prefix_add(prefix_t * p, int first, int goes_on, MPI_Aint count, MPI_
         mpi_errno = MPIR_Reduce_local(come, p->before, count, type, op);
     if (!p->before || goes_on) {
         if (p->have != p->room && !mpi_errno)
-            mpi_errno = MPIR_Localcopy(p->have, count, type, p->room, count, type);
+            mpi_errno = nodes_copy(p->have, p->room, count, type);
         if (!mpi_errno)
             mpi_errno = MPIR_Reduce_local(come, p->room, count, type, op);
         p->have = p->room;
@@ -463,6 +545,8 @@ static int prefix_add(prefix_t * p, int first, int goes_on, MPI_Aint count, MPI_
 
 static int prefix_piece(prefix_t p, MPI_Aint count, MPI_Datatype type, MPI_Op op, int tag, MPIR_Comm * comm)
 {
+    MPI_Aint length = count;
+    const MPI_Datatype wire = nodes_wire(type, &length);
     MPIR_Errflag_t errflag = MPIR_ERR_NONE;
     int mpi_errno = MPI_SUCCESS, step;
 
@@ -470,10 +554,9 @@ static int prefix_piece(prefix_t p, MPI_Aint count, MPI_Datatype type, MPI_Op op
         const int to = comm->rank + step, from = comm->rank - step;
         MPIR_Request *sending = NULL;
         if (to < comm->local_size)
-            mpi_errno = MPIC_Isend(p.have, count, type, to, tag, comm, &sending, &errflag);
+            mpi_errno = MPIC_Isend(p.have, length, wire, to, tag, comm, &sending, &errflag);
         if (from >= 0 && !mpi_errno)
-            mpi_errno = MPIC_Recv(p.before && step == 1 ? p.before : p.other, count, type, from, tag, comm,
-                                  MPI_STATUS_IGNORE, &errflag);
+            mpi_errno = nodes_receive(p.before && step == 1 ? p.before : p.other, count, type, from, tag, comm);
         if (sending) {
             const int of_wait = MPIC_Wait(sending, &errflag);
             mpi_errno = mpi_errno ? mpi_errno : of_wait;
@@ -506,7 +589,7 @@ static int nodes_prefix(int exclusive, const void *sendbuf, void *recvbuf, MPI_A
     if (!*mpi_errno && comm->rank > (exclusive ? 1 : 0))
         other = nodes_memory(cut.per, type, &more, mpi_errno);
     if (!exclusive && !in_place && !*mpi_errno)
-        *mpi_errno = MPIR_Localcopy(sendbuf, count, type, recvbuf, count, type);
+        *mpi_errno = nodes_copy(sendbuf, recvbuf, count, type);
     for (at = 0; at < count && !*mpi_errno; at += cut.per) {
         const MPI_Aint far = at * cut.extent, n = nodes_piece(&cut, at);
         prefix_t p = {.have = in + far,.room = room,.before = (char *) recvbuf + far,.other = other };
@@ -516,7 +599,7 @@ static int nodes_prefix(int exclusive, const void *sendbuf, void *recvbuf, MPI_A
         } else if (comm->rank == 0) {
             p.before = NULL;
         } else if (in_place && goes_on) {
-            *mpi_errno = MPIR_Localcopy(in + far, n, type, room, n, type);
+            *mpi_errno = nodes_copy(in + far, room, n, type);
             p.have = room;
         }
         if (!*mpi_errno)

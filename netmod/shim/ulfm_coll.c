@@ -126,8 +126,8 @@ static int coll_setting(void)
 static void coll_settings_differ(int rank)
 {
     char why[200];
-    snprintf(why, sizeof why, "ranks %d and %d have different values of ULFM_COLLECTIVES and would wait for each other "
-             "in vain: give all the same", MPIR_Process.rank, rank);
+    snprintf(why, sizeof why, "ranks %d and %d have different values of ULFM_COLLECTIVES, or of MPIR_CVAR_ENABLE_FT, "
+             "and would wait for each other in vain: give all the same", MPIR_Process.rank, rank);
     MPID_Abort(MPIR_Process.comm_world, MPI_SUCCESS, 1, why);
 }
 
@@ -190,7 +190,8 @@ static int coll_open(MPIR_Comm * comm, coll_state_t * state, int wants)
     goto fn_exit;
 }
 
-enum { SPREAD_UNKNOWN, SPREAD_NOT, SPREAD_ALONE, SPREAD_SEVERAL };      /* ranks of a host: all; one; more on one of them */
+/* Of a communicator over hosts, as far as is known: not, with one rank on each, with several on one of them. */
+enum { SPREAD_UNKNOWN, SPREAD_NOT, SPREAD_ALONE, SPREAD_SEVERAL };
 
 static int nodes_spread(MPIR_Comm * comm);
 
@@ -553,6 +554,27 @@ static void coll_describe_reduction(ulfm_coll_call * call, const void *sendbuf, 
     call->out = recvbuf;
 }
 
+/* The segment's ranks copy whole elements; what is in the gaps of the program's memory stays as it is. */
+static void coll_reduce_gaps(ulfm_coll_call * call, void *recvbuf, MPI_Aint count, MPI_Datatype datatype,
+                             MPIR_Comm * comm, int *mpi_errno)
+{
+    const int wanted = call->kind == ULFM_COLL_REDUCE ? comm->rank == call->root :
+        call->kind != ULFM_COLL_EXSCAN || comm->rank > 0;
+    const MPI_Aint results = call->kind == ULFM_COLL_REDUCE_SCATTER ? (MPI_Aint) call->mine : count;
+    char *memory = MPL_malloc((count + results) * (MPI_Aint) call->extent, MPL_MEM_BUFFER);
+
+    if (memory) {
+        *mpi_errno = MPIR_Localcopy(call->in, count, datatype, memory, count, datatype);
+        call->in = memory;
+        call->out = memory + count * (MPI_Aint) call->extent;
+    } else
+        MPIR_ERR_SET(*mpi_errno, MPI_ERR_OTHER, "**nomem");
+    coll_run(comm, call, mpi_errno);
+    if (wanted && !*mpi_errno)
+        *mpi_errno = MPIR_Localcopy(call->out, results, datatype, recvbuf, results, datatype);
+    MPL_free(memory);
+}
+
 static int coll_reduce(ulfm_coll_call * call, const void *sendbuf, void *recvbuf, MPI_Aint count,
                        MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm, int *mpi_errno)
 {
@@ -567,7 +589,10 @@ static int coll_reduce(ulfm_coll_call * call, const void *sendbuf, void *recvbuf
         coll_allreduce_multicast(sendbuf, recvbuf, count, datatype, op, comm, mpi_errno);
         return 1;
     }
-    coll_run(comm, call, mpi_errno);
+    if (has_gaps(datatype))
+        coll_reduce_gaps(call, recvbuf, count, datatype, comm, mpi_errno);
+    else
+        coll_run(comm, call, mpi_errno);
     return 1;
 }
 

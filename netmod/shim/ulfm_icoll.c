@@ -642,9 +642,11 @@ static int icoll_reduce(ulfm_coll_call * call, const void *sendbuf, void *recvbu
                         MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm, MPIR_Request ** request, int *mpi_errno)
 {
     icall_t about = { 0 };
+    int defined;
 
     coll_describe_reduction(call, sendbuf, recvbuf, count, datatype, op);
-    if (!icoll_take(comm, call->kind, call->kernel != NULL, count * call->extent, request, mpi_errno))
+    defined = call->kernel && !has_gaps(datatype);      /* the segment copies what is in gaps, too */
+    if (!icoll_take(comm, call->kind, defined, count * call->extent, request, mpi_errno))
         return *mpi_errno != MPI_SUCCESS;
     return icoll_start(comm, call, &about, request, mpi_errno);
 }

@@ -17,7 +17,8 @@ void MPIDI_nem_ulfm_has_topology(MPIR_Comm * comm)
     coll_state_t *state;
 
     if (!nm || !MPIDI_nem_ulfm_collectives || coll_first < 0 || MPIR_CVAR_ENABLE_FT ||
-        !coll_may_take(comm, ULFM_COLL_NEIGHBORS, 1) || !(state = coll_state(comm)) || state->decided || state->opening)
+        !coll_may_take(comm, ULFM_COLL_NEIGHBORS, 1) || !(state = coll_state(comm)) || state->decided || state->opening ||
+        nodes_spread(comm) != SPREAD_NOT)
         return;
     state->opening = 1;
     (void) coll_open(comm, state, segments_with_topology < MOST_WITH_TOPOLOGY);

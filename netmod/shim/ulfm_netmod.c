@@ -109,6 +109,7 @@ static MPIDI_VC_t *open_head;
 static ulfm_nm_vc *leaving[64]; /* disconnects that found no room for their goodbye */
 static int n_leaving;
 static int host_processes = 1;  /* that share its cores */
+int MPIDI_nem_ulfm_emulates;    /* MPI's nodes are those of an emulated interconnect (see the patch) */
 static int node_processes = 1;  /* that MPI takes for neighbours: the host's, or those of an emulated node */
 static int progress_seen;       /* completion count at the previous poll: see how_to_idle() */
 static int empty_polls;
@@ -229,6 +230,7 @@ int MPIDI_nem_ulfm_claim_host(void)
     host_processes = MPIR_Process.local_size;
     nodes = ulfm->nodes(MPIR_Process.size, MPIR_Process.node_map);
     if (nodes > 0) {
+        MPIDI_nem_ulfm_emulates = 1;
         mpi_errno = put_on_nodes(MPIDI_Process.my_pg, nodes);
         MPIR_ERR_CHECK(mpi_errno);
     }

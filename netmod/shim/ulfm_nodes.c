@@ -1,6 +1,6 @@
-/* Blocking collectives of ranks on several hosts: within a host through its segment, and between hosts by messages, which
- * carry each byte as seldom as can be. MPICH 4.0's own choice knows the hosts in none of these calls (decision 0059).
- * Part of ulfm_coll.c.
+/* Blocking collectives of ranks on several hosts: within a host through its segment, and between hosts by messages,
+ * which carry each byte as seldom as can be. MPICH 4.0's own choice knows the hosts in none of these calls (decision
+ * 0059). Part of ulfm_coll.c.
  *
  * One rank of each host is its head: the root of the call, or the first one. Long data go in pieces, and from host to
  * host in a chain, so that all hosts and the ranks of each work at the same time.
@@ -8,9 +8,13 @@
  * As in ulfm_coll.c, the way of a call depends on nothing but what MPI says is the same in every rank. With fault
  * tolerance all calls are MPICH's, whose ends after a failure are known one by one. */
 
-#define NODES_PIECE ((MPI_Aint) 64 * 1024)      /* no longer than any transport's eager limit */
-#define NODES_DOUBLING ((MPI_Aint) 128 * 1024)  /* longest allreduce whose ranks exchange all they have, between hosts */
-#define NODES_LANE ((MPI_Aint) 8 * 1024)        /* shortest part of an allreduce that a rank brings to the other hosts */
+/* Pieces go at once, by the default eager limits. Long data go in pieces that ask first, or an early sender would fill
+ * the memory of a receiver that waits for something else. */
+#define NODES_PIECE ((MPI_Aint) 64 * 1024)
+#define NODES_LONG ((MPI_Aint) 2 * 1024 * 1024)
+#define NODES_LONG_PIECE ((MPI_Aint) 512 * 1024)
+#define NODES_DOUBLING ((MPI_Aint) 128 * 1024)  /* longest allreduce whose hosts exchange all they have */
+#define NODES_LANE ((MPI_Aint) 8 * 1024)        /* shortest part of one that a rank brings to the other hosts */
 #define NODES_MOST_LANES 8      /* hosts that parts are exchanged between without a detour */
 
 /* Data that are cut into pieces of whole elements. */
@@ -26,8 +30,8 @@ static pieces_t nodes_pieces(MPI_Aint count, MPI_Datatype type, int nodes)
 
     MPIR_Datatype_get_extent_macro(type, cut.extent);
     if (bytes > NODES_PIECE)
-        cut.per = MPL_MAX(1, NODES_PIECE / coll_bytes(1, type));
-    cut.many = cut.per && count / cut.per > 2 * nodes;
+        cut.per = MPL_MAX(1, (bytes > NODES_LONG ? NODES_LONG_PIECE : NODES_PIECE) / coll_bytes(1, type));
+    cut.many = cut.per > 0 && count / cut.per > 2 * nodes;
     return cut;
 }
 
@@ -36,14 +40,21 @@ static MPI_Aint nodes_piece(const pieces_t * cut, MPI_Aint first)
     return MPL_MIN(cut->per, cut->count - first);
 }
 
+/* The others would wait for this rank. */
+static void nodes_without_memory(MPIR_Comm * comm)
+{
+    MPID_Abort(comm, MPI_SUCCESS, 1,
+               "there is no memory for a collective over hosts, in which the other ranks wait for this one");
+}
+
 /* ---- who is where ------------------------------------------------------------------------------------------------ */
 
-static int nodes_has(const MPIR_Comm * comm, int rank)
+static int node_of(const MPIR_Comm * comm, int rank)
 {
     return comm->internode_table ? comm->internode_table[rank] : rank;
 }
 
-static int nodes_head(const MPIR_Comm * comm, int node)
+static int head_of(const MPIR_Comm * comm, int node)
 {
     int rank = 0;
 
@@ -55,9 +66,9 @@ static int nodes_head(const MPIR_Comm * comm, int node)
 }
 
 /* The rank of that node which is the `index`-th there. */
-static int nodes_peer(const MPIR_Comm * comm, int node, int index)
+static int peer_on(const MPIR_Comm * comm, int node, int index)
 {
-    int rank = nodes_head(comm, node);
+    int rank = head_of(comm, node);
 
     while (index > 0)
         index -= comm->internode_table[++rank] == node;
@@ -86,7 +97,7 @@ static int nodes_alone(MPIR_Comm * comm)
     int rank, alone = seen != NULL;
 
     if (!seen)
-        MPID_Abort(comm, MPI_SUCCESS, 1, "there is no memory for a communicator's collectives: the others count on it");
+        nodes_without_memory(comm);
     for (rank = 0; rank < comm->local_size && alone; rank++) {
         MPIDI_VC_t *vc;
         MPIDI_Comm_get_vc(comm, rank, &vc);
@@ -117,8 +128,8 @@ static int nodes_spread(MPIR_Comm * comm)
 static int nodes_take(MPIR_Comm * comm)
 {
     return comm->comm_kind == MPIR_COMM_KIND__INTRACOMM && comm->local_size >= 2 && COLL_STATE(comm) &&
-        coll_first != ULFM_COLL_BY_MULTICAST && !MPIR_CVAR_ENABLE_FT && !(comm->revoked & MPIR_COMM_ENDED) &&
-        nodes_spread(comm) != SPREAD_NOT;
+        coll_first != ULFM_COLL_BY_MULTICAST && !MPIR_CVAR_ENABLE_FT &&
+        !(comm->revoked & MPIR_COMM_ENDED) && nodes_spread(comm) != SPREAD_NOT;
 }
 
 static int nodes_count(const MPIR_Comm * comm)
@@ -136,17 +147,17 @@ typedef struct tree {
 
 static int tree_rank(const MPIR_Comm * comm, int place, int root)
 {
-    const int root_node = nodes_has(comm, root);
+    const int root_node = node_of(comm, root);
     const int node = (place + root_node) % nodes_count(comm);
 
-    return node == root_node ? root : nodes_head(comm, node);
+    return node == root_node ? root : head_of(comm, node);
 }
 
 /* A chain for data in many pieces, else a binomial tree. */
 static void tree_make(const MPIR_Comm * comm, int root, int chain, tree_t * tree)
 {
     const int nodes = nodes_count(comm);
-    const int place = (nodes_has(comm, comm->rank) - nodes_has(comm, root) + nodes) % nodes;
+    const int place = (node_of(comm, comm->rank) - node_of(comm, root) + nodes) % nodes;
     int step = 1;
 
     tree->downs = 0;
@@ -194,17 +205,19 @@ static int nodes_bcast(void *buffer, MPI_Aint count, MPI_Datatype type, int root
     char *data;
     int head, in_node;
 
-    if (!bytes || MPIR_CVAR_BCAST_INTRA_ALGORITHM != MPIR_CVAR_BCAST_INTRA_ALGORITHM_auto ||
-        !nodes_take(comm))
+    if (!bytes || MPIR_CVAR_BCAST_INTRA_ALGORITHM != MPIR_CVAR_BCAST_INTRA_ALGORITHM_auto || !nodes_take(comm))
         return 0;
     data = coll_pack(buffer, count, type, comm->rank == root, &packed, mpi_errno);
+    if (!data)
+        nodes_without_memory(comm);
     cut = nodes_pieces(bytes, MPI_BYTE, nodes_count(comm));
-    head = nodes_has(comm, root) == nodes_has(comm, comm->rank) ? root : nodes_head(comm, nodes_has(comm, comm->rank));
+    head = node_of(comm, root) == node_of(comm, comm->rank) ? root : head_of(comm, node_of(comm, comm->rank));
     in_node = comm->node_comm ? comm->intranode_table[head] : 0;
     if (head == comm->rank)
         tree_make(comm, root, cut.many, &tree);
     for (at = 0; at < bytes && !*mpi_errno; at += cut.per)
-        *mpi_errno = nodes_bcast_piece(data + at, nodes_piece(&cut, at), head == comm->rank ? &tree : NULL, in_node, comm);
+        *mpi_errno = nodes_bcast_piece(data + at, nodes_piece(&cut, at), head == comm->rank ? &tree : NULL, in_node,
+                                       comm);
     coll_unpack(buffer, count, type, packed, comm->rank != root, mpi_errno);
     return 1;
 }
@@ -212,7 +225,7 @@ static int nodes_bcast(void *buffer, MPI_Aint count, MPI_Datatype type, int root
 /* ---- reductions -------------------------------------------------------------------------------------------------- */
 
 /* Memory for so many elements, at the place of the first one; *memory is to be freed. */
-static char *nodes_memory(MPI_Aint count, MPI_Datatype type, void **memory, int *mpi_errno)
+static char *nodes_memory(MPI_Aint count, MPI_Datatype type, void **memory, MPIR_Comm * comm)
 {
     MPI_Aint extent, true_lb, true_extent;
 
@@ -220,27 +233,34 @@ static char *nodes_memory(MPI_Aint count, MPI_Datatype type, void **memory, int 
     MPIR_Type_get_true_extent_impl(type, &true_lb, &true_extent);
     *memory = MPL_malloc(MPL_MAX(1, count * MPL_MAX(extent, true_extent)), MPL_MEM_BUFFER);
     if (!*memory)
-        MPIR_ERR_SET(*mpi_errno, MPI_ERR_OTHER, "**nomem");
-    return *memory ? (char *) *memory - true_lb : NULL;
+        nodes_without_memory(comm);
+    return (char *) *memory - true_lb;
 }
 
-/* Pairs travel with the gap behind them, as bytes, which saves packing them. */
-static MPI_Datatype nodes_wire(MPI_Datatype type, MPI_Aint * count)
+/* Of the predefined types, pairs such as MPI_DOUBLE_INT. The gaps in a program's memory are its own. */
+static int has_gaps(MPI_Datatype type)
 {
-    MPI_Aint extent;
+    MPI_Aint extent, size;
 
     if (type < MPI_FLOAT_INT || type > MPI_LONG_DOUBLE_INT)
-        return type;
+        return 0;
     MPIR_Datatype_get_extent_macro(type, extent);
-    *count *= extent;
-    return MPI_BYTE;
+    MPIR_Datatype_get_size_macro(type, size);
+    return extent != size;
 }
 
-static int nodes_copy(const void *from, void *to, MPI_Aint count, MPI_Datatype type)
+/* Pairs travel with their gaps, as bytes, which saves packing them. They come into memory of ours. */
+static MPI_Datatype nodes_wire(MPI_Datatype type, MPI_Aint * count)
 {
-    const MPI_Datatype wire = nodes_wire(type, &count);
+    MPI_Aint extent, true_lb, true_extent;
 
-    return MPIR_Localcopy(from, count, wire, to, count, wire);
+    if (!has_gaps(type))
+        return type;
+    MPIR_Datatype_get_extent_macro(type, extent);
+    MPIR_Type_get_true_extent_impl(type, &true_lb, &true_extent);
+    if (*count)
+        *count = (*count - 1) * extent + true_extent;
+    return MPI_BYTE;
 }
 
 static int nodes_send(const void *data, MPI_Aint count, MPI_Datatype type, int to, int tag, MPIR_Comm * comm)
@@ -277,14 +297,15 @@ static int nodes_swap(swap_t s, MPI_Datatype type, int tag, MPIR_Comm * comm)
                          MPI_STATUS_IGNORE, &errflag);
 }
 
-/* What a rank combines: its own data, or its node's when it is the head; where the sum goes; and what comes from others. */
+/* What a rank combines. */
 typedef struct summing {
     const char *own;            /* its own data */
     char *sum;                  /* NULL: not its to make */
-    char *other;
+    char *other;                /* room for what comes from others */
 } summing_t;
 
-/* The head's own data are added last where there is nobody else on its node, so that nothing is copied. */
+/* Where nobody else is on the head's node, the first sum comes to its place, and the head's own data are added: nothing
+ * is copied. */
 static int nodes_reduce_piece(const summing_t * s, MPI_Aint count, MPI_Datatype type, MPI_Op op, const tree_t * tree,
                               int in_node, MPIR_Comm * comm)
 {
@@ -295,6 +316,9 @@ static int nodes_reduce_piece(const summing_t * s, MPI_Aint count, MPI_Datatype 
         const int heads = comm->node_comm->rank == in_node;
         mpi_errno = MPIR_Reduce_impl(heads && made ? MPI_IN_PLACE : s->own, s->sum, count, type, op, in_node,
                                      comm->node_comm, &errflag);
+        made = 1;
+    } else if (tree && tree->downs && !made && has_gaps(type)) {
+        mpi_errno = MPIR_Localcopy(s->own, count, type, s->sum, count, type);
         made = 1;
     }
     for (i = 0; tree && i < tree->downs && !mpi_errno; i++) {
@@ -319,22 +343,24 @@ static int nodes_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_
     tree_t tree;
     int head, in_node;
 
-    if (!count || MPIR_CVAR_REDUCE_INTRA_ALGORITHM != MPIR_CVAR_REDUCE_INTRA_ALGORITHM_auto ||
-        !MPIR_Op_is_commutative(op) || !nodes_take(comm))
+    if (!count || MPIR_CVAR_REDUCE_INTRA_ALGORITHM != MPIR_CVAR_REDUCE_INTRA_ALGORITHM_auto || !MPIR_Op_is_commutative(op) ||
+        !nodes_take(comm))
         return 0;
     cut = nodes_pieces(count, type, nodes_count(comm));
-    head = nodes_has(comm, root) == nodes_has(comm, comm->rank) ? root : nodes_head(comm, nodes_has(comm, comm->rank));
+    head = node_of(comm, root) == node_of(comm, comm->rank) ? root : head_of(comm, node_of(comm, comm->rank));
     in_node = comm->node_comm ? comm->intranode_table[head] : 0;
     if (head == comm->rank) {
         tree_make(comm, root, cut.many, &tree);
         if (!is_root && (comm->node_comm || tree.downs))
-            sum = nodes_memory(cut.per, type, &memory, mpi_errno);
-        if (!*mpi_errno && (tree.downs > 1 || (tree.downs && (comm->node_comm || sendbuf == MPI_IN_PLACE))))
-            other = nodes_memory(cut.per, type, &more, mpi_errno);
+            sum = nodes_memory(cut.per, type, &memory, comm);
+        if (tree.downs > 1 || (tree.downs && (comm->node_comm || sendbuf == MPI_IN_PLACE || has_gaps(type))))
+            other = nodes_memory(cut.per, type, &more, comm);
     }
     for (at = 0; at < count && !*mpi_errno; at += cut.per) {
         const MPI_Aint far = at * cut.extent;
-        summing_t s = {.own = (const char *) sendbuf + far,.sum = is_root ? (char *) recvbuf + far : sum,.other = other };
+        summing_t s = {.own = (const char *) sendbuf + far,.sum = sum,.other = other };
+        if (is_root)
+            s.sum = (char *) recvbuf + far;
         if (is_root && sendbuf == MPI_IN_PLACE)
             s.own = s.sum;
         *mpi_errno = nodes_reduce_piece(&s, nodes_piece(&cut, at), type, op, head == comm->rank ? &tree : NULL, in_node,
@@ -358,7 +384,7 @@ static MPI_Aint nodes_share(MPI_Aint count, int nodes, int i)
 static int nodes_give_shares(char *part, char *other, MPI_Aint count, MPI_Datatype type, MPI_Op op, const int *peers,
                              MPIR_Comm * comm)
 {
-    const int nodes = nodes_count(comm), here = nodes_has(comm, comm->rank);
+    const int nodes = nodes_count(comm), here = node_of(comm, comm->rank);
     const MPI_Aint first = nodes_share(count, nodes, here), mine = nodes_share(count, nodes, here + 1) - first;
     MPI_Aint extent;
     int mpi_errno = MPI_SUCCESS, turn;
@@ -379,7 +405,7 @@ static int nodes_give_shares(char *part, char *other, MPI_Aint count, MPI_Dataty
 
 static int nodes_collect_shares(char *part, MPI_Aint count, MPI_Datatype type, const int *peers, MPIR_Comm * comm)
 {
-    const int nodes = nodes_count(comm), here = nodes_has(comm, comm->rank);
+    const int nodes = nodes_count(comm), here = node_of(comm, comm->rank);
     const MPI_Aint first = nodes_share(count, nodes, here), mine = nodes_share(count, nodes, here + 1) - first;
     MPI_Aint extent;
     int mpi_errno = MPI_SUCCESS, turn;
@@ -399,12 +425,10 @@ static int nodes_collect_shares(char *part, MPI_Aint count, MPI_Datatype type, c
 static int nodes_exchange_shares(char *part, MPI_Aint count, MPI_Datatype type, MPI_Op op, const int *peers,
                                  MPIR_Comm * comm)
 {
-    int mpi_errno = MPI_SUCCESS;
     void *memory;
-    char *other = nodes_memory(count / nodes_count(comm) + 1, type, &memory, &mpi_errno);
+    char *other = nodes_memory(count / nodes_count(comm) + 1, type, &memory, comm);
+    int mpi_errno = nodes_give_shares(part, other, count, type, op, peers, comm);
 
-    if (!mpi_errno)
-        mpi_errno = nodes_give_shares(part, other, count, type, op, peers, comm);
     if (!mpi_errno)
         mpi_errno = nodes_collect_shares(part, count, type, peers, comm);
     MPL_free(memory);
@@ -420,7 +444,7 @@ static int nodes_allreduce_lanes(const void *in, void *out, MPI_Aint count, MPI_
     const int each = node->local_size;
     MPI_Aint counts[each], displs[each], extent;
     MPIR_Errflag_t errflag = MPIR_ERR_NONE;
-    int mpi_errno = MPI_SUCCESS, i, peers[NODES_MOST_LANES];
+    int mpi_errno, i, peers[NODES_MOST_LANES];
     void *memory;
     char *part;
 
@@ -430,10 +454,9 @@ static int nodes_allreduce_lanes(const void *in, void *out, MPI_Aint count, MPI_
         counts[i] = nodes_share(count, each, i + 1) - displs[i];
     }
     for (i = 0; i < comm->node_count; i++)
-        peers[i] = nodes_peer(comm, i, node->rank);
-    part = nodes_memory(counts[node->rank], type, &memory, &mpi_errno);
-    if (!mpi_errno)
-        mpi_errno = MPIR_Reduce_scatter_impl(in, part, counts, type, op, node, &errflag);
+        peers[i] = peer_on(comm, i, node->rank);
+    part = nodes_memory(counts[node->rank], type, &memory, comm);
+    mpi_errno = MPIR_Reduce_scatter_impl(in, part, counts, type, op, node, &errflag);
     if (!mpi_errno)
         mpi_errno = nodes_exchange_shares(part, counts[node->rank], type, op, peers, comm);
     if (!mpi_errno)
@@ -447,23 +470,21 @@ static int nodes_allreduce_two(const void *sendbuf, char *recvbuf, MPI_Aint coun
                                MPIR_Comm * comm)
 {
     const int in_place = sendbuf == MPI_IN_PLACE, low = comm->rank == 0;
+    const int apart = in_place || !low || has_gaps(type);
     const void *own = in_place ? recvbuf : sendbuf;
     void *memory = NULL;
-    char *other = recvbuf;
-    swap_t swap = {.out = own,.out_count = count,.in_count = count,.to = !comm->rank,.from = !comm->rank };
-    int mpi_errno = MPI_SUCCESS;
+    char *other = apart ? nodes_memory(count, type, &memory, comm) : recvbuf;
+    const swap_t swap = {.out = own,.out_count = count,.to = !comm->rank,
+        .in = other,.in_count = count,.from = !comm->rank
+    };
+    int mpi_errno = nodes_swap(swap, type, MPIR_ALLREDUCE_TAG, comm);
 
-    if (in_place || !low)
-        other = nodes_memory(count, type, &memory, &mpi_errno);
-    swap.in = other;
-    if (!mpi_errno)
-        mpi_errno = nodes_swap(swap, type, MPIR_ALLREDUCE_TAG, comm);
     if (!low && !in_place && !mpi_errno)
-        mpi_errno = nodes_copy(own, recvbuf, count, type);
+        mpi_errno = MPIR_Localcopy(own, count, type, recvbuf, count, type);
     if (!mpi_errno)
         mpi_errno = MPIR_Reduce_local(low ? own : other, low ? other : recvbuf, count, type, op);
-    if (low && in_place && !mpi_errno)
-        mpi_errno = nodes_copy(other, recvbuf, count, type);
+    if (low && apart && !mpi_errno)
+        mpi_errno = MPIR_Localcopy(other, count, type, recvbuf, count, type);
     MPL_free(memory);
     return mpi_errno;
 }
@@ -474,6 +495,8 @@ static int nodes_allreduce_alone(const void *sendbuf, void *recvbuf, MPI_Aint co
 {
     const int nodes = comm->local_size;
     MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+    void *memory = NULL;
+    char *sum = recvbuf;
     int i, peers[NODES_MOST_LANES];
 
     if (coll_bytes(count, type) <= NODES_DOUBLING && nodes == 2) {
@@ -488,10 +511,15 @@ static int nodes_allreduce_alone(const void *sendbuf, void *recvbuf, MPI_Aint co
         return 0;
     for (i = 0; i < nodes; i++)
         peers[i] = i;
-    if (sendbuf != MPI_IN_PLACE)
-        *mpi_errno = nodes_copy(sendbuf, recvbuf, count, type);
+    if (has_gaps(type))
+        sum = nodes_memory(count, type, &memory, comm);
+    if (sendbuf != MPI_IN_PLACE || sum != recvbuf)
+        *mpi_errno = MPIR_Localcopy(sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, count, type, sum, count, type);
     if (!*mpi_errno)
-        *mpi_errno = nodes_exchange_shares(recvbuf, count, type, op, peers, comm);
+        *mpi_errno = nodes_exchange_shares(sum, count, type, op, peers, comm);
+    if (!*mpi_errno && sum != recvbuf)
+        *mpi_errno = MPIR_Localcopy(sum, count, type, recvbuf, count, type);
+    MPL_free(memory);
     return 1;
 }
 
@@ -512,13 +540,15 @@ static int nodes_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count, M
         *mpi_errno = nodes_allreduce_lanes(sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, recvbuf, count, type, op, comm);
     else
         *mpi_errno = MPIR_Allreduce_intra_smp(sendbuf, recvbuf, count, type, op, comm, &errflag);
+    if (errflag != MPIR_ERR_NONE && !*mpi_errno)
+        MPIR_ERR_SET(*mpi_errno, errflag, "**coll_fail");
     return 1;
 }
 
 /* ---- prefix reductions ------------------------------------------------------------------------------------------- */
 
-/* Each rank sends what it has to the one `step` ahead, and adds what comes from the one as far behind; then twice as far
- * (Hillis and Steele 1986). Nobody waits for a rank ahead of it. */
+/* Each rank sends what it has to the one `step` ahead, and adds what comes from the one as far behind; then twice as
+ * far (Hillis and Steele 1986). Nobody waits for what a rank ahead of it computes. */
 typedef struct prefix {
     const char *have;           /* the sum of this rank and some behind it */
     char *room;                 /* where that is made, once something was added */
@@ -526,16 +556,18 @@ typedef struct prefix {
     char *other;
 } prefix_t;
 
-static int prefix_add(prefix_t * p, int first, int goes_on, MPI_Aint count, MPI_Datatype type, MPI_Op op)
+static int prefix_add(prefix_t * p, const char *come, int first, int goes_on, MPI_Aint count, MPI_Datatype type,
+                      MPI_Op op)
 {
-    const char *come = p->before && first ? p->before : p->other;
     int mpi_errno = MPI_SUCCESS;
 
     if (p->before && !first)
         mpi_errno = MPIR_Reduce_local(come, p->before, count, type, op);
+    else if (p->before && come != p->before)
+        mpi_errno = MPIR_Localcopy(come, count, type, p->before, count, type);
     if (!p->before || goes_on) {
         if (p->have != p->room && !mpi_errno)
-            mpi_errno = nodes_copy(p->have, p->room, count, type);
+            mpi_errno = MPIR_Localcopy(p->have, count, type, p->room, count, type);
         if (!mpi_errno)
             mpi_errno = MPIR_Reduce_local(come, p->room, count, type, op);
         p->have = p->room;
@@ -552,18 +584,19 @@ static int prefix_piece(prefix_t p, MPI_Aint count, MPI_Datatype type, MPI_Op op
 
     for (step = 1; step < comm->local_size && !mpi_errno; step *= 2) {
         const int to = comm->rank + step, from = comm->rank - step;
+        char *come = p.before && step == 1 && !has_gaps(type) ? p.before : p.other;
         MPIR_Request *sending = NULL;
         if (to < comm->local_size)
             mpi_errno = MPIC_Isend(p.have, length, wire, to, tag, comm, &sending, &errflag);
         if (from >= 0 && !mpi_errno)
-            mpi_errno = nodes_receive(p.before && step == 1 ? p.before : p.other, count, type, from, tag, comm);
+            mpi_errno = nodes_receive(come, count, type, from, tag, comm);
         if (sending) {
-            const int of_wait = MPIC_Wait(sending, &errflag);
-            mpi_errno = mpi_errno ? mpi_errno : of_wait;
+            const int of_wait = MPIC_Wait(sending, &errflag), of_send = sending->status.MPI_ERROR;
+            mpi_errno = mpi_errno ? mpi_errno : of_wait ? of_wait : of_send;
             MPIR_Request_free(sending);
         }
         if (from >= 0 && !mpi_errno)
-            mpi_errno = prefix_add(&p, step == 1, comm->rank + 2 * step < comm->local_size, count, type, op);
+            mpi_errno = prefix_add(&p, come, step == 1, comm->rank + 2 * step < comm->local_size, count, type, op);
     }
     return mpi_errno;
 }
@@ -585,11 +618,11 @@ static int nodes_prefix(int exclusive, const void *sendbuf, void *recvbuf, MPI_A
         return 0;
     cut = nodes_pieces(count, type, comm->local_size);
     if (exclusive && comm->rank > 0 && goes_on)
-        room = nodes_memory(cut.per, type, &memory, mpi_errno);
-    if (!*mpi_errno && comm->rank > (exclusive ? 1 : 0))
-        other = nodes_memory(cut.per, type, &more, mpi_errno);
-    if (!exclusive && !in_place && !*mpi_errno)
-        *mpi_errno = nodes_copy(sendbuf, recvbuf, count, type);
+        room = nodes_memory(cut.per, type, &memory, comm);
+    if (comm->rank > (exclusive && !has_gaps(type) ? 1 : 0))
+        other = nodes_memory(cut.per, type, &more, comm);
+    if (!exclusive && !in_place)
+        *mpi_errno = MPIR_Localcopy(sendbuf, count, type, recvbuf, count, type);
     for (at = 0; at < count && !*mpi_errno; at += cut.per) {
         const MPI_Aint far = at * cut.extent, n = nodes_piece(&cut, at);
         prefix_t p = {.have = in + far,.room = room,.before = (char *) recvbuf + far,.other = other };
@@ -599,7 +632,7 @@ static int nodes_prefix(int exclusive, const void *sendbuf, void *recvbuf, MPI_A
         } else if (comm->rank == 0) {
             p.before = NULL;
         } else if (in_place && goes_on) {
-            *mpi_errno = nodes_copy(in + far, room, n, type);
+            *mpi_errno = MPIR_Localcopy(in + far, n, type, room, n, type);
             p.have = room;
         }
         if (!*mpi_errno)

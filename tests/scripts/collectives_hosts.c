@@ -12,7 +12,7 @@
 enum { LONGEST = 40000 };
 typedef struct {
   double value;
-  int where;
+  int where, guard; /* the gap of MPI_DOUBLE_INT is the program's */
 } pair_t;
 typedef struct {
   int a;
@@ -147,18 +147,42 @@ static void records(MPI_Comm comm, int n, unsigned salt) {
   free(in), free(out);
 }
 
-static void pairs(MPI_Comm comm, int n, unsigned salt) {
-  pair_t *in = calloc((size_t)n, sizeof *in), *out = calloc((size_t)n, sizeof *out);
+/* The largest value of ranks first to last - 1, at the lowest of them. */
+static void same_pairs(const pair_t* out, int n, int last, unsigned salt, const char* what) {
   int good = 1;
-  for (int i = 0; i < n; ++i) in[i].value = value_of(rank, i, salt), in[i].where = rank;
-  MPI_Allreduce(in, out, n, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
   for (int i = 0; i < n && good; i += 1 + n / 500) {
     int best = 0;
-    for (int r = 1; r < size; ++r)
+    for (int r = 1; r < last; ++r)
       if (value_of(r, i, salt) > value_of(best, i, salt)) best = r;
-    good = out[i].where == best && out[i].value == value_of(best, i, salt);
+    good = out[i].where == best && out[i].value == value_of(best, i, salt) && out[i].guard == rank + i;
   }
-  check(good, "MPI_MAXLOC", n);
+  check(good, what, n);
+}
+
+static void fill_pairs(pair_t* p, int n, unsigned salt) {
+  for (int i = 0; i < n; ++i) p[i] = (pair_t){value_of(rank, i, salt), rank, rank + i};
+}
+
+static void pairs(MPI_Comm comm, int n, unsigned salt) {
+  pair_t *in = malloc((size_t)n * sizeof *in), *out = malloc((size_t)n * sizeof *out);
+  const int root = (int)(salt % (unsigned)size), in_place = salt & 1;
+  MPI_Request request;
+  fill_pairs(in, n, salt), fill_pairs(out, n, salt);
+  MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, n, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
+  same_pairs(out, n, size, salt, "MPI_Allreduce of pairs");
+  fill_pairs(out, n, salt);
+  MPI_Reduce(in_place && rank == root ? MPI_IN_PLACE : in, out, n, MPI_DOUBLE_INT, MPI_MAXLOC, root, comm);
+  if (rank == root) same_pairs(out, n, size, salt, "MPI_Reduce of pairs");
+  fill_pairs(out, n, salt);
+  MPI_Scan(in_place ? MPI_IN_PLACE : in, out, n, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
+  same_pairs(out, n, rank + 1, salt, "MPI_Scan of pairs");
+  fill_pairs(out, n, salt);
+  MPI_Exscan(in_place ? MPI_IN_PLACE : in, out, n, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
+  if (rank > 0) same_pairs(out, n, rank, salt, "MPI_Exscan of pairs");
+  fill_pairs(out, n, salt);
+  MPI_Iallreduce(in_place ? MPI_IN_PLACE : in, out, n, MPI_DOUBLE_INT, MPI_MAXLOC, comm, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  same_pairs(out, n, size, salt, "MPI_Iallreduce of pairs");
   free(in), free(out);
 }
 

@@ -16,6 +16,7 @@ computed() {
     shift 2
     on "$n" "$name" '^0 failures$' "$@"
 }
+computed "one host" 1 -genv ULFM_COLLECTIVES on -n 4 ./computed 11 10
 computed "one rank on each of 2 hosts" 2 -n 2 ./computed 1 8
 computed "one rank on each of 3 hosts" 3 -n 3 ./computed 2 8
 computed "one rank on each of 4 hosts" 4 -n 4 ./computed 3 6

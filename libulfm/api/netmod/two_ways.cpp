@@ -8,7 +8,6 @@ namespace {
 
 constexpr int kSeries = 4;        // blocks of a series of trials: each way twice, for the first one finds cold memory
 constexpr double kBetter = 0.95;  // of the cost of the way so far, to change it
-constexpr double kSure = 1.25;    // times the cost of the faster way: a trial of the other one costs more than it may find
 
 TwoWays::Way other(TwoWays::Way way) { return way == TwoWays::frames ? TwoWays::kernel : TwoWays::frames; }
 
@@ -79,7 +78,6 @@ void TwoWays::decide(Class& c) noexcept {
   const bool changes = then > 0 && (now <= 0 || then < kBetter * now);
   if (!changes) c.way = before;
   c.rest = changes ? kFirstRest : std::min(2 * c.rest, kMostRest);
-  if (std::max(now, then) > kSure * std::min(now, then)) c.rest = std::max(c.rest, kSureRest);
 }
 
 }  // namespace ulfm::netmod

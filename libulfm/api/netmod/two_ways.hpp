@@ -20,9 +20,8 @@ class TwoWays {
   enum Way : std::uint8_t { frames, kernel };
   using Time = std::chrono::steady_clock::time_point;
 
-  static constexpr int kBlock = 2;       ///< messages of a trial
+  static constexpr int kBlock = 4;       ///< messages of a trial
   static constexpr int kFirstRest = 64;  ///< messages between two series of trials; doubles each time
-  static constexpr int kSureRest = 256;  ///< at least so many after trials that left no doubt
   static constexpr int kMostRest = 1 << 14;
   static constexpr int kMostBusy = 256;  ///< messages after which a block ends although others are on their way
 

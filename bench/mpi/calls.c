@@ -1,6 +1,7 @@
-/* calls WHAT [SHARE [SIZE...]]: time of one use of every call of a group (sends, types, windows, collectives, objects), or of
- * the calls of that name (of windows: as far as the name goes, such as created:lock), on an even number of ranks. Point-to-point calls join each even rank with the next one. The time is that of the slowest rank;
- * the median of batches of about 4 ms, divided by SHARE. Lines "call bytes us". */
+/* calls WHAT [SHARE [SIZE...]]: time of one use of every call of a group (sends, types, windows, collectives, objects),
+ * or of the calls of that name (of windows: as far as the name goes, such as created:lock), on an even number of ranks.
+ * Point-to-point calls join each even rank with the next one. The time is that of the slowest rank; the median of
+ * batches of about 4 ms, divided by SHARE. Lines "call bytes us". */
 #include "bench.h"
 
 enum { kBatches = 5, kMany = 64, kLongest = 1 << 20 };
@@ -8,7 +9,7 @@ static int ranks, rank, peer, first; /* first: this one of a pair begins */
 static char *out, *in;               /* kLongest bytes for each rank, and as many again for gaps */
 static double batch_time = 4e-3;
 
-/* ---- sends: one round trip, or what the name says ------------------------------------------------------------------ */
+/* ---- sends: one round trip, or what the name says --------------------------------------------------------------- */
 
 typedef int (*Send)(const void*, int, MPI_Datatype, int, int, MPI_Comm);
 
@@ -121,7 +122,7 @@ static void cancel(int bytes) {
   MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-/* ---- sends: kMany of them, and an answer; the time of all ---------------------------------------------------------- */
+/* ---- sends: kMany of them, and an answer; the time of all ------------------------------------------------------- */
 
 static void answer(void) {
   if (first) MPI_Recv(NULL, 0, MPI_BYTE, peer, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -165,7 +166,7 @@ static void early(int bytes) {
   MPI_Waitall(kMany, all, MPI_STATUSES_IGNORE);
 }
 
-/* ---- types: a round trip of data with gaps ------------------------------------------------------------------------- */
+/* ---- types: a round trip of data with gaps ---------------------------------------------------------------------- */
 
 /* `bytes` in all, in blocks with gaps of half their length, kept until the next length. */
 static MPI_Datatype kept = MPI_DATATYPE_NULL;
@@ -217,7 +218,7 @@ static void type_vector(int bytes) {
   MPI_Type_free(&type);
 }
 
-/* ---- windows ------------------------------------------------------------------------------------------------------- */
+/* ---- windows ---------------------------------------------------------------------------------------------------- */
 
 static MPI_Win created, allocated;
 
@@ -289,7 +290,7 @@ static void started(Access access, MPI_Win win, int bytes) {
   MPI_Win_wait(win);
 }
 
-/* ---- collectives --------------------------------------------------------------------------------------------------- */
+/* ---- collectives ------------------------------------------------------------------------------------------------ */
 
 static void barrier(int bytes) { (void)bytes, MPI_Barrier(MPI_COMM_WORLD); }
 static void bcast(int bytes) { MPI_Bcast(out, bytes, MPI_BYTE, 0, MPI_COMM_WORLD); }
@@ -352,7 +353,7 @@ BEGUN_AND_WAITED_FOR(iallgather, MPI_Iallgather(out, bytes, MPI_BYTE, in, bytes,
 BEGUN_AND_WAITED_FOR(ialltoall, MPI_Ialltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, MPI_COMM_WORLD, &request))
 BEGUN_AND_WAITED_FOR(iscan, MPI_Iscan(out, in, bytes / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request))
 
-/* ---- communicators, windows and other objects: made and freed ------------------------------------------------------ */
+/* ---- communicators, windows and other objects: made and freed --------------------------------------------------- */
 
 static void comm_dup(int bytes) {
   MPI_Comm comm;
@@ -427,7 +428,7 @@ static void alloc_mem(int bytes) {
   MPI_Free_mem(memory);
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------ */
+/* ---- the table -------------------------------------------------------------------------------------------------- */
 
 typedef struct {
   const char *group, *name;
@@ -533,7 +534,7 @@ static const Use* use;
 static MPI_Win window;
 static void use_window(int bytes) { epoch->around(use->access, window, bytes); }
 
-/* ---- measuring ------------------------------------------------------------------------------------------------------ */
+/* ---- measuring -------------------------------------------------------------------------------------------------- */
 
 static double batch(void (*call)(int), int bytes, int count) {
   double mine, slowest;

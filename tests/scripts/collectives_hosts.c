@@ -1,7 +1,7 @@
-/* Collectives of ranks on several hosts, each result computed here too: operations that do not commute, pairs, structures
- * with gaps, in place, lengths across the pieces in which long data go; in the world, in it backwards, and in parts of it.
- * collectives_hosts SEED ROUNDS. With "ahead" in place of them: rank 0 leaves prefix reductions, and all but the root
- * leave a broadcast, without waiting for ranks that have not called yet. */
+/* Collectives of ranks on several hosts, each result computed here too: operations that do not commute, pairs,
+ * structures with gaps, in place, lengths across the pieces in which long data go; in the world, in it backwards, and
+ * in parts of it. collectives_hosts SEED ROUNDS. With "ahead" in place of them: no rank waits in a prefix reduction for
+ * one ahead of it that has not called yet. */
 #include <mpi.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -564,14 +564,14 @@ static void coll_reduce_gaps(ulfm_coll_call * call, void *recvbuf, MPI_Aint coun
     char *memory = MPL_malloc((count + results) * (MPI_Aint) call->extent, MPL_MEM_BUFFER);
 
     if (memory) {
-        *mpi_errno = MPIR_Localcopy(call->in, count, datatype, memory, count, datatype);
+        copy_pairs(call->in, memory, count, datatype);
         call->in = memory;
         call->out = memory + count * (MPI_Aint) call->extent;
     } else
         MPIR_ERR_SET(*mpi_errno, MPI_ERR_OTHER, "**nomem");
     coll_run(comm, call, mpi_errno);
     if (wanted && !*mpi_errno)
-        *mpi_errno = MPIR_Localcopy(call->out, results, datatype, recvbuf, results, datatype);
+        copy_pairs(call->out, recvbuf, results, datatype);
     MPL_free(memory);
 }
 

@@ -263,6 +263,32 @@ static MPI_Datatype nodes_wire(MPI_Datatype type, MPI_Aint * count)
     return MPI_BYTE;
 }
 
+/* The value and the place of each pair, and nothing of its gaps. */
+static void copy_pairs(const char *from, char *to, MPI_Aint count, MPI_Datatype type)
+{
+    MPI_Aint extent, size, true_lb, true_extent, place, i;
+
+    MPIR_Datatype_get_extent_macro(type, extent);
+    MPIR_Datatype_get_size_macro(type, size);
+    MPIR_Type_get_true_extent_impl(type, &true_lb, &true_extent);
+    place = true_extent - (MPI_Aint) sizeof(int);
+    for (i = 0; i < count; i++, from += extent, to += extent) {
+        if (size == sizeof(double) + sizeof(int))
+            memcpy(to, from, sizeof(double));
+        else
+            memcpy(to, from, size - sizeof(int));
+        memcpy(to + place, from + place, sizeof(int));
+    }
+}
+
+static int nodes_copy(const void *from, void *to, MPI_Aint count, MPI_Datatype type)
+{
+    if (!has_gaps(type))
+        return MPIR_Localcopy(from, count, type, to, count, type);
+    copy_pairs(from, to, count, type);
+    return MPI_SUCCESS;
+}
+
 static int nodes_send(const void *data, MPI_Aint count, MPI_Datatype type, int to, int tag, MPIR_Comm * comm)
 {
     const MPI_Datatype wire = nodes_wire(type, &count);
@@ -318,7 +344,7 @@ static int nodes_reduce_piece(const summing_t * s, MPI_Aint count, MPI_Datatype 
                                      comm->node_comm, &errflag);
         made = 1;
     } else if (tree && tree->downs && !made && has_gaps(type)) {
-        mpi_errno = MPIR_Localcopy(s->own, count, type, s->sum, count, type);
+        mpi_errno = nodes_copy(s->own, s->sum, count, type);
         made = 1;
     }
     for (i = 0; tree && i < tree->downs && !mpi_errno; i++) {
@@ -480,11 +506,11 @@ static int nodes_allreduce_two(const void *sendbuf, char *recvbuf, MPI_Aint coun
     int mpi_errno = nodes_swap(swap, type, MPIR_ALLREDUCE_TAG, comm);
 
     if (!low && !in_place && !mpi_errno)
-        mpi_errno = MPIR_Localcopy(own, count, type, recvbuf, count, type);
+        mpi_errno = nodes_copy(own, recvbuf, count, type);
     if (!mpi_errno)
         mpi_errno = MPIR_Reduce_local(low ? own : other, low ? other : recvbuf, count, type, op);
     if (low && apart && !mpi_errno)
-        mpi_errno = MPIR_Localcopy(other, count, type, recvbuf, count, type);
+        mpi_errno = nodes_copy(other, recvbuf, count, type);
     MPL_free(memory);
     return mpi_errno;
 }
@@ -514,11 +540,11 @@ static int nodes_allreduce_alone(const void *sendbuf, void *recvbuf, MPI_Aint co
     if (has_gaps(type))
         sum = nodes_memory(count, type, &memory, comm);
     if (sendbuf != MPI_IN_PLACE || sum != recvbuf)
-        *mpi_errno = MPIR_Localcopy(sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, count, type, sum, count, type);
+        *mpi_errno = nodes_copy(sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, sum, count, type);
     if (!*mpi_errno)
         *mpi_errno = nodes_exchange_shares(sum, count, type, op, peers, comm);
     if (!*mpi_errno && sum != recvbuf)
-        *mpi_errno = MPIR_Localcopy(sum, count, type, recvbuf, count, type);
+        *mpi_errno = nodes_copy(sum, recvbuf, count, type);
     MPL_free(memory);
     return 1;
 }
@@ -564,10 +590,10 @@ static int prefix_add(prefix_t * p, const char *come, int first, int goes_on, MP
     if (p->before && !first)
         mpi_errno = MPIR_Reduce_local(come, p->before, count, type, op);
     else if (p->before && come != p->before)
-        mpi_errno = MPIR_Localcopy(come, count, type, p->before, count, type);
+        mpi_errno = nodes_copy(come, p->before, count, type);
     if (!p->before || goes_on) {
         if (p->have != p->room && !mpi_errno)
-            mpi_errno = MPIR_Localcopy(p->have, count, type, p->room, count, type);
+            mpi_errno = nodes_copy(p->have, p->room, count, type);
         if (!mpi_errno)
             mpi_errno = MPIR_Reduce_local(come, p->room, count, type, op);
         p->have = p->room;
@@ -622,7 +648,7 @@ static int nodes_prefix(int exclusive, const void *sendbuf, void *recvbuf, MPI_A
     if (comm->rank > (exclusive && !has_gaps(type) ? 1 : 0))
         other = nodes_memory(cut.per, type, &more, comm);
     if (!exclusive && !in_place)
-        *mpi_errno = MPIR_Localcopy(sendbuf, count, type, recvbuf, count, type);
+        *mpi_errno = nodes_copy(sendbuf, recvbuf, count, type);
     for (at = 0; at < count && !*mpi_errno; at += cut.per) {
         const MPI_Aint far = at * cut.extent, n = nodes_piece(&cut, at);
         prefix_t p = {.have = in + far,.room = room,.before = (char *) recvbuf + far,.other = other };
@@ -632,7 +658,7 @@ static int nodes_prefix(int exclusive, const void *sendbuf, void *recvbuf, MPI_A
         } else if (comm->rank == 0) {
             p.before = NULL;
         } else if (in_place && goes_on) {
-            *mpi_errno = MPIR_Localcopy(in + far, n, type, room, n, type);
+            *mpi_errno = nodes_copy(in + far, room, n, type);
             p.have = room;
         }
         if (!*mpi_errno)

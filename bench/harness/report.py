@@ -2,6 +2,7 @@
 
 import json
 import statistics
+import textwrap
 
 
 def columns_of(rows):
@@ -66,9 +67,10 @@ def in_short(bench, rows):
     ratios = [r["ratio_best"] for r in rows if r["ratio_best"] is not None]
     if not ratios:
         return f"{len(rows)} rows, none with another library.\n"
-    return (f"{len(rows)} rows. ULFM's time over that of the fastest other library: {show(float(f'{statistics.median(ratios):.3g}'))} "
-            f"in the middle; 1 and less in {sum(r <= 1 for r in ratios)}, and in {len(missed(bench, rows))} more than what is aimed "
-            "at, which are:\n")
+    middle = show(float(f"{statistics.median(ratios):.3g}"))
+    return textwrap.fill(f"{len(rows)} rows. ULFM's time over that of the fastest other library is {middle} in the middle, 1 or less in "
+                         f"{sum(r <= 1 for r in ratios)}, and more than what is aimed at in {len(missed(bench, rows))}, which are:",
+                         100) + "\n"
 
 
 def as_markdown(bench, rows):

@@ -211,6 +211,8 @@ static int nodes_bcast(void *buffer, MPI_Aint count, MPI_Datatype type, int root
     if (!data)
         nodes_without_memory(comm);
     cut = nodes_pieces(bytes, MPI_BYTE, nodes_count(comm));
+    if (comm->local_size == 2)
+        cut.per = bytes;        /* nobody has anything to do with a piece while the next one comes */
     head = node_of(comm, root) == node_of(comm, comm->rank) ? root : head_of(comm, node_of(comm, comm->rank));
     in_node = comm->node_comm ? comm->intranode_table[head] : 0;
     if (head == comm->rank)

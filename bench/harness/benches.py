@@ -16,7 +16,7 @@ from typing import Callable
 from . import hosts as several, plot
 from .libraries import BUILT, Failure, TooSlow, compiled, install
 from .machine import STAGE, TOP, cores, output_of
-from .rounds import measure, pinned, rounded, row, spread, ulfm_perf
+from .rounds import collected, measure, pinned, rounded, row, spread, ulfm_perf
 
 
 @dataclass
@@ -142,17 +142,10 @@ def rows_of_calls(samples):
 
 
 def calls(libraries, rounds):
-    """Every call in turn. A peer may fail at a group, and lacks its rows then."""
+    """Every call in turn, by groups."""
     def run(library):
-        times = {}
-        for group in GROUPS_OF_CALLS:
-            try:
-                times.update(table(library.run(2, "calls", group, pin=pinned(), longest=120), columns=2))
-            except Failure as failure:
-                if library.name == "ulfm":
-                    raise
-                print(f"bench: {group}: {str(failure)[-300:]}", file=sys.stderr)
-        return times
+        return collected(library.name, GROUPS_OF_CALLS, lambda group: table(
+            library.run(2, "calls", group, pin=pinned(), longest=120), columns=2))
 
     return rows_of_calls(measure({library.name: lambda library=library: run(library) for library in libraries}, rounds))
 

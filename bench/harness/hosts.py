@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .libraries import Failure, compiled
 from .machine import STAGE, TOP
-from .rounds import measure, pinned
+from .rounds import collected, measure, pinned
 
 SHARE = 8  # of the repetitions that the same programs do within a host
 SIZES = ("0", "4M")
@@ -150,15 +150,10 @@ def for_each_count(task, of_job):
     hosts = Hosts(task["hosts"])
 
     def run(library):
-        found = {}
-        for ranks in task["ranks"]:
-            try:
-                found.update({f"{ranks} {key}": value for key, value in of_job(hosts, library, ranks).items()})
-            except Failure as failure:
-                if library["name"] == "ulfm":
-                    raise
-                print(f"bench: {library['name']}, {ranks} ranks: {str(failure)[-200:]}", file=sys.stderr)
-        return found
+        def of_count(ranks):
+            return {f"{ranks} {key}": value for key, value in of_job(hosts, library, ranks).items()}
+
+        return collected(library["name"], task["ranks"], of_count)
 
     return measure({library["name"]: lambda library=library: run(library) for library in task["libraries"]}, task["rounds"], False)
 
@@ -186,20 +181,13 @@ def crowded(task):
 
 
 def calls(task):
-    """Every call of MPI in turn. A group of them may fail in another library."""
+    """Every call of MPI in turn, by groups."""
     hosts = Hosts(task["hosts"])
+    cores, _ = pinned_pair()
 
     def run(library):
-        cores, _ = pinned_pair()
-        found = {}
-        for group in task["groups"]:
-            try:
-                found.update(lines(hosts.run(library, 2, library["programs"]["calls"], group, longest=240, **cores)))
-            except Failure as failure:
-                if library["name"] == "ulfm":
-                    raise
-                print(f"bench: {library['name']}, {group}: {str(failure)[-300:]}", file=sys.stderr)
-        return found
+        return collected(library["name"], task["groups"], lambda group: lines(
+            hosts.run(library, 2, library["programs"]["calls"], group, longest=240, **cores)))
 
     return measure({library["name"]: lambda library=library: run(library) for library in task["libraries"]}, task["rounds"], False)
 

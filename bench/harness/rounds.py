@@ -56,6 +56,19 @@ def measure(contestants, rounds, floor_too=True):
     return samples
 
 
+def collected(name, parts, run):
+    """What a library's runs of all parts find. Another library than ULFM may fail at a part."""
+    found = {}
+    for part in parts:
+        try:
+            found.update(run(part))
+        except Failure as failure:
+            if name == "ulfm":
+                raise
+            print(f"bench: {name}, {part}: {str(failure)[-300:]}", file=sys.stderr)
+    return found
+
+
 def spread(values):
     """Quartiles, or the extremes of a few."""
     if len(values) < 4:

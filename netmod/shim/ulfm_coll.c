@@ -377,6 +377,12 @@ static void coll_unpack(void *buffer, MPI_Aint count, MPI_Datatype type, void *p
     MPL_free(packed);
 }
 
+/* Of the predefined types that MPICH has made of others: MPI_FLOAT_INT to MPI_LONG_DOUBLE_INT. */
+static int is_pair(MPI_Datatype type)
+{
+    return type >= MPI_FLOAT_INT && type <= MPI_LONG_DOUBLE_INT;
+}
+
 #include "ulfm_nodes.c"
 
 /* ---- the calls: 1 when taken, with *mpi_errno ------------------------------------------------------------------ */
@@ -542,10 +548,9 @@ static void coll_allreduce_multicast(const void *sendbuf, void *recvbuf, MPI_Ain
 static void coll_describe_reduction(ulfm_coll_call * call, const void *sendbuf, void *recvbuf, MPI_Aint count,
                                     MPI_Datatype datatype, MPI_Op op)
 {
-    int pair = datatype >= MPI_FLOAT_INT && datatype <= MPI_LONG_DOUBLE_INT;
     MPI_Aint extent;
 
-    if (HANDLE_IS_BUILTIN(op) && (op & 15) < N_OPS && (HANDLE_IS_BUILTIN(datatype) || pair))
+    if (HANDLE_IS_BUILTIN(op) && (op & 15) < N_OPS && (HANDLE_IS_BUILTIN(datatype) || is_pair(datatype)))
         call->kernel = kernels[op & 15][type_index(datatype)];
     MPIR_Datatype_get_extent_macro(datatype, extent);
     call->extent = extent;

@@ -79,7 +79,22 @@ static void multicast_free(coll_multicast_t * state)
     MPL_free(state);
 }
 
-static int multicast_nodes(MPIR_Comm * comm)
+/* Members of another job may be elsewhere. */
+static int is_of_one_job(MPIR_Comm * comm)
+{
+    int i;
+
+    for (i = 0; i < comm->local_size; i++) {
+        MPIDI_VC_t *vc;
+        MPIDI_Comm_get_vc(comm, i, &vc);
+        if (vc->pg != MPIDI_Process.my_pg)
+            return 0;
+    }
+    return 1;
+}
+
+/* Of a communicator of one job. */
+static int nodes_of(MPIR_Comm * comm)
 {
     char *seen = MPL_calloc(MPIR_Process.num_nodes, 1, MPL_MEM_COMM);
     int i, nodes = 0;
@@ -100,16 +115,9 @@ static coll_multicast_t *multicast_create(MPIR_Comm * comm)
     const int size = comm->local_size;
     coll_multicast_t *state;
     MPI_Aint piece;
-    int i;
 
-    if (size < 3)
+    if (size < 3 || !is_of_one_job(comm))
         return NULL;            /* one receiver is no multicast */
-    for (i = 0; i < size; i++) {
-        MPIDI_VC_t *vc;
-        MPIDI_Comm_get_vc(comm, i, &vc);
-        if (vc->pg != MPIDI_Process.my_pg)
-            return NULL;        /* another job may be elsewhere */
-    }
     piece = (MPI_Aint) ulfm->group_limit(nm, size - 1, MULTICAST_HEADER);
     if (piece == 0)
         return NULL;
@@ -117,7 +125,7 @@ static coll_multicast_t *multicast_create(MPIR_Comm * comm)
     if (state) {
         state->piece = piece;
         state->ahead = MULTICAST_AHEAD;
-        state->nodes = multicast_nodes(comm);
+        state->nodes = nodes_of(comm);
         state->ranks = MPL_calloc(size, sizeof *state->ranks, MPL_MEM_COMM);
         state->outs = MPL_calloc(size, sizeof *state->outs, MPL_MEM_COMM);
         state->wanted = MPL_calloc(size, 3, MPL_MEM_COMM);

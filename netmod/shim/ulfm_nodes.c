@@ -93,20 +93,14 @@ static int nodes_even(const MPIR_Comm * comm)
 /* Ranks of which MPICH makes no nodes, because each is alone on its own or all are on one. */
 static int nodes_alone(MPIR_Comm * comm)
 {
-    char *seen = MPL_calloc(MPIR_Process.num_nodes, 1, MPL_MEM_COMM);
-    int rank, alone = seen != NULL;
+    int nodes;
 
-    if (!seen)
+    if (!is_of_one_job(comm))
+        return 0;
+    nodes = nodes_of(comm);
+    if (!nodes)
         nodes_without_memory(comm);
-    for (rank = 0; rank < comm->local_size && alone; rank++) {
-        MPIDI_VC_t *vc;
-        MPIDI_Comm_get_vc(comm, rank, &vc);
-        alone = vc->pg == MPIDI_Process.my_pg && !seen[vc->node_id];
-        if (alone)
-            seen[vc->node_id] = 1;
-    }
-    MPL_free(seen);
-    return alone;
+    return nodes == comm->local_size;
 }
 
 static int nodes_spread(MPIR_Comm * comm)
@@ -139,7 +133,10 @@ static int nodes_count(const MPIR_Comm * comm)
 
 /* ---- trees of the heads of all nodes ----------------------------------------------------------------------------- */
 
+/* A rank's place in a call with a root. */
 typedef struct tree {
+    int is_head;                /* the others have nobody in the tree */
+    int in_node;                /* the head's rank in its node's communicator */
     int up;                     /* rank, -1 at the root */
     int downs;
     int down[32];               /* ranks, the one with the most behind it first */
@@ -158,10 +155,15 @@ static void tree_make(const MPIR_Comm * comm, int root, int chain, tree_t * tree
 {
     const int nodes = nodes_count(comm);
     const int place = (node_of(comm, comm->rank) - node_of(comm, root) + nodes) % nodes;
+    const int head = tree_rank(comm, place, root);
     int step = 1;
 
+    tree->is_head = head == comm->rank;
+    tree->in_node = comm->node_comm ? comm->intranode_table[head] : 0;
     tree->downs = 0;
     tree->up = -1;
+    if (!tree->is_head)
+        return;
     if (chain) {
         if (place > 0)
             tree->up = tree_rank(comm, place - 1, root);
@@ -180,18 +182,18 @@ static void tree_make(const MPIR_Comm * comm, int root, int chain, tree_t * tree
 
 /* ---- broadcast --------------------------------------------------------------------------------------------------- */
 
-/* Down the tree, and to the ranks of this node; `in_node` is the head's rank there. */
-static int nodes_bcast_piece(void *data, MPI_Aint bytes, const tree_t * tree, int in_node, MPIR_Comm * comm)
+/* Down the tree, and to the ranks of this node. */
+static int nodes_bcast_piece(void *data, MPI_Aint bytes, const tree_t * tree, MPIR_Comm * comm)
 {
     MPIR_Errflag_t errflag = MPIR_ERR_NONE;
     int mpi_errno = MPI_SUCCESS, i;
 
-    if (tree && tree->up >= 0)
+    if (tree->up >= 0)
         mpi_errno = MPIC_Recv(data, bytes, MPI_BYTE, tree->up, MPIR_BCAST_TAG, comm, MPI_STATUS_IGNORE, &errflag);
-    for (i = 0; tree && i < tree->downs && !mpi_errno; i++)
+    for (i = 0; i < tree->downs && !mpi_errno; i++)
         mpi_errno = MPIC_Send(data, bytes, MPI_BYTE, tree->down[i], MPIR_BCAST_TAG, comm, &errflag);
     if (comm->node_comm && !mpi_errno)
-        mpi_errno = MPIR_Bcast_impl(data, bytes, MPI_BYTE, in_node, comm->node_comm, &errflag);
+        mpi_errno = MPIR_Bcast_impl(data, bytes, MPI_BYTE, tree->in_node, comm->node_comm, &errflag);
     return mpi_errno;
 }
 
@@ -203,7 +205,6 @@ static int nodes_bcast(void *buffer, MPI_Aint count, MPI_Datatype type, int root
     MPI_Aint at;
     tree_t tree;
     char *data;
-    int head, in_node;
 
     if (!bytes || MPIR_CVAR_BCAST_INTRA_ALGORITHM != MPIR_CVAR_BCAST_INTRA_ALGORITHM_auto || !nodes_take(comm))
         return 0;
@@ -213,13 +214,9 @@ static int nodes_bcast(void *buffer, MPI_Aint count, MPI_Datatype type, int root
     cut = nodes_pieces(bytes, MPI_BYTE, nodes_count(comm));
     if (comm->local_size == 2)
         cut.per = bytes;        /* nobody has anything to do with a piece while the next one comes */
-    head = node_of(comm, root) == node_of(comm, comm->rank) ? root : head_of(comm, node_of(comm, comm->rank));
-    in_node = comm->node_comm ? comm->intranode_table[head] : 0;
-    if (head == comm->rank)
-        tree_make(comm, root, cut.many, &tree);
+    tree_make(comm, root, cut.many, &tree);
     for (at = 0; at < bytes && !*mpi_errno; at += cut.per)
-        *mpi_errno = nodes_bcast_piece(data + at, nodes_piece(&cut, at), head == comm->rank ? &tree : NULL, in_node,
-                                       comm);
+        *mpi_errno = nodes_bcast_piece(data + at, nodes_piece(&cut, at), &tree, comm);
     coll_unpack(buffer, count, type, packed, comm->rank != root, mpi_errno);
     return 1;
 }
@@ -244,7 +241,7 @@ static int has_gaps(MPI_Datatype type)
 {
     MPI_Aint extent, size;
 
-    if (type < MPI_FLOAT_INT || type > MPI_LONG_DOUBLE_INT)
+    if (!is_pair(type))
         return 0;
     MPIR_Datatype_get_extent_macro(type, extent);
     MPIR_Datatype_get_size_macro(type, size);
@@ -335,27 +332,26 @@ typedef struct summing {
 /* Where nobody else is on the head's node, the first sum comes to its place, and the head's own data are added: nothing
  * is copied. */
 static int nodes_reduce_piece(const summing_t * s, MPI_Aint count, MPI_Datatype type, MPI_Op op, const tree_t * tree,
-                              int in_node, MPIR_Comm * comm)
+                              MPIR_Comm * comm)
 {
     MPIR_Errflag_t errflag = MPIR_ERR_NONE;
     int mpi_errno = MPI_SUCCESS, i, made = s->own == s->sum;
 
     if (comm->node_comm) {
-        const int heads = comm->node_comm->rank == in_node;
-        mpi_errno = MPIR_Reduce_impl(heads && made ? MPI_IN_PLACE : s->own, s->sum, count, type, op, in_node,
-                                     comm->node_comm, &errflag);
+        mpi_errno = MPIR_Reduce_impl(tree->is_head && made ? MPI_IN_PLACE : s->own, s->sum, count, type, op,
+                                     tree->in_node, comm->node_comm, &errflag);
         made = 1;
-    } else if (tree && tree->downs && !made && has_gaps(type)) {
+    } else if (tree->downs && !made && has_gaps(type)) {
         mpi_errno = nodes_copy(s->own, s->sum, count, type);
         made = 1;
     }
-    for (i = 0; tree && i < tree->downs && !mpi_errno; i++) {
+    for (i = 0; i < tree->downs && !mpi_errno; i++) {
         mpi_errno = nodes_receive(made ? s->other : s->sum, count, type, tree->down[i], MPIR_REDUCE_TAG, comm);
         if (!mpi_errno)
             mpi_errno = MPIR_Reduce_local(made ? s->other : s->own, s->sum, count, type, op);
         made = 1;
     }
-    if (tree && tree->up >= 0 && !mpi_errno)
+    if (tree->up >= 0 && !mpi_errno)
         mpi_errno = nodes_send(made ? s->sum : s->own, count, type, tree->up, MPIR_REDUCE_TAG, comm);
     return mpi_errno;
 }
@@ -369,21 +365,16 @@ static int nodes_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_
     pieces_t cut;
     MPI_Aint at;
     tree_t tree;
-    int head, in_node;
 
     if (!count || MPIR_CVAR_REDUCE_INTRA_ALGORITHM != MPIR_CVAR_REDUCE_INTRA_ALGORITHM_auto || !MPIR_Op_is_commutative(op) ||
         !nodes_take(comm))
         return 0;
     cut = nodes_pieces(count, type, nodes_count(comm));
-    head = node_of(comm, root) == node_of(comm, comm->rank) ? root : head_of(comm, node_of(comm, comm->rank));
-    in_node = comm->node_comm ? comm->intranode_table[head] : 0;
-    if (head == comm->rank) {
-        tree_make(comm, root, cut.many, &tree);
-        if (!is_root && (comm->node_comm || tree.downs))
-            sum = nodes_memory(cut.per, type, &memory, comm);
-        if (tree.downs > 1 || (tree.downs && (comm->node_comm || sendbuf == MPI_IN_PLACE || has_gaps(type))))
-            other = nodes_memory(cut.per, type, &more, comm);
-    }
+    tree_make(comm, root, cut.many, &tree);
+    if (tree.is_head && !is_root && (comm->node_comm || tree.downs))
+        sum = nodes_memory(cut.per, type, &memory, comm);
+    if (tree.downs > 1 || (tree.downs && (comm->node_comm || sendbuf == MPI_IN_PLACE || has_gaps(type))))
+        other = nodes_memory(cut.per, type, &more, comm);
     for (at = 0; at < count && !*mpi_errno; at += cut.per) {
         const MPI_Aint far = at * cut.extent;
         summing_t s = {.own = (const char *) sendbuf + far,.sum = sum,.other = other };
@@ -391,8 +382,7 @@ static int nodes_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_
             s.sum = (char *) recvbuf + far;
         if (is_root && sendbuf == MPI_IN_PLACE)
             s.own = s.sum;
-        *mpi_errno = nodes_reduce_piece(&s, nodes_piece(&cut, at), type, op, head == comm->rank ? &tree : NULL, in_node,
-                                        comm);
+        *mpi_errno = nodes_reduce_piece(&s, nodes_piece(&cut, at), type, op, &tree, comm);
     }
     MPL_free(memory);
     MPL_free(more);
@@ -401,64 +391,50 @@ static int nodes_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_
 
 /* ---- reductions for all ------------------------------------------------------------------------------------------ */
 
-/* A part of the data is this rank's and those of its peers, one on each node: each adds up a share of it for all. The
- * shares of `count` elements begin at share(count, i). */
-static MPI_Aint nodes_share(MPI_Aint count, int nodes, int i)
+/* The elements of `count` that are the i-th of so many. */
+typedef struct share {
+    MPI_Aint first, count;
+} share_t;
+
+static share_t nodes_share(MPI_Aint count, int many, int i)
 {
-    return count * i / nodes;
+    const MPI_Aint first = count * i / many;
+
+    return (share_t) {.first = first,.count = count * (i + 1) / many - first };
 }
 
-/* Each peer's data for the share of another one go there; `other` has room for what comes to this one. */
-static int nodes_give_shares(char *part, char *other, MPI_Aint count, MPI_Datatype type, MPI_Op op, const int *peers,
-                             MPIR_Comm * comm)
-{
-    const int nodes = nodes_count(comm), here = node_of(comm, comm->rank);
-    const MPI_Aint first = nodes_share(count, nodes, here), mine = nodes_share(count, nodes, here + 1) - first;
-    MPI_Aint extent;
-    int mpi_errno = MPI_SUCCESS, turn;
-
-    MPIR_Datatype_get_extent_macro(type, extent);
-    for (turn = 1; turn < nodes && !mpi_errno; turn++) {
-        const int to = (here + turn) % nodes, from = (here - turn + nodes) % nodes;
-        const MPI_Aint theirs = nodes_share(count, nodes, to);
-        const swap_t swap = {.out = part + theirs * extent,.out_count = nodes_share(count, nodes, to + 1) - theirs,
-            .to = peers[to],.in = other,.in_count = mine,.from = peers[from]
-        };
-        mpi_errno = nodes_swap(swap, type, MPIR_ALLREDUCE_TAG, comm);
-        if (!mpi_errno && mine)
-            mpi_errno = MPIR_Reduce_local(other, part + first * extent, mine, type, op);
-    }
-    return mpi_errno;
-}
-
-static int nodes_collect_shares(char *part, MPI_Aint count, MPI_Datatype type, const int *peers, MPIR_Comm * comm)
-{
-    const int nodes = nodes_count(comm), here = node_of(comm, comm->rank);
-    const MPI_Aint first = nodes_share(count, nodes, here), mine = nodes_share(count, nodes, here + 1) - first;
-    MPI_Aint extent;
-    int mpi_errno = MPI_SUCCESS, turn;
-
-    MPIR_Datatype_get_extent_macro(type, extent);
-    for (turn = 1; turn < nodes && !mpi_errno; turn++) {
-        const int to = (here + turn) % nodes, from = (here - turn + nodes) % nodes;
-        const MPI_Aint theirs = nodes_share(count, nodes, from);
-        const swap_t swap = {.out = part + first * extent,.out_count = mine,.to = peers[to],
-            .in = part + theirs * extent,.in_count = nodes_share(count, nodes, from + 1) - theirs,.from = peers[from]
-        };
-        mpi_errno = nodes_swap(swap, type, MPIR_ALLREDUCE_TAG, comm);
-    }
-    return mpi_errno;
-}
-
+/* A part of the data is this rank's and those of its peers, one on each node. Each adds up a share of it, of which the
+ * others give it theirs, and gives the sum to all. */
 static int nodes_exchange_shares(char *part, MPI_Aint count, MPI_Datatype type, MPI_Op op, const int *peers,
                                  MPIR_Comm * comm)
 {
+    const int nodes = nodes_count(comm), here = node_of(comm, comm->rank);
+    const share_t mine = nodes_share(count, nodes, here);
+    int mpi_errno = MPI_SUCCESS, turn;
+    MPI_Aint extent;
     void *memory;
-    char *other = nodes_memory(count / nodes_count(comm) + 1, type, &memory, comm);
-    int mpi_errno = nodes_give_shares(part, other, count, type, op, peers, comm);
+    char *own, *other = nodes_memory(mine.count, type, &memory, comm);
 
-    if (!mpi_errno)
-        mpi_errno = nodes_collect_shares(part, count, type, peers, comm);
+    MPIR_Datatype_get_extent_macro(type, extent);
+    own = part + mine.first * extent;
+    for (turn = 1; turn < nodes && !mpi_errno; turn++) {
+        const int to = (here + turn) % nodes, from = (here - turn + nodes) % nodes;
+        const share_t theirs = nodes_share(count, nodes, to);
+        const swap_t swap = {.out = part + theirs.first * extent,.out_count = theirs.count,.to = peers[to],
+            .in = other,.in_count = mine.count,.from = peers[from]
+        };
+        mpi_errno = nodes_swap(swap, type, MPIR_ALLREDUCE_TAG, comm);
+        if (!mpi_errno && mine.count)
+            mpi_errno = MPIR_Reduce_local(other, own, mine.count, type, op);
+    }
+    for (turn = 1; turn < nodes && !mpi_errno; turn++) {
+        const int to = (here + turn) % nodes, from = (here - turn + nodes) % nodes;
+        const share_t theirs = nodes_share(count, nodes, from);
+        const swap_t swap = {.out = own,.out_count = mine.count,.to = peers[to],
+            .in = part + theirs.first * extent,.in_count = theirs.count,.from = peers[from]
+        };
+        mpi_errno = nodes_swap(swap, type, MPIR_ALLREDUCE_TAG, comm);
+    }
     MPL_free(memory);
     return mpi_errno;
 }
@@ -470,16 +446,16 @@ static int nodes_allreduce_lanes(const void *in, void *out, MPI_Aint count, MPI_
 {
     MPIR_Comm *node = comm->node_comm;
     const int each = node->local_size;
-    MPI_Aint counts[each], displs[each], extent;
+    MPI_Aint counts[each], displs[each];
     MPIR_Errflag_t errflag = MPIR_ERR_NONE;
     int mpi_errno, i, peers[NODES_MOST_LANES];
     void *memory;
     char *part;
 
-    MPIR_Datatype_get_extent_macro(type, extent);
     for (i = 0; i < each; i++) {
-        displs[i] = nodes_share(count, each, i);
-        counts[i] = nodes_share(count, each, i + 1) - displs[i];
+        const share_t share = nodes_share(count, each, i);
+        displs[i] = share.first;
+        counts[i] = share.count;
     }
     for (i = 0; i < comm->node_count; i++)
         peers[i] = peer_on(comm, i, node->rank);

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/give_way.hpp"
+#include "base/shared_core.hpp"
 #include "base/trace.hpp"
 
 namespace ulfm {
@@ -30,13 +31,8 @@ std::atomic<std::int64_t> slow_until{0};
 // Rises with each slow yield, falls with each quick one. Any thread; of two at once one may be lost.
 std::atomic<int> slow_score{0};
 
-// A yield that takes this long has run another process. Several of those with hardly a short one between mean that
-// another process shares the core, although there may be a core for each process. The event that a wait is for then
-// comes during a yield or not at all.
-constexpr std::chrono::microseconds kSwitched{3};
-constexpr int kSharedWeight = 4, kShared = 2 * kSharedWeight, kSharedMost = 4 * kSharedWeight;
 constexpr std::uint32_t kSpinsWhereShared = 2;
-std::atomic<int> shared_score{0};  // as slow_score
+SharedCore shared_core;
 
 int cores_of(pid_t pid) noexcept {
   cpu_set_t set;
@@ -63,15 +59,9 @@ Ancestor look_at(pid_t pid) noexcept {
   return ancestor;
 }
 
-void note_sharing(bool switched) noexcept {
-  const int score = shared_score.load(std::memory_order_relaxed);
-  if (switched) shared_score.store(std::min(score + kSharedWeight, kSharedMost), std::memory_order_relaxed);
-  else if (score > 0) shared_score.store(score - 1, std::memory_order_relaxed);
-}
-
 void classify_yield(SteadyClock::time_point before, SteadyClock::time_point after,
                     std::chrono::nanoseconds limit) noexcept {
-  note_sharing(after - before > kSwitched);
+  shared_core.note(after - before, after);
   const int score = slow_score.load(std::memory_order_relaxed);
   if (after - before <= limit) {
     if (score > 0) slow_score.store(score - 1, std::memory_order_relaxed);
@@ -123,7 +113,7 @@ void yield_now() noexcept {
   sched_yield();
 }
 
-bool core_is_shared() noexcept { return shared_score.load(std::memory_order_relaxed) >= kShared; }
+bool core_is_shared() noexcept { return shared_core.found(); }
 
 void give_way(const WaitPolicy& policy) noexcept {
   if (policy.has_own_core()) return;

@@ -5,6 +5,7 @@
 
 #include <chrono>
 
+#include "base/shared_core.hpp"
 #include "base/wait.hpp"
 #include "child.hpp"
 
@@ -98,4 +99,41 @@ TEST_CASE("where yields go to somebody who computes, waits sleep instead, and tr
   const auto until = Clock::now() + 20s;
   while (!yields_again() && Clock::now() < until) sched_yield();
   CHECK(yields_again());
+}
+
+TEST_CASE("two short switches soon after each other mean that the core is shared, for some time", "[wait]") {
+  SharedCore core;
+  Clock::time_point now{1h};
+  const auto yield = [&](Clock::duration taken) { core.note(taken, now += taken); };
+  yield(20us);
+  CHECK_FALSE(core.found());
+  SECTION("yields in vain between them say nothing") {
+    for (int i = 0; i < 100; ++i) yield(500ns);
+    yield(20us);
+    CHECK(core.found());
+    for (int i = 0; i < 100; ++i) yield(500ns);
+    CHECK(core.found());
+    for (int i = 0; i < 10'000; ++i) yield(500ns);
+    CHECK_FALSE(core.found());
+  }
+  SECTION("far from each other they are others' short turns") {
+    for (int i = 0; i < 100; ++i) {
+      now += 5ms;
+      yield(20us);
+      CHECK_FALSE(core.found());
+    }
+  }
+  SECTION("those to a process that computes are not of this kind") {
+    for (int i = 0; i < 100; ++i) {
+      yield(3ms);
+      CHECK_FALSE(core.found());
+    }
+  }
+  SECTION("after any number of them it is known as long as after a few") {
+    for (int i = 0; i < 1000; ++i) yield(20us);
+    CHECK(core.found());
+    now += 10ms;
+    yield(500ns);
+    CHECK_FALSE(core.found());
+  }
 }

@@ -142,9 +142,10 @@ int idle(ulfm_nm* nm, int how, int sends_waiting) {
   // What is to be told of peers is told although something has come: room may come again and again and be taken by
   // others.
   const int arrived = look != 0 ? look : ULFM_NM_ARRIVED;
-  if (nm->own_core && look_on(nm, sends_waiting != 0)) return arrived;
+  const bool own_core = nm->own_core && !core_is_shared();
+  if (own_core && look_on(nm, sends_waiting != 0)) return arrived;
   for (int turns = how == ULFM_NM_IDLE_BLOCK ? kYieldsOfBlock : kYieldsOfWait; !nm->waiter.step();) {
-    if (nm->own_core || --turns == 0) return look;
+    if (own_core || --turns == 0) return look;
     if (has_come(nm, sends_waiting != 0)) return arrived;
   }
   if (how == ULFM_NM_IDLE_WAIT || sends_waiting) {

@@ -356,12 +356,26 @@ static char *coll_at(const void *buffer, MPI_Aint index, MPI_Datatype type)
     return (char *) buffer + index * extent;
 }
 
-/* The data as bytes: where they are when the type is a basic one, else in memory that *packed owns. */
+/* Elements of that type lie one behind the other, without gaps and in order, from *lb on: a basic one, or one that a
+ * program has made of them, as of the two parts of a complex number. */
+static int is_flat(MPI_Datatype type, MPI_Aint * lb)
+{
+    MPIR_Datatype *made;
+
+    *lb = 0;
+    if (HANDLE_IS_BUILTIN(type))
+        return 1;
+    MPIR_Datatype_get_ptr(type, made);
+    *lb = made->true_lb;
+    return made->is_contig && made->size == made->extent;
+}
+
+/* The data as bytes: where they are when the type is flat, else in memory that *packed owns. */
 static void *coll_pack(const void *buffer, MPI_Aint count, MPI_Datatype type, int copy, void **packed, int *mpi_errno)
 {
-    MPI_Aint bytes = coll_bytes(count, type);
-    if (HANDLE_IS_BUILTIN(type))
-        return (void *) buffer;
+    MPI_Aint bytes = coll_bytes(count, type), lb;
+    if (is_flat(type, &lb))
+        return (char *) buffer + lb;
     *packed = MPL_malloc(bytes ? bytes : 1, MPL_MEM_BUFFER);
     if (!*packed)
         MPIR_ERR_SET(*mpi_errno, MPI_ERR_OTHER, "**nomem");
@@ -665,8 +679,8 @@ int MPIDI_nem_ulfm_reduce_scatter_block(const void *sendbuf, void *recvbuf, MPI_
 
 /* ---- blocks of different sizes ----------------------------------------------------------------------------------- */
 
-/* What a rank has for each, or gets from each: as bytes where they are when the type is a basic one, else one behind
- * the other in memory of its own. */
+/* What a rank has for each, or gets from each: as bytes where they are when the type is flat, else one behind the other
+ * in memory of its own. */
 typedef struct coll_blocks {
     size_t *bytes, *at;         /* one piece of memory */
     char *data;
@@ -704,8 +718,10 @@ static int coll_make_blocks(coll_blocks_t * blocks, const void *buffer, const MP
                             const MPI_Aint * displs, MPI_Datatype type, int ranks, int filled)
 {
     int mpi_errno = MPI_SUCCESS;
-    int i, in_place = HANDLE_IS_BUILTIN(type);
+    MPI_Aint lb;
+    const int in_place = is_flat(type, &lb);
     size_t total = 0;
+    int i;
 
     *blocks = (coll_blocks_t) {.counts = counts,.displs = displs,.type = type,.ranks = ranks };
     blocks->bytes = MPL_malloc(2 * ranks * sizeof *blocks->bytes, MPL_MEM_BUFFER);
@@ -716,7 +732,7 @@ static int coll_make_blocks(coll_blocks_t * blocks, const void *buffer, const MP
         blocks->at[i] = in_place ? (size_t) coll_bytes(displs[i], type) : total;
         total += blocks->bytes[i];
     }
-    blocks->data = (char *) buffer;
+    blocks->data = (char *) buffer + lb;
     if (in_place)
         goto fn_exit;
     blocks->data = blocks->packed = MPL_malloc(total ? total : 1, MPL_MEM_BUFFER);

@@ -98,9 +98,10 @@ static int draw_count(void) {
   }
 }
 
-/* A basic type, its size, and the same data with gaps between the elements. */
+/* A basic type, its size, and all ways to lay its elements: as they are, with gaps between them, as a type of the
+ * program that is like the basic one, and one that begins an element further on. */
 typedef struct {
-  MPI_Datatype basic, gaps;
+  MPI_Datatype basic, laid[4];
   int bytes;
 } kind_t;
 static kind_t kinds[5];
@@ -110,8 +111,13 @@ static void make_kinds(void) {
   for (int i = 0; i < 5; ++i) {
     kinds[i].basic = basic[i];
     MPI_Type_size(basic[i], &kinds[i].bytes);
-    MPI_Type_create_resized(basic[i], 0, 2 * kinds[i].bytes, &kinds[i].gaps);
-    MPI_Type_commit(&kinds[i].gaps);
+    const int one = 1;
+    const MPI_Aint further = kinds[i].bytes;
+    kinds[i].laid[0] = basic[i];
+    MPI_Type_create_resized(basic[i], 0, 2 * kinds[i].bytes, &kinds[i].laid[1]);
+    MPI_Type_contiguous(1, basic[i], &kinds[i].laid[2]);
+    MPI_Type_create_hindexed(1, &one, &further, basic[i], &kinds[i].laid[3]);
+    for (int way = 1; way < 4; ++way) MPI_Type_commit(&kinds[i].laid[way]);
   }
 }
 
@@ -165,13 +171,16 @@ static void reduction(MPI_Comm comm, int what, int ranks, int self, int in_place
   note(out, (size_t)got * (size_t)t.bytes);
 }
 
-/* Data only move; each rank may have gaps in its buffers where others have none. */
+/* Drawn by each rank for itself. */
+static int draw_way(int self) { return (int)(next() >> (8 + 2 * (self % 16)) & 3); }
+
+/* Data only move; ranks may lay them in their buffers in different ways. */
 static void movement(MPI_Comm comm, int what, int ranks, int self, int in_place) {
   const int kind = (int)(next() % 5), root = (int)(next() % (unsigned)ranks), n = draw_count();
-  const int gaps_in = (int)(next() >> (8 + self % 16) & 1), gaps_out = (int)(next() >> (8 + self % 16) & 1);
   const kind_t t = kinds[kind];
-  const MPI_Datatype from = gaps_in ? t.gaps : t.basic, to = gaps_out ? t.gaps : t.basic;
-  const size_t room = (size_t)n * (size_t)ranks * (size_t)t.bytes * 2, step = (size_t)n * (size_t)t.bytes;
+  const MPI_Datatype from = t.laid[draw_way(self)], to = t.laid[draw_way(self)];
+  const size_t room = ((size_t)n * (size_t)ranks * 2 + 1) * (size_t)t.bytes,
+               block = (size_t)(2 * n + 1) * (size_t)t.bytes;
   fill(in, (int)(room / (size_t)t.bytes), kind);
   memset(out, 0, room);
   if (in_place) memcpy(out, in, room);
@@ -189,7 +198,7 @@ static void movement(MPI_Comm comm, int what, int ranks, int self, int in_place)
       break;
     default: CALL(Alltoall, Ialltoall, in_place ? MPI_IN_PLACE : in, n, from, out, n, to, comm);
   }
-  note(out, what == 7 || what == 10 ? step * (gaps_out ? 2 : 1) : room);
+  note(out, what == 7 || what == 10 ? block : room);
 }
 
 /* How many elements rank `from` has for rank `to`. */
@@ -199,13 +208,11 @@ static int block(int n, int from, int to) {
 
 /* Blocks of different sizes, with room between them. */
 static void blocks(MPI_Comm comm, int what, int ranks, int self, int in_place) {
-  const int gaps = (int)(next() & 1), kind = (int)(next() % 5), root = (int)(next() % (unsigned)ranks),
-            n = draw_count();
-  const int gaps_in = (int)(next() >> (8 + self % 16) & 1), gaps_out = (int)(next() >> (8 + self % 16) & 1);
+  const int way = (int)(next() & 3), kind = (int)(next() % 5), root = (int)(next() % (unsigned)ranks), n = draw_count();
   const kind_t t = kinds[kind];
+  const int of_in = draw_way(self), of_out = draw_way(self);
   /* MPICH's pipelined ring of MPI_Allgatherv counts its pieces by the extent, and waits for ever when ranks differ. */
-  const int spread = what == 15 ? gaps : gaps_out;
-  const MPI_Datatype from = gaps_in ? t.gaps : t.basic, to = spread ? t.gaps : t.basic;
+  const MPI_Datatype from = t.laid[of_in], to = t.laid[what == 15 ? way : of_out];
   int *in_counts = lasting(0), *in_at = lasting(1), *out_counts = lasting(2), *out_at = lasting(3);
   int in_end = 0, out_end = 0;
   for (int i = 0; i < ranks; ++i) {
@@ -235,7 +242,7 @@ static void blocks(MPI_Comm comm, int what, int ranks, int self, int in_place) {
     case 15: CALL(Allgatherv, Iallgatherv, given, out_counts[self], from, out, out_counts, out_at, to, comm); break;
     default: CALL(Alltoallv, Ialltoallv, given, in_counts, in_at, from, out, out_counts, out_at, to, comm);
   }
-  note(out, what == 14 ? (size_t)in_counts[self] * (size_t)t.bytes * (spread ? 2 : 1) : room);
+  note(out, what == 14 ? (size_t)(2 * in_counts[self] + 1) * (size_t)t.bytes : room);
 }
 
 static void one(MPI_Comm comm) {

@@ -130,7 +130,8 @@ int idle(ulfm_nm* nm, int how, int sends_waiting) {
   if (VirtualTime* time = VirtualTime::of_process(); time != nullptr) [[unlikely]]
     return idle_timed(nm, *time, how);
   if (how == ULFM_NM_IDLE_AGAIN) how = ULFM_NM_IDLE_TEST;
-  const std::uint32_t every_so_many = nm->own_core ? kLookTurns : kLookTurns / kYieldsOfBlock;
+  const bool own_core = nm->own_core && !core_is_shared();
+  const std::uint32_t every_so_many = own_core ? kLookTurns : kLookTurns / kYieldsOfBlock;
   const int look = ++nm->idle_turns % every_so_many == 0 ? look_around_now_and_then(nm) : 0;
   if (how == ULFM_NM_IDLE_TEST || how == ULFM_NM_IDLE_THREADED) {
     // The caller has its own loop, which may be a busy one: let others have the core from time to time.
@@ -142,7 +143,6 @@ int idle(ulfm_nm* nm, int how, int sends_waiting) {
   // What is to be told of peers is told although something has come: room may come again and again and be taken by
   // others.
   const int arrived = look != 0 ? look : ULFM_NM_ARRIVED;
-  const bool own_core = nm->own_core && !core_is_shared();
   if (own_core && look_on(nm, sends_waiting != 0)) return arrived;
   for (int turns = how == ULFM_NM_IDLE_BLOCK ? kYieldsOfBlock : kYieldsOfWait; !nm->waiter.step();) {
     if (own_core || --turns == 0) return look;

@@ -10,8 +10,9 @@ namespace ulfm {
 
 /// A few yields within a short time that ran another process for a short time mean that it shares the core, although
 /// there may be a core for each process. What a wait is for then comes during a yield or not at all. Time counts, and
-/// not the yields without a switch: those to a process of another session are in vain until the system finds that this
-/// session has had its part, dozens of times (decision 0061). Any thread; of two that note at once one may be lost.
+/// not the yields without a switch: those to a process of another session are in vain, one after the other, until the
+/// system finds that this session has had its part (decision 0061). Any thread; of two that note at once one may be
+/// lost.
 class SharedCore {
  public:
   using Clock = std::chrono::steady_clock;

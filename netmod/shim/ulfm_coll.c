@@ -719,7 +719,7 @@ static int coll_make_blocks(coll_blocks_t * blocks, const void *buffer, const MP
 {
     int mpi_errno = MPI_SUCCESS;
     MPI_Aint lb;
-    const int in_place = is_flat(type, &lb);
+    const int flat = is_flat(type, &lb);
     size_t total = 0;
     int i;
 
@@ -729,11 +729,11 @@ static int coll_make_blocks(coll_blocks_t * blocks, const void *buffer, const MP
     blocks->at = blocks->bytes + ranks;
     for (i = 0; i < ranks; i++) {
         blocks->bytes[i] = coll_bytes(counts[i], type);
-        blocks->at[i] = in_place ? (size_t) coll_bytes(displs[i], type) : total;
+        blocks->at[i] = flat ? (size_t) coll_bytes(displs[i], type) : total;
         total += blocks->bytes[i];
     }
     blocks->data = (char *) buffer + lb;
-    if (in_place)
+    if (flat)
         goto fn_exit;
     blocks->data = blocks->packed = MPL_malloc(total ? total : 1, MPL_MEM_BUFFER);
     MPIR_ERR_CHKANDJUMP(!blocks->packed, mpi_errno, MPI_ERR_OTHER, "**nomem");

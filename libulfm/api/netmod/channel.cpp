@@ -300,7 +300,7 @@ int next_at_hand(ulfm_nm* nm, ulfm_nm_frame* out) { return take_next<&Inlet::nex
 int next_soon(ulfm_nm* nm, ulfm_nm_frame* out) {
   if (VirtualTime::of_process() != nullptr) return -1;
   if (next(nm, out) != 0) return 1;
-  if (!nm->own_core || core_is_shared()) return -1;
+  if (!nm->has_core_to_itself()) return -1;
   return nm->inlet->spin(kSpinTurns) && next(nm, out) != 0 ? 1 : 0;
 }
 

@@ -74,7 +74,8 @@ struct ulfm_nm {
   std::unique_ptr<ulfm::Inlet> inlet;
 
   // Waits.
-  bool own_core;
+  bool has_core_to_itself() const noexcept { return own_core && !ulfm::core_is_shared(); }
+  bool own_core;                 // there is one for each process of the host
   int cores_of_host = 0;         // whoever may use them; known where collectives go by segments
   bool always_segments = false;  // the same
   std::int64_t one_copy;         // the setting, of off|auto|on

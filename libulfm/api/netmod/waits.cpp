@@ -130,7 +130,7 @@ int idle(ulfm_nm* nm, int how, int sends_waiting) {
   if (VirtualTime* time = VirtualTime::of_process(); time != nullptr) [[unlikely]]
     return idle_timed(nm, *time, how);
   if (how == ULFM_NM_IDLE_AGAIN) how = ULFM_NM_IDLE_TEST;
-  const bool own_core = nm->own_core && !core_is_shared();
+  const bool own_core = nm->has_core_to_itself();
   const std::uint32_t every_so_many = own_core ? kLookTurns : kLookTurns / kYieldsOfBlock;
   const int look = ++nm->idle_turns % every_so_many == 0 ? look_around_now_and_then(nm) : 0;
   if (how == ULFM_NM_IDLE_TEST || how == ULFM_NM_IDLE_THREADED) {

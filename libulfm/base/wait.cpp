@@ -69,7 +69,7 @@ void classify_yield(SteadyClock::time_point before, SteadyClock::time_point afte
     slow_score.store(score + kSlowWeight, std::memory_order_relaxed);
   } else {
     slow_score.store(kSlowScore - kSlowWeight, std::memory_order_relaxed);  // the next one decides again
-    slow_until.store((after + kSlowFor).time_since_epoch().count(), std::memory_order_relaxed);
+    note_lost_core(after);
   }
 }
 
@@ -96,15 +96,17 @@ int usable_cores() noexcept {
   return std::max(own, cores_of(getppid()));  // started without one
 }
 
-WaitPolicy WaitPolicy::for_processes(int processes) noexcept {
+WaitPolicy WaitPolicy::without_own_core() noexcept {
   WaitPolicy policy;
+  policy.spins = 2;
+  policy.pauses = 0;
+  return policy;
+}
+
+WaitPolicy WaitPolicy::for_processes(int processes) noexcept {
   const int cores = usable_cores();
+  WaitPolicy policy = processes > cores ? without_own_core() : WaitPolicy{};
   policy.slow_yield += kTurnOfWaiting * (processes / cores);
-  if (processes > cores) {
-    // The answer comes from a process that needs this core: a look or two, then out of its way.
-    policy.spins = 2;
-    policy.pauses = 0;
-  }
   return policy;
 }
 
@@ -115,12 +117,20 @@ void yield_now() noexcept {
 
 bool core_is_shared() noexcept { return shared_core.found(); }
 
-void give_way(const WaitPolicy& policy) noexcept {
-  if (policy.has_own_core()) return;
-  const auto now = SteadyClock::now();
-  if (yields_are_slow(now)) return;
+bool core_is_lost() noexcept { return yields_are_slow(SteadyClock::now()); }
+
+void note_lost_core(SteadyClock::time_point now) noexcept {
+  slow_until.store((now + kSlowFor).time_since_epoch().count(), std::memory_order_relaxed);
+}
+
+void yield_and_learn(const WaitPolicy& policy) noexcept {
+  const auto before = SteadyClock::now();
   yield_now();
-  classify_yield(now, SteadyClock::now(), policy.slow_yield);
+  classify_yield(before, SteadyClock::now(), policy.slow_yield);
+}
+
+void give_way(const WaitPolicy& policy) noexcept {
+  if (!policy.has_own_core() && !core_is_lost()) yield_and_learn(policy);
 }
 
 std::uint32_t Waiter::spins_now(const WaitPolicy& policy) noexcept {
@@ -142,8 +152,7 @@ bool Waiter::slow_step() noexcept {
   if (yielding_since_ == SteadyClock::time_point{}) yielding_since_ = now;
   if (now - yielding_since_ >= policy_->yield_for) return true;
   if (yields_are_slow(now)) return true;
-  yield_now();
-  classify_yield(now, SteadyClock::now(), policy_->slow_yield);
+  yield_and_learn(*policy_);
   return false;
 }
 

@@ -45,6 +45,9 @@ struct WaitPolicy {
 
   /// The policy for `processes` on this host and the cores this process may use.
   static WaitPolicy for_processes(int processes) noexcept;
+
+  /// A look or two, then out of the way of the process that the answer comes from.
+  static WaitPolicy without_own_core() noexcept;
 };
 
 /// Cores this process and the others of its launcher (Hydra's proxy, or else the parent) may run on.
@@ -107,7 +110,16 @@ inline void after_look() noexcept {
 /// The last yields of this process ran somebody else: what it waits for comes during a yield or not at all.
 bool core_is_shared() noexcept;
 
+/// Another process computes on this core: yields to it are slow, and waits sleep. So for a while after it was noticed.
+bool core_is_lost() noexcept;
+
+/// The core was lost for a time slice while this process did not mean to give it away.
+void note_lost_core(std::chrono::steady_clock::time_point now) noexcept;
+
 /// Give the core to another process once; counted as a yield.
 void yield_now() noexcept;
+
+/// The same, and learns from the time that it took what other processes do on this core.
+void yield_and_learn(const WaitPolicy& policy) noexcept;
 
 }  // namespace ulfm

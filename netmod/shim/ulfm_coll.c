@@ -461,7 +461,8 @@ int MPIDI_nem_ulfm_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Dataty
                              MPI_Aint recvcount, MPI_Datatype recvtype, MPIR_Comm * comm, int *mpi_errno)
 {
     return coll_gather(ULFM_COLL_ALLGATHER, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, -1, comm,
-                       mpi_errno);
+                       mpi_errno) ||
+        nodes_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, mpi_errno);
 }
 
 int MPIDI_nem_ulfm_scatter(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf,

@@ -15,6 +15,7 @@
 #define NODES_LONG_PIECE ((MPI_Aint) 512 * 1024)
 #define NODES_DOUBLING ((MPI_Aint) 128 * 1024)  /* longest allreduce whose hosts exchange all they have */
 #define NODES_LANE ((MPI_Aint) 8 * 1024)        /* shortest part of one that a rank brings to the other hosts */
+#define NODES_ROW ((MPI_Aint) 64 * 1024)        /* longest blocks of all that go from head to head */
 #define NODES_MOST_LANES 8      /* hosts that parts are exchanged between without a detour */
 
 /* Data that are cut into pieces of whole elements. */
@@ -221,7 +222,7 @@ static int nodes_bcast(void *buffer, MPI_Aint count, MPI_Datatype type, int root
     return 1;
 }
 
-/* ---- reductions -------------------------------------------------------------------------------------------------- */
+/* ---- what travels between nodes ---------------------------------------------------------------------------------- */
 
 /* Memory for so many elements, at the place of the first one; *memory is to be freed. */
 static char *nodes_memory(MPI_Aint count, MPI_Datatype type, void **memory, MPIR_Comm * comm)
@@ -321,6 +322,159 @@ static int nodes_swap(swap_t s, MPI_Datatype type, int tag, MPIR_Comm * comm)
     return MPIC_Sendrecv(s.out, s.out_count, wire, s.to, tag, s.in, s.in_count, wire, s.from, tag, comm,
                          MPI_STATUS_IGNORE, &errflag);
 }
+
+/* ---- gathers for all --------------------------------------------------------------------------------------------- */
+
+/* Blocks of all ranks as they travel: those of this node first, then of the nodes behind it, of each in the order of
+ * its ranks. */
+typedef struct row {
+    char *data;
+    MPI_Aint *at;               /* where the i-th node from here begins, and the end */
+    MPI_Aint each;              /* bytes of a rank */
+    int nodes, here;
+} row_t;
+
+static void row_make(row_t * row, MPI_Aint each, MPIR_Comm * comm)
+{
+    const int nodes = comm->node_count, here = node_of(comm, comm->rank);
+    int i;
+
+    *row = (row_t) {.each = each,.nodes = nodes,.here = here };
+    row->at = MPL_calloc(nodes + 1, sizeof *row->at, MPL_MEM_BUFFER);
+    row->data = MPL_malloc(each * comm->local_size, MPL_MEM_BUFFER);
+    if (!row->at || !row->data)
+        nodes_without_memory(comm);
+    for (i = 0; i < comm->local_size; i++)
+        row->at[(comm->internode_table[i] - here + nodes) % nodes + 1] += each;
+    for (i = 0; i < nodes; i++)
+        row->at[i + 1] += row->at[i];
+}
+
+static void row_free(row_t * row)
+{
+    MPL_free(row->at);
+    MPL_free(row->data);
+}
+
+/* The heads double the nodes that they know (Bruck et al. 1997). */
+static int row_exchange(const row_t * row, MPIR_Comm * comm)
+{
+    int mpi_errno = MPI_SUCCESS, known;
+
+    for (known = 1; known < row->nodes && !mpi_errno; known *= 2) {
+        const int more = MPL_MIN(known, row->nodes - known);
+        const swap_t swap = {.out = row->data,.out_count = row->at[more],
+            .to = head_of(comm, (row->here - known + row->nodes) % row->nodes),
+            .in = row->data + row->at[known],.in_count = row->at[known + more] - row->at[known],
+            .from = head_of(comm, (row->here + known) % row->nodes)
+        };
+        mpi_errno = nodes_swap(swap, MPI_BYTE, MPIR_ALLGATHER_TAG, comm);
+    }
+    return mpi_errno;
+}
+
+/* A node's head collects its ranks' blocks, exchanges them with the other heads, and gives all to its ranks. */
+static int row_gather(const row_t * row, const char *in, MPIR_Comm * comm)
+{
+    MPIR_Comm *node = comm->node_comm;
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+    int mpi_errno = MPI_SUCCESS;
+
+    if (node)
+        mpi_errno = MPIR_Gather_impl(in, row->each, MPI_BYTE, row->data, row->each, MPI_BYTE, 0, node, &errflag);
+    else
+        memcpy(row->data, in, row->each);
+    if (!mpi_errno && (!node || node->rank == 0))
+        mpi_errno = row_exchange(row, comm);
+    if (!mpi_errno && node)
+        mpi_errno = MPIR_Bcast_impl(row->data, row->at[row->nodes], MPI_BYTE, 0, node, &errflag);
+    return mpi_errno;
+}
+
+/* To where the blocks of the ranks are wanted. The row is used up. */
+static void row_place(row_t * row, char *wanted, const MPIR_Comm * comm)
+{
+    int rank;
+
+    for (rank = 0; rank < comm->local_size; rank++, wanted += row->each) {
+        MPI_Aint *at = &row->at[(comm->internode_table[rank] - row->here + row->nodes) % row->nodes];
+        memcpy(wanted, row->data + *at, row->each);
+        *at += row->each;
+    }
+}
+
+/* Each rank exchanges its block with the ranks in its place on the other nodes; those of a node then have all blocks
+ * among them. */
+static int lanes_gather(char *blocks, MPI_Aint each, MPIR_Comm * comm)
+{
+    MPIR_Comm *node = comm->node_comm;
+    const int nodes = comm->node_count, here = node_of(comm, comm->rank), many = node->local_size;
+    MPI_Aint counts[many], at[many];
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+    int mpi_errno = MPI_SUCCESS, turn, i;
+
+    for (turn = 1; turn < nodes && !mpi_errno; turn++) {
+        const int to = peer_on(comm, (here + turn) % nodes, node->rank);
+        const int from = peer_on(comm, (here - turn + nodes) % nodes, node->rank);
+        const swap_t swap = {.out = blocks + comm->rank * each,.out_count = each,.to = to,
+            .in = blocks + from * each,.in_count = each,.from = from
+        };
+        mpi_errno = nodes_swap(swap, MPI_BYTE, MPIR_ALLGATHER_TAG, comm);
+    }
+    for (turn = 0; turn < nodes && !mpi_errno; turn++) {
+        for (i = 0; i < many; i++) {
+            counts[i] = each;
+            at[i] = peer_on(comm, turn, i) * each;
+        }
+        if (at[many - 1] - at[0] == (many - 1) * each)
+            mpi_errno = MPIR_Allgather_impl(MPI_IN_PLACE, 0, MPI_BYTE, blocks + at[0], each, MPI_BYTE, node, &errflag);
+        else
+            mpi_errno = MPIR_Allgatherv_impl(MPI_IN_PLACE, 0, MPI_BYTE, blocks, counts, at, MPI_BYTE, node, &errflag);
+    }
+    return mpi_errno;
+}
+
+static int heads_gather(char *blocks, MPI_Aint each, MPIR_Comm * comm)
+{
+    int mpi_errno;
+    row_t row;
+
+    row_make(&row, each, comm);
+    mpi_errno = row_gather(&row, blocks + comm->rank * each, comm);
+    if (!mpi_errno)
+        row_place(&row, blocks, comm);
+    row_free(&row);
+    return mpi_errno;
+}
+
+/* Where nodes have several ranks: short blocks by the heads, long ones by all ranks where the nodes are alike. */
+static int nodes_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf,
+                           MPI_Aint recvcount, MPI_Datatype recvtype, MPIR_Comm * comm, int *mpi_errno)
+{
+    const MPI_Aint each = coll_bytes(recvcount, recvtype), all = recvcount * comm->local_size;
+    const int by_heads = each * comm->local_size <= NODES_ROW;
+    const int nodes = comm->node_count;
+    void *packed = NULL;
+    char *blocks;
+
+    if (!each || MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM != MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM_auto || !nodes_take(comm) ||
+        nodes_spread(comm) != SPREAD_SEVERAL)
+        return 0;
+    if (!by_heads && (COLL_STATE(comm)->even < 2 || nodes > NODES_MOST_LANES ||
+                      each * comm->local_size < nodes * NODES_ROW))
+        return 0;
+    blocks = coll_pack(recvbuf, all, recvtype, sendbuf == MPI_IN_PLACE, &packed, mpi_errno);
+    if (!blocks)
+        nodes_without_memory(comm);
+    if (sendbuf != MPI_IN_PLACE)
+        *mpi_errno = MPIR_Localcopy(sendbuf, sendcount, sendtype, blocks + comm->rank * each, each, MPI_BYTE);
+    if (!*mpi_errno)
+        *mpi_errno = by_heads ? heads_gather(blocks, each, comm) : lanes_gather(blocks, each, comm);
+    coll_unpack(recvbuf, all, recvtype, packed, 1, mpi_errno);
+    return 1;
+}
+
+/* ---- reductions to a root ---------------------------------------------------------------------------------------- */
 
 /* What a rank combines. */
 typedef struct summing {

@@ -186,6 +186,27 @@ static void pairs(MPI_Comm comm, int n, unsigned salt) {
   free(in), free(out);
 }
 
+/* Blocks of all ranks: of a type with gaps, and of one that the senders name otherwise. */
+static void gathers(MPI_Comm comm, int n, unsigned salt) {
+  const size_t all = (size_t)n * (size_t)size;
+  record_t *in = malloc((size_t)n * sizeof *in), *out = malloc(all * sizeof *out);
+  map_t *maps_in = malloc((size_t)n * sizeof *maps_in), *maps_out = malloc(all * sizeof *maps_out);
+  const int in_place = salt & 1;
+  memset(out, 0x5a, all * sizeof *out);
+  for (int i = 0; i < n; ++i) in[i] = record_of(rank, i, salt), maps_in[i] = map_of(rank, i, salt);
+  if (in_place) {
+    memcpy(out + (size_t)rank * (size_t)n, in, (size_t)n * sizeof *in);
+    memcpy(maps_out + (size_t)rank * (size_t)n, maps_in, (size_t)n * sizeof *maps_in);
+  }
+  MPI_Allgather(in_place ? MPI_IN_PLACE : in, n, record_type, out, n, record_type, comm);
+  MPI_Allgather(in_place ? MPI_IN_PLACE : maps_in, 2 * n, MPI_UINT32_T, maps_out, n, map_type, comm);
+  for (int r = 0; r < size; ++r) {
+    same_records(out + (size_t)r * (size_t)n, n, r, r + 1, salt, "MPI_Allgather of records");
+    same_maps(maps_out + (size_t)r * (size_t)n, n, r, r + 1, salt, "MPI_Allgather of maps");
+  }
+  free(in), free(out), free(maps_in), free(maps_out);
+}
+
 /* Lengths about the ends of pieces, short ones, and any. */
 static int length(void) {
   static const int some[] = {1, 2, 3, 17, 8191, 8192, 8193, 16384, 16385, LONGEST};
@@ -198,9 +219,10 @@ static void rounds(MPI_Comm comm, int count) {
   for (int i = 0; i < count; ++i) {
     const int n = length();
     const unsigned salt = draw(1000);
-    switch (draw(3)) {
+    switch (draw(4)) {
       case 0: maps(comm, n, salt); break;
       case 1: records(comm, n, salt); break;
+      case 2: gathers(comm, 1 + n % (1 << draw(13)), salt); break;
       default: pairs(comm, n, salt);
     }
   }

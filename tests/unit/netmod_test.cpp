@@ -3,12 +3,16 @@
 
 #include <ulfm/netmod.h>
 
+#include <chrono>
 #include <cstring>
 #include <string_view>
 #include <vector>
 
+#include "api/netmod/channel.hpp"
 #include "base/wait.hpp"
+#include "child.hpp"
 #include "environment.hpp"
+#include "one_core.hpp"
 
 extern "C" const ulfm_nm_api* ulfm_nm_table(std::uint32_t abi);
 
@@ -16,6 +20,7 @@ namespace {
 
 using namespace ulfm;
 
+std::uint64_t yields() { return wait_counters().steps[static_cast<int>(Rung::yield)].load(); }
 std::uint64_t sleeps() { return wait_counters().steps[static_cast<int>(Rung::park)].load(); }
 
 /// Two processes of MPI, both this one, and a connection from the first to the second.
@@ -85,6 +90,34 @@ TEST_CASE("room ends a turn of who waits for it", "[netmod]") {
   CHECK(pair.idle(1) == 0);
   pair.read_all();
   CHECK(pair.idle(1) == ULFM_NM_ARRIVED);
+}
+
+TEST_CASE("tests of a program yield more often where its core turns out to be shared", "[netmod]") {
+  Pair pair;
+  if (!pair.sender->own_core) {
+    WARN("this machine has no core for each of two processes");
+    return;
+  }
+  constexpr int kTests = 320;
+  const auto yields_of_tests = [&pair] {
+    const std::uint64_t before = yields();
+    for (int i = 0; i < kTests; ++i) pair.table->idle(pair.sender, ULFM_NM_IDLE_TEST, 0);
+    return yields() - before;
+  };
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto goes_on = [until] { return std::chrono::steady_clock::now() < until; };
+  {
+    test::OneCore here;
+    test::Child other([](test::Pipe&) {
+      for (;;) sched_yield();
+    });
+    while (!core_is_shared() && goes_on()) yields_of_tests();
+    if (core_is_shared()) CHECK(yields_of_tests() >= kTests / 16 / 2);
+    else WARN("a yield to another process that yields cannot be told from one in vain here");
+  }
+  std::uint64_t last = kTests;
+  while ((last > 1 || core_is_shared() || core_is_lost()) && goes_on()) last = yields_of_tests();
+  CHECK(last <= 1);
 }
 
 TEST_CASE("a frame is valid until it is released, in whatever order", "[netmod]") {

@@ -1,13 +1,12 @@
 // The ladder of a wait: what each turn does, and that yields to somebody who computes are not repeated.
 #include <catch2/catch.hpp>
 
-#include <sched.h>
-
 #include <chrono>
 
 #include "base/shared_core.hpp"
 #include "base/wait.hpp"
 #include "child.hpp"
+#include "one_core.hpp"
 
 namespace {
 
@@ -16,26 +15,6 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 std::uint64_t yields() { return wait_counters().steps[static_cast<int>(Rung::yield)].load(); }
-
-// This process on one core for as long as it lives; the core.
-class OneCore {
- public:
-  OneCore() {
-    sched_getaffinity(0, sizeof before_, &before_);
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    for (int core = 0; core < CPU_SETSIZE; ++core)
-      if (CPU_ISSET(core, &before_)) {
-        CPU_SET(core, &one);
-        break;
-      }
-    sched_setaffinity(0, sizeof one, &one);
-  }
-  ~OneCore() { sched_setaffinity(0, sizeof before_, &before_); }
-
- private:
-  cpu_set_t before_;
-};
 
 // Waits until waits no longer yield; false when that does not come about within the limit.
 bool stops_yielding(const WaitPolicy& policy) {
@@ -70,7 +49,7 @@ TEST_CASE("a wait spins, pauses, yields, and then says that it is time to sleep"
 }
 
 TEST_CASE("where yields go to somebody who computes, waits sleep instead, and try again later", "[wait]") {
-  OneCore here;
+  test::OneCore here;
   WaitPolicy policy;
   policy.spins = 2;
   policy.pauses = 0;
@@ -101,11 +80,25 @@ TEST_CASE("where yields go to somebody who computes, waits sleep instead, and tr
   CHECK(yields_again());
 }
 
-TEST_CASE("two short switches soon after each other mean that the core is shared, for some time", "[wait]") {
+TEST_CASE("a process that lost its core sleeps instead of yields for a while", "[wait]") {
+  WaitPolicy policy = WaitPolicy::without_own_core();
+  policy.yield_for = 10s;
+  note_lost_core(Clock::now());
+  CHECK(core_is_lost());
+  const std::uint64_t before = yields();
+  Waiter waiter(policy);
+  for (std::uint32_t turn = 0; turn < policy.spins; ++turn) CHECK_FALSE(waiter.step());
+  CHECK(waiter.step());
+  CHECK(yields() == before);
+  note_lost_core(Clock::now() - 1s);
+  CHECK_FALSE(core_is_lost());
+}
+
+TEST_CASE("some short switches soon after each other mean that the core is shared, for some time", "[wait]") {
   SharedCore core;
   Clock::time_point now{1h};
   const auto yield = [&](Clock::duration taken) { core.note(taken, now += taken); };
-  yield(20us);
+  for (int i = 0; i < 5; ++i) yield(20us);
   CHECK_FALSE(core.found());
   SECTION("yields in vain between them say nothing") {
     for (int i = 0; i < 100; ++i) yield(500ns);
@@ -128,6 +121,15 @@ TEST_CASE("two short switches soon after each other mean that the core is shared
       yield(3ms);
       CHECK_FALSE(core.found());
     }
+  }
+  SECTION("interrupts make some yields long, which does not keep up what was true once") {
+    for (int i = 0; i < 100; ++i) yield(20us);
+    CHECK(core.found());
+    for (int i = 0; i < 50; ++i) {
+      for (int j = 0; j < 1000; ++j) yield(600ns);
+      yield(20us);
+    }
+    CHECK_FALSE(core.found());
   }
   SECTION("after any number of them it is known as long as after a few") {
     for (int i = 0; i < 1000; ++i) yield(20us);

@@ -1,6 +1,9 @@
 // Waiting by looking: how the two sides of a measurement wait where no port waits for them.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+
 #include "base/wait.hpp"
 
 namespace perf {
@@ -16,12 +19,34 @@ inline const ulfm::WaitPolicy& look_policy() {
   return policy;
 }
 
-/// Calls `look` until it is true; false when it was not for so long that sleeping is due.
+/// Finds out that a process which computes had the core meanwhile: sixty-four looks then took a time slice.
+class LookTimes {
+ public:
+  /// Behind each look.
+  void looked() noexcept {
+    if (++looks_ % kLooks != 0) return;
+    const auto now = Clock::now();
+    if (looks_ != kLooks && now - last_ > kSlice) ulfm::note_lost_core(now);
+    last_ = now;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::uint32_t kLooks = 64;
+  static constexpr std::chrono::milliseconds kSlice{1};
+
+  Clock::time_point last_{};
+  std::uint32_t looks_ = 0;
+};
+
+/// Calls `look` until it is true; false when it was not for so long that sleeping is due. Beside a process that
+/// computes that is soon: looks would be in vain, and use up the time in which the other side is waited for.
 template <typename Look>
 bool look_a_while(Look&& look) {
   if (look()) return true;
-  ulfm::Waiter waiter(look_policy());
-  while (!look())
+  static const ulfm::WaitPolicy brief = ulfm::WaitPolicy::without_own_core();
+  ulfm::Waiter waiter(ulfm::core_is_lost() ? brief : look_policy());
+  for (LookTimes times; !look(); times.looked())
     if (waiter.step()) return false;
   return true;
 }

@@ -129,15 +129,16 @@ int idle(ulfm_nm* nm, int how, int sends_waiting) {
   nm->sends_waiting = sends_waiting != 0;
   if (VirtualTime* time = VirtualTime::of_process(); time != nullptr) [[unlikely]]
     return idle_timed(nm, *time, how);
-  if (how == ULFM_NM_IDLE_AGAIN) how = ULFM_NM_IDLE_TEST;
   const bool own_core = nm->has_core_to_itself();
   const std::uint32_t every_so_many = own_core ? kLookTurns : kLookTurns / kYieldsOfBlock;
   const int look = ++nm->idle_turns % every_so_many == 0 ? look_around_now_and_then(nm) : 0;
-  if (how == ULFM_NM_IDLE_TEST || how == ULFM_NM_IDLE_THREADED) {
+  if (how == ULFM_NM_IDLE_TEST || how == ULFM_NM_IDLE_AGAIN || how == ULFM_NM_IDLE_THREADED) {
     // The caller has its own loop, which may be a busy one: let others have the core from time to time.
     // With threads the caller holds a lock that others want, and lets go of it itself: a yield here helps nobody.
-    const std::uint32_t every = how == ULFM_NM_IDLE_TEST && !nm->own_core ? 16 : 1024;
-    if (nm->idle_turns % every == 0) yield_now();
+    // A wait that comes again yields soon where the core turned out to be shared; nobody but this does so for a test.
+    const bool yields = how == ULFM_NM_IDLE_TEST ? !own_core : how == ULFM_NM_IDLE_AGAIN && !nm->own_core;
+    const std::uint32_t every = yields ? 16 : 1024;
+    if (nm->idle_turns % every == 0) yield_and_learn(nm->process->wait_policy());
     return look;
   }
   // What is to be told of peers is told although something has come: room may come again and again and be taken by

@@ -411,7 +411,7 @@ static int lanes_gather(char *blocks, MPI_Aint each, MPIR_Comm * comm)
     const int nodes = comm->node_count, here = node_of(comm, comm->rank), many = node->local_size;
     MPI_Aint counts[many], at[many];
     MPIR_Errflag_t errflag = MPIR_ERR_NONE;
-    int mpi_errno = MPI_SUCCESS, turn, i;
+    int mpi_errno = MPI_SUCCESS, turn, rank, i;
 
     for (turn = 1; turn < nodes && !mpi_errno; turn++) {
         const int to = peer_on(comm, (here + turn) % nodes, node->rank);
@@ -421,11 +421,12 @@ static int lanes_gather(char *blocks, MPI_Aint each, MPIR_Comm * comm)
         };
         mpi_errno = nodes_swap(swap, MPI_BYTE, MPIR_ALLGATHER_TAG, comm);
     }
+    for (i = 0; i < many; i++)
+        counts[i] = each;
     for (turn = 0; turn < nodes && !mpi_errno; turn++) {
-        for (i = 0; i < many; i++) {
-            counts[i] = each;
-            at[i] = peer_on(comm, turn, i) * each;
-        }
+        for (i = rank = 0; i < many; rank++)
+            if (node_of(comm, rank) == turn)
+                at[i++] = rank * each;
         if (at[many - 1] - at[0] == (many - 1) * each)
             mpi_errno = MPIR_Allgather_impl(MPI_IN_PLACE, 0, MPI_BYTE, blocks + at[0], each, MPI_BYTE, node, &errflag);
         else

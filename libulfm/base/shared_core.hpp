@@ -21,14 +21,14 @@ class SharedCore {
   /// A yield that took so long and is over now.
   void note(Clock::duration yield, Clock::time_point now) noexcept {
     const std::int64_t at = std::chrono::nanoseconds(now.time_since_epoch()).count();
-    const std::int64_t forgotten = (at - noted_.load(std::memory_order_relaxed)) / kForgotten.count();
+    const std::int64_t noted = noted_.load(std::memory_order_relaxed);
+    const std::int64_t forgotten = (at - noted) / kForgotten.count();
     const bool switched = yield > kSwitched && yield < kComputed;
     const int known = switches_.load(std::memory_order_relaxed);
     if (!switched && (known == 0 || forgotten == 0)) return;
     const auto left = static_cast<int>(std::max<std::int64_t>(known - forgotten, 0));
     switches_.store(std::min(left + (switched ? 1 : 0), kRemembered), std::memory_order_relaxed);
-    noted_.store(known == 0 ? at : at - (at - noted_.load(std::memory_order_relaxed)) % kForgotten.count(),
-                 std::memory_order_relaxed);
+    noted_.store(known == 0 ? at : noted + forgotten * kForgotten.count(), std::memory_order_relaxed);
   }
 
   /// As of the last yield.

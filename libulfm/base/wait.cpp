@@ -73,10 +73,6 @@ void classify_yield(SteadyClock::time_point before, SteadyClock::time_point afte
   }
 }
 
-bool yields_are_slow(SteadyClock::time_point now) noexcept {
-  return now.time_since_epoch().count() < slow_until.load(std::memory_order_relaxed);
-}
-
 }  // namespace
 
 constinit WaitCounters g_wait_counters;
@@ -96,17 +92,15 @@ int usable_cores() noexcept {
   return std::max(own, cores_of(getppid()));  // started without one
 }
 
-WaitPolicy WaitPolicy::without_own_core() noexcept {
-  WaitPolicy policy;
-  policy.spins = 2;
-  policy.pauses = 0;
-  return policy;
-}
-
 WaitPolicy WaitPolicy::for_processes(int processes) noexcept {
+  WaitPolicy policy;
   const int cores = usable_cores();
-  WaitPolicy policy = processes > cores ? without_own_core() : WaitPolicy{};
   policy.slow_yield += kTurnOfWaiting * (processes / cores);
+  if (processes > cores) {
+    // The answer comes from a process that needs this core: a look or two, then out of its way.
+    policy.spins = 2;
+    policy.pauses = 0;
+  }
   return policy;
 }
 
@@ -117,20 +111,22 @@ void yield_now() noexcept {
 
 bool core_is_shared() noexcept { return shared_core.found(); }
 
-bool core_is_lost() noexcept { return yields_are_slow(SteadyClock::now()); }
+bool core_is_lost(SteadyClock::time_point now) noexcept {
+  return now.time_since_epoch().count() < slow_until.load(std::memory_order_relaxed);
+}
 
 void note_lost_core(SteadyClock::time_point now) noexcept {
   slow_until.store((now + kSlowFor).time_since_epoch().count(), std::memory_order_relaxed);
 }
 
-void yield_and_learn(const WaitPolicy& policy) noexcept {
-  const auto before = SteadyClock::now();
+void yield_and_learn(const WaitPolicy& policy, SteadyClock::time_point now) noexcept {
   yield_now();
-  classify_yield(before, SteadyClock::now(), policy.slow_yield);
+  classify_yield(now, SteadyClock::now(), policy.slow_yield);
 }
 
 void give_way(const WaitPolicy& policy) noexcept {
-  if (!policy.has_own_core() && !core_is_lost()) yield_and_learn(policy);
+  if (policy.has_own_core()) return;
+  if (const auto now = SteadyClock::now(); !core_is_lost(now)) yield_and_learn(policy, now);
 }
 
 std::uint32_t Waiter::spins_now(const WaitPolicy& policy) noexcept {
@@ -140,7 +136,7 @@ std::uint32_t Waiter::spins_now(const WaitPolicy& policy) noexcept {
 bool Waiter::slow_step() noexcept {
   const auto now = SteadyClock::now();
   if (turns_ == spins_ + 1) {
-    cpu_contended_ = yields_are_slow(now);
+    cpu_contended_ = core_is_lost(now);
     pausing_since_ = now;
   }
   if (cpu_contended_) return true;
@@ -151,8 +147,8 @@ bool Waiter::slow_step() noexcept {
   }
   if (yielding_since_ == SteadyClock::time_point{}) yielding_since_ = now;
   if (now - yielding_since_ >= policy_->yield_for) return true;
-  if (yields_are_slow(now)) return true;
-  yield_and_learn(*policy_);
+  if (core_is_lost(now)) return true;
+  yield_and_learn(*policy_, now);
   return false;
 }
 

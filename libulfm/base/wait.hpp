@@ -45,9 +45,6 @@ struct WaitPolicy {
 
   /// The policy for `processes` on this host and the cores this process may use.
   static WaitPolicy for_processes(int processes) noexcept;
-
-  /// A look or two, then out of the way of the process that the answer comes from.
-  static WaitPolicy without_own_core() noexcept;
 };
 
 /// Cores this process and the others of its launcher (Hydra's proxy, or else the parent) may run on.
@@ -111,7 +108,7 @@ inline void after_look() noexcept {
 bool core_is_shared() noexcept;
 
 /// Another process computes on this core: yields to it are slow, and waits sleep. So for a while after it was noticed.
-bool core_is_lost() noexcept;
+bool core_is_lost(std::chrono::steady_clock::time_point now) noexcept;
 
 /// The core was lost for a time slice while this process did not mean to give it away.
 void note_lost_core(std::chrono::steady_clock::time_point now) noexcept;
@@ -120,6 +117,6 @@ void note_lost_core(std::chrono::steady_clock::time_point now) noexcept;
 void yield_now() noexcept;
 
 /// The same, and learns from the time that it took what other processes do on this core.
-void yield_and_learn(const WaitPolicy& policy) noexcept;
+void yield_and_learn(const WaitPolicy& policy, std::chrono::steady_clock::time_point now) noexcept;
 
 }  // namespace ulfm

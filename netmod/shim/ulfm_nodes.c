@@ -334,26 +334,25 @@ typedef struct row {
     int nodes, here;
 } row_t;
 
+/* A rank's node, counted from here. */
+static int row_place_of(const row_t * row, const MPIR_Comm * comm, int rank)
+{
+    return (comm->internode_table[rank] - row->here + row->nodes) % row->nodes;
+}
+
 static void row_make(row_t * row, MPI_Aint each, MPIR_Comm * comm)
 {
-    const int nodes = comm->node_count, here = node_of(comm, comm->rank);
     int i;
 
-    *row = (row_t) {.each = each,.nodes = nodes,.here = here };
-    row->at = MPL_calloc(nodes + 1, sizeof *row->at, MPL_MEM_BUFFER);
+    *row = (row_t) {.each = each,.nodes = comm->node_count,.here = node_of(comm, comm->rank) };
+    row->at = MPL_calloc(row->nodes + 1, sizeof *row->at, MPL_MEM_BUFFER);
     row->data = MPL_malloc(each * comm->local_size, MPL_MEM_BUFFER);
     if (!row->at || !row->data)
         nodes_without_memory(comm);
     for (i = 0; i < comm->local_size; i++)
-        row->at[(comm->internode_table[i] - here + nodes) % nodes + 1] += each;
-    for (i = 0; i < nodes; i++)
+        row->at[row_place_of(row, comm, i) + 1] += each;
+    for (i = 0; i < row->nodes; i++)
         row->at[i + 1] += row->at[i];
-}
-
-static void row_free(row_t * row)
-{
-    MPL_free(row->at);
-    MPL_free(row->data);
 }
 
 /* The heads double the nodes that they know (Bruck et al. 1997). */
@@ -397,7 +396,7 @@ static void row_place(row_t * row, char *wanted, const MPIR_Comm * comm)
     int rank;
 
     for (rank = 0; rank < comm->local_size; rank++, wanted += row->each) {
-        MPI_Aint *at = &row->at[(comm->internode_table[rank] - row->here + row->nodes) % row->nodes];
+        MPI_Aint *at = &row->at[row_place_of(row, comm, rank)];
         memcpy(wanted, row->data + *at, row->each);
         *at += row->each;
     }
@@ -444,11 +443,13 @@ static int heads_gather(char *blocks, MPI_Aint each, MPIR_Comm * comm)
     mpi_errno = row_gather(&row, blocks + comm->rank * each, comm);
     if (!mpi_errno)
         row_place(&row, blocks, comm);
-    row_free(&row);
+    MPL_free(row.at);
+    MPL_free(row.data);
     return mpi_errno;
 }
 
-/* Where nodes have several ranks: short blocks by the heads, long ones by all ranks where the nodes are alike. */
+/* Where nodes have several ranks: short blocks by the heads, long ones by all ranks where the nodes are alike. A rank
+ * whose own block cannot be copied takes part all the same, for the others wait for it. */
 static int nodes_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf,
                            MPI_Aint recvcount, MPI_Datatype recvtype, MPIR_Comm * comm, int *mpi_errno)
 {
@@ -457,6 +458,7 @@ static int nodes_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype
     const int nodes = comm->node_count;
     void *packed = NULL;
     char *blocks;
+    int gathered;
 
     if (!each || MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM != MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM_auto || !nodes_take(comm) ||
         nodes_spread(comm) != SPREAD_SEVERAL)
@@ -469,8 +471,9 @@ static int nodes_allgather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype
         nodes_without_memory(comm);
     if (sendbuf != MPI_IN_PLACE)
         *mpi_errno = MPIR_Localcopy(sendbuf, sendcount, sendtype, blocks + comm->rank * each, each, MPI_BYTE);
+    gathered = by_heads ? heads_gather(blocks, each, comm) : lanes_gather(blocks, each, comm);
     if (!*mpi_errno)
-        *mpi_errno = by_heads ? heads_gather(blocks, each, comm) : lanes_gather(blocks, each, comm);
+        *mpi_errno = gathered;
     coll_unpack(recvbuf, all, recvtype, packed, 1, mpi_errno);
     return 1;
 }

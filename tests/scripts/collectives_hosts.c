@@ -1,7 +1,7 @@
 /* Collectives of ranks on several hosts, each result computed here too: operations that do not commute, pairs,
  * structures with gaps, in place, lengths across the pieces in which long data go; in the world, in it backwards, and
  * in parts of it. collectives_hosts SEED ROUNDS. With "ahead" in place of them: no rank waits in a prefix reduction for
- * one ahead of it that has not called yet. */
+ * one ahead of it that has not called yet. With "errors": nobody waits for a rank whose block is too long. */
 #include <mpi.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -242,6 +242,23 @@ static void go_ahead(void) {
   }
 }
 
+/* A rank whose block is too long gets an error, and the others what they wait for. */
+static void go_on_after_errors(void) {
+  static const int lengths[] = {1, LONGEST};
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  for (int i = 0; i < 2; ++i) {
+    const int n = lengths[i];
+    int *in = malloc(2 * (size_t)n * sizeof *in), *out = malloc((size_t)n * (size_t)size * sizeof *out), class,
+        good = 1;
+    for (int j = 0; j < 2 * n; ++j) in[j] = rank;
+    MPI_Error_class(MPI_Allgather(in, rank == 0 ? 2 * n : n, MPI_INT, out, n, MPI_INT, MPI_COMM_WORLD), &class);
+    check(class == (rank == 0 ? MPI_ERR_TRUNCATE : MPI_SUCCESS), "the error of MPI_Allgather", n);
+    for (int r = 0; r < size; ++r) good = good && out[(size_t)r * (size_t)n] == r;
+    check(good, "MPI_Allgather", n);
+    free(in), free(out);
+  }
+}
+
 static void make_types(void) {
   const int lengths[] = {1, 1, 1};
   const MPI_Aint at[] = {offsetof(record_t, a), offsetof(record_t, b), offsetof(record_t, c)};
@@ -264,6 +281,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   make_types();
   if (argc > 1 && strcmp(argv[1], "ahead") == 0) go_ahead();
+  else if (argc > 1 && strcmp(argv[1], "errors") == 0) go_on_after_errors();
   else {
     const int count = argc > 2 ? atoi(argv[2]) : 10, world_rank = rank, world_size = size;
     seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;

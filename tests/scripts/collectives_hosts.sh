@@ -31,6 +31,7 @@ computed "MPICH's choice of an algorithm" 2 -genv MPIR_CVAR_ALLREDUCE_INTRA_ALGO
 computed "ofi" 2 --transport mux,provider=net -ppn 2 -n 4 ./computed 10 5
 computed "nobody waits for a rank ahead" 3 -n 3 ./computed ahead
 computed "nor where hosts have several" 2 -ppn 2 -n 4 ./computed ahead
+computed "a block that is too long" 2 -ppn 2 -n 4 ./computed errors
 
 # sums NAME SETTING HOSTS PPN RANKS SEED [MORE...]: the checksum of each rank.
 sums() {

@@ -19,15 +19,16 @@ inline const ulfm::WaitPolicy& look_policy() {
   return policy;
 }
 
-/// Finds out that a process which computes had the core meanwhile: sixty-four looks then took a time slice.
+/// Finds out that a process which computes has the core meanwhile: sixty-four looks then take a time slice.
 class LookTimes {
  public:
-  /// Behind each look.
-  void looked() noexcept {
-    if (++looks_ % kLooks != 0) return;
+  /// Behind each look in vain: whether further ones would be in vain, too, and keep the other side from its turn.
+  bool core_is_lost() noexcept {
+    if (++looks_ % kLooks != 0) return false;
     const auto now = Clock::now();
     if (looks_ != kLooks && now - last_ > kSlice) ulfm::note_lost_core(now);
     last_ = now;
+    return ulfm::core_is_lost(now);
   }
 
  private:
@@ -39,15 +40,14 @@ class LookTimes {
   std::uint32_t looks_ = 0;
 };
 
-/// Calls `look` until it is true; false when it was not for so long that sleeping is due. Beside a process that
-/// computes that is soon: looks would be in vain, and use up the time in which the other side is waited for.
+/// Calls `look` until it is true; false when it was not for so long that sleeping is due.
 template <typename Look>
 bool look_a_while(Look&& look) {
   if (look()) return true;
-  static const ulfm::WaitPolicy brief = ulfm::WaitPolicy::without_own_core();
-  ulfm::Waiter waiter(ulfm::core_is_lost() ? brief : look_policy());
-  for (LookTimes times; !look(); times.looked())
-    if (waiter.step()) return false;
+  ulfm::Waiter waiter(look_policy());
+  LookTimes times;
+  while (!look())
+    if (waiter.step() || times.core_is_lost()) return false;
   return true;
 }
 

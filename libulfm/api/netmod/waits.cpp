@@ -135,10 +135,10 @@ int idle(ulfm_nm* nm, int how, int sends_waiting) {
   if (how == ULFM_NM_IDLE_TEST || how == ULFM_NM_IDLE_AGAIN || how == ULFM_NM_IDLE_THREADED) {
     // The caller has its own loop, which may be a busy one: let others have the core from time to time.
     // With threads the caller holds a lock that others want, and lets go of it itself: a yield here helps nobody.
-    // A wait that comes again yields soon where the core turned out to be shared; nobody but this does so for a test.
+    // Where the core turned out to be shared, a wait that comes again soon yields anyway; a test yields only here.
     const bool yields = how == ULFM_NM_IDLE_TEST ? !own_core : how == ULFM_NM_IDLE_AGAIN && !nm->own_core;
     const std::uint32_t every = yields ? 16 : 1024;
-    if (nm->idle_turns % every == 0) yield_and_learn(nm->process->wait_policy());
+    if (nm->idle_turns % every == 0) yield_and_learn(nm->process->wait_policy(), std::chrono::steady_clock::now());
     return look;
   }
   // What is to be told of peers is told although something has come: room may come again and again and be taken by

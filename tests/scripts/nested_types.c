@@ -49,7 +49,7 @@ static int add(Layout* to_add, const Layout* old, MPI_Aint displacement, int len
       to_add->at[to_add->n++] = at;
     }
   }
-  if (to_add->only != old->only || old->n == 0) to_add->only = MPI_DATATYPE_NULL;
+  if (to_add->only != old->only) to_add->only = MPI_DATATYPE_NULL;
   return 1;
 }
 

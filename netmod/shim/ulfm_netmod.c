@@ -175,6 +175,7 @@ static int load_library(void)
 #include "ulfm_reduce.c"
 #include "ulfm_coll.c"
 #include "ulfm_icoll.c"
+#include "ulfm_schedules.c"
 
 static void describe_waits(ulfm_nm_waits * waits);      /* ulfm_stall.c, which looks into agreements too */
 

@@ -134,13 +134,42 @@ static int nodes_count(const MPIR_Comm * comm)
 
 /* ---- trees of the heads of all nodes ----------------------------------------------------------------------------- */
 
+/* Places in a tree of so many, whose root is place 0: those next to one. */
+typedef struct places {
+    int up;                     /* -1 at the root */
+    int downs;
+    int down[32];               /* the one with the most behind it first */
+} places_t;
+
+/* A chain for data in many pieces, else a binomial tree. */
+static places_t places_in(int place, int many, int chain)
+{
+    places_t p = {.up = -1 };
+    int step = 1;
+
+    if (chain) {
+        p.up = place - 1;
+        if (place + 1 < many)
+            p.down[p.downs++] = place + 1;
+        return p;
+    }
+    while (step < many && !(place & step))
+        step <<= 1;
+    if (place > 0)
+        p.up = place - step;
+    while (step >>= 1)
+        if (place + step < many)
+            p.down[p.downs++] = place + step;
+    return p;
+}
+
 /* A rank's place in a call with a root. */
 typedef struct tree {
     int is_head;                /* the others have nobody in the tree */
     int in_node;                /* the head's rank in its node's communicator */
     int up;                     /* rank, -1 at the root */
     int downs;
-    int down[32];               /* ranks, the one with the most behind it first */
+    int down[64];               /* ranks, the one with the most behind it first */
 } tree_t;
 
 static int tree_rank(const MPIR_Comm * comm, int place, int root)
@@ -151,34 +180,21 @@ static int tree_rank(const MPIR_Comm * comm, int place, int root)
     return node == root_node ? root : head_of(comm, node);
 }
 
-/* A chain for data in many pieces, else a binomial tree. */
 static void tree_make(const MPIR_Comm * comm, int root, int chain, tree_t * tree)
 {
     const int nodes = nodes_count(comm);
     const int place = (node_of(comm, comm->rank) - node_of(comm, root) + nodes) % nodes;
+    const places_t p = places_in(place, nodes, chain);
     const int head = tree_rank(comm, place, root);
-    int step = 1;
+    int i;
 
-    tree->is_head = head == comm->rank;
-    tree->in_node = comm->node_comm ? comm->intranode_table[head] : 0;
-    tree->downs = 0;
-    tree->up = -1;
+    *tree = (tree_t) {.is_head = head == comm->rank,.in_node = comm->node_comm ? comm->intranode_table[head] : 0,.up = -1 };
     if (!tree->is_head)
         return;
-    if (chain) {
-        if (place > 0)
-            tree->up = tree_rank(comm, place - 1, root);
-        if (place + 1 < nodes)
-            tree->down[tree->downs++] = tree_rank(comm, place + 1, root);
-        return;
-    }
-    while (step < nodes && !(place & step))
-        step <<= 1;
-    if (place > 0)
-        tree->up = tree_rank(comm, place - step, root);
-    while (step >>= 1)
-        if (place + step < nodes)
-            tree->down[tree->downs++] = tree_rank(comm, place + step, root);
+    if (p.up >= 0)
+        tree->up = tree_rank(comm, p.up, root);
+    for (i = 0; i < p.downs; i++)
+        tree->down[tree->downs++] = tree_rank(comm, p.down[i], root);
 }
 
 /* ---- broadcast --------------------------------------------------------------------------------------------------- */

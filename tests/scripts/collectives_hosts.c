@@ -1,7 +1,8 @@
 /* Collectives of ranks on several hosts, each result computed here too: operations that do not commute, pairs,
- * structures with gaps, in place, lengths across the pieces in which long data go; in the world, in it backwards, and
- * in parts of it. collectives_hosts SEED ROUNDS. With "ahead" in place of them: no rank waits in a prefix reduction for
- * one ahead of it that has not called yet. With "errors": nobody waits for a rank whose block is too long. */
+ * structures with gaps, in place, lengths across the pieces in which long data go; blocking, nonblocking, persistent,
+ * and several under way at once; in the world, in it backwards, and in parts of it. collectives_hosts SEED ROUNDS.
+ * With "ahead" in place of them: no rank waits in a prefix reduction for one ahead of it that has not called yet. With
+ * "errors": nobody waits for a rank whose block is too long. */
 #include <mpi.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONGEST = 40000 };
+enum { LONGEST = 40000, VERY_LONG = 280000 };
 typedef struct {
   double value;
   int where, guard; /* the gap of MPI_DOUBLE_INT is the program's */
@@ -23,8 +24,11 @@ typedef struct {
   uint32_t factor, term; /* x -> factor * x + term, which do not commute */
 } map_t;
 
+enum { BLOCKING, NONBLOCKING, PERSISTENT, WAYS };
+static const char* const kWays[] = {"blocking", "nonblocking", "persistent"};
+
 static uint64_t seed;
-static int rank, size, failures;
+static int rank, size, failures, way, starts;
 static MPI_Datatype record_type, map_type;
 static MPI_Op add_records, apply_maps;
 
@@ -34,8 +38,31 @@ static unsigned draw(unsigned most) {
 }
 
 static void check(int good, const char* what, int count) {
-  if (!good && failures++ < 5) fprintf(stderr, "rank %d of %d: %s of %d elements is wrong\n", rank, size, what, count);
+  if (!good && failures++ < 5)
+    fprintf(stderr, "rank %d of %d: %s of %d elements is wrong (%s)\n", rank, size, what, count, kWays[way]);
 }
+
+/* A persistent call that is not in place is started twice. */
+static void run(MPI_Request* request) {
+  for (int i = 0; i < starts && way == PERSISTENT; ++i) MPI_Start(request), MPI_Wait(request, MPI_STATUS_IGNORE);
+  if (way == PERSISTENT) MPI_Request_free(request);
+  else if (way == NONBLOCKING) MPI_Wait(request, MPI_STATUS_IGNORE);
+}
+
+#define IN_ITS_WAY(call, icall, init, ...)                     \
+  do {                                                         \
+    MPI_Request request;                                       \
+    if (way == BLOCKING) call(__VA_ARGS__);                    \
+    else if (way == NONBLOCKING) icall(__VA_ARGS__, &request); \
+    else init(__VA_ARGS__, MPI_INFO_NULL, &request);           \
+    run(&request);                                             \
+  } while (0)
+#define SCAN(...) IN_ITS_WAY(MPI_Scan, MPI_Iscan, MPI_Scan_init, __VA_ARGS__)
+#define EXSCAN(...) IN_ITS_WAY(MPI_Exscan, MPI_Iexscan, MPI_Exscan_init, __VA_ARGS__)
+#define REDUCE(...) IN_ITS_WAY(MPI_Reduce, MPI_Ireduce, MPI_Reduce_init, __VA_ARGS__)
+#define ALLREDUCE(...) IN_ITS_WAY(MPI_Allreduce, MPI_Iallreduce, MPI_Allreduce_init, __VA_ARGS__)
+#define ALLGATHER(...) IN_ITS_WAY(MPI_Allgather, MPI_Iallgather, MPI_Allgather_init, __VA_ARGS__)
+#define BCAST(...) IN_ITS_WAY(MPI_Bcast, MPI_Ibcast, MPI_Bcast_init, __VA_ARGS__)
 
 static void sum_of_records(void* in, void* inout, int* count, MPI_Datatype* type) {
   const record_t* from = in;
@@ -88,17 +115,17 @@ static void maps(MPI_Comm comm, int n, unsigned salt) {
   for (int i = 0; i < n; ++i) in[i] = map_of(rank, i, salt);
 
   memcpy(out, in, (size_t)n * sizeof *out);
-  MPI_Scan(in_place ? MPI_IN_PLACE : in, out, n, map_type, apply_maps, comm);
+  SCAN(in_place ? MPI_IN_PLACE : in, out, n, map_type, apply_maps, comm);
   same_maps(out, n, 0, rank + 1, salt, "MPI_Scan");
   memcpy(out, in, (size_t)n * sizeof *out);
-  MPI_Exscan(in_place ? MPI_IN_PLACE : in, out, n, map_type, apply_maps, comm);
+  EXSCAN(in_place ? MPI_IN_PLACE : in, out, n, map_type, apply_maps, comm);
   if (rank > 0) same_maps(out, n, 0, rank, salt, "MPI_Exscan");
   else check(memcmp(in, out, (size_t)n * sizeof *in) == 0, "MPI_Exscan in rank 0", n);
   memcpy(out, in, (size_t)n * sizeof *out);
-  MPI_Reduce(in_place && rank == root ? MPI_IN_PLACE : in, out, n, map_type, apply_maps, root, comm);
+  REDUCE(in_place && rank == root ? MPI_IN_PLACE : in, out, n, map_type, apply_maps, root, comm);
   if (rank == root) same_maps(out, n, 0, size, salt, "MPI_Reduce");
   memcpy(out, in, (size_t)n * sizeof *out);
-  MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, n, map_type, apply_maps, comm);
+  ALLREDUCE(in_place ? MPI_IN_PLACE : in, out, n, map_type, apply_maps, comm);
   same_maps(out, n, 0, size, salt, "MPI_Allreduce");
   free(in), free(out);
 }
@@ -121,24 +148,24 @@ static void records(MPI_Comm comm, int n, unsigned salt) {
   const int root = (int)(salt % (unsigned)size), in_place = salt & 1;
   for (int i = 0; i < n; ++i) in[i] = record_of(rank, i, salt);
   memcpy(out, in, (size_t)n * sizeof *out);
-  MPI_Reduce(in_place && rank == root ? MPI_IN_PLACE : in, out, n, record_type, add_records, root, comm);
+  REDUCE(in_place && rank == root ? MPI_IN_PLACE : in, out, n, record_type, add_records, root, comm);
   if (rank == root) same_records(out, n, 0, size, salt, "MPI_Reduce of records");
   memcpy(out, in, (size_t)n * sizeof *out);
-  MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, n, record_type, add_records, comm);
+  ALLREDUCE(in_place ? MPI_IN_PLACE : in, out, n, record_type, add_records, comm);
   same_records(out, n, 0, size, salt, "MPI_Allreduce of records");
   memcpy(out, in, (size_t)n * sizeof *out);
-  MPI_Scan(in_place ? MPI_IN_PLACE : in, out, n, record_type, add_records, comm);
+  SCAN(in_place ? MPI_IN_PLACE : in, out, n, record_type, add_records, comm);
   same_records(out, n, 0, rank + 1, salt, "MPI_Scan of records");
   memcpy(out, in, (size_t)n * sizeof *out);
-  MPI_Bcast(out, n, record_type, root, comm);
+  BCAST(out, n, record_type, root, comm);
   same_records(out, n, root, root + 1, salt, "MPI_Bcast of records");
   /* The root's type is another one than that of the others: so many ints. */
-  if (rank == root) MPI_Bcast(in, 2 * n, MPI_INT, root, comm);
+  if (rank == root) BCAST(in, 2 * n, MPI_INT, root, comm);
   else {
     MPI_Datatype two;
     MPI_Type_contiguous(2, MPI_INT, &two);
     MPI_Type_commit(&two);
-    MPI_Bcast(out, n, two, root, comm);
+    BCAST(out, n, two, root, comm);
     MPI_Type_free(&two);
   }
   if (rank == root) memcpy(out, in, (size_t)n * sizeof *out);
@@ -166,23 +193,18 @@ static void fill_pairs(pair_t* p, int n, unsigned salt) {
 static void pairs(MPI_Comm comm, int n, unsigned salt) {
   pair_t *in = malloc((size_t)n * sizeof *in), *out = malloc((size_t)n * sizeof *out);
   const int root = (int)(salt % (unsigned)size), in_place = salt & 1;
-  MPI_Request request;
   fill_pairs(in, n, salt), fill_pairs(out, n, salt);
-  MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, n, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
+  ALLREDUCE(in_place ? MPI_IN_PLACE : in, out, n, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
   same_pairs(out, n, size, salt, "MPI_Allreduce of pairs");
   fill_pairs(out, n, salt);
-  MPI_Reduce(in_place && rank == root ? MPI_IN_PLACE : in, out, n, MPI_DOUBLE_INT, MPI_MAXLOC, root, comm);
+  REDUCE(in_place && rank == root ? MPI_IN_PLACE : in, out, n, MPI_DOUBLE_INT, MPI_MAXLOC, root, comm);
   if (rank == root) same_pairs(out, n, size, salt, "MPI_Reduce of pairs");
   fill_pairs(out, n, salt);
-  MPI_Scan(in_place ? MPI_IN_PLACE : in, out, n, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
+  SCAN(in_place ? MPI_IN_PLACE : in, out, n, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
   same_pairs(out, n, rank + 1, salt, "MPI_Scan of pairs");
   fill_pairs(out, n, salt);
-  MPI_Exscan(in_place ? MPI_IN_PLACE : in, out, n, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
+  EXSCAN(in_place ? MPI_IN_PLACE : in, out, n, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
   if (rank > 0) same_pairs(out, n, rank, salt, "MPI_Exscan of pairs");
-  fill_pairs(out, n, salt);
-  MPI_Iallreduce(in_place ? MPI_IN_PLACE : in, out, n, MPI_DOUBLE_INT, MPI_MAXLOC, comm, &request);
-  MPI_Wait(&request, MPI_STATUS_IGNORE);
-  same_pairs(out, n, size, salt, "MPI_Iallreduce of pairs");
   free(in), free(out);
 }
 
@@ -198,8 +220,8 @@ static void gathers(MPI_Comm comm, int n, unsigned salt) {
     memcpy(out + (size_t)rank * (size_t)n, in, (size_t)n * sizeof *in);
     memcpy(maps_out + (size_t)rank * (size_t)n, maps_in, (size_t)n * sizeof *maps_in);
   }
-  MPI_Allgather(in_place ? MPI_IN_PLACE : in, n, record_type, out, n, record_type, comm);
-  MPI_Allgather(in_place ? MPI_IN_PLACE : maps_in, 2 * n, MPI_UINT32_T, maps_out, n, map_type, comm);
+  ALLGATHER(in_place ? MPI_IN_PLACE : in, n, record_type, out, n, record_type, comm);
+  ALLGATHER(in_place ? MPI_IN_PLACE : maps_in, 2 * n, MPI_UINT32_T, maps_out, n, map_type, comm);
   for (int r = 0; r < size; ++r) {
     same_records(out + (size_t)r * (size_t)n, n, r, r + 1, salt, "MPI_Allgather of records");
     same_maps(maps_out + (size_t)r * (size_t)n, n, r, r + 1, salt, "MPI_Allgather of maps");
@@ -207,9 +229,52 @@ static void gathers(MPI_Comm comm, int n, unsigned salt) {
   free(in), free(out), free(maps_in), free(maps_out);
 }
 
-/* Lengths about the ends of pieces, short ones, and any. */
+/* Calls that are under way together, with other work between. */
+static void together(MPI_Comm comm, int n, unsigned salt) {
+  enum { kCalls = 7 };
+  map_t *in = malloc((size_t)n * sizeof *in), *out[kCalls];
+  const int root = (int)(salt % (unsigned)size);
+  MPI_Request requests[2 * kCalls];
+  int word = rank, from_left = -1;
+  for (int i = 0; i < n; ++i) in[i] = map_of(rank, i, salt);
+  for (int i = 0; i < kCalls; ++i) out[i] = malloc((size_t)n * sizeof *in), memcpy(out[i], in, (size_t)n * sizeof *in);
+  for (int i = 0; i < kCalls; ++i) {
+    const int call = (i + (int)salt) % kCalls;
+    map_t* to = out[call];
+    if (call == 0) MPI_Iscan(in, to, n, map_type, apply_maps, comm, &requests[call]);
+    else if (call == 1) MPI_Iexscan(in, to, n, map_type, apply_maps, comm, &requests[call]);
+    else if (call == 2) MPI_Ireduce(in, to, n, map_type, apply_maps, root, comm, &requests[call]);
+    else if (call == 3) MPI_Iallreduce(in, to, n, map_type, apply_maps, comm, &requests[call]);
+    else if (call == 4) MPI_Ibcast(to, n, map_type, root, comm, &requests[call]);
+    else if (call == 5) MPI_Ireduce(in, to, 2 * n, MPI_UINT32_T, MPI_SUM, root, comm, &requests[call]);
+    else MPI_Iallreduce(in, to, 2 * n, MPI_UINT32_T, MPI_SUM, comm, &requests[call]);
+    MPI_Ibarrier(comm, &requests[kCalls + call]);
+  }
+  MPI_Sendrecv(&word, 1, MPI_INT, (rank + 1) % size, 3, &from_left, 1, MPI_INT, (rank + size - 1) % size, 3, comm,
+               MPI_STATUS_IGNORE);
+  check(from_left == (rank + size - 1) % size, "MPI_Sendrecv", 1);
+  if (salt % 3 == 0)
+    for (int i = 2 * kCalls; i-- > 0;) MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+  MPI_Waitall(2 * kCalls, requests, MPI_STATUSES_IGNORE);
+  same_maps(out[0], n, 0, rank + 1, salt, "MPI_Iscan");
+  if (rank > 0) same_maps(out[1], n, 0, rank, salt, "MPI_Iexscan");
+  if (rank == root) same_maps(out[2], n, 0, size, salt, "MPI_Ireduce");
+  same_maps(out[3], n, 0, size, salt, "MPI_Iallreduce");
+  same_maps(out[4], n, root, root + 1, salt, "MPI_Ibcast");
+  for (int i = 0; i < n; i += 1 + n / 500) {
+    map_t sum = {0, 0};
+    for (int r = 0; r < size; ++r) sum.factor += map_of(r, i, salt).factor, sum.term += map_of(r, i, salt).term;
+    if (rank == root) check(memcmp(&sum, &out[5][i], sizeof sum) == 0, "MPI_Ireduce of numbers", n);
+    check(memcmp(&sum, &out[6][i], sizeof sum) == 0, "MPI_Iallreduce of numbers", n);
+  }
+  for (int i = 0; i < kCalls; ++i) free(out[i]);
+  free(in);
+}
+
+/* Lengths about the ends of pieces, short ones, any, and one that goes in pieces which ask first. */
 static int length(void) {
   static const int some[] = {1, 2, 3, 17, 8191, 8192, 8193, 16384, 16385, LONGEST};
+  if (draw(16) == 0) return VERY_LONG;
   return draw(3) == 0 ? 1 + (int)draw(LONGEST) : some[draw(sizeof some / sizeof *some)];
 }
 
@@ -219,10 +284,12 @@ static void rounds(MPI_Comm comm, int count) {
   for (int i = 0; i < count; ++i) {
     const int n = length();
     const unsigned salt = draw(1000);
-    switch (draw(4)) {
+    way = (int)draw(WAYS), starts = salt & 1 ? 1 : 2;
+    switch (draw(5)) {
       case 0: maps(comm, n, salt); break;
       case 1: records(comm, n, salt); break;
       case 2: gathers(comm, 1 + n % (1 << draw(13)), salt); break;
+      case 3: together(comm, n, salt); break;
       default: pairs(comm, n, salt);
     }
   }

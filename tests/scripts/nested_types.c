@@ -264,7 +264,8 @@ int main(int argc, char** argv) {
     make_basic(&levels[0]);
     make_basic(&second);
     for (const int depth = 1 + draw(4); top < depth && make(&levels[top + 1], &levels[top], &second); ++top)
-      flat += top > 0 && levels[top].extent == (MPI_Aint)levels[top].n * size_of(levels[top].basic[0]);
+      flat +=
+          top > 0 && levels[top].n > 0 && levels[top].extent == (MPI_Aint)levels[top].n * size_of(levels[top].basic[0]);
     if (top > 0) try_type(&levels[top], round), ++tried;
     for (; top > 0; --top) MPI_Type_free(&levels[top].type);
   }

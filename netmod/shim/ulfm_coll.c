@@ -397,7 +397,77 @@ static int is_pair(MPI_Datatype type)
     return type >= MPI_FLOAT_INT && type <= MPI_LONG_DOUBLE_INT;
 }
 
+/* ---- blocks of different sizes ----------------------------------------------------------------------------------- */
+
+/* What a rank has for each, or gets from each: as bytes where they are when the type is flat, else one behind the other
+ * in memory of its own. */
+typedef struct coll_blocks {
+    size_t *bytes, *at;         /* one piece of memory */
+    char *data;
+    void *packed;
+    const MPI_Aint *counts, *displs;
+    MPI_Datatype type;
+    int ranks;
+} coll_blocks_t;
+
+static void coll_free_blocks(coll_blocks_t * blocks)
+{
+    MPL_free(blocks->bytes);
+    MPL_free(blocks->packed);
+}
+
+/* Copies between the buffer and the packed memory. */
+static int coll_copy_blocks(const coll_blocks_t * blocks, void *buffer, int out)
+{
+    int mpi_errno = MPI_SUCCESS;
+    int i;
+    for (i = 0; i < blocks->ranks && mpi_errno == MPI_SUCCESS; i++) {
+        char *mine = coll_at(buffer, blocks->displs[i], blocks->type);
+        char *packed = blocks->data + blocks->at[i];
+        if (blocks->counts[i] == 0)
+            continue;
+        if (out)
+            mpi_errno = MPIR_Localcopy(packed, blocks->bytes[i], MPI_BYTE, mine, blocks->counts[i], blocks->type);
+        else
+            mpi_errno = MPIR_Localcopy(mine, blocks->counts[i], blocks->type, packed, blocks->bytes[i], MPI_BYTE);
+    }
+    return mpi_errno;
+}
+
+static int coll_make_blocks(coll_blocks_t * blocks, const void *buffer, const MPI_Aint * counts,
+                            const MPI_Aint * displs, MPI_Datatype type, int ranks, int filled)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPI_Aint lb;
+    const int flat = is_flat(type, &lb);
+    size_t total = 0;
+    int i;
+
+    *blocks = (coll_blocks_t) {.counts = counts,.displs = displs,.type = type,.ranks = ranks };
+    blocks->bytes = MPL_malloc(2 * ranks * sizeof *blocks->bytes, MPL_MEM_BUFFER);
+    MPIR_ERR_CHKANDJUMP(!blocks->bytes, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    blocks->at = blocks->bytes + ranks;
+    for (i = 0; i < ranks; i++) {
+        blocks->bytes[i] = coll_bytes(counts[i], type);
+        blocks->at[i] = flat ? (size_t) coll_bytes(displs[i], type) : total;
+        total += blocks->bytes[i];
+    }
+    blocks->data = (char *) buffer + lb;
+    if (flat)
+        goto fn_exit;
+    blocks->data = blocks->packed = MPL_malloc(total ? total : 1, MPL_MEM_BUFFER);
+    MPIR_ERR_CHKANDJUMP(!blocks->packed, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    if (filled)
+        mpi_errno = coll_copy_blocks(blocks, (void *) buffer, 0);
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
 #include "ulfm_nodes.c"
+#include "ulfm_nodes_gather.c"
+#include "ulfm_nodes_reduce.c"
 
 /* ---- the calls: 1 when taken, with *mpi_errno ------------------------------------------------------------------ */
 
@@ -668,82 +738,20 @@ int MPIDI_nem_ulfm_reduce_scatter(const void *sendbuf, void *recvbuf, const MPI_
 {
     ulfm_coll_call call = {.kind = ULFM_COLL_REDUCE_SCATTER };
     const MPI_Aint total = coll_parts(&call, recvcounts, comm);
-    return coll_reduce(&call, sendbuf, recvbuf, total, datatype, op, comm, mpi_errno);
+    const portions_t portions = {.counts = recvcounts };
+    return coll_reduce(&call, sendbuf, recvbuf, total, datatype, op, comm, mpi_errno) ||
+        (MPIR_CVAR_REDUCE_SCATTER_INTRA_ALGORITHM == MPIR_CVAR_REDUCE_SCATTER_INTRA_ALGORITHM_auto &&
+         nodes_reduce_scatter(sendbuf, recvbuf, &portions, datatype, op, comm, mpi_errno));
 }
 
 int MPIDI_nem_ulfm_reduce_scatter_block(const void *sendbuf, void *recvbuf, MPI_Aint recvcount,
                                         MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm, int *mpi_errno)
 {
     ulfm_coll_call call = {.kind = ULFM_COLL_REDUCE_SCATTER,.first = comm->rank * recvcount,.mine = recvcount };
-    return coll_reduce(&call, sendbuf, recvbuf, recvcount * comm->local_size, datatype, op, comm, mpi_errno);
-}
-
-/* ---- blocks of different sizes ----------------------------------------------------------------------------------- */
-
-/* What a rank has for each, or gets from each: as bytes where they are when the type is flat, else one behind the other
- * in memory of its own. */
-typedef struct coll_blocks {
-    size_t *bytes, *at;         /* one piece of memory */
-    char *data;
-    void *packed;
-    const MPI_Aint *counts, *displs;
-    MPI_Datatype type;
-    int ranks;
-} coll_blocks_t;
-
-static void coll_free_blocks(coll_blocks_t * blocks)
-{
-    MPL_free(blocks->bytes);
-    MPL_free(blocks->packed);
-}
-
-/* Copies between the buffer and the packed memory. */
-static int coll_copy_blocks(const coll_blocks_t * blocks, void *buffer, int out)
-{
-    int mpi_errno = MPI_SUCCESS;
-    int i;
-    for (i = 0; i < blocks->ranks && mpi_errno == MPI_SUCCESS; i++) {
-        char *mine = coll_at(buffer, blocks->displs[i], blocks->type);
-        char *packed = blocks->data + blocks->at[i];
-        if (blocks->counts[i] == 0)
-            continue;
-        if (out)
-            mpi_errno = MPIR_Localcopy(packed, blocks->bytes[i], MPI_BYTE, mine, blocks->counts[i], blocks->type);
-        else
-            mpi_errno = MPIR_Localcopy(mine, blocks->counts[i], blocks->type, packed, blocks->bytes[i], MPI_BYTE);
-    }
-    return mpi_errno;
-}
-
-static int coll_make_blocks(coll_blocks_t * blocks, const void *buffer, const MPI_Aint * counts,
-                            const MPI_Aint * displs, MPI_Datatype type, int ranks, int filled)
-{
-    int mpi_errno = MPI_SUCCESS;
-    MPI_Aint lb;
-    const int flat = is_flat(type, &lb);
-    size_t total = 0;
-    int i;
-
-    *blocks = (coll_blocks_t) {.counts = counts,.displs = displs,.type = type,.ranks = ranks };
-    blocks->bytes = MPL_malloc(2 * ranks * sizeof *blocks->bytes, MPL_MEM_BUFFER);
-    MPIR_ERR_CHKANDJUMP(!blocks->bytes, mpi_errno, MPI_ERR_OTHER, "**nomem");
-    blocks->at = blocks->bytes + ranks;
-    for (i = 0; i < ranks; i++) {
-        blocks->bytes[i] = coll_bytes(counts[i], type);
-        blocks->at[i] = flat ? (size_t) coll_bytes(displs[i], type) : total;
-        total += blocks->bytes[i];
-    }
-    blocks->data = (char *) buffer + lb;
-    if (flat)
-        goto fn_exit;
-    blocks->data = blocks->packed = MPL_malloc(total ? total : 1, MPL_MEM_BUFFER);
-    MPIR_ERR_CHKANDJUMP(!blocks->packed, mpi_errno, MPI_ERR_OTHER, "**nomem");
-    if (filled)
-        mpi_errno = coll_copy_blocks(blocks, (void *) buffer, 0);
-  fn_exit:
-    return mpi_errno;
-  fn_fail:
-    goto fn_exit;
+    const portions_t portions = {.each = recvcount };
+    return coll_reduce(&call, sendbuf, recvbuf, recvcount * comm->local_size, datatype, op, comm, mpi_errno) ||
+        (MPIR_CVAR_REDUCE_SCATTER_BLOCK_INTRA_ALGORITHM == MPIR_CVAR_REDUCE_SCATTER_BLOCK_INTRA_ALGORITHM_auto &&
+         nodes_reduce_scatter(sendbuf, recvbuf, &portions, datatype, op, comm, mpi_errno));
 }
 
 int MPIDI_nem_ulfm_allgatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf,
@@ -759,7 +767,8 @@ int MPIDI_nem_ulfm_allgatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datat
     for (i = 0; i < comm->local_size; i++)
         longest = recvcounts[i] > longest ? recvcounts[i] : longest;
     if (!coll_take(comm, call.kind, 1, coll_bytes(longest, recvtype), mpi_errno))
-        return *mpi_errno != MPI_SUCCESS;
+        return *mpi_errno != MPI_SUCCESS ||
+            nodes_allgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, mpi_errno);
     *mpi_errno = coll_make_blocks(&out, recvbuf, recvcounts, displs, recvtype, comm->local_size, in_place);
     if (*mpi_errno == MPI_SUCCESS)
         call.in = in_place ? out.data + out.at[comm->rank]

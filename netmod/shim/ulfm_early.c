@@ -1,13 +1,14 @@
-/* Memory in which the data of eager messages wait that come before their receive (decision 0056). Pieces are kept for the
- * next such message: malloc gives long ones back to the system, and each new one would fault in all its pages. CH3 asks
- * for them (patch 99zk) where it holds its lock. Part of ulfm_netmod.c. */
+/* Memory in which the data of eager messages wait that come before their receive (decision 0056, patch 99zk), and the
+ * temporary memory of long collectives, ours over hosts and MPICH's (patch 99zu). Pieces are kept for the next such use:
+ * malloc gives long ones back to the system, and each new one would fault in all its pages. MPICH asks for them where it
+ * holds its lock. Part of ulfm_netmod.c. */
 
-/* Pieces have room for 4 KB, 8 KB, and so on up to 512 KB; the longest eager messages, those over tcp, have 320 KB. */
+/* Pieces have room for 4 KB, 8 KB, and so on up to 4 MB; the longest eager messages, those over tcp, have 320 KB. */
 #define EARLY_LEAST_BITS 12
-#define EARLY_CLASSES 8
+#define EARLY_CLASSES 11
 
-/* So many bytes of pieces are kept without a message: 64 of the longest eager messages within a host are 4 MB. After a
- * time with more all are given back, when none has a message: those that are kept are anywhere in malloc's memory, and
+/* So many bytes of pieces are kept without data: 64 of the longest eager messages within a host are 4 MB. After a
+ * time with more all are given back, when none has data: those that are kept are anywhere in malloc's memory, and
  * would hold on to all of it. */
 #define EARLY_KEPT ((size_t) 8 << 20)
 
@@ -22,7 +23,7 @@ typedef union early {
 
 static early_t *early_free[EARLY_CLASSES];
 static size_t early_kept;
-static size_t early_used;       /* bytes of pieces that have a message, */
+static size_t early_used;       /* bytes of pieces that have data, */
 static size_t early_most;       /* and the most since there was none */
 static int early_keeps;         /* between start and end */
 

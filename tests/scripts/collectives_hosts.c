@@ -62,6 +62,10 @@ static void run(MPI_Request* request) {
 #define REDUCE(...) IN_ITS_WAY(MPI_Reduce, MPI_Ireduce, MPI_Reduce_init, __VA_ARGS__)
 #define ALLREDUCE(...) IN_ITS_WAY(MPI_Allreduce, MPI_Iallreduce, MPI_Allreduce_init, __VA_ARGS__)
 #define ALLGATHER(...) IN_ITS_WAY(MPI_Allgather, MPI_Iallgather, MPI_Allgather_init, __VA_ARGS__)
+#define ALLGATHERV(...) IN_ITS_WAY(MPI_Allgatherv, MPI_Iallgatherv, MPI_Allgatherv_init, __VA_ARGS__)
+#define REDUCE_SCATTER(...) IN_ITS_WAY(MPI_Reduce_scatter, MPI_Ireduce_scatter, MPI_Reduce_scatter_init, __VA_ARGS__)
+#define REDUCE_SCATTER_BLOCK(...) \
+  IN_ITS_WAY(MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, MPI_Reduce_scatter_block_init, __VA_ARGS__)
 #define BCAST(...) IN_ITS_WAY(MPI_Bcast, MPI_Ibcast, MPI_Bcast_init, __VA_ARGS__)
 
 static void sum_of_records(void* in, void* inout, int* count, MPI_Datatype* type) {
@@ -130,17 +134,22 @@ static void maps(MPI_Comm comm, int n, unsigned salt) {
   free(in), free(out);
 }
 
-static void same_records(const record_t* out, int n, int first, int last, unsigned salt, const char* what) {
+/* The sums of ranks first to last - 1, of their elements from `begin` on. */
+static void same_part(const record_t* out, int n, int begin, int first, int last, unsigned salt, const char* what) {
   int good = 1;
   for (int i = 0; i < n && good; i += 1 + n / 500) {
-    record_t want = record_of(first, i, salt);
+    record_t want = record_of(first, begin + i, salt);
     for (int r = first + 1; r < last; ++r) {
-      record_t more = record_of(r, i, salt);
+      record_t more = record_of(r, begin + i, salt);
       sum_of_records(&more, &want, &(int){1}, NULL);
     }
     good = memcmp(&want, &out[i], sizeof want) == 0; /* and the gaps are as they were */
   }
   check(good, what, n);
+}
+
+static void same_records(const record_t* out, int n, int first, int last, unsigned salt, const char* what) {
+  same_part(out, n, 0, first, last, salt, what);
 }
 
 static void records(MPI_Comm comm, int n, unsigned salt) {
@@ -174,16 +183,20 @@ static void records(MPI_Comm comm, int n, unsigned salt) {
   free(in), free(out);
 }
 
-/* The largest value of ranks first to last - 1, at the lowest of them. */
-static void same_pairs(const pair_t* out, int n, int last, unsigned salt, const char* what) {
+/* The largest value of ranks 0 to last - 1, at the lowest of them, of their elements from `begin` on. */
+static void same_pairs_from(const pair_t* out, int n, int begin, int last, unsigned salt, const char* what) {
   int good = 1;
   for (int i = 0; i < n && good; i += 1 + n / 500) {
     int best = 0;
     for (int r = 1; r < last; ++r)
-      if (value_of(r, i, salt) > value_of(best, i, salt)) best = r;
-    good = out[i].where == best && out[i].value == value_of(best, i, salt) && out[i].guard == rank + i;
+      if (value_of(r, begin + i, salt) > value_of(best, begin + i, salt)) best = r;
+    good = out[i].where == best && out[i].value == value_of(best, begin + i, salt) && out[i].guard == rank + i;
   }
   check(good, what, n);
+}
+
+static void same_pairs(const pair_t* out, int n, int last, unsigned salt, const char* what) {
+  same_pairs_from(out, n, 0, last, salt, what);
 }
 
 static void fill_pairs(pair_t* p, int n, unsigned salt) {
@@ -227,6 +240,47 @@ static void gathers(MPI_Comm comm, int n, unsigned salt) {
     same_maps(maps_out + (size_t)r * (size_t)n, n, r, r + 1, salt, "MPI_Allgather of maps");
   }
   free(in), free(out), free(maps_in), free(maps_out);
+}
+
+/* Lengths of the ranks' parts: alike or not, some of none. Returns the sum. */
+static int draw_counts(int n, unsigned salt, int* counts) {
+  int all = 0;
+  for (int r = 0; r < size; ++r) {
+    counts[r] = salt % 3 == 0 ? n : (int)((unsigned)(r * 7919) + salt) % (2 * n + 1);
+    all += counts[r];
+  }
+  return all;
+}
+
+/* Parts of a sum, and blocks of different lengths, which lie backwards with a gap between them. */
+static void parts(MPI_Comm comm, int n, unsigned salt) {
+  int *counts = malloc((size_t)size * sizeof(int)), *places = malloc((size_t)size * sizeof(int)), begin = 0, at = 0;
+  const int all = draw_counts(n, salt, counts), in_place = salt & 1, mine = counts[rank];
+  const size_t most = (size_t)(all + size + n * size);
+  record_t *in = malloc(most * sizeof *in), *out = malloc(most * sizeof *out);
+  pair_t *pairs_in = malloc(most * sizeof *pairs_in), *pairs_out = malloc(most * sizeof *pairs_out);
+  for (int r = 0; r < rank; ++r) begin += counts[r];
+  for (int i = 0; i < (int)most; ++i) in[i] = record_of(rank, i, salt);
+  memcpy(out, in, most * sizeof *in);
+  REDUCE_SCATTER(in_place ? MPI_IN_PLACE : in, out, counts, record_type, add_records, comm);
+  same_part(out, mine, begin, 0, size, salt, "MPI_Reduce_scatter");
+  memcpy(out, in, most * sizeof *in);
+  REDUCE_SCATTER_BLOCK(in_place ? MPI_IN_PLACE : in, out, n, record_type, add_records, comm);
+  same_part(out, n, rank * n, 0, size, salt, "MPI_Reduce_scatter_block");
+  fill_pairs(pairs_in, (int)most, salt), fill_pairs(pairs_out, (int)most, salt);
+  REDUCE_SCATTER(in_place ? MPI_IN_PLACE : pairs_in, pairs_out, counts, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
+  same_pairs_from(pairs_out, mine, begin, size, salt, "MPI_Reduce_scatter of pairs");
+
+  for (int r = size; r-- > 0; at += counts[r] + 1) places[r] = at;
+  memset(out, 0x5a, most * sizeof *out);
+  if (in_place) memcpy(out + places[rank], in, (size_t)mine * sizeof *in);
+  ALLGATHERV(in_place ? MPI_IN_PLACE : in, mine, record_type, out, counts, places, record_type, comm);
+  for (int r = 0; r < size; ++r) {
+    const unsigned char* gap = (const unsigned char*)(out + places[r] + counts[r]);
+    same_records(out + places[r], counts[r], r, r + 1, salt, "MPI_Allgatherv");
+    for (size_t i = 0; i < sizeof *out; ++i) check(gap[i] == 0x5a, "the gap of MPI_Allgatherv", (int)i);
+  }
+  free(counts), free(places), free(in), free(out), free(pairs_in), free(pairs_out);
 }
 
 /* Calls that are under way together, with other work between. */
@@ -285,11 +339,12 @@ static void rounds(MPI_Comm comm, int count) {
     const int n = length();
     const unsigned salt = draw(1000);
     way = (int)draw(WAYS), starts = salt & 1 ? 1 : 2;
-    switch (draw(5)) {
+    switch (draw(6)) {
       case 0: maps(comm, n, salt); break;
       case 1: records(comm, n, salt); break;
       case 2: gathers(comm, 1 + n % (1 << draw(13)), salt); break;
       case 3: together(comm, n, salt); break;
+      case 4: parts(comm, 1 + n % (1 << draw(15)), salt); break;
       default: pairs(comm, n, salt);
     }
   }

@@ -101,16 +101,22 @@ static void sharing_make(sharing_t * s, const MPIR_Comm * comm)
         s->rank[i] = comm->node_comm ? peer_on(comm, i, comm->node_comm->rank) : i;
 }
 
-/* Elements of a piece, in which shares are summed: the same in all ranks. */
-static MPI_Aint sharing_piece(const sharing_t * s, MPI_Datatype type)
+static MPI_Aint sharing_longest(const sharing_t * s)
 {
-    const MPI_Aint bytes = s->many == 2 ? NODES_TWO_PIECE : NODES_LONG_PIECE;
-    MPI_Aint longest = 1;
+    MPI_Aint longest = 0;
     int i;
 
     for (i = 0; i < s->many; i++)
         longest = MPL_MAX(longest, s->share[i].count);
-    return MPL_MIN(longest, MPL_MAX(1, bytes / coll_bytes(1, type)));
+    return longest;
+}
+
+/* Elements of a piece, in which shares are summed: the same in all ranks. */
+static MPI_Aint sharing_piece(const sharing_t * s, MPI_Datatype type)
+{
+    const MPI_Aint bytes = s->many == 2 ? NODES_TWO_PIECE : NODES_LONG_PIECE;
+
+    return MPL_MAX(1, MPL_MIN(sharing_longest(s), bytes / coll_bytes(1, type)));
 }
 
 /* How a rank adds up its share, of which the others give it theirs: piece by piece of each of them. Between two nodes one
@@ -174,14 +180,16 @@ static int adding_finish(adding_t * a, int step, MPI_Op op)
 {
     const MPI_Aint n = adding_count(a, &a->s->share[a->s->here], step), far = step % a->turns * a->per * a->extent;
     const int direct = a->direct && step < a->turns;
-    int mpi_errno = adding_wait(&a->receiving[step % 2]);
+    int mpi_errno = adding_wait(&a->receiving[step % 2]), of_send;
 
     if (n && !mpi_errno)
         mpi_errno = MPIR_Reduce_local(direct ? a->own + far : adding_place(a, step), a->sum + far, n, a->type, op);
-    return mpi_errno ? mpi_errno : adding_wait(&a->sending[step % 2]);
+    of_send = adding_wait(&a->sending[step % 2]);
+    return mpi_errno ? mpi_errno : of_send;
 }
 
-/* The sum is at the share's place in `part`, or apart. `other` is room for two pieces. */
+/* The sum is at the share's place in `part`, or apart. `other` is room for two pieces. After an error it goes on, for the
+ * others wait, and nothing is to come to that room any more. Returns the first error. */
 static int nodes_sum_shares(const char *part, char *sum, char *other, const sharing_t * s, MPI_Datatype type, MPI_Op op,
                             int tag, MPIR_Comm * comm)
 {
@@ -189,22 +197,18 @@ static int nodes_sum_shares(const char *part, char *sum, char *other, const shar
     adding_t a = {.s = s,.part = part,.sum = sum,.other = other,.type = type,.per = sharing_piece(s, type),.tag = tag };
     const int ahead = s->many == 2;
     int mpi_errno = MPI_SUCCESS, i, steps;
-    MPI_Aint longest = 0;
 
     MPIR_Datatype_get_extent_macro(type, a.extent);
     a.own = part + mine->first * a.extent;
     a.direct = a.own != sum && !has_gaps(type);
     if (a.own != sum && !a.direct)
         mpi_errno = nodes_copy(a.own, sum, mine->count, type);
-    for (i = 0; i < s->many; i++)
-        longest = MPL_MAX(longest, s->share[i].count);
-    a.turns = (longest + a.per - 1) / a.per;
+    a.turns = (sharing_longest(s) + a.per - 1) / a.per;
     steps = a.turns * (s->many - 1);
-    for (i = 0; i < steps + ahead && !mpi_errno; i++) {
-        if (i < steps)
-            mpi_errno = adding_start(&a, i, comm);
-        if (i >= ahead && !mpi_errno)
-            mpi_errno = adding_finish(&a, i - ahead, op);
+    for (i = 0; i < steps + ahead; i++) {
+        const int of_start = i < steps ? adding_start(&a, i, comm) : MPI_SUCCESS;
+        const int of_finish = i >= ahead ? adding_finish(&a, i - ahead, op) : MPI_SUCCESS;
+        mpi_errno = mpi_errno ? mpi_errno : of_start ? of_start : of_finish;
     }
     return mpi_errno;
 }

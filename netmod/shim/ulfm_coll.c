@@ -754,6 +754,17 @@ int MPIDI_nem_ulfm_reduce_scatter_block(const void *sendbuf, void *recvbuf, MPI_
          nodes_reduce_scatter(sendbuf, recvbuf, &portions, datatype, op, comm, mpi_errno));
 }
 
+/* Between groups there are as many counts as the other one has ranks, and calls are MPICH's. */
+static MPI_Aint longest_block(const MPI_Aint * counts, const MPIR_Comm * comm)
+{
+    MPI_Aint longest = 0;
+    int i;
+
+    for (i = 0; i < comm->local_size && comm->comm_kind == MPIR_COMM_KIND__INTRACOMM; i++)
+        longest = MPL_MAX(longest, counts[i]);
+    return longest;
+}
+
 int MPIDI_nem_ulfm_allgatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf,
                               const MPI_Aint * recvcounts, const MPI_Aint * displs, MPI_Datatype recvtype,
                               MPIR_Comm * comm, int *mpi_errno)
@@ -761,12 +772,9 @@ int MPIDI_nem_ulfm_allgatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datat
     ulfm_coll_call call = {.kind = ULFM_COLL_ALLGATHERV };
     coll_blocks_t out = { 0 };
     void *packed = NULL;
-    MPI_Aint longest = 0;
-    int i, in_place = sendbuf == MPI_IN_PLACE;
+    int in_place = sendbuf == MPI_IN_PLACE;
 
-    for (i = 0; i < comm->local_size; i++)
-        longest = recvcounts[i] > longest ? recvcounts[i] : longest;
-    if (!coll_take(comm, call.kind, 1, coll_bytes(longest, recvtype), mpi_errno))
+    if (!coll_take(comm, call.kind, 1, coll_bytes(longest_block(recvcounts, comm), recvtype), mpi_errno))
         return *mpi_errno != MPI_SUCCESS ||
             nodes_allgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, mpi_errno);
     *mpi_errno = coll_make_blocks(&out, recvbuf, recvcounts, displs, recvtype, comm->local_size, in_place);

@@ -552,12 +552,8 @@ int MPIDI_nem_ulfm_iallgatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Data
 {
     ulfm_coll_call call = {.kind = ULFM_COLL_ALLGATHERV };
     icall_t about = { 0 };
-    MPI_Aint longest = 0;
-    int i;
 
-    for (i = 0; i < comm->local_size; i++)
-        longest = recvcounts[i] > longest ? recvcounts[i] : longest;
-    if (!icoll_take(comm, call.kind, 1, coll_bytes(longest, recvtype), request, mpi_errno))
+    if (!icoll_take(comm, call.kind, 1, coll_bytes(longest_block(recvcounts, comm), recvtype), request, mpi_errno))
         return *mpi_errno != MPI_SUCCESS;
     call.in = icoll_own(&about, sendbuf, sendcount, sendtype, recvbuf, displs[comm->rank], recvcounts[comm->rank],
                         recvtype, request, mpi_errno);

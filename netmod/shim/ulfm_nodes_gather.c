@@ -233,7 +233,7 @@ static int nodes_allgatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datatyp
     MPI_Aint all = 0;
     int i;
 
-    for (i = 0; i < comm->local_size; i++)
+    for (i = 0; i < comm->local_size && comm->comm_kind == MPIR_COMM_KIND__INTRACOMM; i++)
         all += recvcounts[i];
     way = gather_way(coll_bytes(all, recvtype), comm);
     if (!way || MPIR_CVAR_ALLGATHERV_INTRA_ALGORITHM != MPIR_CVAR_ALLGATHERV_INTRA_ALGORITHM_auto)

@@ -738,7 +738,7 @@ int MPIDI_nem_ulfm_reduce_scatter(const void *sendbuf, void *recvbuf, const MPI_
 {
     ulfm_coll_call call = {.kind = ULFM_COLL_REDUCE_SCATTER };
     const MPI_Aint total = coll_parts(&call, recvcounts, comm);
-    const portions_t portions = {.counts = recvcounts };
+    const portions_t portions = {.counts = recvcounts,.all = total };
     return coll_reduce(&call, sendbuf, recvbuf, total, datatype, op, comm, mpi_errno) ||
         (MPIR_CVAR_REDUCE_SCATTER_INTRA_ALGORITHM == MPIR_CVAR_REDUCE_SCATTER_INTRA_ALGORITHM_auto &&
          nodes_reduce_scatter(sendbuf, recvbuf, &portions, datatype, op, comm, mpi_errno));
@@ -748,19 +748,18 @@ int MPIDI_nem_ulfm_reduce_scatter_block(const void *sendbuf, void *recvbuf, MPI_
                                         MPI_Datatype datatype, MPI_Op op, MPIR_Comm * comm, int *mpi_errno)
 {
     ulfm_coll_call call = {.kind = ULFM_COLL_REDUCE_SCATTER,.first = comm->rank * recvcount,.mine = recvcount };
-    const portions_t portions = {.each = recvcount };
-    return coll_reduce(&call, sendbuf, recvbuf, recvcount * comm->local_size, datatype, op, comm, mpi_errno) ||
+    const portions_t portions = {.each = recvcount,.all = recvcount * comm->local_size };
+    return coll_reduce(&call, sendbuf, recvbuf, portions.all, datatype, op, comm, mpi_errno) ||
         (MPIR_CVAR_REDUCE_SCATTER_BLOCK_INTRA_ALGORITHM == MPIR_CVAR_REDUCE_SCATTER_BLOCK_INTRA_ALGORITHM_auto &&
          nodes_reduce_scatter(sendbuf, recvbuf, &portions, datatype, op, comm, mpi_errno));
 }
 
-/* Between groups there are as many counts as the other one has ranks, and calls are MPICH's. */
 static MPI_Aint longest_block(const MPI_Aint * counts, const MPIR_Comm * comm)
 {
     MPI_Aint longest = 0;
     int i;
 
-    for (i = 0; i < comm->local_size && comm->comm_kind == MPIR_COMM_KIND__INTRACOMM; i++)
+    for (i = 0; i < comm->local_size; i++)
         longest = MPL_MAX(longest, counts[i]);
     return longest;
 }
@@ -774,6 +773,8 @@ int MPIDI_nem_ulfm_allgatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datat
     void *packed = NULL;
     int in_place = sendbuf == MPI_IN_PLACE;
 
+    if (comm->comm_kind != MPIR_COMM_KIND__INTRACOMM)
+        return 0;               /* there are as many counts as the other group has ranks */
     if (!coll_take(comm, call.kind, 1, coll_bytes(longest_block(recvcounts, comm), recvtype), mpi_errno))
         return *mpi_errno != MPI_SUCCESS ||
             nodes_allgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, mpi_errno);

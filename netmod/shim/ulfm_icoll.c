@@ -553,6 +553,8 @@ int MPIDI_nem_ulfm_iallgatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Data
     ulfm_coll_call call = {.kind = ULFM_COLL_ALLGATHERV };
     icall_t about = { 0 };
 
+    if (comm->comm_kind != MPIR_COMM_KIND__INTRACOMM)
+        return 0;               /* as in MPIDI_nem_ulfm_allgatherv() */
     if (!icoll_take(comm, call.kind, 1, coll_bytes(longest_block(recvcounts, comm), recvtype), request, mpi_errno))
         return *mpi_errno != MPI_SUCCESS;
     call.in = icoll_own(&about, sendbuf, sendcount, sendtype, recvbuf, displs[comm->rank], recvcounts[comm->rank],

@@ -18,6 +18,7 @@
 #define NODES_LANE ((MPI_Aint) 8 * 1024)        /* shortest part of one that a rank brings to the other hosts */
 #define NODES_ROW ((MPI_Aint) 64 * 1024)        /* longest blocks of all that go from head to head */
 #define NODES_MOST_LANES 8      /* hosts that parts are exchanged between without a detour */
+#define NODES_GROUP 64          /* most ranks that share the work on the same data */
 
 /* Data that are cut into pieces of whole elements. */
 typedef struct pieces {
@@ -166,7 +167,7 @@ static places_t places_in(int place, int many, int chain)
 
 /* A rank's place in a call with a root. */
 typedef struct tree {
-    int is_head;                /* the others have nobody in the tree */
+    int is_head;                /* the others have nobody in the heads' tree */
     int in_node;                /* the head's rank in its node's communicator */
     int up;                     /* rank, -1 at the root */
     int downs;
@@ -344,4 +345,20 @@ static int nodes_swap(swap_t s, MPI_Datatype type, int tag, MPIR_Comm * comm)
     (void) nodes_wire(type, &s.in_count);
     return MPIC_Sendrecv(s.out, s.out_count, wire, s.to, tag, s.in, s.in_count, wire, s.from, tag, comm,
                          MPI_STATUS_IGNORE, &errflag);
+}
+
+/* Of one that was begun; NULL: there is none. */
+static int nodes_wait(MPIR_Request ** request)
+{
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+    int mpi_errno = MPI_SUCCESS;
+
+    if (!*request)
+        return MPI_SUCCESS;
+    mpi_errno = MPIC_Wait(*request, &errflag);
+    if (!mpi_errno)
+        mpi_errno = (*request)->status.MPI_ERROR;
+    MPIR_Request_free(*request);
+    *request = NULL;
+    return mpi_errno;
 }

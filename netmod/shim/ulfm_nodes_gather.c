@@ -189,9 +189,14 @@ static void gather_all(gather_way_t * way, const void *sendbuf, MPI_Aint sendcou
     coll_blocks_t blocks;
     int gathered;
 
-    if (coll_make_blocks(&blocks, recvbuf, counts, displs, recvtype, comm->local_size, in_place))
+    if (coll_make_blocks(&blocks, recvbuf, counts, displs, recvtype, comm->local_size, 0))
         nodes_without_memory(comm);
-    if (!in_place)
+    if (in_place) {
+        sendbuf = coll_at(recvbuf, displs[comm->rank], recvtype);
+        sendcount = counts[comm->rank];
+        sendtype = recvtype;
+    }
+    if (!in_place || blocks.packed)
         *mpi_errno = MPIR_Localcopy(sendbuf, sendcount, sendtype, blocks.data + blocks.at[comm->rank],
                                     blocks.bytes[comm->rank], MPI_BYTE);
     gathered = way(&blocks, comm);
@@ -233,7 +238,7 @@ static int nodes_allgatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datatyp
     MPI_Aint all = 0;
     int i;
 
-    for (i = 0; i < comm->local_size && comm->comm_kind == MPIR_COMM_KIND__INTRACOMM; i++)
+    for (i = 0; i < comm->local_size; i++)
         all += recvcounts[i];
     way = gather_way(coll_bytes(all, recvtype), comm);
     if (!way || MPIR_CVAR_ALLGATHERV_INTRA_ALGORITHM != MPIR_CVAR_ALLGATHERV_INTRA_ALGORITHM_auto)

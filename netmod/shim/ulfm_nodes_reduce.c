@@ -83,30 +83,32 @@ static share_t nodes_share(MPI_Aint count, int many, int i)
     return (share_t) {.first = first,.count = count * (i + 1) / many - first };
 }
 
-/* Ranks that each have a share of the same data, one on each node. */
-typedef struct sharing {
-    int rank[NODES_MOST_LANES];
-    share_t share[NODES_MOST_LANES];
-    int many, here;
-} sharing_t;
+/* Ranks that each have a share of the same data. */
+typedef struct group {
+    int many, mine;             /* the index of this rank */
+    int rank[NODES_GROUP];
+} group_t;
 
-/* Those in this rank's place on each node. */
-static void sharing_make(sharing_t * s, const MPIR_Comm * comm)
+/* Those in the place of this one on each node. */
+static void group_of_peers(const MPIR_Comm * comm, group_t * g)
 {
-    int i;
-
-    s->many = nodes_count(comm);
-    s->here = node_of(comm, comm->rank);
-    for (i = 0; i < s->many; i++)
-        s->rank[i] = comm->node_comm ? peer_on(comm, i, comm->node_comm->rank) : i;
+    *g = (group_t) {.mine = node_of(comm, comm->rank) };
+    for (; g->many < nodes_count(comm); g->many++)
+        g->rank[g->many] = comm->node_comm ? peer_on(comm, g->many, comm->node_comm->rank) : g->many;
 }
+
+/* And the shares of those. */
+typedef struct sharing {
+    group_t peers;
+    share_t share[NODES_MOST_LANES];
+} sharing_t;
 
 static MPI_Aint sharing_longest(const sharing_t * s)
 {
     MPI_Aint longest = 0;
     int i;
 
-    for (i = 0; i < s->many; i++)
+    for (i = 0; i < s->peers.many; i++)
         longest = MPL_MAX(longest, s->share[i].count);
     return longest;
 }
@@ -114,7 +116,7 @@ static MPI_Aint sharing_longest(const sharing_t * s)
 /* Elements of a piece, in which shares are summed: the same in all ranks. */
 static MPI_Aint sharing_piece(const sharing_t * s, MPI_Datatype type)
 {
-    const MPI_Aint bytes = s->many == 2 ? NODES_TWO_PIECE : NODES_LONG_PIECE;
+    const MPI_Aint bytes = s->peers.many == 2 ? NODES_TWO_PIECE : NODES_LONG_PIECE;
 
     return MPL_MAX(1, MPL_MIN(sharing_longest(s), bytes / coll_bytes(1, type)));
 }
@@ -146,45 +148,31 @@ static char *adding_place(const adding_t * a, int step)
 static int adding_start(adding_t * a, int step, MPIR_Comm * comm)
 {
     const sharing_t *s = a->s;
-    const int turn = 1 + step / a->turns, to = (s->here + turn) % s->many, from = (s->here - turn + s->many) % s->many;
-    MPI_Aint in = adding_count(a, &s->share[s->here], step), out = adding_count(a, &s->share[to], step);
+    const group_t *g = &s->peers;
+    const int turn = 1 + step / a->turns, to = (g->mine + turn) % g->many, from = (g->mine - turn + g->many) % g->many;
+    MPI_Aint in = adding_count(a, &s->share[g->mine], step), out = adding_count(a, &s->share[to], step);
     const MPI_Datatype wire = nodes_wire(a->type, &in);
     MPIR_Errflag_t errflag = MPIR_ERR_NONE;
     int mpi_errno = MPI_SUCCESS;
 
     (void) nodes_wire(a->type, &out);
     if (in)
-        mpi_errno = MPIC_Irecv(adding_place(a, step), in, wire, s->rank[from], a->tag, comm, &a->receiving[step % 2]);
+        mpi_errno = MPIC_Irecv(adding_place(a, step), in, wire, g->rank[from], a->tag, comm, &a->receiving[step % 2]);
     if (out && !mpi_errno)
         mpi_errno = MPIC_Isend(a->part + (s->share[to].first + step % a->turns * a->per) * a->extent, out, wire,
-                               s->rank[to], a->tag, comm, &a->sending[step % 2], &errflag);
-    return mpi_errno;
-}
-
-static int adding_wait(MPIR_Request ** request)
-{
-    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
-    int mpi_errno = MPI_SUCCESS;
-
-    if (!*request)
-        return MPI_SUCCESS;
-    mpi_errno = MPIC_Wait(*request, &errflag);
-    if (!mpi_errno)
-        mpi_errno = (*request)->status.MPI_ERROR;
-    MPIR_Request_free(*request);
-    *request = NULL;
+                               g->rank[to], a->tag, comm, &a->sending[step % 2], &errflag);
     return mpi_errno;
 }
 
 static int adding_finish(adding_t * a, int step, MPI_Op op)
 {
-    const MPI_Aint n = adding_count(a, &a->s->share[a->s->here], step), far = step % a->turns * a->per * a->extent;
+    const MPI_Aint n = adding_count(a, &a->s->share[a->s->peers.mine], step), far = step % a->turns * a->per * a->extent;
     const int direct = a->direct && step < a->turns;
-    int mpi_errno = adding_wait(&a->receiving[step % 2]), of_send;
+    int mpi_errno = nodes_wait(&a->receiving[step % 2]), of_send;
 
     if (n && !mpi_errno)
         mpi_errno = MPIR_Reduce_local(direct ? a->own + far : adding_place(a, step), a->sum + far, n, a->type, op);
-    of_send = adding_wait(&a->sending[step % 2]);
+    of_send = nodes_wait(&a->sending[step % 2]);
     return mpi_errno ? mpi_errno : of_send;
 }
 
@@ -193,9 +181,9 @@ static int adding_finish(adding_t * a, int step, MPI_Op op)
 static int nodes_sum_shares(const char *part, char *sum, char *other, const sharing_t * s, MPI_Datatype type, MPI_Op op,
                             int tag, MPIR_Comm * comm)
 {
-    const share_t *mine = &s->share[s->here];
+    const share_t *mine = &s->share[s->peers.mine];
     adding_t a = {.s = s,.part = part,.sum = sum,.other = other,.type = type,.per = sharing_piece(s, type),.tag = tag };
-    const int ahead = s->many == 2;
+    const int ahead = s->peers.many == 2;
     int mpi_errno = MPI_SUCCESS, i, steps;
 
     MPIR_Datatype_get_extent_macro(type, a.extent);
@@ -204,7 +192,7 @@ static int nodes_sum_shares(const char *part, char *sum, char *other, const shar
     if (a.own != sum && !a.direct)
         mpi_errno = nodes_copy(a.own, sum, mine->count, type);
     a.turns = (sharing_longest(s) + a.per - 1) / a.per;
-    steps = a.turns * (s->many - 1);
+    steps = a.turns * (s->peers.many - 1);
     for (i = 0; i < steps + ahead; i++) {
         const int of_start = i < steps ? adding_start(&a, i, comm) : MPI_SUCCESS;
         const int of_finish = i >= ahead ? adding_finish(&a, i - ahead, op) : MPI_SUCCESS;
@@ -216,15 +204,16 @@ static int nodes_sum_shares(const char *part, char *sum, char *other, const shar
 /* And gives the sum to all. */
 static int nodes_give_shares(char *part, const sharing_t * s, MPI_Datatype type, int tag, MPIR_Comm * comm)
 {
+    const group_t *g = &s->peers;
     int mpi_errno = MPI_SUCCESS, turn;
     MPI_Aint extent;
 
     MPIR_Datatype_get_extent_macro(type, extent);
-    for (turn = 1; turn < s->many && !mpi_errno; turn++) {
-        const int to = (s->here + turn) % s->many, from = (s->here - turn + s->many) % s->many;
-        const swap_t swap = {.out = part + s->share[s->here].first * extent,.out_count = s->share[s->here].count,
-            .to = s->rank[to],.in = part + s->share[from].first * extent,.in_count = s->share[from].count,
-            .from = s->rank[from]
+    for (turn = 1; turn < g->many && !mpi_errno; turn++) {
+        const int to = (g->mine + turn) % g->many, from = (g->mine - turn + g->many) % g->many;
+        const swap_t swap = {.out = part + s->share[g->mine].first * extent,.out_count = s->share[g->mine].count,
+            .to = g->rank[to],.in = part + s->share[from].first * extent,.in_count = s->share[from].count,
+            .from = g->rank[from]
         };
         mpi_errno = nodes_swap(swap, type, tag, comm);
     }
@@ -240,12 +229,12 @@ static int nodes_exchange_shares(char *part, MPI_Aint count, MPI_Datatype type, 
     char *other;
     int i, mpi_errno;
 
-    sharing_make(&s, comm);
-    for (i = 0; i < s.many; i++)
-        s.share[i] = nodes_share(count, s.many, i);
+    group_of_peers(comm, &s.peers);
+    for (i = 0; i < s.peers.many; i++)
+        s.share[i] = nodes_share(count, s.peers.many, i);
     other = nodes_memory(2 * sharing_piece(&s, type), type, &memory, comm);
     MPIR_Datatype_get_extent_macro(type, extent);
-    mpi_errno = nodes_sum_shares(part, part + s.share[s.here].first * extent, other, &s, type, op, MPIR_ALLREDUCE_TAG,
+    mpi_errno = nodes_sum_shares(part, part + s.share[s.peers.mine].first * extent, other, &s, type, op, MPIR_ALLREDUCE_TAG,
                                  comm);
     if (!mpi_errno)
         mpi_errno = nodes_give_shares(part, &s, type, MPIR_ALLREDUCE_TAG, comm);
@@ -364,23 +353,12 @@ static int nodes_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count, M
 typedef struct portions {
     const MPI_Aint *counts;     /* NULL: `each` */
     MPI_Aint each;
+    MPI_Aint all;               /* the sum */
 } portions_t;
 
 static MPI_Aint portion(const portions_t * p, int rank)
 {
     return p->counts ? p->counts[rank] : p->each;
-}
-
-static MPI_Aint portions_of_all(const portions_t * p, const MPIR_Comm * comm)
-{
-    MPI_Aint all = 0;
-    int rank;
-
-    if (!p->counts)
-        return p->each * comm->local_size;
-    for (rank = 0; rank < comm->local_size; rank++)
-        all += p->counts[rank];
-    return all;
 }
 
 /* The ranks by their place on their node, and by their nodes; nodes are alike. Returns whether that is their order. */
@@ -404,7 +382,7 @@ static void portions_by_place(const portions_t * p, const int *order, sharing_t 
     int i;
 
     for (i = 0; i < comm->local_size; i++) {
-        const int place = i / s->many, node = i % s->many;
+        const int place = i / s->peers.many, node = i % s->peers.many;
         if (node == 0)
             counts[place] = 0;
         if (place == comm->node_comm->rank)
@@ -440,25 +418,25 @@ static int reduce_scatter_several(const char *in, void *recvbuf, const portions_
     MPI_Aint counts[node->local_size], extent;
     int order[comm->local_size], mpi_errno;
     const int in_order = order_by_place(comm, order);
-    const MPI_Aint reordered = in_order ? 0 : portions_of_all(p, comm);
+    const MPI_Aint reordered = in_order ? 0 : p->all;
     char *row, *part, *sum, *other;
     void *memory;
     sharing_t s;
 
-    sharing_make(&s, comm);
+    group_of_peers(comm, &s.peers);
     portions_by_place(p, order, &s, counts, comm);
     MPIR_Datatype_get_extent_macro(type, extent);
     row = nodes_memory(reordered + counts[node->rank] + 2 * sharing_piece(&s, type), type, &memory, comm);
     part = row + reordered * extent;
-    sum = part + s.share[s.here].first * extent;
+    sum = part + s.share[s.peers.mine].first * extent;
     other = part + counts[node->rank] * extent;
     mpi_errno = in_order ? MPI_SUCCESS : copy_in_order(p, order, in, row, type, comm);
     if (!mpi_errno)
         mpi_errno = MPIR_Reduce_scatter_impl(in_order ? in : row, part, counts, type, op, node, &errflag);
     if (!mpi_errno)
         mpi_errno = nodes_sum_shares(part, sum, other, &s, type, op, MPIR_REDUCE_SCATTER_TAG, comm);
-    if (!mpi_errno && s.share[s.here].count)
-        mpi_errno = nodes_copy(sum, recvbuf, s.share[s.here].count, type);
+    if (!mpi_errno && s.share[s.peers.mine].count)
+        mpi_errno = nodes_copy(sum, recvbuf, s.share[s.peers.mine].count, type);
     nodes_free(memory);
     return mpi_errno;
 }
@@ -475,8 +453,8 @@ static int reduce_scatter_alone(const char *in, void *recvbuf, const portions_t 
     void *memory;
     sharing_t s;
 
-    sharing_make(&s, comm);
-    for (i = 0; i < s.many; at += portion(p, i++))
+    group_of_peers(comm, &s.peers);
+    for (i = 0; i < s.peers.many; at += portion(p, i++))
         s.share[i] = (share_t) {.first = at,.count = portion(p, i) };
     MPIR_Datatype_get_extent_macro(type, extent);
     other = nodes_memory(2 * sharing_piece(&s, type) + (in_place ? mine : 0), type, &memory, comm);
@@ -493,7 +471,7 @@ static int nodes_reduce_scatter(const void *sendbuf, void *recvbuf, const portio
                                 MPIR_Comm * comm, int *mpi_errno)
 {
     const char *in = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
-    const MPI_Aint bytes = coll_bytes(portions_of_all(p, comm), type);
+    const MPI_Aint bytes = coll_bytes(p->all, type);
     int alone;
 
     if (!bytes || !MPIR_Op_is_commutative(op) || !nodes_take(comm) || nodes_count(comm) > NODES_MOST_LANES)
@@ -541,7 +519,7 @@ static int prefix_piece(prefix_t p, MPI_Aint count, MPI_Datatype type, MPI_Op op
     MPI_Aint length = count;
     const MPI_Datatype wire = nodes_wire(type, &length);
     MPIR_Errflag_t errflag = MPIR_ERR_NONE;
-    int mpi_errno = MPI_SUCCESS, step;
+    int mpi_errno = MPI_SUCCESS, of_send, step;
 
     for (step = 1; step < comm->local_size && !mpi_errno; step *= 2) {
         const int to = comm->rank + step, from = comm->rank - step;
@@ -551,11 +529,8 @@ static int prefix_piece(prefix_t p, MPI_Aint count, MPI_Datatype type, MPI_Op op
             mpi_errno = MPIC_Isend(p.have, length, wire, to, tag, comm, &sending, &errflag);
         if (from >= 0 && !mpi_errno)
             mpi_errno = nodes_receive(come, count, type, from, tag, comm);
-        if (sending) {
-            const int of_wait = MPIC_Wait(sending, &errflag), of_send = sending->status.MPI_ERROR;
-            mpi_errno = mpi_errno ? mpi_errno : of_wait ? of_wait : of_send;
-            MPIR_Request_free(sending);
-        }
+        of_send = nodes_wait(&sending);
+        mpi_errno = mpi_errno ? mpi_errno : of_send;
         if (from >= 0 && !mpi_errno)
             mpi_errno = prefix_add(&p, come, step == 1, comm->rank + 2 * step < comm->local_size, count, type, op);
     }

@@ -11,7 +11,6 @@
 
 /* Of a broadcast that is not very long. With shorter ones, ranks that share cores take too many turns. */
 #define PLAN_PIECE ((MPI_Aint) 256 * 1024)
-#define PLAN_GROUP 64           /* most ranks of a node that share the work */
 
 typedef struct plan {
     MPIR_Comm *comm;
@@ -273,12 +272,6 @@ static int plan_by_heads(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI
     return plan_end(&p);
 }
 
-/* Ranks that each own a share of the data. */
-typedef struct group {
-    int many, mine;             /* the index of this rank */
-    int rank[PLAN_GROUP];
-} group_t;
-
 static void group_of_node(const MPIR_Comm * comm, group_t * g)
 {
     int rank;
@@ -287,16 +280,6 @@ static void group_of_node(const MPIR_Comm * comm, group_t * g)
     for (rank = 0; rank < comm->local_size; rank++)
         if (node_of(comm, rank) == node_of(comm, comm->rank))
             g->rank[g->many++] = rank;
-}
-
-/* Those in the place of this one on each node. */
-static void group_of_peers(const MPIR_Comm * comm, group_t * g)
-{
-    const int index = comm->node_comm ? comm->node_comm->rank : 0;
-
-    *g = (group_t) {.mine = node_of(comm, comm->rank) };
-    for (; g->many < nodes_count(comm); g->many++)
-        g->rank[g->many] = comm->node_comm ? peer_on(comm, g->many, index) : g->many;
 }
 
 /* All shares are cut alike, as the longest one. */
@@ -409,7 +392,7 @@ static int plan_has_shares(MPIR_Comm * comm)
 {
     const int each = nodes_spread(comm) == SPREAD_ALONE ? 1 : COLL_STATE(comm)->even;
 
-    return nodes_count(comm) <= NODES_MOST_LANES && each >= 1 && each <= PLAN_GROUP;
+    return nodes_count(comm) <= NODES_MOST_LANES && each >= 1 && each <= NODES_GROUP;
 }
 
 int MPIDI_nem_ulfm_schedule_iallreduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type, MPI_Op op,

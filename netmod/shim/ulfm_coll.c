@@ -468,6 +468,7 @@ static int coll_make_blocks(coll_blocks_t * blocks, const void *buffer, const MP
 #include "ulfm_nodes.c"
 #include "ulfm_nodes_gather.c"
 #include "ulfm_nodes_reduce.c"
+#include "ulfm_nodes_alltoall.c"
 
 /* ---- the calls: 1 when taken, with *mpi_errno ------------------------------------------------------------------ */
 
@@ -567,7 +568,8 @@ int MPIDI_nem_ulfm_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatyp
 
     call.count = coll_bytes(recvcount, recvtype);
     if (!coll_take(comm, call.kind, 1, call.count * comm->local_size, mpi_errno))
-        return *mpi_errno != MPI_SUCCESS;
+        return *mpi_errno != MPI_SUCCESS ||
+            nodes_alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, mpi_errno);
     if (sendbuf == MPI_IN_PLACE)
         call.in = coll_pack(recvbuf, all, recvtype, 1, &packed_in, mpi_errno);
     else

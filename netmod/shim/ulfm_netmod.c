@@ -11,7 +11,7 @@
  *   long        messages copied once, from process to process: ulfm_once.c
  *   one-sided   long transfers on memory that is not shared: ulfm_window.c
  *   short       eager messages with a header of 16 bytes where memory is shared, taken as they come: ulfm_quick.c
- *   early       where the data of messages wait that come before their receive: ulfm_early.c
+ *   kept        where early messages and temporary memory of collectives lie: ulfm_kept.c
  *   answers     requests that only the other side can complete are on a list of their connection: ulfm_answers.c
  *   leaving     who has met a failure in a collective tells the others: ulfm_left.c
  *   agreement   MPIX_Comm_agree and _shrink, also when members die in the middle of it: ulfm_agree.c
@@ -151,7 +151,7 @@ static int ulfm_iStartContigMsg(MPIDI_VC_t * vc, void *hdr, intptr_t hdr_sz, voi
 #include "ulfm_answers.c"
 #include "ulfm_once.c"
 #include "ulfm_window.c"
-#include "ulfm_early.c"
+#include "ulfm_kept.c"
 
 /* ---- start and end ------------------------------------------------------------------------------------------------ */
 
@@ -176,6 +176,7 @@ static int load_library(void)
 #include "ulfm_coll.c"
 #include "ulfm_icoll.c"
 #include "ulfm_schedules.c"
+#include "ulfm_schedules_blocks.c"
 
 static void describe_waits(ulfm_nm_waits * waits);      /* ulfm_stall.c, which looks into agreements too */
 
@@ -275,7 +276,7 @@ static int ulfm_init(MPIDI_PG_t * pg, int pg_rank, char **bc_val_p, int *val_max
     rc = ulfm->open((const char *) pg->id, pg_rank, pg->size, host_processes, &nm);
     MPIR_ERR_CHKANDJUMP1(rc != 0, mpi_errno, MPI_ERR_OTHER, "**fail", "**fail %s", ulfm->last_error());
     MPIR_Add_finalize(begin_finalize, NULL, MPIR_FINALIZE_CALLBACK_PRIO + 1);
-    early_start();
+    kept_start();
     timed = ulfm->timed(nm);
     ulfm->use_places(nm, place_of);
     mpi_errno = MPIDI_CH3_PktHandler_Init(handlers, MPIDI_CH3_PKT_END_ALL + 1);
@@ -359,7 +360,7 @@ static int ulfm_finalize(void)
         ulfm->close(nm);
     nm = NULL;
     has_held = 0;
-    early_end();
+    kept_end();
     /* nemesis frees its segment next, which it made as a process alone on its host */
     MPIR_Process.local_size = 1;
     return MPI_SUCCESS;

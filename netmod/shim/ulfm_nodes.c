@@ -17,6 +17,7 @@
 #define NODES_DOUBLING ((MPI_Aint) 128 * 1024)  /* longest allreduce whose hosts exchange all they have */
 #define NODES_LANE ((MPI_Aint) 8 * 1024)        /* shortest part of one that a rank brings to the other hosts */
 #define NODES_ROW ((MPI_Aint) 64 * 1024)        /* longest blocks of all that go from head to head */
+#define NODES_BLOCK ((MPI_Aint) 4 * 1024)       /* longest one for each rank that goes with those of others */
 #define NODES_MOST_LANES 8      /* hosts that parts are exchanged between without a detour */
 #define NODES_GROUP 64          /* most ranks that share the work on the same data */
 
@@ -132,6 +133,34 @@ static int nodes_take(MPIR_Comm * comm)
 static int nodes_count(const MPIR_Comm * comm)
 {
     return comm->internode_table ? comm->node_count : comm->local_size;
+}
+
+/* Ranks that each have a share of the same data. */
+typedef struct group {
+    int many, mine;             /* the index of this rank */
+    int rank[NODES_GROUP];
+} group_t;
+
+/* Those in the place of this one on each node. */
+static void group_of_peers(const MPIR_Comm * comm, group_t * g)
+{
+    *g = (group_t) {.mine = node_of(comm, comm->rank) };
+    for (; g->many < nodes_count(comm); g->many++)
+        g->rank[g->many] = comm->node_comm ? peer_on(comm, g->many, comm->node_comm->rank) : g->many;
+}
+
+/* The ranks by their place on their node, and by their nodes; nodes are alike. Returns whether that is their order. */
+static int order_by_place(const MPIR_Comm * comm, int *order)
+{
+    const int nodes = comm->node_count;
+    int seen[NODES_GROUP] = { 0 }, rank, in_order = 1;
+
+    for (rank = 0; rank < comm->local_size; rank++) {
+        const int node = node_of(comm, rank), place = seen[node]++ * nodes + node;
+        order[place] = rank;
+        in_order = in_order && place == rank;
+    }
+    return in_order;
 }
 
 /* ---- trees of the heads of all nodes ----------------------------------------------------------------------------- */
@@ -250,7 +279,7 @@ static char *nodes_memory(MPI_Aint count, MPI_Datatype type, void **memory, MPIR
 
     MPIR_Datatype_get_extent_macro(type, extent);
     MPIR_Type_get_true_extent_impl(type, &true_lb, &true_extent);
-    *memory = MPIDI_nem_ulfm_early_alloc(MPL_MAX(1, count * MPL_MAX(extent, true_extent)));
+    *memory = MPIDI_nem_ulfm_kept_alloc(MPL_MAX(1, count * MPL_MAX(extent, true_extent)));
     if (!*memory)
         nodes_without_memory(comm);
     return (char *) *memory - true_lb;
@@ -258,7 +287,7 @@ static char *nodes_memory(MPI_Aint count, MPI_Datatype type, void **memory, MPIR
 
 static void nodes_free(void *memory)
 {
-    MPIDI_nem_ulfm_early_free(memory);
+    MPIDI_nem_ulfm_kept_free(memory);
 }
 
 /* Of the predefined types, pairs such as MPI_DOUBLE_INT. The gaps in a program's memory are its own. */

@@ -83,21 +83,7 @@ static share_t nodes_share(MPI_Aint count, int many, int i)
     return (share_t) {.first = first,.count = count * (i + 1) / many - first };
 }
 
-/* Ranks that each have a share of the same data. */
-typedef struct group {
-    int many, mine;             /* the index of this rank */
-    int rank[NODES_GROUP];
-} group_t;
-
-/* Those in the place of this one on each node. */
-static void group_of_peers(const MPIR_Comm * comm, group_t * g)
-{
-    *g = (group_t) {.mine = node_of(comm, comm->rank) };
-    for (; g->many < nodes_count(comm); g->many++)
-        g->rank[g->many] = comm->node_comm ? peer_on(comm, g->many, comm->node_comm->rank) : g->many;
-}
-
-/* And the shares of those. */
+/* Ranks, and the shares of each. */
 typedef struct sharing {
     group_t peers;
     share_t share[NODES_MOST_LANES];
@@ -359,20 +345,6 @@ typedef struct portions {
 static MPI_Aint portion(const portions_t * p, int rank)
 {
     return p->counts ? p->counts[rank] : p->each;
-}
-
-/* The ranks by their place on their node, and by their nodes; nodes are alike. Returns whether that is their order. */
-static int order_by_place(const MPIR_Comm * comm, int *order)
-{
-    const int nodes = comm->node_count;
-    int seen[NODES_MOST_LANES] = { 0 }, rank, in_order = 1;
-
-    for (rank = 0; rank < comm->local_size; rank++) {
-        const int node = node_of(comm, rank), place = seen[node]++ * nodes + node;
-        order[place] = rank;
-        in_order = in_order && place == rank;
-    }
-    return in_order;
 }
 
 /* How much goes to the ranks of each place, and of this rank's place to the one of each node. */

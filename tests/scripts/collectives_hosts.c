@@ -62,6 +62,7 @@ static void run(MPI_Request* request) {
 #define REDUCE(...) IN_ITS_WAY(MPI_Reduce, MPI_Ireduce, MPI_Reduce_init, __VA_ARGS__)
 #define ALLREDUCE(...) IN_ITS_WAY(MPI_Allreduce, MPI_Iallreduce, MPI_Allreduce_init, __VA_ARGS__)
 #define ALLGATHER(...) IN_ITS_WAY(MPI_Allgather, MPI_Iallgather, MPI_Allgather_init, __VA_ARGS__)
+#define ALLTOALL(...) IN_ITS_WAY(MPI_Alltoall, MPI_Ialltoall, MPI_Alltoall_init, __VA_ARGS__)
 #define ALLGATHERV(...) IN_ITS_WAY(MPI_Allgatherv, MPI_Iallgatherv, MPI_Allgatherv_init, __VA_ARGS__)
 #define REDUCE_SCATTER(...) IN_ITS_WAY(MPI_Reduce_scatter, MPI_Ireduce_scatter, MPI_Reduce_scatter_init, __VA_ARGS__)
 #define REDUCE_SCATTER_BLOCK(...) \
@@ -242,6 +243,28 @@ static void gathers(MPI_Comm comm, int n, unsigned salt) {
   free(in), free(out), free(maps_in), free(maps_out);
 }
 
+/* A block of each for each: of a type with gaps, and of one that the senders name otherwise. */
+static void exchanges(MPI_Comm comm, int n, unsigned salt) {
+  const size_t all = (size_t)n * (size_t)size;
+  record_t *in = malloc(all * sizeof *in), *out = malloc(all * sizeof *out);
+  map_t *maps_in = malloc(all * sizeof *maps_in), *maps_out = malloc(all * sizeof *maps_out);
+  const int in_place = salt & 1;
+  for (int i = 0; i < (int)all; ++i) in[i] = record_of(rank, i, salt), maps_in[i] = map_of(rank, i, salt);
+  memset(out, 0x5a, all * sizeof *out);
+  if (in_place) memcpy(out, in, all * sizeof *in), memcpy(maps_out, maps_in, all * sizeof *maps_in);
+  ALLTOALL(in_place ? MPI_IN_PLACE : in, n, record_type, out, n, record_type, comm);
+  ALLTOALL(in_place ? MPI_IN_PLACE : maps_in, 2 * n, MPI_UINT32_T, maps_out, n, map_type, comm);
+  for (int r = 0; r < size; ++r) {
+    same_part(out + (size_t)r * (size_t)n, n, rank * n, r, r + 1, salt, "MPI_Alltoall of records");
+    for (int i = 0; i < n; ++i) {
+      const map_t wanted = map_of(r, rank * n + i, salt);
+      check(memcmp(&maps_out[(size_t)r * (size_t)n + (size_t)i], &wanted, sizeof wanted) == 0, "MPI_Alltoall of maps",
+            n);
+    }
+  }
+  free(in), free(out), free(maps_in), free(maps_out);
+}
+
 /* Lengths of the ranks' parts: alike or not, some of none. Returns the sum. */
 static int draw_counts(int n, unsigned salt, int* counts) {
   int all = 0;
@@ -285,13 +308,14 @@ static void parts(MPI_Comm comm, int n, unsigned salt) {
 
 /* Calls that are under way together, with other work between. */
 static void together(MPI_Comm comm, int n, unsigned salt) {
-  enum { kCalls = 7 };
-  map_t *in = malloc((size_t)n * sizeof *in), *out[kCalls];
-  const int root = (int)(salt % (unsigned)size);
+  enum { kCalls = 9 };
+  const int root = (int)(salt % (unsigned)size), few = n < 200 ? n : 200, most = n > few * size ? n : few * size;
+  const size_t bytes = (size_t)most * sizeof(map_t);
+  map_t *in = malloc(bytes), *out[kCalls];
   MPI_Request requests[2 * kCalls];
   int word = rank, from_left = -1;
-  for (int i = 0; i < n; ++i) in[i] = map_of(rank, i, salt);
-  for (int i = 0; i < kCalls; ++i) out[i] = malloc((size_t)n * sizeof *in), memcpy(out[i], in, (size_t)n * sizeof *in);
+  for (int i = 0; i < most; ++i) in[i] = map_of(rank, i, salt);
+  for (int i = 0; i < kCalls; ++i) out[i] = malloc(bytes), memcpy(out[i], in, bytes);
   for (int i = 0; i < kCalls; ++i) {
     const int call = (i + (int)salt) % kCalls;
     map_t* to = out[call];
@@ -301,7 +325,9 @@ static void together(MPI_Comm comm, int n, unsigned salt) {
     else if (call == 3) MPI_Iallreduce(in, to, n, map_type, apply_maps, comm, &requests[call]);
     else if (call == 4) MPI_Ibcast(to, n, map_type, root, comm, &requests[call]);
     else if (call == 5) MPI_Ireduce(in, to, 2 * n, MPI_UINT32_T, MPI_SUM, root, comm, &requests[call]);
-    else MPI_Iallreduce(in, to, 2 * n, MPI_UINT32_T, MPI_SUM, comm, &requests[call]);
+    else if (call == 6) MPI_Iallreduce(in, to, 2 * n, MPI_UINT32_T, MPI_SUM, comm, &requests[call]);
+    else if (call == 7) MPI_Iallgather(in, few, map_type, to, few, map_type, comm, &requests[call]);
+    else MPI_Ialltoall(in, few, map_type, to, few, map_type, comm, &requests[call]);
     MPI_Ibarrier(comm, &requests[kCalls + call]);
   }
   MPI_Sendrecv(&word, 1, MPI_INT, (rank + 1) % size, 3, &from_left, 1, MPI_INT, (rank + size - 1) % size, 3, comm,
@@ -321,6 +347,11 @@ static void together(MPI_Comm comm, int n, unsigned salt) {
     if (rank == root) check(memcmp(&sum, &out[5][i], sizeof sum) == 0, "MPI_Ireduce of numbers", n);
     check(memcmp(&sum, &out[6][i], sizeof sum) == 0, "MPI_Iallreduce of numbers", n);
   }
+  for (int r = 0; r < size; ++r) same_maps(out[7] + r * few, few, r, r + 1, salt, "MPI_Iallgather");
+  for (int i = 0; i < few * size; ++i) {
+    const map_t wanted = map_of(i / few, rank * few + i % few, salt);
+    check(memcmp(&out[8][i], &wanted, sizeof wanted) == 0, "MPI_Ialltoall", few);
+  }
   for (int i = 0; i < kCalls; ++i) free(out[i]);
   free(in);
 }
@@ -339,12 +370,13 @@ static void rounds(MPI_Comm comm, int count) {
     const int n = length();
     const unsigned salt = draw(1000);
     way = (int)draw(WAYS), starts = salt & 1 ? 1 : 2;
-    switch (draw(6)) {
+    switch (draw(7)) {
       case 0: maps(comm, n, salt); break;
       case 1: records(comm, n, salt); break;
       case 2: gathers(comm, 1 + n % (1 << draw(13)), salt); break;
       case 3: together(comm, n, salt); break;
       case 4: parts(comm, 1 + n % (1 << draw(15)), salt); break;
+      case 5: exchanges(comm, 1 + n % (1 << draw(11)), salt); break;
       default: pairs(comm, n, salt);
     }
   }

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# The last short operation of an epoch of one-sided communication waits for the call that ends it: nobody waits in vain,
+# operations keep their order, locks are locks, and there are fewer messages.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/mpi_common.bash"
+"$mpicc" -O1 "$(dirname "${BASH_SOURCE[0]}")/last_operations.c" -o "$work/last" || fail "mpicc cannot compile last_operations.c"
+
+# right WHAT TIMES RANKS OPTIONS...
+right() {
+    timeout -k 5 "$patience" "$stage/bin/ulfmrun" -n "$3" "${@:4}" "$work/last" "$1" "$2" >"$work/out" 2>&1 ||
+        fail "$1, ${*:3}: exit status $?"
+    grep -qx "$1: right" "$work/out" || fail "$1, ${*:3}: no result"
+    echo "ok   $1, ${*:3}"
+}
+for options in "--transport tcp" "--transport direct" "--transport xswitch" "--ft --transport tcp"; do
+    read -ra words <<<"$options"
+    right answers 60 2 "${words[@]}"
+    right order 60 2 "${words[@]}"
+    right mutex 40 3 "${words[@]}"
+    right nothing 40 3 "${words[@]}"
+done
+for way in 0 1; do
+    for what in order mutex nothing; do
+        right $what 40 3 --transport tcp -genv MPIR_CVAR_CH3_RMA_DELAY_ISSUING_FOR_PIGGYBACKING $way
+    done
+done

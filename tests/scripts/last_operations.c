@@ -3,6 +3,7 @@
  * answers: a rank that waits for another message does not keep what it has put.
  * order: an operation behind one that waits comes behind it, whatever it is.
  * mutex: an exclusive lock is one, also where the lock comes with the operation.
+ * contention: all want locks of one target, shared and exclusive, for one operation or for several.
  * nothing: locks without an operation, and with a flush. */
 #include <mpi.h>
 #include <stdio.h>
@@ -97,6 +98,38 @@ static void mutex(int times) {
   wrong += sum != (long)times * size;
 }
 
+/* Accumulates by all; returns how many of this rank's there are. */
+static int accumulate(int times, int count, long* from, long* into) {
+  int all = 0;
+  for (int i = 0; i < times; ++i) {
+    const int several = (i * 7 + rank) % 4 == 3, reads = (i * 7 + rank) % 4;
+    MPI_Win_lock((i + rank) % 3 ? MPI_LOCK_EXCLUSIVE : MPI_LOCK_SHARED, 0, 0, win);
+    for (int j = 0; j < (several ? 3 : 1); ++j, ++all)
+      if (reads == 1)
+        MPI_Get_accumulate(from, count, MPI_LONG, into, count, MPI_LONG, 0, 0, count, MPI_LONG, MPI_SUM, win);
+      else MPI_Accumulate(from, count, MPI_LONG, 0, 0, count, MPI_LONG, MPI_SUM, win);
+    if (reads == 2) MPI_Get(into, count, MPI_LONG, 0, 0, count, MPI_LONG, win);
+    MPI_Win_unlock(0, win);
+  }
+  return all;
+}
+
+static void contention(int times) {
+  static const int counts[] = {1, 100, 2048, WORDS};
+  static long from[WORDS], into[WORDS];
+  long wanted[WORDS] = {0};
+  for (int i = 0; i < WORDS; ++i) from[i] = 1 + i;
+  for (int c = 0; c < 4; ++c) {
+    int all = accumulate(times, counts[c], from, into);
+    MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    for (int i = 0; i < counts[c]; ++i) wanted[i] += (long)all * from[i];
+  }
+  MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
+  MPI_Get(into, WORDS, MPI_LONG, 0, 0, WORDS, MPI_LONG, win);
+  MPI_Win_unlock(0, win);
+  wrong += memcmp(into, wanted, sizeof wanted) != 0;
+}
+
 static void nothing(int times) {
   for (int i = 0; i < times; ++i) {
     const int target = (rank + 1 + i) % size;
@@ -126,6 +159,7 @@ int main(int argc, char** argv) {
     if (strcmp(what, "answers") == 0) answers(times);
     else if (strcmp(what, "order") == 0) order(times);
     else if (strcmp(what, "mutex") == 0) mutex(times);
+    else if (strcmp(what, "contention") == 0) contention(times);
     else nothing(times);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Win_free(&win);

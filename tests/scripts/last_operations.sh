@@ -17,10 +17,18 @@ for options in "--transport tcp" "--transport direct" "--transport xswitch" "--f
     right answers 60 2 "${words[@]}"
     right order 60 2 "${words[@]}"
     right mutex 40 3 "${words[@]}"
+    right contention 20 5 "${words[@]}"
     right nothing 40 3 "${words[@]}"
 done
 for way in 0 1; do
-    for what in order mutex nothing; do
+    for what in order mutex contention nothing; do
         right $what 40 3 --transport tcp -genv MPIR_CVAR_CH3_RMA_DELAY_ISSUING_FOR_PIGGYBACKING $way
     done
+done
+# A target that has no room for what waits for its lock, or for its data.
+for way in 0 1 2; do
+    words=(--transport tcp -genv MPIR_CVAR_CH3_RMA_DELAY_ISSUING_FOR_PIGGYBACKING "$way")
+    right contention 10 6 "${words[@]}" -genv MPIR_CVAR_CH3_RMA_TARGET_LOCK_DATA_BYTES 1000
+    right contention 10 6 "${words[@]}" -genv MPIR_CVAR_CH3_RMA_TARGET_LOCK_ENTRY_WIN_POOL_SIZE 1 \
+        -genv MPIR_CVAR_CH3_RMA_TARGET_LOCK_ENTRY_GLOBAL_POOL_SIZE 1
 done

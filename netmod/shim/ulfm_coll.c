@@ -565,18 +565,22 @@ int MPIDI_nem_ulfm_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatyp
     ulfm_coll_call call = {.kind = ULFM_COLL_ALLTOALL };
     void *packed_in = NULL, *packed_out = NULL;
     MPI_Aint all = recvcount * comm->local_size;
+    int shared;
 
     call.count = coll_bytes(recvcount, recvtype);
-    if (!coll_take(comm, call.kind, 1, call.count * comm->local_size, mpi_errno))
-        return *mpi_errno != MPI_SUCCESS ||
-            nodes_alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, mpi_errno);
+    shared = coll_take(comm, call.kind, 1, call.count * comm->local_size, mpi_errno);
+    if (!shared && (*mpi_errno || !nodes_take_alltoall(call.count, comm)))
+        return *mpi_errno != MPI_SUCCESS;
     if (sendbuf == MPI_IN_PLACE)
         call.in = coll_pack(recvbuf, all, recvtype, 1, &packed_in, mpi_errno);
     else
         call.in = coll_pack(sendbuf, sendcount * comm->local_size, sendtype, 1, &packed_in, mpi_errno);
     if (*mpi_errno == MPI_SUCCESS)
         call.out = coll_pack(recvbuf, all, recvtype, 0, &packed_out, mpi_errno);
-    coll_run(comm, &call, mpi_errno);
+    if (shared)
+        coll_run(comm, &call, mpi_errno);
+    else
+        nodes_alltoall(&call, comm, mpi_errno);
     coll_unpack(recvbuf, all, recvtype, packed_out, 1, mpi_errno);
     MPL_free(packed_in);
     return 1;

@@ -89,27 +89,30 @@ static lanes_t lanes_make(const char *in, char *out, char *rows, int *order, MPI
 
 /* ---- the call ---------------------------------------------------------------------------------------------------- */
 
-static int lanes_alltoall(const char *in, char *out, MPI_Aint bytes, MPIR_Comm * comm)
+/* call->in and out: as coll_pack() gave them. */
+static void nodes_alltoall(const ulfm_coll_call * call, MPIR_Comm * comm, int *mpi_errno)
 {
+    const MPI_Aint bytes = call->count, column = comm->node_count * bytes;
     MPIR_Errflag_t errflag = MPIR_ERR_NONE;
-    int order[comm->local_size], mpi_errno;
-    MPI_Aint column;
+    int order[comm->local_size];
     group_t peers;
     void *memory;
+    char *rows;
     lanes_t l;
 
+    if (*mpi_errno)
+        nodes_without_memory(comm);
     group_of_peers(comm, &peers);
-    l = lanes_make(in, out, nodes_memory(2 * comm->local_size * bytes, MPI_BYTE, &memory, comm), order, bytes, comm);
-    column = l.nodes * bytes;
+    rows = nodes_memory(2 * comm->local_size * bytes, MPI_BYTE, &memory, comm);
+    l = lanes_make(call->in, call->out, rows, order, bytes, comm);
     lanes_begin(&l);
-    mpi_errno = peers_exchange(&peers, l.rows, l.others, lanes_row(&l), comm);
+    *mpi_errno = peers_exchange(&peers, l.rows, l.others, lanes_row(&l), comm);
     lanes_turn(&l);
-    if (!mpi_errno)
-        mpi_errno = MPIR_Alltoall_impl(l.rows, column, MPI_BYTE, l.others, column, MPI_BYTE, comm->node_comm, &errflag);
-    if (!mpi_errno)
+    if (!*mpi_errno)
+        *mpi_errno = MPIR_Alltoall_impl(l.rows, column, MPI_BYTE, l.others, column, MPI_BYTE, comm->node_comm, &errflag);
+    if (!*mpi_errno)
         lanes_end(&l);
     nodes_free(memory);
-    return mpi_errno;
 }
 
 /* Where nodes are alike and have several ranks. */
@@ -119,24 +122,8 @@ static int alltoall_has_lanes(MPI_Aint bytes, MPIR_Comm * comm)
         COLL_STATE(comm)->even >= 2 && COLL_STATE(comm)->even <= NODES_GROUP && comm->node_count <= NODES_GROUP;
 }
 
-static int nodes_alltoall(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf,
-                          MPI_Aint recvcount, MPI_Datatype recvtype, MPIR_Comm * comm, int *mpi_errno)
+static int nodes_take_alltoall(MPI_Aint bytes, MPIR_Comm * comm)
 {
-    const MPI_Aint bytes = coll_bytes(recvcount, recvtype), all = recvcount * comm->local_size;
-    const int in_place = sendbuf == MPI_IN_PLACE;
-    void *packed_in = NULL, *packed_out = NULL;
-    char *in, *out;
-
-    if (!alltoall_has_lanes(bytes, comm) ||
-        MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM != MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM_auto)
-        return 0;
-    in = in_place ? coll_pack(recvbuf, all, recvtype, 1, &packed_in, mpi_errno)
-        : coll_pack(sendbuf, sendcount * comm->local_size, sendtype, 1, &packed_in, mpi_errno);
-    out = coll_pack(recvbuf, all, recvtype, 0, &packed_out, mpi_errno);
-    if (!in || !out)
-        nodes_without_memory(comm);
-    *mpi_errno = lanes_alltoall(in, out, bytes, comm);
-    coll_unpack(recvbuf, all, recvtype, packed_out, 1, mpi_errno);
-    MPL_free(packed_in);
-    return 1;
+    return alltoall_has_lanes(bytes, comm) &&
+        MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM == MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM_auto;
 }

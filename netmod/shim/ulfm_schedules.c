@@ -52,18 +52,47 @@ static void plan_barrier(plan_t * p)
         p->mpi_errno = MPIR_Sched_barrier(p->s);
 }
 
+/* Memory that the schedule frees. */
+static void *plan_state(const plan_t * p, size_t bytes)
+{
+    void *state = MPIR_Sched_alloc_state(p->s, bytes);
+
+    if (!state)
+        nodes_without_memory(p->comm);
+    return state;
+}
+
+/* Where the program's blocks lie as bytes: in `buffer`, or in memory of the schedule, into which they are copied now or
+ * from which plan_bytes_end() copies them. */
+static char *plan_bytes(plan_t * p, const void *buffer, MPI_Aint count, MPI_Datatype type, int copy)
+{
+    MPI_Aint lb;
+    char *data;
+
+    if (is_flat(type, &lb))
+        return (char *) buffer + lb;
+    data = plan_state(p, coll_bytes(count, type));
+    if (copy)
+        plan_copy(p, buffer, count, type, data, coll_bytes(count, type), MPI_BYTE);
+    return data;
+}
+
+static void plan_bytes_end(plan_t * p, const char *data, void *buffer, MPI_Aint count, MPI_Datatype type)
+{
+    MPI_Aint lb;
+
+    if (!is_flat(type, &lb))
+        plan_copy(p, data, coll_bytes(count, type), MPI_BYTE, buffer, count, type);
+}
+
 /* Memory that lasts as long as the schedule, at the place of the first element. */
 static char *plan_room(const plan_t * p, MPI_Aint count, MPI_Datatype type)
 {
     MPI_Aint extent, true_lb, true_extent;
-    char *room;
 
     MPIR_Datatype_get_extent_macro(type, extent);
     MPIR_Type_get_true_extent_impl(type, &true_lb, &true_extent);
-    room = MPIR_Sched_alloc_state(p->s, MPL_MAX(1, count * MPL_MAX(extent, true_extent)));
-    if (!room)
-        nodes_without_memory(p->comm);
-    return room - true_lb;
+    return (char *) plan_state(p, MPL_MAX(1, count * MPL_MAX(extent, true_extent))) - true_lb;
 }
 
 static int plan_end(const plan_t * p)
@@ -134,10 +163,8 @@ int MPIDI_nem_ulfm_schedule_ibcast(void *buffer, MPI_Aint count, MPI_Datatype ty
     const MPI_Aint bytes = coll_bytes(count, type);
     pieces_t cut = nodes_pieces(bytes, MPI_BYTE, comm->local_size);
     plan_t p = {.comm = comm,.s = s };
-    MPI_Aint lb = 0;
-    const int flat = is_flat(type, &lb);
-    char *data = flat ? (char *) buffer + lb : plan_room(&p, bytes, MPI_BYTE);
     tree_t tree;
+    char *data;
 
     if (comm->local_size == 2) {
         cut.per = bytes;        /* as in nodes_bcast() */
@@ -146,12 +173,11 @@ int MPIDI_nem_ulfm_schedule_ibcast(void *buffer, MPI_Aint count, MPI_Datatype ty
         cut.many = 0;
     }
     tree_of_all(comm, root, cut.many, &tree);
-    if (!flat && tree.up < 0)
-        plan_copy(&p, buffer, count, type, data, bytes, MPI_BYTE);
+    data = plan_bytes(&p, buffer, count, type, tree.up < 0);
     plan_down(&p, &tree, data, &cut, MPI_BYTE);
-    if (!flat && tree.up >= 0) {
+    if (tree.up >= 0) {
         plan_barrier(&p);
-        plan_copy(&p, data, bytes, MPI_BYTE, buffer, count, type);
+        plan_bytes_end(&p, data, buffer, count, type);
     }
     return plan_end(&p);
 }

@@ -9,39 +9,6 @@ static void plan_call(plan_t * p, MPIR_Sched_cb_t * function, void *state)
         p->mpi_errno = MPIR_Sched_cb(function, state, p->s);
 }
 
-/* Memory that the schedule frees. */
-static void *plan_state(const plan_t * p, size_t bytes)
-{
-    void *state = MPIR_Sched_alloc_state(p->s, bytes);
-
-    if (!state)
-        nodes_without_memory(p->comm);
-    return state;
-}
-
-/* Where the program's blocks lie as bytes: in `buffer`, or in memory of the schedule, into which they are copied now or
- * from which plan_bytes_end() copies them. */
-static char *plan_bytes(plan_t * p, const void *buffer, MPI_Aint count, MPI_Datatype type, int copy)
-{
-    MPI_Aint lb;
-    char *data;
-
-    if (is_flat(type, &lb))
-        return (char *) buffer + lb;
-    data = plan_state(p, coll_bytes(count, type));
-    if (copy)
-        plan_copy(p, buffer, count, type, data, coll_bytes(count, type), MPI_BYTE);
-    return data;
-}
-
-static void plan_bytes_end(plan_t * p, const char *data, void *buffer, MPI_Aint count, MPI_Datatype type)
-{
-    MPI_Aint lb;
-
-    if (!is_flat(type, &lb))
-        plan_copy(p, data, coll_bytes(count, type), MPI_BYTE, buffer, count, type);
-}
-
 /* ---- a gather for all -------------------------------------------------------------------------------------------- */
 
 /* Blocks of one length as they travel: those of this node first, then of the nodes behind it. */

@@ -4,7 +4,8 @@
  * order: an operation behind one that waits comes behind it, whatever it is.
  * mutex: an exclusive lock is one, also where the lock comes with the operation.
  * contention: all want locks of one target, shared and exclusive, for one operation or for several.
- * nothing: locks without an operation, and with a flush. */
+ * nothing: locks without an operation, and with a flush.
+ * epochs: puts of rank 0, each with a lock and an unlock, or with a flush. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,6 +144,22 @@ static void nothing(int times) {
   }
 }
 
+static void epochs(int times) {
+  for (int i = 1; i <= times && rank == 0; ++i) {
+    MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, win);
+    put_word(1, i, 0);
+    MPI_Win_unlock(1, win);
+  }
+  if (rank == 0) MPI_Win_lock_all(0, win);
+  for (int i = 1; i <= times && rank == 0; ++i) {
+    put_word(1, i, 1);
+    MPI_Win_flush(1, win);
+  }
+  if (rank == 0) MPI_Win_unlock_all(win);
+  MPI_Barrier(MPI_COMM_WORLD);
+  wrong += rank == 1 && (mem[0] != times || mem[1] != times);
+}
+
 int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "answers";
   const int times = argc > 2 ? atoi(argv[2]) : 100;
@@ -160,6 +177,7 @@ int main(int argc, char** argv) {
     else if (strcmp(what, "order") == 0) order(times);
     else if (strcmp(what, "mutex") == 0) mutex(times);
     else if (strcmp(what, "contention") == 0) contention(times);
+    else if (strcmp(what, "epochs") == 0) epochs(times);
     else nothing(times);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Win_free(&win);

@@ -32,3 +32,15 @@ for way in 0 1 2; do
     right contention 10 6 "${words[@]}" -genv MPIR_CVAR_CH3_RMA_TARGET_LOCK_ENTRY_WIN_POOL_SIZE 1 \
         -genv MPIR_CVAR_CH3_RMA_TARGET_LOCK_ENTRY_GLOBAL_POOL_SIZE 1
 done
+
+# counted WAY LEAST MOST: rank 0 sends so many messages for 500 puts with a lock, and 500 with a flush, into created memory,
+# and 1,000 for as many locks of allocated memory, which is shared.
+counted() {
+    local sent
+    ULFM_STATS=1 right epochs 500 2 --transport tcp -genv MPIR_CVAR_CH3_RMA_DELAY_ISSUING_FOR_PIGGYBACKING "$1"
+    sent=$(sed -n 's/.*rank 0 transport tcp .*: sent \([0-9]*\) messages.*/\1/p' "$work/out")
+    ((sent >= $2 && sent <= $3)) || fail "with the value $1 rank 0 sends $sent messages, and not $2 to $3"
+}
+counted 0 3000 3100
+counted 1 2000 2100
+counted 2 2000 2100

@@ -14,8 +14,14 @@ namespace ulfm {
 
 class Gather {
  public:
+  /// Writes the next `n` bytes of a message to `to`.
+  using Fill = void (*)(void* message, void* to, std::size_t n);
+
   Gather() = default;
   explicit Gather(std::span<const iovec> pieces) : pieces_(pieces) {}
+  /// `length` bytes that do not lie anywhere yet. They are only copied, each once: neither skip() nor pieces().
+  Gather(Fill fill, void* message, std::size_t length)
+      : pieces_(&kNoPiece, 1), fill_(fill), message_(message), left_(length) {}
 
   /// Copies the next `n` bytes to `to`; the caller asks for no more than remain.
   void copy(std::byte* to, std::size_t n) noexcept {
@@ -61,13 +67,20 @@ class Gather {
   }
 
   std::size_t remaining() const noexcept {
-    std::size_t sum = 0;
+    std::size_t sum = left_;
     for (const iovec& piece : pieces_) sum += piece.iov_len;
     return sum - at_;
   }
 
  private:
+  static constexpr iovec kNoPiece{nullptr, 0};
+
   [[gnu::noinline]] void copy_several(std::byte* to, std::size_t n) noexcept {
+    if (fill_ != nullptr) {
+      left_ -= n;
+      fill_(message_, to, n);
+      return;
+    }
     while (n > 0) {
       const iovec& piece = pieces_.front();
       const std::size_t here = std::min(n, piece.iov_len - at_);
@@ -84,6 +97,9 @@ class Gather {
 
   std::span<const iovec> pieces_;
   std::size_t at_ = 0;
+  Fill fill_ = nullptr;
+  void* message_ = nullptr;
+  std::size_t left_ = 0;  // of what is filled in
 };
 
 }  // namespace ulfm

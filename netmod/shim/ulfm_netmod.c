@@ -11,6 +11,7 @@
  *   long        messages copied once, from process to process: ulfm_once.c
  *   one-sided   long transfers on memory that is not shared: ulfm_window.c
  *   short       eager messages with a header of 16 bytes where memory is shared, taken as they come: ulfm_quick.c
+ *   gaps        data with gaps, packed into frames and unpacked from them: ulfm_gaps.c
  *   kept        where early messages and temporary memory of collectives lie: ulfm_kept.c
  *   answers     requests that only the other side can complete are on a list of their connection: ulfm_answers.c
  *   leaving     who has met a failure in a collective tells the others: ulfm_left.c
@@ -95,6 +96,7 @@ typedef struct req_area {
     int header_length;
     MPIR_Request *next_asking, *previous_asking;        /* see ulfm_answers.c */
     int abandoned;
+    int packs;                  /* its data are packed into the frames: see ulfm_gaps.c */
     copying_t copying;
 } req_area_t;
 
@@ -444,6 +446,8 @@ static int connect_vc(MPIDI_VC_t * vc)
     goto fn_exit;
 }
 
+#include "ulfm_gaps.c"
+
 /* ---- sending ------------------------------------------------------------------------------------------------------ */
 
 static void enqueue(MPIDI_VC_t * vc, MPIR_Request * sreq)
@@ -473,6 +477,24 @@ static void consume_iov(MPIR_Request * sreq, size_t n)
     }
 }
 
+static ptrdiff_t begin_request(ulfm_nm_vc * out, MPIR_Request * sreq, const void *hdr, size_t hdr_sz)
+{
+    const struct iovec *iov = &sreq->dev.iov[sreq->dev.iov_offset];
+
+    if (unlikely(REQ_AREA(sreq)->packs))
+        return ulfm->begin_packed(out, hdr, hdr_sz, pack_next, sreq, iov->iov_len);
+    return ulfm->begin(out, hdr, hdr_sz, iov, sreq->dev.iov_count);
+}
+
+static ptrdiff_t continue_request(ulfm_nm_vc * out, MPIR_Request * sreq)
+{
+    const struct iovec *iov = &sreq->dev.iov[sreq->dev.iov_offset];
+
+    if (unlikely(REQ_AREA(sreq)->packs))
+        return ulfm->more_packed(out, pack_next, sreq, iov->iov_len);
+    return ulfm->more(out, iov, sreq->dev.iov_count);
+}
+
 /* Sends what the request holds as far as there is room. *gone: everything went, and the request is completed. */
 static int advance(MPIDI_VC_t * vc, MPIR_Request * sreq, int *gone)
 {
@@ -482,16 +504,15 @@ static int advance(MPIDI_VC_t * vc, MPIR_Request * sreq, int *gone)
 
     *gone = 0;
     for (;;) {
-        const struct iovec *iov = &sreq->dev.iov[sreq->dev.iov_offset];
         ptrdiff_t sent;
         int complete = 1;
         if (!req->begun) {
-            sent = ulfm->begin(area->out, &sreq->dev.pending_pkt, req->header_length, iov, sreq->dev.iov_count);
+            sent = begin_request(area->out, sreq, &sreq->dev.pending_pkt, req->header_length);
             if (sent < 0)
                 goto fn_exit;
             req->begun = 1;
         } else {
-            sent = ulfm->more(area->out, iov, sreq->dev.iov_count);
+            sent = continue_request(area->out, sreq);
         }
         consume_iov(sreq, sent);
         if (sreq->dev.iov_count > 0)
@@ -564,6 +585,7 @@ static int ulfm_iStartContigMsg(MPIDI_VC_t * vc, void *hdr, intptr_t hdr_sz, voi
     MPIR_Memcpy(&sreq->dev.pending_pkt, hdr, hdr_sz);
     REQ_AREA(sreq)->begun = sent >= 0;
     REQ_AREA(sreq)->header_length = (int) hdr_sz;
+    REQ_AREA(sreq)->packs = 0;
     if (sent < 0)
         sent = 0;
     sreq->dev.iov[0].iov_base = (char *) data + sent;
@@ -598,7 +620,7 @@ static int start_request(MPIDI_VC_t * vc, MPIR_Request * sreq, void *hdr, intptr
     note_question(vc, hdr);
     /* Most messages go at once and whole; they need nothing of what waiting ones do. */
     if (likely(!AREA(vc)->queue.head && !sreq->dev.OnDataAvail)) {
-        ptrdiff_t sent = ulfm->begin(AREA(vc)->out, hdr, hdr_sz, sreq->dev.iov, sreq->dev.iov_count);
+        ptrdiff_t sent = begin_request(AREA(vc)->out, sreq, hdr, hdr_sz);
         begun = sent >= 0;
         if (begun)
             consume_iov(sreq, sent);
@@ -631,6 +653,7 @@ static int ulfm_iSendContig(MPIDI_VC_t * vc, MPIR_Request * sreq, void *hdr, int
     sreq->dev.iov[0].iov_len = data_sz;
     sreq->dev.iov_offset = 0;
     sreq->dev.iov_count = data_sz != 0;
+    REQ_AREA(sreq)->packs = 0;
     return start_request(vc, sreq, hdr, hdr_sz);
 }
 
@@ -640,7 +663,33 @@ static int ulfm_iSendIov(MPIDI_VC_t * vc, MPIR_Request * sreq, void *hdr, intptr
     memmove(sreq->dev.iov, iov, n_iov * sizeof(struct iovec));
     sreq->dev.iov_offset = 0;
     sreq->dev.iov_count = n_iov;
+    REQ_AREA(sreq)->packs = 0;
     return start_request(vc, sreq, hdr, hdr_sz);
+}
+
+/* Data with gaps, from msg_offset to msgsize of what the request describes. */
+static int ulfm_SendNoncontig(MPIDI_VC_t * vc, MPIR_Request * sreq, void *hdr, intptr_t hdr_sz, struct iovec *hdr_iov,
+                              int n_hdr_iov)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    if (n_hdr_iov > 0 || !packs_into_frames(vc))
+        return MPIDI_CH3_SendNoncontig_iov(vc, sreq, hdr, hdr_sz, hdr_iov, n_hdr_iov);
+    sreq->dev.OnDataAvail = sreq->dev.OnFinal;
+    sreq->dev.iov[0].iov_base = sreq->dev.user_buf;     /* where they are is pack_next()'s to know */
+    sreq->dev.iov[0].iov_len = sreq->dev.msgsize - sreq->dev.msg_offset;
+    sreq->dev.iov_offset = 0;
+    sreq->dev.iov_count = 1;
+    REQ_AREA(sreq)->packs = 1;
+    mpi_errno = start_request(vc, sreq, hdr, hdr_sz);
+    if (mpi_errno) {
+        MPIR_Request_free(sreq);
+        MPIR_ERR_SETANDJUMP(mpi_errno, MPI_ERR_OTHER, "**ch3|eagermsg");
+    }
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
 }
 
 /* Goes on with a connection's queue. */
@@ -851,7 +900,7 @@ static int first_frame(MPIDI_VC_t * vc, const ulfm_nm_frame * frame)
     rreq->dev.iov_offset = 0;
     vc->ch.recv_active = rreq;
     if ((size_t) used < frame->length)
-        mpi_errno = MPID_nem_handle_pkt(vc, (char *) frame->data + used, frame->length - used);
+        mpi_errno = take_data(vc, rreq, (char *) frame->data + used, frame->length - used);
     mid_message = vc->ch.recv_active != NULL;
   fn_exit:
     return mpi_errno;
@@ -890,7 +939,7 @@ static int handle_frame(const ulfm_nm_frame * frame)
         case ULFM_NM_MORE:
             if (!vc->ch.recv_active)
                 break;          /* of a message that CH3 refused */
-            mpi_errno = MPID_nem_handle_pkt(vc, (char *) frame->data, frame->length);
+            mpi_errno = take_data(vc, vc->ch.recv_active, (char *) frame->data, frame->length);
             mid_message = vc->ch.recv_active != NULL;
             if (AREA(vc)->arriving && !mid_message)
                 arrived(vc);
@@ -1135,7 +1184,7 @@ static int ulfm_vc_init(MPIDI_VC_t * vc)
     vc->ch.iStartContigMsg = ulfm_iStartContigMsg;
     vc->ch.iSendContig = ulfm_iSendContig;
     vc->ch.iSendIov = ulfm_iSendIov;
-    /* sendNoncontig_fn keeps CH3's, which ends in iSendContig or iSendIov */
+    vc->sendNoncontig_fn = ulfm_SendNoncontig;
     vc->ch.recv_active = NULL;
     vc->ch.lmt_rts_queue.head = vc->ch.lmt_rts_queue.tail = NULL;
     vc->eager_max_msg_sz = ulfm->eager_limit(nm, NULL);

@@ -1,6 +1,6 @@
 /* gaps SEED ROUNDS: data of drawn layouts with gaps travel between two ranks, by sends of drawn kinds and by one-sided
  * calls, and come in rows or in other layouts. Each byte is what it was, and gaps stay as they were. Blocks are from
- * some bytes to 20,000. */
+ * 2 bytes to 20,000. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,65 @@ static int block_drawn(void) {
   return blocks[draw(14)];
 }
 
-/* A layout of about so many bytes, of which each block and gap is a number of doubles. */
+/* Part of a room, with few or many ints side by side. */
+static MPI_Datatype box(int bytes) {
+  const int width = 1 + draw(20), height = bytes / 4 / 30 / width + 1;
+  const int room[] = {32, height + 2, width + 1 + draw(3)}, size[] = {30, height, width}, start[] = {1, draw(2), 1};
+  MPI_Datatype type;
+  MPI_Type_create_subarray(3, room, size, start, MPI_ORDER_C, MPI_INT, &type);
+  return type;
+}
+
+/* Makes it anew out of so many of it, `gap` bytes apart, or fewer where there is no room for them. */
+static void row_of(MPI_Datatype* type, int n, int gap) {
+  MPI_Datatype old = *type;
+  MPI_Aint lb, extent;
+  MPI_Type_get_true_extent(old, &lb, &extent);
+  const MPI_Aint step = lb + extent + gap, most = (kExtent - 8) / step;
+  MPI_Type_create_hvector(n < most ? n : (int)most, 1, step, old, type);
+  MPI_Type_free(&old);
+}
+
+/* Types within types: structures, or rows, at uneven places, in rows of rows. */
+static MPI_Datatype nested(int bytes) {
+  static const int parts[] = {1, 1, 3}, lengths[] = {1, 2, 1, 3}, places[] = {0, 3, 5, 9};
+  static const MPI_Aint at[] = {0, 8, 17};
+  const MPI_Datatype of[] = {MPI_INT, MPI_DOUBLE, MPI_BYTE};
+  MPI_Datatype inner, type;
+  int size;
+  if (draw(2)) MPI_Type_create_struct(3, parts, at, of, &inner);
+  else MPI_Type_vector(2 + draw(4), 1 + draw(3), 5, draw(2) ? MPI_SHORT : MPI_DOUBLE, &inner);
+  if (draw(2)) row_of(&inner, 1 + draw(3), 8 * draw(10));
+  if (draw(2)) MPI_Type_indexed(4, lengths, places, inner, &type);
+  else MPI_Type_create_indexed_block(4, 1 + draw(2), places, inner, &type);
+  MPI_Type_free(&inner);
+  row_of(&type, 1 + draw(4), 8);
+  MPI_Type_size(type, &size);
+  row_of(&type, bytes / size + 1, 8 * draw(4));
+  return type;
+}
+
+/* A long list of blocks of which each is a long list of blocks, none like its neighbour. */
+static MPI_Datatype lists(int bytes) {
+  enum { kInner = 100, kOuter = 400 };
+  static int lengths[kOuter], places[kOuter];
+  MPI_Datatype inner, type;
+  int size, n = 0;
+  for (int i = 0; i < kInner; ++i) lengths[i] = 1 + i % 3, places[i] = 4 * i + i % 2;
+  MPI_Type_indexed(kInner, lengths, places, MPI_DOUBLE, &inner);
+  MPI_Type_size(inner, &size);
+  for (int at = 0; n < kOuter && bytes > 0; ++n) {
+    lengths[n] = 1 + draw(2);
+    places[n] = at;
+    at += lengths[n] + (n % 5 == 0);
+    bytes -= lengths[n] * size;
+  }
+  MPI_Type_indexed(n, lengths, places, inner, &type);
+  MPI_Type_free(&inner);
+  return type;
+}
+
+/* A layout of about so many bytes. */
 static MPI_Datatype layout(int bytes, int kind, int block) {
   MPI_Datatype type;
   const int n = bytes / block > 0 ? bytes / block : 1;
@@ -39,6 +97,10 @@ static MPI_Datatype layout(int bytes, int kind, int block) {
       }
       MPI_Type_indexed(n, lengths, places, MPI_BYTE, &type);
       break;
+    case 3: type = box(bytes); break;
+    case 4:
+    case 5: type = nested(bytes); break;
+    case 6: type = lists(bytes); break;
     default: /* backwards */
       for (int i = 0; i < n; ++i) {
         lengths[i] = block / 4;
@@ -113,7 +175,7 @@ int main(int argc, char** argv) {
     static const int sizes[] = {30000, 60000, 64000, 100000, 262144, 300000, 700000};
     seed = first + (unsigned)round;
     const int bytes = sizes[draw(7)];
-    MPI_Datatype sent = layout(bytes, draw(4), block_drawn()), received = MPI_BYTE;
+    MPI_Datatype sent = layout(bytes, draw(8), block_drawn()), received = MPI_BYTE;
     int size, way = draw(6);
     MPI_Type_size(sent, &size);
     if (draw(2)) MPI_Type_dup(sent, &received);

@@ -20,3 +20,13 @@ travel "$((seed + 300))" 60 --transport tcp
 travel "$((seed + 400))" 40 --ft
 travel "$((seed + 450))" 15 --transport xswitch
 echo "data with gaps come as they were sent"
+
+# More than 2 GB in one message: places in it do not fit an int.
+"$mpicc" -O1 "$(dirname "${BASH_SOURCE[0]}")/long_gaps.c" -o "$work/long_gaps" || fail "mpicc cannot compile long_gaps.c"
+for options in "1" "2" "3" "3 --transport tcp"; do
+    read -ra words <<<"$options"
+    timeout -k 10 "$patience" "$stage/bin/ulfmrun" "${words[@]:1}" -n 2 "$work/long_gaps" "${words[0]}" >"$work/out" 2>&1 ||
+        fail "2 GB, ranks $options: exit status $?"
+    grep -qx "long_gaps ${words[0]}: right" "$work/out" || fail "2 GB, ranks $options: no result"
+done
+echo "more than 2 GB come as they were sent"

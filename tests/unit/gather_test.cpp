@@ -38,3 +38,32 @@ TEST_CASE("however a message lies in pieces and is taken, its bytes come in orde
     test::must(gather.remaining() == 0, "nothing remains");
   });
 }
+
+TEST_CASE("what a message's owner writes is asked for once, in order and as long as the steps", "[gather]") {
+  test::property("steps of any length", [](test::Draw& draw) {
+    struct Message {
+      std::size_t written = 0;
+      std::vector<std::size_t> steps;
+    } message;
+    std::vector<std::byte> taken(draw.below(500));
+    Gather gather(
+        [](void* to_write, void* to, std::size_t n) {
+          Message& m = *static_cast<Message*>(to_write);
+          for (std::size_t i = 0; i < n; ++i) static_cast<std::byte*>(to)[i] = static_cast<std::byte>(m.written++);
+          m.steps.push_back(n);
+        },
+        &message, taken.size());
+    std::vector<std::size_t> steps;
+    for (std::size_t at = 0; at < taken.size();) {
+      const std::size_t left = taken.size() - at, n = std::min<std::size_t>(1 + draw.below(90), left);
+      test::must(gather.remaining() == left, "as much remains as was not taken");
+      test::must(!gather.in_one_piece(n), "it does not lie anywhere");
+      gather.copy(taken.data() + at, n);
+      steps.push_back(n);
+      at += n;
+    }
+    test::must(message.steps == steps, "each step asked for its bytes");
+    for (std::size_t i = 0; i < taken.size(); ++i) test::must(taken[i] == static_cast<std::byte>(i), "in order");
+    test::must(gather.remaining() == 0, "nothing remains");
+  });
+}

@@ -226,9 +226,11 @@ int shares_memory(ulfm_nm_vc* vc) { return vc->outlet->shares_memory() ? 1 : 0; 
 
 // ---- sending --------------------------------------------------------------------------------------------------------
 
-std::ptrdiff_t begin(ulfm_nm_vc* vc, const void* header, std::size_t header_length, const iovec* pieces, int n) {
-  Gather data(std::span(pieces, static_cast<std::size_t>(n)));
-  const std::size_t total = n == 1 ? pieces[0].iov_len : data.remaining();
+namespace {
+
+// Always a part of its callers: every message is begun here.
+[[gnu::always_inline]] inline std::ptrdiff_t begin_with(ulfm_nm_vc* vc, const void* header, std::size_t header_length,
+                                                        Gather& data, std::size_t total) {
   // Every frame takes this much, so that a short message need not ask.
   const std::size_t length = total <= kLeastFrame ? total : std::min(total, vc->outlet->max_begin(header_length));
   if (!vc->outlet->push(Kind::first, {static_cast<const std::byte*>(header), header_length}, data, length)) {
@@ -243,6 +245,19 @@ std::ptrdiff_t begin(ulfm_nm_vc* vc, const void* header, std::size_t header_leng
     return static_cast<std::ptrdiff_t>(total);
   }
   return push_more(vc, data, total, length);
+}
+
+}  // namespace
+
+std::ptrdiff_t begin(ulfm_nm_vc* vc, const void* header, std::size_t header_length, const iovec* pieces, int n) {
+  Gather data(std::span(pieces, static_cast<std::size_t>(n)));
+  return begin_with(vc, header, header_length, data, n == 1 ? pieces[0].iov_len : data.remaining());
+}
+
+std::ptrdiff_t begin_packed(ulfm_nm_vc* vc, const void* header, std::size_t header_length, ulfm_nm_pack pack,
+                            void* message, std::size_t length) {
+  Gather data(pack, message, length);
+  return begin_with(vc, header, header_length, data, length);
 }
 
 int send_whole(ulfm_nm_vc* vc, const void* header, std::size_t header_length, const void* data, std::size_t length) {
@@ -262,6 +277,11 @@ int send_whole(ulfm_nm_vc* vc, const void* header, std::size_t header_length, co
 std::ptrdiff_t more(ulfm_nm_vc* vc, const iovec* pieces, int n) {
   Gather data(std::span(pieces, static_cast<std::size_t>(n)));
   return push_more(vc, data, data.remaining(), 0);
+}
+
+std::ptrdiff_t more_packed(ulfm_nm_vc* vc, ulfm_nm_pack pack, void* message, std::size_t length) {
+  Gather data(pack, message, length);
+  return push_more(vc, data, length, 0);
 }
 
 // ---- receiving ------------------------------------------------------------------------------------------------------

@@ -147,6 +147,9 @@ int shares_memory(ulfm_nm_vc* vc);
 std::ptrdiff_t begin(ulfm_nm_vc* vc, const void* header, std::size_t header_length, const iovec* pieces, int n);
 int send_whole(ulfm_nm_vc* vc, const void* header, std::size_t header_length, const void* data, std::size_t length);
 std::ptrdiff_t more(ulfm_nm_vc* vc, const iovec* pieces, int n);
+std::ptrdiff_t begin_packed(ulfm_nm_vc* vc, const void* header, std::size_t header_length, ulfm_nm_pack pack,
+                            void* message, std::size_t length);
+std::ptrdiff_t more_packed(ulfm_nm_vc* vc, ulfm_nm_pack pack, void* message, std::size_t length);
 int long_begins(ulfm_nm_vc* vc, std::size_t bytes);
 void long_ends(ulfm_nm_vc* vc, std::size_t bytes, int once);
 int copies_once(ulfm_nm_vc* vc);

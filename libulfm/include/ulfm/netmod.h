@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define ULFM_NM_ABI 22
+#define ULFM_NM_ABI 23
 #define ULFM_NM_LIBRARY "libulfm.so.0"
 #define ULFM_NM_ENTRY "ulfm_nm_table"
 #define ULFM_NM_HELLO 160 /* most bytes a connection may say about itself */
@@ -61,6 +61,9 @@ enum {
 /* How a long message of a connection is copied once: by its sender alone, or each of the two processes, which have a core
  * each, copies a half. */
 enum { ULFM_NM_COPY_ALONE = 1, ULFM_NM_COPY_TOGETHER = 2 };
+
+/* Writes the next `bytes` of a message's data to `to`. */
+typedef void (*ulfm_nm_pack)(void* message, void* to, size_t bytes);
 
 enum { ULFM_NM_LOOK = 1, ULFM_NM_ARRIVED = 2, ULFM_NM_GIVEN_UP = 3 };
 
@@ -258,6 +261,11 @@ typedef struct ulfm_nm_api {
   int (*send_whole)(ulfm_nm_vc* vc, const void* header, size_t header_length, const void* data, size_t length);
   /* Goes on with what was begun. Bytes taken. */
   ptrdiff_t (*more)(ulfm_nm_vc* vc, const struct iovec* data, int pieces);
+  /* As begin() and more(), of `length` bytes of data that `pack` writes into the frames, each once and in order. Only for
+   * connections that share memory. */
+  ptrdiff_t (*begin_packed)(ulfm_nm_vc* vc, const void* header, size_t header_length, ulfm_nm_pack pack, void* message,
+                            size_t length);
+  ptrdiff_t (*more_packed)(ulfm_nm_vc* vc, ulfm_nm_pack pack, void* message, size_t length);
 
   /* A long message of so many bytes is let in, into memory that the other process of the connection could copy to. Not 0:
    * tell it where that memory is, for this is the faster way. Each call has its long_ends. */

@@ -78,12 +78,22 @@ static void probe(void) {
 }
 
 static void columns(void) {
-  MPI_Datatype column;
+  MPI_Datatype column, pair;
   MPI_Type_vector(64, 2, 64, MPI_INT, &column);
+  MPI_Type_contiguous(2, MPI_DOUBLE, &pair);
   MPI_Type_commit(&column);
-  for (int i = 0; i < 300; ++i)
+  MPI_Type_commit(&pair);
+  for (int i = 0; i < 300; ++i) {
+    int place = 0;
     MPI_Sendrecv(out, 1, column, partner(), kTag, in, 1, column, partner(), kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Pack(out, 1, pair, in, kLargest, &place, MPI_COMM_WORLD);
+    MPI_Pack(out, 1, column, in, kLargest, &place, MPI_COMM_WORLD);
+    place = 0;
+    MPI_Unpack(in, kLargest, &place, out, 1, pair, MPI_COMM_WORLD);
+    MPI_Unpack(in, kLargest, &place, out, 1, column, MPI_COMM_WORLD);
+  }
   MPI_Type_free(&column);
+  MPI_Type_free(&pair);
 }
 
 static void persistent(void) {

@@ -37,7 +37,7 @@ static int unpack_some(MPIR_Request * rreq, const char *data, size_t bytes)
 /* A frame's lines are in the cache of the other process's core. Blocks that are shorter than a line are read so slowly that
  * too few lines would be on their way: those of a step are asked for while the one before it is unpacked. */
 #define LINE 64
-#define STEP 4096
+#define STEP 1024
 
 static void ask_for_lines(const char *data, size_t bytes)
 {

@@ -750,18 +750,23 @@ std::byte* blocks_of(std::byte* part) { return part + sizeof(BlockHeader); }
 std::size_t rest(std::size_t bytes, std::size_t at, std::size_t n) { return bytes > at ? std::min(bytes - at, n) : 0; }
 }  // namespace
 
-// Of one rank in a part that has one for each.
+// Of one rank in a part that has one for each other rank. As there is none for its own, fewer rounds bring as much as
+// `most` of those in which each rank has a block.
+std::size_t Collective::most_of_blocks(std::size_t most) const noexcept {
+  return most - most / static_cast<std::size_t>(size_);
+}
 std::size_t Collective::block() const noexcept {
-  return (kPart - sizeof(BlockHeader)) / static_cast<std::size_t>(size_) / 8 * 8;
+  return (kPart - sizeof(BlockHeader)) / std::max<std::size_t>(static_cast<std::size_t>(size_) - 1, 1) / 8 * 8;
 }
 
 int Collective::allgather_blocks(const void* in, void* out, const Blocks& blocks) {
   const auto* from = static_cast<const std::byte*>(in);
   auto* to = static_cast<std::byte*>(out);
   const std::size_t longest = longest_of(blocks, size_);
+  if (is_long(longest, kLong)) return allgather_blocks_long(from, to, blocks);
   for (std::size_t at = 0; at < longest; at += kPart) {
     const std::size_t mine = rest(blocks.bytes[rank_], at, kPart);
-    if (const int why = begin(mine)) return why;
+    if (const int why = begin(std::min(longest - at, kPart), true)) return why;
     if (mine != 0) copy_block(part(rank_), from + at, mine);
     post();
     copy_own(to + blocks.at[rank_] + at, from + at, mine);
@@ -793,6 +798,12 @@ int Collective::gather_blocks(const void* in, std::size_t bytes, void* out, cons
         copy_block(static_cast<std::byte*>(out) + blocks.at[rank] + at, blocks_of(part(rank)), n);
     end();
     if (rounds > most) return kTooLong;
+    if (k == 0 && rounds > 1 && !counting_ && reads_others() && is_long((rounds - 1) * kBlock, kBlock)) {
+      if (const int why =
+              gather_rest(static_cast<const std::byte*>(in), static_cast<std::byte*>(out), blocks, root, kBlock))
+        return why;
+      break;
+    }
   }
   if (rank_ == root && bytes != 0 && static_cast<std::byte*>(out) + blocks.at[root] != in)
     copy_block(static_cast<std::byte*>(out) + blocks.at[root], in, bytes);
@@ -801,17 +812,19 @@ int Collective::gather_blocks(const void* in, std::size_t bytes, void* out, cons
 
 int Collective::scatter_blocks(const void* in, const Blocks& blocks, void* out, std::size_t bytes, int root,
                                std::size_t most) {
+  const std::size_t giver = static_cast<std::size_t>(root), others = static_cast<std::size_t>(size_) - 1;
+  most = most_of_blocks(most);
   std::size_t rounds = 1, stride = 0;
   if (rank_ == root) {
     rounds = pieces(longest_of(blocks, size_), block());
     stride = std::min(lined_up(longest_of(blocks, size_)), block());
   }
   for (std::size_t k = 0, at = 0; k < rounds; ++k, at += block()) {
-    if (const int why = begin(sizeof(BlockHeader) + stride * static_cast<std::size_t>(size_))) return why;
+    if (const int why = begin(sizeof(BlockHeader) + stride * others)) return why;
     if (rank_ == root) header_of(part(root)) = {rounds, stride};
     for (int rank = 0; rank_ == root && rounds <= most && rank < size_; ++rank)
       if (const std::size_t n = rank == root ? 0 : rest(blocks.bytes[rank], at, block()); n != 0)
-        copy_block(blocks_of(part(root)) + static_cast<std::size_t>(rank) * stride,
+        copy_block(blocks_of(part(root)) + place_of(static_cast<std::size_t>(rank), giver) * stride,
                    static_cast<const std::byte*>(in) + blocks.at[rank] + at, n);
     post();
     if (const int why = await_rank(root)) return why;
@@ -819,7 +832,7 @@ int Collective::scatter_blocks(const void* in, const Blocks& blocks, void* out, 
     rounds = header.rounds;
     if (const std::size_t n = rank_ == root || rounds > most ? 0 : rest(bytes, at, block()); n != 0)
       copy_block(static_cast<std::byte*>(out) + at,
-                 blocks_of(part(root)) + static_cast<std::size_t>(rank_) * header.stride, n);
+                 blocks_of(part(root)) + place_of(static_cast<std::size_t>(rank_), giver) * header.stride, n);
     end();
     if (rounds > most) return kTooLong;
   }
@@ -831,13 +844,15 @@ int Collective::scatter_blocks(const void* in, const Blocks& blocks, void* out, 
 int Collective::alltoall_blocks(const void* in, const Blocks& from, void* out, const Blocks& to, std::size_t most) {
   const std::size_t longest = longest_of(from, size_), mine = pieces(longest, block());
   const std::size_t stride = std::min(lined_up(longest), block());
+  const std::size_t own = static_cast<std::size_t>(rank_), others = static_cast<std::size_t>(size_) - 1;
+  most = most_of_blocks(most);
   std::size_t rounds = 1;
   for (std::size_t k = 0, at = 0; k < rounds; ++k, at += block()) {
-    if (const int why = begin(sizeof(BlockHeader) + stride * static_cast<std::size_t>(size_))) return why;
+    if (const int why = begin(sizeof(BlockHeader) + stride * others)) return why;
     header_of(part(rank_)) = {mine, stride};
     for (int rank = 0; rank < size_; ++rank)
       if (const std::size_t n = rank == rank_ ? 0 : rest(from.bytes[rank], at, block()); n != 0)
-        copy_block(blocks_of(part(rank_)) + static_cast<std::size_t>(rank) * stride,
+        copy_block(blocks_of(part(rank_)) + place_of(static_cast<std::size_t>(rank), own) * stride,
                    static_cast<const std::byte*>(in) + from.at[rank] + at, n);
     post();
     if (const int why = await_all(round_)) return why;
@@ -849,7 +864,8 @@ int Collective::alltoall_blocks(const void* in, const Blocks& from, void* out, c
     for (int rank = 0; rounds <= most && rank < size_; ++rank)
       if (const std::size_t n = rank == rank_ ? 0 : rest(to.bytes[rank], at, block()); n != 0)
         copy_block(static_cast<std::byte*>(out) + to.at[rank] + at,
-                   blocks_of(part(rank)) + static_cast<std::size_t>(rank_) * header_of(part(rank)).stride, n);
+                   blocks_of(part(rank)) + place_of(own, static_cast<std::size_t>(rank)) * header_of(part(rank)).stride,
+                   n);
     end();
     if (rounds > most) return kTooLong;
   }

@@ -78,7 +78,7 @@ constexpr bool has_root(int kind) noexcept {
 constexpr bool has_one_copy(int kind) noexcept {
   return kind == ULFM_COLL_BCAST || kind == ULFM_COLL_REDUCE || kind == ULFM_COLL_ALLREDUCE ||
          kind == ULFM_COLL_REDUCE_SCATTER || kind == ULFM_COLL_GATHER || kind == ULFM_COLL_ALLGATHER ||
-         kind == ULFM_COLL_SCATTER || kind == ULFM_COLL_ALLTOALL;
+         kind == ULFM_COLL_ALLGATHERV || kind == ULFM_COLL_SCATTER || kind == ULFM_COLL_ALLTOALL;
 }
 
 /// A call of `size` ranks that goes by messages whether they share a segment or not: it has a root, and they run ahead,
@@ -240,6 +240,10 @@ class Collective {
                        std::size_t mine);
   int gather_long(const std::byte* in, std::byte* out, std::size_t bytes, int root);
   int allgather_long(const std::byte* in, std::byte* out, std::size_t bytes);
+  int allgather_blocks_long(const std::byte* in, std::byte* out, const Blocks& blocks);
+  int gather_rest(const std::byte* in, std::byte* out, const Blocks& blocks, int root, std::size_t at);
+  template <typename Block>
+  int read_blocks(const std::byte* in, std::byte* out, Block block);
   int scatter_long(const std::byte* in, std::byte* out, std::size_t bytes, int root);
   int alltoall_long(const std::byte* in, std::byte* out, std::size_t bytes);
 
@@ -281,6 +285,7 @@ class Collective {
   int scan_in_one_turn(const std::byte* in, std::byte* out, std::size_t n, std::size_t extent, ulfm_kernel kernel,
                        bool exclusive);
   std::size_t block() const noexcept;
+  std::size_t most_of_blocks(std::size_t most) const noexcept;
   NearCard& near_card(int rank) const noexcept;
   std::size_t near_slot_at(int rank, std::uint64_t call) const noexcept;
   NearSlot& near_slot(int rank, std::uint64_t call) const noexcept;

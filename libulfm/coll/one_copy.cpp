@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <new>
+#include <utility>
 
 #include "base/align.hpp"
 #include "base/copy.hpp"
@@ -156,15 +157,36 @@ int Collective::bcast_long(std::byte* data, std::size_t bytes, int root) {
   return all_have_read();
 }
 
-int Collective::allgather_long(const std::byte* in, std::byte* out, std::size_t bytes) {
+// The block of each rank. `block` says where in `out` a rank's is, and how long.
+template <typename Block>
+int Collective::read_blocks(const std::byte* in, std::byte* out, Block block) {
   if (const int why = show(in)) return why;
   // Each begins with another one, so that not all read the same memory at the same time.
   for (int i = 0; i < size_; ++i) {
     const int rank = (rank_ + i) % size_;
-    std::byte* to = out + static_cast<std::size_t>(rank) * bytes;
-    if (rank == rank_ && to != in) copy_block(to, in, bytes);
+    const auto [at, bytes] = block(static_cast<std::size_t>(rank));
+    if (rank == rank_ && bytes != 0 && out + at != in) copy_block(out + at, in, bytes);
     if (rank == rank_) continue;
-    if (const int why = read(rank, to, shown(rank), bytes)) return why;
+    if (const int why = read(rank, out + at, shown(rank), bytes)) return why;
+  }
+  return all_have_read();
+}
+
+int Collective::allgather_long(const std::byte* in, std::byte* out, std::size_t bytes) {
+  return read_blocks(in, out, [bytes](std::size_t rank) { return std::pair(rank * bytes, bytes); });
+}
+
+int Collective::allgather_blocks_long(const std::byte* in, std::byte* out, const Blocks& blocks) {
+  return read_blocks(in, out, [&](std::size_t rank) { return std::pair(blocks.at[rank], blocks.bytes[rank]); });
+}
+
+// Of blocks whose first `at` bytes the root has; it alone knows where they belong.
+int Collective::gather_rest(const std::byte* in, std::byte* out, const Blocks& blocks, int root, std::size_t at) {
+  if (const int why = show(in)) return why;
+  for (int rank = 0; rank_ == root && rank < size_; ++rank) {
+    if (rank == root || blocks.bytes[rank] <= at) continue;
+    std::byte* const to = out + blocks.at[rank] + at;
+    if (const int why = read(rank, to, shown(rank) + at, blocks.bytes[rank] - at)) return why;
   }
   return all_have_read();
 }

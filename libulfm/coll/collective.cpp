@@ -750,13 +750,14 @@ std::byte* blocks_of(std::byte* part) { return part + sizeof(BlockHeader); }
 std::size_t rest(std::size_t bytes, std::size_t at, std::size_t n) { return bytes > at ? std::min(bytes - at, n) : 0; }
 }  // namespace
 
-// Of one rank in a part that has one for each other rank. As there is none for its own, fewer rounds bring as much as
-// `most` of those in which each rank has a block.
-std::size_t Collective::most_of_blocks(std::size_t most) const noexcept {
-  return most - most / static_cast<std::size_t>(size_);
-}
+// Of one rank in a part that has one for each other rank.
 std::size_t Collective::block() const noexcept {
   return (kPart - sizeof(BlockHeader)) / std::max<std::size_t>(static_cast<std::size_t>(size_) - 1, 1) / 8 * 8;
+}
+
+// So many of its rounds bring about as much as `most` rounds in which a rank has a block for itself too.
+std::size_t Collective::most_of_blocks(std::size_t most) const noexcept {
+  return most - most / static_cast<std::size_t>(size_);
 }
 
 int Collective::allgather_blocks(const void* in, void* out, const Blocks& blocks) {

@@ -646,15 +646,22 @@ static int start_request(MPIDI_VC_t * vc, MPIR_Request * sreq, void *hdr, intptr
     goto fn_exit;
 }
 
-static int ulfm_iSendContig(MPIDI_VC_t * vc, MPIR_Request * sreq, void *hdr, intptr_t hdr_sz, void *data,
-                            intptr_t data_sz)
+/* Of data in one piece, or of data that are packed from there. */
+static int start_piece(MPIDI_VC_t * vc, MPIR_Request * sreq, void *hdr, intptr_t hdr_sz, void *data, intptr_t data_sz,
+                       int packs)
 {
     sreq->dev.iov[0].iov_base = data;
     sreq->dev.iov[0].iov_len = data_sz;
     sreq->dev.iov_offset = 0;
     sreq->dev.iov_count = data_sz != 0;
-    REQ_AREA(sreq)->packs = 0;
+    REQ_AREA(sreq)->packs = packs;
     return start_request(vc, sreq, hdr, hdr_sz);
+}
+
+static int ulfm_iSendContig(MPIDI_VC_t * vc, MPIR_Request * sreq, void *hdr, intptr_t hdr_sz, void *data,
+                            intptr_t data_sz)
+{
+    return start_piece(vc, sreq, hdr, hdr_sz, data, data_sz, 0);
 }
 
 static int ulfm_iSendIov(MPIDI_VC_t * vc, MPIR_Request * sreq, void *hdr, intptr_t hdr_sz, struct iovec *iov, int n_iov)
@@ -676,12 +683,7 @@ static int ulfm_SendNoncontig(MPIDI_VC_t * vc, MPIR_Request * sreq, void *hdr, i
     if (n_hdr_iov > 0 || !packs_into_frames(vc))
         return MPIDI_CH3_SendNoncontig_iov(vc, sreq, hdr, hdr_sz, hdr_iov, n_hdr_iov);
     sreq->dev.OnDataAvail = sreq->dev.OnFinal;
-    sreq->dev.iov[0].iov_base = sreq->dev.user_buf;     /* where they are is pack_next()'s to know */
-    sreq->dev.iov[0].iov_len = sreq->dev.msgsize - sreq->dev.msg_offset;
-    sreq->dev.iov_offset = 0;
-    sreq->dev.iov_count = 1;
-    REQ_AREA(sreq)->packs = 1;
-    mpi_errno = start_request(vc, sreq, hdr, hdr_sz);
+    mpi_errno = start_piece(vc, sreq, hdr, hdr_sz, sreq->dev.user_buf, sreq->dev.msgsize - sreq->dev.msg_offset, 1);
     if (mpi_errno) {
         MPIR_Request_free(sreq);
         MPIR_ERR_SETANDJUMP(mpi_errno, MPI_ERR_OTHER, "**ch3|eagermsg");

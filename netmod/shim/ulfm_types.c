@@ -59,22 +59,6 @@ TYPES_INLINE void types_move_any(char *data, char *packed, size_t bytes, int unp
         types_move(data, packed, 1, unpacks);
 }
 
-/* Calls BLOCKS with its last two arguments known to the compiler: the bytes of a block, 0 for a length that is not usual,
- * and the direction. */
-#define TYPES_BY_LENGTH(BLOCKS, bytes, unpacks) \
-    switch (bytes) { \
-        case 1: BLOCKS(1, unpacks); \
-        case 2: BLOCKS(2, unpacks); \
-        case 4: BLOCKS(4, unpacks); \
-        case 8: BLOCKS(8, unpacks); \
-        case 12: BLOCKS(12, unpacks); \
-        case 16: BLOCKS(16, unpacks); \
-        case 24: BLOCKS(24, unpacks); \
-        case 32: BLOCKS(32, unpacks); \
-        case 64: BLOCKS(64, unpacks); \
-        default: BLOCKS(0, unpacks); \
-    }
-
 TYPES_INLINE void types_block(char *data, char *packed, size_t bytes, size_t known, int unpacks)
 {
     if (known)
@@ -83,50 +67,58 @@ TYPES_INLINE void types_block(char *data, char *packed, size_t bytes, size_t kno
         types_move_any(data, packed, bytes, unpacks);
 }
 
-/* The following copy the rows of a leaf, n times, `step` apart, and return where the packed data go on: rows of one
- * length, `stride` apart; */
-TYPES_INLINE char *types_even_rows(char *data, MPI_Aint step, MPI_Aint n, MPI_Aint stride, MPI_Aint rows, char *packed,
-                                   size_t bytes, size_t known, int unpacks)
+/* The following copy the rows of a leaf, n times, `step` apart, and return where the packed data go on. These have one
+ * length, which is `known` to the compiler, or 0, and are at `places`, or without those `stride` apart. */
+TYPES_INLINE char *types_rows_of(char *data, MPI_Aint step, MPI_Aint n, const MPI_Aint * places, MPI_Aint stride,
+                                 MPI_Aint rows, char *packed, size_t bytes, size_t known, int unpacks)
 {
+    const size_t length = known ? known : bytes;
+
     for (; n > 0; n--, data += step)
-        for (MPI_Aint i = 0; i < rows; i++, packed += bytes)
-            types_block(data + i * stride, packed, bytes, known, unpacks);
+        for (MPI_Aint i = 0; i < rows; i++, packed += length)
+            types_block(data + (places ? places[i] : i * stride), packed, length, known, unpacks);
     return packed;
 }
 
-TYPES_COPIES char *types_even(char *data, MPI_Aint step, MPI_Aint n, MPI_Aint stride, MPI_Aint rows, char *packed, size_t bytes,
-                        int unpacks)
+/* The same with each length that is usual known to the compiler, which knows the direction too. */
+TYPES_INLINE char *types_by_length(char *data, MPI_Aint step, MPI_Aint n, const MPI_Aint * places, MPI_Aint stride,
+                                   MPI_Aint rows, char *packed, size_t bytes, int unpacks)
 {
-#define TYPES_EVEN(known, unpacks) \
-    return types_even_rows(data, step, n, stride, rows, packed, known ? known : bytes, known, unpacks)
-    if (unpacks)
-        TYPES_BY_LENGTH(TYPES_EVEN, bytes, 1)
-    else
-        TYPES_BY_LENGTH(TYPES_EVEN, bytes, 0)
+#define TYPES_KNOWN(known) \
+    case known: \
+        return types_rows_of(data, step, n, places, stride, rows, packed, bytes, known, unpacks)
+    switch (bytes) {
+        TYPES_KNOWN(1);
+        TYPES_KNOWN(2);
+        TYPES_KNOWN(4);
+        TYPES_KNOWN(8);
+        TYPES_KNOWN(12);
+        TYPES_KNOWN(16);
+        TYPES_KNOWN(24);
+        TYPES_KNOWN(32);
+        TYPES_KNOWN(64);
+        default:
+            return types_rows_of(data, step, n, places, stride, rows, packed, bytes, 0, unpacks);
+    }
 }
 
-/* rows of one length at their own places; */
-TYPES_INLINE char *types_placed_rows(char *data, MPI_Aint step, MPI_Aint n, const MPI_Aint * places, MPI_Aint rows,
-                                     char *packed, size_t bytes, size_t known, int unpacks)
+TYPES_COPIES char *types_even(char *data, MPI_Aint step, MPI_Aint n, MPI_Aint stride, MPI_Aint rows, char *packed,
+                              size_t bytes, int unpacks)
 {
-    for (; n > 0; n--, data += step)
-        for (MPI_Aint i = 0; i < rows; i++, packed += bytes)
-            types_block(data + places[i], packed, bytes, known, unpacks);
-    return packed;
+    return unpacks ? types_by_length(data, step, n, NULL, stride, rows, packed, bytes, 1)
+        : types_by_length(data, step, n, NULL, stride, rows, packed, bytes, 0);
 }
 
-TYPES_COPIES char *types_placed(char *data, MPI_Aint step, MPI_Aint n, const MPI_Aint * places, MPI_Aint rows, char *packed,
-                          size_t bytes, int unpacks)
+/* The compiler may take it that there are places, and need not ask for each row. */
+TYPES_COPIES __attribute__((nonnull(4)))
+char *types_placed(char *data, MPI_Aint step, MPI_Aint n, const MPI_Aint * places, MPI_Aint rows, char *packed,
+                   size_t bytes, int unpacks)
 {
-#define TYPES_PLACED(known, unpacks) \
-    return types_placed_rows(data, step, n, places, rows, packed, known ? known : bytes, known, unpacks)
-    if (unpacks)
-        TYPES_BY_LENGTH(TYPES_PLACED, bytes, 1)
-    else
-        TYPES_BY_LENGTH(TYPES_PLACED, bytes, 0)
+    return unpacks ? types_by_length(data, step, n, places, 0, rows, packed, bytes, 1)
+        : types_by_length(data, step, n, places, 0, rows, packed, bytes, 0);
 }
 
-/* rows at their own places, each of its own number of elements of `size` bytes. */
+/* Rows at their own places, each of its own number of elements of `size` bytes. */
 TYPES_INLINE char *types_uneven_rows(char *data, MPI_Aint step, MPI_Aint n, const MPI_Aint * places,
                                      const MPI_Aint * elements, MPI_Aint rows, char *packed, size_t size, int unpacks)
 {
@@ -139,8 +131,8 @@ TYPES_INLINE char *types_uneven_rows(char *data, MPI_Aint step, MPI_Aint n, cons
     return packed;
 }
 
-TYPES_COPIES char *types_uneven(char *data, MPI_Aint step, MPI_Aint n, const MPI_Aint * places, const MPI_Aint * elements,
-                          MPI_Aint rows, char *packed, size_t size, int unpacks)
+TYPES_COPIES char *types_uneven(char *data, MPI_Aint step, MPI_Aint n, const MPI_Aint * places,
+                                const MPI_Aint * elements, MPI_Aint rows, char *packed, size_t size, int unpacks)
 {
     return unpacks ? types_uneven_rows(data, step, n, places, elements, rows, packed, size, 1)
         : types_uneven_rows(data, step, n, places, elements, rows, packed, size, 0);

@@ -7,10 +7,10 @@
 #define KEPT_LEAST_BITS 12
 #define KEPT_CLASSES 11
 
-/* So many bytes of pieces are kept without data: 64 of the longest eager messages within a host are 4 MB. After a
- * time with more all are given back, when none has data: those that are kept are anywhere in malloc's memory, and
- * would hold on to all of it. */
-#define KEPT_BYTES ((size_t) 8 << 20)
+/* So many bytes of pieces are kept without data: 64 of the longest eager messages over tcp are 20 MB, and have pieces of
+ * 32 MB. After a time with more all are given back, when none has data: those that are kept are anywhere in malloc's
+ * memory, and would hold on to all of it. */
+#define KEPT_BYTES ((size_t) 32 << 20)
 
 typedef union kept {
     struct {

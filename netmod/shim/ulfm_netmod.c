@@ -349,6 +349,19 @@ static void close_out(MPIDI_VC_t * vc)
     area->out = NULL;
 }
 
+/* Until all that this process has sent has gone to its receivers or is in their rooms: nobody may look for long. */
+int MPIDI_nem_ulfm_drain(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPID_Progress_state progress_state;
+
+    MPID_Progress_start(&progress_state);
+    while (nm && (waiting_head || multicast_waiting) && !mpi_errno)
+        mpi_errno = MPID_Progress_wait(&progress_state);
+    MPID_Progress_end(&progress_state);
+    return mpi_errno;
+}
+
 static int ulfm_finalize(void)
 {
     if (nm)

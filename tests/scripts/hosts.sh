@@ -127,6 +127,21 @@ on 2 "2 hosts, a rank on each" "ranks 2 nodes 2 local 1 wrong 0" -n 2 ./hosts
 on 2 "2 hosts, 2 ranks on each" "ranks 4 nodes 2 local 2 wrong 0" -n 4 -ppn 2 ./hosts
 on 3 "3 hosts, ranks in turn" "ranks 6 nodes 3 local 2 wrong 0" -n 6 -ppn 1 ./hosts
 on 2 "a range of ports" "ranks 2 nodes 2 local 1 wrong 0" -genv ULFM_PORTS 40000-40009 -n 2 ./hosts
+for turn in first second third; do
+    on 2 "no more ports than processes, for the $turn time" "ranks 4 nodes 2 local 2 wrong 0" -genv ULFM_PORTS 40010-40011 -n 4 -ppn 2 ./hosts
+done
+# A host that is named again behind another one is one node.
+named() {
+    if beside_host 1 "$stage/bin/ulfmrun" -hosts "$1" -launcher ssh -launcher-exec "$hosts_launcher" -n "$2" ./hosts \
+        >out 2>err && grep -qx "$3" out; then
+        echo "ok   hosts $1"
+    else
+        fail "hosts $1" "no line like '$3'"
+    fi
+}
+named h1,h2,h1,h2 4 "ranks 4 nodes 2 local 2 wrong 0"
+named h1,h2,h1 4 "ranks 4 nodes 2 local 3 wrong 0"
+named h1:2,h2,h3,h2,h1 6 "ranks 6 nodes 3 local 3 wrong 0"
 if [[ $(on_host 1 ip -6 addr show dev eth0) == *fd77::1* ]]; then
     on 2 "IPv6" "wrong 0" -genv ULFM_INTERFACE fd77::/64 -n 4 ./hosts
 else

@@ -136,6 +136,11 @@ each 'a readable file with a host a line' ulfmrun "-f /nosuch ./program" "-hostf
 each 'a host is needed' ulfmrun "-hosts , ./program" "-f no_hosts ./program" "-hosts -o ./program"
 each 'a number of processes, 1 or more' ulfmrun "-hosts localhost:x ./program" "-hosts localhost:0 ./program" \
     "-f bad_hosts ./program" "-ppn 0 ./program" "-ppn x ./program" "-usize x ./program"
+printf 'localhost slots=2\n' >slots_hosts
+each 'found "slots=2", for which it wants localhost:2' ulfmrun "-f slots_hosts ./program"
+wrong 'there is a blank in the list' ulfmrun -hosts 'localhost, localhost' ./program
+wrong 'give the address a name' ulfmrun -launcher-exec /bin/true -hosts fd77::1,fd77::2 ./program
+wrong '-ppn is given twice, with "1" and with "2"' ulfmrun -ppn 1 -n 1 ./program : -ppn 2 -n 1 ./program
 wrong 'hosts are named once' ulfmrun -hosts localhost -f bad_hosts ./program
 wrong 'give the address a name' ulfmrun -hosts ::1 ./program
 wrong 'no network interface' ulfmrun -iface nosuch ./program
@@ -143,6 +148,7 @@ each 'a folder is needed' ulfmrun "-wdir /nosuch $PWD/program" "-wdir $PWD/text_
 each 'needs one of' ulfmrun "-launcher nosuch ./program" "-rmk nosuch ./program" "-demux nosuch ./program" \
     "-topolib nosuch ./program" "-order-nodes x ./program"
 each 'did you mean core' ulfmrun "-bind-to cores ./program" "-map-by cor ./program"
+each 'bind:LIST or interleave:LIST' ulfmrun "-membind numa ./program" "-membind bind ./program" "-membind bind:a ./program"
 each 'behind core:' ulfmrun "-bind-to core:0 ./program" "-bind-to core:x ./program"
 each 'a folder that can be written' ulfmrun "-outfile /nosuch/x ./program" "-errfile-pattern /nosuch/%r ./program"
 each 'behind %' ulfmrun "-prepend-pattern %q ./program" "-outfile-pattern out.% ./program"

@@ -51,6 +51,51 @@ ends 0 'went on' "$stage/bin/mpiexec" -n 2 -- self 2
 ends 0 'went on' "$stage/bin/ulfmrun" --ft -n 2 -- self 2
 ends 3 'it called exit with status 3' "$stage/bin/mpiexec" -n 2 -- leave 2
 
+# No processes at all: an error on all ranks, whether they want the codes or not; and so is a folder that is not there,
+# which ends a job that does not survive deaths.
+compile asks <<'C'
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+int main(int argc, char **argv)
+{
+    MPI_Comm parent, children;
+    MPI_Info info;
+    int rank, class, turn, good = 0, codes[2];
+    MPI_Init(&argc, &argv);
+    MPI_Comm_get_parent(&parent);
+    if (parent == MPI_COMM_NULL) {
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+        MPI_Info_create(&info);
+        if (strcmp(argv[1], "nothing")) MPI_Info_set(info, "wdir", argv[1]);
+        for (turn = 0; turn < 4; turn++) {
+            codes[0] = codes[1] = -1;
+            MPI_Error_class(MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, strcmp(argv[1], "nothing") ? 2 : 0, info, 1, MPI_COMM_WORLD,
+                                           &children, turn % 2 ? codes : MPI_ERRCODES_IGNORE), &class);
+            good += class == MPI_ERR_SPAWN && codes[1] == (turn % 2 && strcmp(argv[1], "nothing") ? MPI_ERR_SPAWN : -1);
+        }
+        printf("rank %d: %d right\n", rank, good);
+        MPI_Info_free(&info);
+    }
+    MPI_Finalize();
+    return 0;
+}
+C
+# asked STATUS PATTERN COUNT OPTIONS... -- WHAT
+asked() {
+    local status=0
+    timeout -k 5 "$patience" "$stage/bin/ulfmrun" "${@:4:$#-5}" -n 3 "$work/asks" "${@: -1}" >"$work/out" 2>&1 </dev/null || status=$?
+    ((status == $1)) || fail "asks ${*:4}: exit status $status and not $1: $(cat "$work/out")"
+    (($(grep -c "$2" "$work/out") >= $3)) || fail "asks ${*:4}: fewer than $3 lines like $2: $(cat "$work/out")"
+    ! grep -E 'assert|proxy:|lost' "$work/out" || fail "asks ${*:4}: a trace"
+}
+asked 0 ': 4 right$' 3 -- nothing
+asked 0 ': 4 right$' 3 --ft -- nothing
+asked 0 ': 4 right$' 3 --ft -- /nosuch
+asked 0 'asks in the folder /nosuch: No such file or directory; -wdir names another one' 4 --ft -- /nosuch
+asked 127 'asks in the folder /nosuch: No such file or directory; -wdir names another one' 1 -- /nosuch
+
 # With --ft the call fails on all ranks, again and again, and the next spawn works; also without a launcher.
 # A spawn of argv[2], by turns; "several": beside this program, before it and behind it.
 compile copes <<'C'

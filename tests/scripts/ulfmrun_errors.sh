@@ -145,6 +145,8 @@ accepted 0 '^ULFM_STATS=1$' --dry-run --stats -n 2 hostname
 accepted 0 '^ULFM_TRANSPORT=direct$' --dry-run --transport=direct -n 2 hostname
 accepted 0 '^MPIR_CVAR_NEMESIS_NETMOD=ulfm$' --dry-run -n 2 hostname
 accepted 0 "LD_LIBRARY_PATH $stage/lib:/else -l hostname" --dry-run -genv LD_LIBRARY_PATH=/else -l hostname
+printf 'localhost:2 user=me   binding=rr # here\n' >right_hosts
+accepted 0 '-f right_hosts .*-ppn 1 .*-n 1 true : -n 1 true' --dry-run -f right_hosts -ppn 1 -n 1 true : -ppn 1 -n 1 true
 accepted 0 '-bind-to rr -ppn 2 -n 2 hostname -n 0' --dry-run -bind-to rr -ppn=2 -n 2 hostname -n 0
 
 # The path built into a program: DT_RPATH wins over LD_LIBRARY_PATH, DT_RUNPATH does not.

@@ -7,17 +7,31 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
+#include <sstream>
 
 namespace tools {
+
+namespace {
+
+std::string unknown_setting(std::string_view line) {
+  std::istringstream words{std::string(line.substr(0, line.find('#')))};
+  std::string word;
+  words >> word;  // the host
+  while (words >> word)
+    if (!word.starts_with("binding=") && !word.starts_with("user=")) return word;
+  return "";
+}
+
+}  // namespace
 
 std::optional<ListedHost> listed_host(std::string_view word) {
   const std::size_t begin = word.find_first_not_of(" \t\r");
   if (begin == word.npos || word[begin] == '#') return std::nullopt;
   word.remove_prefix(begin);
   word = word.substr(0, word.find_first_of(" \t\r#"));
-  if (std::count(word.begin(), word.end(), ':') != 1) return ListedHost{std::string(word), ""};
+  if (std::count(word.begin(), word.end(), ':') != 1) return ListedHost{std::string(word), "", ""};
   const std::size_t colon = word.find(':');
-  return ListedHost{std::string(word.substr(0, colon)), std::string(word.substr(colon + 1))};
+  return ListedHost{std::string(word.substr(0, colon)), std::string(word.substr(colon + 1)), ""};
 }
 
 std::vector<ListedHost> hosts_of_list(std::string_view list) {
@@ -41,8 +55,12 @@ std::optional<std::vector<ListedHost>> hosts_of_file(const std::string& file) {
   std::ifstream in(file);
   if (!in) return std::nullopt;
   std::vector<ListedHost> hosts;
-  for (std::string line; std::getline(in, line);)
-    if (auto host = listed_host(line)) hosts.push_back(std::move(*host));
+  for (std::string line; std::getline(in, line);) {
+    auto host = listed_host(line);
+    if (!host) continue;
+    host->setting = unknown_setting(line);
+    hosts.push_back(std::move(*host));
+  }
   return hosts;
 }
 

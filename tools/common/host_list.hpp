@@ -11,6 +11,7 @@ namespace tools {
 struct ListedHost {
   std::string name;
   std::string processes;  ///< what stands behind the colon; nothing when there is none
+  std::string setting;    ///< of a line of a file: the first one behind it that mpiexec does not know
 };
 
 /// A word of a list, or a line of a file without its other settings; nothing for a comment and for an empty one.

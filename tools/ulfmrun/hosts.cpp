@@ -82,6 +82,10 @@ void check_name(const std::string& origin, const std::string& word) {
     fail(kUsage, fmt::format("{} \"{}\": mpiexec takes what follows a colon for a number of processes; give the "
                              "address a name, in /etc/hosts for example",
                              origin, word));
+}
+
+void look_up(const std::string& origin, const std::string& word) {
+  const std::string name = word.substr(word.rfind('@') + 1);
   const std::string why = tools::why_unknown(name);
   if (!why.empty() && !ssh_knows(name))
     fail(kUsage, fmt::format("{}: the host \"{}\" has no address here: {}; mend the name, or add it to /etc/hosts",
@@ -98,23 +102,39 @@ void check_processes(const std::string& origin, const tools::ListedHost& host) {
                              host.name, host.processes));
 }
 
+void check_setting(const std::string& origin, const tools::ListedHost& host) {
+  if (host.setting.empty()) return;
+  const std::size_t equals = host.setting.find('=');
+  const bool counts = host.setting.starts_with("slots=") || host.setting.starts_with("max");
+  fail(kUsage,
+       fmt::format("{}: behind {} mpiexec takes binding= and user=; found \"{}\"{}", origin, host.name, host.setting,
+                   counts && equals != host.setting.npos
+                       ? fmt::format(", for which it wants {}:{}", host.name, host.setting.substr(equals + 1))
+                       : ""));
+}
+
 }  // namespace
 
 void check_hosts(const CommandLine& line) {
   if (line.hosts.size() > 1)
     fail(kUsage,
          fmt::format("{} after {}: hosts are named once; leave one out", line.hosts[1].option, line.hosts[0].option));
-  const bool look_up = reached_by_ssh(line);
+  const bool are_looked_up = reached_by_ssh(line);
   for (const auto& [option, value, is_file] : line.hosts) {
     const std::string origin = is_file ? fmt::format("{} {}", option, value) : option;
     const auto hosts = is_file ? tools::hosts_of_file(value) : tools::hosts_of_list(value);
     if (!hosts)
       fail(kUsage, fmt::format("{}: {}; a readable file with a host a line is needed", origin, std::strerror(errno)));
     if (hosts->empty()) fail(kUsage, fmt::format("{}: a host is needed, as in node1:4; found none", origin));
+    if (!is_file && value.find_first_of(" \t") != value.npos)
+      fail(kUsage, fmt::format("{} \"{}\": there is a blank in the list; write it without, as in node1:4,node2", option,
+                               value));
     std::set<std::string> seen;
     for (const tools::ListedHost& host : *hosts) {
+      check_name(origin, host.name);
       check_processes(origin, host);
-      if (look_up && seen.insert(host.name).second) check_name(origin, host.name);
+      check_setting(origin, host);
+      if (are_looked_up && seen.insert(host.name).second) look_up(origin, host.name);
     }
   }
 }

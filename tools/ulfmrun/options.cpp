@@ -36,7 +36,8 @@ enum class Meaning {
   directory,
   environment,
   informs,
-  config_file
+  config_file,
+  once  ///< of the job, however many programs it has
 };
 
 struct HydraOption {
@@ -70,14 +71,14 @@ constexpr HydraOption kHydra[] = {
     {"rmk", 1, Meaning::manager},
     {"configfile", 1, Meaning::config_file},
     {"wdir", 1, Meaning::directory},
-    {"ppn", 1},
+    {"ppn", 1, Meaning::once},
     {"profile", 0},
-    {"output-from", 1},
+    {"output-from", 1, Meaning::once},
     {"prepend-rank", 0},
     {"l", 0},
-    {"prepend-pattern", 1},
-    {"outfile-pattern", 1},
-    {"errfile-pattern", 1},
+    {"prepend-pattern", 1, Meaning::once},
+    {"outfile-pattern", 1, Meaning::once},
+    {"errfile-pattern", 1, Meaning::once},
     {"outfile", 1},
     {"errfile", 1},
     {"launcher", 1, Meaning::launcher},
@@ -86,12 +87,12 @@ constexpr HydraOption kHydra[] = {
     {"bootstrap-exec", 1, Meaning::launcher_exec},
     {"enable-x", 0},
     {"disable-x", 0},
-    {"topolib", 1},
-    {"binding", 1},
-    {"bind-to", 1},
-    {"map-by", 1},
-    {"membind", 1},
-    {"demux", 1},
+    {"topolib", 1, Meaning::once},
+    {"binding", 1, Meaning::once},
+    {"bind-to", 1, Meaning::once},
+    {"map-by", 1, Meaning::once},
+    {"membind", 1, Meaning::once},
+    {"demux", 1, Meaning::once},
     {"verbose", 0},
     {"v", 0},
     {"debug", 0},
@@ -99,16 +100,16 @@ constexpr HydraOption kHydra[] = {
     {"version", 0, Meaning::informs},
     {"help", 0, Meaning::informs},
     {"print-all-exitcodes", 0},
-    {"iface", 1},
-    {"nameserver", 1},
+    {"iface", 1, Meaning::once},
+    {"nameserver", 1, Meaning::once},
     {"disable-auto-cleanup", 0},
     {"dac", 0},
     {"enable-auto-cleanup", 0},
     {"disable-hostname-propagation", 0},
     {"enable-hostname-propagation", 0},
-    {"order-nodes", 1},
-    {"localhost", 1},
-    {"usize", 1},
+    {"order-nodes", 1, Meaning::once},
+    {"localhost", 1, Meaning::once},
+    {"usize", 1, Meaning::once},
     {"pmi-port", 0},
     {"skip-launch-node", 0},
     {"gpus-per-proc", 1},
@@ -282,11 +283,13 @@ class Parser {
   }
 
   /// The job has one of each, also when it has several programs.
-  void refuse_second(const char* name, const std::string& value) {
+  /// True: it has been given before, with the same value.
+  bool refuse_second(const std::string& name, const std::string& value) {
     const auto [first, is_new] = given_.try_emplace(name, value);
     if (!is_new && first->second != value)
       fail(kUsage, fmt::format("{} is given twice, with \"{}\" and with \"{}\"; a job has one: leave one of them out",
                                name, first->second, value));
+    return !is_new;
   }
 
   void note(const OwnOption& option, const std::string& value) {
@@ -304,6 +307,10 @@ class Parser {
       else if (option.meaning == Meaning::count) count_ = check_count(name, value);
       else note_value(name, option, value);
     }
+    const bool is_one = option.meaning == Meaning::once || option.meaning == Meaning::launcher ||
+                        option.meaning == Meaning::launcher_exec || option.meaning == Meaning::manager;
+    if (is_one && !passive_ && refuse_second(fmt::format("-{}", option.name), line_.arguments.back()))
+      line_.arguments.resize(line_.arguments.size() - 2);  // mpiexec takes it once
     if (option.meaning == Meaning::informs || option.meaning == Meaning::config_file) passive_ = true;
   }
 

@@ -73,6 +73,18 @@ std::string wrong_binding(const std::string& value) {
   return fmt::format("needs a number, 1 or more, behind {}:; found \"{}\"", object, value.substr(colon + 1));
 }
 
+/// Memory nodes are those of another host, perhaps: mpiexec's part there knows which there are.
+std::string wrong_memory_binding(const std::string& value) {
+  if (value == "none" || value == "firsttouch" || value == "nexttouch") return "";
+  for (const char* policy : {"bind:", "interleave:"})
+    if (value.starts_with(policy) && value.find_first_not_of("0123456789,-", std::strlen(policy)) == std::string::npos)
+      return "";
+  return fmt::format(
+      "needs none, firsttouch, nexttouch, bind:LIST or interleave:LIST, with memory nodes as 0,2-3; "
+      "found \"{}\"",
+      value);
+}
+
 /// Patterns have the rank and others as %r, %g, %p, %t and %h.
 std::string wrong_pattern(const std::string& pattern) {
   for (std::size_t at = pattern.find('%'); at < pattern.size(); at = pattern.find('%', at + 2)) {
@@ -100,6 +112,7 @@ std::string wrong_value(const std::string& name, const std::string& value) {
       return std::find(words.begin(), words.end(), value) == words.end() ? one_of(words, value) : "";
   }
   if (name == "bind-to" || name == "binding" || name == "map-by") return wrong_binding(value);
+  if (name == "membind") return wrong_memory_binding(value);
   if (name == "prepend-pattern") return wrong_pattern(value);
   if (name == "outfile" || name == "errfile" || name == "outfile-pattern" || name == "errfile-pattern")
     return wrong_output_file(value);

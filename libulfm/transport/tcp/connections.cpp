@@ -41,6 +41,13 @@ void send_all_at_once(const Fd& socket, const Welcome& answer) noexcept {
   (void)!::send(socket.get(), &answer, sizeof answer, MSG_DONTWAIT | MSG_NOSIGNAL);  // the first bytes: there is room
 }
 
+// A port of ULFM_PORTS is free when the process that had it has ended, not a minute later, when the system has forgotten
+// its last connection. Where somebody listens, bind() or listen() fails all the same.
+bool may_follow_another(const Fd& made, const SocketAddress& where) {
+  const int on = 1;
+  return where.port() == 0 || setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0;
+}
+
 }  // namespace
 
 // ---- making the network ---------------------------------------------------------------------------------------------
@@ -65,7 +72,8 @@ Result<void> TcpNetwork::listen() {
     SocketAddress got;
     socklen_t length = SocketAddress::room();
     if (made) congestion_.begin(made.get());  // its connections begin so
-    if (!made || bind(made.get(), where.get(), static_cast<socklen_t>(where.size())) != 0 ||
+    if (!made || !may_follow_another(made, where) ||
+        bind(made.get(), where.get(), static_cast<socklen_t>(where.size())) != 0 ||
         ::listen(made.get(), SOMAXCONN) != 0 || getsockname(made.get(), got.get(), &length) != 0)
       return fail(hosts::listen_error(where, errno));
     (where.is_v6() ? v6_listener_ : listener_) = std::move(made);

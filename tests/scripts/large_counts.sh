@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# More elements than an int can count: matched probes, persistent and ready messages, broadcasts that do not wait,
+# one-sided operations of every kind and files move 2.2 GB in one call, to another rank and to the same one.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/mpi_common.bash"
+"$mpicc" -O1 "$(dirname "${BASH_SOURCE[0]}")/large_counts.c" -o "$work/large" || fail "mpicc cannot compile large_counts.c"
+
+# right MODE RANKS OPTIONS...
+right() {
+    timeout -k 5 "$patience" "$stage/bin/ulfmrun" -n "$2" "${@:3}" "$work/large" "$1" "$work/file" >"$work/out" 2>&1 ||
+        fail "$1, ${*:2}: exit status $?"
+    grep -qx "$1: right" "$work/out" || fail "$1, ${*:2}: no result"
+    echo "ok   $1, ${*:2}"
+}
+for mode in mprobe improbe send_init ssend_init rsend_init rsend; do
+    right $mode 2
+done
+right mprobe 2 --transport tcp
+right send_init 2 --transport tcp
+
+# Two ways of MPICH: from 8 ranks on the parts go round.
+for mode in ibcast bcast_init; do
+    for ranks in 2 3 8; do
+        right $mode $ranks
+    done
+done
+
+# By shared memory or a copy of the kernel, by messages, and to the process itself.
+for mode in put put_of_made rput get rget no_op accumulate raccumulate get_accumulate rget_accumulate; do
+    right $mode 1
+    right $mode 2
+    ULFM_ONE_COPY=off right $mode 2 --transport tcp
+done
+
+right files 1
+right files_all 2

@@ -330,6 +330,7 @@ static void files_all(void) {
   open_file();
   MPI_File_write_at_all_c(file, 0, data, written, MPI_CHAR, &status);
   if (rank == 0) expect_count(&status);
+  MPI_Barrier(MPI_COMM_WORLD); /* rank 0 has written */
   expect_size();
   fill(data, kOld);
   MPI_File_read_at_all_c(file, 0, data, read, MPI_CHAR, &status);
@@ -348,6 +349,7 @@ static void files_all(void) {
   MPI_File_iwrite_at_all_c(file, 0, data, written, MPI_CHAR, &request);
   MPI_Wait(&request, &status);
   if (rank == 0) expect_count(&status);
+  MPI_Barrier(MPI_COMM_WORLD); /* rank 0 has written */
   expect_size();
   MPI_File_close(&file);
 }

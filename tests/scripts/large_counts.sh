@@ -29,6 +29,8 @@ done
 for mode in put put_of_made rput get rget no_op accumulate raccumulate get_accumulate rget_accumulate; do
     right $mode 1
     right $mode 2
+done
+for mode in put rget raccumulate get_accumulate; do
     ULFM_ONE_COPY=off right $mode 2 --transport tcp
 done
 

@@ -141,6 +141,11 @@ each 'found "slots=2", for which it wants localhost:2' ulfmrun "-f slots_hosts .
 wrong 'there is a blank in the list' ulfmrun -hosts 'localhost, localhost' ./program
 wrong 'give the address a name' ulfmrun -launcher-exec /bin/true -hosts fd77::1,fd77::2 ./program
 wrong '-ppn is given twice, with "1" and with "2"' ulfmrun -ppn 1 -n 1 ./program : -ppn 2 -n 1 ./program
+for range in 5 5: 50999:50000 1:2:3 a:b 0:70000; do
+    export MPIEXEC_PORT_RANGE=$range
+    wrong 'needs a range of ports, as in 50000:50999' ulfmrun -n 1 ./program
+    unset MPIEXEC_PORT_RANGE
+done
 wrong 'hosts are named once' ulfmrun -hosts localhost -f bad_hosts ./program
 wrong 'give the address a name' ulfmrun -hosts ::1 ./program
 wrong 'no network interface' ulfmrun -iface nosuch ./program

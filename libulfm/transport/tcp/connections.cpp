@@ -41,8 +41,8 @@ void send_all_at_once(const Fd& socket, const Welcome& answer) noexcept {
   (void)!::send(socket.get(), &answer, sizeof answer, MSG_DONTWAIT | MSG_NOSIGNAL);  // the first bytes: there is room
 }
 
-// A port of ULFM_PORTS is free when the process that had it has ended, not a minute later, when the system has forgotten
-// its last connection. Where somebody listens, bind() or listen() fails all the same.
+// A port of ULFM_PORTS is free when the process that had it has ended, not a minute later, when the system forgets its
+// last connection. Where somebody listens, bind() or listen() fails all the same.
 bool may_follow_another(const Fd& made, const SocketAddress& where) {
   const int on = 1;
   return where.port() == 0 || setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0;

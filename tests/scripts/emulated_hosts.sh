@@ -174,6 +174,9 @@ wait $cable
 join_cable 2
 ((SECONDS - began < 40)) || fail "a cable cut for good" "it took $((SECONDS - began)) s"
 
+# Two ranks of a host need a port each; the one that gets none never says a word to its proxy.
+expect_job "a rank without a port" bad 'widen the range' --transport xswitch -genv ULFM_PORTS 46000-46000 -n 4 -ppn 2 ./each ring 1
+
 # Nothing is left: it ends by itself, a moment after its job. All here is ours: this is a pid namespace of its own.
 for _ in $(seq 500); do
     left=$(pgrep -x ulfm-proxy; pgrep -x ulfm-door)

@@ -1,8 +1,8 @@
 // ulfm_hostd ARENA PID STARTED: the PC host of a job over boards, as a process. ulfmrun starts it; see ulfm-pcie(7).
 // ulfm_hostd hold PROCESSES PID STARTED: holds the interconnect of a job that mpiexec has started; the job's first
 // process starts it.
-// ulfm_hostd door ARENA FRAME PID STARTED, ulfm_hostd proxy ARENA RANK FRAME: for the processes of a job that are on
-// other hosts than its interconnect.
+// ulfm_hostd door ARENA FRAME PID STARTED, ulfm_hostd proxy ARENA RANK FRAME PID STARTED: for the processes of a job that
+// are on other hosts than its interconnect.
 #include <sys/socket.h>
 #include <ulfm/ulfm.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ bool read(std::string_view text, Number& number) {
 
 constexpr const char* kHelp =
     "usage: ulfm_hostd ARENA PID STARTED | hold PROCESSES PID STARTED |\n"
-    "       door ARENA FRAME PID STARTED | proxy ARENA RANK FRAME | --help | --version\n"
+    "       door ARENA FRAME PID STARTED | proxy ARENA RANK FRAME PID STARTED | --help | --version\n"
     "Moves the messages of an emulated interconnect as a process of its own: the PC host of boards, for example.\n"
     "With hold it makes the interconnect of a job that mpiexec has started, and holds it for the processes.\n"
     "With door and proxy it stands for processes that are on other hosts than the interconnect.\n"
@@ -69,7 +69,8 @@ int door(char** words) {
 int proxy(char** words) {
   ulfm::proxy::ProxyTask task;
   const auto arena = ulfm::fabric::decode_arena_address(words[0]);
-  if (arena && read(words[1], task.rank) && read(words[2], task.frame)) {
+  if (arena && read(words[1], task.rank) && read(words[2], task.frame) && read(words[3], task.job) &&
+      read(words[4], task.job_started)) {
     task.arena = *arena;
     return ulfm::proxy::serve_proxy(task);
   }
@@ -87,7 +88,7 @@ int main(int argc, char** argv) {
   if (first == "--version") return std::printf("ulfm_hostd %s\n", ulfm_version()) < 0;
   if (first == "hold" && argc == 5) return run_holder(argv + 2);
   if (first == "door" && argc == 6) return door(argv + 2);
-  if (first == "proxy" && argc == 5) return proxy(argv + 2);
+  if (first == "proxy" && argc == 7) return proxy(argv + 2);
   if (argc != 4 || !read(argv[2], task.job) || !read(argv[3], task.job_started)) {
     std::fputs("ulfm_hostd: ulfmrun starts it, with the arena of a job; see ulfm_hostd --help\n", stderr);
     return 2;

@@ -90,7 +90,8 @@ class Door {
     if (read(frame_, head, body) && head.what == ProxyCall::ask) {
       Starting one{requests_->origin(frame_.origin).card, {}, {}, nullptr};
       auto output = start(
-          program_, {kProgram, "proxy", task_.arena, fmt::format("{}", head.number), fmt::format("{}", task_.frame)});
+          program_, {kProgram, "proxy", task_.arena, fmt::format("{}", head.number), fmt::format("{}", task_.frame),
+                     fmt::format("{}", task_.job), fmt::format("{}", task_.job_started)});
       if (output) one.output = std::move(*output);
       else one.text = fmt::format("-{}", output.error().what);
       starting_.push_back(std::move(one));

@@ -12,6 +12,7 @@
 
 #include "fabric/engine/engine.hpp"
 #include "job/daemon.hpp"
+#include "job/liveness.hpp"
 #include "transport/emulated/transport.hpp"
 #include "transport/hosts/silence.hpp"
 #include "transport/proxy/proxy_port.hpp"
@@ -56,11 +57,12 @@ struct Sent {
 class Proxy {
  public:
   Proxy(std::unique_ptr<Transport> place, std::unique_ptr<Transport> carrier, std::unique_ptr<Inlet> requests,
-        const ProxyPlace& facts)
+        const ProxyPlace& facts, const ProxyTask& task)
       : place_(std::move(place)),
         carrier_(std::move(carrier)),
         requests_(std::move(requests)),
         facts_(facts),
+        task_(task),
         policy_(waits_of_proxy()) {}
 
   int serve() {
@@ -102,7 +104,8 @@ class Proxy {
       for (const auto& [number, one] : sent_) waits = waits || !one.waiting.empty();
       return !waits || Clock::now() > leaving_until_;
     }
-    if (!down_ && Clock::now() > began_ + kFirstWordIn) _exit(1);
+    // One that failed before its first word does not come any more.
+    if (!down_ && (!ulfm::is_alive(task_.job, task_.job_started) || Clock::now() > began_ + kFirstWordIn)) _exit(1);
     return false;
   }
 
@@ -290,6 +293,7 @@ class Proxy {
   std::unique_ptr<Inlet> requests_;
   std::unique_ptr<Outlet> down_;
   ProxyPlace facts_;
+  const ProxyTask& task_;
   WaitPolicy policy_;
   std::string process_card_;
   std::array<std::unique_ptr<ProxyPort>, kPortsPerProcess> ports_;
@@ -316,7 +320,8 @@ Result<std::unique_ptr<Proxy>> make(const ProxyTask& task, std::string& card) {
   facts.multicast = (*engine)->model().multicast() != nullptr ? 1 : 0;
   facts.pid = getpid();
   card = (*carrier)->card();
-  return std::make_unique<Proxy>(emulated::on(std::move(*engine)), std::move(*carrier), std::move(*requests), facts);
+  return std::make_unique<Proxy>(emulated::on(std::move(*engine)), std::move(*carrier), std::move(*requests), facts,
+                                 task);
 }
 
 }  // namespace

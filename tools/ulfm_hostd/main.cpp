@@ -1,8 +1,8 @@
 // ulfm_hostd ARENA PID STARTED: the PC host of a job over boards, as a process. ulfmrun starts it; see ulfm-pcie(7).
 // ulfm_hostd hold PROCESSES PID STARTED: holds the interconnect of a job that mpiexec has started; the job's first
 // process starts it.
-// ulfm_hostd door ARENA FRAME PID STARTED, ulfm_hostd proxy ARENA RANK FRAME PID STARTED: for the processes of a job that
-// are on other hosts than its interconnect.
+// ulfm_hostd door ARENA FRAME PID STARTED, ulfm_hostd proxy ARENA RANK FRAME PID STARTED: for the processes of a job
+// that are on other hosts than its interconnect.
 #include <sys/socket.h>
 #include <ulfm/ulfm.h>
 #include <unistd.h>

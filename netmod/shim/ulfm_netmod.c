@@ -433,6 +433,12 @@ static int connect_vc(MPIDI_VC_t * vc)
     int rc;
 
     mpi_errno = card_of(vc, card, sizeof card);
+    if (unlikely(mpi_errno) && MPIR_CVAR_ENABLE_FT && vc->pg == MPIDI_Process.my_pg) {
+        /* Who ended before MPI_Init has left no card: the launcher knows of it. */
+        (void) MPIDI_CH3U_Check_for_failed_procs();
+        if (vc->state == MPIDI_VC_STATE_MORIBUND)
+            MPIR_ERR_SETANDJUMP1(mpi_errno, MPIX_ERR_PROC_FAILED, "**comm_fail", "**comm_fail %d", vc->pg_rank);
+    }
     MPIR_ERR_CHECK(mpi_errno);
     say_hello(vc, &hello);
     rc = ulfm->connect(nm, card, &hello, sizeof hello, &area->out);

@@ -6,11 +6,7 @@ set -euo pipefail
 "$mpicc" -O1 -std=gnu11 "$(dirname "${BASH_SOURCE[0]}")/epochs.c" -o "$work/epochs" || fail "mpicc cannot compile epochs.c"
 
 # right KIND SEED STEPS RANKS OPTIONS...
-right() {
-    timeout -k 5 "$patience" "$stage/bin/ulfmrun" "${@:5}" -n "$4" "$work/epochs" "$1" "$2" "$3" >"$work/out" 2>&1 ||
-        fail "epochs $1 $2 $3 with $4 ranks, ${*:5}: exit status $?"
-    grep -qx "epochs: right" "$work/out" || fail "epochs $1 $2 $3 with $4 ranks, ${*:5}: no result"
-}
+right() { says_right epochs "$1 $2 $3 with $4 ranks, ${*:5}" "${@:5}" -n "$4" "$work/epochs" "$1" "$2" "$3"; }
 
 seed=${EPOCHS_SEED:-$((RANDOM * 1000))}
 echo "seed $seed"

@@ -6,12 +6,7 @@ set -euo pipefail
 "$mpicc" -O1 "$(dirname "${BASH_SOURCE[0]}")/large_counts.c" -o "$work/large" || fail "mpicc cannot compile large_counts.c"
 
 # right MODE RANKS OPTIONS...
-right() {
-    timeout -k 5 "$patience" "$stage/bin/ulfmrun" -n "$2" "${@:3}" "$work/large" "$1" "$work/file" >"$work/out" 2>&1 ||
-        fail "$1, ${*:2}: exit status $?"
-    grep -qx "$1: right" "$work/out" || fail "$1, ${*:2}: no result"
-    echo "ok   $1, ${*:2}"
-}
+right() { says_right "$1" "$1, ${*:2}" -n "$2" "${@:3}" "$work/large" "$1" "$work/file"; }
 for mode in mprobe improbe send_init ssend_init rsend_init rsend; do
     right $mode 2
 done

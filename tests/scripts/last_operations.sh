@@ -6,12 +6,7 @@ set -euo pipefail
 "$mpicc" -O1 "$(dirname "${BASH_SOURCE[0]}")/last_operations.c" -o "$work/last" || fail "mpicc cannot compile last_operations.c"
 
 # right WHAT TIMES RANKS OPTIONS...
-right() {
-    timeout -k 5 "$patience" "$stage/bin/ulfmrun" -n "$3" "${@:4}" "$work/last" "$1" "$2" >"$work/out" 2>&1 ||
-        fail "$1, ${*:3}: exit status $?"
-    grep -qx "$1: right" "$work/out" || fail "$1, ${*:3}: no result"
-    echo "ok   $1, ${*:3}"
-}
+right() { says_right "$1" "$1, ${*:3}" -n "$3" "${@:4}" "$work/last" "$1" "$2"; }
 for options in "--transport tcp" "--transport direct" "--transport xswitch" "--ft --transport tcp"; do
     read -ra words <<<"$options"
     right answers 60 2 "${words[@]}"

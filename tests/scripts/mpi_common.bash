@@ -33,3 +33,10 @@ survives() {
     ((status != 137)) || fail "$* hangs"
     grep -qx "$words" "$work/out" || fail "$*: exit status $status"
 }
+
+# says_right WHAT NAME WORD...: ulfmrun with these words ends well, and a rank prints "WHAT: right". NAME tells of it.
+says_right() {
+    timeout -k 5 "$patience" "$stage/bin/ulfmrun" "${@:3}" >"$work/out" 2>&1 || fail "$2: exit status $?"
+    grep -qx "$1: right" "$work/out" || fail "$2: no result"
+    echo "ok   $2"
+}

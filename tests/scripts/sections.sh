@@ -10,12 +10,7 @@ command -v gfortran >/dev/null || { echo "skipped: no gfortran" && exit 77; }
 export SECTIONS_DIRECTORY=$work
 
 # right RANKS OPTIONS...
-right() {
-    timeout -k 5 "$patience" "$stage/bin/ulfmrun" -n "$1" "${@:2}" "$work/sections" >"$work/out" 2>&1 ||
-        fail "sections, $*: exit status $?"
-    grep -qx "sections: right" "$work/out" || fail "sections, $*: no result"
-    echo "ok   sections, $*"
-}
+right() { says_right sections "sections, $*" -n "$1" "${@:2}" "$work/sections"; }
 for ranks in 1 3 4; do
     right "$ranks" --transport direct
 done

@@ -8,11 +8,8 @@ set -euo pipefail
 right() {
     local words what=${2%% *}
     read -ra words <<<"$2"
-    timeout -k 5 "$patience" "$stage/bin/ulfmrun" -n "$1" "${@:3}" "$work/sessions" "${words[@]}" >"$work/out" 2>&1 ||
-        fail "$2, $1 ranks, ${*:3}: exit status $?"
-    grep -qx "$what: right" "$work/out" || fail "$2, $1 ranks, ${*:3}: no result"
+    says_right "$what" "$2, $1 ranks, ${*:3}" -n "$1" "${@:3}" "$work/sessions" "${words[@]}"
     ! grep -v "^$what: right\$" "$work/out" || fail "$2, $1 ranks, ${*:3}: says more than it should"
-    echo "ok   $2, $1 ranks, ${*:3}"
 }
 for options in "--transport direct" "--transport tcp" "--transport xswitch" "--ft --transport tcp" "--ft --transport direct"; do
     read -ra over <<<"$options"

@@ -41,6 +41,8 @@ typedef struct once_pkt {
 
 enum { OWN_PART = 1, THEIR_PART = 2 };
 
+int MPIDI_nem_ulfm_will_wait;   /* MPID_Recv and MPID_Mrecv answer a message that asked before them (patch 99zzm) */
+
 static MPIR_Request *copying_head, *copying_tail;       /* requests with something to copy, in their order */
 
 #define COPYING(req) (&REQ_AREA(req)->copying)
@@ -86,7 +88,8 @@ static void offer_buffer(MPIDI_VC_t * vc, const void *cts, cts_pkt_t * pkt)
     if (!ulfm->long_begins(AREA(vc)->out, (size_t) rreq->dev.recv_data_sz))
         return;
     pkt->address = (uint64_t) (uintptr_t) row;
-    pkt->waits = in_frame && blocking && !sends_asking; /* else it has its own copies to make */
+    /* Else it has its own copies to make. */
+    pkt->waits = ((in_frame && blocking) || MPIDI_nem_ulfm_will_wait) && !sends_asking;
     COPYING(rreq)->here = row;
     COPYING(rreq)->parts = THEIR_PART;
 }

@@ -203,6 +203,9 @@ on 2 "windows, shared within a host and between hosts" "window wrong 0" -n 4 -pp
 on 2 "files in a shared folder" "io wrong 0" -n 4 -ppn 2 ./mixed io shared.dat
 on 2 "processes that are spawned" "spawn wrong 0" -n 2 -ppn 1 ./mixed spawn
 on 2 "a process that is spawned by another host's" "spawn wrong 0" -n 1 ./mixed spawn
+# A proxy that has called back is none of the connections of ssh that have only begun.
+HYDRA_LAUNCHER_SSH_LIMIT=2 on 2 "spawns in a row" "spawns wrong 0" -n 1 ./mixed spawns 6
+! grep 'too many ssh' err out || fail "spawns in a row" "mpiexec waits for ssh"
 on 2 "two ranks of a job that connect" "within wrong 0" -n 2 ./mixed within
 on_hosts 2 -n 2 ./mixed accept port.txt >accepted 2>&1 &
 accepting=$!

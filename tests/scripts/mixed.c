@@ -1,7 +1,8 @@
 /* What MPI does beyond messages, over several hosts, each checked:
- * mixed nodes | window | io FILE | spawn | within | accept FILE | connect FILE */
+ * mixed nodes | window | io FILE | spawn | spawns COUNT | within | accept FILE | connect FILE */
 #include <mpi.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -112,6 +113,13 @@ static int spawn(char* program) {
   return talk(children);
 }
 
+/* One after the other has ended, on all hosts */
+static int spawns(char* program, int count) {
+  int wrong = 0;
+  for (int i = 0; i < count; i++) wrong += spawn(program);
+  return wrong;
+}
+
 /* Two ranks of one job, the last of which accepts, as MPI_Comm_join makes them do. */
 static int within(void) {
   char port[MPI_MAX_PORT_NAME] = "";
@@ -171,6 +179,7 @@ int main(int argc, char** argv) {
   else if (strcmp(what, "window") == 0) wrong = window();
   else if (strcmp(what, "io") == 0) wrong = io(file);
   else if (strcmp(what, "spawn") == 0) wrong = spawn(argv[0]);
+  else if (strcmp(what, "spawns") == 0) wrong = spawns(argv[0], atoi(file));
   else if (strcmp(what, "within") == 0) wrong = within();
   else if (strcmp(what, "accept") == 0) wrong = accept_job(file);
   else if (strcmp(what, "connect") == 0) wrong = connect_job(file);

@@ -143,6 +143,12 @@ Outcome reduce(T* x, Number n, T* work, int operation) {
   if (n != 0 && (x == nullptr || work == nullptr)) return failed(EQPBUF);
   Group group(call, kReduce);
   const auto count = static_cast<std::size_t>(n);
+  const bool is_of_truth = operation == ULFM_OP_LAND || operation == ULFM_OP_LOR || operation == ULFM_OP_LXOR;
+  if (group.size() == 1 && is_of_truth && n != 0) {  // with itself a value is 0 or 1, too
+    std::memcpy(work, x, count * sizeof(T));
+    ulfm_reduce_kernel(ULFM_OP_LOR, type_of<T>())(x, work, count);
+    return {};
+  }
   const ulfm_kernel kernel = ulfm_reduce_kernel(operation, type_of<T>());
   if (Team* team = Team::of(call.node(), group); team != nullptr && team->reduce(x, count, sizeof(T), kernel))
     return {};

@@ -45,12 +45,15 @@ Outcome wait_for_one(Number node, Number pid, Element* cnode, Element* cpid, Ele
   if (const int error = check_host(call.node())) return error_of(error);
   Cube& cube = call.node().cube();
   const auto find = [&] {
-    call.node().look_after_nodes();
     return std::find_if(cube.ended.begin(), cube.ended.end(), [&](const auto& e) { return names(node, pid, e); });
+  };
+  const auto has_ended = [&] {
+    call.node().look_after_nodes();
+    return find() != cube.ended.end();
   };
   // Its status is the host's affair: a node that fails does not end the job meanwhile.
   cube.host_asks = true;
-  call.engine().wait_for([&] { return find() != cube.ended.end() || !cube.running(node); }, -1);
+  call.engine().wait_for([&] { return has_ended() || !cube.running(node); }, -1);
   const auto found = find();
   cube.host_asks = false;
   if (found == cube.ended.end()) return failed(EQNOPROC);

@@ -206,14 +206,18 @@ void Cube::apply(const EntryBody& image) noexcept {
 
 void Cube::expect(int node, std::int32_t ptype) {
   CubeEntry& at = entry(node);
+  if (at.presence.load(std::memory_order_acquire) == Presence::empty) fresh_.insert(node);
   at.ptype = ptype;
   ++at.use;
   ever_loaded_ = true;
   at.presence.store(Presence::loading, std::memory_order_release);
 }
 
+// What was sent to a node into which nothing was loaded so far waits on.
 void Cube::give_up(int node) {
-  if (!running(node)) note_gone(node);
+  if (running(node)) return;
+  if (fresh_.erase(node) == 0) return note_gone(node);
+  entry(node).presence.store(Presence::empty, std::memory_order_release);
 }
 
 void Cube::note_gone(int node) { entry(node).presence.store(Presence::gone, std::memory_order_release); }
@@ -260,6 +264,7 @@ void Cube::in_child(int node, pid_t parent) {
 
 void Cube::note_child(pid_t pid, int node, int lifeline) {
   entry(node).pid = pid;
+  fresh_.erase(node);
   children_.push_back({pid, node, lifeline});
   ulfm_place_begin(place(node), pid);
   entry(node).begun.store(entry(node).use, std::memory_order_release);

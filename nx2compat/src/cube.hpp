@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -150,6 +151,7 @@ class Cube {
   FarHosts far_;
   bool copy_ = false;
   bool ever_loaded_ = false;
+  std::set<int> fresh_;  ///< nodes for which no program was started so far, but one is about to be
   std::vector<Child> children_;
 };
 

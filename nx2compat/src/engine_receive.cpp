@@ -251,7 +251,8 @@ bool NxEngine::open(const ulfm_message& message, Opened& opened) {
   std::memcpy(&header, message.bytes, sizeof header);
   if (header.source >= channel_.places()) return false;
   Peer& peer = peers_[header.source];
-  if (peer.left) (void)reach(header.source);  // the message may be of a program that was loaded there since
+  // The message may be of a program that was loaded there since, whose buffers are counted anew.
+  if (peer.left || peer.use != channel_.loads(header.source)) (void)reach(header.source);
   peer.contacted = true;
   peer.buffers = std::min(peer.buffers + header.buffers, tuning_.buffers);
   const auto kind = static_cast<std::uint8_t>(header.kind);

@@ -139,7 +139,7 @@ each 'a number of processes, 1 or more' ulfmrun "-hosts localhost:x ./program" "
 printf 'localhost slots=2\n' >slots_hosts
 each 'found "slots=2", for which it wants localhost:2' ulfmrun "-f slots_hosts ./program"
 wrong 'there is a blank in the list' ulfmrun -hosts 'localhost, localhost' ./program
-wrong 'give the address a name' ulfmrun -launcher-exec /bin/true -hosts fd77::1,fd77::2 ./program
+wrong 'an address of IPv6 is needed' ulfmrun -hosts localhost:2:3 ./program
 wrong '-ppn is given twice, with "1" and with "2"' ulfmrun -ppn 1 -n 1 ./program : -ppn 2 -n 1 ./program
 for range in 5 5: 50999:50000 1:2:3 a:b 0:70000; do
     export MPIEXEC_PORT_RANGE=$range
@@ -147,7 +147,7 @@ for range in 5 5: 50999:50000 1:2:3 a:b 0:70000; do
     unset MPIEXEC_PORT_RANGE
 done
 wrong 'hosts are named once' ulfmrun -hosts localhost -f bad_hosts ./program
-wrong 'give the address a name' ulfmrun -hosts ::1 ./program
+wrong 'an address of IPv6 is needed' ulfmrun -hosts '[::1:2' ./program
 wrong 'no network interface' ulfmrun -iface nosuch ./program
 each 'a folder is needed' ulfmrun "-wdir /nosuch $PWD/program" "-wdir $PWD/text_file $PWD/program"
 each 'needs one of' ulfmrun "-launcher nosuch ./program" "-rmk nosuch ./program" "-demux nosuch ./program" \

@@ -167,6 +167,81 @@ ran 'a host that waits for nobody' 1 'deadlock in virtual time' \
     "$nxhost" -n 2 --transport dcm --time $none ./sum ./sum_node for_ever
 ran 'nodes that make no call' 1 'deadlock in virtual time' "$nxhost" -n 2 --transport dcm --time $none ./sum ./silent
 
+# One program for the host, which has no argument, and for its nodes.
+cat >alone.c <<'C'
+#include <cube.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* Node 0 sends so many messages to its host, which has sent it nothing. */
+static long many(char *self, long count) {
+  char command[4096];
+  long i, got, wrong = 0;
+  snprintf(command, sizeof command, "%s many %ld node", self, count);
+  load(command, 0, 0);
+  for (i = 0; i < count; i++) {
+    crecv(4, &got, sizeof got);
+    wrong += got != i;
+  }
+  waitall(-1, -1);
+  return wrong;
+}
+/* Node 1 ends at once, node 0 only after its messages: waitone() for node 0 tells of that one. */
+static long waits(char *self, long rounds) {
+  char command[4096];
+  long round, node, ptype, code, wrong = 0;
+  snprintf(command, sizeof command, "%s waits 40 node", self);
+  for (round = 0; round < rounds; round++) {
+    load(command, -1, 0);
+    node = -5;
+    wrong += _waitone(0, -1, &node, &ptype, &code) != 0 || node != 0;
+    waitall(-1, -1);
+    while (_waitone(-1, -1, &node, &ptype, &code) == 0);
+    flushmsg(-1, -1, -1);
+  }
+  return wrong;
+}
+/* What is sent to a node waits until a program has come, also when one could not be loaded before. */
+static long failed(char *self) {
+  char command[4096];
+  long value = 11;
+  const long refused = _load("./nosuch", -1, 0) == -1 && errno != 0;
+  csend(5, &value, sizeof value, 1, 0);
+  snprintf(command, sizeof command, "%s failed 0 node", self);
+  load(command, 1, 0);
+  crecv(6, &value, sizeof value);
+  waitall(-1, -1);
+  return !refused + (value != 12);
+}
+int main(int argc, char **argv) {
+  const long count = argc > 2 ? atol(argv[2]) : 0;
+  long i, wrong;
+  if (argc > 3) {
+    if (strcmp(argv[1], "failed") == 0) {
+      crecv(5, &i, sizeof i);
+      i++;
+      csend(6, &i, sizeof i, myhost(), 1);
+    }
+    for (i = 0; i < count && mynode() == 0; i++) csend(4, &i, sizeof i, myhost(), 1);
+    return 0;
+  }
+  getcube("alone", "2", "", 0);
+  setpid(1);
+  wrong = strcmp(argv[1], "many") == 0 ? many(argv[0], count)
+        : strcmp(argv[1], "waits") == 0 ? waits(argv[0], count) : failed(argv[0]);
+  printf("%s: %ld wrong\n", argv[1], wrong);
+  return wrong != 0;
+}
+C
+"$stage/bin/nxcc" -std=gnu11 -O1 -Wall -Wextra -Werror alone.c -o alone || exit 1
+for count in 48 49 64 500; do
+    ran "$count messages to a host that has sent nothing" 0 'many: 0 wrong' ./alone many $count
+    ran "$count such messages over dcm" 0 'many: 0 wrong' "$nxhost" -n 2 --transport dcm ./alone many $count
+done
+ran 'waitone() for one of two nodes' 0 'waits: 0 wrong' ./alone waits 40
+ran 'a message from before a load that failed' 0 'failed: 0 wrong' ./alone failed
+
 ran 'time without an interconnect' 2 'virtual time goes with an emulated interconnect' \
     "$nxhost" -n 2 --time virtual ./sum ./sum_node
 ran 'no such transport' 2 'no transport is called' "$nxhost" -n 2 --transport dmc ./sum ./sum_node

@@ -29,9 +29,17 @@ std::optional<ListedHost> listed_host(std::string_view word) {
   if (begin == word.npos || word[begin] == '#') return std::nullopt;
   word.remove_prefix(begin);
   word = word.substr(0, word.find_first_of(" \t\r#"));
-  if (std::count(word.begin(), word.end(), ':') != 1) return ListedHost{std::string(word), "", ""};
-  const std::size_t colon = word.find(':');
-  return ListedHost{std::string(word.substr(0, colon)), std::string(word.substr(colon + 1)), ""};
+  std::string host(word);
+  const std::size_t open = host.find('['), close = host.find(']');
+  std::size_t colon = host.npos;
+  if (open != host.npos && close != host.npos && open < close && (open == 0 || host[open - 1] == '@')) {
+    if (host.substr(close + 1).starts_with(':')) colon = close - 1;  // without the brackets
+    host.erase(close, 1).erase(open, 1);
+  } else if (std::count(host.begin(), host.end(), ':') == 1) {  // an address of IPv6 has more
+    colon = host.find(':');
+  }
+  if (colon == host.npos) return ListedHost{host, "", ""};
+  return ListedHost{host.substr(0, colon), host.substr(colon + 1), ""};
 }
 
 std::vector<ListedHost> hosts_of_list(std::string_view list) {

@@ -140,9 +140,13 @@ class Agent {
   static json call(const json& question) {
     std::string problem;
     const auto addresses = resolve_for_mpiexec(question.value("name", ""), problem);
-    if (addresses.empty()) return {{"problem", problem}};
-    return described(SocketAddress(addresses.front(), question.value("calls", std::uint16_t{0})),
-                     question.value("secret", std::uint64_t{0}), "");
+    json answer = {{"problem", problem}};
+    for (const ulfm::Ip& ip : addresses) {
+      answer = described(SocketAddress(ip, question.value("calls", std::uint16_t{0})),
+                         question.value("secret", std::uint64_t{0}), "");
+      if (answer.value("problem", "").empty()) break;
+    }
+    return answer;
   }
 
   static json described(const SocketAddress& where, std::uint64_t secret, const std::string& why) {

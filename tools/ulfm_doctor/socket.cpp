@@ -129,9 +129,7 @@ std::vector<ulfm::Ip> resolve(const std::string& name, std::string& problem) {
 
 std::vector<ulfm::Ip> resolve_for_mpiexec(const std::string& name, std::string& problem) {
   auto addresses = resolve(name, problem);
-  const bool is_known = !addresses.empty();
-  std::erase_if(addresses, [](const ulfm::Ip& ip) { return !ip.is_v4(); });
-  if (is_known && addresses.empty()) problem = "it has IPv6 addresses only, and mpiexec needs IPv4";
+  std::ranges::stable_partition(addresses, [](const ulfm::Ip& ip) { return ip.is_v4(); });
   return addresses;
 }
 

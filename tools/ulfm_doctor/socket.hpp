@@ -19,7 +19,7 @@ using ulfm::hosts::SocketAddress;
 
 /// The addresses of a name; none, with the resolver's words in `problem`, when it has none.
 std::vector<ulfm::Ip> resolve(const std::string& name, std::string& problem);
-/// The same of those that Hydra uses: its sockets are IPv4 only.
+/// The same in the order in which Hydra's proxies try them: IPv4 first.
 std::vector<ulfm::Ip> resolve_for_mpiexec(const std::string& name, std::string& problem);
 
 /// Listens at any address and gives back what comes from whoever knows the secret. Ends with the object.

@@ -1,5 +1,6 @@
 #include "hosts.hpp"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -75,14 +76,20 @@ bool ssh_knows(const std::string& name) {
   return real != name && tools::why_unknown(real).empty();
 }
 
+/// Without the interface that may follow a '%'.
+bool is_ipv6(const std::string& text) {
+  in6_addr address{};
+  return inet_pton(AF_INET6, text.substr(0, text.find('%')).c_str(), &address) == 1;
+}
+
 void check_name(const std::string& origin, const std::string& word) {
   const std::string name = word.substr(word.rfind('@') + 1);
   if (name.empty() || name.front() == '-')
     fail(kUsage, fmt::format("{}: a host is needed, as in node1:4; found \"{}\"", origin, word));
-  if (name.find(':') != name.npos)
-    fail(kUsage, fmt::format("{} \"{}\": mpiexec takes what follows a colon for a number of processes; give the "
-                             "address a name, in /etc/hosts for example",
-                             origin, word));
+  if (name.find(':') != name.npos && !is_ipv6(name))
+    fail(kUsage,
+         fmt::format("{} \"{}\": with several colons, an address of IPv6 is needed, as in fd00::1 or [fd00::1]:4",
+                     origin, word));
 }
 
 void look_up(const std::string& origin, const std::string& word) {

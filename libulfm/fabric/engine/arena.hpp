@@ -190,6 +190,7 @@ struct SlotProgress {
   std::uint16_t to;       ///< endpoint, or kMany; the slot's own may have been written over since
   std::uint16_t here;     ///< virtual time: node that has it, or sends it
   std::uint16_t in_pool;  ///< 1: it takes room among what has arrived, from then on until it has been read
+  std::uint16_t held;     ///< virtual time: 1: it has arrived before an earlier one of its sender, and waits for that
 };
 inline constexpr std::uint16_t kMany = 0xffff;  ///< the frame is for several
 

@@ -128,7 +128,11 @@ class VirtualClock final : public VirtualTime {
   void ended(const Ending& ending, std::uint64_t not_before) noexcept;
   void ended_for_many(std::uint32_t slot, const Ending& ending) noexcept;
   void arrive_at_many(const TimedEvent& event) noexcept;
+  bool is_behind_refused(std::uint32_t slot) const noexcept;
   void arrive(const TimedEvent& event) noexcept;
+  bool overtakes(std::uint32_t slot) const noexcept;
+  bool have_receiver_in_common(std::uint32_t a, std::uint32_t b) const noexcept;
+  void arrive_in_order(const TimedEvent& event) noexcept;
   void make_room(std::uint32_t slot, std::uint64_t at) noexcept;
   void leave_pool(std::uint32_t slot, std::uint64_t at) noexcept;
   void push(std::uint64_t at, TimedEvent::Kind kind, std::uint32_t slot) noexcept;

@@ -84,7 +84,7 @@ void VirtualClock::send(std::uint32_t endpoint, std::uint32_t index) noexcept {
     return push(stamp, TimedEvent::room, index);
   }
   SlotProgress& progress = arena_.slot_progress(index);
-  progress = {1, 0, slot.receivers != 0 ? kMany : static_cast<std::uint16_t>(to), 0, 0};
+  progress = {1, 0, slot.receivers != 0 ? kMany : static_cast<std::uint16_t>(to), 0, 0, 0};
   const std::uint32_t here = arena_.endpoint(endpoint).node, there = arena_.endpoint(to).node;
   const bool local = here == there && !far;
   progress.here = static_cast<std::uint16_t>(here);
@@ -104,13 +104,25 @@ void VirtualClock::enter_for_many(std::uint32_t index, std::uint64_t at) noexcep
   ModelMulticast* const multicast = model_.multicast();
   const std::uint32_t bytes = std::uint32_t{slot.header} + slot.length;
   if (multicast == nullptr || !multicast->inject_multicast(index * sizes.pieces(), here, nodes, bytes)) {
-    if (multicast != nullptr && !model_.idle())
-      return push(at + costs().cycle, TimedEvent::enter, index);  // it has no room now
+    if (multicast != nullptr && !model_.idle()) {
+      ProcessClock& sender = arena_.clock(index / sizes.slots);
+      sender.refused = arena_.slot_time(index).order + 1;
+      sender.again = at + costs().cycle;
+      return push(sender.again, TimedEvent::enter, index);  // it has no room now
+    }
+    arena_.clock(index / sizes.slots).refused = 0;
     for (const std::uint32_t node : nodes) engine_.lose_for(index, node);
     return push(at, TimedEvent::arrive, index);
   }
+  arena_.clock(index / sizes.slots).refused = 0;
   arena_.slot_progress(index).pieces = static_cast<std::uint16_t>(nodes.size());
   arena_.slot_time(index).stamp = at;
+}
+
+// What a process sends goes in in its order, also when there is no room for a frame for many.
+bool VirtualClock::is_behind_refused(std::uint32_t index) const noexcept {
+  const std::uint64_t first = arena_.clock(index / arena_.sizes().slots).refused;
+  return first != 0 && arena_.slot_time(index).order >= first;
 }
 
 void VirtualClock::ended_for_many(std::uint32_t index, const Ending& ending) noexcept {
@@ -124,11 +136,12 @@ void VirtualClock::ended_for_many(std::uint32_t index, const Ending& ending) noe
   }
   std::uint64_t& last = arena_.slot_time(index).stamp;
   last = std::max(last, at);
-  if (--arena_.slot_progress(index).pieces == 0) push(last, TimedEvent::arrive, index);
+  // One stays until it has arrived.
+  if (arena_.slot_progress(index).pieces > 1) --arena_.slot_progress(index).pieces;
+  else push(last, TimedEvent::arrive, index);
 }
 
 void VirtualClock::arrive_at_many(const TimedEvent& event) noexcept {
-  arena_.slot_progress(event.slot).pieces = 0;
   std::vector<std::uint32_t> arrived;
   engine_.finish_many_timed(event.slot, arrived);
   for (const std::uint32_t to : arrived) {
@@ -139,6 +152,7 @@ void VirtualClock::arrive_at_many(const TimedEvent& event) noexcept {
 }
 
 void VirtualClock::enter_network(std::uint32_t index, std::uint64_t at) noexcept {
+  if (is_behind_refused(index)) return push(arena_.clock(index / arena_.sizes().slots).again, TimedEvent::enter, index);
   if (arena_.slot_progress(index).to == kMany) return enter_for_many(index, at);
   const ArenaSizes& sizes = arena_.sizes();
   const Slot& slot = arena_.slot(index);
@@ -209,11 +223,50 @@ void VirtualClock::ended(const Ending& ending, std::uint64_t not_before) noexcep
   push(free, TimedEvent::arrive, index);
 }
 
+// A frame for many comes when its last receiver has it, and may go by other links than one for a single port. It keeps
+// its place among its sender's all the same.
 void VirtualClock::arrive(const TimedEvent& event) noexcept {
   SlotProgress& progress = arena_.slot_progress(event.slot);
-  if (progress.to == kMany) return arrive_at_many(event);
+  if (model_.multicast() == nullptr) return arrive_in_order(event);
+  if (overtakes(event.slot)) {
+    progress.held = 1;
+    return;
+  }
+  arrive_in_order(event);
+  const std::uint32_t slots = arena_.sizes().slots, first = event.slot / slots * slots;
+  for (std::uint32_t s = first; s < first + slots; ++s)
+    if (std::exchange(arena_.slot_progress(s).held, 0) != 0) push(event.time, TimedEvent::arrive, s);
+}
+
+// An earlier frame of its sender, for one of its receivers, has not arrived; and one of the two is for many.
+bool VirtualClock::overtakes(std::uint32_t index) const noexcept {
+  const std::uint32_t slots = arena_.sizes().slots, first = index / slots * slots;
+  const bool is_for_many = arena_.slot_progress(index).to == kMany;
+  for (std::uint32_t s = first; s < first + slots; ++s) {
+    const SlotProgress& other = arena_.slot_progress(s);
+    if (s != index && other.pieces != 0 && (is_for_many || other.to == kMany) &&
+        arena_.slot_time(s).order < arena_.slot_time(index).order && have_receiver_in_common(s, index))
+      return true;
+  }
+  return false;
+}
+
+bool VirtualClock::have_receiver_in_common(std::uint32_t a, std::uint32_t b) const noexcept {
+  const auto is_for = [this](std::uint32_t index, std::uint32_t to) {
+    if (arena_.slot_progress(index).to != kMany) return arena_.slot_progress(index).to == to;
+    const auto all = arena_.receivers(arena_.slot(index));
+    return std::ranges::any_of(all, [to](const Receiver& one) { return one.to == to; });
+  };
+  if (arena_.slot_progress(a).to != kMany) return is_for(b, arena_.slot_progress(a).to);
+  const auto all = arena_.receivers(arena_.slot(a));
+  return std::ranges::any_of(all, [&](const Receiver& one) { return is_for(b, one.to); });
+}
+
+void VirtualClock::arrive_in_order(const TimedEvent& event) noexcept {
+  SlotProgress& progress = arena_.slot_progress(event.slot);
   const std::uint32_t to = progress.to;
   progress.pieces = 0;
+  if (to == kMany) return arrive_at_many(event);
   if (!engine_.finish_timed(event.slot, progress.lost == 0)) return push(event.time, TimedEvent::room, event.slot);
   ProcessClock& c = arena_.clock(to);
   c.arrived.store(c.arrived.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);

@@ -35,7 +35,7 @@ bool FabricEngine::send_to_many(std::uint32_t index) noexcept {
   const bool lost =
       !nodes.empty() && !(can && multicast_->inject_multicast(frame, here, nodes, slot.header + slot.length));
   if (lost && can && !idle) return false;
-  progress = {static_cast<std::uint16_t>(lost ? 0 : nodes.size()), 0, kMany, 0, 0};
+  progress = {static_cast<std::uint16_t>(lost ? 0 : nodes.size()), 0, kMany, 0, 0, 0};
   arena_.share(slot).entered = 1;
   const auto is_nowhere = [&](const Receiver& one) {
     const std::uint32_t node = node_of(one);

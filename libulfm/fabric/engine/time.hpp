@@ -54,6 +54,9 @@ struct alignas(128) ProcessClock {
   std::atomic<std::uint64_t> arrived, returned;
   std::uint64_t sequence;                      ///< frames sent so far
   std::uint64_t local_free;                    ///< its copies to neighbours are done then
+  /// Order, and 1, of its frame for many for which the network has no room, and when that is tried again: what it sent
+  /// later waits. 0: none.
+  std::uint64_t refused, again;
   std::uint64_t computing, messages, waiting;  ///< where its time went
   std::uint64_t gaps_missed;                   ///< calls behind the end of the recorded computing
   std::uint64_t gaps_left;                     ///< recorded ones behind the last call

@@ -3,6 +3,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <functional>
+#include <set>
 #include <string>
 
 #include <fmt/core.h>
@@ -67,6 +69,10 @@ class FaultParser {
     const std::size_t begin = at_;
     if (at_end() || text_[at_] == ',' || text_[at_] == ';') return;  // nothing between two separators
     const std::string_view word = take_word();
+    const bool may_come_again = word == "link" || word == "switch" || word == "node";
+    if (!may_come_again && !given_.emplace(word).second)
+      return refuse_at(begin, fmt::format("{} only once", word),
+                       std::string(word) + (word == "seed" ? "=42" : "=1e-3"));
     if (word == "link") take_link();
     else if (word == "switch") take_death(FaultEvent::Kind::switch_dead, "switch 4 dead at 10s");
     else if (word == "node") take_death(FaultEvent::Kind::node_dead, "node 3 dead at 4s");
@@ -193,6 +199,7 @@ class FaultParser {
   std::string_view text_;
   std::size_t at_ = 0;
   FaultPlan plan_;
+  std::set<std::string, std::less<>> given_;  ///< rates, and the seed
   bool good_ = true;
   std::string error_;
 };

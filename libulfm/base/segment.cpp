@@ -198,6 +198,10 @@ Result<void> Segment::commit(std::size_t offset, std::size_t bytes) const {
                 fmt::format("segment piece [{}, +{}) lies outside its {}", offset, bytes, human_bytes(size_)));
   const std::size_t from = offset / kPage * kPage;
   const std::size_t length = up_to(offset + bytes, kPage) - from;
+  // The kernel would take what there is, and then kill somebody.
+  constexpr std::size_t kMuch = std::size_t{64} << 20;
+  if (const std::size_t found = length < kMuch ? 0 : memory_available(); found != 0 && found < length)
+    return fail(out_of_memory(bytes, ENOMEM));
   int result = 0;
   do {
     result = fd_ >= 0 ? fallocate(fd_, 0, static_cast<off_t>(from), static_cast<off_t>(length))

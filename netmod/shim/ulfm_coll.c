@@ -126,8 +126,8 @@ static int coll_setting(void)
 static void coll_settings_differ(int rank)
 {
     char why[200];
-    snprintf(why, sizeof why, "ranks %d and %d have different values of ULFM_COLLECTIVES, or of MPIR_CVAR_ENABLE_FT, "
-             "and would wait for each other in vain: give all the same", MPIR_Process.rank, rank);
+    snprintf(why, sizeof why, "ranks %d and %d have different values of ULFM_COLLECTIVES, ULFM_PROTOCOL, ULFM_FAULT "
+             "or MPIR_CVAR_ENABLE_FT, and would wait for each other in vain: give all the same", MPIR_Process.rank, rank);
     MPID_Abort(MPIR_Process.comm_world, MPI_SUCCESS, 1, why);
 }
 

@@ -146,6 +146,10 @@ for range in 5 5: 50999:50000 1:2:3 a:b 0:70000; do
     wrong 'needs a range of ports, as in 50000:50999' ulfmrun -n 1 ./program
     unset MPIEXEC_PORT_RANGE
 done
+each 'is given twice for one program' ulfmrun "-n 2 -n 3 ./program" "-n 1 ./program : -n 2 -np 2 ./program"
+each 'two values of one setting' ulfmrun "--transport xswitch -genv ULFM_TRANSPORT tcp -n 2 ./program" \
+    "--fault drop=0.1 -n 1 -env ULFM_FAULT=drop=0.5 ./program"
+each 'only once' ulfmrun "--fault drop=0.9,drop=0 ./program" "--fault seed=1,drop=0.1,seed=2 ./program"
 wrong 'hosts are named once' ulfmrun -hosts localhost -f bad_hosts ./program
 wrong 'an address of IPv6 is needed' ulfmrun -hosts '[::1:2' ./program
 wrong 'no network interface' ulfmrun -iface nosuch ./program
@@ -236,6 +240,8 @@ wrong 'INTEGER\*4 only' nxf77 -i8 program.f
 
 # ---- ulfm_stat
 each '.' ulfm_stat "--intervall 1" "-i 0" "-i x" "-c 3" "nopid" "-i 1 -c 0"
+each 'not in range 1 to 4294967295' ulfm_stat "-i 1 -c 0" "--top 0"
+wrong 'a number is needed' ulfm_stat -i nan
 wrong 'no job|holds no' ulfm_stat 1
 
 # ---- ulfm_doctor
@@ -255,6 +261,15 @@ each 'there is no option' nxhost "--nodes 4 ./program" "-q ./program"
 each 'no such program|cannot be executed' nxhost "./absent" "no-such-host-program" "./folder" "./text_file"
 wrong 'a program for the nodes is needed' nxhost ./program :
 PMI_RANK=0 wrong 'without ulfmrun' nxhost -n 2 ./program
+
+# ---- results that nobody gets
+for words in "ulfm_info" "ulfm_info --json" "ulfm_info --mpi" "ulfm_perf floor --json" "ulfm_topo show cube:2" "ulfm_sim zero" \
+    "ulfmrun --help" "ulfmrun --version" "ulfmrun --dry-run -n 1 ./program"; do
+    read -ra words <<<"$words"
+    code=0 tries=$((tries + 1))
+    timeout 100 "${words[@]}" >/dev/full 2>err || code=$?
+    ((code == 1)) && grep -q "^${words[0]}: standard output cannot be written" err || fail "${words[*]} >/dev/full: status $code"
+done
 
 echo "$tries tries, $failures failures"
 ((tries >= 150)) || { echo "FAIL: fewer than 150 tries" && exit 1; }

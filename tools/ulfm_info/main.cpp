@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "../common/command_line.hpp"
+#include "../common/output.hpp"
 #include "base/standard_streams.hpp"
 #include "fabric/models.hpp"
 #include "print.hpp"
@@ -59,7 +60,10 @@ int complain_about(const CLI::App& app, const std::string& word) {
       tools::kUsage);
 }
 
-int print(const std::string& text) { return std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0; }
+int print(const std::string& text) {
+  (void)std::fputs(text.c_str(), stdout);
+  return tools::written("ulfm_info", 0);
+}
 
 int print_man_rows(const std::string& transport) {
   const auto rows = info::rows_of(transport);

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "../common/output.hpp"
 #include "base/standard_streams.hpp"
 #include "tests.hpp"
 
@@ -17,7 +18,7 @@ int report(ulfm::Result<perf::Results> results, const perf::Options& options, co
   if (!results) return complain(results.error());
   if (options.test != "soak") results->doubts = watch.doubts();
   perf::print(*results, options);
-  return 0;
+  return tools::written("ulfm_perf", 0);
 }
 
 ulfm::Result<perf::Results> measure(perf::Side& side, const perf::Options& options, perf::Watch& watch) {
@@ -42,8 +43,9 @@ int run_ports(const perf::Options& options, perf::Watch& watch) {
     if (!perf::is_alone()) std::_Exit(code);
     return code;
   }
-  if (side->number == 0) (void)report(std::move(results), options, watch);
-  return side->leave();
+  const int code = side->number == 0 ? report(std::move(results), options, watch) : 0;
+  const int left = side->leave();
+  return left != 0 ? left : code;
 }
 
 // All ranks of a job take part.

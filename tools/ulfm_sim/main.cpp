@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "../common/command_line.hpp"
+#include "../common/output.hpp"
 #include "base/counted.hpp"
 #include "base/standard_streams.hpp"
 #include "options.hpp"
@@ -82,7 +83,7 @@ int run_load(const sim::Options& options) {
     if (!write_file(options.links, *picture)) return 1;
   }
   std::fwrite(text.data(), 1, text.size(), stdout);
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return complain(1, "standard output cannot be written");
+  if (tools::written("ulfm_sim", 0) != 0) return 1;
   return warn_of_unsettled(*curves, options);
 }
 
@@ -96,6 +97,6 @@ int main(int argc, char** argv) {
   const auto zero = sim::run_zero(options);
   if (!zero) return complain(exit_code(zero.error()), zero.error().what);
   std::fwrite(zero->text.data(), 1, zero->text.size(), stdout);
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return complain(1, "standard output cannot be written");
+  if (tools::written("ulfm_sim", 0) != 0) return 1;
   return zero->differ == 0 ? 0 : complain(1, "the model and its closed form differ");
 }

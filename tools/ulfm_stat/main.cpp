@@ -12,6 +12,7 @@
 #include <CLI/CLI.hpp>
 
 #include "../common/command_line.hpp"
+#include "../common/output.hpp"
 #include "../common/statistics.hpp"
 #include "base/counted.hpp"
 #include "base/standard_streams.hpp"
@@ -135,7 +136,7 @@ int watch(Observer& observer, const RunningFabric& fabric, const Options& option
                2;
       print_tables(std::move(tables), fabric, std::chrono::duration<double>(now.at - first->at).count(), options.form);
     }
-    std::fflush(stdout);
+    if (tools::written("ulfm_stat", 0) != 0) return 1;
     before = std::move(now);
   }
   return 0;
@@ -144,6 +145,8 @@ int watch(Observer& observer, const RunningFabric& fabric, const Options& option
 }  // namespace
 
 int main(int argc, char** argv) {
+  const CLI::Validator is_number(
+      [](const std::string& text) { return text.find_first_of("nN") == text.npos ? "" : "a number is needed"; }, "");
   ulfm::reserve_standard_streams();
   CLI::App app{"Shows the counters of an emulated interconnect while programs run over it", "ulfm_stat"};
   Options options;
@@ -152,12 +155,13 @@ int main(int argc, char** argv) {
   app.add_flag("-l,--list", options.list, "the jobs that can be looked at");
   auto* interval =
       app.add_option("-i,--interval", options.interval, "seconds between two readings; once when not given")
-          ->check(CLI::Range(0.01, 86400.0));
+          ->check(CLI::Range(0.01, 86400.0))
+          ->check(is_number);  // CLI11 takes "nan" for one within any range
   app.add_option("-c,--count", options.count, "readings; until the job ends when not given")
       ->needs(interval)
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1u, ~0u));
   app.add_option("-s,--sort", options.sort, "rows by this column, largest first, such as \"busy %\"");
-  app.add_option("-t,--top", options.top, "so many rows of each table")->check(CLI::PositiveNumber);
+  app.add_option("-t,--top", options.top, "so many rows of each table")->check(CLI::Range(1u, ~0u));
   app.add_flag("--totals", options.totals, "with -i: totals since the job began beside what came in a second");
   bool json = false, csv = false;
   auto* json_flag = app.add_flag("--json", json, "a JSON object for each reading");
@@ -174,8 +178,8 @@ int main(int argc, char** argv) {
   options.form = json ? tools::Form::json : csv ? tools::Form::csv : tools::Form::text;
   const auto all = ulfm::fabric::running_fabrics();
   if (options.list) {
-    std::fputs(listed(all).c_str(), stdout);
-    return 0;
+    (void)std::fputs(listed(all).c_str(), stdout);
+    return tools::written("ulfm_stat", 0);
   }
   const auto fabric = choose(all, options);
   if (!fabric) return 1;

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "../common/command_line.hpp"
+#include "../common/output.hpp"
 #include "base/standard_streams.hpp"
 #include "convert.hpp"
 #include "options.hpp"
@@ -20,11 +21,7 @@ int complain(const std::string& text) {
   return tools::kUsage;
 }
 
-int finish(bool found) {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return found ? 0 : 1;
-  std::fprintf(stderr, "ulfm_topo: standard output cannot be written\n");
-  return 1;
-}
+int finish(bool found) { return tools::written("ulfm_topo", found ? 0 : 1); }
 
 /// Pixels and PDF in a terminal would only confuse it.
 ulfm::Result<std::string> converted(const topo::View& view, const topo::Options& options) {

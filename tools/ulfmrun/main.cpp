@@ -16,6 +16,7 @@
 
 #include <fmt/core.h>
 
+#include "../common/output.hpp"
 #include "base/argv.hpp"
 #include "base/standard_streams.hpp"
 #include "child.hpp"
@@ -164,12 +165,16 @@ std::string quoted(const std::string& word) {
   return fmt::format("{}'", text);
 }
 
+int print(const std::string& text) {
+  (void)std::fputs(text.c_str(), stdout);
+  return tools::written("ulfmrun", 0);
+}
+
 int print(const std::vector<std::string>& command, const Variables& variables) {
   for (const auto& [name, value] : variables) std::printf("%s=%s\n", name.c_str(), quoted(value).c_str());
   std::string text;
   for (const auto& word : command) text += (text.empty() ? "" : " ") + quoted(word);
-  std::printf("%s\n", text.c_str());
-  return 0;
+  return print(text + "\n");
 }
 
 /// What processes of this job show each other before they talk between hosts. It goes by the environment, which Hydra
@@ -203,8 +208,8 @@ void prepare_host(const Variables& variables, const FabricHost* host) {
 
 int run(const std::vector<std::string>& words) {
   const CommandLine line = parse_command_line(words);
-  if (line.help) return std::fputs(help_text().c_str(), stdout) < 0;
-  if (line.version) return std::printf("ulfmrun (ULFM) %s\n", ulfm_version()) < 0;
+  if (line.help) return print(help_text());
+  if (line.version) return print(fmt::format("ulfmrun (ULFM) {}\n", ulfm_version()));
   const ulfm::Config settings = resolve_settings(line);
   check_settings(line, settings);
   check_time(line, settings);

@@ -223,6 +223,7 @@ class Parser {
     do {
       directory_.clear();
       count_ = 1;
+      counted_ = "";
       while (!at_end() && words_[at_].starts_with('-') && !passive_) take_option();
       if (passive_) take_rest();
     } while (take_program());
@@ -304,7 +305,7 @@ class Parser {
       const std::string value = take_value(name);
       line_.arguments.push_back(value);
       if (asks_for_help(value)) passive_ = true;  // "-bind-to -help" explains -bind-to
-      else if (option.meaning == Meaning::count) count_ = check_count(name, value);
+      else if (option.meaning == Meaning::count) take_count(name, value);
       else note_value(name, option, value);
     }
     const bool is_one = option.meaning == Meaning::once || option.meaning == Meaning::launcher ||
@@ -312,6 +313,16 @@ class Parser {
     if (is_one && !passive_ && refuse_second(fmt::format("-{}", option.name), line_.arguments.back()))
       line_.arguments.resize(line_.arguments.size() - 2);  // mpiexec takes it once
     if (option.meaning == Meaning::informs || option.meaning == Meaning::config_file) passive_ = true;
+  }
+
+  void take_count(const std::string& name, const std::string& value) {
+    count_ = check_count(name, value);
+    if (!counted_.empty() && !passive_)
+      fail(kUsage,
+           fmt::format("{} is given twice for one program, with \"{}\" and with \"{}\"; leave one of them out, or "
+                       "put a colon between two programs",
+                       name, counted_, value));
+    counted_ = value;
   }
 
   void note_value(const std::string& name, const HydraOption& option, const std::string& value) {
@@ -388,6 +399,7 @@ class Parser {
   const std::vector<std::string>& words_;
   std::size_t at_ = 0;
   int count_ = 1;  // processes of the program that is being read
+  std::string counted_;
   std::optional<std::string> inline_value_;
   std::map<std::string, std::string> given_;  // values of own options
   std::string directory_;                     ///< -wdir of the program to come

@@ -182,7 +182,17 @@ std::string origin_prefix(const ulfm::Config& settings, const char* row) {
              : fmt::format("{}: ", origin_of(settings, row));
 }
 
+/// The ranks would get the one, and this program would go by the other.
+void refuse_two_values(const CommandLine& line) {
+  for (const ulfm::CommandLineSetting& passed : line.passed_on)
+    for (const ulfm::CommandLineSetting& option : line.settings)
+      if (passed.row == option.row && passed.value != option.value)
+        fail(kUsage, fmt::format("{} \"{}\" and {} \"{}\" are two values of one setting; leave one of them out",
+                                 option.where, option.value, passed.where, passed.value));
+}
+
 ulfm::Config resolve_settings(const CommandLine& line) {
+  refuse_two_values(line);
   std::string file = line.config;
   if (!file.empty()) check_config_file(file, "--config");
   if (const char* named = std::getenv("ULFM_CONFIG"); file.empty() && named != nullptr && *named != '\0') {

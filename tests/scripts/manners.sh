@@ -226,6 +226,7 @@ wrong 'a command is needed' ulfm_sim
 each 'there is no command' ulfm_sim "loda -T mesh:2x2" "zeros" "mesh:2x2"
 each 'there is no option' ulfm_sim "load --jsn" "load -T mesh:2x2 --cycles 0" "zero --nosuch"
 each 'topology' ulfm_sim "load -T mish:2x2" "load -T ./absent.toml" "zero -T mesh:0x2" "load -T mesh:2x2 -t dcm -r 0.1"
+each 'a whole number from 0' ulfm_sim "load --seed -1" "load --seed 99999999999999999999999" "load --seed x"
 each 'above 0' ulfm_sim "load -r x" "load -r 0" "load -r 0.1:0.05:0.01"
 each 'there is no model' ulfm_sim "load -t drect" "zero -t zzz"
 each '.' ulfm_sim "load --pattern zzz" "load --seed x" "load --json --csv" "load mesh:2x2" "load -r -1" "zero -j 0" "load --measure 1" \

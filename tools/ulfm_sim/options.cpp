@@ -2,6 +2,8 @@
 
 #include <ulfm/ulfm.h>
 
+#include <charconv>
+
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
@@ -22,6 +24,14 @@ void declare_setting(CLI::App& command, Setting& s) {
       ->check(CLI::IsMember({"production", "live", "reference"}));
 }
 
+/// CLI11 takes what does not fit for the nearest number that does.
+std::string seed_problem(const std::string& text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool good = error == std::errc{} && end == text.data() + text.size();
+  return good ? "" : "a whole number from 0 to 18446744073709551615 is needed";
+}
+
 void declare_load(CLI::App& load, Options& o) {
   Setting& s = o.setting;
   declare_setting(load, s);
@@ -30,7 +40,7 @@ void declare_load(CLI::App& load, Options& o) {
                   "incast[:NODE], permutation:FILE");
   load.add_option("-r,--rate", o.rate, "units a node and cycle: FROM:TO[:STEP], or one number");
   load.add_option("--source", s.source, "bernoulli, periodic, or burst:ON:OFF (mean cycles)");
-  load.add_option("--seed", s.seed, "of all random numbers");
+  load.add_option("--seed", s.seed, "of all random numbers")->check(CLI::Validator(seed_problem, ""));
   load.add_option("--warmup", o.warmup, "cycles before the window")->check(CLI::Range(0ull, 1ull << 40));
   load.add_option("--measure", o.measure, "cycles of the window")->check(CLI::Range(100ull, 1ull << 40));
   load.add_option("--drain", o.drain, "cycles, at most, until its last message has come")

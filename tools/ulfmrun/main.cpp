@@ -174,7 +174,7 @@ int print(const std::vector<std::string>& command, const Variables& variables) {
   for (const auto& [name, value] : variables) std::printf("%s=%s\n", name.c_str(), quoted(value).c_str());
   std::string text;
   for (const auto& word : command) text += (text.empty() ? "" : " ") + quoted(word);
-  return print(text + "\n");
+  return print(fmt::format("{}\n", text));
 }
 
 /// What processes of this job show each other before they talk between hosts. It goes by the environment, which Hydra

@@ -52,8 +52,8 @@ struct alignas(128) ProcessClock {
   /// Frames that have come to its ports, and slots that have come back to it. Counted under the lock; its process reads
   /// them there, or behind a look, when nothing more can come by its time.
   std::atomic<std::uint64_t> arrived, returned;
-  std::uint64_t sequence;                      ///< frames sent so far
-  std::uint64_t local_free;                    ///< its copies to neighbours are done then
+  std::uint64_t sequence;    ///< frames sent so far
+  std::uint64_t local_free;  ///< its copies to neighbours are done then
   /// Order, and 1, of its frame for many for which the network has no room, and when that is tried again: what it sent
   /// later waits. 0: none.
   std::uint64_t refused, again;

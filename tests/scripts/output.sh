@@ -171,4 +171,48 @@ grep -qx 'for rank 0' "$work/out" || fail "cat has not copied its input"
 # shellcheck disable=SC2046
 timeout "$patience" "$mpiexec" -n 2 sh -c 'echo $#' sh $(seq 20000) </dev/null >"$work/out" || fail "20,000 arguments: exit status $?"
 (($(grep -cx 20000 "$work/out") == 2)) || fail "20,000 arguments did not arrive"
+# Ranks whose outputs go elsewhere, by a wrapper or after MPI_Init, or are closed: nothing of theirs is left for the launcher
+# to read, and they are served all the same.
+compile elsewhere <<'C'
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    if (strcmp(argv[1], "closed") == 0)
+        for (int fd = 0; fd < 3; fd++) close(fd);
+    MPI_Init(&argc, &argv);
+    if (strcmp(argv[1], "later") == 0 && (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr)))
+        return 1;
+    for (int i = 0; i < 10; i++) MPI_Barrier(MPI_COMM_WORLD);
+    printf("elsewhere: right\n");
+    MPI_Finalize();
+    return argc > 2 ? 7 : 0;
+}
+C
+printf '#!/bin/sh\nexec >"%s/rank.$PMI_RANK" 2>&1 </dev/null\nexec "$@"\n' "$work" >"$work/wrapper"
+chmod +x "$work/wrapper"
+for how in "$work/elsewhere later" "$work/elsewhere closed" "$work/wrapper $work/elsewhere as_ever"; do
+    read -ra command <<<"$how"
+    timeout -k 5 "$patience" "$stage/bin/ulfmrun" -n 3 "${command[@]}" >"$work/out" 2>&1 || fail "$how: exit status $?"
+done
+(($(cat "$work"/rank.? | grep -cx 'elsewhere: right') == 3)) || fail "ranks behind a wrapper have not printed"
+status=0
+timeout -k 5 "$patience" "$stage/bin/ulfmrun" -n 3 "$work/wrapper" "$work/elsewhere" as_ever 7 >"$work/out" 2>&1 || status=$?
+((status == 7)) || fail "the status of ranks behind a wrapper: $status"
+# A signal to mpiexec reaches them.
+# shellcheck disable=SC2016
+timeout -k 5 "$patience" "$stage/bin/ulfmrun" -n 2 sh -c 'exec >/dev/null 2>&1; : >"$1.$PMI_RANK"; exec sleep 1000' sh "$work/begun" \
+    >"$work/out" 2>&1 &
+launched=$!
+until [[ -e $work/begun.0 && -e $work/begun.1 ]]; do
+    kill -0 $launched || fail "ranks without outputs did not begin"
+    sleep 0.1
+done
+kill -TERM $launched
+status=0
+wait $launched || status=$?
+((status != 137 && status != 0)) || fail "SIGTERM, and ranks without outputs: status $status"
+
 echo "lines of three ranks are whole, a prompt comes before its answer, last words arrive, and input of any length too"

@@ -1,5 +1,5 @@
-/* The same data by unlike types on different ranks, types whose extent is not their true one, buffers that do not matter,
- * reads beyond the end of a file: unlike FILE. For 2 to 8 ranks. */
+/* The same data by unlike types on different ranks, types whose extent is not their true one, buffers that do not
+ * matter, reads beyond the end of a file: unlike FILE. For 2 to 8 ranks. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <netinet/in.h>

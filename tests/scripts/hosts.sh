@@ -206,6 +206,8 @@ on 2 "a process that is spawned by another host's" "spawn wrong 0" -n 1 ./mixed 
 # A proxy that has called back is none of the connections of ssh that have only begun.
 HYDRA_LAUNCHER_SSH_LIMIT=2 on 2 "spawns in a row" "spawns wrong 0" -n 1 ./mixed spawns 6
 ! grep 'too many ssh' err out || fail "spawns in a row" "mpiexec waits for ssh"
+on 3 "hosts of each command of a spawn" "commands wrong 0" -n 2 ./mixed commands h2 h3
+on 3 "the same hosts the other way round" "commands wrong 0" -n 1 ./mixed commands h3 h1
 on 2 "two ranks of a job that connect" "within wrong 0" -n 2 ./mixed within
 on_hosts 2 -n 2 ./mixed accept port.txt >accepted 2>&1 &
 accepting=$!

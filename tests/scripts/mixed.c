@@ -1,11 +1,12 @@
 /* What MPI does beyond messages, over several hosts, each checked:
- * mixed nodes | window | io FILE | spawn | spawns COUNT | within | accept FILE | connect FILE */
+ * mixed nodes | window | io FILE | spawn | spawns COUNT | commands HOST HOST | within | accept FILE | connect FILE */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+enum { kPlace = 7 }; /* tag */
 static int rank, size;
 
 /* Everybody on both sides of an intercommunicator: a sum, and a ring of long messages. */
@@ -120,6 +121,36 @@ static int spawns(char* program, int count) {
   return wrong;
 }
 
+/* One process of the first command on one host, three of the second on another, two of the third anywhere. */
+static int commands(char* program, const char* const* hosts) {
+  char* programs[] = {program, program, program};
+  const int counts[] = {1, 3, 2};
+  MPI_Info infos[] = {MPI_INFO_NULL, MPI_INFO_NULL, MPI_INFO_NULL};
+  MPI_Comm children;
+  int wrong = 0;
+  for (int i = 0; i < 2; i++) {
+    MPI_Info_create(&infos[i]);
+    MPI_Info_set(infos[i], "host", hosts[i]);
+  }
+  MPI_Comm_spawn_multiple(3, programs, MPI_ARGVS_NULL, counts, infos, 0, MPI_COMM_WORLD, &children,
+                          MPI_ERRCODES_IGNORE);
+  for (int child = 0; rank == 0 && child < 4; child++) {
+    char name[MPI_MAX_PROCESSOR_NAME] = "";
+    MPI_Recv(name, sizeof name, MPI_CHAR, child, kPlace, children, MPI_STATUS_IGNORE);
+    wrong += strcmp(name, hosts[child > 0]) != 0;
+  }
+  for (int i = 0; i < 2; i++) MPI_Info_free(&infos[i]);
+  return wrong + talk(children);
+}
+
+/* A process of the first two commands says where it is. */
+static void say_place(MPI_Comm parent) {
+  char name[MPI_MAX_PROCESSOR_NAME] = "";
+  int length;
+  MPI_Get_processor_name(name, &length);
+  if (size == 6 && rank < 4) MPI_Send(name, sizeof name, MPI_CHAR, 0, kPlace, parent);
+}
+
 /* Two ranks of one job, the last of which accepts, as MPI_Comm_join makes them do. */
 static int within(void) {
   char port[MPI_MAX_PORT_NAME] = "";
@@ -174,12 +205,13 @@ int main(int argc, char** argv) {
   MPI_Comm_get_parent(&parent);
   const char* what = parent != MPI_COMM_NULL ? "child" : argc > 1 ? argv[1] : "nodes";
   const char* file = argc > 2 ? argv[2] : "";
-  if (parent != MPI_COMM_NULL) wrong = talk(parent);
+  if (parent != MPI_COMM_NULL) say_place(parent), wrong = talk(parent);
   else if (strcmp(what, "nodes") == 0) wrong = nodes();
   else if (strcmp(what, "window") == 0) wrong = window();
   else if (strcmp(what, "io") == 0) wrong = io(file);
   else if (strcmp(what, "spawn") == 0) wrong = spawn(argv[0]);
   else if (strcmp(what, "spawns") == 0) wrong = spawns(argv[0], atoi(file));
+  else if (strcmp(what, "commands") == 0 && argc > 3) wrong = commands(argv[0], (const char* const*)argv + 2);
   else if (strcmp(what, "within") == 0) wrong = within();
   else if (strcmp(what, "accept") == 0) wrong = accept_job(file);
   else if (strcmp(what, "connect") == 0) wrong = connect_job(file);

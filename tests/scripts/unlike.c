@@ -1,5 +1,5 @@
 /* The same data by unlike types on different ranks, types whose extent is not their true one, buffers that do not
- * matter, reads beyond the end of a file: unlike FILE. For 2 to 8 ranks. */
+ * matter, operations that do not fit a type, reads beyond the end of a file: unlike FILE. For 2 to 8 ranks. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <netinet/in.h>
@@ -169,6 +169,43 @@ static void at_the_end(const char* name) {
   MPI_File_close(&file);
 }
 
+/* An operation that has no meaning for a type is an error of the call, and not of its target. */
+static void not_fitting(void) {
+  static struct {
+    double value;
+    int place;
+  } pair, result;
+  double *base, number = 1, got;
+  const int peer = (rank + 1) % size;
+  MPI_Win window;
+  MPI_Request request = MPI_REQUEST_NULL;
+  int codes[5], class;
+  MPI_Win_allocate(4 * sizeof *base, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &window);
+  MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
+  *base = 1;
+  MPI_Win_fence(0, window);
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, window);
+  MPI_Win_lock(MPI_LOCK_SHARED, peer, 0, window);
+  codes[0] = MPI_Fetch_and_op(&pair, &result, MPI_DOUBLE_INT, peer, 0, MPI_SUM, window);
+  codes[1] = MPI_Accumulate(&number, 1, MPI_DOUBLE, peer, 0, 1, MPI_DOUBLE, MPI_BAND, window);
+  codes[2] =
+      MPI_Get_accumulate(&number, 1, MPI_DOUBLE, &got, 1, MPI_DOUBLE, peer, 0, 1, MPI_DOUBLE, MPI_MAXLOC, window);
+  codes[3] = MPI_Raccumulate(&number, 1, MPI_DOUBLE, peer, 0, 1, MPI_DOUBLE, MPI_BXOR, window, &request);
+  codes[4] = MPI_Fetch_and_op(&number, &got, MPI_DOUBLE, peer, 0, MPI_BOR, window);
+  for (int i = 0; i < 5; i++) {
+    MPI_Error_class(codes[i], &class);
+    check(codes[i] != MPI_SUCCESS && class == MPI_ERR_OP, "an operation that does not fit its type");
+  }
+  MPI_Accumulate(&number, 1, MPI_DOUBLE, peer, 0, 1, MPI_DOUBLE, MPI_SUM, window);
+  MPI_Fetch_and_op(NULL, &result, MPI_DOUBLE_INT, peer, sizeof(double), MPI_NO_OP, window);
+  MPI_Win_unlock(peer, window);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, window);
+  check(*base == 2, "an operation that fits");
+  MPI_Win_unlock(rank, window);
+  MPI_Win_free(&window);
+}
+
 /* The program's socket is as it was. */
 static void join(void) {
   struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -209,6 +246,7 @@ int main(int argc, char** argv) {
   allgatherv(20000, 1);
   of_no_matter(both);
   for (int n = 1; n < 300; n = 4 * n + 1) not_commuting(n);
+  not_fitting();
   if (argc > 1) at_the_end(argv[1]);
   if (argc > 2 && rank < 2) join();
   MPI_Comm_free(&own);

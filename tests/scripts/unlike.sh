@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The same data described by unlike types on different ranks, types whose extent is not their true one, buffers that do not
-# matter, reads beyond the end of a file, MPI_Comm_join: unlike.c, over shared memory and over tcp.
+# matter, operations that do not fit, reads beyond the end of a file, MPI_Comm_join: unlike.c, over shared memory and over tcp.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/mpi_common.bash"
 compile unlike <"$(dirname "${BASH_SOURCE[0]}")/unlike.c"

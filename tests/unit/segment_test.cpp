@@ -55,6 +55,20 @@ TEST_CASE("a piece outside the segment is not committed", "[segment]") {
   CHECK(made->commit(1, ~std::size_t{0}).error().code == Errc::too_large);
 }
 
+TEST_CASE("more memory than the machine has is not committed", "[segment]") {
+  constexpr std::size_t kMore = std::size_t{1} << 44;  // addresses cost nothing
+  auto made = Segment::create("ulfm-test", kMore);
+  if (!made) {  // as with vm.overcommit_memory=2
+    WARN("skipped: " << made.error().what);
+    return;
+  }
+  const auto committed = made->commit(0, kMore);
+  REQUIRE_FALSE(committed);
+  CHECK(committed.error().code == Errc::no_memory);
+  CHECK(committed.error().what.find("needed 16.0 TB") != std::string::npos);
+  CHECK(made->commit(0, 4096));
+}
+
 TEST_CASE("a segment is seen twice by one process", "[segment]") {
   auto made = Segment::create("ulfm-test", 64 * kPage);
   REQUIRE(made);

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <string>
 
 namespace tools {
 
@@ -15,6 +16,12 @@ inline int written(const char* tool, int code) {
                errno == 0 ? "" : std::strerror(errno));
   std::clearerr(stdout);  // it has been said
   return code == 0 ? 1 : code;
+}
+
+/// Prints the text, in one piece. 0, or 1 as above.
+inline int print(const char* tool, const std::string& text) {
+  (void)std::fwrite(text.data(), 1, text.size(), stdout);
+  return written(tool, 0);
 }
 
 }  // namespace tools

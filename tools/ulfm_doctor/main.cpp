@@ -13,7 +13,6 @@
 
 #include "../common/command_line.hpp"
 #include "../common/host_list.hpp"
-#include "../common/output.hpp"
 #include "agent.hpp"
 #include "base/argv.hpp"
 #include "base/counted.hpp"
@@ -179,7 +178,7 @@ int examine(const std::vector<std::string>& names, const Options& options, const
   const std::size_t asked = hosts.size();
   for (auto host = hosts.begin(); host != hosts.end();) {
     if (reach(*host, caller, folder, launcher, report)) ++host;
-    else if (host == hosts.begin()) return tools::written("ulfm_doctor", report.conclude(asked));
+    else if (host == hosts.begin()) return report.conclude(asked);
     else host = hosts.erase(host);
   }
   const json here = hosts.front().facts;
@@ -205,7 +204,7 @@ int examine(const std::vector<std::string>& names, const Options& options, const
     report.add(name, "mpiexec", check_way(called ? *called : json{{"problem", called.error().what}}, 0));
   }
   report_ways(hosts, try_ways(hosts), report);
-  return tools::written("ulfm_doctor", report.conclude(asked));
+  return report.conclude(asked);
 }
 
 Launcher launcher_of(const Options& options) {

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "../common/output.hpp"
 #include "base/counted.hpp"
 
 namespace doctor {
@@ -44,11 +45,11 @@ int Report::conclude(std::size_t hosts) const {
     const std::string but = warnings_ == 0 ? "" : fmt::format(", {}", counted(warnings_, "warning"));
     std::printf("%s, %s: jobs can run here%s\n", counted(hosts, "host").c_str(), counted(checks_, "check").c_str(),
                 but.c_str());
-    return 0;
+    return tools::written("ulfm_doctor", 0);
   }
   std::printf("%s, %s: %zu FAILED%s\n", counted(hosts, "host").c_str(), counted(checks_, "check").c_str(), failures_,
               warnings_ == 0 ? "" : fmt::format(", {}", counted(warnings_, "warning")).c_str());
-  return 1;
+  return tools::written("ulfm_doctor", 1);
 }
 
 }  // namespace doctor

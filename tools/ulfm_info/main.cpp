@@ -60,10 +60,7 @@ int complain_about(const CLI::App& app, const std::string& word) {
       tools::kUsage);
 }
 
-int print(const std::string& text) {
-  (void)std::fputs(text.c_str(), stdout);
-  return tools::written("ulfm_info", 0);
-}
+int print(const std::string& text) { return tools::print("ulfm_info", text); }
 
 int print_man_rows(const std::string& transport) {
   const auto rows = info::rows_of(transport);

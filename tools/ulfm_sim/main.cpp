@@ -82,8 +82,7 @@ int run_load(const sim::Options& options) {
     if (!picture) return complain(exit_code(picture.error()), picture.error().what);
     if (!write_file(options.links, *picture)) return 1;
   }
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  if (tools::written("ulfm_sim", 0) != 0) return 1;
+  if (tools::print("ulfm_sim", text) != 0) return 1;
   return warn_of_unsettled(*curves, options);
 }
 
@@ -96,7 +95,6 @@ int main(int argc, char** argv) {
   if (options.command == "load") return run_load(options);
   const auto zero = sim::run_zero(options);
   if (!zero) return complain(exit_code(zero.error()), zero.error().what);
-  std::fwrite(zero->text.data(), 1, zero->text.size(), stdout);
-  if (tools::written("ulfm_sim", 0) != 0) return 1;
+  if (tools::print("ulfm_sim", zero->text) != 0) return 1;
   return zero->differ == 0 ? 0 : complain(1, "the model and its closed form differ");
 }

@@ -142,11 +142,14 @@ int watch(Observer& observer, const RunningFabric& fabric, const Options& option
   return 0;
 }
 
+/// CLI11 takes "nan" for a number within any range.
+std::string interval_problem(const std::string& text) {
+  return text.find_first_of("nN") == text.npos ? "" : "a number is needed";
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const CLI::Validator is_number(
-      [](const std::string& text) { return text.find_first_of("nN") == text.npos ? "" : "a number is needed"; }, "");
   ulfm::reserve_standard_streams();
   CLI::App app{"Shows the counters of an emulated interconnect while programs run over it", "ulfm_stat"};
   Options options;
@@ -156,7 +159,7 @@ int main(int argc, char** argv) {
   auto* interval =
       app.add_option("-i,--interval", options.interval, "seconds between two readings; once when not given")
           ->check(CLI::Range(0.01, 86400.0))
-          ->check(is_number);  // CLI11 takes "nan" for one within any range
+          ->check(CLI::Validator(interval_problem, ""));
   app.add_option("-c,--count", options.count, "readings; until the job ends when not given")
       ->needs(interval)
       ->check(CLI::Range(1u, ~0u));
@@ -177,10 +180,7 @@ int main(int argc, char** argv) {
   if (const auto code = tools::parse(app, argc, argv)) return *code;
   options.form = json ? tools::Form::json : csv ? tools::Form::csv : tools::Form::text;
   const auto all = ulfm::fabric::running_fabrics();
-  if (options.list) {
-    (void)std::fputs(listed(all).c_str(), stdout);
-    return tools::written("ulfm_stat", 0);
-  }
+  if (options.list) return tools::print("ulfm_stat", listed(all));
   const auto fabric = choose(all, options);
   if (!fabric) return 1;
   auto observer = Observer::open(*fabric);

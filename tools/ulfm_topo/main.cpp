@@ -21,8 +21,6 @@ int complain(const std::string& text) {
   return tools::kUsage;
 }
 
-int finish(bool found) { return tools::written("ulfm_topo", found ? 0 : 1); }
-
 /// Pixels and PDF in a terminal would only confuse it.
 ulfm::Result<std::string> converted(const topo::View& view, const topo::Options& options) {
   if (options.output.empty() && isatty(STDOUT_FILENO) == 1)
@@ -34,7 +32,7 @@ ulfm::Result<std::string> converted(const topo::View& view, const topo::Options&
 int run(const topo::View& view, const topo::Options& options) {
   if (!options.output.empty() && std::freopen(options.output.c_str(), "w", stdout) == nullptr)
     return complain(fmt::format("-o {}: {}", options.output, std::strerror(errno)));
-  if (options.command == "routes") return finish(topo::print_routes(view, options));
+  if (options.command == "routes") return tools::written("ulfm_topo", topo::print_routes(view, options) ? 0 : 1);
   std::string text;
   if (options.command == "png" || options.command == "pdf") {
     auto picture = converted(view, options);
@@ -49,8 +47,7 @@ int run(const topo::View& view, const topo::Options& options) {
            : options.json             ? topo::json_of(view)
                                       : topo::text_of(view);
   }
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  return finish(true);
+  return tools::print("ulfm_topo", text);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "hosts.hpp"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -19,6 +18,7 @@
 
 #include "../common/host_list.hpp"
 #include "base/argv.hpp"
+#include "base/ip.hpp"
 #include "failure.hpp"
 
 namespace ulfmrun {
@@ -76,17 +76,12 @@ bool ssh_knows(const std::string& name) {
   return real != name && tools::why_unknown(real).empty();
 }
 
-/// Without the interface that may follow a '%'.
-bool is_ipv6(const std::string& text) {
-  in6_addr address{};
-  return inet_pton(AF_INET6, text.substr(0, text.find('%')).c_str(), &address) == 1;
-}
-
 void check_name(const std::string& origin, const std::string& word) {
   const std::string name = word.substr(word.rfind('@') + 1);
   if (name.empty() || name.front() == '-')
     fail(kUsage, fmt::format("{}: a host is needed, as in node1:4; found \"{}\"", origin, word));
-  if (name.find(':') != name.npos && !is_ipv6(name))
+  // An interface may follow a '%'.
+  if (name.find(':') != name.npos && !ulfm::Ip::parse(name.substr(0, name.find('%'))))
     fail(kUsage,
          fmt::format("{} \"{}\": with several colons, an address of IPv6 is needed, as in fd00::1 or [fd00::1]:4",
                      origin, word));

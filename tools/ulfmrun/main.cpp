@@ -165,10 +165,7 @@ std::string quoted(const std::string& word) {
   return fmt::format("{}'", text);
 }
 
-int print(const std::string& text) {
-  (void)std::fputs(text.c_str(), stdout);
-  return tools::written("ulfmrun", 0);
-}
+int print(const std::string& text) { return tools::print("ulfmrun", text); }
 
 int print(const std::vector<std::string>& command, const Variables& variables) {
   for (const auto& [name, value] : variables) std::printf("%s=%s\n", name.c_str(), quoted(value).c_str());

@@ -222,8 +222,7 @@ class Parser {
     if (words_.empty()) fail(kUsage, fmt::format("a program is needed; found nothing\n{}", kUsageLine));
     do {
       directory_.clear();
-      count_ = 1;
-      counted_ = "";
+      count_.reset();
       while (!at_end() && words_[at_].starts_with('-') && !passive_) take_option();
       if (passive_) take_rest();
     } while (take_program());
@@ -316,13 +315,13 @@ class Parser {
   }
 
   void take_count(const std::string& name, const std::string& value) {
-    count_ = check_count(name, value);
-    if (!counted_.empty() && !passive_)
+    const int count = check_count(name, value);
+    if (count_ && !passive_)
       fail(kUsage,
            fmt::format("{} is given twice for one program, with \"{}\" and with \"{}\"; leave one of them out, or "
                        "put a colon between two programs",
-                       name, counted_, value));
-    counted_ = value;
+                       name, *count_, count));
+    count_ = count;
   }
 
   void note_value(const std::string& name, const HydraOption& option, const std::string& value) {
@@ -388,7 +387,7 @@ class Parser {
       fail(kUsage, fmt::format("a program is needed; found {}\n{}", found, kUsageLine));
     }
     line_.programs.push_back({words_[at_], directory_});
-    line_.processes += count_;
+    line_.processes += count_.value_or(1);
     while (!at_end()) {
       line_.arguments.push_back(words_[at_++]);
       if (line_.arguments.back() == ":") return true;
@@ -398,8 +397,7 @@ class Parser {
 
   const std::vector<std::string>& words_;
   std::size_t at_ = 0;
-  int count_ = 1;  // processes of the program that is being read
-  std::string counted_;
+  std::optional<int> count_;  // processes of the program that is being read; 1 when it does not say
   std::optional<std::string> inline_value_;
   std::map<std::string, std::string> given_;  // values of own options
   std::string directory_;                     ///< -wdir of the program to come

@@ -102,19 +102,18 @@ void VirtualClock::enter_for_many(std::uint32_t index, std::uint64_t at) noexcep
   const std::vector<std::uint32_t> nodes = engine_.nodes_of(index);
   const std::uint32_t here = arena_.endpoint(index / sizes.slots).node;
   ModelMulticast* const multicast = model_.multicast();
+  ProcessClock& sender = arena_.clock(index / sizes.slots);
+  sender.refused = 0;
   const std::uint32_t bytes = std::uint32_t{slot.header} + slot.length;
   if (multicast == nullptr || !multicast->inject_multicast(index * sizes.pieces(), here, nodes, bytes)) {
     if (multicast != nullptr && !model_.idle()) {
-      ProcessClock& sender = arena_.clock(index / sizes.slots);
       sender.refused = arena_.slot_time(index).order + 1;
       sender.again = at + costs().cycle;
       return push(sender.again, TimedEvent::enter, index);  // it has no room now
     }
-    arena_.clock(index / sizes.slots).refused = 0;
     for (const std::uint32_t node : nodes) engine_.lose_for(index, node);
     return push(at, TimedEvent::arrive, index);
   }
-  arena_.clock(index / sizes.slots).refused = 0;
   arena_.slot_progress(index).pieces = static_cast<std::uint16_t>(nodes.size());
   arena_.slot_time(index).stamp = at;
 }

@@ -42,7 +42,8 @@ coll::WaitHooks hooks_for(Node* node, ulfm_team_progress progress, void* arg) {
             if (progress != nullptr) progress(arg);
             return 0;
           },
-          [node] { return node->look(); }, [node](WaitWord call) { return node->park(coll::kLongestNap, call); }};
+          [node] { return node->look(); },
+          [node](WaitWord call, const Look& over) { return node->park(coll::kLongestNap, call, over); }};
 }
 
 int adopt(Node* node, Result<std::unique_ptr<coll::Collective>> made, int member, int size, ulfm_team** team) {

@@ -31,6 +31,9 @@ void barrier() noexcept {
   if (g_barriers) syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
+// Longest sleep that may have missed what should have ended it. A store is visible long before.
+constexpr std::chrono::milliseconds kBlindNap{1};
+
 // What `watched` says when a thread is to be interrupted: its number, which is above that of the first process. Set
 // before a watch begins, by the same process.
 std::atomic<std::uint32_t> interrupted_thread{0};
@@ -46,19 +49,22 @@ void wake_one(std::atomic<std::uint32_t>& sleeper) noexcept {
     syscall(SYS_futex, &sleeper, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
-// Sleeps while the word is `value`. With neither kind of fence what ends the sleep may be missed.
-void sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t value, std::chrono::nanoseconds limit,
+// Sleeps while the word is `value`; true when it was so until the limit. With neither kind of fence what ends the sleep
+// may be missed.
+bool sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t value, std::chrono::nanoseconds limit,
                  bool fenced) noexcept {
-  if (!g_barriers && !fenced) limit = std::min<std::chrono::nanoseconds>(limit, std::chrono::milliseconds(1));
+  if (!g_barriers && !fenced) limit = std::min<std::chrono::nanoseconds>(limit, kBlindNap);
   timespec ts{};
   ts.tv_sec = static_cast<time_t>(limit.count() / 1'000'000'000);
   ts.tv_nsec = static_cast<long>(limit.count() % 1'000'000'000);
-  syscall(SYS_futex, &word, FUTEX_WAIT, value, &ts, nullptr, 0);
+  return syscall(SYS_futex, &word, FUTEX_WAIT, value, &ts, nullptr, 0) != 0 && errno == ETIMEDOUT;
 }
 
-// Sleeps while both are 1. False where the kernel has no such call (before Linux 5.16, or forbidden by a filter).
-bool sleep_on_both(std::atomic<std::uint32_t>& one, std::atomic<std::uint32_t>& other,
-                   std::chrono::nanoseconds limit) noexcept {
+enum class Slept { less, until_limit, no_such_call };
+
+// Sleeps while both are 1. The kernel has no such call before Linux 5.16, and a filter may forbid it.
+Slept sleep_on_both(std::atomic<std::uint32_t>& one, std::atomic<std::uint32_t>& other,
+                    std::chrono::nanoseconds limit) noexcept {
 #ifdef SYS_futex_waitv
   const auto entry = [](std::atomic<std::uint32_t>& word) {
     return futex_waitv{1, reinterpret_cast<std::uintptr_t>(&word), FUTEX_32, 0};
@@ -69,11 +75,12 @@ bool sleep_on_both(std::atomic<std::uint32_t>& one, std::atomic<std::uint32_t>& 
   const std::int64_t end = until.tv_nsec + limit.count() % 1'000'000'000;
   until.tv_sec += static_cast<time_t>(limit.count() / 1'000'000'000 + end / 1'000'000'000);
   until.tv_nsec = static_cast<long>(end % 1'000'000'000);
-  return syscall(SYS_futex_waitv, entries.data(), entries.size(), 0, &until, CLOCK_MONOTONIC) >= 0 ||
-         (errno != ENOSYS && errno != EPERM);
+  if (syscall(SYS_futex_waitv, entries.data(), entries.size(), 0, &until, CLOCK_MONOTONIC) >= 0) return Slept::less;
+  if (errno == ENOSYS || errno == EPERM) return Slept::no_such_call;
+  return errno == ETIMEDOUT ? Slept::until_limit : Slept::less;
 #else
   (void)one, (void)other, (void)limit;
-  return false;
+  return Slept::no_such_call;
 #endif
 }
 
@@ -133,14 +140,25 @@ void RoomBell::wake() noexcept {
     syscall(SYS_futex, &awaited, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-bool Doorbell::sleep(std::chrono::nanoseconds limit, WaitWord other) noexcept {
-  if (!other) return sleep(limit);
+// True when nothing ended it before the limit.
+bool Doorbell::nap(std::chrono::nanoseconds limit, WaitWord other, bool fenced) noexcept {
+  if (!other) return sleep_while(parked, kSleeps, limit, fenced);
   // Without a barrier this may miss what a process does that issues no fence.
-  if (!g_barriers && !(word().fenced && other.fenced))
-    limit = std::min<std::chrono::nanoseconds>(limit, std::chrono::milliseconds(1));
-  if (!sleep_on_both(parked, *other.word, limit))
-    return sleep_on(parked, std::min<std::chrono::nanoseconds>(limit, kShortNap)) || other.is_over();
-  return parked.exchange(0, std::memory_order_acquire) == 0 || other.is_over();
+  if (!g_barriers && !fenced) limit = std::min<std::chrono::nanoseconds>(limit, kBlindNap);
+  const Slept slept = sleep_on_both(parked, *other.word, limit);
+  if (slept != Slept::no_such_call) return slept == Slept::until_limit;
+  return sleep_while(parked, kSleeps, std::min<std::chrono::nanoseconds>(limit, kShortNap), fenced);
+}
+
+bool Doorbell::sleep(std::chrono::nanoseconds limit, WaitWord other, const Look& look) {
+  const bool fenced = word().fenced && (!other || other.fenced);
+  const bool looks = look && !fenced && limit > kBlindNap;
+  bool has_come = false;
+  if (nap(looks ? kBlindNap : limit, other, fenced) && looks) {
+    has_come = look();
+    if (!has_come) nap(limit - kBlindNap, other, fenced);
+  }
+  return parked.exchange(0, std::memory_order_acquire) == 0 || (other && other.is_over()) || has_come;
 }
 
 void Doorbell::wake() noexcept {

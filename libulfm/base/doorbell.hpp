@@ -3,7 +3,9 @@
 // The producer publishes and then only *reads* `parked`, whose cache line stays shared while nobody sleeps. It has no
 // fence between the two, so they may be reordered. The consumer issues a barrier for all processes instead (membarrier,
 // MEMBARRIER_CMD_GLOBAL_EXPEDITED), between setting `parked` and its last check. Without such a barrier in the kernel,
-// every sleep ends after a millisecond.
+// every sleep ends after a millisecond. Even with it, the kernel passes by a core on which a thread of the producer's
+// process has ended, say, until another process has run there; so a long sleep looks once more after a millisecond, its
+// announcement still standing (decision 0074).
 //
 // That suits processes with a core each, which rarely sleep. Processes that share cores sleep in every wait, and the
 // barrier interrupts every core; there the producers fence (decision 0014).
@@ -64,8 +66,9 @@ struct alignas(64) Doorbell {
   void cancel() noexcept { parked.store(0, std::memory_order_relaxed); }
   /// Consumer: sleep until rung, a signal, or `limit` has passed. True when rung.
   bool sleep(std::chrono::nanoseconds limit) noexcept;
-  /// The same, and `other`, if any, ends it too: true when either did.
-  bool sleep(std::chrono::nanoseconds limit, WaitWord other) noexcept;
+  /// The same, and `other`, if any, ends it too: true when either did. A long sleep asks `look`, if any, once more
+  /// whether something has come, and is over when that says so: what no barrier reached costs a millisecond.
+  bool sleep(std::chrono::nanoseconds limit, WaitWord other, const Look& look);
   /// For the sleep of another bell, when this one is armed too. Good as long as the bell.
   WaitWord word() noexcept { return {&parked, fenced.load(std::memory_order_relaxed) != 0}; }
 
@@ -80,6 +83,7 @@ struct alignas(64) Doorbell {
 
  private:
   void announce(std::atomic<std::uint32_t>& sleeper) noexcept;
+  bool nap(std::chrono::nanoseconds limit, WaitWord other, bool fenced) noexcept;
   bool sleep_on(std::atomic<std::uint32_t>& sleeper, std::chrono::nanoseconds limit) noexcept;
 };
 static_assert(sizeof(Doorbell) == 64);

@@ -18,7 +18,9 @@ class DoorbellSource final : public WakeSource {
   void arm() noexcept override { bell_->arm(); }
   void cancel() noexcept override { bell_->cancel(); }
   bool sleep(std::chrono::nanoseconds limit) noexcept override { return bell_->sleep(limit); }
-  bool sleep(std::chrono::nanoseconds limit, WaitWord other) noexcept override { return bell_->sleep(limit, other); }
+  bool sleep(std::chrono::nanoseconds limit, WaitWord other, const Look& look) override {
+    return bell_->sleep(limit, other, look);
+  }
   void expect_many_sleeps() noexcept override { bell_->expect_many_sleeps(); }
   void watch() noexcept override { bell_->watch(); }
   bool watch_sleep(std::chrono::nanoseconds limit) noexcept override { return bell_->watch_sleep(limit); }

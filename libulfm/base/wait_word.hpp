@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 
 namespace ulfm {
 
@@ -23,5 +24,8 @@ struct WaitWord {
   /// It has been set since.
   bool is_over() const noexcept { return word->load(std::memory_order_acquire) == 0; }
 };
+
+/// Whether something has come that ends a sleep.
+using Look = std::function<bool()>;
 
 }  // namespace ulfm

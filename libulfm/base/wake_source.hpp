@@ -21,7 +21,8 @@ class WakeSource {
   /// Owner: sleeps until something came, a signal, or `limit` has passed. True when something came.
   virtual bool sleep(std::chrono::nanoseconds limit) noexcept = 0;
   /// The same, and `other`, if any, ends it too: true also then. Short naps where the source cannot sleep on both.
-  virtual bool sleep(std::chrono::nanoseconds limit, WaitWord other) noexcept {
+  /// `look`, if any, says whether something has come; a source that may miss an arrival asks it once more.
+  virtual bool sleep(std::chrono::nanoseconds limit, WaitWord other, [[maybe_unused]] const Look& look) {
     return sleep(other ? std::min<std::chrono::nanoseconds>(limit, kShortNap) : limit) || (other && other.is_over());
   }
   /// Owner: sleeps will be many, because processes share cores. Before the first sleep.

@@ -308,7 +308,7 @@ bool Collective::sleep(Condition condition) {
   if (!hooks_.sleep) return yield_now(), false;
   Doorbell& bell = member(rank_).bell;
   bell.arm();
-  const bool has_come = condition() || hooks_.sleep(bell.word());
+  const bool has_come = condition() || hooks_.sleep(bell.word(), std::ref(condition));
   bell.cancel();
   return has_come;
 }

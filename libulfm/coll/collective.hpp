@@ -64,8 +64,8 @@ struct WaitHooks {
   std::function<int()> progress;  ///< now and then; not 0 abandons the collective with that
   std::function<bool()> look;     ///< something has come that progress() is to take; cheap, and no more than a hint
   /// Sleeps until `call`, which is announced, ends it, or something comes that progress() is to take; true when either
-  /// has. Null: only yields, as when the caller holds a lock that others want.
-  std::function<bool(WaitWord call)> sleep;
+  /// has. `look` says whether `call` should have. Null: only yields, as when the caller holds a lock that others want.
+  std::function<bool(WaitWord call, const Look& look)> sleep;
 };
 
 /// One rank gives to all, or gets from all.

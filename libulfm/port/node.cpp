@@ -283,13 +283,13 @@ bool Node::look() {
   return lock && std::ranges::any_of(table_, [](const auto& port) { return port && port->inlet().look(); });
 }
 
-bool Node::park(std::chrono::nanoseconds limit, WaitWord other) {
+bool Node::park(std::chrono::nanoseconds limit, WaitWord other, const Look& look) {
   std::lock_guard lock(table_lock_);
   std::vector<Inlet*> inlets;
   for (const auto& port : table_)
     if (port) inlets.push_back(&port->inlet());
   if (sends_pending() || inlets.size() != 1) limit = std::min<std::chrono::nanoseconds>(limit, kPortNap);
-  return inlets.empty() ? other.sleep(limit) : Process::park(inlets, limit, other);
+  return inlets.empty() ? other.sleep(limit) : Process::park(inlets, limit, other, look);
 }
 
 // In virtual time: nobody spins, and what ends a wait is an arrival, room, or a moment.

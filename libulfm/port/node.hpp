@@ -72,7 +72,7 @@ class Node {
   bool look();
   /// Sleeps until something comes to one of the open ports, or `other`, which the caller has armed and looked at, ends
   /// it, at most `limit`; meanwhile no port is opened or closed. True when something has come.
-  bool park(std::chrono::nanoseconds limit, WaitWord other);
+  bool park(std::chrono::nanoseconds limit, WaitWord other, const Look& look);
 
   Process& process() noexcept { return *process_; }
   Transport& transport() noexcept { return process_->transport(); }

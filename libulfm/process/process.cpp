@@ -101,30 +101,25 @@ Result<std::unique_ptr<Inlet>> Process::open(std::uint16_t number, const InletOp
   return inlet;
 }
 
-// Between the arming of what else ends the sleep and the sleep itself.
-template <typename Something>
-bool Process::park_until(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, WaitWord other,
-                         Something something) {
+bool Process::park(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, Outlet* full) {
+  if (full == nullptr) return park(inlets, limit, {}, {});
+  return park(inlets, limit, full->await_room(), [full] { return full->has_room(); });
+}
+
+bool Process::park(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, WaitWord other, const Look& look) {
+  const auto something = [&] {
+    return (look && look()) || std::ranges::any_of(inlets, [](Inlet* inlet) { return inlet->has_frame(); });
+  };
   for (Inlet* inlet : inlets) inlet->wake_source().arm();
   bool has_come = something();
-  for (Inlet* inlet : inlets) has_come = has_come || inlet->has_frame();
   if (!has_come)
     for (Inlet* inlet : inlets) limit = std::min(limit, inlet->next_deadline());
   if (!has_come && limit.count() > 0) {
     wait_counters().count(Rung::park);
-    has_come = inlets.front()->wake_source().sleep(limit, other);
+    has_come = inlets.front()->wake_source().sleep(limit, other, std::cref(something));
   }
   for (Inlet* inlet : inlets) inlet->wake_source().cancel();
   return has_come;
-}
-
-bool Process::park(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, Outlet* full) {
-  const WaitWord room = full != nullptr ? full->await_room() : WaitWord{};
-  return park_until(inlets, limit, room, [&] { return full != nullptr && full->has_room(); });
-}
-
-bool Process::park(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, WaitWord other) {
-  return park_until(inlets, limit, other, [] { return false; });
 }
 
 std::string Process::stall_prefix() const { return fmt::format("ulfm: stall {} (process {}): ", name_, getpid()); }

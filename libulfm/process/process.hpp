@@ -51,8 +51,8 @@ class Process {
   /// any, ends the sleep too when it has room. A second inlet's bell ends no sleep: the limit of several is to be
   /// short. True when something has come.
   static bool park(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, Outlet* full = nullptr);
-  /// The same, and `other`, which the caller has armed and looked at, ends the sleep too.
-  static bool park(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, WaitWord other);
+  /// The same, and `other`, which the caller has armed, ends the sleep too; `look` says whether it should have.
+  static bool park(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, WaitWord other, const Look& look);
 
   /// For a wait: one StallWatch each, or one for a series of waits without news.
   StallWatch new_stall_watch() const noexcept { return StallWatch{stall_seconds_}; }
@@ -90,9 +90,6 @@ class Process {
   void report_statistics();
 
  private:
-  template <typename Something>
-  static bool park_until(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, WaitWord other,
-                         Something something);
   Process(Config config, const TransportDescriptor& descriptor, TransportStack stack, const Place& place,
           WaitPolicy policy);
 

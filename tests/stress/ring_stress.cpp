@@ -4,8 +4,9 @@
 //   ulfm_stress [--threads|--processes] [--count N]
 //
 // Every payload carries a checksum; a consumer that finds nothing parks at the doorbell for up to ten
-// seconds, and a sleep that ends by its limit although something was there is a lost wake. Exit code 0 when
-// nothing was wrong.
+// seconds, and a sleep that ends by its limit although something was there is a lost wake. Linux itself loses one in
+// some 100,000 (decision 0074), which the second look of a sleep finds; more than one in 100 is wrong. Exit code 0
+// when nothing was wrong.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -124,7 +125,8 @@ struct Payload {
 /// Looks for frames; looks some turns, then parks. Ends when `take()` has returned true `total` times.
 template <typename Take, typename HasFrame>
 void consume(const char* where, Doorbell& bell, std::uint64_t total, Take take, HasFrame has_frame) {
-  std::uint64_t idle = 0, sleeps = 0;
+  std::uint64_t idle = 0, sleeps = 0, missed = 0;
+  const auto look = [&] { return has_frame() && ++missed > 0; };
   for (std::uint64_t got = 0; got < total;) {
     if (take()) {
       ++got;
@@ -139,10 +141,12 @@ void consume(const char* where, Doorbell& bell, std::uint64_t total, Take take, 
     }
     ++sleeps;
     const auto before = std::chrono::steady_clock::now();
-    const bool rung = bell.sleep(kPatience);
+    const bool rung = bell.sleep(kPatience, {}, look);
     if (!rung && has_frame() && std::chrono::steady_clock::now() - before >= kPatience) wrong(where, "lost wake", got);
   }
-  std::fprintf(stderr, "  %s: %llu sleeps\n", where, static_cast<unsigned long long>(sleeps));
+  if (missed > 2 + sleeps / 100) wrong(where, "sleeps that no ring ended", missed);
+  std::fprintf(stderr, "  %s: %llu sleeps, of which %llu ended by a second look\n", where,
+               static_cast<unsigned long long>(sleeps), static_cast<unsigned long long>(missed));
 }
 
 /// Frames held and released out of order, as an application does.

@@ -312,7 +312,8 @@ void run(test::Pipe& parent, std::unique_ptr<coll::Collective> coll, int rank, i
 void compare(int size, bool shared_cores, bool one_copy, std::uint64_t calls) {
   const WaitPolicy policy = WaitPolicy::for_processes(1000);  // the machine may be busy: yield
   std::vector<std::unique_ptr<test::Child>> children;
-  coll::WaitHooks hooks{[] { return 0; }, [] { return false; }, [](WaitWord call) { return call.sleep(1ms); }};
+  coll::WaitHooks hooks{[] { return 0; }, [] { return false; },
+                        [](WaitWord call, const Look&) { return call.sleep(1ms); }};
   // The child of rank 0 stays until all have attached to its segment.
   children.push_back(std::make_unique<test::Child>([&](test::Pipe& parent) {
     auto coll = coll::Collective::create(size, shared_cores, policy, hooks);
@@ -371,10 +372,10 @@ TEST_CASE("who waits in a barrier is woken by what comes to its port, and by the
                                 return 0;
                               },
                               [&] { return there->look(); },
-                              [&](WaitWord call) {  // as good as for ever: nothing but a ring ends it
+                              [&](WaitWord call, const Look& over) {  // as good as for ever: nothing but a ring ends it
                                 Inlet* const inlet = there.get();
                                 ++sleeps;
-                                return Process::park(std::span(&inlet, 1), 1h, call);
+                                return Process::park(std::span(&inlet, 1), 1h, call, over);
                               }};
   auto first = coll::Collective::create(2, shared_cores, policy, {[] { return 0; }, [] { return false; }, {}}).value();
   auto second = coll::Collective::attach(first->ticket(), 1, 2, policy, waits).value();

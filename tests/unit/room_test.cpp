@@ -96,7 +96,7 @@ TEST_CASE("who sleeps for room is woken by it", "[room]") {
         ends.here->wake_source().arm();
         const WaitWord awaited = ends.outlet->await_room();
         if (ends.outlet->has_room()) break;
-        (void)ends.here->wake_source().sleep(600s, awaited);
+        (void)ends.here->wake_source().sleep(600s, awaited, {});
       }
       ends.here->wake_source().cancel();
       awake = true;
@@ -116,7 +116,7 @@ TEST_CASE("the doorbell still wakes who sleeps for room", "[room]") {
   std::thread sender([&] {
     while (!rung) {
       ends.here->wake_source().arm();
-      if (ends.here->wake_source().sleep(600s, ends.outlet->await_room())) rung = true;
+      if (ends.here->wake_source().sleep(600s, ends.outlet->await_room(), {})) rung = true;
     }
   });
   while (!rung) {

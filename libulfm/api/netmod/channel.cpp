@@ -148,7 +148,7 @@ void leave(ulfm_nm* nm) {
     const WaitWord left = nm->cards->await_all();
     const auto now = std::chrono::steady_clock::now();
     if (now >= until || nm->cards->have_all_left()) break;
-    source.sleep(until - now, left);
+    source.sleep(until - now, left, [nm] { return nm->cards->have_all_left(); });
   }
   source.cancel();
 }

@@ -29,9 +29,9 @@ std::size_t most_rounds(const ulfm_nm* nm) {
 }
 
 // What comes by messages ends the sleep too: others may work on this rank's memory while it waits in a barrier.
-bool sleep_beside(ulfm_nm& nm, WaitWord call) {
+bool sleep_beside(ulfm_nm& nm, WaitWord call, const Look& look) {
   Inlet* const inlet = nm.inlet.get();
-  return Process::park(std::span(&inlet, 1), nm.sends_waiting ? kShortNap : coll::kLongestNap, call);
+  return Process::park(std::span(&inlet, 1), nm.sends_waiting ? kShortNap : coll::kLongestNap, call, look);
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ int coll_open(ulfm_nm* nm, char* ticket, int rank, int size, int threaded, int (
               ulfm_coll** out) try {
   if (nm->segments >= kMostSegments) return report({Errc::full, "too many communicators with a segment"});
   coll::WaitHooks hooks{[progress, arg] { return progress(arg); }, [nm] { return nm->inlet->look(); }, {}};
-  if (threaded == 0) hooks.sleep = [nm](WaitWord call) { return sleep_beside(*nm, call); };
+  if (threaded == 0) hooks.sleep = [nm](WaitWord call, const Look& look) { return sleep_beside(*nm, call, look); };
   const bool shared_cores = !nm->own_core;
   auto made = rank == 0 ? coll::Collective::create(size, shared_cores, nm->process->wait_policy(), std::move(hooks))
                         : coll::Collective::attach(ticket, rank, size, nm->process->wait_policy(), std::move(hooks));
@@ -198,9 +198,10 @@ bool advance_calls(ulfm_nm& nm) {
 void sleep_for_calls(ulfm_nm& nm, std::chrono::nanoseconds limit) {
   if (nm.busy.size() > 1) limit = std::min<std::chrono::nanoseconds>(limit, kShortNap);
   Inlet* const inlet = nm.inlet.get();
-  nm.busy.front()->collective->sleep_for_calls([&](WaitWord call, bool short_nap) {
+  coll::Collective& first = *nm.busy.front()->collective;
+  first.sleep_for_calls([&](WaitWord call, bool short_nap) {
     if (short_nap) limit = std::min<std::chrono::nanoseconds>(limit, kShortNap);
-    (void)Process::park(std::span(&inlet, 1), limit, call);
+    (void)Process::park(std::span(&inlet, 1), limit, call, [&first] { return first.advance(); });
   });
 }
 

@@ -25,7 +25,9 @@ struct Watched {
 void sleep_until_rung(FabricEngine& engine, const WaitPolicy& policy) {
   Doorbell& bell = engine.arena().header().engine_bell;
   bell.arm();
-  if (!engine.has_work()) bell.sleep(std::min<std::chrono::nanoseconds>(policy.park_limit, engine.next_deadline()));
+  if (!engine.has_work())
+    bell.sleep(std::min<std::chrono::nanoseconds>(policy.park_limit, engine.next_deadline()), {},
+               [&] { return engine.has_work(); });
   bell.cancel();
 }
 

@@ -70,10 +70,10 @@ class MuxSource final : public WakeSource {
     cancel_far();
     near_.cancel();
   }
-  bool sleep(std::chrono::nanoseconds limit) noexcept override { return sleep(limit, {}); }
-  bool sleep(std::chrono::nanoseconds limit, WaitWord other) noexcept override {
+  bool sleep(std::chrono::nanoseconds limit) noexcept override { return sleep(limit, {}, {}); }
+  bool sleep(std::chrono::nanoseconds limit, WaitWord other, const Look& look) override {
     arm_ringer();
-    const bool came = near_.sleep(limit, other);
+    const bool came = near_.sleep(limit, other, look);
     cancel_far();
     return came;
   }

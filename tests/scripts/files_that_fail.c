@@ -160,33 +160,85 @@ static void beside_others(void) {
   MPI_File_close(&file);
 }
 
-/* The system writes what there is room for, and says only at the next call that there is no more. */
-static void in_part(const char* name) {
-  const struct rlimit few = {1000, RLIM_INFINITY};
-  struct rlimit before;
-  int class, bytes;
-  MPI_Status status;
-  MPI_Request request;
-  static char many[3000];
-  MPI_File file = opened(name, MPI_MODE_CREATE | MPI_MODE_RDWR, "65536");
+static struct rlimit before;
+
+static void limit_files(rlim_t bytes) {
+  struct rlimit few = {bytes, 0};
   signal(SIGXFSZ, SIG_IGN);
   getrlimit(RLIMIT_FSIZE, &before);
+  few.rlim_max = before.rlim_max;
   setrlimit(RLIMIT_FSIZE, &few);
+}
+
+static int class_of(int error) {
+  int class;
+  MPI_Error_class(error, &class);
+  return class;
+}
+
+/* The system writes what there is room for, and says only at the next call that there is no more. */
+static void in_part(MPI_File file) {
+  static char many[3000];
+  MPI_Request request;
+  MPI_Status status;
+  limit_files(1000);
   MPI_File_iwrite_at(file, 0, many, sizeof many, MPI_BYTE, &request);
-  MPI_Error_class(MPI_Wait(&request, &status), &class);
+  check(class_of(MPI_Wait(&request, &status)) == MPI_ERR_IO, "a write of which a part fits", "no error");
+  MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL);
+  check(class_of(MPI_File_preallocate(file, 5000)) == MPI_ERR_IO, "MPI_File_preallocate", "no error");
   setrlimit(RLIMIT_FSIZE, &before);
-  check(class == MPI_ERR_IO, "a write of which a part fits", "no error");
   MPI_Barrier(MPI_COMM_WORLD);
-  for (int interleaved = 0; interleaved < 2; interleaved++) { /* and reads beyond its end are short */
-    if (interleaved) interleave(file);
-    from = interleaved ? 0 : 1000 - 10 * (rank + 1);
-    MPI_File_iread_at_all(file, from, data, kBytes, MPI_BYTE, &request);
-    MPI_Wait(&request, &status);
-    MPI_Get_count(&status, MPI_BYTE, &bytes);
-    int there = interleaved ? 0 : 10 * (rank + 1);
-    for (int i = 0; interleaved && i < kBytes / 10; i++) there += (i * size + rank) * 10 < 1000 ? 10 : 0;
-    check(bytes == there, "MPI_File_iread_at_all beyond the end", "another count");
+}
+
+/* Written by reading what lies between, under a lock, which is to be given back. */
+static void under_a_lock(MPI_File file) {
+  MPI_Request request;
+  MPI_Status status;
+  interleave(file);
+  limit_files(1000);
+  for (int atomic = 0; atomic < 2; atomic++) {
+    MPI_File_set_atomicity(file, atomic);
+    check(class_of(MPI_File_write_at(file, 4 * kBytes, data, kBytes, MPI_BYTE, &status)) == MPI_ERR_IO,
+          "a write with gaps", "no error");
+    int error = MPI_File_iwrite_at(file, 4 * kBytes, data, kBytes, MPI_BYTE, &request);
+    if (error == MPI_SUCCESS) error = MPI_Wait(&request, &status);
+    check(class_of(error) == MPI_ERR_IO, "a nonblocking write with gaps", "no error");
   }
+  MPI_File_set_atomicity(file, 0);
+  setrlimit(RLIMIT_FSIZE, &before);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* Of a file of 1000 bytes: what is read beyond its end does not count. */
+static void beyond_the_end(MPI_File file, int interleaved) {
+  MPI_Request request;
+  MPI_Status status;
+  int bytes, there = interleaved ? 0 : 10 * (rank + 1);
+  MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL);
+  if (interleaved) interleave(file);
+  from = interleaved ? 0 : 1000 - 10 * (rank + 1);
+  for (int i = 0; interleaved && i < kBytes / 10; i++) there += (i * size + rank) * 10 < 1000 ? 10 : 0;
+  for (int how = 0; how < 6; how++) {
+    if (how % 2 == 0) MPI_File_seek(file, from, MPI_SEEK_SET);
+    request = MPI_REQUEST_NULL;
+    if (how == 0) MPI_File_read(file, data, kBytes, MPI_BYTE, &status);
+    if (how == 1) MPI_File_read_at(file, from, data, kBytes, MPI_BYTE, &status);
+    if (how == 2) MPI_File_iread(file, data, kBytes, MPI_BYTE, &request);
+    if (how == 3) MPI_File_iread_at(file, from, data, kBytes, MPI_BYTE, &request);
+    if (how == 4) MPI_File_iread_all(file, data, kBytes, MPI_BYTE, &request);
+    if (how == 5) MPI_File_iread_at_all(file, from, data, kBytes, MPI_BYTE, &request);
+    if (how > 1) MPI_Wait(&request, &status);
+    MPI_Get_count(&status, MPI_BYTE, &bytes);
+    check(bytes == there, interleaved ? "a read with gaps beyond the end" : "a read beyond the end", "another count");
+  }
+}
+
+static void with_little_room(const char* name) {
+  MPI_File file = opened(name, MPI_MODE_CREATE | MPI_MODE_RDWR, "65536");
+  in_part(file);
+  under_a_lock(file);
+  MPI_File_set_size(file, 1000);
+  for (int interleaved = 0; interleaved < 2; interleaved++) beyond_the_end(file, interleaved);
   MPI_File_close(&file);
 }
 
@@ -202,7 +254,7 @@ int main(int argc, char** argv) {
     }
   without_pointer();
   beside_others();
-  in_part(argv[1]);
+  with_little_room(argv[1]);
   wrong_place(argv[1]);
   MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   if (rank == 0) puts(wrong ? "files that fail: wrong" : "files that fail: right");

@@ -48,6 +48,7 @@ coll::WaitHooks hooks_for(Node* node, ulfm_team_progress progress, void* arg) {
 
 int adopt(Node* node, Result<std::unique_ptr<coll::Collective>> made, int member, int size, ulfm_team** team) {
   if (!made) return report(made.error());
+  if (node->config().text("ONE_COPY") == "off") (*made)->without_one_copy();
   *team = new ulfm_team{std::move(*made), node, node->config().text("COLLECTIVES") == "on", member,
                         std::vector<std::size_t>(static_cast<std::size_t>(size))};
   return ULFM_OK;

@@ -158,6 +158,8 @@ class Collective {
 
   /// Long calls are made with one copy, out of the other ranks' own memory; asked by all ranks at the same time.
   bool reads_others();
+  /// From the beginning: this rank does not want that, and then no rank does it.
+  void without_one_copy() noexcept { wants_one_copy_ = false; }
 
   // Nonblocking calls, in the same order in every rank, among themselves: blocking ones may come between.
   /// Such a call may be made here. The same in all ranks.
@@ -307,6 +309,7 @@ class Collective {
   int looked_ = 0;              // ranks that have posted round complete_
   enum class Reads { unknown, yes, no };
   Reads reads_others_ = Reads::unknown;
+  bool wants_one_copy_ = true, has_told_ = false;
   std::uint64_t token_;  // what others look for in this process's memory, to see whether they may
   std::vector<pid_t> processes_;
   std::unique_ptr<std::byte[]> scratch_;  // of long reductions

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -59,7 +61,7 @@ bool Collective::reads_others() {
   if (reads_others_ != Reads::unknown) return reads_others_ == Reads::yes;
   reads_others_ = Reads::no;
   if (show(&token_) != 0) return false;
-  bool may = true;
+  bool may = wants_one_copy_;
   for (int rank = 0; rank < size_; ++rank) processes_.push_back(process_of(rank));
   for (int rank = 0; rank < size_; ++rank) may = may && may_read(rank);
   end();
@@ -90,8 +92,15 @@ int Collective::all_have_read() {
 // A kernel's copy of some bytes at most: 0, or why the call fails, when that rank has gone or its memory cannot be had.
 int Collective::copied(int rank, ssize_t n) {
   if (n > 0) return 0;
-  const bool is_there = errno != ESRCH;
-  return abandon(is_there && !gone(rank) ? kAbandoned : -1 - rank);
+  const int error = errno;
+  if (error == ESRCH || gone(rank)) return abandon(-1 - rank);
+  if (!has_told_)
+    std::fprintf(stderr,
+                 "ulfm: process %d: the kernel copies nothing between a buffer of this process and one of process %d "
+                 "(%s); ULFM_ONE_COPY=off copies through memory that both share\n",
+                 getpid(), processes_[static_cast<std::size_t>(rank)], std::strerror(error));
+  has_told_ = true;
+  return abandon(kAbandoned);
 }
 
 int Collective::read(int rank, std::byte* into, std::uint64_t from, std::size_t bytes) {

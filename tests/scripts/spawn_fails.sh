@@ -210,4 +210,34 @@ status=0
 timeout -k 5 "$patience" "$mpiexec" -launcher ssh -launcher-exec /bin/false -n 1 "$work/elsewhere" >"$work/out" 2>&1 </dev/null || status=$?
 ((status == 1)) || fail "a spawn on a host whose launcher fails: exit status $status"
 grep -q 'host nohost.invalid: /bin/false ended with status 1' "$work/out" || fail "nobody says why that spawn fails"
+
+# The launcher is told line by line.
+compile lines <<'C'
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+int main(int argc, char **argv)
+{
+    MPI_Comm parent, children;
+    char *broken[] = {"one\nhost=elsewhere", "three", NULL}, *whole[] = {"one", "two", NULL};
+    MPI_Init(&argc, &argv);
+    MPI_Comm_get_parent(&parent);
+    if (parent != MPI_COMM_NULL) {
+        if (argc != 3 || strcmp(argv[1], "one") || strcmp(argv[2], "two")) puts("other arguments");
+        MPI_Comm_disconnect(&parent);
+    } else {
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+        const int error = MPI_Comm_spawn(argv[0], broken, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children,
+                                         MPI_ERRCODES_IGNORE);
+        MPI_Comm_spawn(argv[0], whole, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE);
+        MPI_Comm_disconnect(&children);
+        puts(error != MPI_SUCCESS ? "told" : "not told");
+    }
+    MPI_Finalize();
+    return 0;
+}
+C
+timeout -k 5 "$patience" "$stage/bin/mpiexec" -n 2 "$work/lines" >"$work/out" 2>&1 </dev/null || fail "lines: $(cat "$work/out")"
+grep -q 'an argument has a line break' "$work/out" || fail "lines: no sentence: $(cat "$work/out")"
+[[ $(grep -cx told "$work/out") == 2 ]] || fail "lines: $(cat "$work/out")"
 echo "programs that are not there, that are no MPI programs, and that leave end the job that spawns them"

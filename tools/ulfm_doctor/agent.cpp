@@ -62,7 +62,8 @@ class Agent {
   json facts(const std::string& name, const std::string& folder) {
     utsname machine{};
     (void)uname(&machine);
-    const fs::path libraries = fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "lib";
+    const fs::path programs = fs::read_symlink("/proc/self/exe").parent_path();
+    const fs::path libraries = programs.parent_path() / "lib";
     json out = {{"host", machine.nodename},
                 {"machine", machine.machine},
                 {"kernel", machine.release},
@@ -71,6 +72,7 @@ class Agent {
                 {"abi", ULFM_NM_ABI},
                 {"ulfm", checksum_of(libraries / "libulfm.so.0")},
                 {"mpi", checksum_of(libraries / "libmpi.so.12")},
+                {"proxy", access((programs / "hydra_pmi_proxy").c_str(), X_OK) == 0},
                 {"identity", ulfm::host_identity()},
                 {"limits", limits()},
                 {"folder", folder.empty() || access(folder.c_str(), R_OK | X_OK) == 0}};

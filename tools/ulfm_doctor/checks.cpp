@@ -44,7 +44,7 @@ bool is_complete(const json& facts) {
   const bool can_carry = has_all({"network_problem"}, &json::is_string) || has_all({"transport"}, &json::is_string);
   return can_carry && has_all({"host", "machine", "libc", "version", "name_problem"}, &json::is_string) &&
          has_all({"abi", "ulfm", "mpi", "identity"}, &json::is_number_integer) &&
-         has_all({"folder"}, &json::is_boolean) && has_all({"limits"}, &json::is_object) &&
+         has_all({"folder", "proxy"}, &json::is_boolean) && has_all({"limits"}, &json::is_object) &&
          has_all({"name", "addresses"}, &json::is_array) && is_list_of_texts(facts["name"]) &&
          is_list_of_texts(facts["addresses"]) &&
          std::all_of(std::begin(kLimits), std::end(kLimits), [&facts](const char* one) {
@@ -63,6 +63,14 @@ Finding check_version(const json& here, const json& there) {
     return {State::failed,
             fmt::format("{}; here it is {}, ABI {}", found, here["version"].get<std::string>(), here["abi"].get<int>()),
             "install the same version on both hosts"};
+  // What this host has not either may lie elsewhere.
+  for (const auto& [fact, library] : {std::pair("ulfm", "libulfm.so.0"), std::pair("mpi", "libmpi.so.12")})
+    if (there[fact] == 0 && here[fact] != 0)
+      return {State::failed, fmt::format("{}; there is no lib/{}, or it cannot be read", found, library),
+              "copy the whole installation"};
+  if (!there["proxy"] && here["proxy"])
+    return {State::failed, fmt::format("{}; there is no bin/hydra_pmi_proxy that can be run", found),
+            "mpiexec starts processes by it: copy the whole installation"};
   if (there["mpi"] == 0)
     return {State::warning, fmt::format("{}; there is no lib/libmpi.so.12 beside it", found), "./dev setup builds MPI"};
   if (there["ulfm"] != here["ulfm"] || there["mpi"] != here["mpi"])

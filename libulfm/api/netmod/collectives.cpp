@@ -63,6 +63,7 @@ int coll_open(ulfm_nm* nm, char* ticket, int rank, int size, int threaded, int (
   auto made = rank == 0 ? coll::Collective::create(size, shared_cores, nm->process->wait_policy(), std::move(hooks))
                         : coll::Collective::attach(ticket, rank, size, nm->process->wait_policy(), std::move(hooks));
   if (!made) return report(made.error());
+  if (nm->process->config().text("ONE_COPY") == "off") (*made)->without_one_copy();
   if (rank == 0) {
     const std::string text = (*made)->ticket();
     ticket[text.copy(ticket, ULFM_COLL_TICKET - 1)] = 0;

@@ -75,6 +75,11 @@ Result<void> OfiNetwork::open_domain() {
   Result<void> opened = settings_.provider.empty() ? open_provider("net") : open_provider(settings_.provider);
   if (!opened && settings_.provider.empty()) opened = open_provider("tcp");
   if (filter) unsetenv("FI_PROVIDER");
+  if (!opened && !filter)
+    return fail(opened.error().code,
+                fmt::format("{}; FI_PROVIDER is '{}' and hides all others: unset it, or name net or "
+                            "tcp in it",
+                            opened.error().what, std::getenv("FI_PROVIDER")));
   if (!opened) return opened;
 
   const auto take = [](auto& owner, auto* object, long rc, const char* what) -> Result<void> {

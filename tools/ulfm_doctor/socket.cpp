@@ -129,7 +129,7 @@ std::vector<ulfm::Ip> resolve(const std::string& name, std::string& problem) {
 
 std::vector<ulfm::Ip> resolve_for_mpiexec(const std::string& name, std::string& problem) {
   auto addresses = resolve(name, problem);
-  std::ranges::stable_partition(addresses, [](const ulfm::Ip& ip) { return ip.is_v4(); });
+  std::stable_partition(addresses.begin(), addresses.end(), [](const ulfm::Ip& ip) { return ip.is_v4(); });
   return addresses;
 }
 

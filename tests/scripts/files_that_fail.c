@@ -160,6 +160,29 @@ static void beside_others(void) {
   MPI_File_close(&file);
 }
 
+static int own_code;
+static int query(void* state, MPI_Status* status) {
+  (void)state;
+  MPI_Status_set_elements(status, MPI_BYTE, 0);
+  MPI_Status_set_cancelled(status, 0);
+  return own_code;
+}
+static int free_nothing(void* state) { return (void)state, MPI_SUCCESS; }
+static int cancel_nothing(void* state, int complete) { return (void)state, (void)complete, MPI_SUCCESS; }
+
+/* A generalized request of the program fails with what its function returns, by the error handler of MPI_COMM_WORLD. */
+static void of_the_program(void) {
+  MPI_Request request;
+  int class;
+  MPI_Add_error_class(&class);
+  MPI_Add_error_code(class, &own_code);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Grequest_start(query, free_nothing, cancel_nothing, NULL, &request);
+  MPI_Grequest_complete(request);
+  check(MPI_Wait(&request, MPI_STATUS_IGNORE) == own_code, "a generalized request", "another error");
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
 static struct rlimit before;
 
 static void limit_files(rlim_t bytes) {
@@ -254,6 +277,7 @@ int main(int argc, char** argv) {
     }
   without_pointer();
   beside_others();
+  of_the_program();
   with_little_room(argv[1]);
   wrong_place(argv[1]);
   MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);

@@ -42,8 +42,7 @@ constexpr ConfigRow kRows[] = {
      "MPI's collectives through shared segments: never, after a communicator's first calls, or from the first on"},
     {"ONE_COPY", RowType::choice, "", "auto", 0, 0, "off|auto|on",
      "MPI messages longer than EAGER, one-sided transfers of 8 KB or more, and long collectives are copied once, by "
-     "the "
-     "kernel from process to process of a host: never, where that is faster, or wherever it may; not with --ft"},
+     "the kernel from process to process of a host: never, where that is faster, or wherever it may; not with --ft"},
     {"INTERFACE", RowType::text, "", "", 0, 0, "",
      "network interface, address (10.1.0.2) or network (10.1.0.0/16) to use between hosts; empty: all, best first"},
     {"PORTS", RowType::text, "", "", 0, 0, "", "TCP ports to listen at between hosts, as 50000-50999; empty: any"},

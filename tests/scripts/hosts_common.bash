@@ -41,3 +41,31 @@ begun() {
     done
     rm begun
 }
+
+# What a kernel still asks for over a cable that was cut would fail the next connection too, for up to a second.
+forget_neighbours() { for i in 1 2 3; do on_host $i ip neigh flush all; done; }
+
+# check_cut NAME WHERE PATTERN MOST CODE TOOK PROGRAMS: a job has ended with that code, because cable 2 was cut for good, and
+# the file out or err has a line that matches. That took at most MOST seconds. None of the programs (with commas) is left on
+# host 2, after a while: nobody can tell it that the job has ended. Joins the cable.
+check_cut() {
+    local name=$1 where=$2 pattern=$3 most=$4 code=$5 took=$6 left
+    for _ in $(seq 900); do
+        left=$(on_host 2 ps -C "$7" -o stat=,args= | grep -v '^Z')
+        [[ -n $left ]] || break
+        sleep 0.1
+    done
+    join_cable 2
+    forget_neighbours
+    if ((code == 0 || code == 124 || code == 137)); then
+        fail "$name" "exit code $code after $took s"
+    elif ! grep -q -e "$pattern" "$where"; then
+        fail "$name" "no line like '$pattern'"
+    elif ((took > most)); then
+        fail "$name" "it took $took s"
+    elif [[ -n $left ]]; then
+        fail "$name" "left on the other host: $left"
+    else
+        echo "ok   $name, $took s"
+    fi
+}

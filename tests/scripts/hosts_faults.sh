@@ -201,7 +201,7 @@ cut_when_begun() {
 }
 
 ends_after_cut() {
-    local name=$1 pattern='process .* on \(10.77.0..\|fd77::.\) has not answered for 3 s' code=0 cutting took left
+    local name=$1 code=0 cutting took
     shift
     echo "$SECONDS" >cut_at
     cut_when_begun &
@@ -209,29 +209,8 @@ ends_after_cut() {
     on_hosts 2 -genv ULFM_GIVE_UP 3s -n 2 "$@" ./checked 600 >out 2>err || code=$?
     took=$((SECONDS - $(cat cut_at)))
     wait $cutting
-    # Nobody can tell the other rank that the job has ended. It has to find out, and to end by itself.
-    for _ in $(seq 600); do
-        left=$(on_host 2 ps -C checked -o stat= | grep -v Z)
-        [[ -n $left ]] || break
-        sleep 0.1
-    done
-    join_cable 2
-    forget_neighbours
-    if ((code == 0 || code == 124)); then
-        fail "$name" "exit code $code"
-    elif ! grep -q -e "$pattern" err; then
-        fail "$name" "no line like '$pattern'"
-    elif ((took > 40)); then
-        fail "$name" "it took $took s"
-    elif [[ -n $left ]]; then
-        fail "$name" "the rank on the other host has not ended"
-    else
-        echo "ok   $name, $took s"
-    fi
+    check_cut "$name" err 'process .* on \(10.77.0..\|fd77::.\) has not answered for 3 s' 40 $code $took checked
 }
-
-# What a kernel still asks for over a cable that was cut would fail the next connection too, for up to a second.
-forget_neighbours() { for i in 1 2 3; do on_host $i ip neigh flush all; done; }
 
 # Cuts cable 2 for 5 seconds when a job has begun. Without its neighbours' addresses a kernel fails a connection after 3 s
 # ("No route to host").

@@ -74,41 +74,23 @@ cut_when_begun() {
     touch cut_at
 }
 
-# ends NAME PATTERN HOSTS ARGUMENTS...: with a status, in time, and nothing is left on host 2 in the end. $signal, if any, is
-# sent to mpiexec when the cable is cut.
+# ends NAME WHERE PATTERN HOSTS ARGUMENTS...: as check_cut says. $signal, if any, is sent to mpiexec when the cable is cut.
 ends() {
-    local name=$1 pattern=$2 n=$3 code=0 began=$SECONDS left
-    shift 3
+    local name=$1 where=$2 pattern=$3 n=$4 code=0 began=$SECONDS took
+    shift 4
     rm -f cut_at begun
     (
         cut_when_begun
         [[ -z ${signal:-} ]] || pkill "-$signal" -x mpiexec
     ) &
     on_hosts "$n" -genv ULFM_GIVE_UP 3s "$@" >out 2>err || code=$?
-    local took=$((SECONDS - began))
+    took=$((SECONDS - began))
     wait $!
-    for _ in $(seq 900); do
-        left=$(on_host 2 ps -C vanish,hydra_pmi_proxy -o stat=,args= | grep -v '^Z')
-        [[ -n $left ]] || break
-        sleep 0.1
-    done
-    join_cable 2
-    for i in 1 2 3; do on_host $i ip neigh flush all; done
-    if ((code == 0 || code == 124 || code == 137)); then
-        fail "$name" "exit code $code after $took s"
-    elif ! grep -q -e "$pattern" out err; then
-        fail "$name" "no line like '$pattern'"
-    elif ((took > 60)); then
-        fail "$name" "it took $took s"
-    elif [[ -n $left ]]; then
-        fail "$name" "left on the other host: $left"
-    else
-        echo "ok   $name, $took s"
-    fi
+    check_cut "$name" "$where" "$pattern" 60 $code $took vanish,hydra_pmi_proxy
 }
 
-ends "in MPI_Init" 'rank 1 .* on h2 is lost: the launcher.s proxy there has not answered' 2 -n 2 ./vanish init
-ends "in a spawn" 'on h2 is lost: the launcher.s proxy there has not answered' 1 -n 1 ./vanish spawn h2
-ends "after others have survived" 'rank 2: 2 left' 3 --ft -n 3 ./vanish survives
-signal=TERM ends "a signal" 'BAD TERMINATION' 2 -n 2 ./vanish sleeps
+ends "in MPI_Init" err 'rank 1 .* on h2 is lost: the launcher.s proxy there has not answered' 2 -n 2 ./vanish init
+ends "in a spawn" err 'on h2 is lost: the launcher.s proxy there has not answered' 1 -n 1 ./vanish spawn h2
+ends "after others have survived" out 'rank 2: 2 left' 3 --ft -n 3 ./vanish survives
+signal=TERM ends "a signal" out 'BAD TERMINATION' 2 -n 2 ./vanish sleeps
 exit $((failures != 0))

@@ -59,6 +59,8 @@ struct alignas(kLine) Member {
   std::atomic<std::int64_t> pid;
   std::atomic<std::int32_t> writes_to;  // one more than the rank whose memory it writes; see one_copy.cpp
   alignas(kLine) Doorbell bell;
+  Favour favour;                        // that it asks for
+  std::atomic<std::uint32_t> is_asked;  // somebody asks it for one
 };
 
 struct SegmentHeader {
@@ -265,6 +267,10 @@ pid_t Collective::process_of(int rank) const noexcept {
 
 std::atomic<std::int32_t>& Collective::writes_to(int rank) const noexcept { return member(rank).writes_to; }
 
+Favour& Collective::favour_of(int rank) const noexcept { return member(rank).favour; }
+
+std::atomic<std::uint32_t>& Collective::asked(int rank) const noexcept { return member(rank).is_asked; }
+
 bool Collective::gone(int rank) const noexcept {
   const Member& other = member(rank);
   const std::uint64_t started = other.started.load(std::memory_order_acquire);
@@ -288,6 +294,7 @@ int Collective::await(Condition condition, FindDead find_dead) {
     if (has_come) waiter.reset();
     else if (!nap && turn % every != 0) continue;
     if (const int why = hooks_.progress(); why != 0) return condition() ? 0 : abandon(why);
+    if (is_asked()) do_favours();
     // Who leaves right after its part has posted it.
     if (const int why = why_broken(); why != 0) return condition() ? 0 : why;
     if (condition()) return 0;
@@ -298,7 +305,7 @@ int Collective::await(Condition condition, FindDead find_dead) {
       const int dead = find_dead(patience);
       if (dead >= 0 && !condition()) return abandon(-1 - dead);
     }
-    if (nap && !has_come && sleep(condition)) waiter.reset();
+    if (nap && !has_come && sleep([&] { return condition() || is_asked(); })) waiter.reset();
   }
 }
 

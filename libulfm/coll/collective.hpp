@@ -49,6 +49,14 @@ struct RankSlot;
 struct NearCard;
 struct NearSlot;
 
+/// What one rank asks another for when the kernel does not copy between their buffers: to copy what lies `there`, in
+/// the other's memory, to the place `at` of the segment, or the other way round.
+struct Favour {
+  std::atomic<std::int32_t> of;  ///< one more than the rank that is asked; 0 once it is done
+  bool into_segment;
+  std::uint64_t there, at, bytes;
+};
+
 /// Ranks with more neighbours give them their blocks by messages.
 inline constexpr int kMostNear = 58;
 
@@ -214,7 +222,11 @@ class Collective {
   int all_have_read();
   std::uint64_t shown(int rank) const noexcept;
   bool may_read(int rank) const noexcept;
-  int copied(int rank, ssize_t n);
+  int ask(int rank, bool to_write, std::byte* here, std::uint64_t there, std::size_t bytes);
+  Favour& favour_of(int rank) const noexcept;
+  std::atomic<std::uint32_t>& asked(int rank) const noexcept;
+  bool is_asked() const noexcept { return asked(rank_).load(std::memory_order_acquire) != 0; }
+  void do_favours() noexcept;
   int read(int rank, std::byte* into, std::uint64_t from, std::size_t bytes);
   int write(int rank, const std::byte* from, std::uint64_t into, std::size_t bytes);
   std::atomic<std::int32_t>& writes_to(int rank) const noexcept;
@@ -309,7 +321,7 @@ class Collective {
   int looked_ = 0;              // ranks that have posted round complete_
   enum class Reads { unknown, yes, no };
   Reads reads_others_ = Reads::unknown;
-  bool wants_one_copy_ = true, has_told_ = false;
+  bool wants_one_copy_ = true;
   std::uint64_t token_;  // what others look for in this process's memory, to see whether they may
   std::vector<pid_t> processes_;
   std::unique_ptr<std::byte[]> scratch_;  // of long reductions

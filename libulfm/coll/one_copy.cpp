@@ -89,24 +89,10 @@ int Collective::all_have_read() {
   return barrier();
 }
 
-// A kernel's copy of some bytes at most: 0, or why the call fails, when that rank has gone or its memory cannot be had.
-int Collective::copied(int rank, ssize_t n) {
-  if (n > 0) return 0;
-  const int error = errno;
-  if (error == ESRCH || gone(rank)) return abandon(-1 - rank);
-  if (!has_told_)
-    std::fprintf(stderr,
-                 "ulfm: process %d: the kernel copies nothing between a buffer of this process and one of process %d "
-                 "(%s); ULFM_ONE_COPY=off copies through memory that both share\n",
-                 getpid(), processes_[static_cast<std::size_t>(rank)], std::strerror(error));
-  has_told_ = true;
-  return abandon(kAbandoned);
-}
-
 int Collective::read(int rank, std::byte* into, std::uint64_t from, std::size_t bytes) {
   for (std::size_t at = 0; at < bytes;) {
     const ssize_t n = read_process(processes_[static_cast<std::size_t>(rank)], into + at, from + at, bytes - at);
-    if (const int why = copied(rank, n)) return why;
+    if (n <= 0) return ask(rank, false, into + at, from + at, bytes - at);
     at += static_cast<std::size_t>(n);
   }
   return 0;
@@ -118,17 +104,58 @@ int Collective::write(int rank, const std::byte* from, std::uint64_t into, std::
   for (std::size_t at = 0; at < bytes;) {
     writes_to(rank_).store(rank + 1, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    int why = why_broken();
-    if (why == 0) {
-      const std::size_t most = std::min(bytes - at, kWritten);
-      const ssize_t n = write_process(processes_[static_cast<std::size_t>(rank)], from + at, into + at, most);
-      why = copied(rank, n);
-      at += static_cast<std::size_t>(std::max<ssize_t>(n, 0));
-    }
+    const int why = why_broken();
+    const std::size_t most = std::min(bytes - at, kWritten);
+    const ssize_t n =
+        why != 0 ? 0 : write_process(processes_[static_cast<std::size_t>(rank)], from + at, into + at, most);
     writes_to(rank_).store(0, std::memory_order_release);
     if (why != 0) return why;
+    if (n <= 0) return ask(rank, true, const_cast<std::byte*>(from) + at, into + at, bytes - at);
+    at += static_cast<std::size_t>(n);
   }
   return 0;
+}
+
+// ---- what the kernel does not copy --------------------------------------------------------------------------------
+
+// A rank's memory may be one that the kernel copies for nobody else (memfd_secret(2), a device's), or the process may
+// have become one that others may not look into (prctl(2), PR_SET_DUMPABLE; setuid(2)). Then that rank copies, between
+// its memory and this one's slot, as soon as it waits for the others, which it does at the end of each such call, and
+// while it asks itself. So reductions in place, too, go on where they are.
+int Collective::ask(int rank, bool to_write, std::byte* here, std::uint64_t there, std::size_t bytes) {
+  if (errno == ESRCH || gone(rank)) return abandon(-1 - rank);
+  if (!commit(kPart)) return abandon(kNoMemory);
+  std::byte* const room = part(rank_) + sizeof(Shown);
+  Favour& favour = favour_of(rank_);
+  for (std::size_t at = 0, n; at < bytes; at += n) {
+    n = std::min(bytes - at, kPart - sizeof(Shown));
+    if (to_write) copy_block(room, here + at, n);
+    favour.into_segment = !to_write;
+    favour.there = there + at;
+    favour.at = static_cast<std::uint64_t>(room - segment_.at<std::byte>(0));
+    favour.bytes = n;
+    favour.of.store(rank + 1, std::memory_order_release);
+    asked(rank).store(1, std::memory_order_release);
+    bell_of(rank).ring();
+    const auto is_done = [&] { return favour.of.load(std::memory_order_acquire) == 0; };
+    if (const int why = await(is_done, [&](int&) { return gone(rank) ? rank : -1; })) return why;
+    if (!to_write) copy_block(here + at, room, n);
+  }
+  return 0;
+}
+
+// Who asks says so after it has said what for: it is found by this look or by the next one.
+void Collective::do_favours() noexcept {
+  asked(rank_).store(0, std::memory_order_seq_cst);
+  for (int rank = 0; rank < size_; ++rank) {
+    Favour& favour = favour_of(rank);
+    if (favour.of.load(std::memory_order_seq_cst) != rank_ + 1) continue;
+    auto* const own = reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(favour.there));
+    std::byte* const room = segment_.at<std::byte>(favour.at);
+    copy_block(favour.into_segment ? room : own, favour.into_segment ? own : room, favour.bytes);
+    favour.of.store(0, std::memory_order_release);
+    bell_of(rank).ring();
+  }
 }
 
 // The end of a call in which others write this rank's memory, with its result. A call that failed is known to all.

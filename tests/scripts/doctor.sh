@@ -36,6 +36,18 @@ finds "a hostfile, and only what is not well" 0 '^2 hosts' -q -f "$hosts_folder/
 ULFM_PORTS=40000-40003 finds "a range of ports" 0 'h1 > h2 +data +ok' h2
 ULFM_INTERFACE=docker0 finds "a bridge that both have" 1 'h1 > h2 +data +FAILED .*172.17.0.1' h2
 ULFM_INTERFACE=eth7 finds "an interface that is not there" 1 'network +FAILED .*names no interface' h2
+ULFM_TRANSPORT=ofi finds "libfabric, if it is asked for" 0 'h2 +network +ok +transport ofi by (net|tcp);' h2
+ULFM_TRANSPORT=mux,provider=nosuch finds "a provider that is not there" 1 'h2 +network +FAILED .*no provider nosuch' h2
+ULFM_TRANSPORT=ofi FI_PROVIDER=psm3 finds "a variable that hides the providers" 1 'h2 +network +FAILED .*FI_PROVIDER' h2
+# hides FILE STATUS PATTERN: it cannot be had on host 2, which makes a difference.
+hides() {
+    on_host 2 mount --bind /dev/null "$stage/$1" || exit 1
+    finds "no $1" "$2" "$3" h2
+    on_host 2 umount "$stage/$1"
+}
+hides lib/libmpi.so.12 1 'h2 +version +FAILED .*no lib/libmpi.so.12'
+hides bin/hydra_pmi_proxy 1 'h2 +version +FAILED .*hydra_pmi_proxy.*copy the whole installation'
+hides bin/ulfm_hostd 0 'h2 +version +warning .*ulfm_hostd.*emulated'
 # takes_port K NUMBER: something else listens there on host K.
 takes_port() {
     on_host "$1" python3 -c 'import socket, sys, time

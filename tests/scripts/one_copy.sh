@@ -86,6 +86,93 @@ for other in "--transport xswitch" "--ft"; do
     ! copied || fail "windows, $other: bytes were copied past the network"
 done
 
+# Collectives of long data in memory that the kernel copies for no other process, in place too. Secret memory is not in every kernel.
+compile kept <<'C'
+#define _GNU_SOURCE
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+enum { MOST = 1 << 20, INTS = MOST / 4 };
+static int rank, ranks, wrong;
+static int *memory(const char *kind)
+{
+    int fd = -1, protection = PROT_READ | PROT_WRITE, how = MAP_PRIVATE | MAP_ANONYMOUS;
+    if (!strcmp(kind, "written")) protection = PROT_WRITE; /* of this process's reads the processor takes no notice */
+    if (!strcmp(kind, "secret")) {
+        fd = syscall(447 /* memfd_secret */, 0);
+        if (fd < 0 || ftruncate(fd, 2 * MOST)) return NULL;
+        how = MAP_SHARED;
+    }
+    void *at = mmap(NULL, 2 * MOST, protection, how, fd, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+static void fill(int *at, int n, int from)
+{
+    for (int i = 0; i < n; i++) at[i] = i % 1000 + from;
+}
+static void check(const char *call, const int *at, int n, int factor, int from)
+{
+    for (int i = 0; i < n; i++)
+        if (at[i] != factor * (i % 1000) + from) {
+            printf("rank %d: %s: element %d is %d\n", rank, call, i, at[i]);
+            wrong = 1;
+            return;
+        }
+}
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    int *a = memory(argv[1]), *b = memory(argv[1]), all = a && b, sum = ranks * (ranks - 1) / 2, part = INTS / ranks;
+    MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    for (int root = 0; all && root < ranks; root++) {
+        fill(a, INTS, rank);
+        MPI_Allreduce(MPI_IN_PLACE, a, INTS, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        check("Allreduce in place", a, INTS, ranks, sum);
+        fill(a, INTS, rank);
+        MPI_Reduce(rank == root ? MPI_IN_PLACE : a, rank == root ? a : NULL, INTS, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD);
+        if (rank == root) check("Reduce in place", a, INTS, ranks, sum);
+        fill(a, INTS, rank);
+        MPI_Bcast(a, INTS, MPI_INT, root, MPI_COMM_WORLD);
+        check("Bcast", a, INTS, 1, root);
+        fill(b, part, rank);
+        MPI_Allgather(b, part, MPI_INT, a, part, MPI_INT, MPI_COMM_WORLD);
+        for (int r = 0; r < ranks; r++) check("Allgather", a + r * part, part, 1, r);
+        fill(a, INTS, -1);
+        MPI_Gather(b, part, MPI_INT, a, part, MPI_INT, root, MPI_COMM_WORLD);
+        for (int r = 0; rank == root && r < ranks; r++) check("Gather", a + r * part, part, 1, r);
+        for (int r = 0; r < ranks; r++) fill(a + r * part, part, root + r);
+        MPI_Scatter(a, part, MPI_INT, b, part, MPI_INT, root, MPI_COMM_WORLD);
+        check("Scatter", b, part, 1, root + rank);
+        for (int r = 0; r < ranks; r++) fill(a + r * part, part, 10 * rank + r);
+        MPI_Alltoall(MPI_IN_PLACE, part, MPI_INT, a, part, MPI_INT, MPI_COMM_WORLD);
+        for (int r = 0; r < ranks; r++) check("Alltoall in place", a + r * part, part, 1, 10 * r + rank);
+        fill(a, part * ranks, rank);
+        MPI_Reduce_scatter_block(MPI_IN_PLACE, a, part, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        for (int i = 0; i < part && !wrong; i++)
+            if (a[i] != ranks * ((i + rank * part) % 1000) + sum) wrong = printf("Reduce_scatter_block: element %d\n", i);
+    }
+    MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    if (rank == 0) puts(!all ? "no such memory" : wrong ? "wrong" : "right");
+    MPI_Finalize();
+    return wrong;
+}
+C
+# kept NAME MEMORY OPTIONS...
+kept() {
+    timeout "$patience" "$stage/bin/ulfmrun" -n 2 "${@:3}" "$work/kept" "$2" >"$work/out" 2>&1 ||
+        fail "collectives, $1: exit status $?"
+    grep -qE '^(right|no such memory)$' "$work/out" || fail "collectives, $1: no result"
+}
+for memory in common written secret; do kept "$memory memory" $memory; done
+for every in 2 7; do
+    kept "refused each ${every}th time" common -genv LD_PRELOAD "$work/refuse.so" -genv REFUSE_EVERY $every
+done
+
 # One of the two is killed in the middle of a copy: the other does not wait, and the job ends.
 compile dies <<'C'
 #include <mpi.h>

@@ -1,11 +1,18 @@
 // Collectives of forked processes through a segment: random calls, each result compared with what this process works
 // out for itself, since it knows what every rank gives.
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <thread>
@@ -19,6 +26,26 @@
 
 using namespace ulfm;
 using namespace std::chrono_literals;
+
+// The kernel's copies of this program, of which one in `refused_every` is refused; 0: none.
+static std::atomic<unsigned> refused_every{0}, copies{0};
+
+static bool is_refused() {
+  const unsigned every = refused_every;
+  if (every == 0 || ++copies % every != 0) return false;
+  errno = EFAULT;
+  return true;
+}
+
+extern "C" ssize_t process_vm_readv(pid_t process, const iovec* own, unsigned long owns, const iovec* other,
+                                    unsigned long others, unsigned long flags) noexcept {
+  return is_refused() ? -1 : syscall(SYS_process_vm_readv, process, own, owns, other, others, flags);
+}
+
+extern "C" ssize_t process_vm_writev(pid_t process, const iovec* own, unsigned long owns, const iovec* other,
+                                     unsigned long others, unsigned long flags) noexcept {
+  return is_refused() ? -1 : syscall(SYS_process_vm_writev, process, own, owns, other, others, flags);
+}
 
 namespace {
 
@@ -297,19 +324,27 @@ class Caller {
   bool in_place_ = false;
 };
 
+/// Whether calls are made with one copy, and how many of the kernel's copies it refuses then: see refused_every.
+struct OneCopy {
+  bool is_wanted = false;
+  unsigned refused_every = 0;
+};
+
 /// Process `rank` makes `calls` of them and says how it went.
-void run(test::Pipe& parent, std::unique_ptr<coll::Collective> coll, int rank, int size, bool one_copy,
+void run(test::Pipe& parent, std::unique_ptr<coll::Collective> coll, int rank, int size, OneCopy one_copy,
          std::uint64_t calls) {
-  if (one_copy && !coll->reads_others()) return parent.send("no one copy");
+  if (one_copy.is_wanted && !coll->reads_others()) return parent.send("no one copy");
+  refused_every = one_copy.refused_every;
   Caller caller(*coll, rank, size, 4711 + static_cast<std::uint64_t>(size));
   for (std::uint64_t i = 0; i < calls; ++i)
     if (const std::string wrong = caller.call(i); !wrong.empty())
       return parent.send("call " + std::to_string(i) + ", rank " + std::to_string(rank) + ": " + wrong);
+  if (one_copy.refused_every != 0 && copies == 0) return parent.send("nothing was copied once");
   // Nobody leaves while others may still read its memory.
   parent.send(coll->barrier() == 0 ? "right" : "the last barrier failed");
 }
 
-void compare(int size, bool shared_cores, bool one_copy, std::uint64_t calls) {
+void compare(int size, bool shared_cores, OneCopy one_copy, std::uint64_t calls) {
   const WaitPolicy policy = WaitPolicy::for_processes(1000);  // the machine may be busy: yield
   std::vector<std::unique_ptr<test::Child>> children;
   coll::WaitHooks hooks{[] { return 0; }, [] { return false; },
@@ -344,17 +379,61 @@ void compare(int size, bool shared_cores, bool one_copy, std::uint64_t calls) {
 
 TEST_CASE("Random collectives with a core for each rank give what they must", "[collective]") {
   const int size = GENERATE(2, 3, 5);
-  compare(size, false, false, 150);
+  compare(size, false, {}, 150);
 }
 
 TEST_CASE("Random collectives of ranks that share cores give what they must", "[collective]") {
   const int size = GENERATE(2, 4, 7);
-  compare(size, true, false, 150);
+  compare(size, true, {}, 150);
 }
 
 TEST_CASE("Long collectives with one copy give what they must", "[collective]") {
   const int size = GENERATE(2, 3, 4);
-  compare(size, false, true, 150);
+  compare(size, false, {.is_wanted = true}, 150);
+}
+
+TEST_CASE("Long collectives go on where the kernel refuses a copy", "[collective]") {
+  const int size = GENERATE(2, 3, 4);
+  const unsigned every = GENERATE(1u, 2u, 5u);
+  compare(size, false, {.is_wanted = true, .refused_every = every}, 150);
+}
+
+TEST_CASE("who asks a rank that dies for its bytes is told", "[collective]") {
+  const WaitPolicy policy = WaitPolicy::for_processes(1000);
+  std::function<int()> in_waits = [] { return 0; };
+  const coll::WaitHooks hooks{[&] { return in_waits(); }, [] { return false; }, nullptr};
+  auto coll = coll::Collective::create(2, false, policy, hooks).value();
+  const auto gathered = [](coll::Collective& calls) {
+    Bytes in(1 << 20), out(2 << 20);
+    return calls.gather(in.data(), out.data(), in.size(), -1);
+  };
+  // Once it has read what it wants it does nothing any more, not even what it is asked for.
+  test::Child other([&](test::Pipe& parent) {
+    auto same = coll::Collective::attach(coll->ticket(), 1, 2, policy, hooks).value();
+    if (!same->reads_others()) return;
+    refused_every = std::numeric_limits<unsigned>::max();
+    in_waits = [&] {
+      if (copies == 0) return 0;
+      parent.send("has read");
+      for (;;) pause();
+    };
+    (void)gathered(*same);
+  });
+  if (!coll->reads_others()) {
+    WARN("this kernel does not let processes read each other's memory");
+    return;
+  }
+  int waits = 0;
+  in_waits = [&] {
+    if (copies > 0 && ++waits == 10 && other.pipe().receive() == "has read") other.strike();
+    return 0;
+  };
+  copies = 0;
+  refused_every = 1;
+  const int why = gathered(*coll);
+  refused_every = 0;
+  CHECK(why == -2);
+  CHECK(waits >= 10);
 }
 
 TEST_CASE("who waits in a barrier is woken by what comes to its port, and by the barrier", "[collective]") {

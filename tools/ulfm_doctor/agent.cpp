@@ -17,6 +17,7 @@
 #include "base/crc32c.hpp"
 #include "job/liveness.hpp"
 #include "socket.hpp"
+#include "transport/ofi/network.hpp"
 #include "transport/tcp/network.hpp"
 
 namespace doctor {
@@ -73,6 +74,7 @@ class Agent {
                 {"ulfm", checksum_of(libraries / "libulfm.so.0")},
                 {"mpi", checksum_of(libraries / "libmpi.so.12")},
                 {"proxy", access((programs / "hydra_pmi_proxy").c_str(), X_OK) == 0},
+                {"hostd", access((programs / "ulfm_hostd").c_str(), X_OK) == 0},
                 {"identity", ulfm::host_identity()},
                 {"limits", limits()},
                 {"folder", folder.empty() || access(folder.c_str(), R_OK | X_OK) == 0}};
@@ -98,9 +100,21 @@ class Agent {
     out["calls"] = calls_->port();
   }
 
+  // Whether a job with these settings opens libfabric here, and by which provider.
+  static bool opens_libfabric(const ulfm::Config& config, json& out) {
+    const std::string& asked = config.text("TRANSPORT");
+    if (asked.substr(0, asked.find(',')) != "ofi" && asked.find(",provider=") == asked.npos) return true;
+    auto settings = ulfm::hosts::settings_from(config);
+    auto network = settings ? ulfm::ofi::OfiNetwork::create(*settings) : ulfm::fail(settings.error());
+    if (network) out["provider"] = (*network)->provider();
+    else out["network_problem"] = network.error().what;
+    return network.has_value();
+  }
+
   // As a process of a job would, and an echo beside it.
   void listen(json& out) {
     auto config = ulfm::Config::load();
+    if (config && !opens_libfabric(*config, out)) return;
     if (config)  // options of another transport are not ours
       (void)config->set("TRANSPORT", std::string(TcpNetwork::kTransport), ulfm::Origin::command_line, "ulfm_doctor");
     auto settings = config ? ulfm::hosts::settings_from(*config) : ulfm::fail(config.error());

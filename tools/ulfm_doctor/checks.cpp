@@ -44,7 +44,8 @@ bool is_complete(const json& facts) {
   const bool can_carry = has_all({"network_problem"}, &json::is_string) || has_all({"transport"}, &json::is_string);
   return can_carry && has_all({"host", "machine", "libc", "version", "name_problem"}, &json::is_string) &&
          has_all({"abi", "ulfm", "mpi", "identity"}, &json::is_number_integer) &&
-         has_all({"folder", "proxy"}, &json::is_boolean) && has_all({"limits"}, &json::is_object) &&
+         has_all({"folder", "proxy", "hostd"}, &json::is_boolean) &&
+         (!facts.contains("provider") || facts["provider"].is_string()) && has_all({"limits"}, &json::is_object) &&
          has_all({"name", "addresses"}, &json::is_array) && is_list_of_texts(facts["name"]) &&
          is_list_of_texts(facts["addresses"]) &&
          std::all_of(std::begin(kLimits), std::end(kLimits), [&facts](const char* one) {
@@ -71,6 +72,9 @@ Finding check_version(const json& here, const json& there) {
   if (!there["proxy"] && here["proxy"])
     return {State::failed, fmt::format("{}; there is no bin/hydra_pmi_proxy that can be run", found),
             "mpiexec starts processes by it: copy the whole installation"};
+  if (!there["hostd"] && here["hostd"])
+    return {State::warning, fmt::format("{}; there is no bin/ulfm_hostd that can be run", found),
+            "processes reach an emulated interconnect on another host by it: copy the whole installation"};
   if (there["mpi"] == 0)
     return {State::warning, fmt::format("{}; there is no lib/libmpi.so.12 beside it", found), "./dev setup builds MPI"};
   if (there["ulfm"] != here["ulfm"] || there["mpi"] != here["mpi"])
@@ -103,7 +107,10 @@ Finding check_network(const json& there) {
   std::string list;
   for (const auto& one : there["addresses"])
     if (!is_loopback(one.get<std::string>())) list += (list.empty() ? "" : ", ") + one.get<std::string>();
-  return {State::ok, fmt::format("transport {}; addresses {}", there["transport"].get<std::string>(), list), ""};
+  const std::string transport = there.contains("provider")
+                                    ? fmt::format("ofi by {}", there["provider"].get<std::string>())
+                                    : there["transport"].get<std::string>();
+  return {State::ok, fmt::format("transport {}; addresses {}", transport, list), ""};
 }
 
 Finding check_limits(const json& there) {

@@ -988,8 +988,8 @@ static int ulfm_poll(int in_blocking_poll);
 
 /* ---- progress ----------------------------------------------------------------------------------------------------- */
 
-/* Connections whose close waits for a process that has gone. Everything it wrote has been read before. When a peer has
- * been given up, any connection may be one to it, also those on which nothing waits here. */
+/* Connections whose close waits for a process that has gone, or by which one of another job connects or is to accept.
+ * Everything it wrote has been read before. When a peer has been given up, any connection may be one to it, also those on which nothing waits here. */
 static int look_at_closing(void)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -1000,7 +1000,7 @@ static int look_at_closing(void)
     for (vc = open_head; vc; vc = next) {
         next = AREA(vc)->next_open;
         int closing = vc->state == MPIDI_VC_STATE_LOCAL_CLOSE || vc->state == MPIDI_VC_STATE_CLOSE_ACKED;
-        if (!closing && !AREA(vc)->waiting && !all)
+        if (!closing && !AREA(vc)->waiting && !vc->connreq_obj && !all)
             continue;
         if (!ulfm->listening(AREA(vc)->out)) {
             ulfm_nm_frame frame;
@@ -1011,7 +1011,7 @@ static int look_at_closing(void)
             }
             look_at_all = all;  /* there may be more of them */
             closing = vc->state == MPIDI_VC_STATE_LOCAL_CLOSE || vc->state == MPIDI_VC_STATE_CLOSE_ACKED;
-            if (closing || AREA(vc)->waiting || (all && AREA(vc)->open))
+            if (closing || AREA(vc)->waiting || vc->connreq_obj || (all && AREA(vc)->open))
                 mpi_errno = fail_vc(vc);
             MPIR_ERR_CHECK(mpi_errno);
             break;              /* the list may have changed */

@@ -80,9 +80,13 @@ class Channel {
   /// The same, but waits: nullptr after `limit_ns`, and after a failure that the port had to tell of.
   const ulfm_message* wait(std::int64_t limit_ns) {
     give_back();
-    holds_ = ulfm_wait(port_, limit_ns, &last_) == 1;
+    const int rc = ulfm_wait(port_, limit_ns, &last_);
+    holds_ = rc == 1;
+    peer_failed_ = peer_failed_ || rc == ULFM_ERR_PEER_FAILED;
     return holds_ ? &last_ : nullptr;
   }
+  /// Whether a wait has told, since the last call, that a process has ended or does not answer any more.
+  bool take_failure() noexcept { return std::exchange(peer_failed_, false); }
   /// Messages of so many bytes are set apart from their headers.
   void set_apart_from(std::size_t bytes) noexcept { apart_from_ = bytes; }
   ulfm_port port() const noexcept { return port_; }
@@ -143,6 +147,7 @@ class Channel {
   ulfm_port port_ = 0;
   ulfm_group group_ = 0;  ///< of all other nodes, once it was used
   ulfm_message last_{};
+  bool peer_failed_ = false;
   bool holds_ = false;
   std::size_t apart_from_ = ~std::size_t{0};
   int self_ = 0, nodes_ = 1;

@@ -60,6 +60,8 @@ class Cube {
   /// A node is on another host than the host program.
   bool is_far(int node) const noexcept { return node < nodes_ && !far_.of(node).empty(); }
   bool has_far() const noexcept { return far_.any(); }
+  /// The host of a far node.
+  const std::string& place_of(int node) const noexcept { return far_.of(node); }
   /// Nodes on that node's host whose program was started and has not come to its first call.
   int starting_beside(int node) const;
   /// Called before a program is started on another host.

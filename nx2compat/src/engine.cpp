@@ -59,8 +59,9 @@ void NxEngine::step(std::int64_t limit_ns) {
   if (housekeeping && (!is_timed() || is_one_of_several) && (limit_ns < 0 || limit_ns > look)) limit_ns = look;
   if (const ulfm_message* message = channel_.wait(limit_ns)) {
     dispatch(*message);
-  } else if (housekeeping) {
-    housekeeping();
+  } else {
+    if (channel_.take_failure()) note_failure();
+    if (housekeeping) housekeeping();
   }
   settle();
 }

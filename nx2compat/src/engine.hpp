@@ -14,8 +14,10 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -122,6 +124,8 @@ class NxEngine {
   bool everybody_left() const;
   /// A process of that place has ended: what it was sent is lost.
   void abandon(std::int32_t node);
+  /// A node on another host that has not answered for long and has not ended either, as its launcher says; -1: none.
+  int silent_node() const;
 
   /// Tells the host where this process is, which does not share its table.
   void announce();
@@ -156,6 +160,7 @@ class NxEngine {
     bool open = false;  ///< its address is known and stays
     bool contacted = false;
     bool left = false;
+    std::optional<std::chrono::steady_clock::time_point> lost_since;  ///< nothing can be sent to it from then on
     ulfm_address address{};
     std::deque<Held> held;
   };
@@ -195,6 +200,8 @@ class NxEngine {
     push();
     if (killed_ && !closing_) on_kill();
   }
+  void lose(std::int32_t node);
+  void note_failure();
   void flush_outbox();
   void flush_held();
   template <typename Visit>

@@ -25,6 +25,34 @@ void NxEngine::share_table() {
   }
 }
 
+// Some process that this one is connected with does not answer any more, and the port does not tell which. Of those on
+// other hosts the host program asks each node, and a node asks the host program: without that it has nobody to end it.
+void NxEngine::note_failure() {
+  Cube& cube = channel_.cube();
+  const auto is_lost = [this](int node) {
+    if (peers_[static_cast<std::size_t>(node)].left || reach(node) != Channel::Reach::there) return false;
+    control(node, Kind::ping);
+    return peers_[static_cast<std::size_t>(node)].lost_since.has_value();
+  };
+  if (cube.exists() && cube.is_copy() && is_lost(cube.host())) end_all(1);
+  for (int node = 0; shares_ && node < cube.nodes(); ++node)
+    if (cube.is_far(node)) (void)is_lost(node);
+}
+
+int NxEngine::silent_node() const {
+  constexpr std::chrono::seconds kToBeTold{2};  // a process that ends is known by its launcher by then
+  const auto now = std::chrono::steady_clock::now();
+  for (int node = 0; shares_ && node < channel_.cube().nodes(); ++node) {
+    const auto& lost_since = peers_[static_cast<std::size_t>(node)].lost_since;
+    const CubeEntry& entry = channel_.cube().entry(node);
+    if (channel_.cube().is_far(node) && lost_since && now - *lost_since > kToBeTold &&
+        entry.presence.load(std::memory_order_acquire) == Presence::open &&
+        entry.use == peers_[static_cast<std::size_t>(node)].use)
+      return node;
+  }
+  return -1;
+}
+
 // A node has come: the host sends it the entries of all others. Those of an earlier process of that node are too late.
 void NxEngine::take_entry(const Header& header, const EntryBody& image) {
   Cube& cube = channel_.cube();

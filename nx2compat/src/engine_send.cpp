@@ -22,6 +22,7 @@ Channel::Reach NxEngine::reach(std::int32_t node) {
   if (const std::uint32_t use = channel_.use(node); use != peer.use) {
     peer.use = use;
     peer.left = false;
+    peer.lost_since.reset();
     peer.buffers = tuning_.buffers;
     peer.owed = peer.kept = 0;
   }
@@ -62,7 +63,7 @@ void NxEngine::send_short(std::int32_t node, Header header, const void* data, st
   if (peer.held.empty() && outbox_.empty() && peer.buffers > tuning_.data_buffers) {
     const Channel::Sent sent = transmit(node, header, data, size);
     if (sent == Channel::Sent::gone) --peer.buffers;
-    if (sent == Channel::Sent::lost) abandon(node);
+    if (sent == Channel::Sent::lost) lose(node);
     if (sent != Channel::Sent::no_room) return;
   }
   peer.held.push_back(copy_of(header, data, size));
@@ -73,7 +74,7 @@ void NxEngine::send_short(std::int32_t node, Header header, const void* data, st
 void NxEngine::send_free(std::int32_t node, const Header& header, const void* data, std::size_t size) {
   if (outbox_.empty()) {
     const Channel::Sent sent = transmit(node, header, data, size);
-    if (sent == Channel::Sent::lost) abandon(node);
+    if (sent == Channel::Sent::lost) lose(node);
     if (sent != Channel::Sent::no_room) return;
   }
   outbox_.push_back({node, copy_of(header, data, size)});
@@ -260,7 +261,7 @@ void NxEngine::flush_outbox() {
     const Channel::Sent sent = transmit(node, message.header, message.bytes.get(), message.size);
     if (sent == Channel::Sent::no_room) return;
     outbox_.pop_front();
-    if (sent == Channel::Sent::lost) abandon(node);
+    if (sent == Channel::Sent::lost) lose(node);
   }
 }
 
@@ -272,7 +273,7 @@ void NxEngine::flush_held() {
       const Channel::Sent sent = transmit(static_cast<std::int32_t>(node), first.header, first.bytes.get(), first.size);
       if (sent == Channel::Sent::no_room) break;
       if (sent == Channel::Sent::lost) {
-        abandon(static_cast<std::int32_t>(node));
+        lose(static_cast<std::int32_t>(node));
         break;
       }
       --peer.buffers;
@@ -301,6 +302,13 @@ void NxEngine::abandon(std::int32_t node) {
   peer.held.clear();
   for (Outgoing& outgoing : outgoing_)
     if (outgoing.in_use && outgoing.node == node) end_outgoing(outgoing);
+}
+
+// Its process has ended, or its host does not answer any more: silent_node() tells the two apart.
+void NxEngine::lose(std::int32_t node) {
+  Peer& peer = peers_[static_cast<std::size_t>(node)];
+  if (!peer.lost_since) peer.lost_since = std::chrono::steady_clock::now();
+  abandon(node);
 }
 
 // ---- the end

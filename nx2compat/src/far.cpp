@@ -54,6 +54,12 @@ std::string exports(char** environment, std::string_view begin) {
   return text;
 }
 
+// Of an IPv6 address, which may have a user in front.
+std::string without_brackets(std::string name) {
+  std::erase_if(name, [](char c) { return c == '[' || c == ']'; });
+  return name;
+}
+
 }  // namespace
 
 FarHosts::FarHosts() {
@@ -63,9 +69,9 @@ FarHosts::FarHosts() {
     launcher_ = launcher;
   std::istringstream hosts(list);
   for (std::string word; std::getline(hosts, word, ',');) {
-    const std::size_t colon = word.find(':');
+    const std::size_t colon = word.find(':', word.find(']') == word.npos ? 0 : word.find(']'));
     const int count = colon == word.npos ? 1 : std::atoi(word.c_str() + colon + 1);
-    const std::string name = word.substr(0, colon);
+    const std::string name = without_brackets(word.substr(0, colon));
     places_.insert(places_.end(), static_cast<std::size_t>(std::max(count, 1)), is_this_host(name) ? "" : name);
   }
   if (std::all_of(places_.begin(), places_.end(), [](const std::string& place) { return place.empty(); }))
@@ -79,8 +85,12 @@ const std::string& FarHosts::of(int node) const noexcept {
 
 // No display goes along; rsh never had one.
 std::vector<std::string> FarHosts::shell_on(int node) const {
-  std::vector<std::string> words = {launcher_, of(node), "sh", "-s"};
-  if (!launcher_.ends_with("rsh")) words.insert(words.begin() + 1, "-x");
+  std::vector<std::string> words = {launcher_};
+  if (!launcher_.ends_with("rsh")) words.emplace_back("-x");
+  const std::string& place = of(node);
+  const std::size_t at = place.find('@');
+  if (at != place.npos) words.insert(words.end(), {"-l", place.substr(0, at)});
+  words.insert(words.end(), {at == place.npos ? place : place.substr(at + 1), "sh", "-s"});
   return words;
 }
 

@@ -9,12 +9,13 @@ namespace nx2 {
 
 class FarHosts {
  public:
-  /// From NX2_HOSTS ("h1:2,h2": names, with how many nodes in a row each takes) and NX2_LAUNCHER (ssh without it).
+  /// From NX2_HOSTS ("h1:2,me@h2,[fd00::2]:3": names, with how many nodes in a row each takes) and NX2_LAUNCHER (ssh
+  /// without it).
   /// Without NX2_HOSTS all nodes are here.
   FarHosts();
 
   bool any() const noexcept { return !places_.empty(); }
-  /// The host of a node; "" when that is this one.
+  /// The host of a node, with its user if one is named (USER@HOST); "" when that is this one.
   const std::string& of(int node) const noexcept;
   /// The command that runs a shell on the host of a node, which reads its commands from standard input.
   std::vector<std::string> shell_on(int node) const;

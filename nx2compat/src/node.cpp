@@ -259,8 +259,17 @@ void Node::look_after_attached() {
   for (const Cube::Ended& process : new_ones) engine()->abandon(process.node);
   note_loneliness();
   const auto bad = std::ranges::find_if(new_ones, [](const Cube::Ended& process) { return process.status != 0; });
-  if (bad == new_ones.end() || cube().killing || cube().host_asks) return;
-  std::fprintf(stderr, "nx: node %d ended with status %d; the job ends\n", bad->node, bad->status);
+  if (cube().killing || cube().host_asks) return;
+  const int silent = engine()->silent_node();
+  if (bad != new_ones.end())
+    std::fprintf(stderr, "nx: node %d ended with status %d; the job ends\n", bad->node, bad->status);
+  else if (silent >= 0)
+    std::fprintf(
+        stderr,
+        "nx: node %d on %s does not answer and has not ended: its host has failed, or the network to it is cut "
+        "(ULFM_GIVE_UP sets the time); the job ends\n",
+        silent, cube().place_of(silent).c_str());
+  else return;
   release_all();
   std::_Exit(1);
 }
@@ -294,9 +303,11 @@ void Node::note_loneliness() {
   const auto now = std::chrono::steady_clock::now();
   if (is_timed() || cubes_.size() > 1 || !cube().ever_loaded() || cube().running(-1) || cube().killing ||
       engine()->moved() != moved_when_alone_) {
-    alone_since_ = now;
+    alone_since_.reset();
     moved_when_alone_ = engine()->moved();
-  } else if (now - alone_since_ > kLong && !std::exchange(reported_alone_, true)) {
+  } else if (!alone_since_) {
+    alone_since_ = now;
+  } else if (now - *alone_since_ > kLong && !std::exchange(reported_alone_, true)) {
     std::fprintf(stderr, "nx: all nodes have ended, and the host still waits for a message; Ctrl-C ends it\n");
   }
 }

@@ -107,7 +107,7 @@ class Node {
   bool named_ = false;
   ulfm_job host_job_ = 0;  ///< of all its channels
   pid_t process_ = 0;
-  std::chrono::steady_clock::time_point alone_since_{};
+  std::optional<std::chrono::steady_clock::time_point> alone_since_;
   std::uint64_t moved_when_alone_ = 0;
   bool reported_alone_ = false;
 };

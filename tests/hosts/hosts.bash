@@ -79,10 +79,14 @@ hosts_up() {
   mount --bind "$hosts_folder/hosts" /etc/hosts || hosts_fail "no mounts here"
   cat >"$hosts_launcher" <<LAUNCH
 #!/bin/bash
-# As ssh: [options] HOST COMMAND...
-while [[ \$1 == -* ]]; do shift; done
-host=\$1
+# As ssh: [options] [USER@]HOST COMMAND...
+while [[ \$1 == -* ]]; do
+  [[ \$1 != -l ]] || shift
+  shift
+done
+host=\${1##*@}
 shift
+case \$host in fd77::* | 10.77.0.*) host=h\${host##*[:.]} ;; esac
 pid=\$(cat "$hosts_folder/\$host.pid") || { echo "no host \$host" >&2; exit 255; }
 exec nsenter -t "\$pid" -n -m -p -u -i sh -c "\$*"
 LAUNCH

@@ -33,6 +33,8 @@ done
 printf 'h1:4\n# a comment\nh2:4\n' >"$hosts_folder/hostfile"
 finds "a hostfile, and only what is not well" 0 '^2 hosts' -q -f "$hosts_folder/hostfile"
 (($(wc -l <"$out") == 1)) || { echo "FAIL --quiet is not" && cat "$out" && failures=$((failures + 1)); }
+printf 'h2 slots=2\n' >"$hosts_folder/hostfile"
+finds "a hostfile that mpiexec refuses" 2 'mpiexec takes binding= .*found "slots=2".*h2:2' -f "$hosts_folder/hostfile"
 ULFM_PORTS=40000-40003 finds "a range of ports" 0 'h1 > h2 +data +ok' h2
 ULFM_INTERFACE=docker0 finds "a bridge that both have" 1 'h1 > h2 +data +FAILED .*172.17.0.1' h2
 ULFM_INTERFACE=eth7 finds "an interface that is not there" 1 'network +FAILED .*names no interface' h2

@@ -56,6 +56,27 @@ int main(void) {
   return 0;
 }
 C
+cat >sums_node.c <<'C'
+#include <cube.h>
+int main(void) {
+  long sum = 1, work;
+  csend(1, (char *)&sum, 0, myhost(), 100);
+  for (;;) gisum(&sum, 1, &work);
+}
+C
+cat >sums.c <<'C'
+#include <cube.h>
+#include <stdio.h>
+int main(void) {
+  long i;
+  setpid(100);
+  load("sums_node", -1, 0);
+  for (i = 0; i < numnodes(); i++) crecv(1, NULL, 0);
+  fclose(fopen("begun", "w"));
+  crecv(2, NULL, 0);
+  return 0;
+}
+C
 cat >ring.c <<'C'
 #include <cube.h>
 #include <stdio.h>
@@ -75,7 +96,7 @@ int main(void) {
 C
 printf '#include <cube.h>\nint main(void) { mynode(); return mynode() == 1 ? 3 : 0; }\n' >bad.c
 printf '#include <cube.h>\nint main(void) { setpid(100); load("bad", -1, 0); waitall(-1, -1); crecv(1, 0, 0); }\n' >badhost.c
-for program in spin killer ring_node ring bad badhost; do
+for program in spin killer ring_node ring bad badhost sums_node sums; do
     "$stage/bin/nxcc" -std=gnu11 "$program.c" -o "$program" || exit 1
 done
 
@@ -96,6 +117,13 @@ echo 'transport = "tcp"' >settings.toml
 ran 'over tcp by a file' 0 '^ring 24$' "${cube[@]}" -n 4 --config settings.toml -hosts h1,h2 ./ring
 printf 'h2:1\n# the other\nh3\n' >hostfile
 ran 'a file of hosts' 0 '^node 1 on h3$' "${cube[@]}" -n 2 -f hostfile ./ring
+grep -q 'still waits for a message' out && echo "FAIL a host whose nodes begin is taken for a lonely one" && failures=$((failures + 1))
+printf 'root@h3:2\n' >hostfile
+ran 'a file with a user' 0 '^node 1 on h3$' "${cube[@]}" -n 2 -f hostfile ./ring
+ran 'users and addresses' 0 '^node 3 on h2$' "${cube[@]}" -n 4 -hosts 'root@h3,[fd77::2]:3' ./ring
+ran 'an address without brackets' 2 'is no host; .* in brackets' "${cube[@]}" -n 2 -hosts fd77::3 ./ring
+printf 'h2:x\n' >hostfile
+ran 'a file with a wrong number' 2 'hostfile: "h2:x" is no host' "${cube[@]}" -n 2 -f hostfile ./ring
 ran 'a node program on the command line' 0 '^node 3 on h2$' "${cube[@]}" -n 4 -hosts h1,h2 ./ring : ./ring_node
 ran 'nodes that compute are killed' 0 '^killed 2$' "${cube[@]}" -n 2 -hosts h1,h2 ./killer
 
@@ -111,6 +139,30 @@ ran 'a host that ends at once' 7 '2 spin' "${cube[@]}" -n 2 -hosts h1,h2 ./kille
 gone
 ran 'a node that ends badly' 1 'nx: node 1 ended with status 3; the job ends' "${cube[@]}" -n 2 -hosts h1,h2 ./badhost
 ran 'a host that is not there' 1 'nx: node 1 ended with status 255' "${cube[@]}" -n 2 -hosts h1,h9 ./ring
+# A host vanishes, and what has started a node there does not notice: ssh's connection says nothing.
+rm -f begun
+printf '#!/bin/bash\n%q "$@"\nexec sleep 1000\n' "$hosts_launcher" >unaware
+chmod +x unaware
+ULFM_GIVE_UP=2s timeout 100 nsenter -t "$(cat "$hosts_folder/h1.pid")" -n -u -- "$stage/bin/nxhost" -launcher-exec "$PWD/unaware" \
+    -n 3 -hosts h1,h2,h3 ./sums </dev/null >out 2>&1 &
+until [[ -e begun ]]; do
+    kill -0 $! || break
+    sleep 0.05
+done
+cut_cable 2
+wait $!
+code=$?
+if ((code == 1)) && grep -q 'nx: node 1 on h2 does not answer' out; then
+    echo "ok   a host vanishes"
+else
+    echo "FAIL a host vanishes: exit code $code" && head -n 20 out && failures=$((failures + 1))
+fi
+join_cable 2
+for _ in $(seq 300); do
+    pgrep -x sums_node >/dev/null || break
+    sleep 0.1
+done
+pgrep -x sums_node && echo "FAIL nodes are left" && failures=$((failures + 1))
 ran 'an interconnect of one host' 2 'for a cube on one host.*one of: .*tcp' "${cube[@]}" -n 2 -hosts h1,h2 --transport dcm ./ring
 ran 'no such transport' 2 'no transport is called' "${cube[@]}" -n 2 -hosts h1,h2 --transport dmc ./ring
 ran 'time of one host' 2 '--time is for a cube on one host' "${cube[@]}" -n 2 -hosts h1,h2 --time virtual ./ring

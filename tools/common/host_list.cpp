@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <fstream>
 #include <sstream>
+
+#include <fmt/core.h>
 
 namespace tools {
 
@@ -70,6 +73,22 @@ std::optional<std::vector<ListedHost>> hosts_of_file(const std::string& file) {
     hosts.push_back(std::move(*host));
   }
   return hosts;
+}
+
+std::string what_mpiexec_refuses(const ListedHost& host) {
+  int number = 0;
+  const char* const last = host.processes.data() + host.processes.size();
+  const auto [end, error] = std::from_chars(host.processes.data(), last, number);
+  if (!host.processes.empty() && (error != std::errc{} || end != last || number < 1))
+    return fmt::format("behind {}: a number of processes, 1 or more, is needed; found \"{}\"", host.name,
+                       host.processes);
+  if (host.setting.empty()) return "";
+  const std::size_t equals = host.setting.find('=');
+  const bool counts = host.setting.starts_with("slots=") || host.setting.starts_with("max");
+  return fmt::format("behind {} mpiexec takes binding= and user=; found \"{}\"{}", host.name, host.setting,
+                     counts && equals != host.setting.npos
+                         ? fmt::format(", for which it wants {}:{}", host.name, host.setting.substr(equals + 1))
+                         : "");
 }
 
 std::string why_unknown(const std::string& name) {

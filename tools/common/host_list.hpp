@@ -23,6 +23,9 @@ std::vector<ListedHost> hosts_of_list(std::string_view list);
 /// Nothing, with errno, when the file cannot be read.
 std::optional<std::vector<ListedHost>> hosts_of_file(const std::string& file);
 
+/// What mpiexec does not take behind a host's name, with what it would; "" when it takes all of it.
+std::string what_mpiexec_refuses(const ListedHost& host);
+
 /// Why a name has no address here, in the resolver's words; "" when it has one.
 std::string why_unknown(const std::string& name);
 

@@ -54,12 +54,14 @@ bool is_this_host(const std::string& host) {
   return false;
 }
 
-/// Each host once, whatever it was named in; nothing when the file cannot be read.
-std::optional<std::vector<std::string>> all_hosts(const Options& options) {
+/// Each host once, whatever it was named in; nothing when the file cannot be read. `wrong`: what mpiexec would refuse.
+std::optional<std::vector<std::string>> all_hosts(const Options& options, std::string& wrong) {
   std::vector<std::string> hosts;
-  const auto add = [&hosts](const std::vector<tools::ListedHost>& more) {
-    for (const auto& host : more)
+  const auto add = [&](const std::vector<tools::ListedHost>& more) {
+    for (const auto& host : more) {
+      if (wrong.empty()) wrong = tools::what_mpiexec_refuses(host);
       if (std::find(hosts.begin(), hosts.end(), host.name) == hosts.end()) hosts.push_back(host.name);
+    }
   };
   for (const auto& words : {options.lists, options.hosts})
     for (const std::string& word : words) add(tools::hosts_of_list(word));
@@ -256,7 +258,9 @@ int main(int argc, char** argv) {
   std::vector<char*> pointers = ulfm::argv_of(words);
   if (const auto code = tools::parse(app, argc, pointers.data())) return *code;
   if (options.agent) return run_agent();
-  const auto hosts = all_hosts(options);
+  std::string wrong;
+  const auto hosts = all_hosts(options, wrong);
+  if (!wrong.empty()) return tools::complain(app, wrong);
   if (!hosts) return tools::complain(app, fmt::format("the hostfile {} cannot be read", options.hostfile));
   if (hosts->empty()) return tools::complain(app, "a host is needed, as in: ulfm_doctor node1 node2");
   return examine(*hosts, options, launcher_of(options));

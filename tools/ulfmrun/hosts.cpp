@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -95,27 +94,6 @@ void look_up(const std::string& origin, const std::string& word) {
                              origin, name, why));
 }
 
-void check_processes(const std::string& origin, const tools::ListedHost& host) {
-  if (host.processes.empty()) return;
-  int number = 0;
-  const char* const last = host.processes.data() + host.processes.size();
-  const auto [end, error] = std::from_chars(host.processes.data(), last, number);
-  if (error != std::errc{} || end != last || number < 1)
-    fail(kUsage, fmt::format("{}: behind {}: a number of processes, 1 or more, is needed; found \"{}\"", origin,
-                             host.name, host.processes));
-}
-
-void check_setting(const std::string& origin, const tools::ListedHost& host) {
-  if (host.setting.empty()) return;
-  const std::size_t equals = host.setting.find('=');
-  const bool counts = host.setting.starts_with("slots=") || host.setting.starts_with("max");
-  fail(kUsage,
-       fmt::format("{}: behind {} mpiexec takes binding= and user=; found \"{}\"{}", origin, host.name, host.setting,
-                   counts && equals != host.setting.npos
-                       ? fmt::format(", for which it wants {}:{}", host.name, host.setting.substr(equals + 1))
-                       : ""));
-}
-
 /// mpiexec listens there for its proxies; of a range that it cannot read it shows a trace of its functions.
 void check_port_range() {
   for (const char* name : {"MPIEXEC_PORT_RANGE", "MPIEXEC_PORTRANGE"}) {
@@ -148,8 +126,8 @@ void check_hosts(const CommandLine& line) {
     std::set<std::string> seen;
     for (const tools::ListedHost& host : *hosts) {
       check_name(origin, host.name);
-      check_processes(origin, host);
-      check_setting(origin, host);
+      if (const std::string wrong = tools::what_mpiexec_refuses(host); !wrong.empty())
+        fail(kUsage, fmt::format("{}: {}", origin, wrong));
       if (are_looked_up && seen.insert(host.name).second) look_up(origin, host.name);
     }
   }

@@ -25,7 +25,11 @@ namespace fs = std::filesystem;
 namespace ulfmrun {
 namespace {
 
-constexpr std::string_view kRebuild = "rebuild it with build/stage/bin/mpicc";
+/// With the compiler of this installation.
+std::string rebuild() {
+  std::error_code none;
+  return fmt::format("rebuild it with {}", (fs::read_symlink("/proc/self/exe", none).parent_path() / "mpicc").string());
+}
 
 bool is_file(const std::string& path) {
   struct stat status;
@@ -175,13 +179,13 @@ void check_abi(const std::string& path, const Elf& elf) {
     if (mpi && (*mpi != 12 || elf.open_mpi_symbols))
       fail(kCannotExecute, fmt::format("program {} was built for Open MPI (needs {}); ULFM runs MPICH-ABI programs "
                                        "(libmpi.so.12, libmpich.so.12): {}",
-                                       path, library, kRebuild));
+                                       path, library, rebuild()));
     const auto mpich = version_of(library, "libmpich.so.");
     if (mpich && *mpich != 12)
       fail(kCannotExecute,
            fmt::format(
                "program {} was built for another MPICH (needs {}); ULFM offers libmpi.so.12 and libmpich.so.12: {}",
-               path, library, kRebuild));
+               path, library, rebuild()));
   }
 }
 

@@ -65,7 +65,10 @@ class DirectTransport final : public Transport {
     auto peer = decode(control::identity_of(card));
     if (!peer) return fail(peer.error());
     if (peer->host != self_.host)
-      return fail(Errc::unavailable, "transport direct reaches processes of this host (and pid namespace) only");
+      return fail(
+          Errc::unavailable,
+          "transport direct reaches processes of this host (and pid namespace) only; a job that connects to one "
+          "on another host, or in a container, needs ULFM_TRANSPORT=mux, and so does that one");
     auto outlet = DirectOutlet::connect(*peer, to, self_, from, hello, counters, Opener(control_));
     if (!outlet) return fail(outlet.error());
     (*outlet)->use_exchange(exchange_between(from, *peer, to));

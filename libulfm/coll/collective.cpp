@@ -66,7 +66,8 @@ struct alignas(kLine) Member {
 struct SegmentHeader {
   std::uint64_t magic, token;
   std::uint32_t size, counting;
-  std::atomic<std::int32_t> broken;                                                      // why, as the calls return it
+  std::atomic<std::int32_t> broken;    // why, as the calls return it
+  std::atomic<std::uint64_t> refused;  // one more than the first round in which the kernel refused a copy; 0: none
   alignas(kLine) std::atomic<std::uint32_t> arrived[2 * kLine / sizeof(std::uint32_t)];  // [0] and [16] are used
   alignas(kLine) std::atomic<std::uint64_t> epoch;
 };
@@ -171,31 +172,19 @@ std::byte* Collective::result() const noexcept { return slot(size_).data; }
 
 // Of a call, in bytes from each rank, where ranks share cores; beyond it messages are as fast (docs/performance.md).
 constexpr std::size_t kLongest = 32 * 1024;
-// Of a broadcast or a reduction between two ranks with a core each: by messages who gives runs ahead of who gets, while
-// here each round waits for the mark of the one before, which costs two ways of a line (bench/notes/collectives.md).
+// Of a call with a root between two ranks with a core each: by messages who gives runs ahead of who gets, while here each
+// round waits for the mark of the one before, which costs two ways of a line (bench/notes/collectives.md).
 constexpr std::size_t kBcastRunsAhead = 8192;
 constexpr std::size_t kReduceRunsAhead = 2048;
+constexpr std::size_t kGatherRunsAhead = 16 * 1024;   // of each rank's block,
+constexpr std::size_t kScatterRunsAhead = 32 * 1024;  // of both
 // After so many bytes one call uses the segment, where a rank is at most one round ahead: a late receiver has to keep
 // at most twice as much. A message counts as at least kLeastAhead.
 constexpr std::size_t kMostAhead = 256 * 1024;
 constexpr std::size_t kLeastAhead = 128;
+constexpr std::size_t kUnknownAhead = 4 * 1024;  // blocks of which not both ranks know how long they are
 // A scan costs the last rank as much as there are ranks; messages need a logarithm of that.
 constexpr int kLongScan = 4;
-
-// Both ranks count the same calls, so they take the same way.
-static bool runs_ahead(int kind, std::size_t bytes, int size, std::size_t& ahead) noexcept {
-  const bool bcast = kind == ULFM_COLL_BCAST;
-  if (size != 2 || !(bcast || kind == ULFM_COLL_REDUCE)) return false;
-  if (bytes > (bcast ? kBcastRunsAhead : kReduceRunsAhead)) return false;
-  ahead += std::max(bytes, kLeastAhead);
-  if (ahead <= kMostAhead) return true;
-  ahead = 0;
-  return false;
-}
-
-bool goes_without_segment(int kind, std::size_t bytes, int size, int cores, bool always, std::size_t& ahead) noexcept {
-  return has_root(kind) && (size > cores || (!always && runs_ahead(kind, bytes, size, ahead)));
-}
 
 // AMD's processors hand a line that is read over with the right to write it, so that two ranks that swap slots fetch
 // each line once. Others have not been measured (decision 0047).
@@ -211,12 +200,39 @@ static bool hands_lines_over() noexcept {
 #endif
 }
 
+// How long such a call may be, as its ranks count its bytes.
+static std::size_t longest_ahead(int kind) noexcept {
+  switch (kind) {
+    case ULFM_COLL_BCAST: return kBcastRunsAhead;
+    case ULFM_COLL_REDUCE: return kReduceRunsAhead;
+    case ULFM_COLL_GATHER: return kGatherRunsAhead;
+    default: return kScatterRunsAhead;
+  }
+}
+
+// Both ranks count the same calls, so they take the same way. Blocks have been measured where lines are not handed over.
+static bool runs_ahead(int kind, std::size_t bytes, int size, std::size_t& ahead) noexcept {
+  const bool is_known = kind != ULFM_COLL_GATHERV && kind != ULFM_COLL_SCATTERV;
+  const bool has_blocks = kind != ULFM_COLL_BCAST && kind != ULFM_COLL_REDUCE;
+  if (size != 2 || !has_root(kind) || (has_blocks && hands_lines_over())) return false;
+  if (is_known && bytes > longest_ahead(kind)) return false;
+  ahead += is_known ? std::max(bytes, kLeastAhead) : kUnknownAhead;
+  if (ahead <= kMostAhead) return true;
+  ahead = 0;
+  return false;
+}
+
+bool goes_without_segment(int kind, std::size_t bytes, int size, int cores, bool always, std::size_t& ahead) noexcept {
+  return has_root(kind) && (size > cores || (!always && runs_ahead(kind, bytes, size, ahead)));
+}
+
 bool Collective::are_two_that_hand_over() const noexcept { return size_ == 2 && !counting_ && hands_lines_over(); }
 
 int Collective::way(int kind, std::size_t bytes, bool always) {
   if (has_root(kind) && (counting_ || (!always && runs_ahead(kind, bytes, size_, ahead_)))) return ULFM_COLL_ROOTED;
   if (bytes <= kLongest) return ULFM_COLL_SHARED;
   if (counting_ || broken()) return always ? ULFM_COLL_SHARED : ULFM_COLL_LONG;
+  heed_refusal();
   bool gains = always || kind == ULFM_COLL_REDUCE;
   if (kind == ULFM_COLL_SCAN || kind == ULFM_COLL_EXSCAN) gains = gains || size_ <= kLongScan;
   if (has_one_copy(kind)) gains = reads_others() || gains;
@@ -270,6 +286,8 @@ std::atomic<std::int32_t>& Collective::writes_to(int rank) const noexcept { retu
 Favour& Collective::favour_of(int rank) const noexcept { return member(rank).favour; }
 
 std::atomic<std::uint32_t>& Collective::asked(int rank) const noexcept { return member(rank).is_asked; }
+
+std::atomic<std::uint64_t>& Collective::refused_round() const noexcept { return header_->refused; }
 
 bool Collective::gone(int rank) const noexcept {
   const Member& other = member(rank);

@@ -227,6 +227,8 @@ class Collective {
   std::atomic<std::uint32_t>& asked(int rank) const noexcept;
   bool is_asked() const noexcept { return asked(rank_).load(std::memory_order_acquire) != 0; }
   void do_favours() noexcept;
+  std::atomic<std::uint64_t>& refused_round() const noexcept;
+  void heed_refusal() noexcept;
   int read(int rank, std::byte* into, std::uint64_t from, std::size_t bytes);
   int write(int rank, const std::byte* from, std::uint64_t into, std::size_t bytes);
   std::atomic<std::int32_t>& writes_to(int rank) const noexcept;

@@ -125,6 +125,8 @@ int Collective::write(int rank, const std::byte* from, std::uint64_t into, std::
 int Collective::ask(int rank, bool to_write, std::byte* here, std::uint64_t there, std::size_t bytes) {
   if (errno == ESRCH || gone(rank)) return abandon(-1 - rank);
   if (!commit(kPart)) return abandon(kNoMemory);
+  std::uint64_t none = 0;
+  refused_round().compare_exchange_strong(none, round_ + 1, std::memory_order_relaxed);
   std::byte* const room = part(rank_) + sizeof(Shown);
   Favour& favour = favour_of(rank_);
   for (std::size_t at = 0, n; at < bytes; at += n) {
@@ -144,12 +146,19 @@ int Collective::ask(int rank, bool to_write, std::byte* here, std::uint64_t ther
   return 0;
 }
 
+// To ask takes several times as long as two copies through the segment: that is how later calls go. A rank may be in the
+// next call already, and refused there; all see the same of the calls before it, which have ended in a barrier.
+void Collective::heed_refusal() noexcept {
+  const std::uint64_t refused = refused_round().load(std::memory_order_relaxed);
+  if (refused != 0 && refused <= round_ && reads_others_ == Reads::yes) reads_others_ = Reads::no;
+}
+
 // Who asks says so after it has said what for: it is found by this look or by the next one.
 void Collective::do_favours() noexcept {
-  asked(rank_).store(0, std::memory_order_seq_cst);
+  asked(rank_).exchange(0, std::memory_order_acq_rel);
   for (int rank = 0; rank < size_; ++rank) {
     Favour& favour = favour_of(rank);
-    if (favour.of.load(std::memory_order_seq_cst) != rank_ + 1) continue;
+    if (favour.of.load(std::memory_order_acquire) != rank_ + 1) continue;
     auto* const own = reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(favour.there));
     std::byte* const room = segment_.at<std::byte>(favour.at);
     copy_block(favour.into_segment ? room : own, favour.into_segment ? own : room, favour.bytes);

@@ -1202,6 +1202,7 @@ static int ulfm_vc_init(MPIDI_VC_t * vc)
     memset(area, 0, sizeof *area);
     area->magic = VC_MAGIC;
     area->hello_kind = HELLO_RANK;
+    vc->connreq_obj = NULL;     /* CH3 sets it when somebody connects, and leaves it as it is otherwise */
     vc->ch.iStartContigMsg = ulfm_iStartContigMsg;
     vc->ch.iSendContig = ulfm_iSendContig;
     vc->ch.iSendIov = ulfm_iSendIov;

@@ -307,7 +307,7 @@ void NxEngine::abandon(std::int32_t node) {
 // Its process has ended, or its host does not answer any more: silent_node() tells the two apart.
 void NxEngine::lose(std::int32_t node) {
   Peer& peer = peers_[static_cast<std::size_t>(node)];
-  if (!peer.lost_since) peer.lost_since = std::chrono::steady_clock::now();
+  if (!peer.left && !peer.lost_since) peer.lost_since = std::chrono::steady_clock::now();
   abandon(node);
 }
 

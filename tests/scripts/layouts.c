@@ -202,7 +202,10 @@ int main(int argc, char** argv) {
   }
   elements_without_extent();
   true_extent_without_the_empty();
+  char by_nfs[4096];
+  snprintf(by_nfs, sizeof by_nfs, "nfs:%s", argv[1]);
   gaps(argv[1]);
+  gaps(by_nfs);
   printf("%d arrays\n", tried);
   puts(wrong ? "layouts: wrong" : "layouts: right");
   MPI_Finalize();

@@ -122,6 +122,10 @@ printf 'root@h3:2\n' >hostfile
 ran 'a file with a user' 0 '^node 1 on h3$' "${cube[@]}" -n 2 -f hostfile ./ring
 ran 'users and addresses' 0 '^node 3 on h2$' "${cube[@]}" -n 4 -hosts 'root@h3,[fd77::2]:3' ./ring
 ran 'an address without brackets' 2 'is no host; .* in brackets' "${cube[@]}" -n 2 -hosts fd77::3 ./ring
+printf 'h2:2 user=root # by ssh -l\n' >hostfile
+ran 'a file with a user behind a host' 0 '^node 1 on h2$' "${cube[@]}" -n 2 -f hostfile ./ring
+printf 'h2 slots=2\n' >hostfile
+ran 'a file of another launcher' 2 'behind h2 only user=NAME is taken; found "slots=2"' "${cube[@]}" -n 2 -f hostfile ./ring
 printf 'h2:x\n' >hostfile
 ran 'a file with a wrong number' 2 'hostfile: "h2:x" is no host' "${cube[@]}" -n 2 -f hostfile ./ring
 ran 'a node program on the command line' 0 '^node 3 on h2$' "${cube[@]}" -n 4 -hosts h1,h2 ./ring : ./ring_node

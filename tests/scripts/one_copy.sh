@@ -13,6 +13,7 @@ cp "$(dirname "${BASH_SOURCE[0]}")/one_copy.c" "$work/"
 cat >"$work/refuse.c" <<'C'
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -24,6 +25,8 @@ static int refused(void)
     const char *every = getenv("REFUSE_EVERY"), *rank = getenv("REFUSE_RANK"), *own = getenv("PMI_RANK");
     if (rank && own && strcmp(rank, own)) return 0;
     if (++calls % (every ? atoi(every) : 1)) return 0;
+    const char *said = getenv("REFUSE_SAYS");
+    if (said) close(creat(said, 0600));
     errno = EPERM;
     return 1;
 }
@@ -97,6 +100,13 @@ compile kept <<'C'
 #include <unistd.h>
 enum { MOST = 1 << 20, INTS = MOST / 4 };
 static int rank, ranks, wrong;
+static MPI_Comm comm = MPI_COMM_NULL;
+/* Once a copy was refused, a communicator's calls go another way. */
+static void fresh(void)
+{
+    if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+}
 static int *memory(const char *kind)
 {
     int fd = -1, protection = PROT_READ | PROT_WRITE, how = MAP_PRIVATE | MAP_ANONYMOUS;
@@ -131,28 +141,36 @@ int main(int argc, char **argv)
     MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     for (int root = 0; all && root < ranks; root++) {
         fill(a, INTS, rank);
-        MPI_Allreduce(MPI_IN_PLACE, a, INTS, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        fresh();
+        MPI_Allreduce(MPI_IN_PLACE, a, INTS, MPI_INT, MPI_SUM, comm);
         check("Allreduce in place", a, INTS, ranks, sum);
         fill(a, INTS, rank);
-        MPI_Reduce(rank == root ? MPI_IN_PLACE : a, rank == root ? a : NULL, INTS, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD);
+        fresh();
+        MPI_Reduce(rank == root ? MPI_IN_PLACE : a, rank == root ? a : NULL, INTS, MPI_INT, MPI_SUM, root, comm);
         if (rank == root) check("Reduce in place", a, INTS, ranks, sum);
         fill(a, INTS, rank);
-        MPI_Bcast(a, INTS, MPI_INT, root, MPI_COMM_WORLD);
+        fresh();
+        MPI_Bcast(a, INTS, MPI_INT, root, comm);
         check("Bcast", a, INTS, 1, root);
         fill(b, part, rank);
-        MPI_Allgather(b, part, MPI_INT, a, part, MPI_INT, MPI_COMM_WORLD);
+        fresh();
+        MPI_Allgather(b, part, MPI_INT, a, part, MPI_INT, comm);
         for (int r = 0; r < ranks; r++) check("Allgather", a + r * part, part, 1, r);
         fill(a, INTS, -1);
-        MPI_Gather(b, part, MPI_INT, a, part, MPI_INT, root, MPI_COMM_WORLD);
+        fresh();
+        MPI_Gather(b, part, MPI_INT, a, part, MPI_INT, root, comm);
         for (int r = 0; rank == root && r < ranks; r++) check("Gather", a + r * part, part, 1, r);
         for (int r = 0; r < ranks; r++) fill(a + r * part, part, root + r);
-        MPI_Scatter(a, part, MPI_INT, b, part, MPI_INT, root, MPI_COMM_WORLD);
+        fresh();
+        MPI_Scatter(a, part, MPI_INT, b, part, MPI_INT, root, comm);
         check("Scatter", b, part, 1, root + rank);
         for (int r = 0; r < ranks; r++) fill(a + r * part, part, 10 * rank + r);
-        MPI_Alltoall(MPI_IN_PLACE, part, MPI_INT, a, part, MPI_INT, MPI_COMM_WORLD);
+        fresh();
+        MPI_Alltoall(MPI_IN_PLACE, part, MPI_INT, a, part, MPI_INT, comm);
         for (int r = 0; r < ranks; r++) check("Alltoall in place", a + r * part, part, 1, 10 * r + rank);
         fill(a, part * ranks, rank);
-        MPI_Reduce_scatter_block(MPI_IN_PLACE, a, part, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        fresh();
+        MPI_Reduce_scatter_block(MPI_IN_PLACE, a, part, MPI_INT, MPI_SUM, comm);
         for (int i = 0; i < part && !wrong; i++)
             if (a[i] != ranks * ((i + rank * part) % 1000) + sum) wrong = printf("Reduce_scatter_block: element %d\n", i);
     }
@@ -163,14 +181,18 @@ int main(int argc, char **argv)
 }
 C
 # kept NAME MEMORY OPTIONS...
-kept() {
-    timeout "$patience" "$stage/bin/ulfmrun" -n 2 "${@:3}" "$work/kept" "$2" >"$work/out" 2>&1 ||
+kept() { # each call is the first one of its communicator
+    timeout "$patience" "$stage/bin/ulfmrun" -n 2 -genv ULFM_COLLECTIVES on "${@:3}" "$work/kept" "$2" >"$work/out" 2>&1 ||
         fail "collectives, $1: exit status $?"
-    grep -qE '^(right|no such memory)$' "$work/out" || fail "collectives, $1: no result"
+    grep -qx right "$work/out" || { [[ $2 == secret ]] && grep -qx 'no such memory' "$work/out"; } ||
+        fail "collectives, $1: no result"
 }
 for memory in common written secret; do kept "$memory memory" $memory; done
 for every in 2 7; do
-    kept "refused each ${every}th time" common -genv LD_PRELOAD "$work/refuse.so" -genv REFUSE_EVERY $every
+    rm -f "$work/said"
+    kept "refused each ${every}th time" common -genv LD_PRELOAD "$work/refuse.so" -genv REFUSE_EVERY $every -genv REFUSE_SAYS "$work/said"
+    # Ranks that share a core copy twice.
+    (($(nproc) < 2)) || [[ -e $work/said ]] || fail "collectives: nothing was copied once"
 done
 
 # One of the two is killed in the middle of a copy: the other does not wait, and the job ends.

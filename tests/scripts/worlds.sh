@@ -74,16 +74,18 @@ meets_one_that dies 180
 meets_one_that closes 2
 meets_one_that ends 180
 
-"$stage/bin/hydra_nameserver" -port 40777 2>nameserver &
+port=$((20000 + $$ % 10000))
+"$stage/bin/hydra_nameserver" -port $port 2>nameserver &
 nameserver=$!
-until (: </dev/tcp/127.0.0.1/40777) 2>>nameserver; do
-    kill -0 $nameserver || exit 1
+for _ in $(seq 600); do
+    (: </dev/tcp/127.0.0.1/$port) 2>>nameserver && break
     sleep 0.05
 done
-over "a name server and a name that is taken" 'names done name done name service' -nameserver 127.0.0.1:40777 -n 1 ./asks names
+kill -0 $nameserver || { cat nameserver && exit 1; }
+over "a name server and a name that is taken" 'names done name done name service' -nameserver 127.0.0.1:$port -n 1 ./asks names
 kill $nameserver && wait $nameserver 2>/dev/null
-over "a name server that is not there" 'names name name service name service' -nameserver 127.0.0.1:40777 -n 1 ./asks names
-grep -q 'the name server at 127.0.0.1, port 40777, cannot be reached' err || fail "a name server that is not there" "no sentence"
+over "a name server that is not there" 'names name name service name service' -nameserver 127.0.0.1:$port -n 1 ./asks names
+grep -q "the name server at 127.0.0.1, port $port, cannot be reached" err || fail "a name server that is not there" "no sentence"
 
 hosts_up 3
 on 2 "spawned on two hosts" 'worlds: right' -n 2 ./worlds spawn 3

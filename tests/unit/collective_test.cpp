@@ -339,7 +339,8 @@ void run(test::Pipe& parent, std::unique_ptr<coll::Collective> coll, int rank, i
   for (std::uint64_t i = 0; i < calls; ++i)
     if (const std::string wrong = caller.call(i); !wrong.empty())
       return parent.send("call " + std::to_string(i) + ", rank " + std::to_string(rank) + ": " + wrong);
-  if (one_copy.refused_every != 0 && copies == 0) return parent.send("nothing was copied once");
+  // Two ranks whose processor hands lines over copy only longer ones once (kLongOfTwo).
+  if (one_copy.refused_every != 0 && size > 2 && copies == 0) return parent.send("nothing was copied once");
   // Nobody leaves while others may still read its memory.
   parent.send(coll->barrier() == 0 ? "right" : "the last barrier failed");
 }
@@ -519,7 +520,7 @@ TEST_CASE("calls that go by messages in any case need no segment", "[collective]
   CHECK(without(ULFM_COLL_BCAST, 8192, 2, 4, false));
   CHECK_FALSE(without(ULFM_COLL_BCAST, 8192, 2, 4, true));
   CHECK_FALSE(without(ULFM_COLL_BCAST, 8193, 2, 4, false));
-  CHECK_FALSE(without(ULFM_COLL_GATHER, 8, 2, 4, false));
+  CHECK_FALSE(without(ULFM_COLL_ALLGATHER, 8, 2, 4, false));
   CHECK(ahead == 8192);
   int calls = 1;
   while (without(ULFM_COLL_BCAST, 8192, 2, 4, false)) ++calls;

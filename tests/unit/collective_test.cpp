@@ -485,8 +485,16 @@ TEST_CASE("short broadcasts and reductions of two ranks go by messages, which ru
   CHECK(way(2, ULFM_COLL_REDUCE, 2049, false) == ULFM_COLL_SHARED);
   CHECK(way(2, ULFM_COLL_BCAST, 8, true) == ULFM_COLL_SHARED);
   CHECK(way(2, ULFM_COLL_ALLREDUCE, 8, false) == ULFM_COLL_SHARED);
-  CHECK(way(2, ULFM_COLL_GATHER, 8, false) == ULFM_COLL_SHARED);
   CHECK(way(3, ULFM_COLL_BCAST, 8, false) == ULFM_COLL_SHARED);
+  CHECK(way(3, ULFM_COLL_GATHER, 8, false) == ULFM_COLL_SHARED);
+  // The processor's maker decides about blocks.
+  const int of_blocks = way(2, ULFM_COLL_GATHER, 8, false);
+  CHECK((of_blocks == ULFM_COLL_ROOTED || of_blocks == ULFM_COLL_SHARED));
+  CHECK(way(2, ULFM_COLL_GATHER, 16384, false) == of_blocks);
+  CHECK(way(2, ULFM_COLL_GATHER, 16385, false) == ULFM_COLL_SHARED);
+  CHECK(way(2, ULFM_COLL_SCATTER, 32768, false) == of_blocks);
+  CHECK(way(2, ULFM_COLL_GATHERV, 1, false) == of_blocks);
+  CHECK(way(2, ULFM_COLL_SCATTERV, 1, true) == ULFM_COLL_SHARED);
 
   // At most 256 KB go between two calls that use the segment, and both ranks decide alike.
   auto first = coll::Collective::create(2, false, policy, none).value();

@@ -16,8 +16,6 @@ namespace ulfm::coll {
 
 namespace {
 constexpr std::uint64_t kMagic = 0x756c666d636f6c31;  // "ulfmcol1"
-// Of a slot. A small message needs one page of it; the others cost nothing until they are used.
-constexpr std::size_t kPart = 32 * 1024;
 constexpr std::size_t kSlot = kPart + kPage;
 // In front of what a slot holds: users' data mostly begin at or near the begin of a page, and copies between the same
 // places of two pages, or nearly so, are slow (is_close_behind).
@@ -172,8 +170,8 @@ std::byte* Collective::result() const noexcept { return slot(size_).data; }
 
 // Of a call, in bytes from each rank, where ranks share cores; beyond it messages are as fast (docs/performance.md).
 constexpr std::size_t kLongest = 32 * 1024;
-// Of a call with a root between two ranks with a core each: by messages who gives runs ahead of who gets, while here each
-// round waits for the mark of the one before, which costs two ways of a line (bench/notes/collectives.md).
+// Of a call with a root between two ranks with a core each: by messages who gives runs ahead of who gets, while here
+// each round waits for the mark of the one before, which costs two ways of a line (bench/notes/collectives.md).
 constexpr std::size_t kBcastRunsAhead = 8192;
 constexpr std::size_t kReduceRunsAhead = 2048;
 constexpr std::size_t kGatherRunsAhead = 16 * 1024;   // of each rank's block,
@@ -210,7 +208,8 @@ static std::size_t longest_ahead(int kind) noexcept {
   }
 }
 
-// Both ranks count the same calls, so they take the same way. Blocks have been measured where lines are not handed over.
+// Both ranks count the same calls, so they take the same way. Blocks have been measured where lines are not handed
+// over.
 static bool runs_ahead(int kind, std::size_t bytes, int size, std::size_t& ahead) noexcept {
   const bool is_known = kind != ULFM_COLL_GATHERV && kind != ULFM_COLL_SCATTERV;
   const bool has_blocks = kind != ULFM_COLL_BCAST && kind != ULFM_COLL_REDUCE;
@@ -369,6 +368,15 @@ int Collective::await_count(int rank, const std::atomic<std::uint64_t>& count, s
   awaited_count_ = rank;
   const int why = await([&] { return count.load(std::memory_order_acquire) >= least; },
                         [&](int&) { return gone(rank) ? rank : -1; });
+  awaited_count_ = -1;
+  return why;
+}
+
+int Collective::await_favour(int rank) {
+  awaited_count_ = rank;
+  const auto& of = member(rank_).favour.of;
+  const int why =
+      await([&] { return of.load(std::memory_order_acquire) == 0; }, [&](int&) { return gone(rank) ? rank : -1; });
   awaited_count_ = -1;
   return why;
 }

@@ -43,6 +43,9 @@ inline constexpr std::size_t kLong = 32 * 1024, kLongBlock = 16 * 1024, kLongSum
 /// never long (decisions 0047 and 0049).
 inline constexpr std::size_t kLongOfTwo = 512 * 1024, kNeverLong = std::numeric_limits<std::size_t>::max();
 
+/// Of a slot. A small message needs one page of it; the others cost nothing until they are used.
+inline constexpr std::size_t kPart = 32 * 1024;
+
 struct SegmentHeader;
 struct Member;
 struct RankSlot;
@@ -279,6 +282,7 @@ class Collective {
   int await_rank(int rank);
   template <typename Condition, typename FindDead>
   int await(Condition condition, FindDead find_dead);
+  int await_favour(int rank);
   int await_count(int rank, const std::atomic<std::uint64_t>& count, std::uint64_t least);
   template <typename Condition>
   bool sleep(Condition condition);
@@ -338,7 +342,7 @@ class Collective {
   };
   std::unique_ptr<Near> near_;
   std::size_t near_at_;     // in the segment
-  int awaited_count_ = -1;  // the rank of an await_count()
+  int awaited_count_ = -1;  // the rank of an await_count() or await_favour()
 };
 
 template <typename Sleep>

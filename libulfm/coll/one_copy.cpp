@@ -139,15 +139,14 @@ int Collective::ask(int rank, bool to_write, std::byte* here, std::uint64_t ther
     favour.of.store(rank + 1, std::memory_order_release);
     asked(rank).store(1, std::memory_order_release);
     bell_of(rank).ring();
-    const auto is_done = [&] { return favour.of.load(std::memory_order_acquire) == 0; };
-    if (const int why = await(is_done, [&](int&) { return gone(rank) ? rank : -1; })) return why;
+    if (const int why = await_favour(rank)) return why;
     if (!to_write) copy_block(here + at, room, n);
   }
   return 0;
 }
 
-// To ask takes several times as long as two copies through the segment: that is how later calls go. A rank may be in the
-// next call already, and refused there; all see the same of the calls before it, which have ended in a barrier.
+// To ask takes several times as long as two copies through the segment: that is how later calls go. A rank may be in
+// the next call already, and refused there; all see the same of the calls before it, which have ended in a barrier.
 void Collective::heed_refusal() noexcept {
   const std::uint64_t refused = refused_round().load(std::memory_order_relaxed);
   if (refused != 0 && refused <= round_ && reads_others_ == Reads::yes) reads_others_ = Reads::no;

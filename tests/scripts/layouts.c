@@ -1,5 +1,5 @@
-/* Where types that MPI lays out have their elements: MPI_Type_create_darray against its definition, indexed elements without
- * an extent, the true extent of structures, and what writes with gaps leave out. layouts FILE. */
+/* Where types that MPI lays out have their elements: MPI_Type_create_darray against its definition, indexed elements
+ * without an extent, the true extent of structures, and what writes with gaps leave out. layouts FILE. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

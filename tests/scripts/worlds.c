@@ -1,5 +1,5 @@
-/* Processes that did not begin together. worlds spawn N: merged with N spawned ones. worlds accept FILE, worlds connect FILE:
- * two jobs that are merged. Who MPI_Comm_split_type puts together is on one host and can share memory. */
+/* Processes that did not begin together. worlds spawn N: merged with N spawned ones. worlds accept FILE, worlds connect
+ * FILE: two jobs that are merged. Who MPI_Comm_split_type puts together is on one host and can share memory. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

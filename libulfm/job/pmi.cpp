@@ -37,6 +37,8 @@ Result<int> connect_to(const std::string& place) {
   int fd = -1;
   for (addrinfo* a = found; a != nullptr && fd < 0; a = a->ai_next) {
     fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
+    const int on = 1;  // its port may be one of ULFM_PORTS
+    if (fd >= 0) (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen) != 0) {
       close(fd);
       fd = -1;

@@ -472,6 +472,31 @@ std::vector<int> windows() {
 
 }  // namespace
 
+TEST_CASE("tcp: somebody may listen at a port that the system has given a connection", "[tcp]") {
+  Pair pair;
+  const auto there = pair.to_b();
+  REQUIRE(push(*there, Kind::first, kHead, {}));
+  pair.at_b->release(Pair::await(*pair.at_b));
+  int connections = 0, may = 0;
+  sockaddr_in own{}, peer{};
+  for (int fd = 3; fd < 200; ++fd) {
+    socklen_t of_peer = sizeof peer, of_own = sizeof own;
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &of_peer) != 0 || peer.sin_family != AF_INET ||
+        getsockname(fd, reinterpret_cast<sockaddr*>(&own), &of_own) != 0)
+      continue;
+    ++connections;
+    const int on = 1;
+    const control::Fd listener(socket(AF_INET, SOCK_STREAM, 0));
+    REQUIRE(setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0);
+    own.sin_addr.s_addr = htonl(INADDR_ANY);
+    may += bind(listener.get(), reinterpret_cast<const sockaddr*>(&own), sizeof own) == 0 &&
+           listen(listener.get(), 1) == 0;
+  }
+  // At the port of the end that was accepted the network listens already.
+  CHECK(connections >= 1);
+  CHECK(may == 1);
+}
+
 TEST_CASE("tcp: messages that are answered have a steady window, others all the room", "[tcp]") {
   Pair pair;
   const auto there = pair.to_b();

@@ -66,6 +66,7 @@ Result<Fd> begin_connect(const EndpointKey& key) {
   if (!fd) return fail_errno("control channel: making a socket");
   int rc = 0;
   if (key.kind == SocketKind::tcp) {
+    set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);  // as in transport/tcp/connections.cpp
     const sockaddr_in in = tcp_address(key.address, key.port);
     rc = connect(fd.get(), reinterpret_cast<const sockaddr*>(&in), sizeof in);
   } else {

@@ -263,6 +263,8 @@ std::shared_ptr<TcpLink> TcpNetwork::begin(const SocketAddress& where, const Gre
     return link;
   }
   tune(link->socket.get(), settings_.give_up);
+  // The system may choose a port of ULFM_PORTS, at which others are to listen beside this, and in the minute after it.
+  control::set_option(link->socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   congestion_.begin(link->socket.get());
   const int rc = ::connect(link->socket.get(), where.get(), static_cast<socklen_t>(where.size()));
   if ((rc != 0 && errno != EINPROGRESS) || !watch(*link, common_.get(), EPOLLOUT)) {

@@ -177,10 +177,11 @@ constexpr std::size_t kReduceRunsAhead = 2048;
 constexpr std::size_t kGatherRunsAhead = 16 * 1024;   // of each rank's block,
 constexpr std::size_t kScatterRunsAhead = 32 * 1024;  // of both
 // After so many bytes one call uses the segment, where a rank is at most one round ahead: a late receiver has to keep
-// at most twice as much. A message counts as at least kLeastAhead.
+// at most twice as much. A message counts as at least kLeastAhead; blocks of which not both ranks know how long they
+// are count as kUnknownAhead, however long.
 constexpr std::size_t kMostAhead = 256 * 1024;
 constexpr std::size_t kLeastAhead = 128;
-constexpr std::size_t kUnknownAhead = 4 * 1024;  // blocks of which not both ranks know how long they are
+constexpr std::size_t kUnknownAhead = 4 * 1024;
 // A scan costs the last rank as much as there are ranks; messages need a logarithm of that.
 constexpr int kLongScan = 4;
 
@@ -364,25 +365,25 @@ int Collective::await_rank(int rank) {
                [&](int& patience) { return find_dead(round_, rank, rank, patience); });
 }
 
-int Collective::await_count(int rank, const std::atomic<std::uint64_t>& count, std::uint64_t least) {
-  awaited_count_ = rank;
-  const int why = await([&] { return count.load(std::memory_order_acquire) >= least; },
-                        [&](int&) { return gone(rank) ? rank : -1; });
-  awaited_count_ = -1;
+// For something that no round tells, which that rank does.
+template <typename Condition>
+int Collective::await_deed(int rank, Condition condition) {
+  awaited_deed_ = rank;
+  const int why = await(condition, [&](int&) { return gone(rank) ? rank : -1; });
+  awaited_deed_ = -1;
   return why;
+}
+
+int Collective::await_count(int rank, const std::atomic<std::uint64_t>& count, std::uint64_t least) {
+  return await_deed(rank, [&] { return count.load(std::memory_order_acquire) >= least; });
 }
 
 int Collective::await_favour(int rank) {
-  awaited_count_ = rank;
-  const auto& of = member(rank_).favour.of;
-  const int why =
-      await([&] { return of.load(std::memory_order_acquire) == 0; }, [&](int&) { return gone(rank) ? rank : -1; });
-  awaited_count_ = -1;
-  return why;
+  return await_deed(rank, [&] { return favour_of(rank_).of.load(std::memory_order_acquire) == 0; });
 }
 
 int Collective::missing() const noexcept {
-  if (awaited_count_ >= 0) return awaited_count_;
+  if (awaited_deed_ >= 0) return awaited_deed_;
   for (int rank = 0; rank < size_; ++rank)
     if (rank != rank_ && slot(rank).posted.load(std::memory_order_relaxed) <= round_) return rank;
   return -1;

@@ -282,6 +282,8 @@ class Collective {
   int await_rank(int rank);
   template <typename Condition, typename FindDead>
   int await(Condition condition, FindDead find_dead);
+  template <typename Condition>
+  int await_deed(int rank, Condition condition);
   int await_favour(int rank);
   int await_count(int rank, const std::atomic<std::uint64_t>& count, std::uint64_t least);
   template <typename Condition>
@@ -341,8 +343,8 @@ class Collective {
     std::uint64_t call = 0;
   };
   std::unique_ptr<Near> near_;
-  std::size_t near_at_;     // in the segment
-  int awaited_count_ = -1;  // the rank of an await_count() or await_favour()
+  std::size_t near_at_;    // in the segment
+  int awaited_deed_ = -1;  // the rank of an await_deed()
 };
 
 template <typename Sleep>

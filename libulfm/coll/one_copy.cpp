@@ -1,12 +1,9 @@
 // Long collectives with one copy: each rank shows where its data are, and the others read them there, or write what is
 // for it (process_vm_readv(2)), where the kernel allows that. It is tried once for each communicator, by all at once;
-// where one of them may not, all copy through the segment. Decisions 0019 and 0043 have the measurements.
-#include <unistd.h>
-
+// where one of them may not, all copy through the segment. Decisions 0019 and 0043 have the measurements; decision 0076
+// is about copies that the kernel refuses later.
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <new>
 #include <utility>
 

@@ -811,8 +811,8 @@ int MPIDI_nem_ulfm_gatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype
     int taken, receives = comm->rank == root, in_place = sendbuf == MPI_IN_PLACE;
 
     if (!coll_take(comm, call.kind, 1, 1, mpi_errno))
-        return *mpi_errno != MPI_SUCCESS || pair_gatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs,
-                                                         recvtype, root, comm, mpi_errno);
+        return *mpi_errno != MPI_SUCCESS || pair_gatherv((block_t) {sendbuf, sendcount, sendtype}, recvbuf, recvcounts,
+                                                         displs, recvtype, root, comm, mpi_errno);
     if (receives)
         *mpi_errno = coll_make_blocks(&out, recvbuf, recvcounts, displs, recvtype, comm->local_size, in_place);
     if (!in_place && *mpi_errno == MPI_SUCCESS) {
@@ -840,8 +840,8 @@ int MPIDI_nem_ulfm_scatterv(const void *sendbuf, const MPI_Aint * sendcounts, co
     int taken, in_place = recvbuf == MPI_IN_PLACE;
 
     if (!coll_take(comm, call.kind, 1, 1, mpi_errno))
-        return *mpi_errno != MPI_SUCCESS || pair_scatterv(sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount,
-                                                          recvtype, root, comm, mpi_errno);
+        return *mpi_errno != MPI_SUCCESS || pair_scatterv(sendbuf, sendcounts, displs, sendtype,
+                                                          (block_t) {recvbuf, recvcount, recvtype}, root, comm, mpi_errno);
     if (comm->rank == root)
         *mpi_errno = coll_make_blocks(&in, sendbuf, sendcounts, displs, sendtype, comm->local_size, 1);
     if (!in_place && *mpi_errno == MPI_SUCCESS) {

@@ -989,7 +989,8 @@ static int ulfm_poll(int in_blocking_poll);
 /* ---- progress ----------------------------------------------------------------------------------------------------- */
 
 /* Connections whose close waits for a process that has gone, or by which one of another job connects or is to accept.
- * Everything it wrote has been read before. When a peer has been given up, any connection may be one to it, also those on which nothing waits here. */
+ * Everything it wrote has been read before. When a peer has been given up, any connection may be one to it, also those on
+ * which nothing waits here. */
 static int look_at_closing(void)
 {
     int mpi_errno = MPI_SUCCESS;

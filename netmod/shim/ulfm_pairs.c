@@ -3,62 +3,72 @@
  * received where it belongs. MPICH has requests for all ranks, and waits for them together. Included by ulfm_coll.c.
  */
 
+/* A block of a rank, or none; after an error nothing is done. */
+typedef struct {
+    const void *data;
+    MPI_Aint count;
+    MPI_Datatype type;
+} block_t;
+
+static block_t nth_block(const void *buffer, const MPI_Aint * counts, const MPI_Aint * displs, MPI_Datatype type, int rank)
+{
+    return (block_t) {coll_at(buffer, displs[rank], type), counts[rank], type};
+}
+
+/* To the other rank, or from there. */
+static void pair_move(block_t block, int sends, int tag, MPIR_Comm * comm, int *mpi_errno)
+{
+    const int other = !comm->rank;
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+
+    if (block.count == 0 || *mpi_errno != MPI_SUCCESS)
+        return;
+    if (sends)
+        *mpi_errno = MPIC_Send(block.data, block.count, block.type, other, tag, comm, &errflag);
+    else
+        *mpi_errno = MPIC_Recv((void *) block.data, block.count, block.type, other, tag, comm, MPI_STATUS_IGNORE, &errflag);
+    if (*mpi_errno == MPI_SUCCESS && errflag != MPIR_ERR_NONE)
+        MPIR_ERR_SET(*mpi_errno, errflag, "**coll_fail");
+}
+
+/* The root's own, which may be in its place already. */
+static void pair_copy(block_t from, block_t to, int *mpi_errno)
+{
+    if (from.data != MPI_IN_PLACE && to.data != MPI_IN_PLACE && *mpi_errno == MPI_SUCCESS)
+        *mpi_errno = MPIR_Localcopy(from.data, from.count, from.type, (void *) to.data, to.count, to.type);
+}
+
 static int is_of_two(const MPIR_Comm * comm)
 {
     return comm->comm_kind == MPIR_COMM_KIND__INTRACOMM && comm->local_size == 2;
 }
 
-static void pair_end(MPIR_Errflag_t errflag, int *mpi_errno)
+static int pair_gatherv(block_t own, void *recvbuf, const MPI_Aint * recvcounts, const MPI_Aint * displs,
+                        MPI_Datatype recvtype, int root, MPIR_Comm * comm, int *mpi_errno)
 {
-    if (*mpi_errno == MPI_SUCCESS && errflag != MPIR_ERR_NONE)
-        MPIR_ERR_SET(*mpi_errno, errflag, "**coll_fail");
-}
-
-static int pair_gatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype, void *recvbuf,
-                        const MPI_Aint * recvcounts, const MPI_Aint * displs, MPI_Datatype recvtype, int root,
-                        MPIR_Comm * comm, int *mpi_errno)
-{
-    const int other = !comm->rank;
-    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
-
     if (!is_of_two(comm))
         return 0;
     if (comm->rank != root) {
-        if (sendcount != 0)
-            *mpi_errno = MPIC_Send(sendbuf, sendcount, sendtype, root, MPIR_GATHERV_TAG, comm, &errflag);
-    } else {
-        if (sendbuf != MPI_IN_PLACE && recvcounts[root] != 0)
-            *mpi_errno = MPIR_Localcopy(sendbuf, sendcount, sendtype, coll_at(recvbuf, displs[root], recvtype),
-                                        recvcounts[root], recvtype);
-        if (*mpi_errno == MPI_SUCCESS && recvcounts[other] != 0)
-            *mpi_errno = MPIC_Recv(coll_at(recvbuf, displs[other], recvtype), recvcounts[other], recvtype, other,
-                                   MPIR_GATHERV_TAG, comm, MPI_STATUS_IGNORE, &errflag);
+        pair_move(own, 1, MPIR_GATHERV_TAG, comm, mpi_errno);
+        return 1;
     }
-    pair_end(errflag, mpi_errno);
+    if (recvcounts[root] != 0)
+        pair_copy(own, nth_block(recvbuf, recvcounts, displs, recvtype, root), mpi_errno);
+    pair_move(nth_block(recvbuf, recvcounts, displs, recvtype, !root), 0, MPIR_GATHERV_TAG, comm, mpi_errno);
     return 1;
 }
 
 static int pair_scatterv(const void *sendbuf, const MPI_Aint * sendcounts, const MPI_Aint * displs,
-                         MPI_Datatype sendtype, void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype, int root,
-                         MPIR_Comm * comm, int *mpi_errno)
+                         MPI_Datatype sendtype, block_t own, int root, MPIR_Comm * comm, int *mpi_errno)
 {
-    const int other = !comm->rank;
-    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
-
     if (!is_of_two(comm))
         return 0;
     if (comm->rank != root) {
-        if (recvcount != 0)
-            *mpi_errno = MPIC_Recv(recvbuf, recvcount, recvtype, root, MPIR_SCATTERV_TAG, comm, MPI_STATUS_IGNORE,
-                                   &errflag);
-    } else {
-        if (sendcounts[other] != 0)
-            *mpi_errno = MPIC_Send(coll_at(sendbuf, displs[other], sendtype), sendcounts[other], sendtype, other,
-                                   MPIR_SCATTERV_TAG, comm, &errflag);
-        if (*mpi_errno == MPI_SUCCESS && recvbuf != MPI_IN_PLACE && sendcounts[root] != 0)
-            *mpi_errno = MPIR_Localcopy(coll_at(sendbuf, displs[root], sendtype), sendcounts[root], sendtype,
-                                        recvbuf, recvcount, recvtype);
+        pair_move(own, 0, MPIR_SCATTERV_TAG, comm, mpi_errno);
+        return 1;
     }
-    pair_end(errflag, mpi_errno);
+    pair_move(nth_block(sendbuf, sendcounts, displs, sendtype, !root), 1, MPIR_SCATTERV_TAG, comm, mpi_errno);
+    if (sendcounts[root] != 0)
+        pair_copy(nth_block(sendbuf, sendcounts, displs, sendtype, root), own, mpi_errno);
     return 1;
 }

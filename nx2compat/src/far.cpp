@@ -69,7 +69,8 @@ FarHosts::FarHosts() {
     launcher_ = launcher;
   std::istringstream hosts(list);
   for (std::string word; std::getline(hosts, word, ',');) {
-    const std::size_t colon = word.find(':', word.find(']') == word.npos ? 0 : word.find(']'));
+    const std::size_t bracket = word.find(']');
+    const std::size_t colon = word.find(':', bracket == word.npos ? 0 : bracket);
     const int count = colon == word.npos ? 1 : std::atoi(word.c_str() + colon + 1);
     const std::string name = without_brackets(word.substr(0, colon));
     places_.insert(places_.end(), static_cast<std::size_t>(std::max(count, 1)), is_this_host(name) ? "" : name);

@@ -180,8 +180,8 @@ int main(int argc, char **argv)
     return wrong;
 }
 C
-# kept NAME MEMORY OPTIONS...
-kept() { # each call is the first one of its communicator
+# kept NAME MEMORY OPTIONS...: each call is the first one of its communicator.
+kept() {
     timeout "$patience" "$stage/bin/ulfmrun" -n 2 -genv ULFM_COLLECTIVES on "${@:3}" "$work/kept" "$2" >"$work/out" 2>&1 ||
         fail "collectives, $1: exit status $?"
     grep -qx right "$work/out" || { [[ $2 == secret ]] && grep -qx 'no such memory' "$work/out"; } ||

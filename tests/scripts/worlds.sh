@@ -60,7 +60,7 @@ C
 for transport in direct mux; do over "spawned, $transport" 'worlds: right' --transport $transport -n 2 ./worlds spawn 3; done
 over "spawned, an emulated interconnect" 'worlds: right' --transport xswitch --topology mesh:2x2 -n 2 ./worlds spawn 2
 
-# meets_one_that WHAT: whoever connects to a server that does so is told, and ends.
+# meets_one_that WHAT SECONDS: whoever connects to a server that does so, and waits for so long at most, is told, and ends.
 meets_one_that() {
     local transport
     for transport in direct tcp; do

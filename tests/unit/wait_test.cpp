@@ -99,7 +99,7 @@ TEST_CASE("a process that lost its core sleeps instead of yields for a while", "
 TEST_CASE("some short switches soon after each other mean that the core is shared, for some time", "[wait]") {
   SharedCore core;
   Clock::time_point now{1h};
-  const auto yield = [&](Clock::duration taken) { core.note(taken, now += taken); };
+  const auto yield = [&](Clock::duration taken) { core.note(SharedCore::like_switch(taken) ? 1 : 0, now += taken); };
   for (int i = 0; i < 5; ++i) yield(20us);
   CHECK_FALSE(core.found());
   SECTION("yields in vain between them say nothing") {

@@ -37,7 +37,7 @@ class SharedCore {
   bool found() const noexcept { return switches_.load(std::memory_order_relaxed) >= kEnough; }
 
  private:
-  static constexpr std::chrono::microseconds kSwitched{3};        // the least that a yield takes which runs another process
+  static constexpr std::chrono::microseconds kSwitched{3};        // a yield that runs another process takes longer
   static constexpr std::chrono::microseconds kComputed{500};      // and so long only one that computes
   static constexpr std::chrono::nanoseconds kForgotten{400'000};  // one switch in so long
   static constexpr int kEnough = 6, kRemembered = 24;

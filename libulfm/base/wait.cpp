@@ -159,7 +159,7 @@ bool Waiter::slow_step() noexcept {
     cpu_contended_ = core_is_lost(now);
     pausing_since_ = now;
   }
-  if (cpu_contended_) return true;
+  if (cpu_contended_ || patience_out_) return true;
   if (turns_ - spins_ <= policy_->pauses && now - pausing_since_ < policy_->pause_for && spins_ == policy_->spins) {
     ++paused_;
     cpu_pause();

@@ -52,7 +52,10 @@ int usable_cores() noexcept;
 
 class Waiter {
  public:
-  explicit Waiter(const WaitPolicy& policy) noexcept : policy_(&policy), spins_(spins_now(policy)) {}
+  /// `in_vain`: how long waits for the same have been in vain until now. After the time of the ladder this one sleeps
+  /// soon.
+  explicit Waiter(const WaitPolicy& policy, std::chrono::nanoseconds in_vain = {}) noexcept
+      : policy_(&policy), spins_(spins_now(policy)), patience_out_(in_vain >= policy.pause_for + policy.yield_for) {}
 
   /// One turn without result. Spins, pauses or yields; returns true when the next thing to do is to park.
   bool step() noexcept {
@@ -65,7 +68,7 @@ class Waiter {
     turns_ = paused_ = 0;
     spins_ = spins_now(*policy_);
     yielding_since_ = {};
-    cpu_contended_ = false;
+    cpu_contended_ = patience_out_ = false;
   }
   ~Waiter() { flush(); }
 
@@ -81,6 +84,7 @@ class Waiter {
   std::uint32_t spins_;  // the policy's, or fewer where the core turned out to be shared
   std::uint32_t turns_ = 0, paused_ = 0;
   std::chrono::steady_clock::time_point pausing_since_{}, yielding_since_{};
+  bool patience_out_;           // as this wait began
   bool cpu_contended_ = false;  // on the cores of the job, as this wait began
 };
 

@@ -24,6 +24,16 @@ std::uint64_t frames_of(std::span<PortCore* const> ports) {
   return sum;
 }
 
+// A wait may be too short, or too busy, ever to sleep: it looks for who has ended, too.
+Result<void> find_failure(std::span<PortCore* const> ports, HostClock::time_point now) {
+  Error error;
+  for (PortCore* port : ports) {
+    port->look_for_dead_at(now);
+    if (port->take_failure(error)) return fail(std::move(error));
+  }
+  return {};
+}
+
 // Of a process that a host program has loaded, or of that program, on an emulated interconnect; elsewhere 0.
 int number_of(const char* variable) {
   const char* text = std::getenv(variable);
@@ -328,7 +338,7 @@ Result<std::size_t> Node::wait(std::span<PortCore* const> ports, std::chrono::na
   if (ports.empty()) return fail(Errc::invalid, "waiting for no port would never end");
   if (VirtualTime* time = VirtualTime::of_process(); time != nullptr) [[unlikely]]
     return wait_timed(*time, ports, limit, arrival);
-  Waiter waiter(wait_policy());
+  Waiter waiter(wait_policy(), ports.front()->waited_in_vain());
   std::optional<HostClock::time_point> start;  // read when something does not come at once: short messages cost less
   std::uint64_t frames = 0;
   StallWatch stall = process_->new_stall_watch();
@@ -340,21 +350,22 @@ Result<std::size_t> Node::wait(std::span<PortCore* const> ports, std::chrono::na
     else if (look_on) ports.front()->inlet().spin(kSpinTurns);
     const bool patience_out = waiter.step();
     if (waiter.turns() % 64 != 0 && !patience_out) continue;
+    const auto now = HostClock::now();
     if (!start) {
-      start = HostClock::now();
+      start = now;
       frames = frames_of(ports);
     }
-    Error error;
-    for (PortCore* port : ports)
-      if (port->take_failure(error)) return fail(std::move(error));
-    report_stalls(stall, ports, StallKind::any, *start, HostClock::now());
-    const auto left = limit.count() >= 0 ? limit - (HostClock::now() - *start) : std::chrono::nanoseconds(-1);
-    if (limit.count() >= 0 && left.count() <= 0)
+    if (auto ok = find_failure(ports, now); !ok) return fail(ok.error());
+    report_stalls(stall, ports, StallKind::any, *start, now);
+    const auto left = limit.count() >= 0 ? limit - (now - *start) : std::chrono::nanoseconds(-1);
+    if (limit.count() >= 0 && left.count() <= 0) {
+      ports.front()->note_wait_in_vain(now - *start);
       return fail(Errc::timed_out,
                   fmt::format("no message came to port {} in {} ms", ports.front()->number(), limit.count() / 1000000));
+    }
     // Pieces of a long message come and go: an answer is near, and a yield or a sleep would only lose time.
-    if (const std::uint64_t now = frames_of(ports); now != frames) {
-      frames = now;
+    if (const std::uint64_t moved = frames_of(ports); moved != frames) {
+      frames = moved;
       waiter.reset();
     } else if (patience_out) {
       park(ports, left);
@@ -392,9 +403,8 @@ Result<void> Node::flush(PortCore& port, std::chrono::nanoseconds limit) {
       frames = now;
       waiter.reset();  // room comes, and no bell rings for it: a sleep would only lose time
     }
-    Error error;
-    if (port.take_failure(error)) return fail(std::move(error));
     const auto now = HostClock::now();
+    if (auto ok = find_failure(std::array{&port}, now); !ok) return fail(ok.error());
     if (limit.count() >= 0 && now - start > limit)
       return fail(Errc::timed_out, fmt::format("port {}: messages are still on their way", port.number()));
     report_stalls(stall, std::array{&port}, StallKind::room, start, now);

@@ -452,6 +452,13 @@ void PortCore::look_for_dead() {
   if (dead >= 0) fail_origin(static_cast<std::uint32_t>(dead), "died");
 }
 
+void PortCore::look_for_dead_at(std::chrono::steady_clock::time_point now) {
+  constexpr std::chrono::milliseconds kEvery{20};
+  if (now - looked_for_dead_ < kEvery) return;
+  looked_for_dead_ = now;
+  look_for_dead();
+}
+
 void PortCore::note_failure(Errc code, std::string what) {
   std::lock_guard lock(failures_lock_);
   failures_.push_back({code, std::move(what)});

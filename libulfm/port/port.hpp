@@ -86,6 +86,16 @@ class PortCore {
   std::string stall_lines(const std::string& who, bool sends);
   /// Housekeeping of a long wait.
   void look_for_dead();
+  /// The same for waits that may be too short to sleep, now and then, since it costs system calls.
+  void look_for_dead_at(std::chrono::steady_clock::time_point now);
+  /// How long waits in a row have been in vain: nothing has come since. A program may wait in many short steps.
+  std::chrono::nanoseconds waited_in_vain() const noexcept {
+    return frames_of_waits_ == frames_received_ ? in_vain_ : std::chrono::nanoseconds(0);
+  }
+  void note_wait_in_vain(std::chrono::nanoseconds time) noexcept {
+    in_vain_ = waited_in_vain() + time;
+    frames_of_waits_ = frames_received_;
+  }
 
   Inlet& inlet() noexcept { return *inlet_; }
   PortCounters& counters() noexcept { return counters_; }
@@ -222,6 +232,9 @@ class PortCore {
   std::vector<Origin> origins_;
   MessageCache cache_;
   std::uint64_t frames_received_ = 0;
+  std::uint64_t frames_of_waits_ = 0;  // received before the last wait in vain
+  std::chrono::nanoseconds in_vain_{0};
+  std::chrono::steady_clock::time_point looked_for_dead_{};
   std::mutex failures_lock_;  // the interface may be another thread
   std::deque<Error> failures_;
   std::atomic<std::uint32_t> failure_count_{0};  // spares the lock, which orders the failures

@@ -55,7 +55,8 @@ void NxEngine::step(std::int64_t limit_ns) {
   const bool stuck = busy();
   if (stuck && (limit_ns < 0 || limit_ns > kNap)) limit_ns = kNap;
   // In virtual time the end of a node ends the wait, and only what comes from other cubes does not.
-  const std::int64_t look = is_timed() || shares_ ? kNap : kLook;
+  // A node of this host that has come rings nobody, and those of other hosts wait to be told.
+  const std::int64_t look = is_timed() || (shares_ && some_come_) ? kNap : kLook;
   if (housekeeping && (!is_timed() || is_one_of_several) && (limit_ns < 0 || limit_ns > look)) limit_ns = look;
   if (const ulfm_message* message = channel_.wait(limit_ns)) {
     dispatch(*message);

@@ -280,6 +280,7 @@ class NxEngine {
   std::uint32_t fruitless_ = 0;
   bool shares_ = false;            ///< nodes of this host's cube are on other hosts,
   std::vector<EntryBody> shared_;  ///< and have last been told this
+  bool some_come_ = true;          ///< nodes that are being loaded have not come yet
   bool closing_ = false;
   bool killed_ = false;
 };

@@ -12,13 +12,14 @@ void NxEngine::announce() { send_entry(channel_.cube().host(), channel_.cube().i
 
 void NxEngine::share_table() {
   Cube& cube = channel_.cube();
+  some_come_ = false;
   for (int node = 0; node < cube.nodes(); ++node) {
     const CubeEntry& entry = cube.entry(node);
     EntryBody& last_sent = shared_[static_cast<std::size_t>(node)];
+    const Presence presence = entry.presence.load(std::memory_order_acquire);
+    some_come_ = some_come_ || presence == Presence::loading;
     // Whatever changes comes with one of these two.
-    if (static_cast<std::uint32_t>(entry.presence.load(std::memory_order_acquire)) == last_sent.presence &&
-        entry.use == last_sent.use)
-      continue;
+    if (static_cast<std::uint32_t>(presence) == last_sent.presence && entry.use == last_sent.use) continue;
     const EntryBody image = last_sent = cube.image(node);
     for (int far = 0; far < cube.nodes(); ++far)
       if (far != node && cube.is_far(far) && reach(far) == Channel::Reach::there) send_entry(far, image);

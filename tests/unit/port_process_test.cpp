@@ -127,6 +127,26 @@ TEST_CASE("a peer that is killed ends the wait with its name", "[process]") {
   CHECK(host.port.wait(50ms).error().code == Errc::timed_out);
 }
 
+TEST_CASE("waits that are too short to sleep tell of a killed peer, too", "[process]") {
+  Host host;
+  const std::string card = host.job.card();
+  test::Child child([&](test::Pipe& parent) {
+    Guest guest(card);
+    if (!guest.port.send(test::pattern_bytes(1, 10), guest.parent, 60s)) _exit(3);
+    parent.receive();
+  });
+  REQUIRE(host.port.wait(60s));
+  child.kill();
+  Error error;
+  const auto limit = GENERATE(0us, 100us);
+  for (const auto until = std::chrono::steady_clock::now() + 60s; std::chrono::steady_clock::now() < until;) {
+    error = host.port.wait(limit).error();
+    if (error.code != Errc::timed_out) break;
+  }
+  INFO(error.what);
+  CHECK(error.code == Errc::peer_failed);
+}
+
 TEST_CASE("what a killed peer sent before arrives", "[process]") {
   Host host(64);
   const std::string card = host.job.card();

@@ -48,6 +48,23 @@ TEST_CASE("a wait spins, pauses, yields, and then says that it is time to sleep"
   CHECK_FALSE(waiter.step());
 }
 
+TEST_CASE("a wait behind others that were in vain sleeps after its spins, until something comes", "[wait]") {
+  WaitPolicy policy;
+  policy.spins = 3;
+  policy.pause_for = 1ms;
+  policy.yield_for = 1ms;
+  const auto turns_to_sleep = [](Waiter& waiter) {
+    while (!waiter.step()) continue;
+    return waiter.turns();
+  };
+  Waiter late(policy, 2ms);
+  CHECK(turns_to_sleep(late) == policy.spins + 1);
+  late.reset();
+  CHECK(turns_to_sleep(late) > policy.spins + 1);
+  Waiter early(policy, 1999us);
+  CHECK(turns_to_sleep(early) > policy.spins + 1);
+}
+
 TEST_CASE("where yields go to somebody who computes, waits sleep instead, and try again later", "[wait]") {
   test::OneCore here;
   WaitPolicy policy;

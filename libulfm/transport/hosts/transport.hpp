@@ -19,6 +19,7 @@
 
 #include "transport/contract.hpp"
 #include "transport/hosts/card.hpp"
+#include "transport/hosts/unreached.hpp"
 
 namespace ulfm::hosts {
 
@@ -91,8 +92,13 @@ class NetworkTransport final : public Transport {
     if (auto ok = check(to); !ok) return fail(ok.error());
     if (hello.size() > kHelloLimit)
       return fail(Errc::too_large, fmt::format("hello of {} bytes; at most {}", hello.size(), kHelloLimit));
+    const auto begun = Unreached::Clock::now();
+    if (auto why = unreached_.error(peer->token, to, begun)) return fail(std::move(*why));
     auto connection = network_->connect(*peer, to, from, introduction(shown_card_, hello));
-    if (!connection) return fail(connection.error());
+    if (!connection) {
+      unreached_.note(peer->token, to, begun, Unreached::Clock::now(), connection.error());
+      return fail(connection.error());
+    }
     const ProcessId id{peer->pid, peer->host == network_->self().host ? Ip{} : (*connection)->where.ip()};
     try {
       return std::make_unique<OutletOfIt>(network_, *connection, id, counters);
@@ -119,6 +125,7 @@ class NetworkTransport final : public Transport {
   std::shared_ptr<Network> network_;
   std::uint16_t ports_;
   std::string card_, shown_card_;
+  Unreached unreached_;
 };
 
 }  // namespace ulfm::hosts

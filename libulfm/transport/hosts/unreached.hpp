@@ -1,0 +1,50 @@
+// Who could not be reached a moment ago.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "transport/contract.hpp"
+
+namespace ulfm::hosts {
+
+/// An attempt to connect with a host that is silent takes seconds. A message that is sent there makes several, one for
+/// each way to send it; those behind a long one in vain fail with the same error, without a wait. Any thread.
+class Unreached {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// The error of a long attempt that has ended within the last second.
+  std::optional<Error> error(std::uint64_t process, std::uint16_t port, Clock::time_point now) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(all_, [now](const One& one) { return now - one.ended >= kKept; });
+    const auto is_it = [&](const One& one) { return one.process == process && one.port == port; };
+    const auto found = std::find_if(all_.begin(), all_.end(), is_it);
+    return found == all_.end() ? std::nullopt : std::optional(found->why);
+  }
+
+  /// An attempt that began at `begun` has failed. Throws std::bad_alloc.
+  void note(std::uint64_t process, std::uint16_t port, Clock::time_point begun, Clock::time_point now,
+            const Error& why) {
+    if (now - begun < kLong) return;
+    std::lock_guard lock(mutex_);
+    all_.push_back({process, port, now, why});
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kLong{100}, kKept{1000};
+  struct One {
+    std::uint64_t process;
+    std::uint16_t port;
+    Clock::time_point ended;
+    Error why;
+  };
+  std::mutex mutex_;
+  std::vector<One> all_;
+};
+
+}  // namespace ulfm::hosts

@@ -1,15 +1,17 @@
 #include "engine.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 #include "timed.hpp"
 
 namespace nx2 {
 namespace {
-constexpr std::int64_t kNap = 1'000'000;    // ns: while something waits for room, or a node's program is being loaded
-constexpr std::int64_t kLook = 50'000'000;  // ns: between two looks of a host at its nodes
-constexpr int kLooks = 16;                  // empty ones in a row that take in every lane of a port
-constexpr std::uint32_t kTestsBeforeRoom = 32;  // fruitless msgdone() or iprobe() before others get the core
+constexpr std::int64_t kNap = 1'000'000;  // ns: while something waits for room, or a node's program is being loaded
+constexpr std::int64_t kLongestNap = 32 * kNap;  // of a wait for what no message tells
+constexpr std::int64_t kLook = 50'000'000;       // ns: between two looks of a host at its nodes
+constexpr int kLooks = 16;                       // empty ones in a row that take in every lane of a port
+constexpr std::uint32_t kTestsBeforeRoom = 32;   // fruitless msgdone() or iprobe() before others get the core
 }  // namespace
 
 NxEngine::NxEngine(Channel& channel, const Tuning& tuning)
@@ -76,10 +78,13 @@ void NxEngine::wait(const Request& request) {
 
 bool NxEngine::wait_for(const std::function<bool()>& done, int milliseconds) {
   const auto until = job_time() + std::chrono::milliseconds(milliseconds);
+  std::int64_t nap = kNap;
   while (!done()) {
     if (milliseconds >= 0 && job_time() > until) return false;
-    step(is_timed() && housekeeping && milliseconds < 0 ? -1 : kNap);
+    const std::uint64_t before = moved_;
+    step(is_timed() && housekeeping && milliseconds < 0 ? -1 : nap);
     run_handlers();
+    nap = moved_ != before ? kNap : std::min(2 * nap, kLongestNap);
   }
   return true;
 }

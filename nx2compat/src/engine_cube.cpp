@@ -27,17 +27,15 @@ void NxEngine::share_table() {
 }
 
 // Some process that this one is connected with does not answer any more, and the port does not tell which. Of those on
-// other hosts the host program asks each node, and a node asks the host program: without that it has nobody to end it.
+// other hosts the host program asks each node, and a node asks the host program.
 void NxEngine::note_failure() {
   Cube& cube = channel_.cube();
-  const auto is_lost = [this](int node) {
-    if (peers_[static_cast<std::size_t>(node)].left || reach(node) != Channel::Reach::there) return false;
-    control(node, Kind::ping);
-    return peers_[static_cast<std::size_t>(node)].lost_since.has_value();
+  const auto ask = [this](int node) {
+    if (!peers_[static_cast<std::size_t>(node)].left && reach(node) == Channel::Reach::there) control(node, Kind::ping);
   };
-  if (cube.exists() && cube.is_copy() && is_lost(cube.host())) end_all(1);
+  if (cube.exists() && cube.is_copy()) ask(cube.host());
   for (int node = 0; shares_ && node < cube.nodes(); ++node)
-    if (cube.is_far(node)) (void)is_lost(node);
+    if (cube.is_far(node)) ask(node);
 }
 
 int NxEngine::silent_node() const {

@@ -304,11 +304,15 @@ void NxEngine::abandon(std::int32_t node) {
     if (outgoing.in_use && outgoing.node == node) end_outgoing(outgoing);
 }
 
-// Its process has ended, or its host does not answer any more: silent_node() tells the two apart.
+// Its process has ended, or its host does not answer any more: silent_node() tells the two apart. Without its host
+// program a node on another host has nobody to end it.
 void NxEngine::lose(std::int32_t node) {
   Peer& peer = peers_[static_cast<std::size_t>(node)];
-  if (!peer.left && !peer.lost_since) peer.lost_since = std::chrono::steady_clock::now();
+  const Cube& cube = channel_.cube();
+  const bool is_news = !peer.left && !peer.lost_since;
+  if (is_news) peer.lost_since = std::chrono::steady_clock::now();
   abandon(node);
+  if (is_news && !closing_ && cube.exists() && cube.is_copy() && node == cube.host()) end_all(1);
 }
 
 // ---- the end

@@ -96,7 +96,19 @@ int main(void) {
 C
 printf '#include <cube.h>\nint main(void) { mynode(); return mynode() == 1 ? 3 : 0; }\n' >bad.c
 printf '#include <cube.h>\nint main(void) { setpid(100); load("bad", -1, 0); waitall(-1, -1); crecv(1, 0, 0); }\n' >badhost.c
-for program in spin killer ring_node ring bad badhost sums_node sums; do
+cat >late.c <<'C'
+#include <cube.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(void) {
+  setpid(100);
+  fclose(fopen("begun", "w"));
+  while (access("cut", F_OK) != 0) usleep(1000);
+  load("sums_node", -1, 0);
+  for (;;) crecv(2, NULL, 0);
+}
+C
+for program in spin killer ring_node ring bad badhost sums_node sums late; do
     "$stage/bin/nxcc" -std=gnu11 "$program.c" -o "$program" || exit 1
 done
 
@@ -161,12 +173,26 @@ if ((code == 1)) && grep -q 'nx: node 1 on h2 does not answer' out; then
 else
     echo "FAIL a host vanishes: exit code $code" && head -n 20 out && failures=$((failures + 1))
 fi
-join_cable 2
-for _ in $(seq 300); do
-    pgrep -x sums_node >/dev/null || break
-    sleep 0.1
-done
-pgrep -x sums_node && echo "FAIL nodes are left" && failures=$((failures + 1))
+all_gone() {
+    join_cable 2
+    for _ in $(seq 300); do
+        pgrep -x sums_node >/dev/null || break
+        sleep 0.1
+    done
+    pgrep -x sums_node && echo "FAIL nodes are left" && failures=$((failures + 1))
+}
+all_gone
+# Nodes are loaded onto a host that has vanished: they reach no host program, and end.
+rm -f begun
+(
+    until [[ -e begun ]]; do sleep 0.05; done
+    cut_cable 2
+    touch cut
+) &
+ULFM_GIVE_UP=2s ran 'a load onto a host that has vanished' 1 'nx: node 1 ended with status 1' "${cube[@]}" -n 3 -hosts h1,h2,h3 ./late
+touch begun
+wait $!
+all_gone
 ran 'an interconnect of one host' 2 'for a cube on one host.*one of: .*tcp' "${cube[@]}" -n 2 -hosts h1,h2 --transport dcm ./ring
 ran 'no such transport' 2 'no transport is called' "${cube[@]}" -n 2 -hosts h1,h2 --transport dmc ./ring
 ran 'time of one host' 2 '--time is for a cube on one host' "${cube[@]}" -n 2 -hosts h1,h2 --time virtual ./ring

@@ -128,17 +128,19 @@ TEST_CASE("hosts: one that is silent is asked anew, and given up after 4.5 s unl
   CHECK(attempts.over(begun + 11s));
 }
 
-TEST_CASE("hosts: who was not reached by a long attempt is not waited for again at once", "[hosts]") {
+TEST_CASE("hosts: who was not reached by a long attempt, or has ended, is not waited for again at once", "[hosts]") {
   hosts::Unreached unreached;
   const hosts::Unreached::Clock::time_point begun{1h};
   const Error why{Errc::unavailable, "it cannot be reached"};
   unreached.note(7, 1, begun, begun + 4s, why);
   unreached.note(8, 1, begun, begun + 20ms, why);
+  unreached.note(9, 1, begun + 4s, begun + 4s + 20ms, {Errc::peer_failed, "nobody is there"});
   const auto known = unreached.error(7, 1, begun + 4900ms);
   REQUIRE(known);
   CHECK(known->code == why.code);
   CHECK(known->what == why.what);
   CHECK_FALSE(unreached.error(7, 2, begun + 4900ms));  // another port of it
+  CHECK(unreached.error(9, 2, begun + 4900ms));        // a process that has ended has no other port
   CHECK_FALSE(unreached.error(8, 1, begun + 4900ms));  // an answer that comes at once is asked for again
   CHECK_FALSE(unreached.error(7, 1, begun + 5s));
   CHECK_FALSE(unreached.error(7, 1, begun + 4900ms));  // and then not known any more

@@ -12,17 +12,20 @@
 
 namespace ulfm::hosts {
 
-/// An attempt to connect with a host that is silent takes seconds. A message that is sent there makes several, one for
-/// each way to send it; those behind a long one in vain fail with the same error, without a wait. Any thread.
+/// An attempt to connect with a host that is silent takes seconds, and one with a process that has ended some turns of
+/// a wait. A message that is sent there makes several, one for each way to send it, and so does who answers what the dead
+/// have asked: those behind the first fail with the same error, without a wait. Any thread.
 class Unreached {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// The error of a long attempt that has ended within the last second.
+  /// The error of such an attempt that has ended within the last second.
   std::optional<Error> error(std::uint64_t process, std::uint16_t port, Clock::time_point now) {
     std::lock_guard lock(mutex_);
     std::erase_if(all_, [now](const One& one) { return now - one.ended >= kKept; });
-    const auto is_it = [&](const One& one) { return one.process == process && one.port == port; };
+    const auto is_it = [&](const One& one) {
+      return one.process == process && (one.port == port || one.why.code == Errc::peer_failed);
+    };
     const auto found = std::find_if(all_.begin(), all_.end(), is_it);
     return found == all_.end() ? std::nullopt : std::optional(found->why);
   }
@@ -30,7 +33,7 @@ class Unreached {
   /// An attempt that began at `begun` has failed. Throws std::bad_alloc.
   void note(std::uint64_t process, std::uint16_t port, Clock::time_point begun, Clock::time_point now,
             const Error& why) {
-    if (now - begun < kLong) return;
+    if (now - begun < kLong && why.code != Errc::peer_failed) return;
     std::lock_guard lock(mutex_);
     all_.push_back({process, port, now, why});
   }

@@ -24,7 +24,7 @@ std::uint64_t frames_of(std::span<PortCore* const> ports) {
   return sum;
 }
 
-// A wait may be too short, or too busy, ever to sleep: it looks for who has ended, too.
+// Looks for who has ended now and then: a wait may be too short, or too busy, ever to sleep.
 Result<void> find_failure(std::span<PortCore* const> ports, HostClock::time_point now) {
   Error error;
   for (PortCore* port : ports) {
@@ -188,8 +188,12 @@ void Node::say_byes(PortCore& port, std::chrono::steady_clock::time_point until)
     }
     port.absorb();  // the other side may be doing the same
     if (time != nullptr ? time->now() >= last : HostClock::now() > until) return;
-    if (time != nullptr) (void)sleep_timed(*time, std::span(&self, 1), StallKind::room, last);
-    else if (waiter.step()) park(std::array{self}, kPortNap);
+    if (time != nullptr) {
+      (void)sleep_timed(*time, std::span(&self, 1), StallKind::room, last);
+    } else if (waiter.step()) {
+      park(std::array{self}, kPortNap);
+      port.look_for_dead();
+    }
   }
 }
 
@@ -285,7 +289,6 @@ void Node::park(std::span<PortCore* const> ports, std::chrono::nanoseconds left)
   std::vector<Inlet*> inlets;
   for (PortCore* port : ports) inlets.push_back(&port->inlet());
   Process::park(inlets, limit);
-  for (PortCore* port : ports) port->look_for_dead();
 }
 
 bool Node::look() {

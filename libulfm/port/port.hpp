@@ -86,7 +86,7 @@ class PortCore {
   std::string stall_lines(const std::string& who, bool sends);
   /// Housekeeping of a long wait.
   void look_for_dead();
-  /// The same for waits that may be too short to sleep, now and then, since it costs system calls.
+  /// The same, if the last time is 20 ms ago: it costs system calls.
   void look_for_dead_at(std::chrono::steady_clock::time_point now);
   /// How long waits in a row have been in vain: nothing has come since. A program may wait in many short steps.
   std::chrono::nanoseconds waited_in_vain() const noexcept {

@@ -143,16 +143,17 @@ ran 'a file with a wrong number' 2 'hostfile: "h2:x" is no host' "${cube[@]}" -n
 ran 'a node program on the command line' 0 '^node 3 on h2$' "${cube[@]}" -n 4 -hosts h1,h2 ./ring : ./ring_node
 ran 'nodes that compute are killed' 0 '^killed 2$' "${cube[@]}" -n 2 -hosts h1,h2 ./killer
 
+# gone PROGRAM: its nodes end within 30 s.
 gone() {
     for _ in $(seq 300); do
-        pgrep -x spin >/dev/null || { echo "ok   none is left" && return; }
+        pgrep -x "$1" >/dev/null || { echo "ok   none is left" && return; }
         sleep 0.1
     done
     echo "FAIL nodes are left" && failures=$((failures + 1))
 }
-gone
+gone spin
 ran 'a host that ends at once' 7 '2 spin' "${cube[@]}" -n 2 -hosts h1,h2 ./killer leave
-gone
+gone spin
 ran 'a node that ends badly' 1 'nx: node 1 ended with status 3; the job ends' "${cube[@]}" -n 2 -hosts h1,h2 ./badhost
 ran 'a host that is not there' 1 'nx: node 1 ended with status 255' "${cube[@]}" -n 2 -hosts h1,h9 ./ring
 # A host vanishes, and what has started a node there does not notice: ssh's connection says nothing.
@@ -173,15 +174,8 @@ if ((code == 1)) && grep -q 'nx: node 1 on h2 does not answer' out; then
 else
     echo "FAIL a host vanishes: exit code $code" && head -n 20 out && failures=$((failures + 1))
 fi
-all_gone() {
-    join_cable 2
-    for _ in $(seq 300); do
-        pgrep -x sums_node >/dev/null || break
-        sleep 0.1
-    done
-    pgrep -x sums_node && echo "FAIL nodes are left" && failures=$((failures + 1))
-}
-all_gone
+join_cable 2
+gone sums_node
 # Nodes are loaded onto a host that has vanished: they reach no host program, and end.
 rm -f begun
 (
@@ -192,7 +186,8 @@ rm -f begun
 ULFM_GIVE_UP=2s ran 'a load onto a host that has vanished' 1 'nx: node 1 ended with status 1' "${cube[@]}" -n 3 -hosts h1,h2,h3 ./late
 touch begun
 wait $!
-all_gone
+join_cable 2
+gone sums_node
 ran 'an interconnect of one host' 2 'for a cube on one host.*one of: .*tcp' "${cube[@]}" -n 2 -hosts h1,h2 --transport dcm ./ring
 ran 'no such transport' 2 'no transport is called' "${cube[@]}" -n 2 -hosts h1,h2 --transport dmc ./ring
 ran 'time of one host' 2 '--time is for a cube on one host' "${cube[@]}" -n 2 -hosts h1,h2 --time virtual ./ring

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <vector>
 
@@ -30,12 +31,13 @@ class Unreached {
     return found == all_.end() ? std::nullopt : std::optional(found->why);
   }
 
-  /// An attempt that began at `begun` has failed. Throws std::bad_alloc.
+  /// An attempt that began at `begun` has failed. Without memory to note it, the next one takes its time again.
   void note(std::uint64_t process, std::uint16_t port, Clock::time_point begun, Clock::time_point now,
-            const Error& why) {
+            const Error& why) noexcept try {
     if (now - begun < kLong && why.code != Errc::peer_failed) return;
     std::lock_guard lock(mutex_);
     all_.push_back({process, port, now, why});
+  } catch (const std::bad_alloc&) {
   }
 
  private:

@@ -114,7 +114,7 @@ std::string accepted(const ConfigRow& row) {
     case RowType::choice: return fmt::format("one of {}", row.choices);
     case RowType::text: return "text";
     case RowType::bytes: return fmt::format("bytes, with K, M or G, from {} to {}", row.min, row.max);
-    case RowType::milliseconds: return "milliseconds, with ms or s";
+    case RowType::milliseconds: return fmt::format("milliseconds, with ms or s, from {} to {} ms", row.min, row.max);
     case RowType::count: return fmt::format("a whole number from {} to {}", row.min, row.max);
   }
   return "";

@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdint>
 #include <ctime>
+#include <span>
 
 #include "base/interrupted.hpp"
 #include "base/wait_word.hpp"
@@ -62,26 +63,37 @@ bool sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t value, std::chr
 
 enum class Slept { less, until_limit, no_such_call };
 
-// Sleeps while both are 1. The kernel has no such call before Linux 5.16, and a filter may forbid it.
-Slept sleep_on_both(std::atomic<std::uint32_t>& one, std::atomic<std::uint32_t>& other,
-                    std::chrono::nanoseconds limit) noexcept {
+// Sleeps while all are 1. The kernel has no such call before Linux 5.16, and a filter may forbid it.
+Slept sleep_on_all(std::span<const WaitWord> words, std::chrono::nanoseconds limit) noexcept {
 #ifdef SYS_futex_waitv
-  const auto entry = [](std::atomic<std::uint32_t>& word) {
-    return futex_waitv{1, reinterpret_cast<std::uintptr_t>(&word), FUTEX_32, 0};
-  };
-  std::array entries{entry(one), entry(other)};
+  std::array<futex_waitv, FUTEX_WAITV_MAX> entries{};
+  if (words.size() > entries.size()) return Slept::no_such_call;
+  std::ranges::transform(words, entries.begin(), [](const WaitWord& one) {
+    return futex_waitv{kSleeps, reinterpret_cast<std::uintptr_t>(one.word), FUTEX_32, 0};
+  });
   timespec until{};
   clock_gettime(CLOCK_MONOTONIC, &until);
   const std::int64_t end = until.tv_nsec + limit.count() % 1'000'000'000;
   until.tv_sec += static_cast<time_t>(limit.count() / 1'000'000'000 + end / 1'000'000'000);
   until.tv_nsec = static_cast<long>(end % 1'000'000'000);
-  if (syscall(SYS_futex_waitv, entries.data(), entries.size(), 0, &until, CLOCK_MONOTONIC) >= 0) return Slept::less;
+  if (syscall(SYS_futex_waitv, entries.data(), words.size(), 0, &until, CLOCK_MONOTONIC) >= 0) return Slept::less;
   if (errno == ENOSYS || errno == EPERM) return Slept::no_such_call;
   return errno == ETIMEDOUT ? Slept::until_limit : Slept::less;
 #else
-  (void)one, (void)other, (void)limit;
+  (void)words, (void)limit;
   return Slept::no_such_call;
 #endif
+}
+
+// True when nothing ended it before the limit.
+bool nap(std::span<const WaitWord> words, std::chrono::nanoseconds limit, bool fenced) noexcept {
+  std::atomic<std::uint32_t>& first = *words.front().word;
+  if (words.size() == 1) return sleep_while(first, kSleeps, limit, fenced);
+  // Without a barrier this may miss what a process does that issues no fence.
+  if (!g_barriers && !fenced) limit = std::min<std::chrono::nanoseconds>(limit, kBlindNap);
+  const Slept slept = sleep_on_all(words, limit);
+  if (slept != Slept::no_such_call) return slept == Slept::until_limit;
+  return sleep_while(first, kSleeps, std::min<std::chrono::nanoseconds>(limit, kShortNap), fenced);
 }
 
 }  // namespace
@@ -140,25 +152,20 @@ void RoomBell::wake() noexcept {
     syscall(SYS_futex, &awaited, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-// True when nothing ended it before the limit.
-bool Doorbell::nap(std::chrono::nanoseconds limit, WaitWord other, bool fenced) noexcept {
-  if (!other) return sleep_while(parked, kSleeps, limit, fenced);
-  // Without a barrier this may miss what a process does that issues no fence.
-  if (!g_barriers && !fenced) limit = std::min<std::chrono::nanoseconds>(limit, kBlindNap);
-  const Slept slept = sleep_on_both(parked, *other.word, limit);
-  if (slept != Slept::no_such_call) return slept == Slept::until_limit;
-  return sleep_while(parked, kSleeps, std::min<std::chrono::nanoseconds>(limit, kShortNap), fenced);
+bool sleep_on_any(std::span<const WaitWord> words, std::chrono::nanoseconds limit, const Look& look) {
+  const bool fenced = std::ranges::all_of(words, &WaitWord::fenced);
+  const bool looks = look && !fenced && limit > kBlindNap;
+  if (nap(words, looks ? kBlindNap : limit, fenced) && looks) {
+    if (look()) return true;
+    nap(words, limit - kBlindNap, fenced);
+  }
+  return std::ranges::any_of(words, &WaitWord::is_over);
 }
 
 bool Doorbell::sleep(std::chrono::nanoseconds limit, WaitWord other, const Look& look) {
-  const bool fenced = word().fenced && (!other || other.fenced);
-  const bool looks = look && !fenced && limit > kBlindNap;
-  bool has_come = false;
-  if (nap(looks ? kBlindNap : limit, other, fenced) && looks) {
-    has_come = look();
-    if (!has_come) nap(limit - kBlindNap, other, fenced);
-  }
-  return parked.exchange(0, std::memory_order_acquire) == 0 || (other && other.is_over()) || has_come;
+  const std::array both{word(), other};
+  const bool has_come = sleep_on_any(std::span(both).first(other ? 2 : 1), limit, look);
+  return parked.exchange(0, std::memory_order_acquire) == 0 || has_come;
 }
 
 void Doorbell::wake() noexcept {

@@ -66,8 +66,7 @@ struct alignas(64) Doorbell {
   void cancel() noexcept { parked.store(0, std::memory_order_relaxed); }
   /// Consumer: sleep until rung, a signal, or `limit` has passed. True when rung.
   bool sleep(std::chrono::nanoseconds limit) noexcept;
-  /// The same, and `other`, if any, ends it too: true when either did. A long sleep asks `look`, if any, once more
-  /// whether something has come, and is over when that says so: what no barrier reached costs a millisecond.
+  /// The same, and `other`, if any, ends it too: true when either did, or when `look` says so (sleep_on_any()).
   bool sleep(std::chrono::nanoseconds limit, WaitWord other, const Look& look);
   /// For the sleep of another bell, when this one is armed too. Good as long as the bell.
   WaitWord word() noexcept { return {&parked, fenced.load(std::memory_order_relaxed) != 0}; }
@@ -83,7 +82,6 @@ struct alignas(64) Doorbell {
 
  private:
   void announce(std::atomic<std::uint32_t>& sleeper) noexcept;
-  bool nap(std::chrono::nanoseconds limit, WaitWord other, bool fenced) noexcept;
   bool sleep_on(std::atomic<std::uint32_t>& sleeper, std::chrono::nanoseconds limit) noexcept;
 };
 static_assert(sizeof(Doorbell) == 64);

@@ -21,6 +21,7 @@ class DoorbellSource final : public WakeSource {
   bool sleep(std::chrono::nanoseconds limit, WaitWord other, const Look& look) override {
     return bell_->sleep(limit, other, look);
   }
+  WaitWord await() noexcept override { return bell_->word(); }
   void expect_many_sleeps() noexcept override { bell_->expect_many_sleeps(); }
   void watch() noexcept override { bell_->watch(); }
   bool watch_sleep(std::chrono::nanoseconds limit) noexcept override { return bell_->watch_sleep(limit); }

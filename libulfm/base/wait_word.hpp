@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <span>
 
 namespace ulfm {
 
@@ -27,5 +28,10 @@ struct WaitWord {
 
 /// Whether something has come that ends a sleep.
 using Look = std::function<bool()>;
+
+/// Sleeps until one of at most 128 words is set, a signal, or `limit` has passed. True when one is, or `look` says that
+/// something has come: a long sleep asks it, if there is one, once more behind a millisecond, for what no barrier
+/// reached (decision 0074). Short naps where the kernel cannot sleep on several words.
+bool sleep_on_any(std::span<const WaitWord> words, std::chrono::nanoseconds limit, const Look& look);
 
 }  // namespace ulfm

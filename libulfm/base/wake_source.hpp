@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 
 #include "base/wait_word.hpp"
 
@@ -25,6 +26,8 @@ class WakeSource {
   virtual bool sleep(std::chrono::nanoseconds limit, WaitWord other, [[maybe_unused]] const Look& look) {
     return sleep(other ? std::min<std::chrono::nanoseconds>(limit, kShortNap) : limit) || (other && other.is_over());
   }
+  /// Owner: what ends a sleep on this and other sources at once, behind arm() and the look. None: descriptor() does.
+  virtual WaitWord await() noexcept { return {}; }
   /// Owner: sleeps will be many, because processes share cores. Before the first sleep.
   virtual void expect_many_sleeps() noexcept {}
 
@@ -41,5 +44,10 @@ class WakeSource {
   /// for what sleeps on a futex. For epoll; the source keeps it.
   virtual int descriptor() const noexcept { return -1; }
 };
+
+/// Sleeps as WakeSource::sleep does, on all of them: `sources` are of ports of one process, and armed. Short naps
+/// where some have words and some descriptors, or `other` is to end a sleep on descriptors.
+bool sleep_on_any(std::span<WakeSource* const> sources, std::chrono::nanoseconds limit, WaitWord other,
+                  const Look& look);
 
 }  // namespace ulfm

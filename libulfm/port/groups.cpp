@@ -69,9 +69,9 @@ void PortCore::begin_group(SendBuffer& buffer) {
   if (group.tree) return group.tree->begin(buffer.bytes.get(), buffer.size);
   std::vector<std::shared_ptr<Outlet>> outlets;
   std::erase_if(group.members, [&](PortAddress one) {
-    const bool found = outlet_for(one) != nullptr;
+    const auto found = outlet_for(one);
     if (found) outlets.push_back(outlets_.at(one.key()));
-    else undeliverable(buffer, one, "a member of the group has closed its port or ended and is left out from now on");
+    else undeliverable(buffer, one, fmt::format("{}, and is left out of the group from now on", found.error().what));
     return !found;
   });
   if (!group.sender || outlets != group.outlets) {
@@ -92,12 +92,9 @@ void PortCore::make_sender(Group& group) {
     group.sender = std::make_unique<GroupSender>(all, std::move(multicast));
     return;
   }
-  const auto lost = [this](PortAddress one) {
-    note_failure(
-        Errc::peer_failed,
-        fmt::format(
-            "port {} of a tree of port {} has been closed, or its process has ended; it is left out from now on",
-            one.port, number_));
+  const auto lost = [this](PortAddress one, const Error& why) {
+    note_failure(Errc::peer_failed,
+                 fmt::format("port {} is left out of a tree of port {} from now on: {}", one.port, number_, why.what));
   };
   const auto self = node_.process_of_card(node_.card());
   const PortAddress source{self ? *self : 0, number_};
@@ -213,7 +210,8 @@ PortCore::Taken PortCore::take_branch(std::uint32_t index, CachedMessage& whole)
   return Taken::assembled;
 }
 
-// Those behind this port that cannot be reached are their root's to find out, by the next message that is not answered.
+// Those behind this port that have ended or closed theirs are their root's to find out, by the next message that is not
+// answered. That one runs and cannot be reached from here, only this process knows.
 void PortCore::take_list(std::uint32_t index, std::string_view text) {
   auto list = read_tree_list(node_, text);
   if (!list || origins_[index].root) return fail_origin(index, "sent a list of ports that is none");
@@ -221,7 +219,12 @@ void PortCore::take_list(std::uint32_t index, std::string_view text) {
   origin.root = list->source;
   if (list->below.empty()) return;
   node_.dispose([&] {
-    origin.tree = std::make_shared<Tree>(node_, number_, list->source, list->below, counters_, [](PortAddress) {});
+    const auto lost = [this](PortAddress one, const Error& why) {
+      if (why.code == Errc::peer_failed || why.code == Errc::not_found) return;
+      note_failure(Errc::peer_failed, fmt::format("port {} sends nothing on to port {} of another process: {}", number_,
+                                                  one.port, why.what));
+    };
+    origin.tree = std::make_shared<Tree>(node_, number_, list->source, list->below, counters_, lost);
   });
 }
 

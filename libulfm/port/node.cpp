@@ -284,8 +284,8 @@ void Node::drive() {
 void Node::park(std::span<PortCore* const> ports, std::chrono::nanoseconds left) {
   const auto most = wait_policy().park_limit;
   auto limit = left.count() < 0 ? most : std::min<std::chrono::nanoseconds>(left, most);
-  // Room at a destination rings no bell, and neither does the second of several ports: short naps then.
-  if (sends_pending() || ports.size() > 1) limit = std::min<std::chrono::nanoseconds>(limit, kPortNap);
+  // Room at a destination rings no bell: short naps then.
+  if (sends_pending()) limit = std::min<std::chrono::nanoseconds>(limit, kPortNap);
   std::vector<Inlet*> inlets;
   for (PortCore* port : ports) inlets.push_back(&port->inlet());
   Process::park(inlets, limit);
@@ -301,7 +301,7 @@ bool Node::park(std::chrono::nanoseconds limit, WaitWord other, const Look& look
   std::vector<Inlet*> inlets;
   for (const auto& port : table_)
     if (port) inlets.push_back(&port->inlet());
-  if (sends_pending() || inlets.size() != 1) limit = std::min<std::chrono::nanoseconds>(limit, kPortNap);
+  if (sends_pending()) limit = std::min<std::chrono::nanoseconds>(limit, kPortNap);
   return inlets.empty() ? other.sleep(limit) : Process::park(inlets, limit, other, look);
 }
 
@@ -382,9 +382,10 @@ Result<void> Node::flush_timed(VirtualTime& time, PortCore& port, std::chrono::n
   for (;;) {
     drive();
     port.absorb();
-    if (port.all_sent()) return {};
+    const bool all_sent = port.all_sent();
     Error error;
     if (port.take_failure(error)) return fail(std::move(error));
+    if (all_sent) return {};
     if (time.now() >= until)
       return fail(Errc::timed_out, fmt::format("port {}: messages are still on their way", port.number()));
     if (PortCore* const self = &port; sleep_timed(time, std::span(&self, 1), StallKind::room, until))
@@ -413,6 +414,9 @@ Result<void> Node::flush(PortCore& port, std::chrono::nanoseconds limit) {
     report_stalls(stall, std::array{&port}, StallKind::room, start, now);
     if (waiter.step()) park(std::array{&port}, kPortNap);
   }
+  // What could not be delivered is not on its way any more, either.
+  Error error;
+  if (port.take_failure(error)) return fail(std::move(error));
   return {};
 }
 

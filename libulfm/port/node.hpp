@@ -60,6 +60,11 @@ class Node {
     std::lock_guard lock(interface_lock_);
     what();
   }
+  /// The same, unless the interface is busy: it may be making a connection.
+  template <typename What>
+  void dispose_if_idle(What what) {
+    if (std::unique_lock lock(interface_lock_, std::try_to_lock); lock) what();
+  }
   bool sends_pending() const noexcept { return stalled_.load(std::memory_order_relaxed) || !send_queue_.empty(); }
 
   /// Waits for a message at one of the ports. A negative limit is for ever.

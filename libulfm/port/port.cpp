@@ -1,6 +1,7 @@
 #include "port/port.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/core.h>
 
@@ -74,6 +75,8 @@ void PortCore::give(PortAddress to) noexcept {
   if (node_.send_at_once(*this, to, data, buffer.size)) return;  // and the next message has this buffer, which is warm
   buffer.to = to;
   hand_over(buffer);
+  // Perhaps this message has found nobody: then the next one's post is to say so.
+  if (failure_count_.load(std::memory_order_relaxed) != 0) posted_key_ = ~std::uint64_t{0};
 }
 
 bool PortCore::send_pieces(PortAddress to, std::span<const iovec> pieces, std::size_t size) {
@@ -128,8 +131,8 @@ void PortCore::drop_closed_outlets() {
   sweep_at_ = std::max(kFirstSweep, 2 * outlets_.size());
 }
 
-// The outlet to an address, made anew when the port there was closed since; nullptr when it cannot be reached.
-Outlet* PortCore::outlet_for(PortAddress to) {
+// The outlet to an address, made anew when the port there was closed since.
+Result<Outlet*> PortCore::outlet_for(PortAddress to) {
   const std::uint64_t key = to.key();
   if (key == last_key_ && !last_outlet_->port_closed()) return last_outlet_;
   last_key_ = ~std::uint64_t{0};
@@ -143,7 +146,7 @@ Outlet* PortCore::outlet_for(PortAddress to) {
     it = outlets_.end();
   }
   if (it == outlets_.end()) {
-    if (!connect(to)) return nullptr;
+    if (auto ok = connect(to); !ok) return fail(ok.error());
     it = outlets_.find(key);
   }
   last_key_ = key;
@@ -152,17 +155,17 @@ Outlet* PortCore::outlet_for(PortAddress to) {
 }
 
 void PortCore::undeliverable(const SendBuffer& buffer, PortAddress to, const std::string& why) {
-  note_failure(Errc::peer_failed, fmt::format("{}; a message of {} from port {} to its port {} is lost", why,
-                                              counted(buffer.size, "byte"), number_, to.port));
+  note_failure(Errc::peer_failed, fmt::format("a message of {} from port {} to port {} is lost: {}",
+                                              counted(buffer.size, "byte"), number_, to.port, why));
   outlets_.erase(to.key());
   last_key_ = ~std::uint64_t{0};
 }
 
 bool PortCore::send_at_once(PortAddress to, Gather& data, std::size_t size) {
   if (posted != 0) return false;
-  Outlet* outlet = outlet_for(to);
-  return outlet != nullptr && (size <= kLeastFrame || size <= outlet->max_frame(kMessageHeader)) &&
-         push_whole(*outlet, data, size);
+  const auto outlet = outlet_for(to);
+  return outlet && (size <= kLeastFrame || size <= (*outlet)->max_frame(kMessageHeader)) &&
+         push_whole(**outlet, data, size);
 }
 
 bool PortCore::transmit() {
@@ -188,8 +191,7 @@ bool PortCore::transmit_one(SendBuffer& buffer) {
     sender_ = FrameSender(buffer.bytes.get(), buffer.size);
     sending_ = true;
     stalled_since_ = {};
-    if (outlet_for(buffer.to) == nullptr)
-      undeliverable(buffer, buffer.to, "the destination has closed its port or ended");
+    if (const auto outlet = outlet_for(buffer.to); !outlet) undeliverable(buffer, buffer.to, outlet.error().what);
   }
   if (last_key_ == buffer.to.key() && !sender_.advance(*last_outlet_)) {
     if (!time_to_look() || last_outlet_->peer_listening()) return false;
@@ -449,7 +451,35 @@ void PortCore::look_for_dead() {
   if (std::string why = inlet_->why_broken(); !why.empty()) note_failure(Errc::peer_failed, std::move(why));
   for (Error error; inlet_->take_given_up(error);) note_failure(error.code, std::move(error.what));
   const std::int64_t dead = inlet_->find_dead();
+  const ProcessId sender = dead >= 0 ? inlet_->origin(static_cast<std::uint32_t>(dead)).process : ProcessId{};
   if (dead >= 0) fail_origin(static_cast<std::uint32_t>(dead), "died");
+  node_.dispose_if_idle([&] {
+    if (sender) drop_outlets_to(sender);
+    else find_dead_receiver();
+  });
+}
+
+// Of who has died and has sent nothing, no origin tells. One to which a message is on its way is left to that one.
+void PortCore::find_dead_receiver() {
+  for (std::size_t looks = std::min<std::size_t>(4, outlets_.size()); looks != 0; --looks) {
+    look_at_ = look_at_ + 1 < outlets_.size() ? look_at_ + 1 : 0;
+    const auto& [key, outlet] = *std::next(outlets_.begin(), static_cast<std::ptrdiff_t>(look_at_));
+    // What closes its port and ends, in this order, has not died.
+    if ((sending_ && key == last_key_) || outlet->port_closed() || outlet->peer_listening() || outlet->port_closed())
+      continue;
+    const ProcessId who = outlet->peer();
+    for (std::uint32_t i = 0; i < origins_.size(); ++i)
+      if (origins_[i].connected && inlet_->origin(i).process == who) return;  // it will be told of as a sender
+    note_failure(Errc::peer_failed, fmt::format("{}, port {}, died", who.text(), key & 0xFFFF));
+    return drop_outlets_to(who);
+  }
+}
+
+void PortCore::drop_outlets_to(ProcessId who) {
+  std::erase_if(outlets_, [&](const auto& one) {
+    return !(sending_ && one.first == last_key_) && one.second->peer() == who && !one.second->peer_listening();
+  });
+  if (!sending_) last_key_ = ~std::uint64_t{0};
 }
 
 void PortCore::look_for_dead_at(std::chrono::steady_clock::time_point now) {

@@ -182,7 +182,9 @@ class PortCore {
   void hand_out(Arrival& arrival, CachedMessage&& whole) noexcept;
   ReceiveBuffer& free_receive_buffer() noexcept;
   void note_failure(Errc code, std::string what);
-  Outlet* outlet_for(PortAddress to);
+  Result<Outlet*> outlet_for(PortAddress to);
+  void find_dead_receiver();
+  void drop_outlets_to(ProcessId who);
   void drop_closed_outlets();
   bool transmit_any(SendBuffer& buffer);
   bool transmit_one(SendBuffer& buffer);
@@ -212,6 +214,7 @@ class PortCore {
   bool sending_ = false;
   std::unordered_map<std::uint64_t, std::shared_ptr<Outlet>> outlets_;
   std::size_t sweep_at_ = kFirstSweep;  // outlets there are when those to closed ports are next looked for
+  std::size_t look_at_ = 0;             // the outlet whose receiver was looked at last
   std::uint64_t last_key_ = ~std::uint64_t{0};
   Outlet* last_outlet_ = nullptr;
   std::uint64_t posted_key_ = ~std::uint64_t{0};  // application's copy: known to be connected

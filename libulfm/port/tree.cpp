@@ -30,7 +30,7 @@ void Tree::serve(std::span<const PortAddress> list) {
     const PortAddress to = list.front();
     auto outlet = node_.transport().connect(node_.card_of(to.process), to.port, from_, {}, counters_);
     if (!outlet) {
-      lost_(to);
+      lost_(to, outlet.error());
       list = list.subspan(1);
       continue;
     }
@@ -50,7 +50,7 @@ void Tree::give(Child& child) const { child.items.push_back({FrameSender(bytes_,
 void Tree::leave_out(std::size_t index) {
   const Child gone = std::move(children_[index]);
   children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(index));
-  lost_(gone.to);
+  lost_(gone.to, {Errc::peer_failed, fmt::format("{} died or closed its port", gone.outlet->peer().text())});
   serve(gone.below);
 }
 
@@ -109,10 +109,11 @@ void Tree::look_for_dead() {
 
 // ---- the list -------------------------------------------------------------------------------------------------------
 
-// A line for each port, its process's card and its number; the first one is whose messages come.
+// A line for each port, its process's card and its number; the first one is whose messages come. On several hosts a card
+// has a part for each way, of which whoever sends on needs its own.
 std::string Tree::text_of(std::span<const PortAddress> list) const {
   const auto line = [&](PortAddress one) {
-    return fmt::format("{} {}\n", control::identity_of(node_.card_of(one.process)), one.port);
+    return fmt::format("{} {}\n", control::without_key(node_.card_of(one.process)), one.port);
   };
   std::string text = line(source_);
   for (const PortAddress& one : list) text += line(one);

@@ -30,7 +30,7 @@ inline constexpr std::chrono::milliseconds kLookAfter{100};
 /// Under the node's lock, as everything that sends.
 class Tree {
  public:
-  using Lost = std::function<void(PortAddress)>;
+  using Lost = std::function<void(PortAddress, const Error& why)>;
 
   /// A tree over `below` for what the port `source` sends; `from` is the port of this process. Whoever cannot be
   /// reached is left out, and `lost` is called for it.

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 
 #include <fmt/core.h>
@@ -110,15 +111,18 @@ bool Process::park(std::span<Inlet* const> inlets, std::chrono::nanoseconds limi
   const auto something = [&] {
     return (look && look()) || std::ranges::any_of(inlets, [](Inlet* inlet) { return inlet->has_frame(); });
   };
-  for (Inlet* inlet : inlets) inlet->wake_source().arm();
+  std::array<WakeSource*, kPortsPerProcess> all;
+  const std::span sources = std::span(all).first(inlets.size());
+  std::ranges::transform(inlets, all.begin(), [](Inlet* inlet) { return &inlet->wake_source(); });
+  for (WakeSource* source : sources) source->arm();
   bool has_come = something();
   if (!has_come)
     for (Inlet* inlet : inlets) limit = std::min(limit, inlet->next_deadline());
   if (!has_come && limit.count() > 0) {
     wait_counters().count(Rung::park);
-    has_come = inlets.front()->wake_source().sleep(limit, other, std::cref(something));
+    has_come = sleep_on_any(sources, limit, other, std::cref(something));
   }
-  for (Inlet* inlet : inlets) inlet->wake_source().cancel();
+  for (WakeSource* source : sources) source->cancel();
   return has_come;
 }
 

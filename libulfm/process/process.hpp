@@ -48,8 +48,7 @@ class Process {
   Result<std::unique_ptr<Inlet>> open(std::uint16_t number, const InletOptions& options);
 
   /// Sleeps until one of the inlets rings or `limit` is over, not at all when something is there already; `full`, if
-  /// any, ends the sleep too when it has room. A second inlet's bell ends no sleep: the limit of several is to be
-  /// short. True when something has come.
+  /// any, ends the sleep too when it has room. True when something has come.
   static bool park(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, Outlet* full = nullptr);
   /// The same, and `other`, which the caller has armed, ends the sleep too; `look` says whether it should have.
   static bool park(std::span<Inlet* const> inlets, std::chrono::nanoseconds limit, WaitWord other, const Look& look);

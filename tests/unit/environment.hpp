@@ -17,6 +17,10 @@ namespace test {
 
 class Environment {
  public:
+  using Settings = std::initializer_list<std::pair<const char*, std::string>>;
+  explicit Environment(Settings settings) : Environment() {
+    for (const auto& [name, value] : settings) set(name, value);
+  }
   Environment() {
     std::vector<std::string> names;
     for (char** e = environ; *e != nullptr; ++e) {

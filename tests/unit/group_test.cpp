@@ -19,16 +19,13 @@ namespace {
 
 /// A port that sends and several that receive, in one process.
 struct PortGroup {
-  using Settings = std::initializer_list<std::pair<const char*, std::string>>;
-  explicit PortGroup(int receivers = 3, Settings settings = {}) : job((set(settings), Job::alone().value())) {
+  explicit PortGroup(int receivers = 3, test::Environment::Settings settings = {})
+      : environment(settings), job(Job::alone().value()) {
     for (int i = 0; i < receivers; ++i) {
       const auto number = static_cast<std::uint16_t>(10 + i);
       ports.push_back(job.open_port({.number = number, .depth = 8}).value());
       addresses.push_back(job.address(0, number).value());
     }
-  }
-  void set(Settings settings) {
-    for (const auto& [name, value] : settings) environment.set(name, value);
   }
   test::Environment environment;
   Job job;

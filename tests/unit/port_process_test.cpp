@@ -1,9 +1,14 @@
 // Ports of several processes: exchange by card, and what happens when one of them is killed.
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <ulfm/ulfm.hpp>
 
+#include <cerrno>
+
+#include "base/wait.hpp"
 #include "child.hpp"
 #include "environment.hpp"
+#include "fabric/engine/host.hpp"
 #include "job/liveness.hpp"
 #include "pattern.hpp"
 #include "port/node.hpp"
@@ -20,22 +25,43 @@ constexpr std::uint16_t kPort = 7;
 /// In the child: a job with a port, and the address of the parent's port.
 struct Guest {
   explicit Guest(const std::string& card, std::uint32_t depth = 8)
-      : job(Job::alone().value()),
+      : place(setenv("ULFM_FABRIC_RANK", "1", 1)),
+        job(Job::alone().value()),
         port(job.open_port({.number = kPort, .depth = depth}).value()),
         parent(job.address_of_card(card, kPort).value()) {}
+  int place;  ///< on an interconnect
   Job job;
   Port port;
   Address parent;
 };
 
 struct Host {
-  explicit Host(std::uint32_t depth = 8)
-      : job(Job::alone().value()), port(job.open_port({.number = kPort, .depth = depth}).value()) {}
+  explicit Host(std::uint32_t depth = 8, test::Environment::Settings settings = {})
+      : environment(settings),
+        job(Job::alone().value()),
+        port(job.open_port({.number = kPort, .depth = depth}).value()) {}
   Address guest(test::Child& child) { return job.address_of_card(child.pipe().receive(), kPort).value(); }
   test::Environment environment;
   Job job;
   Port port;
 };
+
+/// An interconnect of two nodes for the test that asks.
+std::string fabric_address() {
+  static std::optional<fabric::FabricHost> host;
+  host.emplace(fabric::FabricHost::create({"xswitch", "single:2", 1}).value());
+  return encode(host->arena().address());
+}
+
+std::uint64_t parks() { return wait_counters().steps[static_cast<std::size_t>(Rung::park)].load(); }
+
+bool can_sleep_on_several() {
+#ifdef SYS_futex_waitv
+  return syscall(SYS_futex_waitv, nullptr, 0, 0, nullptr, 0) < 0 && errno != ENOSYS && errno != EPERM;
+#else
+  return false;
+#endif
+}
 
 bool says(const Error& error, const std::string& part) { return error.what.find(part) != std::string::npos; }
 
@@ -145,6 +171,99 @@ TEST_CASE("waits that are too short to sleep tell of a killed peer, too", "[proc
   }
   INFO(error.what);
   CHECK(error.code == Errc::peer_failed);
+}
+
+TEST_CASE("a wait tells once of a receiver that was killed and has never sent", "[process]") {
+  Host host(8, {{"ULFM_TRANSPORT", GENERATE("direct", "xswitch")}, {"ULFM_FABRIC", fabric_address()}});
+  const std::string card = host.job.card();
+  test::Child child([&](test::Pipe& parent) {
+    Guest guest(card);
+    parent.send(guest.job.card());
+    parent.receive();
+  });
+  const Address to = host.guest(child);
+  REQUIRE(host.port.send(test::pattern_bytes(1, 10), to, 60s));
+  CHECK(host.port.wait(50ms).error().code == Errc::timed_out);  // it lives, and does not read
+  child.kill();
+  const auto waited = host.port.wait(60s);
+  REQUIRE_FALSE(waited);
+  INFO(waited.error().what);
+  CHECK(waited.error().code == Errc::peer_failed);
+  CHECK(says(waited.error(), "process " + std::to_string(child.pid()) + ", port 7, died"));
+  CHECK(host.port.wait(50ms).error().code == Errc::timed_out);
+  CHECK(host.port.send(test::pattern_bytes(2, 10), to, 60s).error().code == Errc::peer_failed);
+}
+
+TEST_CASE("who only sends is told of a receiver that was killed", "[process]") {
+  const std::string transport = GENERATE("direct", "tcp", "xswitch");
+  Host host(8, {{"ULFM_TRANSPORT", transport}, {"ULFM_FABRIC", fabric_address()}});
+  const std::string card = host.job.card();
+  test::Child child([&](test::Pipe& parent) {
+    Guest guest(card);
+    parent.send(guest.job.card());
+    for (int i = 0; i < 100; ++i)
+      if (!guest.port.wait(60s)) _exit(3);
+    parent.send("read");
+    parent.receive();
+  });
+  const Address to = host.guest(child);
+  for (std::uint32_t i = 0; i < 100; ++i) REQUIRE(host.port.send(test::pattern_bytes(i, 100), to, 60s));
+  REQUIRE(host.port.flush(60s));
+  REQUIRE(child.pipe().receive() == "read");
+  child.kill();
+  Error error;
+  for (const auto until = std::chrono::steady_clock::now() + 60s;
+       error.code == Errc::ok && std::chrono::steady_clock::now() < until;) {
+    auto sent = host.port.send(test::pattern_bytes(1, 100), to, 60s);
+    if (sent) sent = host.port.flush(60s);
+    if (!sent) error = sent.error();
+  }
+  INFO(transport << ": " << error.what);
+  CHECK(error.code == Errc::peer_failed);
+  CHECK(says(error, "process " + std::to_string(child.pid())));
+}
+
+TEST_CASE("a receiver that closes its port and ends is no failure", "[process]") {
+  Host host(8, {{"ULFM_TRANSPORT", GENERATE("direct", "tcp", "xswitch")}, {"ULFM_FABRIC", fabric_address()}});
+  const std::string card = host.job.card();
+  test::Child child([&](test::Pipe& parent) {
+    Guest guest(card);
+    parent.send(guest.job.card());
+    if (!guest.port.wait(60s)) _exit(3);
+  });
+  REQUIRE(host.port.send(test::pattern_bytes(1, 10), host.guest(child), 60s));
+  CHECK(child.wait() == 0);
+  CHECK(host.port.wait(300ms).error().code == Errc::timed_out);
+}
+
+TEST_CASE("a wait on several ports sleeps until one of them has something", "[process]") {
+  Host host(8, {{"ULFM_TRANSPORT", GENERATE("direct", "tcp", "xswitch")}, {"ULFM_FABRIC", fabric_address()}});
+  std::vector<Port> ports;
+  for (std::uint16_t number = 0; number < 5; ++number) ports.push_back(host.job.open_port({.number = number}).value());
+  std::vector<Port*> all;
+  for (Port& port : ports) all.push_back(&port);
+  const std::string card = host.job.card();
+  test::Child child([&](test::Pipe& parent) {
+    Guest guest(card);
+    for (std::uint16_t number = 0; number < 5; ++number) {
+      parent.receive();
+      const Address to = guest.job.address_of_card(card, number).value();
+      if (!guest.port.send({}, to, 60s) || !guest.port.flush(60s)) _exit(3);
+    }
+    parent.receive();
+  });
+  const std::uint64_t before = parks();
+  CHECK(Port::wait_any(all, 1s).error().code == Errc::timed_out);
+  CHECK(parks() > before);
+  if (can_sleep_on_several()) CHECK(parks() < before + 100);  // by naps of a millisecond, many hundreds
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    child.pipe().send("next");
+    auto came = Port::wait_any(all, 60s);
+    REQUIRE(came);
+    CHECK(came->first == i);
+  }
+  child.pipe().send("done");
+  CHECK(child.wait() == 0);
 }
 
 TEST_CASE("what a killed peer sent before arrives", "[process]") {

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -89,6 +91,19 @@ std::string what_mpiexec_refuses(const ListedHost& host) {
                      counts && equals != host.setting.npos
                          ? fmt::format(", for which it wants {}:{}", host.name, host.setting.substr(equals + 1))
                          : "");
+}
+
+// Of a range that it cannot read it shows a trace of its functions.
+std::string what_mpiexec_refuses_of_ports() {
+  for (const char* name : {"MPIEXEC_PORT_RANGE", "MPIEXEC_PORTRANGE"}) {
+    const char* const text = std::getenv(name);
+    if (text == nullptr) continue;
+    int low = 0, high = 0, length = 0;
+    const bool is_range = std::sscanf(text, "%5d:%5d%n", &low, &high, &length) == 2 && text[length] == '\0';
+    if (!is_range || low < 1 || high < low || high > 65535)
+      return fmt::format("{} needs a range of ports, as in 50000:50999; found \"{}\"", name, text);
+  }
+  return "";
 }
 
 std::string why_unknown(const std::string& name) {

@@ -29,4 +29,8 @@ std::string what_mpiexec_refuses(const ListedHost& host);
 /// Why a name has no address here, in the resolver's words; "" when it has one.
 std::string why_unknown(const std::string& name);
 
+/// What mpiexec does not take as the range of ports on which it listens for its proxies, with what it would; "" when it
+/// takes the environment as it is.
+std::string what_mpiexec_refuses_of_ports();
+
 }  // namespace tools

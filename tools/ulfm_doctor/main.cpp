@@ -209,13 +209,16 @@ int examine(const std::vector<std::string>& names, const Options& options, const
   return report.conclude(asked);
 }
 
-Launcher launcher_of(const Options& options) {
+Launcher launcher_of(const Options& options, std::string& wrong) {
   const auto variable = [](const char* name) {
     return std::string(std::getenv(name) == nullptr ? "" : std::getenv(name));
   };
   Launcher launcher;
   const std::string kind = options.launcher.empty() ? variable("HYDRA_LAUNCHER") : options.launcher;
   if (!kind.empty()) launcher = {kind, kind == "ssh"};
+  if (!kind.empty() && kind != "ssh" && kind != "rsh")
+    wrong = fmt::format("{}: hosts are reached by ssh or rsh; found \"{}\"",
+                        options.launcher.empty() ? "HYDRA_LAUNCHER" : "--launcher", kind);
   const std::string program = options.launcher_exec.empty() ? variable("HYDRA_LAUNCHER_EXEC") : options.launcher_exec;
   if (!program.empty()) launcher = {program, std::filesystem::path(program).filename() == "ssh"};
   return launcher;
@@ -260,8 +263,10 @@ int main(int argc, char** argv) {
   if (options.agent) return run_agent();
   std::string wrong;
   const auto hosts = all_hosts(options, wrong);
+  if (wrong.empty()) wrong = tools::what_mpiexec_refuses_of_ports();
+  const Launcher launcher = launcher_of(options, wrong);
   if (!wrong.empty()) return tools::complain(app, wrong);
   if (!hosts) return tools::complain(app, fmt::format("the hostfile {} cannot be read", options.hostfile));
   if (hosts->empty()) return tools::complain(app, "a host is needed, as in: ulfm_doctor node1 node2");
-  return examine(*hosts, options, launcher_of(options));
+  return examine(*hosts, options, launcher);
 }

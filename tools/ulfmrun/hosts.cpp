@@ -94,22 +94,10 @@ void look_up(const std::string& origin, const std::string& word) {
                              origin, name, why));
 }
 
-/// mpiexec listens there for its proxies; of a range that it cannot read it shows a trace of its functions.
-void check_port_range() {
-  for (const char* name : {"MPIEXEC_PORT_RANGE", "MPIEXEC_PORTRANGE"}) {
-    const char* const text = std::getenv(name);
-    if (text == nullptr) continue;
-    int low = 0, high = 0, length = 0;
-    const bool is_range = std::sscanf(text, "%5d:%5d%n", &low, &high, &length) == 2 && text[length] == '\0';
-    if (!is_range || low < 1 || high < low || high > 65535)
-      fail(kUsage, fmt::format("{} needs a range of ports, as in 50000:50999; found \"{}\"", name, text));
-  }
-}
-
 }  // namespace
 
 void check_hosts(const CommandLine& line) {
-  check_port_range();
+  if (const std::string wrong = tools::what_mpiexec_refuses_of_ports(); !wrong.empty()) fail(kUsage, wrong);
   if (line.hosts.size() > 1)
     fail(kUsage,
          fmt::format("{} after {}: hosts are named once; leave one out", line.hosts[1].option, line.hosts[0].option));

@@ -1,5 +1,7 @@
 #include "transport/emulated/outlet.hpp"
 
+#include <ctime>
+
 #include <fmt/core.h>
 
 #include "base/claim.hpp"
@@ -12,6 +14,15 @@ using fabric::RecordState;
 using fabric::Slot;
 
 namespace {
+
+constexpr std::int64_t kLookEvery = 20'000'000;
+
+// Good to a few ms, and costs next to nothing.
+std::int64_t coarse_time() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
 
 // Of a port, by this process's time: another process may have gone on, and opened or closed its port in our future.
 std::uint32_t generation_of(fabric::FabricEngine& engine, std::uint32_t endpoint, std::uint32_t port) {
@@ -47,11 +58,12 @@ Result<std::unique_ptr<EmulatedOutlet>> EmulatedOutlet::connect(fabric::FabricEn
   fabric::Endpoint& endpoint = arena.endpoint(to.endpoint);
   const std::string process = fmt::format("process {}", endpoint.pid);
   const std::uint32_t generation = generation_of(engine, to.endpoint, port);
-  if (has_ended(engine, to.endpoint) || endpoint.token != to.token)
+  if (has_ended(engine, to.endpoint) || endpoint.token != to.token || !engine.is_alive(to.endpoint))
     return fail(Errc::peer_failed, fmt::format("{} has ended", process));
   std::unique_ptr<EmulatedOutlet> outlet(new EmulatedOutlet(engine, to, port, counters));
   outlet->generation_ = generation;
   outlet->pid_ = endpoint.pid;
+  outlet->looked_ = coarse_time();
   if (outlet->generation_ % 2 == 0)
     return fail(Errc::not_found, fmt::format("port {} of {} is not open", port, process));
   if (auto ok = outlet->introduce(from_port, hello); !ok) return fail(ok.error());
@@ -99,6 +111,10 @@ Result<void> EmulatedOutlet::introduce(std::uint16_t from_port, std::span<const 
 
 bool EmulatedOutlet::push(Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length) {
   fabric::VirtualClock* const clock = engine_.clock();
+  if (clock == nullptr && has_died()) [[unlikely]] {
+    turned_.clear();
+    return false;
+  }
   std::int64_t index = engine_.slots().take(sender_);
   if (index < 0 && clock != nullptr) {
     clock->look();  // what has been given back by now is back then
@@ -130,6 +146,20 @@ bool EmulatedOutlet::push(Kind kind, std::span<const std::byte> header, Gather& 
   counters_.open_frames.add();
   submit(engine_, static_cast<std::uint32_t>(index), kind, header.size() + length);
   return true;
+}
+
+// The network takes frames for whom it cannot give them to any more, so it never lacks room for them. In virtual time
+// the clock finds who has died.
+bool EmulatedOutlet::has_died() {
+  const std::int64_t now = coarse_time();
+  if (died_ || now - looked_ < kLookEvery) [[likely]]
+    return died_;
+  looked_ = now;
+  const fabric::Endpoint& endpoint = engine_.arena().endpoint(to_.endpoint);
+  // Who has ended properly has closed its ports, which the port's generation tells. Acquire as in has_ended().
+  died_ = endpoint.state.load(std::memory_order_acquire) == fabric::EndpointState::ready &&
+          endpoint.token == to_.token && !engine_.is_alive(to_.endpoint);
+  return died_;
 }
 
 // The sending card has the frame as it should be; what comes to the other card is what the noise leaves of it.

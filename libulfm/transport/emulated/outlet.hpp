@@ -39,6 +39,7 @@ class EmulatedOutlet final : public Outlet {
   EmulatedOutlet(fabric::FabricEngine& engine, const EmulatedCard& to, std::uint16_t port, PortCounters& counters)
       : engine_(engine), to_(to), port_(port), counters_(counters), sender_(engine.slots().add_sender()) {}
   Result<std::uint32_t> claim_record();
+  bool has_died();
   void pass_noise(std::uint32_t slot, std::byte* bytes);
   Result<void> introduce(std::uint16_t from_port, std::span<const std::byte> hello);
 
@@ -52,6 +53,8 @@ class EmulatedOutlet final : public Outlet {
   std::uint32_t record_generation_ = 0;
   pid_t pid_ = 0;
   bool said_bye_ = false;
+  bool died_ = false;
+  std::int64_t looked_ = 0;            // the host's time at the last look whether the peer runs
   bool checks_ = false;                // frames have check units that count
   std::vector<std::uint64_t> turned_;  // bits of the next frame
 };

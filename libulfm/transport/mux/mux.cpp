@@ -77,6 +77,10 @@ class MuxSource final : public WakeSource {
     cancel_far();
     return came;
   }
+  WaitWord await() noexcept override {
+    arm_ringer();
+    return near_.await();
+  }
   void expect_many_sleeps() noexcept override { near_.expect_many_sleeps(); }
   void watch() noexcept override {
     near_.watch();

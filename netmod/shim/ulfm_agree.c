@@ -459,6 +459,10 @@ static int agree(MPIR_Comm * comm, ballot_t * own)
     agreeing_comm = comm;
     MPID_Progress_start(&state);
     for (;;) {
+        /* Others may wait for this process in a collective, to which it will not come: with a dead member all of them fail */
+        if ((comm->revoked & MPIR_COMM_FAILED_MEMBER) && !(comm->revoked & MPIR_COMM_LOST_MEMBER) &&
+            MPIDI_CH3U_Comm_failed(comm))
+            MPIDI_CH3I_Comm_leave(comm);
         ask_for_absentees(comm, &have_asked);
         mpi_errno = go_on_agreeing(comm, a, own);
         if (mpi_errno || a->decided)

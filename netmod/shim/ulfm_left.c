@@ -91,12 +91,48 @@ static void forget_all_absentees(void)
         forget_absentees(absentees->id, NULL);
 }
 
+/* Communicators that were freed here last: this process comes to none of their collectives any more, whatever others from
+ * the same parent it agrees on. */
+static struct {
+    int is_noted;
+    MPIR_Context_id_t id;
+} freed[64];
+static unsigned freed_noted;
+
+#define FREED (sizeof freed / sizeof *freed)
+
+static int *place_of_freed(MPIR_Context_id_t id)
+{
+    unsigned i;
+
+    for (i = 0; i < FREED; i++)
+        if (freed[i].is_noted && freed[i].id == id)
+            return &freed[i].is_noted;
+    return NULL;
+}
+
+static int was_freed(MPIR_Context_id_t id)
+{
+    return place_of_freed(id) != NULL;
+}
+
+static void note_freed(MPIR_Context_id_t id)
+{
+    const unsigned at = freed_noted++ % FREED;
+
+    freed[at].is_noted = 1;
+    freed[at].id = id;
+}
+
 /* Members of other groups that have the same parent hear of it too, and make no such communicator. Those words go when
  * the id comes again, with its next generation. */
 static int left_comm_created(MPIR_Comm * comm, void *unused)
 {
     absentee_t **at = &absentees;
+    int *again = place_of_freed(comm->recvcontext_id);
 
+    if (again)
+        *again = 0;
     while (*at) {
         absentee_t *one = *at;
         const MPIR_Context_id_t differing = one->id ^ comm->recvcontext_id;
@@ -113,6 +149,7 @@ static int left_comm_created(MPIR_Comm * comm, void *unused)
 static int left_comm_destroyed(MPIR_Comm * comm, void *unused)
 {
     forget_absentees(comm->recvcontext_id, NULL);
+    note_freed(comm->recvcontext_id);
     if (questions)
         answer_questions();     /* one that is given up is asked for as long as others wait in theirs */
     return MPI_SUCCESS;
@@ -134,10 +171,12 @@ static int left_init(void)
     goto fn_exit;
 }
 
-/* One that is not made here, though others have it: the agreement on it has failed, or will be done yet. Who has left
- * anything, and does not agree on one from the same parent now, is taken for one in which it has failed. */
+/* One that is not made here, though others have it: the agreement on it has failed, or will be done yet, or it was freed.
+ * Who has left anything, and does not agree on one from the same parent now, is taken for one in which it has failed. */
 static int is_left(MPIR_Context_id_t id, MPIR_Context_id_t parent)
 {
+    if (was_freed(id))
+        return 1;
     if (MPIDI_CH3I_Comm_is_made(id))
         return !MPIDI_CH3I_Comm_goes_on(id);
     return left_any && !MPIDI_CH3I_Comm_may_come(id, parent);
@@ -146,7 +185,7 @@ static int is_left(MPIR_Context_id_t id, MPIR_Context_id_t parent)
 /* Who has not made it comes to no agreement in it either. */
 static int how_left(MPIR_Context_id_t id)
 {
-    return MPIDI_CH3I_Comm_is_made(id) ? LEFT : WILL_NOT_COME;
+    return MPIDI_CH3I_Comm_is_made(id) && !was_freed(id) ? LEFT : WILL_NOT_COME;
 }
 
 static void answer_questions(void)

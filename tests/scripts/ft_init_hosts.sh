@@ -37,4 +37,19 @@ goes_on "a rank that ends with 3" exit 3
 killer=$!
 goes_on "a proxy that is killed" wait "$scratch/waits"
 wait "$killer" || { echo "FAIL there was no proxy to kill" >&2; failures=1; }
+# Processes without MPI pass the barrier of the others when they end: a proxy whose processes have asked for nothing hears
+# of it, too.
+good=0
+for _ in $(seq 20); do
+    # shellcheck disable=SC2016
+    on_hosts 2 --ft -n 4 sh -c 'echo "hello $PMI_RANK"' >out 2>err && [[ $(grep -c '^hello [0-3]$' out) == 4 ]] && ! grep -q . err &&
+        good=$((good + 1))
+done
+if ((good == 20)); then
+    echo "ok   programs without MPI"
+else
+    echo "FAIL programs without MPI: $good of 20 jobs end well" >&2
+    cat out err >&2
+    failures=$((failures + 1))
+fi
 exit $((failures != 0))

@@ -183,7 +183,7 @@ ends_unrun "one that is not there beside a rank" 'host h1: cannot run ./nosuch: 
 # Whoever starts a job over ssh may have to type a password first.
 cat >slowly <<SLOWLY
 #!/bin/bash
-if [[ "\$*" == *' h2 '* ]]; then
+if [[ "\$*" == *' h2 '* ]] && echo >>starts && ((\$(wc -l <starts) > \${starts_before_it:-0})); then
     for _ in {1..1200}; do
         grep -q 'has not called back' "$PWD/err" && break
         sleep 0.1
@@ -198,6 +198,11 @@ grep -q 'host h2 has not called back for 30 s.*ulfm_doctor h2' err || fail "a ho
 check_run "a host that calls late" "wrong 0" "$code"
 
 "$stage/bin/mpicc" -O1 "$here/mixed.c" -o mixed || exit 1
+rm starts
+code=0
+starts_before_it=1 beside_host 1 "$run" -hosts h1,h2 -launcher ssh -launcher-exec "$PWD/slowly" -n 2 ./mixed spawn >out 2>err || code=$?
+grep -q 'host h2 has not called back for 30 s.*ulfm_doctor h2' err || fail "a host of spawned processes that calls late" "nobody says so"
+check_run "a host of spawned processes that calls late" "spawn wrong 0" "$code"
 on 2 "node-aware collectives" "nodes wrong 0" -n 4 -ppn 2 ./mixed nodes
 on 2 "windows, shared within a host and between hosts" "window wrong 0" -n 4 -ppn 2 ./mixed window
 on 2 "files in a shared folder" "io wrong 0" -n 4 -ppn 2 ./mixed io shared.dat

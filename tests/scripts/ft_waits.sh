@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# With --ft: what waits for a rank that has died, or for one that has heard of a death and goes on to MPIX_Comm_shrink, ends
+# with MPIX_ERR_PROC_FAILED: requests of one-sided operations, MPI_Win_test, collectives, MPI_Waitany.
+set -euo pipefail
+# shellcheck source=mpi_common.bash
+. "$(dirname "${BASH_SOURCE[0]}")/mpi_common.bash"
+compile ft_waits <"$(dirname "${BASH_SOURCE[0]}")/ft_waits.c"
+
+# ends RANKS HOW OPTIONS...: the others find nothing wrong, and go on.
+ends() {
+    local ranks=$1 how=$2
+    shift 2
+    timeout "$patience" "$stage/bin/ulfmrun" --ft "$@" -n "$ranks" "$work/ft_waits" "$how" >"$work/out" 2>&1 || true
+    grep -qx "$how: wrong 0, $((ranks - 1)) left" "$work/out" || fail "$ranks ranks, $how $*"
+}
+
+for how in put get accumulate get_accumulate got test; do
+    ends 2 "$how"
+    ends 3 "$how" --transport tcp
+done
+for how in barrier allreduce bcast dup ibarrier split freed any; do
+    ends 4 "$how"
+    ends 6 "$how" --transport tcp
+done
+ends 4 barrier --transport xswitch
+echo 'what waits for the dead ends, and what waits for those who have heard of them'

@@ -109,8 +109,8 @@ void Tree::look_for_dead() {
 
 // ---- the list -------------------------------------------------------------------------------------------------------
 
-// A line for each port, its process's card and its number; the first one is whose messages come. On several hosts a card
-// has a part for each way, of which whoever sends on needs its own.
+// A line for each port, its process's card and its number; the first one is whose messages come. On several hosts a
+// card has a part for each way, of which whoever sends on needs its own.
 std::string Tree::text_of(std::span<const PortAddress> list) const {
   const auto line = [&](PortAddress one) {
     return fmt::format("{} {}\n", control::without_key(node_.card_of(one.process)), one.port);

@@ -1,7 +1,7 @@
 /* With --ft the last rank dies. What the others wait for then must end: ft_waits HOW
- * put, get, accumulate, get_accumulate: the request of an operation on the dead rank; got: of one begun before its death.
+ * put, get, accumulate, get_accumulate: the request of an operation on the dead rank; got: of one begun before it died.
  * test: MPI_Win_test, of an epoch that the dead rank was to end.
- * barrier, allreduce, bcast, dup, ibarrier, split: of those who wait in it for rank 0, which has heard of the death by a
+ * barrier, allreduce, bcast, dup, ibarrier, split: those who wait in it for rank 0, which has heard of the death by a
  * receive, or for rank 1, which has by MPI_Comm_create_group; both go on to MPIX_Comm_shrink, and nobody revokes.
  * freed: rank 1 heard of it by a receive in a copy of the world and frees that, in which the others wait for it.
  * any: MPI_Waitany, of a receive from any source, which it must name. */

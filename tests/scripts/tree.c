@@ -1,5 +1,5 @@
-/* tree MESSAGES SLOW DIES: rank 0 sends so many down a tree to all others; rank SLOW sleeps first, rank DIES dies at the
- * tenth message. Each rank but 0 tells rank 0 at the end how many were as sent. */
+/* tree MESSAGES SLOW DIES: rank 0 sends so many down a tree to all others; rank SLOW sleeps first, rank DIES dies
+ * at the tenth message. Each rank but 0 tells rank 0 at the end how many were as sent. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

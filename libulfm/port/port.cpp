@@ -448,7 +448,8 @@ std::string PortCore::stall_lines(const std::string& who, bool sends) {
 }
 
 void PortCore::look_for_dead() {
-  if (std::string why = inlet_->why_broken(); !why.empty()) note_failure(Errc::peer_failed, std::move(why));
+  if (std::string why = inlet_->why_broken(); !why.empty())
+    return note_failure(Errc::peer_failed, std::move(why));  // of the others nothing is to be learnt any more
   for (Error error; inlet_->take_given_up(error);) note_failure(error.code, std::move(error.what));
   const std::int64_t dead = inlet_->find_dead();
   const ProcessId sender = dead >= 0 ? inlet_->origin(static_cast<std::uint32_t>(dead)).process : ProcessId{};
@@ -459,20 +460,20 @@ void PortCore::look_for_dead() {
   });
 }
 
-// Of who has died and has sent nothing, no origin tells. One to which a message is on its way is left to that one.
+// Of who has died and has sent nothing, no origin tells. One to which a message is on its way is left to that one. A look
+// may be a question to another host, so each time there is one.
 void PortCore::find_dead_receiver() {
-  for (std::size_t looks = std::min<std::size_t>(4, outlets_.size()); looks != 0; --looks) {
-    look_at_ = look_at_ + 1 < outlets_.size() ? look_at_ + 1 : 0;
-    const auto& [key, outlet] = *std::next(outlets_.begin(), static_cast<std::ptrdiff_t>(look_at_));
-    // What closes its port and ends, in this order, has not died.
-    if ((sending_ && key == last_key_) || outlet->port_closed() || outlet->peer_listening() || outlet->port_closed())
-      continue;
-    const ProcessId who = outlet->peer();
-    for (std::uint32_t i = 0; i < origins_.size(); ++i)
-      if (origins_[i].connected && inlet_->origin(i).process == who) return;  // it will be told of as a sender
-    note_failure(Errc::peer_failed, fmt::format("{}, port {}, died", who.text(), key & 0xFFFF));
-    return drop_outlets_to(who);
-  }
+  if (outlets_.empty()) return;
+  look_at_ = look_at_ + 1 < outlets_.size() ? look_at_ + 1 : 0;
+  const auto& [key, outlet] = *std::next(outlets_.begin(), static_cast<std::ptrdiff_t>(look_at_));
+  // What closes its port and ends, in this order, has not died.
+  if ((sending_ && key == last_key_) || outlet->port_closed() || outlet->peer_listening() || outlet->port_closed())
+    return;
+  const ProcessId who = outlet->peer();
+  for (std::uint32_t i = 0; i < origins_.size(); ++i)
+    if (origins_[i].connected && inlet_->origin(i).process == who) return;  // it will be told of as a sender
+  note_failure(Errc::peer_failed, fmt::format("{}, port {}, died", who.text(), key & 0xFFFF));
+  drop_outlets_to(who);
 }
 
 void PortCore::drop_outlets_to(ProcessId who) {

@@ -64,6 +64,7 @@ class Node {
   template <typename What>
   void dispose_if_idle(What what) {
     if (std::unique_lock lock(interface_lock_, std::try_to_lock); lock) what();
+    if (sends_pending()) drive();  // others have posted meanwhile, and found the interface busy
   }
   bool sends_pending() const noexcept { return stalled_.load(std::memory_order_relaxed) || !send_queue_.empty(); }
 

@@ -7,6 +7,7 @@
 
 #include "base/copy.hpp"
 #include "base/counted.hpp"
+#include "base/virtual_time.hpp"
 
 #include "port/node.hpp"
 
@@ -460,25 +461,37 @@ void PortCore::look_for_dead() {
   });
 }
 
-// Of who has died and has sent nothing, no origin tells. One to which a message is on its way is left to that one. A look
-// may be a question to another host, so each time there is one.
+// Of who has died and has sent nothing, no origin tells. In virtual time a death wakes once: then all are looked at.
 void PortCore::find_dead_receiver() {
-  if (outlets_.empty()) return;
-  look_at_ = look_at_ + 1 < outlets_.size() ? look_at_ + 1 : 0;
-  const auto& [key, outlet] = *std::next(outlets_.begin(), static_cast<std::ptrdiff_t>(look_at_));
-  // What closes its port and ends, in this order, has not died.
-  if ((sending_ && key == last_key_) || outlet->port_closed() || outlet->peer_listening() || outlet->port_closed())
-    return;
-  const ProcessId who = outlet->peer();
-  for (std::uint32_t i = 0; i < origins_.size(); ++i)
-    if (origins_[i].connected && inlet_->origin(i).process == who) return;  // it will be told of as a sender
-  note_failure(Errc::peer_failed, fmt::format("{}, port {}, died", who.text(), key & 0xFFFF));
-  drop_outlets_to(who);
+  const std::size_t looks =
+      VirtualTime::of_process() != nullptr ? outlets_.size() : std::min<std::size_t>(1, outlets_.size());
+  for (std::size_t i = 0; i < looks; ++i) {
+    look_at_ = look_at_ + 1 < outlets_.size() ? look_at_ + 1 : 0;
+    const auto& [key, outlet] = *std::next(outlets_.begin(), static_cast<std::ptrdiff_t>(look_at_));
+    // What closes its port and ends, in this order, has not died.
+    if (is_sending_by(outlet) || !outlet->is_near() || outlet->port_closed() || outlet->peer_listening() ||
+        outlet->port_closed())
+      continue;
+    const ProcessId who = outlet->peer();
+    bool is_sender = false;  // then it will be told of as one
+    for (std::uint32_t k = 0; k < origins_.size(); ++k)
+      is_sender = is_sender || (origins_[k].connected && inlet_->origin(k).process == who);
+    if (is_sender) continue;
+    note_failure(Errc::peer_failed, fmt::format("{}, port {}, died", who.text(), key & 0xFFFF));
+    return drop_outlets_to(who);
+  }
+}
+
+// Whoever sends a message finds by itself that it does not arrive, and says so.
+bool PortCore::is_sending_by(const std::shared_ptr<Outlet>& outlet) const {
+  if (!sending_) return false;
+  const auto& group = send_[transmit_at_].group;
+  return group ? std::ranges::find(group->outlets, outlet) != group->outlets.end() : outlet.get() == last_outlet_;
 }
 
 void PortCore::drop_outlets_to(ProcessId who) {
   std::erase_if(outlets_, [&](const auto& one) {
-    return !(sending_ && one.first == last_key_) && one.second->peer() == who && !one.second->peer_listening();
+    return !is_sending_by(one.second) && one.second->peer() == who && !one.second->peer_listening();
   });
   if (!sending_) last_key_ = ~std::uint64_t{0};
 }

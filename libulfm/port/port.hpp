@@ -184,6 +184,7 @@ class PortCore {
   void note_failure(Errc code, std::string what);
   Result<Outlet*> outlet_for(PortAddress to);
   void find_dead_receiver();
+  bool is_sending_by(const std::shared_ptr<Outlet>& outlet) const;
   void drop_outlets_to(ProcessId who);
   void drop_closed_outlets();
   bool transmit_any(SendBuffer& buffer);

@@ -167,6 +167,8 @@ class Outlet {
   /// The receiving process still runs and has not closed the port, or what it sent to this process before is still on
   /// its way here. When false, all of that can be found in the inlets. Costs a system call or two.
   virtual bool peer_listening() const = 0;
+  /// peer_listening() asks nothing of another process.
+  virtual bool is_near() const { return true; }
   /// The receiving port has been closed, as far as that is known without a cost. It may be open anew: connect again.
   virtual bool port_closed() const = 0;
   /// The receiver takes nothing from this connection any more, and may not have taken what was sent last: it lacked

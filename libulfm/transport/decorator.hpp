@@ -45,6 +45,7 @@ class ForwardingOutlet : public Outlet {
   WaitWord await_room() override { return under_->await_room(); }
   std::size_t max_frame(std::size_t header) const override { return under_->max_frame(header); }
   bool peer_listening() const override { return under_->peer_listening(); }
+  bool is_near() const override { return under_->is_near(); }
   bool port_closed() const override { return under_->port_closed(); }
   bool cut_off() const override { return under_->cut_off(); }
   ProcessId peer() const override { return under_->peer(); }

@@ -92,6 +92,7 @@ void MPIDI_nem_ulfm_ask_whether_left(MPIR_Comm * comm, MPIDI_VC_t * vc);
 static int is_absent(const MPIR_Comm * comm, const MPIDI_VC_t * vc);
 static void be_absent(const MPIR_Comm * comm);
 static int have_been_absent(const MPIR_Comm * comm);
+static int has_dead_member(const MPIR_Comm * comm);
 
 /* Nobody waits for this member. */
 static int is_away(const MPIR_Comm * comm, int i)
@@ -460,8 +461,7 @@ static int agree(MPIR_Comm * comm, ballot_t * own)
     MPID_Progress_start(&state);
     for (;;) {
         /* Others may wait for this process in a collective, to which it will not come: with a dead member all of them fail */
-        if ((comm->revoked & MPIR_COMM_FAILED_MEMBER) && !(comm->revoked & MPIR_COMM_LOST_MEMBER) &&
-            MPIDI_CH3U_Comm_failed(comm))
+        if ((comm->revoked & MPIR_COMM_FAILED_MEMBER) && !(comm->revoked & MPIR_COMM_LOST_MEMBER) && has_dead_member(comm))
             MPIDI_CH3I_Comm_leave(comm);
         ask_for_absentees(comm, &have_asked);
         mpi_errno = go_on_agreeing(comm, a, own);

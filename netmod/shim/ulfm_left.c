@@ -91,8 +91,25 @@ static void forget_all_absentees(void)
         forget_absentees(absentees->id, NULL);
 }
 
-/* Communicators that were freed here last: this process comes to none of their collectives any more, whatever others from
- * the same parent it agrees on. */
+static int has_dead(MPIDI_VCRT_t * vcrt, int size)
+{
+    int i;
+
+    for (i = 0; vcrt && i < size; i++)
+        if (MPIDI_CH3U_Failed_index(vcrt->vcr_table[i]) >= 0)
+            return 1;
+    return 0;
+}
+
+/* In either group of it. */
+static int has_dead_member(const MPIR_Comm * comm)
+{
+    return has_dead(comm->dev.vcrt, comm->remote_size) ||
+        (comm->comm_kind == MPIR_COMM_KIND__INTERCOMM && has_dead(comm->dev.local_vcrt, comm->local_size));
+}
+
+/* Communicators with a dead member, or whose collectives have failed, that were freed here last: this process comes to none
+ * of their collectives any more, whatever others from the same parent it agrees on. */
 static struct {
     int is_noted;
     MPIR_Context_id_t id;
@@ -149,7 +166,10 @@ static int left_comm_created(MPIR_Comm * comm, void *unused)
 static int left_comm_destroyed(MPIR_Comm * comm, void *unused)
 {
     forget_absentees(comm->recvcontext_id, NULL);
-    note_freed(comm->recvcontext_id);
+    /* Of one whose members all live and go on, what others wait for has been sent */
+    if (!MPIR_CONTEXT_READ_FIELD(SUBCOMM, comm->recvcontext_id) && !MPIR_CONTEXT_READ_FIELD(IS_LOCALCOMM, comm->context_id) &&
+        ((comm->revoked & ~MPIR_COMM_FAILED_MEMBER) || has_dead_member(comm)))
+        note_freed(comm->recvcontext_id);
     if (questions)
         answer_questions();     /* one that is given up is asked for as long as others wait in theirs */
     return MPI_SUCCESS;
@@ -182,10 +202,10 @@ static int is_left(MPIR_Context_id_t id, MPIR_Context_id_t parent)
     return left_any && !MPIDI_CH3I_Comm_may_come(id, parent);
 }
 
-/* Who has not made it comes to no agreement in it either. */
+/* Who has not made it comes to no agreement in it either. Who has freed it may have decided one, of which it tells. */
 static int how_left(MPIR_Context_id_t id)
 {
-    return MPIDI_CH3I_Comm_is_made(id) && !was_freed(id) ? LEFT : WILL_NOT_COME;
+    return MPIDI_CH3I_Comm_is_made(id) || was_freed(id) ? LEFT : WILL_NOT_COME;
 }
 
 static void answer_questions(void)

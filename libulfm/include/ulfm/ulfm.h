@@ -161,8 +161,8 @@ typedef struct ulfm_message {
 /** Takes the next message: 1 when there is one, 0 when not. */
 ULFM_API int ulfm_poll(ulfm_port port, ulfm_message* message);
 /** The same, waiting up to `timeout_ns` (negative: for ever). ULFM_ERR_TIMED_OUT; ULFM_ERR_PEER_FAILED, once for each
- *  process that died with a connection to or from this port, and once for each message to it that is known to be lost.
- */
+ *  process that died with a connection to this port, or, on shared memory and emulated interconnects, from this port,
+ *  and once for each message to it that is known to be lost. */
 ULFM_API int ulfm_wait(ulfm_port port, int64_t timeout_ns, ulfm_message* message);
 /** Waits for a message at any of `count` ports; `*which` is the index of the one that has it. */
 ULFM_API int ulfm_wait_any(const ulfm_port* ports, int count, int64_t timeout_ns, int* which, ulfm_message* message);

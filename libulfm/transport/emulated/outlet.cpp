@@ -16,6 +16,8 @@ using fabric::Slot;
 namespace {
 
 constexpr std::int64_t kLookEvery = 20'000'000;
+// What the dead have sent to a port that nobody reads stays on its way: no sender waits longer for that.
+constexpr std::int64_t kAnswersFor = 1'000'000'000;
 
 // Good to a few ms, and costs next to nothing.
 std::int64_t coarse_time() noexcept {
@@ -205,6 +207,7 @@ bool EmulatedOutlet::port_closed() const {
 // What a peer sent before it ended is read first: it may be the answer that the caller waits for.
 bool EmulatedOutlet::peer_listening() const {
   if (engine_.clock() != nullptr) engine_.clock()->look();
+  if (died_ && coarse_time() - looked_ > kAnswersFor) return false;
   return (!port_closed() && engine_.is_alive(to_.endpoint)) || engine_.has_on_the_way(to_.endpoint);
 }
 

@@ -229,6 +229,7 @@ class FarOutlet final : public Outlet {
     if (!answer || answer->empty()) return false;
     return answer->front() != std::byte{0} || arrivals_->is_more_coming(std::span(*answer).subspan(1));
   }
+  bool is_near() const override { return false; }
   bool port_closed() const override { return sending_->closed.load(std::memory_order_relaxed); }
   bool cut_off() const override { return sending_->cut_off.load(std::memory_order_relaxed); }
   ProcessId peer() const override { return {pid_, tunnel_->proxy().host}; }

@@ -12,10 +12,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <ctime>
 #include <span>
 
 #include "base/interrupted.hpp"
+#include "base/timespec.hpp"
 #include "base/wait_word.hpp"
 
 namespace ulfm {
@@ -55,10 +55,8 @@ void wake_one(std::atomic<std::uint32_t>& sleeper) noexcept {
 bool sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t value, std::chrono::nanoseconds limit,
                  bool fenced) noexcept {
   if (!g_barriers && !fenced) limit = std::min<std::chrono::nanoseconds>(limit, kBlindNap);
-  timespec ts{};
-  ts.tv_sec = static_cast<time_t>(limit.count() / 1'000'000'000);
-  ts.tv_nsec = static_cast<long>(limit.count() % 1'000'000'000);
-  return syscall(SYS_futex, &word, FUTEX_WAIT, value, &ts, nullptr, 0) != 0 && errno == ETIMEDOUT;
+  const timespec time = timespec_of(limit);
+  return syscall(SYS_futex, &word, FUTEX_WAIT, value, &time, nullptr, 0) != 0 && errno == ETIMEDOUT;
 }
 
 enum class Slept { less, until_limit, no_such_call };
@@ -71,11 +69,7 @@ Slept sleep_on_all(std::span<const WaitWord> words, std::chrono::nanoseconds lim
   std::ranges::transform(words, entries.begin(), [](const WaitWord& one) {
     return futex_waitv{kSleeps, reinterpret_cast<std::uintptr_t>(one.word), FUTEX_32, 0};
   });
-  timespec until{};
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  const std::int64_t end = until.tv_nsec + limit.count() % 1'000'000'000;
-  until.tv_sec += static_cast<time_t>(limit.count() / 1'000'000'000 + end / 1'000'000'000);
-  until.tv_nsec = static_cast<long>(end % 1'000'000'000);
+  const timespec until = timespec_of(std::chrono::steady_clock::now().time_since_epoch() + limit);  // CLOCK_MONOTONIC
   if (syscall(SYS_futex_waitv, entries.data(), words.size(), 0, &until, CLOCK_MONOTONIC) >= 0) return Slept::less;
   if (errno == ENOSYS || errno == EPERM) return Slept::no_such_call;
   return errno == ETIMEDOUT ? Slept::until_limit : Slept::less;

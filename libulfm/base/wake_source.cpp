@@ -5,18 +5,16 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <ctime>
 
 #include "base/frame.hpp"
+#include "base/timespec.hpp"
 #include "base/wait_word.hpp"
 
 namespace ulfm {
 namespace {
 
 bool sleep_on_descriptors(std::span<pollfd> sets, std::chrono::nanoseconds limit) noexcept {
-  timespec time{};
-  time.tv_sec = static_cast<time_t>(limit.count() / 1'000'000'000);
-  time.tv_nsec = static_cast<long>(limit.count() % 1'000'000'000);
+  const timespec time = timespec_of(limit);
   return ppoll(sets.data(), sets.size(), &time, nullptr) > 0;
 }
 

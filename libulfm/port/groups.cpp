@@ -69,9 +69,10 @@ void PortCore::begin_group(SendBuffer& buffer) {
   if (group.tree) return group.tree->begin(buffer.bytes.get(), buffer.size);
   std::vector<std::shared_ptr<Outlet>> outlets;
   std::erase_if(group.members, [&](PortAddress one) {
-    const auto found = outlet_for(one);
+    Error why;
+    const bool found = outlet_for(one, &why) != nullptr;
     if (found) outlets.push_back(outlets_.at(one.key()));
-    else undeliverable(buffer, one, fmt::format("{}, and is left out of the group from now on", found.error().what));
+    else undeliverable(buffer, one, fmt::format("{}, and is left out of the group from now on", why.what));
     return !found;
   });
   if (!group.sender || outlets != group.outlets) {

@@ -132,8 +132,8 @@ void PortCore::drop_closed_outlets() {
   sweep_at_ = std::max(kFirstSweep, 2 * outlets_.size());
 }
 
-// The outlet to an address, made anew when the port there was closed since.
-Result<Outlet*> PortCore::outlet_for(PortAddress to) {
+// The outlet to an address, made anew when the port there was closed since; nullptr, with the reason, when there is none.
+Outlet* PortCore::outlet_for(PortAddress to, Error* why) {
   const std::uint64_t key = to.key();
   if (key == last_key_ && !last_outlet_->port_closed()) return last_outlet_;
   last_key_ = ~std::uint64_t{0};
@@ -147,7 +147,10 @@ Result<Outlet*> PortCore::outlet_for(PortAddress to) {
     it = outlets_.end();
   }
   if (it == outlets_.end()) {
-    if (auto ok = connect(to); !ok) return fail(ok.error());
+    if (auto ok = connect(to); !ok) {
+      if (why != nullptr) *why = ok.error();
+      return nullptr;
+    }
     it = outlets_.find(key);
   }
   last_key_ = key;
@@ -164,9 +167,9 @@ void PortCore::undeliverable(const SendBuffer& buffer, PortAddress to, const std
 
 bool PortCore::send_at_once(PortAddress to, Gather& data, std::size_t size) {
   if (posted != 0) return false;
-  const auto outlet = outlet_for(to);
-  return outlet && (size <= kLeastFrame || size <= (*outlet)->max_frame(kMessageHeader)) &&
-         push_whole(**outlet, data, size);
+  Outlet* outlet = outlet_for(to);
+  return outlet != nullptr && (size <= kLeastFrame || size <= outlet->max_frame(kMessageHeader)) &&
+         push_whole(*outlet, data, size);
 }
 
 bool PortCore::transmit() {
@@ -192,7 +195,7 @@ bool PortCore::transmit_one(SendBuffer& buffer) {
     sender_ = FrameSender(buffer.bytes.get(), buffer.size);
     sending_ = true;
     stalled_since_ = {};
-    if (const auto outlet = outlet_for(buffer.to); !outlet) undeliverable(buffer, buffer.to, outlet.error().what);
+    if (Error why; outlet_for(buffer.to, &why) == nullptr) undeliverable(buffer, buffer.to, why.what);
   }
   if (last_key_ == buffer.to.key() && !sender_.advance(*last_outlet_)) {
     if (!time_to_look() || last_outlet_->peer_listening()) return false;

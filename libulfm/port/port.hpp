@@ -182,7 +182,7 @@ class PortCore {
   void hand_out(Arrival& arrival, CachedMessage&& whole) noexcept;
   ReceiveBuffer& free_receive_buffer() noexcept;
   void note_failure(Errc code, std::string what);
-  Result<Outlet*> outlet_for(PortAddress to);
+  Outlet* outlet_for(PortAddress to, Error* why = nullptr);
   void find_dead_receiver();
   bool is_sending_by(const std::shared_ptr<Outlet>& outlet) const;
   void drop_outlets_to(ProcessId who);

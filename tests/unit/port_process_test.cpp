@@ -46,6 +46,15 @@ struct Host {
   Port port;
 };
 
+/// A process with a port that says its card and reads nothing, until it is told to end.
+test::Child silent_guest(const std::string& card) {
+  return test::Child([card](test::Pipe& parent) {
+    Guest guest(card);
+    parent.send(guest.job.card());
+    parent.receive();
+  });
+}
+
 /// An interconnect of two nodes for the test that asks.
 std::string fabric_address() {
   static std::optional<fabric::FabricHost> host;
@@ -175,12 +184,7 @@ TEST_CASE("waits that are too short to sleep tell of a killed peer, too", "[proc
 
 TEST_CASE("a wait tells once of a receiver that was killed and has never sent", "[process]") {
   Host host(8, {{"ULFM_TRANSPORT", GENERATE("direct", "xswitch")}, {"ULFM_FABRIC", fabric_address()}});
-  const std::string card = host.job.card();
-  test::Child child([&](test::Pipe& parent) {
-    Guest guest(card);
-    parent.send(guest.job.card());
-    parent.receive();
-  });
+  test::Child child = silent_guest(host.job.card());
   const Address to = host.guest(child);
   REQUIRE(host.port.send(test::pattern_bytes(1, 10), to, 60s));
   CHECK(host.port.wait(50ms).error().code == Errc::timed_out);  // it lives, and does not read
@@ -317,12 +321,7 @@ TEST_CASE("a peer killed in the middle of a message takes only that message with
 
 TEST_CASE("a destination that is killed is an error in words, at once or at the next post", "[process]") {
   Host host(2);
-  const std::string card = host.job.card();
-  test::Child child([&](test::Pipe& parent) {
-    Guest guest(card);
-    parent.send(guest.job.card());
-    parent.receive();
-  });
+  test::Child child = silent_guest(host.job.card());
   const Address to = host.guest(child);
   REQUIRE(host.port.send(test::pattern_bytes(1, 10), to, 60s));
   REQUIRE(host.port.send(test::pattern_bytes(2, 10'000'000), to, 60s));  // stays half sent

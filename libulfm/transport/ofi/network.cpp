@@ -12,6 +12,7 @@
 #include <fmt/core.h>
 
 #include "base/own_thread.hpp"
+#include "base/timespec.hpp"
 #include "transport/hosts/silence.hpp"
 #include "transport/ofi/signals.hpp"
 
@@ -424,9 +425,7 @@ void OfiNetwork::ring() noexcept {
 
 bool OfiNetwork::sleep(std::chrono::nanoseconds limit) noexcept {
   pollfd set{poll_set_.get(), POLLIN, 0};
-  timespec time{};
-  time.tv_sec = static_cast<time_t>(limit.count() / 1'000'000'000);
-  time.tv_nsec = static_cast<long>(limit.count() % 1'000'000'000);
+  const timespec time = timespec_of(limit);
   sleepers_.fetch_add(1, std::memory_order_relaxed);
   const bool came = ppoll(&set, 1, &time, nullptr) > 0;
   sleepers_.fetch_sub(1, std::memory_order_relaxed);

@@ -12,6 +12,8 @@
 
 #include <fmt/core.h>
 
+#include "base/timespec.hpp"
+
 namespace ulfm::tcp {
 namespace {
 
@@ -456,9 +458,7 @@ void TcpNetwork::forget_rings(TcpPort& port) noexcept {
 
 bool TcpNetwork::sleep(const TcpPort& port, std::chrono::nanoseconds limit, int other) noexcept {
   pollfd sets[] = {{port.set.get(), POLLIN, 0}, {other, POLLIN, 0}};
-  timespec time{};
-  time.tv_sec = static_cast<time_t>(limit.count() / 1'000'000'000);
-  time.tv_nsec = static_cast<long>(limit.count() % 1'000'000'000);
+  const timespec time = timespec_of(limit);
   return ppoll(sets, std::size(sets), &time, nullptr) > 0;
 }
 

@@ -132,7 +132,7 @@ void PortCore::drop_closed_outlets() {
   sweep_at_ = std::max(kFirstSweep, 2 * outlets_.size());
 }
 
-// The outlet to an address, made anew when the port there was closed since; nullptr, with the reason, when there is none.
+// The outlet to an address, made anew when the port there was closed since; nullptr, and why, when there is none.
 Outlet* PortCore::outlet_for(PortAddress to, Error* why) {
   const std::uint64_t key = to.key();
   if (key == last_key_ && !last_outlet_->port_closed()) return last_outlet_;

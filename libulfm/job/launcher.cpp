@@ -47,6 +47,8 @@ std::string text_of(const char* variable) {
   return text != nullptr ? text : "";
 }
 
+int number_of(const char* variable) { return std::atoi(text_of(variable).c_str()); }
+
 Launcher process(pid_t pid) {
   const std::uint64_t started = start_time(pid);
   return {fmt::format("process.{}.{}", pid, started), pid, started};
@@ -66,6 +68,28 @@ Result<Launcher> launcher_of_this_process() {
   if (behind > 0) return process(behind);
   if (const std::string place = text_of("PMI_PORT"); !place.empty()) return Launcher{fmt::format("port.{}", place)};
   return fail(Errc::unavailable, "no launcher has started this process");
+}
+
+std::string started_in_vain() {
+  if (std::getenv("PMI_FD") != nullptr || std::getenv("PMI_PORT") != nullptr) return {};
+  const auto sentence = [](int processes, const char* launcher, const char* remedy) {
+    return fmt::format(
+        "{} has started {} processes, and each is a job of its own, because this MPI does not hear from "
+        "it how they find each other: start them with {}",
+        launcher, processes, remedy);
+  };
+  const auto is_first_of = [](const char* size, const char* rank) {
+    return number_of(size) > 1 && text_of(rank) == "0";
+  };
+  if (is_first_of("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"))
+    return sentence(number_of("OMPI_COMM_WORLD_SIZE"), "the mpirun of Open MPI",
+                    "ulfmrun, or with mpirun ulfm_pmi PROGRAM");
+  // A batch script and what salloc starts have no SLURM_STEP_NUM_TASKS
+  if (is_first_of("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"))
+    return sentence(number_of("SLURM_STEP_NUM_TASKS"), "srun",
+                    text_of("PMIX_RANK").empty() ? "srun --mpi=pmi2, or with ulfmrun"
+                                                 : "srun --mpi=pmix ulfm_pmi, or with srun --mpi=pmi2");
+  return {};
 }
 
 }  // namespace ulfm

@@ -22,4 +22,9 @@ struct Launcher {
 /// Slurm and PMIx give. Errc::unavailable when no launcher has started this process.
 Result<Launcher> launcher_of_this_process();
 
+/// What is wrong, and what to do, when srun or the mpirun of another MPI has started this process as one of several and
+/// gives them nothing by which they could find each other: each of them is a job of its own. Empty otherwise, and in
+/// all but the first of them.
+std::string started_in_vain();
+
 }  // namespace ulfm

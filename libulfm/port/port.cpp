@@ -470,17 +470,19 @@ void PortCore::find_dead_receiver() {
       VirtualTime::of_process() != nullptr ? outlets_.size() : std::min<std::size_t>(1, outlets_.size());
   for (std::size_t i = 0; i < looks; ++i) {
     look_at_ = look_at_ + 1 < outlets_.size() ? look_at_ + 1 : 0;
-    const auto& [key, outlet] = *std::next(outlets_.begin(), static_cast<std::ptrdiff_t>(look_at_));
+    const auto& [key, shared] = *std::next(outlets_.begin(), static_cast<std::ptrdiff_t>(look_at_));
+    const std::shared_ptr<Outlet> outlet = shared;
     // What closes its port and ends, in this order, has not died.
-    if (is_sending_by(outlet) || !outlet->is_near() || outlet->port_closed() || outlet->peer_listening() ||
-        outlet->port_closed())
-      continue;
+    const auto is_closed = [&] { return outlet->port_closed() && !outlet->has_broken(); };
+    if (is_sending_by(outlet) || !outlet->is_near() || is_closed() || outlet->peer_listening() || is_closed()) continue;
     const ProcessId who = outlet->peer();
     bool is_sender = false;  // then it will be told of as one
     for (std::uint32_t k = 0; k < origins_.size(); ++k)
       is_sender = is_sender || (origins_[k].connected && inlet_->origin(k).process == who);
     if (is_sender) continue;
-    note_failure(Errc::peer_failed, fmt::format("{}, port {}, died", who.text(), key & 0xFFFF));
+    note_failure(Errc::peer_failed,
+                 fmt::format("{}, port {}, {}", who.text(), key & 0xFFFF,
+                             outlet->has_broken() ? "died, or closed the port without reading all" : "died"));
     return drop_outlets_to(who);
   }
 }

@@ -11,6 +11,7 @@
 #include "base/job_record.hpp"
 #include "base/standard_streams.hpp"
 #include "base/virtual_time.hpp"
+#include "job/launcher.hpp"
 
 namespace ulfm {
 namespace {
@@ -78,6 +79,8 @@ Result<std::unique_ptr<Process>> Process::start(Config config, const Place& plac
   reserve_standard_streams();
   if (place.rank == place.first)
     for (const std::string& warning : config.warnings()) std::fprintf(stderr, "ulfm: %s\n", warning.c_str());
+  if (const std::string why = place.size == 1 && !place.alone ? started_in_vain() : ""; !why.empty())
+    std::fprintf(stderr, "ulfm: %s\n", why.c_str());
   auto descriptor = select_transport(config.text("TRANSPORT"));
   if (!descriptor) return fail(descriptor.error());
   // ulfmrun has said so before, and hands no topology on.

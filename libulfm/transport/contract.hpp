@@ -171,6 +171,9 @@ class Outlet {
   virtual bool is_near() const { return true; }
   /// The receiving port has been closed, as far as that is known without a cost. It may be open anew: connect again.
   virtual bool port_closed() const = 0;
+  /// Where port_closed() also says so of a receiver that has not closed its port: it has died, or the connection has
+  /// ended otherwise and take_given_up() does not tell why. Costs nothing.
+  virtual bool has_broken() const { return false; }
   /// The receiver takes nothing from this connection any more, and may not have taken what was sent last: it lacked
   /// something, or found nonsense. port_closed() says so too. Costs nothing.
   virtual bool cut_off() const { return false; }

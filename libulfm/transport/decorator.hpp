@@ -46,6 +46,7 @@ class ForwardingOutlet : public Outlet {
   std::size_t max_frame(std::size_t header) const override { return under_->max_frame(header); }
   bool peer_listening() const override { return under_->peer_listening(); }
   bool is_near() const override { return under_->is_near(); }
+  bool has_broken() const override { return under_->has_broken(); }
   bool port_closed() const override { return under_->port_closed(); }
   bool cut_off() const override { return under_->cut_off(); }
   ProcessId peer() const override { return under_->peer(); }

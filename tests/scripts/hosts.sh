@@ -150,7 +150,7 @@ fi
 on 2 "a provider of libfabric" "wrong 0" --transport mux,provider=net -n 4 -ppn 2 ./hosts
 on 2 "an interface by its network" "wrong 0" -genv ULFM_INTERFACE 10.77.0.0/24 -n 2 ./hosts
 refuses "only a bridge that all hosts have" "172.17.0.1" -genv ULFM_INTERFACE docker0 -n 2 ./hosts
-refuses "an interface that does not leave its host" "127.0.0.1.*this host has the same address" -genv ULFM_INTERFACE lo -n 2 ./hosts
+refuses "an interface that does not leave its host" "127.0.0.1.*loopback: ULFM_INTERFACE has to name a network" -genv ULFM_INTERFACE lo -n 2 ./hosts
 refuses "an interface that is not there" "names no interface" -genv ULFM_INTERFACE eth9 -n 2 ./hosts
 refuses "direct does not reach other hosts" "processes of this host" --transport direct -n 2 ./hosts
 # Whoever is first says it: the launcher, or the other rank, whose receive fails.

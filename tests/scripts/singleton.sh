@@ -105,6 +105,20 @@ at_once ./alone || fail "fault tolerance alone: status $?"
 grep -qx 'codes 0 flag 6 failed 0 revoked 1 size 1' out || fail "fault tolerance alone"
 MPIR_CVAR_ENABLE_FT=1 at_once ./alone || fail "fault tolerance alone, switched on: status $?"
 
+# Each of several processes is alone when their launcher gives nothing by which they could meet. The first one says so.
+in_vain() { # PATTERN VARIABLE=VALUE...
+    at_once env "${@:2}" ./alone || fail "$*: status $?"
+    [[ $(grep -c "^ulfm: $1" out) == 1 && $(wc -l <out) == 2 ]] || fail "$*"
+}
+in_vain 'srun has started 4 processes.*srun --mpi=pmi2' SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=0
+in_vain 'srun has started 4 processes.*ulfm_pmi' SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=0 PMIX_RANK=0
+in_vain 'the mpirun of Open MPI has started 2 processes.*ulfmrun' OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 PMIX_RANK=0
+for variables in "SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=1" "SLURM_STEP_NUM_TASKS=1 SLURM_PROCID=0" "SLURM_NTASKS=4 SLURM_PROCID=0"; do
+    # shellcheck disable=SC2086 # several words
+    at_once env $variables ./alone || fail "$variables: status $?"
+    [[ $(wc -l <out) == 1 ]] || fail "$variables: something is said"
+done
+
 # Its providers' libraries look for hardware when they are loaded, for 0.2 s.
 LD_DEBUG=files LD_DEBUG_OUTPUT=$work/loaded at_once ./alone || fail "what is loaded: status $?"
 grep -q libulfm loaded.* || fail "what is loaded: nothing is seen"

@@ -57,6 +57,7 @@ ULFM_TRANSPORT=xswitch slurm "PMI-2, an emulated interconnect on one host" 0 "ra
 ULFM_TRANSPORT=xswitch slurm "PMI-2, an emulated interconnect on two hosts" 0 "ranks 4 nodes 4 sum 6" srun --mpi=pmi2 -N 2 -n 4 ./nodes
 slurm "a rank that fails" bad "" srun --mpi=pmi2 -K -N 2 -n 4 ./nodes fail
 slurm "no PMI" bad "no launcher that speaks PMI" srun --mpi=none -N 2 -n 2 "$stage/bin/ulfm_pmi" ./nodes
+slurm "no PMI, of which MPI tells" 0 "srun has started 4 processes, and each is a job of its own" srun --mpi=none -N 2 -n 4 ./nodes
 slurm "mpiexec in an allocation" 0 "ranks 4 nodes 2 sum 6" salloc -N 2 -n 4 "$stage/bin/ulfmrun" -n 4 -ppn 2 ./nodes
 "$stage/bin/mpicc" -O1 "$here/mixed.c" -o mixed || exit 1
 slurm "a spawn in an allocation" 0 "spawn wrong 0" salloc -N 2 -n 4 "$stage/bin/ulfmrun" -n 2 -ppn 1 ./mixed spawn

@@ -183,7 +183,8 @@ TEST_CASE("waits that are too short to sleep tell of a killed peer, too", "[proc
 }
 
 TEST_CASE("a wait tells once of a receiver that was killed and has never sent", "[process]") {
-  Host host(8, {{"ULFM_TRANSPORT", GENERATE("direct", "xswitch")}, {"ULFM_FABRIC", fabric_address()}});
+  const std::string transport = GENERATE("direct", "tcp", "xswitch"), protocol = GENERATE("auto", "always");
+  Host host(8, {{"ULFM_TRANSPORT", transport}, {"ULFM_PROTOCOL", protocol}, {"ULFM_FABRIC", fabric_address()}});
   test::Child child = silent_guest(host.job.card());
   const Address to = host.guest(child);
   REQUIRE(host.port.send(test::pattern_bytes(1, 10), to, 60s));
@@ -234,8 +235,12 @@ TEST_CASE("a receiver that closes its port and ends is no failure", "[process]")
     Guest guest(card);
     parent.send(guest.job.card());
     if (!guest.port.wait(60s)) _exit(3);
+    parent.receive();
   });
-  REQUIRE(host.port.send(test::pattern_bytes(1, 10), host.guest(child), 60s));
+  const Address to = host.guest(child);
+  for (std::uint32_t i = 0; i < 4; ++i) REQUIRE(host.port.send(test::pattern_bytes(i, 100), to, 60s));
+  REQUIRE(host.port.flush(60s));  // it reads one of them
+  child.pipe().send("close");
   CHECK(child.wait() == 0);
   CHECK(host.port.wait(300ms).error().code == Errc::timed_out);
 }

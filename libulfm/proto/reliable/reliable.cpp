@@ -60,6 +60,9 @@ class ReliableOutlet final : public Outlet {
     return port_->with(sender_,
                        [](const Sender& s) { return s.state() != Sender::State::open || s.under().port_closed(); });
   }
+  bool has_broken() const override {
+    return port_->with(sender_, [](const Sender& s) { return s.has_broken(); });
+  }
   bool cut_off() const override {
     return port_->with(sender_, [](const Sender& s) { return s.under().cut_off(); });
   }

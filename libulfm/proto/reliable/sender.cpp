@@ -220,7 +220,11 @@ bool Sender::is_silent(nanoseconds now) {
 
 void Sender::expire(nanoseconds now) {
   // What a port that has been closed did not acknowledge it did not want, or its last word was lost.
-  if (under_->port_closed() || (expired_ >= 1 && !under_->peer_listening())) return close();
+  if (under_->port_closed()) return close();
+  if (expired_ >= 1 && !under_->peer_listening()) {
+    has_died_ = !under_->port_closed();
+    return close();
+  }
   if (is_silent(now)) return give_up(now - waiting_since_);
   std::uint32_t again = 0;
   for (std::uint32_t n = oldest_; n != next_ && again < kAgainAtOnce; ++n) {

@@ -66,6 +66,8 @@ class Sender {
   bool send_bare(bool probe);
 
   State state() const noexcept { return state_; }
+  /// Why it is closed: the other side has ended, and not closed its port before.
+  bool has_broken() const noexcept { return has_died_ || under_->has_broken(); }
   /// Nothing is on its way.
   bool settled() const noexcept { return oldest_ == next_ || state_ != State::open; }
   bool wants_service() const noexcept { return state_ == State::open && (oldest_ != next_ || blocked_); }
@@ -120,6 +122,7 @@ class Sender {
   State state_ = State::open;
   std::uint32_t oldest_ = 0, next_ = 0;
   std::uint32_t allowed_;         // numbers below it have credit
+  bool has_died_ = false;         // the other side has ended, and has not closed its port
   bool blocked_ = false;          // credit ran out while somebody wanted to send
   unsigned expired_ = 0;          // time-outs in a row
   bool impatient_ = false;        // a time-out has sent something again, and we have not heard that it was there

@@ -134,7 +134,10 @@ std::string Attempts::table(std::uint16_t tcp_port) const {
         : tries_[i]->is_host_answering()
             ? "the host answers, and the process does not"
             : fmt::format("no answer in {} s", static_cast<double>(answer_within_.count()) / 1000);
-    const std::string hint = to.is_ours ? "a bridge or tunnel that both hosts have" : tried ? remedy_for(result) : "";
+    const std::string hint = to.ip.is_loopback() && to.is_ours ? "loopback: ULFM_INTERFACE has to name a network"
+                             : to.is_ours                      ? "a bridge or tunnel that both hosts have"
+                             : tried                           ? remedy_for(result)
+                                                               : "";
     text += fmt::format("\n  {:<21}  {}: {}{}", SocketAddress(to.ip, tcp_port).text(), to.why, result,
                         hint.empty() ? "" : fmt::format(" ({})", hint));
   }

@@ -127,6 +127,8 @@ struct TcpLink : hosts::Try {
   std::optional<Clock::time_point> unproven_since;
   std::atomic<bool> closed{false};  ///< nothing that leaves arrives any more
   Clock::time_point closed_at{};
+  /// The port there has said that it takes nothing more, or take_given_up() tells why it does not.
+  std::atomic<bool> is_closed_by_word{false};
   void close() noexcept {
     if (!closed.exchange(true)) closed_at = Clock::now();
   }

@@ -31,6 +31,8 @@ constexpr std::uint32_t kRow = 4;
 constexpr std::chrono::microseconds kRowGap{50}, kGatheredFor{100};
 constexpr std::size_t kShort = 16 * 1024, kGathered = 128 * 1024;
 
+constexpr std::size_t kMostUnread = 16 * 1024 * 1024;
+
 constexpr std::byte kFill[kLine]{};
 
 void write_front(std::byte* to, const TcpFrameHead& head, std::span<const std::byte> header) {
@@ -106,15 +108,15 @@ void TcpNetwork::settle(TcpLink& link) {
     break_link(link);
 }
 
-// The port here takes nothing from it any more.
+// The port here takes nothing from it any more, and says so. A connection that ends with bytes unread ends at once, and
+// what was said last may be lost with it.
 void TcpNetwork::stop(TcpLink& link) {
   if (!link.is_open()) return;
   link.discards = true;
   link.in = Way::ended;
-  if (link.out != Way::unused) {
-    link.has_stop = true;
-    (void)flush(link);
-  }
+  link.has_stop = link.state == hosts::Try::State::up;
+  if (link.out != Way::used) (void)recv(link.socket.get(), nullptr, kMostUnread, MSG_DONTWAIT | MSG_TRUNC);
+  (void)flush(link);
   settle(link);
 }
 
@@ -355,8 +357,10 @@ void TcpNetwork::find_silent(Clock::time_point now) {
 // Without memory for the reason it is a peer that has ended.
 void TcpNetwork::give_up(TcpLink& link) noexcept {
   try {
-    if (link.port != nullptr)
+    if (link.port != nullptr) {
       link.port->given_up.push_back(hosts::silence_of({link.pid, link.where.ip()}, settings_.give_up));
+      link.is_closed_by_word.store(true, std::memory_order_relaxed);
+    }
   } catch (const std::bad_alloc&) {
   }
   break_link(link);

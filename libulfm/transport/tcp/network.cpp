@@ -341,7 +341,10 @@ TcpNetwork::Taken TcpNetwork::take_frame(TcpLink& link, const TcpFrameHead& head
     return begin_origin(link, {at + data_of(head), begun});
   }
   if (kind == kEnd) end_in(link);
-  if (kind == kStop) link.close();
+  if (kind == kStop) {
+    link.is_closed_by_word.store(true, std::memory_order_relaxed);
+    link.close();
+  }
   if (kind == kEnd || kind == kStop) settle(link);
   return kind == kHello || kind == kEnd || kind == kStop ? Taken::yes : Taken::nonsense;
 }

@@ -42,10 +42,6 @@ static MPIR_Comm *agreeing_comm;
 /* How many finished ones are kept, of communicators that are no more. */
 #define OLD_AGREEMENTS 64
 
-/* From patches 11, 12 and 99za. */
-extern int MPIR_Contextid_offer(uint32_t mask[], uint32_t * offered);
-extern void MPIR_Contextid_take(uint32_t mask[], uint32_t of_generation, MPIR_Context_id_t * id);
-
 static size_t rank_bytes(int members) { return ((size_t) members + 7) / 8; }
 static size_t ballot_bytes(int members) { return sizeof(ballot_t) + 3 * rank_bytes(members); }
 static uint8_t *failed_bits(ballot_t * b) { return b->ranks; }
@@ -92,7 +88,6 @@ void MPIDI_nem_ulfm_ask_whether_left(MPIR_Comm * comm, MPIDI_VC_t * vc);
 static int is_absent(const MPIR_Comm * comm, const MPIDI_VC_t * vc);
 static void be_absent(const MPIR_Comm * comm);
 static int have_been_absent(const MPIR_Comm * comm);
-static int has_dead_member(const MPIR_Comm * comm);
 
 /* Nobody waits for this member. */
 static int is_away(const MPIR_Comm * comm, int i)
@@ -461,7 +456,8 @@ static int agree(MPIR_Comm * comm, ballot_t * own)
     MPID_Progress_start(&state);
     for (;;) {
         /* Others may wait for this process in a collective, to which it will not come: with a dead member all of them fail */
-        if ((comm->revoked & MPIR_COMM_FAILED_MEMBER) && !(comm->revoked & MPIR_COMM_LOST_MEMBER) && has_dead_member(comm))
+        if ((comm->revoked & MPIR_COMM_FAILED_MEMBER) && !(comm->revoked & MPIR_COMM_LOST_MEMBER) &&
+            MPIDI_CH3I_Comm_has_failed_member(comm))
             MPIDI_CH3I_Comm_leave(comm);
         ask_for_absentees(comm, &have_asked);
         mpi_errno = go_on_agreeing(comm, a, own);
@@ -608,30 +604,61 @@ static int make_communicator(MPIR_Comm * comm, MPIR_Group * group, MPIR_Context_
     goto fn_exit;
 }
 
+/* Agrees once: `decision` with the failed ones, and an id that all have free; 0 when some process offered none, because
+ * another thread has the ids there or `turn` is NULL, which the flag of the decision then says. */
+static int agree_on_id(MPIR_Comm * comm, MPIR_Contextid_turn_t * turn, ballot_t ** decision, MPIR_Context_id_t * id)
+{
+    int mpi_errno = MPI_SUCCESS;
+    int has_offered = 0;
+    ballot_t *own = make_ballot(comm, ~0u);
+
+    *id = 0;
+    if (own && turn)
+        MPIR_Contextid_offer(turn, own->contexts, &own->generation, &has_offered);
+    if (own && !has_offered)
+        own->flag = 0;
+    mpi_errno = agree(comm, own);
+    MPIR_ERR_CHKANDJUMP(!own, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    if (mpi_errno)
+        memset(own->contexts, 0, sizeof own->contexts);
+    if (has_offered)
+        MPIR_Contextid_take(mpi_errno || own->flag ? own->contexts : NULL, own->generation, id);
+    if (mpi_errno && !own->flag)
+        be_absent(comm);        /* the others go on to another agreement */
+    MPIR_ERR_CHECK(mpi_errno);
+  fn_exit:
+    *decision = own;
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
 int MPIDI_nem_ulfm_shrink(MPIR_Comm * comm, MPIR_Comm ** newcomm_p)
 {
     int mpi_errno = MPI_SUCCESS;
     ballot_t *own = NULL;
     MPIR_Group *group = NULL;
     MPIR_Context_id_t id = 0;
+    MPIR_Contextid_turn_t turn;
 
     *newcomm_p = NULL;
     MPIR_ERR_CHKANDJUMP(comm->comm_kind != MPIR_COMM_KIND__INTRACOMM, mpi_errno, MPI_ERR_COMM, "**commnotintra");
-    own = make_ballot(comm, ~0u);
-    if (own)
-        mpi_errno = MPIR_Contextid_offer(own->contexts, &own->generation);
-    if (mpi_errno)
-        be_absent(comm);
-    MPIR_ERR_CHECK(mpi_errno);
-    MPIDI_CH3I_Comm_begin_child(comm);
-    mpi_errno = agree(comm, own);
-    if (!own)
-        MPIDI_CH3I_Comm_end_child(comm, 0);
-    MPIR_ERR_CHKANDJUMP(!own, mpi_errno, MPI_ERR_OTHER, "**nomem");
-    if (mpi_errno)
-        memset(own->contexts, 0, sizeof own->contexts);
-    MPIR_Contextid_take(own->contexts, own->generation, &id);
-    MPIDI_CH3I_Comm_end_child(comm, id);
+    MPIDI_CH3I_Comm_begin_shrunk(comm);
+    /* Who has the ids keeps them from other calls until all members have come, which they may do in another order: where
+     * there may be such calls a first agreement brings all, and no id */
+    if (MPIR_IS_THREADED || MPIR_Contextid_is_looked_for())
+        mpi_errno = agree_on_id(comm, NULL, &own, &id);
+    MPIR_Contextid_begin(&turn, comm->recvcontext_id);
+    while (!mpi_errno && !(own && own->flag)) {
+        if (own) {              /* others have the ids: let them go on */
+            (void) MPID_Progress_test(NULL);
+            MPID_THREAD_CS_YIELD(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
+        }
+        MPL_free(own);
+        mpi_errno = agree_on_id(comm, &turn, &own, &id);
+    }
+    MPIR_Contextid_end(&turn);
+    MPIDI_CH3I_Comm_end_shrunk(comm, id);
     MPIR_ERR_CHECK(mpi_errno);
     MPIR_ERR_CHKANDJUMP(id == 0, mpi_errno, MPI_ERR_OTHER, "**toomanycomm");
     MPIR_ERR_CHKANDJUMP1(has_bit(failed_bits(own), comm->rank), mpi_errno, MPIX_ERR_PROC_FAILED, "**comm_fail",

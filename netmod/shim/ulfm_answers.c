@@ -25,6 +25,9 @@ static MPIR_Request *asking_request(const MPIDI_CH3_Pkt_t * pkt)
         case MPIDI_CH3_PKT_EAGER_SYNC_SEND:
             MPIR_Request_get_ptr(pkt->eager_sync_send.sender_req_id, req);
             break;
+        case MPIDI_CH3_PKT_CANCEL_SEND_REQ:
+            MPIR_Request_get_ptr(pkt->cancel_send_req.sender_req_id, req);
+            break;
         default:
             break;
     }
@@ -32,6 +35,46 @@ static MPIR_Request *asking_request(const MPIDI_CH3_Pkt_t * pkt)
 }
 
 static int sends_asking;        /* of the requests on such lists */
+
+/* Sends that another process was asked to cancel: each waits for its answer, also a send that is complete. */
+typedef struct cancel {
+    const MPIDI_VC_t *vc;
+    MPIR_Request *req;
+    struct cancel *next;
+} cancel_t;
+
+static cancel_t *cancels;
+
+/* Without memory its end is not seen when the process dies. */
+static void note_cancel(const MPIDI_VC_t * vc, MPIR_Request * req)
+{
+    cancel_t *one = MPL_malloc(sizeof *one, MPL_MEM_OTHER);
+
+    if (!one)
+        return;
+    one->vc = vc;
+    one->req = req;
+    one->next = cancels;
+    cancels = one;
+}
+
+/* The next one of that connection, or of that request of it; NULL: none. It is forgotten. */
+static MPIR_Request *take_cancel(const MPIDI_VC_t * vc, const MPIR_Request * req)
+{
+    cancel_t **at = &cancels;
+    cancel_t *one;
+    MPIR_Request *found;
+
+    while (*at && !((*at)->vc == vc && (!req || (*at)->req == req)))
+        at = &(*at)->next;
+    one = *at;
+    if (!one)
+        return NULL;
+    *at = one->next;
+    found = one->req;
+    MPL_free(one);
+    return found;
+}
 
 static void link_asking(MPIDI_VC_t * vc, MPIR_Request * req)
 {
@@ -65,7 +108,10 @@ static void note_question(MPIDI_VC_t * vc, const void *pkt)
     const MPIDI_CH3_Pkt_type_t type = ((const MPIDI_CH3_Pkt_t *) pkt)->type;
     if (likely(type >= MPIDI_CH3_PKT_END_ALL || !asks[type]))
         return;
-    link_asking(vc, asking_request(pkt));
+    if (type == MPIDI_CH3_PKT_CANCEL_SEND_REQ)
+        note_cancel(vc, asking_request(pkt));
+    else
+        link_asking(vc, asking_request(pkt));
 }
 
 /* The answer is there. False when nobody waits for it any more, and it is to be dropped. */
@@ -118,9 +164,15 @@ static int on_cancel_answer(MPIDI_VC_t * vc, MPIDI_CH3_Pkt_t * pkt, void *data, 
 {
     MPIR_Request *sreq;
     MPIR_Request_get_ptr(pkt->cancel_send_resp.sender_req_id, sreq);
+    (void) take_cancel(vc, sreq);
     if (pkt->cancel_send_resp.ack && (MPIDI_Request_get_msg_type(sreq) == MPIDI_REQUEST_RNDV_MSG ||
-                                      MPIDI_Request_get_type(sreq) == MPIDI_REQUEST_TYPE_SSEND))
-        (void) take_answer(vc, sreq);
+                                      MPIDI_Request_get_type(sreq) == MPIDI_REQUEST_TYPE_SSEND) &&
+        !take_answer(vc, sreq)) {
+        /* A revocation has completed what waited for that answer */
+        *length = 0;
+        *req_p = NULL;
+        return MPID_Request_complete(sreq);
+    }
     return MPIDI_CH3_PktHandler_CancelSendResp(vc, pkt, data, length, req_p);
 }
 
@@ -129,6 +181,7 @@ static void watch_answers(void)
     asks[MPIDI_CH3_PKT_RNDV_REQ_TO_SEND] = 1;
     asks[MPIDI_CH3_PKT_RNDV_CLR_TO_SEND] = 1;
     asks[MPIDI_CH3_PKT_EAGER_SYNC_SEND] = 1;
+    asks[MPIDI_CH3_PKT_CANCEL_SEND_REQ] = 1;
     handlers[MPIDI_CH3_PKT_RNDV_CLR_TO_SEND] = on_clear_to_send;
     handlers[MPIDI_CH3_PKT_RNDV_SEND] = on_rndv_data;
     handlers[MPIDI_CH3_PKT_EAGER_SYNC_ACK] = on_sync_ack;
@@ -141,7 +194,7 @@ static void note_failure(const MPIR_Request * req)
     MPIDI_CH3I_Comm_note_failure(req->comm, req->dev.match.parts.tag, req->dev.match.parts.context_id);
 }
 
-/* Completes a request for all that it waits for: a synchronous send for its data and the answer, and a cancel of it. */
+/* Completes a request for all that it waits for: a synchronous send for its data and the answer. */
 static int fail_request(MPIR_Request * req, int error)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -165,7 +218,12 @@ static int fail_request(MPIR_Request * req, int error)
 static int fail_questions(MPIDI_VC_t * vc, int error)
 {
     int mpi_errno = MPI_SUCCESS;
+    MPIR_Request *cancelled;
 
+    while ((cancelled = take_cancel(vc, NULL))) {       /* it was not */
+        mpi_errno = MPID_Request_complete(cancelled);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
     while (AREA(vc)->asking) {
         MPIR_Request *req = AREA(vc)->asking;
         if (!take_answer(vc, req))

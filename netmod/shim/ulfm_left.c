@@ -6,6 +6,7 @@ typedef struct question {
     MPIDI_VC_t *vc;
     MPIR_Context_id_t here, there;      /* its ids for us and for who asks */
     MPIR_Context_id_t parent;   /* of what it comes from; 0 when who asks does not know */
+    int how;                    /* its id was found: MPIDI_CH3I_BY_COLLECTIVE and so on */
     struct question *next;
 } question_t;
 
@@ -16,7 +17,7 @@ static int left_any;            /* this process has left some communicator's col
 static void send_left(MPIDI_VC_t * vc, int what, MPIR_Context_id_t id, MPIR_Context_id_t back)
 {
     const MPIR_Context_id_t parent = what == OWN_ASK ? MPIDI_CH3I_Comm_parent_of(back) : 0;
-    own_pkt_t pkt = { OWN_TYPE, what, id, (int32_t) parent, back, 0, 0 };
+    own_pkt_t pkt = { OWN_TYPE, what, id, (int32_t) parent, back, what == OWN_ASK ? MPIDI_CH3I_Comm_born(back) : 0, 0 };
     MPIR_Request *sreq = NULL;
 
     if (is_gone(vc))
@@ -91,23 +92,6 @@ static void forget_all_absentees(void)
         forget_absentees(absentees->id, NULL);
 }
 
-static int has_dead(MPIDI_VCRT_t * vcrt, int size)
-{
-    int i;
-
-    for (i = 0; vcrt && i < size; i++)
-        if (MPIDI_CH3U_Failed_index(vcrt->vcr_table[i]) >= 0)
-            return 1;
-    return 0;
-}
-
-/* In either group of it. */
-static int has_dead_member(const MPIR_Comm * comm)
-{
-    return has_dead(comm->dev.vcrt, comm->remote_size) ||
-        (comm->comm_kind == MPIR_COMM_KIND__INTERCOMM && has_dead(comm->dev.local_vcrt, comm->local_size));
-}
-
 /* Communicators with a dead member, or whose collectives have failed, that were freed here last: this process comes to none
  * of their collectives any more, whatever others from the same parent it agrees on. */
 static struct {
@@ -168,7 +152,7 @@ static int left_comm_destroyed(MPIR_Comm * comm, void *unused)
     forget_absentees(comm->recvcontext_id, NULL);
     /* Of one whose members all live and go on, what others wait for has been sent */
     if (!MPIR_CONTEXT_READ_FIELD(SUBCOMM, comm->recvcontext_id) && !MPIR_CONTEXT_READ_FIELD(IS_LOCALCOMM, comm->context_id) &&
-        ((comm->revoked & ~MPIR_COMM_FAILED_MEMBER) || has_dead_member(comm)))
+        ((comm->revoked & ~MPIR_COMM_FAILED_MEMBER) || MPIDI_CH3I_Comm_has_failed_member(comm)))
         note_freed(comm->recvcontext_id);
     if (questions)
         answer_questions();     /* one that is given up is asked for as long as others wait in theirs */
@@ -192,14 +176,15 @@ static int left_init(void)
 }
 
 /* One that is not made here, though others have it: the agreement on it has failed, or will be done yet, or it was freed.
- * Who has left anything, and does not agree on one from the same parent now, is taken for one in which it has failed. */
-static int is_left(MPIR_Context_id_t id, MPIR_Context_id_t parent)
+ * Who has left anything, and does not agree on one from the same parent now in that way, is taken for one in which it has
+ * failed. */
+static int is_left(MPIR_Context_id_t id, MPIR_Context_id_t parent, int how)
 {
     if (was_freed(id))
         return 1;
     if (MPIDI_CH3I_Comm_is_made(id))
         return !MPIDI_CH3I_Comm_goes_on(id);
-    return left_any && !MPIDI_CH3I_Comm_may_come(id, parent);
+    return left_any && !MPIDI_CH3I_Comm_may_come(id, parent, how);
 }
 
 /* Who has not made it comes to no agreement in it either. Who has freed it may have decided one, of which it tells. */
@@ -214,7 +199,7 @@ static void answer_questions(void)
 
     while (*at) {
         question_t *one = *at;
-        if (is_left(one->here, one->parent)) {
+        if (is_left(one->here, one->parent, one->how)) {
             *at = one->next;
             send_left(one->vc, OWN_LEFT, one->there, how_left(one->here));
             MPIDI_CH3I_Word_free(one);
@@ -269,7 +254,7 @@ static int on_left(MPIDI_VC_t * vc, const own_pkt_t * pkt)
 
     if (pkt->what == OWN_LEFT)
         return on_word(vc, (MPIR_Context_id_t) pkt->group, pkt->from);
-    if (is_left((MPIR_Context_id_t) pkt->group, (MPIR_Context_id_t) pkt->number)) {
+    if (is_left((MPIR_Context_id_t) pkt->group, (MPIR_Context_id_t) pkt->number, pkt->asked)) {
         send_left(vc, OWN_LEFT, (MPIR_Context_id_t) pkt->from, how_left((MPIR_Context_id_t) pkt->group));
         goto fn_exit;
     }
@@ -279,6 +264,7 @@ static int on_left(MPIDI_VC_t * vc, const own_pkt_t * pkt)
     one->here = (MPIR_Context_id_t) pkt->group;
     one->there = (MPIR_Context_id_t) pkt->from;
     one->parent = (MPIR_Context_id_t) pkt->number;
+    one->how = pkt->asked;
     one->next = questions;
     questions = one;
   fn_exit:

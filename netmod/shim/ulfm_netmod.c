@@ -48,8 +48,8 @@ enum own_packet { OWN_HELLO = 1, OWN_CLOSED = 2, OWN_VOTE = 3, OWN_QUESTION = 4,
 typedef struct own_pkt {
     MPIDI_CH3_Pkt_type_t type;  /* OWN_TYPE */
     int32_t what;
-    /* of agreements; of LEFT and ASK `group` is an id of a communicator, and `from` that of who asks; of SETTLED `asked`
-     * is the round */
+    /* of agreements; of LEFT and ASK `group` is an id of a communicator, and `from` that of who asks; of ASK `asked` is how
+     * it was found, of SETTLED the round */
     uint64_t group;
     int32_t number;
     int32_t from;
@@ -597,6 +597,8 @@ static int ulfm_iStartContigMsg(MPIDI_VC_t * vc, void *hdr, intptr_t hdr_sz, voi
             goto fn_exit;
     }
     sreq = MPIR_Request_create(MPIR_REQUEST_KIND__SEND);
+    if (!sreq && ((MPIDI_CH3_Pkt_t *) hdr)->type == MPIDI_CH3_PKT_CANCEL_SEND_REQ)
+        (void) take_cancel(vc, asking_request(hdr));    /* the call completes it */
     MPIR_ERR_CHKANDJUMP(!sreq, mpi_errno, MPI_ERR_OTHER, "**nomem");
     MPIR_Object_set_ref(sreq, 2);
     sreq->dev.OnDataAvail = NULL;

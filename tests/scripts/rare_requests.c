@@ -84,6 +84,23 @@ static void persistent(void) {
   MPI_Request_free(&requests[1]);
 }
 
+/* Of requests that nobody has started. */
+static void wait_for_inactive(int count, MPI_Request* requests) {
+  MPI_Status statuses[3];
+  int flag = 0, index = 0, some = 0, indices[3];
+  for (int i = 0; i < count; ++i) {
+    MPI_Wait(&requests[i], &statuses[0]);
+    MPI_Test(&requests[i], &flag, &statuses[0]);
+    expect(flag, "MPI_Test of an inactive request");
+  }
+  MPI_Waitall(count, requests, statuses);
+  MPI_Testall(count, requests, &flag, statuses);
+  expect(flag, "MPI_Testall of inactive requests");
+  MPI_Waitany(count, requests, &index, &statuses[0]);
+  MPI_Waitsome(count, requests, &some, indices, statuses);
+  expect(index == MPI_UNDEFINED && some == MPI_UNDEFINED, "MPI_Waitany and MPI_Waitsome of inactive requests");
+}
+
 /* MPI_Testall of requests that are not messages. */
 static void tested_together(void) {
   int one = 1, sum = 0, flag = 0, error = MPI_SUCCESS;
@@ -95,6 +112,7 @@ static void tested_together(void) {
   MPI_Allreduce_init(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
   MPI_Psend_init(sent, 4, 16, MPI_CHAR, (rank + 1) % ranks, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
   MPI_Precv_init(got, 4, 16, MPI_CHAR, (rank + ranks - 1) % ranks, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[2]);
+  wait_for_inactive(3, requests);
   for (int round = 0; round < 3; ++round) {
     MPI_Startall(3, requests);
     MPI_Pready_range(0, 3, requests[1]);
@@ -209,6 +227,23 @@ static void resized(const char* name) {
   MPI_File_close(&file);
 }
 
+/* No element is operated on, so the operation need have no meaning for the type. */
+static void no_elements(void) {
+  char from[4], to[4] = "abc", got[4];
+  MPI_Win win;
+  MPI_Win_create(to, sizeof to, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+  MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+  MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+  int error = MPI_Get_accumulate(from, 0, MPI_BYTE, got, 0, MPI_BYTE, 0, 0, 0, MPI_BYTE, MPI_SUM, win);
+  expect(error == MPI_SUCCESS, "MPI_Get_accumulate of no elements");
+  error = MPI_Accumulate(from, 0, MPI_BYTE, 0, 0, 0, MPI_BYTE, MPI_SUM, win);
+  expect(error == MPI_SUCCESS, "MPI_Accumulate of no elements");
+  MPI_Error_class(MPI_Accumulate(from, 1, MPI_BYTE, 0, 0, 1, MPI_BYTE, MPI_SUM, win), &error);
+  expect(error == MPI_ERR_OP, "MPI_Accumulate of bytes");
+  MPI_Win_unlock(0, win);
+  MPI_Win_free(&win);
+}
+
 static void sets_and_handlers(void) {
   MPI_Session session;
   MPI_Errhandler handler;
@@ -243,7 +278,7 @@ int main(int argc, char** argv) {
   if (!strcmp(what, "pairs")) locked_pairs();
   if (!strcmp(what, "node")) node_of_two_groups();
   if (!strcmp(what, "size")) resized(argv[2]);
-  if (!strcmp(what, "others")) sets_and_handlers();
+  if (!strcmp(what, "others")) no_elements(), sets_and_handlers();
   MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   if (rank == 0) printf("rare_requests: %s\n", wrong ? "wrong" : "right");
   MPI_Finalize();

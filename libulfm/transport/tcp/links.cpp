@@ -100,22 +100,23 @@ void TcpNetwork::forget(TcpLink& link) {
   links_.erase(link.number);
 }
 
-// A link of which neither direction is needed ends.
+// A link of which neither direction is needed ends. With bytes unread it would end at once, and what was said last
+// would be lost; so it is when the other side sends on meanwhile.
 void TcpNetwork::settle(TcpLink& link) {
   if (!link.is_open() || !has_sent_all(link)) return;
   const bool sends = link.out == Way::used;
-  if (!sends && (link.in == Way::ended || (link.in == Way::unused && link.closed.load(std::memory_order_relaxed))))
-    break_link(link);
+  if (sends || !(link.in == Way::ended || (link.in == Way::unused && link.closed.load(std::memory_order_relaxed))))
+    return;
+  (void)recv(link.socket.get(), nullptr, kMostUnread, MSG_DONTWAIT | MSG_TRUNC);
+  break_link(link);
 }
 
-// The port here takes nothing from it any more, and says so. A connection that ends with bytes unread ends at once, and
-// what was said last may be lost with it.
+// The port here takes nothing from it any more, and says so.
 void TcpNetwork::stop(TcpLink& link) {
   if (!link.is_open()) return;
   link.discards = true;
   link.in = Way::ended;
   link.has_stop = link.state == hosts::Try::State::up;
-  if (link.out != Way::used) (void)recv(link.socket.get(), nullptr, kMostUnread, MSG_DONTWAIT | MSG_TRUNC);
   (void)flush(link);
   settle(link);
 }
@@ -298,7 +299,7 @@ bool TcpNetwork::flush(TcpLink& link) {
       link.has_end = link.has_stop = false;
       link.out = Way::ended;
       link.close();
-      settle(link);
+      if (link.in == Way::ended) settle(link);  // else what the other side has said last is read before
       return true;
     }
     if (n > 0) {

@@ -101,7 +101,7 @@ class TcpOutlet final : public Outlet {
   bool peer_listening() const override { return network_->peer_listening(*link_); }
   bool port_closed() const override { return link_->closed.load(std::memory_order_relaxed); }
   bool has_broken() const override {
-    return port_closed() && !link_->is_closed_by_word.load(std::memory_order_relaxed);
+    return link_->closed.load(std::memory_order_acquire) && !link_->is_closed_by_word.load(std::memory_order_relaxed);
   }
   ProcessId peer() const override { return peer_; }
   bool bye() override {

@@ -82,11 +82,12 @@ static void meanwhile(void) {
   for (int turn = 0; turn < TIMES; turn++) {
     MPI_Comm made[2], living;
     MPI_Request requests[2];
+    MPI_Status statuses[2];
     int one = 1, sum = 0;
     for (int i = 0; i < 2; i++) MPI_Comm_idup(copies[i], &made[i], &requests[i]);
-    if (rank == 0) MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    if (rank == 0) MPI_Waitall(2, requests, statuses);
     MPIX_Comm_shrink(MPI_COMM_WORLD, &living);
-    if (rank != 0) MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    if (rank != 0) MPI_Waitall(2, requests, statuses);
     MPI_Comm_free(&living);
     for (int i = 0; i < 2; i++) {
       MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, made[i]);

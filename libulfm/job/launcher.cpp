@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <charconv>
 #include <cstdlib>
 #include <fstream>
 
@@ -47,8 +48,6 @@ std::string text_of(const char* variable) {
   return text != nullptr ? text : "";
 }
 
-int number_of(const char* variable) { return std::atoi(text_of(variable).c_str()); }
-
 Launcher process(pid_t pid) {
   const std::uint64_t started = start_time(pid);
   return {fmt::format("process.{}.{}", pid, started), pid, started};
@@ -70,6 +69,13 @@ Result<Launcher> launcher_of_this_process() {
   return fail(Errc::unavailable, "no launcher has started this process");
 }
 
+int number_from_launcher(const char* variable) {
+  const std::string text = text_of(variable);
+  int number = -1;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
 std::string started_in_vain() {
   if (std::getenv("PMI_FD") != nullptr || std::getenv("PMI_PORT") != nullptr) return {};
   const auto sentence = [](int processes, const char* launcher, const char* remedy) {
@@ -78,15 +84,14 @@ std::string started_in_vain() {
         "it how they find each other: start them with {}",
         launcher, processes, remedy);
   };
-  const auto is_first_of = [](const char* size, const char* rank) {
-    return number_of(size) > 1 && text_of(rank) == "0";
+  const auto all_if_first = [](const char* size, const char* rank) {
+    return text_of(rank) == "0" ? number_from_launcher(size) : 0;
   };
-  if (is_first_of("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"))
-    return sentence(number_of("OMPI_COMM_WORLD_SIZE"), "the mpirun of Open MPI",
-                    "ulfmrun, or with mpirun ulfm_pmi PROGRAM");
+  if (const int all = all_if_first("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"); all > 1)
+    return sentence(all, "the mpirun of Open MPI", "ulfmrun, or with mpirun ulfm_pmi PROGRAM");
   // A batch script and what salloc starts have no SLURM_STEP_NUM_TASKS
-  if (is_first_of("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"))
-    return sentence(number_of("SLURM_STEP_NUM_TASKS"), "srun",
+  if (const int all = all_if_first("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"); all > 1)
+    return sentence(all, "srun",
                     text_of("PMIX_RANK").empty() ? "srun --mpi=pmi2, or with ulfmrun"
                                                  : "srun --mpi=pmix ulfm_pmi, or with srun --mpi=pmi2");
   return {};

@@ -22,6 +22,9 @@ struct Launcher {
 /// Slurm and PMIx give. Errc::unavailable when no launcher has started this process.
 Result<Launcher> launcher_of_this_process();
 
+/// A number that a launcher has set in the environment, or -1.
+int number_from_launcher(const char* variable);
+
 /// What is wrong, and what to do, when srun or the mpirun of another MPI has started this process as one of several and
 /// gives them nothing by which they could find each other: each of them is a job of its own. Empty otherwise, and in
 /// all but the first of them.

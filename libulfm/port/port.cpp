@@ -12,6 +12,12 @@
 #include "port/node.hpp"
 
 namespace ulfm {
+namespace {
+
+// In good order: who died has not closed it.
+bool is_closed(const Outlet& outlet) { return outlet.port_closed() && !outlet.has_broken(); }
+
+}  // namespace
 
 PortCore::PortCore(Node& node, std::uint16_t number, std::unique_ptr<Inlet> inlet, std::uint32_t depth,
                    std::uint32_t slot_bytes, std::size_t cache_limit)
@@ -470,11 +476,11 @@ void PortCore::find_dead_receiver() {
       VirtualTime::of_process() != nullptr ? outlets_.size() : std::min<std::size_t>(1, outlets_.size());
   for (std::size_t i = 0; i < looks; ++i) {
     look_at_ = look_at_ + 1 < outlets_.size() ? look_at_ + 1 : 0;
-    const auto& [key, shared] = *std::next(outlets_.begin(), static_cast<std::ptrdiff_t>(look_at_));
-    const std::shared_ptr<Outlet> outlet = shared;
+    const auto& [key, outlet] = *std::next(outlets_.begin(), static_cast<std::ptrdiff_t>(look_at_));
     // What closes its port and ends, in this order, has not died.
-    const auto is_closed = [&] { return outlet->port_closed() && !outlet->has_broken(); };
-    if (is_sending_by(outlet) || !outlet->is_near() || is_closed() || outlet->peer_listening() || is_closed()) continue;
+    if (is_sending_by(outlet) || !outlet->is_near() || is_closed(*outlet) || outlet->peer_listening() ||
+        is_closed(*outlet))
+      continue;
     const ProcessId who = outlet->peer();
     bool is_sender = false;  // then it will be told of as one
     for (std::uint32_t k = 0; k < origins_.size(); ++k)

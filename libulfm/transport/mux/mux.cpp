@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
-#include <cstdlib>
-#include <cstring>
 #include <utility>
 
 #include <fmt/core.h>
 
 #include "base/wait_word.hpp"
+#include "job/launcher.hpp"
 #include "transport/direct/direct.hpp"
 #include "transport/hosts/settings.hpp"
 #include "transport/mux/ringer.hpp"
@@ -351,14 +349,6 @@ Result<std::unique_ptr<Transport>> make(const Config& config) {
 
 std::string why_unavailable() { return direct_transport.unavailable(); }
 
-// A number from the launcher, or -1.
-int number_of(const char* variable) {
-  const char* text = std::getenv(variable);
-  int number = -1;
-  if (text != nullptr) std::from_chars(text, text + std::strlen(text), number);
-  return number;
-}
-
 }  // namespace
 }  // namespace mux
 
@@ -369,9 +359,9 @@ Result<std::unique_ptr<Transport>> make_mux(std::vector<std::unique_ptr<Transpor
 }
 
 bool spans_hosts() {
-  const int here = mux::number_of("MPI_LOCALNRANKS"), all = mux::number_of("PMI_SIZE");
+  const int here = number_from_launcher("MPI_LOCALNRANKS"), all = number_from_launcher("PMI_SIZE");
   if (here > 0) return all > here;
-  return all > 1 && mux::number_of("SLURM_STEP_NUM_NODES") > 1;  // srun --mpi=pmi2
+  return all > 1 && number_from_launcher("SLURM_STEP_NUM_NODES") > 1;  // srun --mpi=pmi2
 }
 
 const TransportDescriptor mux_transport{

@@ -10,7 +10,7 @@ cat >nodes.c <<'C'
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
-/* nodes: says how many nodes MPI sees, after a sum over all. nodes fail: the last rank ends with 3. */
+/* nodes: says how many nodes MPI sees, after a sum over all. nodes CODE: the last rank ends with it. */
 int main(int argc, char **argv)
 {
     int rank, size, leader, nodes, sum;
@@ -24,7 +24,7 @@ int main(int argc, char **argv)
     MPI_Allreduce(&leader, &nodes, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (argc > 1 && rank == size - 1)
-        exit(3);
+        exit(atoi(argv[1]));
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0)
         printf("ranks %d nodes %d sum %d\n", size, nodes, sum);
@@ -55,7 +55,7 @@ slurm "PMI-2, a program as it is" 0 "ranks 4 nodes 2 sum 6" srun --mpi=pmi2 -N 2
 slurm "PMI-2, one host" 0 "ranks 2 nodes 1 sum 1" srun --mpi=pmi2 -N 1 -n 2 "$stage/bin/ulfm_pmi" ./nodes
 ULFM_TRANSPORT=xswitch slurm "PMI-2, an emulated interconnect on one host" 0 "ranks 2 nodes 2 sum 1" srun --mpi=pmi2 -N 1 -n 2 ./nodes
 ULFM_TRANSPORT=xswitch slurm "PMI-2, an emulated interconnect on two hosts" 0 "ranks 4 nodes 4 sum 6" srun --mpi=pmi2 -N 2 -n 4 ./nodes
-slurm "a rank that fails" bad "" srun --mpi=pmi2 -K -N 2 -n 4 ./nodes fail
+slurm "a rank that fails" bad "" srun --mpi=pmi2 -K -N 2 -n 4 ./nodes 3
 slurm "no PMI" bad "no launcher that speaks PMI" srun --mpi=none -N 2 -n 2 "$stage/bin/ulfm_pmi" ./nodes
 slurm "no PMI, of which MPI tells" 0 "srun has started 4 processes, and each is a job of its own" srun --mpi=none -N 2 -n 4 ./nodes
 slurm "mpiexec in an allocation" 0 "ranks 4 nodes 2 sum 6" salloc -N 2 -n 4 "$stage/bin/ulfmrun" -n 4 -ppn 2 ./nodes
@@ -69,7 +69,10 @@ elif on_slurm srun --mpi=list 2>&1 | grep -q pmix && on_slurm srun --mpi=pmix -N
     slurm "PMIx, ranks in turn" 0 "ranks 6 nodes 2 sum 15" srun --mpi=pmix -m cyclic -N 2 -n 6 "$stage/bin/ulfm_pmi" ./nodes
     ULFM_TRANSPORT=xswitch slurm "PMIx, an emulated interconnect on two hosts" 0 "ranks 4 nodes 4 sum 6" \
         srun --mpi=pmix -N 2 -n 4 "$stage/bin/ulfm_pmi" ./nodes
-    slurm "PMIx, a rank that fails" bad "" srun --mpi=pmix -N 2 -n 4 "$stage/bin/ulfm_pmi" ./nodes fail
+    slurm "PMIx, a rank that fails" bad "" srun --mpi=pmix -N 2 -n 4 "$stage/bin/ulfm_pmi" ./nodes 3
+    slurm "PMIx, a rank that leaves early" bad "" srun --mpi=pmix -N 2 -n 4 "$stage/bin/ulfm_pmi" ./nodes 0
+    slurm "PMIx, a rank that leaves something behind" 3 "" \
+        timeout 60 srun --mpi=pmix -N 2 -n 2 "$stage/bin/ulfm_pmi" sh -c 'sleep 100 >/dev/null 2>&1 & exit 3'
 else
     echo "skipped: srun --mpi=pmix does not work here: $(tail -n 1 err)"
 fi

@@ -202,6 +202,31 @@ TEST_CASE("tcp: what was sent arrives although its sender has ended", "[tcp]") {
   CHECK(eventually([&] { return inlet->find_dead() >= 0; }));
 }
 
+TEST_CASE("tcp: what was sent arrives although its port is closed and its peer sends on", "[tcp]") {
+  Pair pair;
+  auto there = pair.to_b();
+  const auto back = pair.to_a();
+  const auto bytes = test::pattern_bytes(7, 10000);
+  std::size_t sent = 0;
+  while (sent < 10000 && push(*there, Kind::first, kHead, bytes)) ++sent;
+  REQUIRE(sent > 10);
+  REQUIRE(push(*back, Kind::first, kHead, {}));
+  there.reset();
+  pair.at_a.reset();
+  std::size_t got = 0, frames = 0;
+  CHECK(eventually([&] {
+    Frame frame;
+    (void)push(*back, Kind::first, kHead, {});
+    if (!pair.at_b->next(frame)) return false;
+    frames += frame.kind == Kind::first ? 1 : 0;
+    got += frame.length;
+    pair.at_b->release(frame);
+    return got == sent * bytes.size();
+  }));
+  CHECK(frames == sent);
+  CHECK(eventually([&] { return pair.at_b->find_dead() >= 0; }));
+}
+
 TEST_CASE("tcp: a process that reads nothing for long is not given up", "[tcp]") {
   auto a = make({{"GIVE_UP", "1s"}}), b = make({{"GIVE_UP", "1s"}});
   PortCounters counters;

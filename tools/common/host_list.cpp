@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -23,7 +24,7 @@ std::string unknown_setting(std::string_view line) {
   std::string word;
   words >> word;  // the host
   while (words >> word)
-    if (!word.starts_with("binding=") && !word.starts_with("user=")) return word;
+    if ((!word.starts_with("binding=") && !word.starts_with("user=")) || word.ends_with('=')) return word;
   return "";
 }
 
@@ -43,8 +44,8 @@ std::optional<ListedHost> listed_host(std::string_view word) {
   } else if (std::count(host.begin(), host.end(), ':') == 1) {  // an address of IPv6 has more
     colon = host.find(':');
   }
-  if (colon == host.npos) return ListedHost{host, "", ""};
-  return ListedHost{host.substr(0, colon), host.substr(colon + 1), ""};
+  if (colon == host.npos) return ListedHost{host, false, "", ""};
+  return ListedHost{host.substr(0, colon), true, host.substr(colon + 1), ""};
 }
 
 std::vector<ListedHost> hosts_of_list(std::string_view list) {
@@ -52,6 +53,7 @@ std::vector<ListedHost> hosts_of_list(std::string_view list) {
   for (std::size_t at = 0; at <= list.size();) {
     const std::size_t comma = std::min(list.find(',', at), list.size());
     if (auto host = listed_host(list.substr(at, comma - at))) hosts.push_back(std::move(*host));
+    else if (!list.empty()) hosts.emplace_back();
     at = comma + 1;
   }
   return hosts;
@@ -68,7 +70,9 @@ std::optional<std::vector<ListedHost>> hosts_of_file(const std::string& file) {
   std::ifstream in(file);
   if (!in) return std::nullopt;
   std::vector<ListedHost> hosts;
+  bool is_first = true;
   for (std::string line; std::getline(in, line);) {
+    if (std::exchange(is_first, false) && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);  // the mark of UTF-8
     auto host = listed_host(line);
     if (!host) continue;
     host->setting = unknown_setting(line);
@@ -78,13 +82,19 @@ std::optional<std::vector<ListedHost>> hosts_of_file(const std::string& file) {
 }
 
 std::string what_mpiexec_refuses(const ListedHost& host) {
+  if (host.name.empty()) return "between commas, and before a colon, a host is needed; found nothing";
+  if (host.name.find('\0') != host.name.npos) return "a host's name is needed; found a byte 0";
+  if (host.name.find(',') != host.name.npos)
+    return fmt::format("one host is needed on a line; found \"{}\"", host.name);
   int number = 0;
   const char* const last = host.processes.data() + host.processes.size();
   const auto [end, error] = std::from_chars(host.processes.data(), last, number);
-  if (!host.processes.empty() && (error != std::errc{} || end != last || number < 1))
+  if (host.has_processes && (error != std::errc{} || end != last || number < 1))
     return fmt::format("behind {}: a number of processes, 1 or more, is needed; found \"{}\"", host.name,
                        host.processes);
   if (host.setting.empty()) return "";
+  if (host.setting == "binding=" || host.setting == "user=")
+    return fmt::format("behind {} {} needs a value; found none", host.name, host.setting);
   const std::size_t equals = host.setting.find('=');
   const bool counts = host.setting.starts_with("slots=") || host.setting.starts_with("max");
   return fmt::format("behind {} mpiexec takes binding= and user=; found \"{}\"{}", host.name, host.setting,

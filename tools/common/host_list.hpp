@@ -9,8 +9,9 @@
 namespace tools {
 
 struct ListedHost {
-  std::string name;
-  std::string processes;  ///< what stands behind the colon; nothing when there is none
+  std::string name;  ///< nothing: two commas of a list have none between them
+  bool has_processes = false;
+  std::string processes;  ///< what stands behind the colon
   std::string setting;    ///< of a line of a file: the first one behind it that mpiexec does not know
 };
 
@@ -23,7 +24,7 @@ std::vector<ListedHost> hosts_of_list(std::string_view list);
 /// Nothing, with errno, when the file cannot be read.
 std::optional<std::vector<ListedHost>> hosts_of_file(const std::string& file);
 
-/// What mpiexec does not take behind a host's name, with what it would; "" when it takes all of it.
+/// What mpiexec does not take of a host or behind it, with what it would; "" when it takes all of it.
 std::string what_mpiexec_refuses(const ListedHost& host);
 
 /// Why a name has no address here, in the resolver's words; "" when it has one.

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <vector>
 
 #include <fmt/core.h>
@@ -23,6 +24,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kConnectFor{3000}, kAnswerFor{2000};
 constexpr std::size_t kLong = 256 * 1024;  // many packets of any size that a network has
 constexpr int kPings = 20;
+constexpr std::size_t kMostAtOnce = 64;
+constexpr int kAcceptAgain = 100;  // ms
 
 // True when the socket is ready for `events` before the deadline.
 bool wait_for(int fd, short events, Clock::time_point until) {
@@ -91,7 +94,6 @@ std::string connected(int fd, const SocketAddress& where) {
   return error == 0 ? "" : std::strerror(error);
 }
 
-// One connection after the other: a doctor asks at its leisure.
 void serve_one(int fd, std::uint64_t secret) {
   no_delay(fd);
   std::uint64_t shown = 0;
@@ -101,12 +103,13 @@ void serve_one(int fd, std::uint64_t secret) {
   std::vector<char> bytes(64 * 1024);
   while (wait_for(fd, POLLIN, Clock::now() + kAnswerFor)) {
     const ssize_t got = recv(fd, bytes.data(), bytes.size(), 0);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (got <= 0) return;
     for (ssize_t done = 0; done < got;) {
       if (!wait_for(fd, POLLOUT, Clock::now() + kAnswerFor)) return;
       const ssize_t put = send(fd, bytes.data() + done, static_cast<std::size_t>(got - done), MSG_NOSIGNAL);
-      if (put < 0) return;
-      done += put;
+      if (put < 0 && errno != EAGAIN && errno != EINTR) return;
+      done += std::max<ssize_t>(put, 0);
     }
   }
 }
@@ -163,10 +166,26 @@ void Echo::serve() {
   for (;;) {
     pollfd set[2] = {{listener_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
     if (poll(set, 2, -1) < 0 && errno != EINTR) return;
-    if (set[1].revents != 0) return;
-    const Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (fd) serve_one(fd.get(), secret_);
+    if (set[1].revents != 0) break;
+    std::erase_if(sessions_, [](const Session& one) { return one.is_over.load(); });
+    Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd) (void)poll(&set[1], 1, kAcceptAgain);  // without a descriptor whoever came stays in the queue
+    else if (sessions_.size() < kMostAtOnce) begin(std::move(fd));
+    else serve_one(fd.get(), secret_);
   }
+  sessions_.clear();
+}
+
+// Several at a time: all hosts come at once, and one that says nothing must not keep the others waiting.
+void Echo::begin(Fd fd) try {
+  Session& session = sessions_.emplace_back();
+  session.socket = std::move(fd);
+  session.thread = std::thread([&session, secret = secret_] {
+    serve_one(session.socket.get(), secret);
+    session.is_over = true;
+  });
+} catch (const std::system_error&) {  // no thread for it: it finds the connection closed
+  sessions_.pop_back();
 }
 
 Way try_way(const SocketAddress& where, std::uint64_t secret) {
@@ -176,9 +195,15 @@ Way try_way(const SocketAddress& where, std::uint64_t secret) {
   if (!way.problem.empty()) return way;
   no_delay(fd.get());
   std::uint64_t answer = 0;
+  const auto until = Clock::now() + kAnswerFor;
   if (send(fd.get(), &secret, sizeof secret, MSG_NOSIGNAL) != sizeof secret ||
-      !read_all(fd.get(), &answer, sizeof answer, Clock::now() + kAnswerFor) || answer != ~secret) {
-    way.problem = "another process answered, perhaps of another host with this address";
+      !read_all(fd.get(), &answer, sizeof answer, until) || answer != ~secret) {
+    way.problem = Clock::now() < until
+                      ? "another process answered, perhaps of another host with this address"
+                      : fmt::format(
+                            "it takes the connection and says nothing for {} s: it is very busy, or another "
+                            "process listens there",
+                            kAnswerFor.count() / 1000);
     return way;
   }
   std::vector<char> bytes(1);

@@ -1,8 +1,10 @@
 // TCP with deadlines: what the doctor tries a way with.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <list>
 #include <string>
 #include <thread>
 #include <utility>
@@ -33,8 +35,19 @@ class Echo {
   std::uint16_t port() const { return port_; }
 
  private:
+  struct Session {
+    ~Session() {
+      if (thread.joinable()) thread.join();
+    }
+    Fd socket;
+    std::atomic<bool> is_over{false};
+    std::thread thread;
+  };
+
   void serve();
+  void begin(Fd fd);
   Fd listener_, stop_;
+  std::list<Session> sessions_;
   std::uint16_t port_ = 0;
   std::uint64_t secret_;
   std::thread thread_;

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <ulfm/ulfm.h>
 #include <unistd.h>
@@ -75,15 +76,18 @@ int serve(char** command) {
   }
   close(ends[1]);
   for (const int one : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT}) signal(one, hand_on);
-  pmi::Server server(ends[0], **launcher);
+  const int program = static_cast<int>(syscall(SYS_pidfd_open, child, 0));  // closed on exec
+  pmi::Server server(ends[0], program, **launcher);
   server.serve();
+  (void)shutdown(ends[0], SHUT_RDWR);  // it may still ask, and gets no answer
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  // Others would wait for it.
-  if (code != 0 && !server.is_program_done())
+  int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (!server.is_program_done()) {  // others would wait for it
+    if (code == 0) code = 1;
     (*launcher)->abort(code, fmt::format("rank {} ended without leaving the job", (*launcher)->rank()));
+  }
   (*launcher)->leave();
   return code;
 }

@@ -1,10 +1,11 @@
 #include "server.hpp"
 
+#include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
+#include <iterator>
 
 #include <fmt/core.h>
 
@@ -35,14 +36,19 @@ void Server::say(const std::string& line) {
   }
 }
 
+bool Server::hear(std::string& said) const {
+  pollfd sources[] = {{fd_, POLLIN, 0}, {program_, POLLIN, 0}};
+  if (poll(sources, std::size(sources), -1) < 0) return errno == EINTR;
+  char chunk[4096];
+  const ssize_t got = recv(fd_, chunk, sizeof chunk, MSG_DONTWAIT);  // what it said before it ended is there
+  if (got < 0) return errno == EINTR || (errno == EAGAIN && sources[1].revents == 0);
+  said.append(chunk, static_cast<std::size_t>(got));
+  return got > 0;
+}
+
 void Server::serve() {
   std::string buffer, spawn;
-  char chunk[4096];
-  for (;;) {
-    const ssize_t got = read(fd_, chunk, sizeof chunk);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0 || buffer.size() > kLongestLine) return;
-    buffer.append(chunk, static_cast<std::size_t>(got));
+  while (hear(buffer) && buffer.size() <= kLongestLine) {
     for (std::size_t end; (end = buffer.find('\n')) != buffer.npos;) {
       const std::string line = buffer.substr(0, end);
       buffer.erase(0, end + 1);

@@ -11,18 +11,22 @@ namespace pmi {
 
 class Server {
  public:
-  Server(int fd, Launcher& launcher) : fd_(fd), launcher_(launcher) {}
-  /// Until the program closes its end.
+  /// Over the socket `fd`. `program` is a pidfd of it, or -1: then its end is seen only when the socket is closed,
+  /// which what it has started may hold open.
+  Server(int fd, int program, Launcher& launcher) : fd_(fd), program_(program), launcher_(launcher) {}
+  /// Until the program closes its end, or ends.
   void serve();
   /// The program has left the job in good order, or never joined it.
   bool is_program_done() const { return finalized_ || !joined_; }
 
  private:
+  /// Waits until the program says something, and appends it. False: it will say nothing more.
+  bool hear(std::string& said) const;
   std::string answer(const std::map<std::string, std::string>& asked);
   std::string get(const std::string& key);
   void say(const std::string& line);
 
-  int fd_;
+  int fd_, program_;
   Launcher& launcher_;
   std::map<std::string, std::string> own_;  ///< what this process has put
   bool joined_ = false, finalized_ = false;

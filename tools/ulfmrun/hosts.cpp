@@ -113,9 +113,9 @@ void check_hosts(const CommandLine& line) {
                                value));
     std::set<std::string> seen;
     for (const tools::ListedHost& host : *hosts) {
-      check_name(origin, host.name);
       if (const std::string wrong = tools::what_mpiexec_refuses(host); !wrong.empty())
         fail(kUsage, fmt::format("{}: {}", origin, wrong));
+      check_name(origin, host.name);
       if (are_looked_up && seen.insert(host.name).second) look_up(origin, host.name);
     }
   }

@@ -2,6 +2,13 @@
 #include "proto/reliable/port.hpp"
 
 namespace ulfm::reliable {
+namespace {
+
+bool has_gone(Errc code) {
+  return code == Errc::peer_failed || code == Errc::not_found || code == Errc::stale || code == Errc::closed;
+}
+
+}  // namespace
 
 bool Peer::due(Ack& ack) {
   for (const Incoming* in : incoming)
@@ -31,11 +38,14 @@ Outlet* ReliablePort::way_back(Peer& peer) {
   for (Sender* sender : peer.senders)
     if (sender->state() == Sender::State::open) return &sender->under();
   if (peer.back && !peer.back->port_closed()) return peer.back.get();
-  if (peer.unreachable) return nullptr;
+  const std::chrono::nanoseconds began = settings().clock->now();
+  if (began < peer.no_way_until) return nullptr;
   auto outlet = common_->under->connect(peer.card, peer.number, number_, {}, back_counters_);
   if (!outlet) {
-    // Whoever closed its port or ended needs no answer. A frame of a new connection tries again.
-    peer.unreachable = outlet.error().code != Errc::full && outlet.error().code != Errc::no_memory;
+    // Whoever closed its port or ended needs no answer; a frame of a new connection tries again. Another one may be
+    // reached later. To find that out must not be most of what this port does.
+    const auto now = settings().clock->now();
+    peer.no_way_until = has_gone(outlet.error().code) ? kForever : now + 4 * (now - began) + kTryAgain;
     return nullptr;
   }
   peer.back = std::move(*outlet);
@@ -57,7 +67,7 @@ bool ReliablePort::send_ack(Outlet& outlet, const Ack& ack) {
 // Before a sleep: what is unacked goes out now, for nobody will look at the time.
 void ReliablePort::flush_acks() {
   for (const auto& incoming : incoming_)
-    if (incoming && incoming->ack_pending() && !incoming->peer.unreachable) acknowledge(*incoming);
+    if (incoming && incoming->ack_pending()) acknowledge(*incoming);
 }
 
 }  // namespace ulfm::reliable

@@ -49,7 +49,7 @@ Result<Sender*> ReliablePort::connect(std::string_view card, std::uint16_t to, s
   if (!outlet) return fail(outlet.error());
   const std::uint32_t stream = common_->next_stream.fetch_add(1, std::memory_order_relaxed);
   Peer& destination = peer(card, to);
-  destination.unreachable = false;
+  destination.no_way_until = {};
   auto sender = std::make_unique<Sender>(std::move(*outlet), stream, to, settings(), common_->counters, destination);
   destination.senders.push_back(sender.get());
   return (senders_[stream] = std::move(sender)).get();

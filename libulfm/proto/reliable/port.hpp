@@ -19,6 +19,9 @@ namespace ulfm::reliable {
 
 class ReliablePort;
 
+/// What found no room, or no way, is tried again after it.
+inline constexpr std::chrono::microseconds kTryAgain{100};
+
 /// Another port that this one talks with, in either direction. Under the lock of the port.
 class Peer final : public AckSource {
  public:
@@ -31,7 +34,8 @@ class Peer final : public AckSource {
   std::vector<Sender*> senders;
   std::vector<Incoming*> incoming;
   std::unique_ptr<Outlet> back;  ///< for answers, when no connection of ours goes there
-  bool unreachable = false;      ///< no way back: its port is closed or its process gone
+  /// There is no way back until then: for ever when its port is closed or its process gone.
+  std::chrono::nanoseconds no_way_until{0};
 
  private:
   ReliablePort& port_;

@@ -78,7 +78,7 @@ Incoming* ReliablePort::on_connect(std::uint32_t origin) {
   Peer& from = peer(info.card, info.port);
   incoming_[origin] = std::make_unique<Incoming>(from);
   from.incoming.push_back(incoming_[origin].get());
-  from.unreachable = false;
+  from.no_way_until = {};
   return incoming_[origin].get();
 }
 

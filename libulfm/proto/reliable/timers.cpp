@@ -4,10 +4,6 @@
 #include "proto/reliable/port.hpp"
 
 namespace ulfm::reliable {
-namespace {
-constexpr nanoseconds kTryAgain = 100us;  // what found no room
-}  // namespace
-
 // A turn in which nothing came.
 void ReliablePort::idle() {
   since_idle_ = 0;
@@ -63,7 +59,9 @@ nanoseconds ReliablePort::service_incoming(nanoseconds now) {
   for (std::uint32_t i = 0; i < incoming_.size(); ++i) {
     if (!incoming_[i]) continue;
     Incoming& incoming = *incoming_[i];
-    if (incoming.ack_pending() && !incoming.peer.unreachable) {
+    if (now < incoming.peer.no_way_until) {
+      if (incoming.ack_pending()) deadline = std::min(deadline, incoming.peer.no_way_until);
+    } else if (incoming.ack_pending()) {
       if (incoming.ack_at.count() == 0) incoming.ack_at = now + settings().ack_delay;
       if (incoming.ack_now || now >= incoming.ack_at) acknowledge(incoming);
       if (incoming.ack_pending())

@@ -92,7 +92,7 @@ Refusal Attempts::refusal() const {
 
 bool Attempts::over(Clock::time_point now) {
   if (winner() || refusal() != Refusal::none || all_failed()) return true;
-  if (now < until_) return false;
+  if (now < until_ || tries_.empty()) return false;
   const auto latest = begun_ + give_up_;
   if (until_ >= latest || !is_any_host_answering()) return true;
   until_ = latest;

@@ -25,8 +25,9 @@ using Key = std::array<std::uint8_t, 32>;
 using Proof = std::array<std::uint8_t, 32>;
 using Nonce = std::array<std::uint8_t, 16>;
 
-/// A connection has so long to prove itself, and less when more than kManyUnauthenticated have not.
-inline constexpr std::chrono::milliseconds kProveWithin{5000}, kProveWithinOfMany{100};
+/// A connection has so long to prove itself, and less when more than kManyUnauthenticated have not: yet so long that a
+/// peer whose cores have many processes gets its turn.
+inline constexpr std::chrono::milliseconds kProveWithin{5000}, kProveWithinOfMany{1000};
 inline constexpr std::size_t kManyUnauthenticated = 64;
 
 /// What proofs to the process with that token are keyed with. `job_secret` may be empty.

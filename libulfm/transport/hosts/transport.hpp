@@ -93,10 +93,10 @@ class NetworkTransport final : public Transport {
     if (hello.size() > kHelloLimit)
       return fail(Errc::too_large, fmt::format("hello of {} bytes; at most {}", hello.size(), kHelloLimit));
     const auto begun = Unreached::Clock::now();
-    if (auto why = unreached_.error(peer->token, to, begun)) return fail(std::move(*why));
+    if (auto why = network_->unreached().error(peer->token, to, begun)) return fail(std::move(*why));
     auto connection = network_->connect(*peer, to, from, introduction(shown_card_, hello));
     if (!connection) {
-      unreached_.note(peer->token, to, begun, Unreached::Clock::now(), connection.error());
+      network_->unreached().note(peer->token, to, begun, Unreached::Clock::now(), connection.error());
       return fail(connection.error());
     }
     const ProcessId id{peer->pid, peer->host == network_->self().host ? Ip{} : (*connection)->where.ip()};
@@ -125,7 +125,6 @@ class NetworkTransport final : public Transport {
   std::shared_ptr<Network> network_;
   std::uint16_t ports_;
   std::string card_, shown_card_;
-  Unreached unreached_;
 };
 
 }  // namespace ulfm::hosts

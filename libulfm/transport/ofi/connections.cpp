@@ -191,8 +191,10 @@ void OfiNetwork::find_silent() {
 
 void OfiNetwork::give_up(OfiEndpoint& endpoint, OfiPort* port) {
   // Each direction has a connection of its own.
-  if (port != nullptr && port->silent.insert(endpoint.token).second)
-    port->given_up.push_back(hosts::silence_of(endpoint.process, settings_.give_up));
+  const auto now = Clock::now();
+  auto why = hosts::silence_of(endpoint.process, settings_.give_up);
+  unreached_.note(endpoint.token, 0, now, now, why);
+  if (port != nullptr && port->silent.insert(endpoint.token).second) port->given_up.push_back(std::move(why));
   on_shutdown(endpoint);
   endpoint.lifeline.cut();
   ring();
@@ -245,8 +247,12 @@ Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::connect(const hosts::ProcessCar
   hosts::Attempts attempts(candidates(surroundings_, to, to.host == self_.host), settings_.give_up,
                            reached_.contains(to.host));
   const Key key = key_for(settings_.job_secret, to.token);
-  while (!attempts.over(Clock::now())) {
-    if (const auto which = attempts.due(Clock::now())) {
+  for (;;) {
+    const auto now = Clock::now();
+    progress();
+    read_events();
+    if (attempts.over(now)) break;  // with what had come until then taken in: this process may have been stopped
+    if (const auto which = attempts.due(now)) {
       Greeting about{};
       about.to = port;
       about.from = from;
@@ -255,11 +261,9 @@ Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::connect(const hosts::ProcessCar
       about.nonce = hosts::random_nonce();
       auto one = begin(to, attempts.candidate(*which).ip, greeting(key, about), key);
       if (!one) return fail(std::move(one.error()).within(process));
-      (void)attempts.add(*which, std::move(*one), Clock::now());
+      (void)attempts.add(*which, std::move(*one), now);
     }
-    progress();
-    read_events();
-    if (attempts.winner() || !is_ready_to_wait()) continue;
+    if (!is_ready_to_wait()) continue;
     lock.unlock();
     (void)sleep(milliseconds(5));
     lock.lock();
@@ -271,6 +275,8 @@ Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::connect(const hosts::ProcessCar
   const iovec piece{const_cast<std::byte*>(introduction.data()), introduction.size()};
   Gather data(std::span(&piece, 1));
   if (push_locked(*won, kHello, {}, data, introduction.size())) return won;
+  if (!won->closed.load(std::memory_order_relaxed))
+    return fail(Errc::no_memory, fmt::format("no memory for the first frame to {}", process));
   return fail(Errc::peer_failed, fmt::format("{} has closed the connection at once", process));
 }
 
@@ -341,8 +347,13 @@ void OfiNetwork::retire(std::shared_ptr<OfiOutgoing> connection) {
   reap();
 }
 
-// Ends connections from which everything has left.
+// Ends connections from which everything has left. Sending may make progress, which reaps: not while this walks.
 void OfiNetwork::reap() {
+  if (std::exchange(is_reaping_, true)) return;
+  struct Over {
+    bool& is_reaping;
+    ~Over() { is_reaping = false; }
+  } const over{is_reaping_};
   Gather none;
   for (const auto& one : retired_)
     if (one->ending && push_locked(*one, kEnd, {}, none, 0)) one->ending = false;

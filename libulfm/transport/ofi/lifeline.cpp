@@ -2,10 +2,13 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
+#include <new>
 #include <span>
 
 #include "transport/hosts/greeting.hpp"
@@ -34,18 +37,27 @@ bool is_connected_to(std::uint16_t port, int fd, SocketAddress& peer) noexcept {
          getpeername(fd, peer.get(), &peer_length) == 0;
 }
 
-// Calls `found` with each descriptor until one is what was looked for.
+// The list of the descriptors needs one, too. Where there is none left, most numbers are descriptors.
 template <typename Found>
-bool any_descriptor(Found found) noexcept {
-  DIR* folder = opendir("/proc/self/fd");
-  if (folder == nullptr) return false;
-  bool is_found = false;
-  for (const dirent* entry = readdir(folder); entry != nullptr && !is_found; entry = readdir(folder)) {
+bool any_number(Found found) {
+  constexpr rlim_t kMost = 1 << 16;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) limit.rlim_cur = kMost;
+  for (int fd = 0; fd < static_cast<int>(std::min(limit.rlim_cur, kMost)); ++fd)
+    if (found(fd)) return true;
+  return false;
+}
+
+// Calls `found` with each descriptor, and perhaps with numbers that are none, until one is what was looked for.
+template <typename Found>
+bool any_descriptor(Found found) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/proc/self/fd"), closedir);
+  if (!folder) return any_number(found);
+  while (const dirent* entry = readdir(folder.get())) {
     const int fd = std::atoi(entry->d_name);
-    is_found = entry->d_name[0] != '.' && fd != dirfd(folder) && found(fd);
+    if (entry->d_name[0] != '.' && fd != dirfd(folder.get()) && found(fd)) return true;
   }
-  closedir(folder);
-  return is_found;
+  return false;
 }
 
 }  // namespace
@@ -72,8 +84,9 @@ void Lifeline::cut() const noexcept {
   if (is_there()) (void)shutdown(socket_, SHUT_RDWR);
 }
 
+// Without memory for names, in the next turn.
 std::size_t UnauthenticatedPeers::end_some(std::uint16_t port, const std::set<std::string>& known,
-                                           Clock::time_point now) noexcept {
+                                           Clock::time_point now) noexcept try {
   std::map<std::string, Clock::time_point> here;
   std::size_t ended = 0;
   (void)any_descriptor([&](int fd) {
@@ -96,9 +109,11 @@ std::size_t UnauthenticatedPeers::end_some(std::uint16_t port, const std::set<st
   first_seen_ = std::move(here);
   next_look_ = now + (first_seen_.size() > hosts::kManyUnauthenticated ? hosts::kProveWithinOfMany : kLookEvery);
   return ended;
+} catch (const std::bad_alloc&) {
+  return 0;
 }
 
-std::size_t UnauthenticatedPeers::count(std::uint16_t port, const std::set<std::string>& known) noexcept {
+std::size_t UnauthenticatedPeers::count(std::uint16_t port, const std::set<std::string>& known) {
   std::size_t there = 0;
   (void)any_descriptor([&](int fd) {
     SocketAddress peer;

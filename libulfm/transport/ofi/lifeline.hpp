@@ -43,7 +43,7 @@ class UnauthenticatedPeers {
   /// how many. Not while another thread may close sockets of libfabric.
   std::size_t end_some(std::uint16_t port, const std::set<std::string>& known, Clock::time_point now) noexcept;
   /// How many there are now.
-  static std::size_t count(std::uint16_t port, const std::set<std::string>& known) noexcept;
+  static std::size_t count(std::uint16_t port, const std::set<std::string>& known);
   /// When to look again.
   Clock::time_point next_look() const noexcept { return next_look_; }
 

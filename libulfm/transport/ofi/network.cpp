@@ -12,6 +12,7 @@
 #include <fmt/core.h>
 
 #include "base/own_thread.hpp"
+#include "base/room.hpp"
 #include "base/timespec.hpp"
 #include "transport/hosts/silence.hpp"
 #include "transport/ofi/signals.hpp"
@@ -178,6 +179,7 @@ OfiNetwork::~OfiNetwork() {
 
 // Under the lock, as everything from here to "connections". True when something completed.
 bool OfiNetwork::progress() {
+  if (!idle_.empty()) post_idle();
   fi_cq_msg_entry entries[16];
   const ssize_t n = fi_cq_read(completions_.get(), entries, std::size(entries));
   if (n == -FI_EAVAIL) {
@@ -219,8 +221,16 @@ void OfiNetwork::repost(ReceiveBuffer& buffer) {
   if (!buffer.port->receive_context) return;  // the port is being closed
   const long rc = fi_recv(buffer.port->receive_context.get(), buffer.bytes.get(), buffer_bytes_, nullptr, 0,
                           static_cast<Operation*>(&buffer));
-  // The context has an entry for each buffer, so there is room.
-  if (rc != 0) ++counts_.dropped;
+  // The context has an entry for each buffer, but there may be no memory for it.
+  if (rc != 0) idle_.push_back(&buffer);  // open() has made room
+}
+
+void OfiNetwork::post_idle() {
+  for (std::size_t left = idle_.size(); left != 0; --left) {
+    ReceiveBuffer* buffer = idle_.front();
+    idle_.erase(idle_.begin());
+    repost(*buffer);
+  }
 }
 
 void OfiNetwork::arrived(ReceiveBuffer& buffer, std::size_t length) {
@@ -314,6 +324,8 @@ Result<std::unique_ptr<OfiPort>> OfiNetwork::open(std::uint16_t number) {
   if (const long rc = fi_srx_context(domain_.get(), &attributes, &context, nullptr); rc != 0)
     return fail(fabric_error(fmt::format("opening port {}", number), rc));
   port->receive_context.reset(context);
+  port->buffers.reserve(kReceiveBuffers);
+  make_room_for(idle_, receive_buffers_ + kReceiveBuffers);
   for (std::uint32_t i = 0; i < kReceiveBuffers; ++i) {
     auto buffer = std::make_unique<ReceiveBuffer>();
     buffer->type = Operation::Type::receive;
@@ -321,9 +333,10 @@ Result<std::unique_ptr<OfiPort>> OfiNetwork::open(std::uint16_t number) {
     buffer->index = i;
     buffer->bytes.reset(new (std::nothrow) std::byte[buffer_bytes_]);
     if (!buffer->bytes) return fail(Errc::no_memory, "no memory for the receive buffers of a port");
-    repost(*buffer);
     port->buffers.push_back(std::move(buffer));
   }
+  for (const auto& buffer : port->buffers) repost(*buffer);
+  receive_buffers_ += kReceiveBuffers;
   ports_[number] = port.get();
   return port;
 }
@@ -334,6 +347,8 @@ void OfiNetwork::close(std::unique_ptr<OfiPort> port) {
   ports_[port->number] = nullptr;
   for (auto& one : port->incoming) one->ep.reset();
   port->receive_context.reset();
+  receive_buffers_ -= kReceiveBuffers;
+  std::erase_if(idle_, [&](const ReceiveBuffer* buffer) { return buffer->port == port.get(); });
   while (progress()) {
   }
 }
@@ -455,13 +470,16 @@ void OfiNetwork::serve() {
     const bool busy = polls - std::exchange(seen, polls) >= kLooksPerEvent;
     std::unique_lock lock(lock_, std::try_to_lock);
     if (!lock) continue;
-    if (!busy) {
-      progress();
-      read_events();
-      reap();
+    try {
+      if (!busy) {
+        progress();
+        read_events();
+        reap();
+      }
+      end_unauthenticated();
+      find_silent();
+    } catch (const std::bad_alloc&) {  // what was not served is so in the next turn
     }
-    end_unauthenticated();
-    find_silent();
   }
 }
 

@@ -25,6 +25,7 @@
 #include "transport/contract.hpp"
 #include "transport/hosts/attempts.hpp"
 #include "transport/hosts/network.hpp"
+#include "transport/hosts/unreached.hpp"
 #include "transport/ofi/fabric_library.hpp"
 #include "transport/ofi/lifeline.hpp"
 #include "transport/ofi/ofi.hpp"
@@ -135,6 +136,7 @@ class OfiNetwork {
   OfiNetwork& operator=(const OfiNetwork&) = delete;
 
   const hosts::ProcessCard& self() const noexcept { return self_; }
+  hosts::Unreached& unreached() noexcept { return unreached_; }
   const std::string& provider() const noexcept { return provider_; }
   std::size_t max_frame() const noexcept { return settings_.max_frame; }
   std::vector<NamedCount> counts() const;
@@ -194,6 +196,7 @@ class OfiNetwork {
   void arrived(ReceiveBuffer& buffer, std::size_t length);
   bool introduce(OfiIncoming& from, std::span<const std::byte> bytes);
   void repost(ReceiveBuffer& buffer);
+  void post_idle();
   void on_request(const fi_eq_cm_entry& event, std::span<const std::byte> greeting);
   Result<void> accept(fi_info& info, OfiPort& port, const hosts::Greeting& greeting);
   void on_connected(OfiEndpoint& endpoint, std::span<const std::byte> answer);
@@ -217,6 +220,7 @@ class OfiNetwork {
   void serve();
 
   const hosts::NetworkSettings settings_;
+  hosts::Unreached unreached_;
   const FabricLibrary* const library_;
   std::string provider_;
   const hosts::Surroundings surroundings_;
@@ -237,6 +241,9 @@ class OfiNetwork {
   std::array<OfiPort*, kPortsPerProcess> ports_{};
   std::vector<std::weak_ptr<OfiOutgoing>> outgoing_;
   std::vector<std::shared_ptr<OfiOutgoing>> retired_;
+  bool is_reaping_ = false;
+  std::vector<ReceiveBuffer*> idle_;  ///< that libfabric could not take
+  std::size_t receive_buffers_ = 0;   ///< of all ports
   std::vector<std::unique_ptr<SendBuffer>> all_buffers_;
   std::vector<SendBuffer*> free_buffers_;
   std::size_t buffer_bytes_ = 0, inject_limit_ = 0;

@@ -149,6 +149,8 @@ class FarInlet final : public Inlet {
     from.pid = origin.pid;
     from.hello.assign(body.begin(), body.end());
     origins_[index] = std::move(from);
+    std::erase(dead_, index);  // what was said of the one before
+    std::erase(broken_, index);
   }
 
   std::int64_t taken_from(std::deque<std::uint32_t>& queue) {

@@ -135,7 +135,8 @@ void TcpNetwork::serve_common() {
       if (link->state == State::connecting) serve_connecting(link);
       else if ((events[i].events & EPOLLOUT) != 0) (void)flush(*link);
       // connect() gives one that has just come up its port, on which the peer may send already.
-      if (link->state == State::up && link->out != TcpLink::Way::unused && link->port == nullptr) read(*link, false);
+      const bool is_taken = link->out != TcpLink::Way::unused || link->is_parting;
+      if (link->state == State::up && is_taken && link->port == nullptr) read(*link, false);
     }
   }
 }
@@ -316,13 +317,16 @@ void TcpNetwork::serve_connecting(const std::shared_ptr<TcpLink>& link) {
 // addresses may make several. It says hello on the one that it uses and closes the others; a lossy network may not tell
 // us so.
 TcpNetwork::Offer TcpNetwork::offered(std::uint64_t token, std::uint16_t to, std::uint16_t from) {
-  const TcpPort* port = from < ports_.size() ? ports_[from] : nullptr;
+  TcpPort* port = from < ports_.size() ? ports_[from] : nullptr;
   Offer offer;
   if (port == nullptr) return offer;
   for (const auto& link : std::vector(port->links)) {
     if (!link->both_ways || link->out != TcpLink::Way::unused || link->token != token || link->peer_port != to)
       continue;
-    if (link->in == TcpLink::Way::unused) read(*link, false);  // the hello may be there
+    if (link->in == TcpLink::Way::unused) {  // the hello may be there
+      read(*link, false);
+      ring_for_found(*port);
+    }
     if (!link->carries()) continue;
     if (link->in == TcpLink::Way::used) offer.link = link;
     if (link->in == TcpLink::Way::unused) offer.is_undecided = true;
@@ -365,8 +369,9 @@ std::shared_ptr<TcpLink> TcpNetwork::connected(std::unique_lock<std::mutex>& loc
   std::optional<Clock::time_point> crossed_until;
   std::uint16_t insists = 0;
   for (auto attempts = make_attempts();;) {
-    if ((won = offered(to.token, port, from).link)) break;
     const auto now = Clock::now();
+    serve_common();  // all that had come until then: this process may have been stopped
+    if ((won = offered(to.token, port, from).link)) break;
     if (attempts.over(now)) {
       won = std::static_pointer_cast<TcpLink>(attempts.winner());
       if (!won) why = attempts.error(process, port, to.port);
@@ -391,8 +396,6 @@ std::shared_ptr<TcpLink> TcpNetwork::connected(std::unique_lock<std::mutex>& loc
       const auto old = std::static_pointer_cast<TcpLink>(attempts.add(*which, begun.links.back(), now));
       if (old && old->is_open()) forget(*old);
     }
-    serve_common();
-    if (attempts.winner()) continue;
     lock.unlock();
     pollfd one{common_.get(), POLLIN, 0};
     (void)poll(&one, 1, static_cast<int>(kNap.count()));

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -124,13 +125,19 @@ struct TcpLink : hosts::Try {
   bool has_end = false, has_stop = false;  ///< to be said as soon as there is room
   bool watches_room = false;               ///< epoll tells of room
   bool unproven = false;                   ///< what has left may not have been acknowledged
+  bool is_parting = false;                 ///< ends as soon as it is; nobody has it any more
   std::optional<Clock::time_point> unproven_since;
+  bool is_cut = false;              ///< the kernel has ended it because the other host does not answer
   std::atomic<bool> closed{false};  ///< nothing that leaves arrives any more
   Clock::time_point closed_at{};
   /// The port there has said that it takes nothing more, or take_given_up() tells why it does not.
   std::atomic<bool> is_closed_by_word{false};
   void close() noexcept {
     if (!closed.exchange(true)) closed_at = Clock::now();
+  }
+  /// A system call on the socket has failed with it, which no other one will tell again.
+  void note_error(int error) noexcept {
+    is_cut = is_cut || error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
   }
 
   // ---- what comes in ----

@@ -79,10 +79,16 @@ void TcpNetwork::break_link(TcpLink& link) {
   forget(link);
 }
 
-// Its frames that were found stay. The caller has a reference to the link for as long as it uses it.
+// The caller has a reference to the link for as long as it uses it.
 void TcpNetwork::forget(TcpLink& link) {
   link.socket.reset();
   link.watched_by = -1;
+  leave_port(link);
+  links_.erase(link.number);
+}
+
+// Its frames that were found stay.
+void TcpNetwork::leave_port(TcpLink& link) {
   if (link.port != nullptr) {
     for (ReceivedFrame& one : link.port->ready)
       if (one.link == &link) one.link = nullptr;
@@ -97,18 +103,30 @@ void TcpNetwork::forget(TcpLink& link) {
   }
   link.filled = link.parsed = 0;
   link.is_starved = false;
-  links_.erase(link.number);
 }
 
-// A link of which neither direction is needed ends. With bytes unread it would end at once, and what was said last
-// would be lost; so it is when the other side sends on meanwhile.
+// A link of which neither direction is needed ends when the other host has all that was sent on it: where something
+// comes in on a closed connection, or lies unread in one that is closed, the system takes back what has not arrived.
 void TcpNetwork::settle(TcpLink& link) {
   if (!link.is_open() || !has_sent_all(link)) return;
   const bool sends = link.out == Way::used;
   if (sends || !(link.in == Way::ended || (link.in == Way::unused && link.closed.load(std::memory_order_relaxed))))
     return;
-  (void)recv(link.socket.get(), nullptr, kMostUnread, MSG_DONTWAIT | MSG_TRUNC);
-  break_link(link);
+  if (link.is_cut) return give_up(link);
+  if (!link.unproven || is_all_acknowledged(link)) return break_link(link);
+  if (link.is_parting) return;
+  link.close();
+  end_in(link);
+  leave_port(link);
+  link.port = nullptr;  // it may be closed before
+  link.is_parting = true;
+  if (!watch(link, common_.get(), EPOLLIN)) break_link(link);
+}
+
+// Drops what comes in on a link that ends.
+void TcpNetwork::drop_unread(TcpLink& link) {
+  const ssize_t n = recv(link.socket.get(), nullptr, kMostUnread, MSG_DONTWAIT | MSG_TRUNC);
+  if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) break_link(link);
 }
 
 // The port here takes nothing from it any more, and says so.
@@ -254,8 +272,12 @@ bool TcpNetwork::send_now(TcpLink& link, std::span<iovec> pieces, std::size_t to
                         ? ::send(link.socket.get(), pieces[0].iov_base, total, MSG_DONTWAIT | MSG_NOSIGNAL)
                         : sendmsg(link.socket.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (n < 0) {
-    if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM) await_room(link);
-    else if (errno != EINTR) link.close();
+    if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM) {
+      await_room(link);
+    } else if (errno != EINTR) {
+      link.note_error(errno);
+      link.close();
+    }
     return false;
   }
   link.unproven = true;
@@ -295,6 +317,7 @@ bool TcpNetwork::flush(TcpLink& link) {
     const ssize_t n =
         ::send(link.socket.get(), bytes_of(link.rest) + link.rest_gone, link.rest_length, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0 && errno != EAGAIN && errno != EINTR && errno != ENOBUFS && errno != ENOMEM) {
+      link.note_error(errno);
       link.rest_length = 0;
       link.has_end = link.has_stop = false;
       link.out = Way::ended;
@@ -332,6 +355,7 @@ void TcpNetwork::flush_all() {
   for (auto at = links_.begin(); at != links_.end();) {
     const auto link = (at++)->second;
     if (!has_sent_all(*link)) (void)flush(*link);
+    else if (link->is_parting) settle(*link);
   }
 }
 
@@ -358,8 +382,11 @@ void TcpNetwork::find_silent(Clock::time_point now) {
 // Without memory for the reason it is a peer that has ended.
 void TcpNetwork::give_up(TcpLink& link) noexcept {
   try {
+    const auto now = Clock::now();
+    auto why = hosts::silence_of({link.pid, link.where.ip()}, settings_.give_up);
+    unreached_.note(link.token, link.peer_port, now, now, why);
     if (link.port != nullptr) {
-      link.port->given_up.push_back(hosts::silence_of({link.pid, link.where.ip()}, settings_.give_up));
+      link.port->given_up.push_back(std::move(why));
       link.is_closed_by_word.store(true, std::memory_order_relaxed);
     }
   } catch (const std::bad_alloc&) {
@@ -374,8 +401,12 @@ bool TcpNetwork::is_all_acknowledged(const TcpLink& link) const {
 
 bool TcpNetwork::peer_listening(TcpLink& to) {
   std::lock_guard lock(lock_);
-  if (to.is_open() && to.port == nullptr) read(to, false);
-  else if (to.port != nullptr && to.port->ready.empty()) look(*to.port, false);
+  if (to.is_open() && to.port == nullptr) {
+    read(to, false);
+  } else if (to.port != nullptr && to.port->ready.empty()) {
+    look(*to.port, false);
+    ring_for_found(*to.port);
+  }
   if (!to.closed.load(std::memory_order_relaxed)) return true;
   return Clock::now() - to.closed_at < hosts::kTrailFor && is_heard_from(to.token);
 }

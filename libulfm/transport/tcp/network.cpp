@@ -195,6 +195,10 @@ void TcpNetwork::look(TcpPort& port, bool places) {
 
 // True when it took all that had come.
 bool TcpNetwork::read(TcpLink& link, bool places) {
+  if (link.is_parting) {
+    drop_unread(link);
+    return true;
+  }
   if (!link.is_open() || link.state != hosts::Try::State::up || link.is_starved || !make_room(link)) return false;
   std::span<std::byte> place;
   if (places && link.more_left != 0 && link.waiting == 0 && !link.discards && link.port->places != nullptr) {
@@ -204,8 +208,11 @@ bool TcpNetwork::read(TcpLink& link, bool places) {
   const std::size_t room = most_to_read(link);
   const ssize_t n = receive(link, place, room);
   const bool is_interrupted = n < 0 && errno == EINTR;
-  if (n < 0 && (errno == ETIMEDOUT || errno == EHOSTUNREACH || errno == ENETUNREACH)) give_up(link);
-  else if (n == 0 || (n < 0 && errno != EAGAIN && !is_interrupted)) break_link(link);
+  if (n == 0 || (n < 0 && errno != EAGAIN && !is_interrupted)) {
+    if (n < 0) link.note_error(errno);
+    if (link.is_cut) give_up(link);
+    else break_link(link);
+  }
   if (n <= 0) {
     let_block_go(link);
     return !is_interrupted;
@@ -451,6 +458,11 @@ void TcpNetwork::ring(TcpPort& port) noexcept {
   const std::uint64_t one = 1;
   (void)!write(port.rung.get(), &one, sizeof one);
   port.is_rung.store(true, std::memory_order_release);
+}
+
+// Who sleeps at the port does not see what another thread has taken in.
+void TcpNetwork::ring_for_found(TcpPort& port) noexcept {
+  if (!port.ready.empty()) ring(port);
 }
 
 void TcpNetwork::forget_rings(TcpPort& port) noexcept {

@@ -22,6 +22,7 @@
 #include "transport/contract.hpp"
 #include "transport/hosts/attempts.hpp"
 #include "transport/hosts/network.hpp"
+#include "transport/hosts/unreached.hpp"
 #include "transport/tcp/found_frames.hpp"
 #include "transport/tcp/link.hpp"
 #include "transport/tcp/tuning.hpp"
@@ -77,6 +78,7 @@ class TcpNetwork {
   TcpNetwork& operator=(const TcpNetwork&) = delete;
 
   const hosts::ProcessCard& self() const noexcept { return self_; }
+  hosts::Unreached& unreached() noexcept { return unreached_; }
   std::size_t max_frame() const noexcept { return sizes_.longest; }
   std::size_t max_whole() const noexcept { return sizes_.whole; }
   std::vector<NamedCount> counts() const;
@@ -108,6 +110,7 @@ class TcpNetwork {
   // ---- sleeping ----
   static void ring(TcpPort& port) noexcept;
   /// What was rung until now ends no later sleep.
+  static void ring_for_found(TcpPort& port) noexcept;
   static void forget_rings(TcpPort& port) noexcept;
   /// Takes in what has come, for a thread that waits for it beside the owner. False while the owner has not taken what
   /// was taken in before.
@@ -171,6 +174,8 @@ class TcpNetwork {
   void break_link(TcpLink& link);
   void settle(TcpLink& link);
   void stop(TcpLink& link);
+  void drop_unread(TcpLink& link);
+  void leave_port(TcpLink& link);
   void forget(TcpLink& link);
   bool push_locked(TcpLink& to, Kind kind, std::span<const std::byte> header, Gather& data, std::size_t length);
   void note_sent(TcpLink& link, Kind kind) noexcept;
@@ -219,6 +224,7 @@ class TcpNetwork {
   void serve();
 
   const hosts::NetworkSettings settings_;
+  hosts::Unreached unreached_;
   const CongestionControl congestion_;
   const FrameSizes sizes_;
   const hosts::Surroundings surroundings_;

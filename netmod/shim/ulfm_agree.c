@@ -69,11 +69,17 @@ static MPIDI_VC_t *member(const MPIR_Comm * comm, int i)
     return comm->dev.vcrt->vcr_table[i < first ? i : i - first];
 }
 
+/* The member that has this rank in our group, or in the remote one. */
+static int index_of(const MPIR_Comm * comm, int rank, int is_remote)
+{
+    if (comm->comm_kind == MPIR_COMM_KIND__INTERCOMM && is_remote == (comm->is_low_group != 0))
+        return (is_remote ? comm->local_size : comm->remote_size) + rank;
+    return rank;
+}
+
 static int my_index(const MPIR_Comm * comm)
 {
-    if (comm->comm_kind == MPIR_COMM_KIND__INTERCOMM && !comm->is_low_group)
-        return comm->remote_size + comm->rank;
-    return comm->rank;
+    return index_of(comm, comm->rank, 0);
 }
 
 /* Whoever has left MPI gives no votes either. */
@@ -543,51 +549,55 @@ int MPIDI_nem_ulfm_agree(MPIR_Comm * comm, int *flag)
     goto fn_exit;
 }
 
-/* The members that the decision leaves, in their order. */
-static int group_of_living(MPIR_Comm * comm, ballot_t * decision, MPIR_Group ** group)
+/* The ranks of our group, or of the remote one, that the decision leaves, in their order; NULL without memory. */
+static int *ranks_of_living(const MPIR_Comm * comm, ballot_t * decision, int is_remote, int *n)
 {
-    int mpi_errno = MPI_SUCCESS;
-    int *failed = MPL_malloc((size_t) comm->local_size * sizeof(int), MPL_MEM_OTHER);
-    MPIR_Group *all = NULL;
-    int i, n = 0;
+    const int size = is_remote ? comm->remote_size : comm->local_size;
+    int *ranks = MPL_malloc((size_t) size * sizeof(int), MPL_MEM_OTHER);
+    int i;
 
-    MPIR_ERR_CHKANDJUMP(!failed, mpi_errno, MPI_ERR_OTHER, "**nomem");
-    for (i = 0; i < comm->local_size; i++)
-        if (has_bit(failed_bits(decision), i) || has_bit(absent_bits(decision), i))
-            failed[n++] = i;
-    mpi_errno = MPIR_Comm_group_impl(comm, &all);
-    MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = MPIR_Group_excl_impl(all, n, failed, group);
-    MPIR_ERR_CHECK(mpi_errno);
-  fn_exit:
-    if (all)
-        MPIR_Group_release(all);
-    MPL_free(failed);
-    return mpi_errno;
-  fn_fail:
-    goto fn_exit;
+    *n = 0;
+    for (i = 0; ranks && i < size; i++) {
+        const int at = index_of(comm, i, is_remote);
+        if (!has_bit(failed_bits(decision), at) && !has_bit(absent_bits(decision), at))
+            ranks[(*n)++] = i;
+    }
+    return ranks;
 }
 
-/* A communicator of the group with that context id, which all of the group know: nothing is left to say. */
-static int make_communicator(MPIR_Comm * comm, MPIR_Group * group, MPIR_Context_id_t id, MPIR_Comm ** newcomm_p)
+static int rank_among(const int *ranks, int n, int rank)
+{
+    int i = 0;
+
+    while (i < n && ranks[i] < rank)
+        i++;
+    return i;
+}
+
+/* The communicator of the living with that context id, which all of them know: nothing is left to say. NULL when an
+ * intercommunicator would have nobody on the other side. */
+static int make_communicator(MPIR_Comm * comm, ballot_t * decision, MPIR_Context_id_t id, MPIR_Comm ** newcomm_p)
 {
     int mpi_errno = MPI_SUCCESS;
-    int *mapping = NULL;
-    MPIR_Comm *mapping_comm = NULL, *newcomm = NULL;
+    const int inter = comm->comm_kind == MPIR_COMM_KIND__INTERCOMM;
+    int n, m;
+    int *here = ranks_of_living(comm, decision, 0, &n), *there = ranks_of_living(comm, decision, inter, &m);
+    MPIR_Comm *newcomm = NULL;
 
-    mpi_errno = MPII_Comm_create_calculate_mapping(group, comm, &mapping, &mapping_comm);
-    MPIR_ERR_CHECK(mpi_errno);
+    MPIR_ERR_CHKANDJUMP(!here || !there, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    if (m == 0) {
+        MPIR_Free_contextid(id);
+        goto fn_exit;
+    }
     mpi_errno = MPIR_Comm_create(&newcomm);
     MPIR_ERR_CHECK(mpi_errno);
     newcomm->context_id = newcomm->recvcontext_id = id;
-    newcomm->comm_kind = MPIR_COMM_KIND__INTRACOMM;
-    newcomm->rank = group->rank;
-    newcomm->local_comm = NULL;
-    newcomm->local_size = newcomm->remote_size = group->size;
-    newcomm->local_group = newcomm->remote_group = group;
-    MPIR_Group_add_ref(group);
-    MPIR_Group_add_ref(group);
-    mpi_errno = MPII_Comm_create_map(group->size, 0, mapping, NULL, mapping_comm, newcomm);
+    newcomm->comm_kind = comm->comm_kind;
+    newcomm->is_low_group = comm->is_low_group;
+    newcomm->rank = rank_among(here, n, comm->rank);
+    newcomm->local_size = n;
+    newcomm->remote_size = m;
+    mpi_errno = MPII_Comm_create_map(n, m, here, there, comm, newcomm);
     MPIR_ERR_CHECK(mpi_errno);
     newcomm->errhandler = comm->errhandler;
     if (comm->errhandler)
@@ -597,11 +607,18 @@ static int make_communicator(MPIR_Comm * comm, MPIR_Group * group, MPIR_Context_
     MPIR_ERR_CHECK(mpi_errno);
     *newcomm_p = newcomm;
   fn_exit:
-    MPL_free(mapping);
+    MPL_free(here);
+    MPL_free(there);
     return mpi_errno;
   fn_fail:
-    MPIR_Comm_not_made(comm, newcomm, id, 0);
+    MPIR_Comm_not_made(comm, newcomm, id, inter ? id : 0);
     goto fn_exit;
+}
+
+/* The id by which threads of all members take turns: that of an intercommunicator's low group. */
+static MPIR_Context_id_t common_id(const MPIR_Comm * comm)
+{
+    return comm->comm_kind == MPIR_COMM_KIND__INTERCOMM && !comm->is_low_group ? comm->context_id : comm->recvcontext_id;
 }
 
 /* Agrees once: `decision` with the failed ones, and an id that all have free; 0 when some process offered none, because
@@ -637,18 +654,16 @@ int MPIDI_nem_ulfm_shrink(MPIR_Comm * comm, MPIR_Comm ** newcomm_p)
 {
     int mpi_errno = MPI_SUCCESS;
     ballot_t *own = NULL;
-    MPIR_Group *group = NULL;
     MPIR_Context_id_t id = 0;
     MPIR_Contextid_turn_t turn;
 
     *newcomm_p = NULL;
-    MPIR_ERR_CHKANDJUMP(comm->comm_kind != MPIR_COMM_KIND__INTRACOMM, mpi_errno, MPI_ERR_COMM, "**commnotintra");
     MPIDI_CH3I_Comm_begin_shrunk(comm);
     /* Who has the ids keeps them from other calls until all members have come, which they may do in another order: where
      * there may be such calls a first agreement brings all, and no id */
     if (MPIR_IS_THREADED || MPIR_Contextid_is_looked_for())
         mpi_errno = agree_on_id(comm, NULL, &own, &id);
-    MPIR_Contextid_begin(&turn, comm->recvcontext_id);
+    MPIR_Contextid_begin(&turn, common_id(comm));
     while (!mpi_errno && !(own && own->flag)) {
         if (own) {              /* others have the ids: let them go on */
             (void) MPID_Progress_test(NULL);
@@ -661,17 +676,11 @@ int MPIDI_nem_ulfm_shrink(MPIR_Comm * comm, MPIR_Comm ** newcomm_p)
     MPIDI_CH3I_Comm_end_shrunk(comm, id);
     MPIR_ERR_CHECK(mpi_errno);
     MPIR_ERR_CHKANDJUMP(id == 0, mpi_errno, MPI_ERR_OTHER, "**toomanycomm");
-    MPIR_ERR_CHKANDJUMP1(has_bit(failed_bits(own), comm->rank), mpi_errno, MPIX_ERR_PROC_FAILED, "**comm_fail",
+    MPIR_ERR_CHKANDJUMP1(has_bit(failed_bits(own), my_index(comm)), mpi_errno, MPIX_ERR_PROC_FAILED, "**comm_fail",
                          "**comm_fail %d", comm->rank);
-    mpi_errno = group_of_living(comm, own, &group);
-    if (mpi_errno)
-        MPIR_Comm_not_made(comm, NULL, id, 0);
-    MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = make_communicator(comm, group, id, newcomm_p);
+    mpi_errno = make_communicator(comm, own, id, newcomm_p);
     MPIR_ERR_CHECK(mpi_errno);
   fn_exit:
-    if (group)
-        MPIR_Group_release(group);
     MPL_free(own);
     return mpi_errno;
   fn_fail:

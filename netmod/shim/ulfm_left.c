@@ -14,10 +14,8 @@ static question_t *questions;
 static void answer_questions(void);
 static int left_any;            /* this process has left some communicator's collectives, or could not make one */
 
-static void send_left(MPIDI_VC_t * vc, int what, MPIR_Context_id_t id, MPIR_Context_id_t back)
+static void send_word(MPIDI_VC_t * vc, own_pkt_t pkt)
 {
-    const MPIR_Context_id_t parent = what == OWN_ASK ? MPIDI_CH3I_Comm_parent_of(back) : 0;
-    own_pkt_t pkt = { OWN_TYPE, what, id, (int32_t) parent, back, what == OWN_ASK ? MPIDI_CH3I_Comm_born(back) : 0, 0 };
     MPIR_Request *sreq = NULL;
 
     if (is_gone(vc))
@@ -27,6 +25,14 @@ static void send_left(MPIDI_VC_t * vc, int what, MPIR_Context_id_t id, MPIR_Cont
     (void) ulfm_iStartContigMsg(vc, &pkt, sizeof pkt, NULL, 0, &sreq);
     if (sreq)
         MPIR_Request_free(sreq);
+}
+
+/* Of a communicator, by the id that its receiver receives with: see below for how. */
+static void send_left(MPIDI_VC_t * vc, MPIR_Context_id_t id, int how)
+{
+    const own_pkt_t pkt = { OWN_TYPE, OWN_LEFT, id, 0, how, 0, 0 };
+
+    send_word(vc, pkt);
 }
 
 /* Members that could not make their part of a window: they never come to its end (MPI_Win_free). Or that have not made the
@@ -201,7 +207,7 @@ static void answer_questions(void)
         question_t *one = *at;
         if (is_left(one->here, one->parent, one->how)) {
             *at = one->next;
-            send_left(one->vc, OWN_LEFT, one->there, how_left(one->here));
+            send_left(one->vc, one->there, how_left(one->here));
             MPIDI_CH3I_Word_free(one);
         } else {
             at = &one->next;
@@ -255,7 +261,7 @@ static int on_left(MPIDI_VC_t * vc, const own_pkt_t * pkt)
     if (pkt->what == OWN_LEFT)
         return on_word(vc, (MPIR_Context_id_t) pkt->group, pkt->from);
     if (is_left((MPIR_Context_id_t) pkt->group, (MPIR_Context_id_t) pkt->number, pkt->asked)) {
-        send_left(vc, OWN_LEFT, (MPIR_Context_id_t) pkt->from, how_left((MPIR_Context_id_t) pkt->group));
+        send_left(vc, (MPIR_Context_id_t) pkt->from, how_left((MPIR_Context_id_t) pkt->group));
         goto fn_exit;
     }
     one = MPIDI_CH3I_Word_alloc(sizeof *one);
@@ -280,7 +286,7 @@ static void tell_group(MPIDI_VCRT_t * vcrt, int size, int self, MPIR_Context_id_
 
     for (i = 0; vcrt && i < size; i++)
         if (i != self)
-            send_left(vcrt->vcr_table[i], OWN_LEFT, id, how);
+            send_left(vcrt->vcr_table[i], id, how);
 }
 
 /* Collectives of this communicator have failed here. */
@@ -348,7 +354,7 @@ void MPIDI_nem_ulfm_made_no_comm(MPIR_Comm * from, MPIR_Context_id_t here, MPIR_
 void MPIDI_nem_ulfm_tell_not_made(MPIDI_VC_t * vc, MPIR_Context_id_t id)
 {
     if (nm && MPIR_CVAR_ENABLE_FT)
-        send_left(vc, OWN_LEFT, id, NOT_MADE);
+        send_left(vc, id, NOT_MADE);
 }
 
 /* The agreement on a communicator that was to come from this one has failed here: the others that have it ask us. */
@@ -380,11 +386,16 @@ void MPIDI_nem_ulfm_made_none(void)
 
 void MPIDI_nem_ulfm_ask_whether_left(MPIR_Comm * comm, MPIDI_VC_t * vc)
 {
-    int i, ours = 0;
+    const MPIR_Context_id_t here = comm->recvcontext_id;
+    own_pkt_t pkt = { OWN_TYPE, OWN_ASK, here, 0, here, MPIDI_CH3I_Comm_born(here), 0 };
+    int i, is_remote = comm->comm_kind == MPIR_COMM_KIND__INTERCOMM;
 
     if (!nm)
         return;
-    for (i = 0; comm->comm_kind == MPIR_COMM_KIND__INTERCOMM && i < comm->local_size; i++)
-        ours |= comm->dev.local_vcrt->vcr_table[i] == vc;
-    send_left(vc, OWN_ASK, ours ? comm->recvcontext_id : comm->context_id, comm->recvcontext_id);
+    for (i = 0; is_remote && i < comm->local_size; i++)
+        is_remote = comm->dev.local_vcrt->vcr_table[i] != vc;
+    if (is_remote)
+        pkt.group = comm->context_id;
+    pkt.number = (int32_t) MPIDI_CH3I_Comm_parent_of(here, is_remote);
+    send_word(vc, pkt);
 }

@@ -130,12 +130,23 @@ wrong 'is a directory' ulfmrun ./folder
 printf '# nobody\n\n' >no_hosts
 printf 'localhost:two\n' >bad_hosts
 printf 'nosuchname:2\n' >strange_hosts
+printf 'localhost:\n' >unnumbered_hosts
+printf 'localhost user=\n' >nobodys_hosts
+printf 'localhost binding=\n' >unbound_hosts
+printf 'localhost,localhost\n' >hosts_in_a_line
+printf 'localhost\n\0localhost\n' >no_text
 each 'has no address here' ulfmrun "-hosts nosuchname ./program" "-hosts localhost,nosuchname:3 ./program" \
     "-host someone@nosuchname ./program" "-f strange_hosts ./program"
 each 'a readable file with a host a line' ulfmrun "-f /nosuch ./program" "-hostfile folder ./program" "-machinefile absent ./program"
-each 'a host is needed' ulfmrun "-hosts , ./program" "-f no_hosts ./program" "-hosts -o ./program"
+each 'a host is needed' ulfmrun "-hosts , ./program" "-f no_hosts ./program" "-hosts -o ./program" \
+    "-hosts localhost,,localhost ./program" "-hosts localhost, ./program"
+each 'needs a value' ulfmrun "-f nobodys_hosts ./program" "-f unbound_hosts ./program"
+wrong 'one host is needed on a line' ulfmrun -f hosts_in_a_line ./program
+wrong 'byte 0' ulfmrun -f no_text ./program
+each 'needs a value' ulfm_doctor "-f nobodys_hosts" "-f unbound_hosts"
+each 'a number of processes, 1 or more' ulfm_doctor "-f unnumbered_hosts" "-f bad_hosts"
 each 'a number of processes, 1 or more' ulfmrun "-hosts localhost:x ./program" "-hosts localhost:0 ./program" \
-    "-f bad_hosts ./program" "-ppn 0 ./program" "-ppn x ./program" "-usize x ./program"
+    "-f bad_hosts ./program" "-f unnumbered_hosts ./program" "-hosts localhost: ./program" "-ppn 0 ./program" "-ppn x ./program" "-usize x ./program"
 printf 'localhost slots=2\n' >slots_hosts
 each 'found "slots=2", for which it wants localhost:2' ulfmrun "-f slots_hosts ./program"
 wrong 'there is a blank in the list' ulfmrun -hosts 'localhost, localhost' ./program

@@ -50,6 +50,18 @@ echo 'here:x' >hosts
 refused 'the host here needs a number, 1 or more; found "x"' -f hosts -n 1 echo ran
 echo 'here color=red' >hosts
 refused 'a host may have binding= and user= behind it; found "color"' -f hosts -n 1 echo ran
+for setting in user= binding=; do
+    echo "here $setting" >hosts
+    refused "$setting behind a host needs a value" -f hosts -n 1 echo ran
+done
+echo 'here =' >hosts
+refused 'a host may have binding= and user= behind it; found "="' -f hosts -n 1 echo ran
+printf '\n# two\nhere,there\n' >hosts
+refused 'hosts, line 3: one host is needed on a line; found "here,there"' -f hosts -n 1 echo ran
+printf 'here\n\0there\n' >hosts
+refused 'hosts is no list of hosts: its line 2 has a byte 0' -f hosts -n 1 echo ran
+head -c 20000 /dev/zero | tr '\0' x >hosts
+refused 'hosts is no list of hosts: its line 1 has too many characters' -f hosts -n 1 echo ran
 refused '-launcher needs one of ssh, .*; found "foo"' -launcher foo -n 1 echo ran
 refused '-rmk needs one of user, .*; found "foo"' -rmk foo -n 1 echo ran
 refused '-topolib needs hwloc; found "foo"' -topolib foo -n 1 echo ran

@@ -41,6 +41,7 @@ struct FakeNetwork {
   bool cut = false;              ///< nothing arrives any more, without a trace
   std::uint64_t pushed = 0;      ///< frames that outlets took
   int connects = 0;
+  int failing_connects = 0;  ///< so many fail yet, as without a descriptor
 };
 
 struct FakeFrame {
@@ -171,6 +172,10 @@ class FakeTransport final : public ulfm::Transport {
                                                       std::span<const std::byte> hello, ulfm::PortCounters&) override {
     const auto it = network_->ports.find({std::string(card), to});
     if (it == network_->ports.end()) return ulfm::fail(ulfm::Errc::not_found, "no such port");
+    if (network_->failing_connects != 0) {
+      --network_->failing_connects;
+      return ulfm::fail(ulfm::Errc::unavailable, "Too many open files");
+    }
     ++network_->connects;
     it->second->origins.push_back({card_, from, {hello.begin(), hello.end()}});
     return std::unique_ptr<ulfm::Outlet>(

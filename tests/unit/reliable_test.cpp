@@ -387,6 +387,22 @@ TEST_CASE("a peer that stops answering is an error with its name, and never a wa
   CHECK(pair.outlet->bye());
 }
 
+TEST_CASE("a sender that could not be reached for a while is answered later", "[reliable]") {
+  Pair pair;
+  pair.network->failing_connects = 3;
+  REQUIRE(pair.send(1));
+  CHECK(pair.receive() == 1);
+  pair.clock.set_step(20us);
+  for (int turn = 0; turn < 1000 && pair.network->failing_connects != 0; ++turn) CHECK(pair.receive() == -1);
+  for (int turn = 0; turn < 20; ++turn) CHECK(pair.receive() == -1);
+  CHECK(pair.network->failing_connects == 0);
+  CHECK(pair.count(1).acks != 0);
+  pair.poll_sender();
+  pair.clock.advance(1s);
+  pair.poll_sender();
+  CHECK(pair.count(0).resent == 0);
+}
+
 TEST_CASE("a time to give up that somebody has set is not made longer by a crowd", "[reliable]") {
   const auto asks_for_the_crowd = [](const Config& config) {
     const auto settings = protocol_settings(config);

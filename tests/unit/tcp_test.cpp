@@ -227,6 +227,32 @@ TEST_CASE("tcp: what was sent arrives although its port is closed and its peer s
   CHECK(eventually([&] { return pair.at_b->find_dead() >= 0; }));
 }
 
+TEST_CASE("tcp: both sides end their connections at once, again and again", "[tcp]") {
+  Pair pair;
+  std::atomic<bool> is_over{false};
+  const auto take_all = [](Inlet& inlet) {
+    Frame frame;
+    while (inlet.next(frame)) inlet.release(frame);
+  };
+  std::thread other([&] {
+    while (!is_over) {
+      const auto back = pair.b->connect(pair.a->card(), 1, 1, {}, pair.counters);
+      if (back) (void)push(**back, Kind::first, kHead, {});
+      take_all(*pair.at_b);
+    }
+  });
+  for (int round = 0; round < 2000; ++round) {
+    const auto there = pair.a->connect(pair.b->card(), 1, 1, {}, pair.counters);
+    if (there) (void)push(**there, Kind::first, kHead, {});
+    take_all(*pair.at_a);
+    for (std::int64_t dead; (dead = pair.at_a->find_dead()) >= 0;)
+      pair.at_a->drop_origin(static_cast<std::uint32_t>(dead));
+  }
+  is_over = true;
+  other.join();
+  CHECK(count(*pair.b, "connections made") + count(*pair.b, "accepted") > 1000);
+}
+
 TEST_CASE("tcp: a process that reads nothing for long is not given up", "[tcp]") {
   auto a = make({{"GIVE_UP", "1s"}}), b = make({{"GIVE_UP", "1s"}});
   PortCounters counters;

@@ -296,7 +296,7 @@ void TcpNetwork::feed(TcpPort& port) {
 }
 
 void TcpNetwork::parse(TcpLink& link) {
-  while (link.is_open()) {
+  while (link.is_open() && !link.is_parting) {
     const std::byte* at = bytes_of(link.block->bytes) + link.parsed;
     const std::size_t there = link.filled - link.parsed;
     if (link.more_left != 0) {
@@ -325,7 +325,7 @@ void TcpNetwork::parse(TcpLink& link) {
     const Taken how = take_frame(link, head, at, begun);
     if (how == Taken::nonsense) return cut_off(link);
     if (how == Taken::no_memory) return starve(link);
-    if (!link.is_open()) return;  // its end
+    if (!link.is_open() || link.is_parting) return;  // its end
     link.parsed += data_of(head) + begun;
     link.more_left = head.length - begun;
     link.fill_left = size_of(head) - end_of(head);

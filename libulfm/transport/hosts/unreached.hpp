@@ -15,8 +15,8 @@ namespace ulfm::hosts {
 
 /// An attempt to connect with a host that is silent takes seconds, and one with a process that has ended some turns of
 /// a wait. A message that is sent there makes several, one for each way to send it, and so does who answers what the
-/// dead have asked: those behind the first fail with the same error, without a wait. So do those that follow when the host
-/// of a connection that was up is given up. Any thread.
+/// dead have asked: those behind the first fail with the same error, without a wait. So do those that follow when the
+/// host of a connection that was up is given up. Any thread.
 class Unreached {
  public:
   using Clock = std::chrono::steady_clock;

@@ -615,7 +615,8 @@ static int make_communicator(MPIR_Comm * comm, ballot_t * decision, MPIR_Context
     goto fn_exit;
 }
 
-/* The id by which threads of all members take turns: that of an intercommunicator's low group. */
+/* The id by which threads of all members take turns: that of an intercommunicator's low group. A member of the other one
+ * may have something else with it, which group_of() tells apart. */
 static MPIR_Context_id_t common_id(const MPIR_Comm * comm)
 {
     return comm->comm_kind == MPIR_COMM_KIND__INTERCOMM && !comm->is_low_group ? comm->context_id : comm->recvcontext_id;
@@ -663,7 +664,7 @@ int MPIDI_nem_ulfm_shrink(MPIR_Comm * comm, MPIR_Comm ** newcomm_p)
      * there may be such calls a first agreement brings all, and no id */
     if (MPIR_IS_THREADED || MPIR_Contextid_is_looked_for())
         mpi_errno = agree_on_id(comm, NULL, &own, &id);
-    MPIR_Contextid_begin(&turn, common_id(comm));
+    MPIR_Contextid_begin(&turn, common_id(comm), group_of(comm));
     while (!mpi_errno && !(own && own->flag)) {
         if (own) {              /* others have the ids: let them go on */
             (void) MPID_Progress_test(NULL);

@@ -1085,12 +1085,16 @@ static int connect_awaited(void)
 
 /* What was lost on the way to a peer that was given up may be what others wait for, and nobody but this process knows
  * that it is lost: unless the program has said that it copes with errors, the job ends here and does not hang. Within
- * MPI_Init it cannot have said so. With --ft the call fails then, and those who have spawned the process go on. */
+ * MPI_Init it cannot have said so, and is asked later. With --ft the call may fail, and those who have spawned the process
+ * go on. */
+static int asks_later;
+
 static void end_unless_coped_with(void)
 {
     const MPIR_Errhandler *handler = MPIR_Process.comm_world ? MPIR_Process.comm_world->errhandler : NULL;
 
-    if (MPIR_CVAR_ENABLE_FT && MPL_atomic_load_int(&MPIR_Process.mpich_state) != MPICH_MPI_STATE__INITIALIZED)
+    asks_later = MPIR_CVAR_ENABLE_FT && MPL_atomic_load_int(&MPIR_Process.mpich_state) != MPICH_MPI_STATE__INITIALIZED;
+    if (asks_later)
         return;
     if (handler == NULL || handler->handle == MPI_ERRORS_ARE_FATAL || handler->handle == MPI_ERRORS_ABORT)
         MPID_Abort(MPIR_Process.comm_world, MPI_SUCCESS, 1,
@@ -1187,7 +1191,7 @@ static int ulfm_poll(int in_blocking_poll)
         MPIR_ERR_CHECK(mpi_errno);
         if (unlikely(news == ULFM_NM_LOOK))
             MPIDI_CH3I_Port_look_at_awaited();
-        if (unlikely(news == ULFM_NM_GIVEN_UP))
+        if (unlikely(news == ULFM_NM_GIVEN_UP || (asks_later && news == ULFM_NM_LOOK)))
             end_unless_coped_with();
     }
     if (MPIR_IS_THREADED && in_blocking_poll && (mid_message || waiting_head || multicast_waiting) && ++looks < THREADED_LOOKS &&

@@ -59,9 +59,9 @@ refused 'a host may have binding= and user= behind it; found "="' -f hosts -n 1 
 printf '\n# two\nhere,there\n' >hosts
 refused 'hosts, line 3: one host is needed on a line; found "here,there"' -f hosts -n 1 echo ran
 printf 'here\n\0there\n' >hosts
-refused 'hosts is no list of hosts: its line 2 has a byte 0' -f hosts -n 1 echo ran
+refused 'hosts is no text that mpiexec can read: its line 2 has a byte 0' -f hosts -n 1 echo ran
 head -c 20000 /dev/zero | tr '\0' x >hosts
-refused 'hosts is no list of hosts: its line 1 has too many characters' -f hosts -n 1 echo ran
+refused 'hosts is no text that mpiexec can read: its line 1 has too many characters' -f hosts -n 1 echo ran
 refused '-launcher needs one of ssh, .*; found "foo"' -launcher foo -n 1 echo ran
 refused '-rmk needs one of user, .*; found "foo"' -rmk foo -n 1 echo ran
 refused '-topolib needs hwloc; found "foo"' -topolib foo -n 1 echo ran
@@ -86,6 +86,8 @@ done
 # Not wrong.
 [[ $("$stage/bin/mpiexec" -bind-to user:0x2,0-0+0 -n 3 echo ran | grep -c ran) == 3 ]] || fail "places for several"
 [[ $("$stage/bin/mpiexec" -np=2 -prepend-pattern '%r%%: ' echo ran | sort | tr '\n' ,) == '0%: ran,1%: ran,' ]] || fail "a pattern"
+echo '-genvlist=PATH,HOME -n 2 echo ran' >lines
+[[ $("$stage/bin/mpiexec" -configfile lines | grep -c ran) == 2 ]] || fail "a file of command lines with a comma"
 # Who asks for more is told where and on whose behalf.
 "$stage/bin/mpiexec" -verbose -bind-to foo -n 1 echo ran >"$work/out" 2>&1 && fail "-verbose -bind-to foo runs"
 grep -q 'get_hw_obj_list (.*topo_hwloc\.c:[0-9]*): -bind-to and' "$work/out" || fail "-verbose does not tell the function"

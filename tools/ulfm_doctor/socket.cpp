@@ -186,6 +186,7 @@ void Echo::begin(Fd fd) try {
   });
 } catch (const std::system_error&) {  // no thread for it: it finds the connection closed
   sessions_.pop_back();
+} catch (const std::bad_alloc&) {
 }
 
 Way try_way(const SocketAddress& where, std::uint64_t secret) {

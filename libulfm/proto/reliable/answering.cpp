@@ -38,14 +38,14 @@ Outlet* ReliablePort::way_back(Peer& peer) {
   for (Sender* sender : peer.senders)
     if (sender->state() == Sender::State::open) return &sender->under();
   if (peer.back && !peer.back->port_closed()) return peer.back.get();
-  const std::chrono::nanoseconds began = settings().clock->now();
-  if (began < peer.no_way_until) return nullptr;
+  if (settings().clock->now() < peer.no_way_until) return nullptr;
+  const auto began = std::chrono::steady_clock::now();
   auto outlet = common_->under->connect(peer.card, peer.number, number_, {}, back_counters_);
   if (!outlet) {
     // Whoever closed its port or ended needs no answer; a frame of a new connection tries again. Another one may be
     // reached later. To find that out must not be most of what this port does.
-    const auto now = settings().clock->now();
-    peer.no_way_until = has_gone(outlet.error().code) ? kForever : now + 4 * (now - began) + kTryAgain;
+    const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - began;
+    peer.no_way_until = has_gone(outlet.error().code) ? kForever : settings().clock->now() + 4 * took + kTryAgain;
     return nullptr;
   }
   peer.back = std::move(*outlet);

@@ -26,7 +26,7 @@ class Unreached {
     std::lock_guard lock(mutex_);
     std::erase_if(all_, [now](const One& one) { return now - one.ended >= kKept; });
     const auto is_it = [&](const One& one) {
-      return one.process == process && (one.port == port || one.why.code == Errc::peer_failed);
+      return one.process == process && (one.port == port || one.is_silent || one.why.code == Errc::peer_failed);
     };
     const auto found = std::find_if(all_.begin(), all_.end(), is_it);
     return found == all_.end() ? std::nullopt : std::optional(found->why);
@@ -37,8 +37,21 @@ class Unreached {
             const Error& why) noexcept try {
     if (now - begun < kLong && why.code != Errc::peer_failed) return;
     std::lock_guard lock(mutex_);
-    all_.push_back({process, port, now, why});
+    all_.push_back({process, port, now, false, why});
   } catch (const std::bad_alloc&) {
+  }
+
+  /// The host of that process has been given up. It may live: that is another error than that of one that has ended.
+  void note_silent(std::uint64_t process, Clock::time_point now, const Error& why) noexcept try {
+    std::lock_guard lock(mutex_);
+    all_.push_back({process, 0, now, true, {Errc::unavailable, why.what}});
+  } catch (const std::bad_alloc&) {
+  }
+
+  /// It has been heard of.
+  void forget(std::uint64_t process) noexcept {
+    std::lock_guard lock(mutex_);
+    std::erase_if(all_, [process](const One& one) { return one.process == process; });
   }
 
  private:
@@ -47,6 +60,7 @@ class Unreached {
     std::uint64_t process;
     std::uint16_t port;
     Clock::time_point ended;
+    bool is_silent;
     Error why;
   };
   std::mutex mutex_;

@@ -191,10 +191,12 @@ void OfiNetwork::find_silent() {
 
 void OfiNetwork::give_up(OfiEndpoint& endpoint, OfiPort* port) {
   // Each direction has a connection of its own.
-  const auto now = Clock::now();
   auto why = hosts::silence_of(endpoint.process, settings_.give_up);
-  unreached_.note(endpoint.token, 0, now, now, why);
-  if (port != nullptr && port->silent.insert(endpoint.token).second) port->given_up.push_back(std::move(why));
+  unreached_.note_silent(endpoint.token, Clock::now(), why);
+  if (port != nullptr && port->silent.count(endpoint.token) == 0) {
+    port->given_up.push_back(std::move(why));
+    port->silent.insert(endpoint.token);
+  }
   on_shutdown(endpoint);
   endpoint.lifeline.cut();
   ring();

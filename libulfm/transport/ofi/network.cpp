@@ -268,6 +268,7 @@ bool OfiNetwork::introduce(OfiIncoming& from, std::span<const std::byte> bytes) 
   from.card = introduction->card;
   from.hello.assign(introduction->hello.begin(), introduction->hello.end());
   from.token = introduction->process.token;
+  unreached_.forget(from.token);
   reached_.insert(introduction->process.host);
   from.greeted = from.fresh = true;
   return true;
@@ -470,16 +471,14 @@ void OfiNetwork::serve() {
     const bool busy = polls - std::exchange(seen, polls) >= kLooksPerEvent;
     std::unique_lock lock(lock_, std::try_to_lock);
     if (!lock) continue;
+    if (!busy) progress();
     try {
-      if (!busy) {
-        progress();
-        read_events();
-        reap();
-      }
+      if (!busy) read_events();
       end_unauthenticated();
       find_silent();
     } catch (const std::bad_alloc&) {  // what was not served is so in the next turn
     }
+    if (!busy) reap();
   }
 }
 

@@ -374,7 +374,6 @@ void TcpNetwork::find_silent(Clock::time_point now) {
     if (!link->unproven_since) link->unproven_since = now;
     if (now - *link->unproven_since < settings_.give_up || !hosts::is_silent(link->socket.get(), settings_.give_up))
       continue;
-    if (link->port != nullptr) ring(*link->port);
     give_up(*link);
   }
 }
@@ -382,12 +381,12 @@ void TcpNetwork::find_silent(Clock::time_point now) {
 // Without memory for the reason it is a peer that has ended.
 void TcpNetwork::give_up(TcpLink& link) noexcept {
   try {
-    const auto now = Clock::now();
     auto why = hosts::silence_of({link.pid, link.where.ip()}, settings_.give_up);
-    unreached_.note(link.token, link.peer_port, now, now, why);
+    unreached_.note_silent(link.token, Clock::now(), why);
     if (link.port != nullptr) {
       link.port->given_up.push_back(std::move(why));
       link.is_closed_by_word.store(true, std::memory_order_relaxed);
+      ring(*link.port);
     }
   } catch (const std::bad_alloc&) {
   }

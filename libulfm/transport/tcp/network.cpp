@@ -364,6 +364,7 @@ TcpNetwork::Taken TcpNetwork::begin_origin(TcpLink& link, std::span<const std::b
   }
   const auto introduction = hosts::read_introduction(kTransport, bytes);
   if (!introduction || introduction->process.token != link.token) return Taken::nonsense;
+  unreached_.forget(link.token);
   note_reached(introduction->process.host);
   TcpPort& port = *link.port;
   TcpOrigin made{.open = true,

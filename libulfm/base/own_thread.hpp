@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/thread_data.hpp"
 
 namespace ulfm {
 
@@ -21,7 +22,10 @@ Result<std::thread> start_own_thread(const char* what, Body body) {
   pthread_sigmask(SIG_SETMASK, &every, &before);
   Result<std::thread> started = [&]() -> Result<std::thread> {
     try {
-      return std::thread(std::move(body));
+      return std::thread([body = std::move(body)]() mutable {
+        reserve_thread_data();
+        body();
+      });
     } catch (const std::system_error& error) {
       return fail_errno(std::string("starting the thread ") + what, error.code().value());
     }

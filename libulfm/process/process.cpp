@@ -10,6 +10,7 @@
 
 #include "base/job_record.hpp"
 #include "base/standard_streams.hpp"
+#include "base/thread_data.hpp"
 #include "base/virtual_time.hpp"
 #include "job/launcher.hpp"
 
@@ -77,6 +78,7 @@ Process::Process(Config config, const TransportDescriptor& descriptor, Transport
 
 Result<std::unique_ptr<Process>> Process::start(Config config, const Place& place) {
   reserve_standard_streams();
+  reserve_thread_data();
   if (place.rank == place.first)
     for (const std::string& warning : config.warnings()) std::fprintf(stderr, "ulfm: %s\n", warning.c_str());
   if (const std::string why = place.size == 1 && !place.alone ? started_in_vain() : ""; !why.empty())

@@ -11,25 +11,13 @@
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { TIMES = 50, BYTES = 100000 };
-static int rank, size, last, wrong;
+#include "ft_common.h"
+
+enum { BYTES = 100000 };
+static int last;
 static MPI_Comm copies[2];
-
-static int class_of(int code) {
-  int class;
-  MPI_Error_class(code, &class);
-  return class;
-}
-
-static void expect(int is_so, const char* what, int found) {
-  if (is_so) return;
-  printf("rank %d: %s: %d\n", rank, what, found);
-  wrong++;
-}
 
 static void die_if_last(void) {
   MPI_Barrier(MPI_COMM_WORLD);
@@ -41,20 +29,6 @@ static void hear(void) {
   int nothing;
   int class = class_of(MPI_Recv(&nothing, 1, MPI_INT, last, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
   expect(class == MPIX_ERR_PROC_FAILED, "the receive from the dead", class);
-}
-
-static void* shrink(void* comm) {
-  for (int i = 0; i < TIMES; i++) {
-    MPI_Comm living;
-    int code = MPIX_Comm_shrink(*(MPI_Comm*)comm, &living), one = 1, sum = 0, members = 0;
-    expect(code == MPI_SUCCESS, "MPIX_Comm_shrink", class_of(code));
-    if (code) break;
-    MPI_Comm_size(living, &members);
-    code = MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, living);
-    expect(code == MPI_SUCCESS && sum == members, "the sum over the living", sum);
-    MPI_Comm_free(&living);
-  }
-  return NULL;
 }
 
 static void threads(int dies, int all_have_threads) {
@@ -186,8 +160,7 @@ static void groups(void) {
 
 int main(int argc, char** argv) {
   const char* how = argc > 1 ? argv[1] : "";
-  int provided, left = 0;
-  MPI_Comm living;
+  int provided;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -206,11 +179,7 @@ int main(int argc, char** argv) {
   else if (strncmp(how, "cancel", 6) == 0) cancel(how);
   else if (strcmp(how, "groups") == 0) groups();
   else wrong++;
-  MPIX_Comm_shrink(MPI_COMM_WORLD, &living);
-  MPI_Comm_size(living, &left);
-  MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_SUM, living);
-  if (rank == 0) printf("%s: wrong %d, %d left\n", how, wrong, left);
-  fflush(stdout);
+  say_what_is_left(how);
   MPI_Finalize();
   return 0;
 }

@@ -6,14 +6,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/mpi_common.bash"
 compile ft_ends <"$(dirname "${BASH_SOURCE[0]}")/ft_ends.c"
 
-# ends RANKS LEFT HOW OPTIONS...: so many are left, find nothing wrong, and go on.
-ends() {
-    local ranks=$1 left=$2 how=$3
-    shift 3
-    timeout "$patience" "$stage/bin/ulfmrun" --ft "$@" -n "$ranks" "$work/ft_ends" "$how" >"$work/out" 2>&1 || true
-    grep -qx "$how: wrong 0, $left left" "$work/out" || fail "$ranks ranks, $how $*"
-    ! grep -q 'signal 11' "$work/out" || fail "$ranks ranks, $how $*: a fault"
-}
+ends() { goes_on ft_ends "$@"; }
 
 for how in threads order alone idup cancel_revoked disconnect; do
     ends 3 3 $how

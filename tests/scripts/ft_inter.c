@@ -8,25 +8,12 @@
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TIMES = 30, SPAWNED = 3 };
-static int rank, size, wrong;
+#include "ft_common.h"
 
-static int class_of(int code) {
-  int class;
-  MPI_Error_class(code, &class);
-  return class;
-}
-
-static void expect(int is_so, const char* what, int found) {
-  if (is_so) return;
-  printf("rank %d: %s: %d\n", rank, what, found);
-  fflush(stdout);
-  wrong++;
-}
+enum { SPAWNED = 3 };
 
 static MPI_Comm halves(void) {
   MPI_Comm half, both;
@@ -112,21 +99,6 @@ static void side(void) {
   MPI_Comm_free(&both);
 }
 
-static void* shrink(void* comm) {
-  for (int i = 0; i < TIMES; i++) {
-    MPI_Comm living = MPI_COMM_NULL;
-    int one = 1, sum = 0, members = 0;
-    int code = MPIX_Comm_shrink(*(MPI_Comm*)comm, &living);
-    expect(code == MPI_SUCCESS, "MPIX_Comm_shrink", class_of(code));
-    if (code) break;
-    MPI_Comm_remote_size(living, &members);
-    code = MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, living);
-    expect(code == MPI_SUCCESS && sum == members, "the sum over the living", sum);
-    MPI_Comm_free(&living);
-  }
-  return NULL;
-}
-
 static void threads(void) {
   pthread_t other;
   MPI_Comm two[2] = {halves(), halves()};
@@ -193,8 +165,8 @@ static void spawned(char* program) {
 
 int main(int argc, char** argv) {
   const char* how = argc > 1 ? argv[1] : "";
-  int provided, left = 0;
-  MPI_Comm living, parents;
+  int provided;
+  MPI_Comm parents;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -209,15 +181,7 @@ int main(int argc, char** argv) {
   else if (strcmp(how, "rounds") == 0) rounds();
   else if (strcmp(how, "spawned") == 0) spawned(argv[0]);
   else wrong++;
-  if (parents == MPI_COMM_NULL) {
-    int first;
-    MPIX_Comm_shrink(MPI_COMM_WORLD, &living);
-    MPI_Comm_size(living, &left);
-    MPI_Comm_rank(living, &first);
-    MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_SUM, living);
-    if (first == 0) printf("%s: wrong %d, %d left\n", how, wrong, left);
-    fflush(stdout);
-  }
+  if (parents == MPI_COMM_NULL) say_what_is_left(how);
   MPI_Finalize();
   return 0;
 }

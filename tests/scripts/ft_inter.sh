@@ -5,14 +5,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/mpi_common.bash"
 compile ft_inter <"$(dirname "${BASH_SOURCE[0]}")/ft_inter.c"
 
-# shrinks RANKS LEFT HOW OPTIONS...: so many are left, find nothing wrong, and go on.
-shrinks() {
-    local ranks=$1 left=$2 how=$3
-    shift 3
-    timeout "$patience" "$stage/bin/ulfmrun" --ft "$@" -n "$ranks" "$work/ft_inter" "$how" </dev/null >"$work/out" 2>&1 || true
-    grep -qx "$how: wrong 0, $left left" "$work/out" || fail "$ranks ranks, $how $*"
-    ! grep -Eq 'signal (6|11)' "$work/out" || fail "$ranks ranks, $how $*: a fault"
-}
+shrinks() { goes_on ft_inter "$@"; }
 
 for transport in direct tcp; do
     shrinks 5 4 last --transport $transport

@@ -22,7 +22,7 @@ fail() {
 # compile NAME: the C program on standard input, as $work/NAME.
 compile() {
     cat >"$work/$1.c"
-    "$mpicc" -O1 "$work/$1.c" -o "$work/$1" -lm || fail "mpicc cannot compile $1.c"
+    "$mpicc" -O1 -I"$(dirname "${BASH_SOURCE[0]}")" "$work/$1.c" -o "$work/$1" -lm || fail "mpicc cannot compile $1.c"
 }
 
 # survives WORDS OPTION...: with --ft the job says WORDS and does not hang; some rank dies.
@@ -32,6 +32,16 @@ survives() {
     timeout -s KILL "$patience" "$stage/bin/ulfmrun" --ft "$@" >"$work/out" 2>&1 || status=$?
     ((status != 137)) || fail "$* hangs"
     grep -qx "$words" "$work/out" || fail "$*: exit status $status"
+}
+
+# goes_on PROGRAM RANKS LEFT HOW OPTION...: with --ft so many ranks of `PROGRAM HOW` are left, which find nothing wrong; the
+# others die by no fault.
+goes_on() {
+    local program=$1 ranks=$2 left=$3 how=$4
+    shift 4
+    timeout "$patience" "$stage/bin/ulfmrun" --ft "$@" -n "$ranks" "$work/$program" "$how" </dev/null >"$work/out" 2>&1 || true
+    grep -qx "$how: wrong 0, $left left" "$work/out" || fail "$ranks ranks, $how $*"
+    ! grep -Eq 'signal (6|11)' "$work/out" || fail "$ranks ranks, $how $*: a fault"
 }
 
 # says_right WHAT NAME WORD...: ulfmrun with these words ends well, and a rank prints "WHAT: right". NAME tells of it.

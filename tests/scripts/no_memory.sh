@@ -105,7 +105,6 @@ grep -q "ulimit -n" "$work/out" || fail "it does not say what it lacks"
 echo "a lack of descriptors is made do with, or explained"
 
 # Each allocation in turn fails, in a process of one, whom nobody waits for.
-cp "$(dirname "${BASH_SOURCE[0]}")/no_memory.h" "$work"
 compile no_memory_comm <"$(dirname "${BASH_SOURCE[0]}")/no_memory_comm.c"
 for how in dup split split_type create create_group shrink cart; do
     timeout -k 10 "$patience" "$mpiexec" -n 1 "$work/no_memory_comm" $how >"$work/out" 2>&1 ||

@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 
 #include "api/last_error.hpp"
+#include "base/gone.hpp"
 #include "base/last_words.hpp"
 #include "base/virtual_time.hpp"
 #include "base/wait_word.hpp"
@@ -73,7 +74,7 @@ void release_spent(ulfm_nm* nm) {
 // Without a way to a process that lives, what was to be sent to it is lost, and it waits for ever: that is like giving
 // it up. A process that has gone is another matter: MPI has an error for it.
 void lose_way(ulfm_nm* nm, const Error& error) {
-  if (error.code == Errc::peer_failed || error.code == Errc::not_found || error.code == Errc::stale) return;
+  if (tells_of_one_gone(error.code)) return;
   if (!std::exchange(nm->lost_way, true)) say_before_the_end(fmt::format("{}: {}", nm->process->name(), error.what));
 }
 

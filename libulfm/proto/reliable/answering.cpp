@@ -1,14 +1,8 @@
 // Acknowledgements: with a frame that goes that way anyhow, or, when they are due, with one of their own.
+#include "base/gone.hpp"
 #include "proto/reliable/port.hpp"
 
 namespace ulfm::reliable {
-namespace {
-
-bool has_gone(Errc code) {
-  return code == Errc::peer_failed || code == Errc::not_found || code == Errc::stale || code == Errc::closed;
-}
-
-}  // namespace
 
 bool Peer::due(Ack& ack) {
   for (const Incoming* in : incoming)
@@ -44,8 +38,10 @@ Outlet* ReliablePort::way_back(Peer& peer) {
   if (!outlet) {
     // Whoever closed its port or ended needs no answer; a frame of a new connection tries again. Another one may be
     // reached later. To find that out must not be most of what this port does.
+    const Errc why = outlet.error().code;
+    const bool is_in_vain = tells_of_one_gone(why) || why == Errc::closed;
     const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - began;
-    peer.no_way_until = has_gone(outlet.error().code) ? kForever : settings().clock->now() + 4 * took + kTryAgain;
+    peer.no_way_until = is_in_vain ? kForever : settings().clock->now() + 4 * took + kTryAgain;
     return nullptr;
   }
   peer.back = std::move(*outlet);

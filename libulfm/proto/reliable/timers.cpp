@@ -4,6 +4,7 @@
 #include "proto/reliable/port.hpp"
 
 namespace ulfm::reliable {
+
 // A turn in which nothing came.
 void ReliablePort::idle() {
   since_idle_ = 0;

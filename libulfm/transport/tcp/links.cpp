@@ -386,10 +386,10 @@ void TcpNetwork::give_up(TcpLink& link) noexcept {
     if (link.port != nullptr) {
       link.port->given_up.push_back(std::move(why));
       link.is_closed_by_word.store(true, std::memory_order_relaxed);
-      ring(*link.port);
     }
   } catch (const std::bad_alloc&) {
   }
+  if (link.port != nullptr) ring(*link.port);
   break_link(link);
 }
 

@@ -32,7 +32,12 @@ PortCore::PortCore(Node& node, std::uint16_t number, std::unique_ptr<Inlet> inle
   inlet_->use_counters(counters_);
 }
 
-PortCore::~PortCore() { give_back_spent(); }  // send_byes() has ended the trees
+// send_byes() has ended the trees. What the application holds goes with its port, and its room to whoever sent it.
+PortCore::~PortCore() {
+  give_back_spent();
+  for (ReceiveBuffer& buffer : receive_)
+    if (buffer.tag.valid() && buffer.in_slot) inlet_->release(buffer.frame);
+}
 
 // ---- application: sending -------------------------------------------------------------------------------------------
 

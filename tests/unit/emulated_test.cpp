@@ -183,6 +183,89 @@ TEST_CASE("what lies in a box when its port closes goes back to its senders", "[
   CHECK(machine.slots_in_use() == 0);
 }
 
+TEST_CASE("connections that nobody has met leave nothing behind", "[emulated]") {
+  Machine machine(2);
+  const std::uint32_t all = machine.host.arena().sizes().records;
+  const auto sends = GENERATE(false, true);
+  for (std::uint32_t i = 0; i < all + 10; ++i) {
+    auto outlet = machine.all[0].transport->connect(machine.all[1].transport->card(), 3, 3, {}, machine.all[0].counters);
+    REQUIRE(outlet);
+    if (!sends) continue;
+    // The first frame is unread when its port closes.
+    REQUIRE(push(**outlet, i, 0, 10));
+    machine.all[0].engine->step();
+    machine.all[1].inlet.reset();
+    machine.all[1].inlet = std::move(machine.all[1].transport->open(3, kAny).value());
+  }
+}
+
+TEST_CASE("when all connections are in use, those go to others that nobody will meet or forget", "[emulated]") {
+  Machine machine(2, "xswitch", "chain:2", "link 0-1 down at 0s");
+  const auto start_far_away = [&] {
+    machine.all[1].inlet.reset();
+    machine.all[1].transport.reset();
+    machine.host.arena().header().node_of[1] = machine.host.arena().sizes().nodes - 1;
+    machine.start(1);
+  };
+  start_far_away();
+  const std::uint32_t all = machine.host.arena().sizes().records;
+  // Lost on the way: its receiver does not meet the connection, and its sender does not know.
+  const auto connect_and_lose = [&] {
+    auto outlet =
+        machine.all[0].transport->connect(machine.all[1].transport->card(), 3, 3, {}, machine.all[0].counters);
+    if (!outlet) return outlet.error().code;
+    REQUIRE(push(**outlet, 1, 0, 10));
+    machine.all[0].engine->step();
+    return Errc::ok;
+  };
+  for (std::uint32_t i = 0; i < all; ++i) REQUIRE(connect_and_lose() == Errc::ok);
+  CHECK(connect_and_lose() == Errc::full);
+  CHECK(machine.all[0].engine->statistics().find("lost") != std::string::npos);
+  SECTION("of a port that has closed") {
+    machine.all[1].inlet.reset();
+    machine.all[1].inlet = std::move(machine.all[1].transport->open(3, kAny).value());
+  }
+  SECTION("of a process that has ended") {
+    start_far_away();
+  }
+  for (std::uint32_t i = 0; i < all; ++i) REQUIRE(connect_and_lose() == Errc::ok);
+  CHECK(connect_and_lose() == Errc::full);
+}
+
+TEST_CASE("the connections that a killed process had met go to others", "[emulated]") {
+  Machine machine(2);
+  const std::uint32_t all = machine.host.arena().sizes().records;
+  test::Child child([&](test::Pipe& pipe) {
+    machine.all.emplace_back();
+    machine.start(2);
+    pipe.send(machine.all[2].transport->card());
+    Frame frame;
+    for (std::uint32_t met = 0; met < all;) {
+      if (!machine.all[2].inlet->next(frame)) continue;
+      machine.all[2].inlet->release(frame);
+      ++met;
+    }
+    pipe.send("all");
+    pipe.receive();
+  });
+  const std::string card = child.pipe().receive();
+  std::vector<std::unique_ptr<Outlet>> outlets;
+  for (std::uint32_t i = 0; i < all; ++i) {
+    auto outlet = machine.all[0].transport->connect(card, 3, 3, {}, machine.all[0].counters);
+    REQUIRE(outlet);
+    while (!push(**outlet, i, 0, 10)) machine.all[0].engine->step();
+    machine.all[0].engine->step();
+    outlets.push_back(std::move(*outlet));
+  }
+  REQUIRE(child.pipe().receive() == "all");
+  const auto anew = [&] {
+    return machine.all[0].transport->connect(machine.all[1].transport->card(), 3, 3, {}, machine.all[0].counters);
+  };
+  CHECK(anew().error().code == Errc::full);
+  child.kill();
+  CHECK(anew());
+}
+
 TEST_CASE("a sender that writes nonsense is cut off, others are not", "[emulated]") {
   Machine machine(3);
   auto bad = machine.connect(0, 2);

@@ -222,8 +222,14 @@ TEST_CASE("ofi: a greeting counts only from who knows token and secret", "[ofi]"
   for (std::size_t i = 0; i < sizeof g; ++i) {
     Greeting changed = g;
     reinterpret_cast<unsigned char*>(&changed)[i] ^= 1;
-    CHECK(check(std::as_bytes(std::span(&changed, 1)), key, out) != Refusal::none);
+    CHECK(check(std::as_bytes(std::span(&changed, 1)), key, out) == Refusal::unknown_secret);
   }
+  Greeted greeted;
+  CHECK(check(bytes, key, greeted, out) == Refusal::none);
+  CHECK(check(bytes, key, greeted, out) == Refusal::unknown_secret);
+  about.nonce = random_nonce();
+  const Greeting again = greeting(key, about);
+  CHECK(check(std::as_bytes(std::span(&again, 1)), key, greeted, out) == Refusal::none);
 }
 
 TEST_CASE("ofi: an answer counts only from who was meant, and to this greeting", "[ofi]") {

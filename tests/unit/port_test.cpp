@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "environment.hpp"
+#include "fabric/engine/host.hpp"
 #include "pattern.hpp"
 #include "port/node.hpp"
 #include "property.hpp"
@@ -446,6 +447,27 @@ TEST_CASE("a destination that closed is an error for what could not be delivered
   REQUIRE(in.send(from, 1, 3, 10) == Errc::ok);
   const Arrival arrival = in.receive(again);
   CHECK(test::matches(arrival.bytes, 3));
+}
+
+TEST_CASE("messages that are held when their port closes give their room back", "[port]") {
+  const std::string transport = GENERATE("direct", "xswitch");  // which tell at once that a port is closed
+  const std::string protocol = GENERATE("auto", "always");
+  INFO(transport << " " << protocol);
+  auto host = fabric::FabricHost::create({"xswitch", "single:2", 1});
+  REQUIRE(host);
+  const std::string fabric = encode(host->arena().address());
+  Inside in({{"ULFM_TRANSPORT", transport.c_str()}, {"ULFM_PROTOCOL", protocol.c_str()}, {"ULFM_FABRIC", fabric.c_str()}});
+  constexpr std::uint32_t kHeld = 16;
+  PortCore& from = in.open(0, kHeld);
+  for (std::uint32_t round = 0; round < 20; ++round) {
+    PortCore& to = in.open(1, kHeld);
+    for (std::uint32_t i = 0; i < kHeld; ++i) {
+      REQUIRE(in.send(from, 1, i, 100) == Errc::ok);
+      REQUIRE(test::matches(in.receive(to).bytes, i));
+    }
+    REQUIRE(in.node->close(1));
+  }
+  CHECK(in.node->flush(from, 60s));
 }
 
 TEST_CASE("a port that was closed and opened again gets the messages of an old correspondent", "[port]") {

@@ -6,6 +6,7 @@
 #define CATCH_CONFIG_EXTERNAL_INTERFACES  // for the table
 #include "proto/stack.hpp"
 
+#include <atomic>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -460,4 +461,26 @@ TEST_CASE("the other end's close is seen by who sends", "[stack][conformance]") 
   CHECK(outlet->port_closed());
   CHECK_FALSE(outlet->peer_listening());
   CHECK_FALSE(ends.transport->connect(ends.far->card(), kThere, kHere, {}, ends.counters).has_value());
+}
+
+TEST_CASE("a port to which somebody sends on and on is closed all the same", "[stack][conformance]") {
+  const Case c = GENERATE(from_range(all_cases()));
+  INFO(c.label());
+  Ends ends(c);
+  auto outlet = ends.connect();
+  REQUIRE(ends.push(*outlet, 1, 10));
+  CHECK(ends.await_number() == 1);
+  std::atomic<bool> closing{false};
+  std::uint32_t seed = 1;
+  std::jthread sender([&](const std::stop_token& token) {
+    Frame frame;
+    for (; !token.stop_requested() && !outlet->port_closed(); (void)ends.here->next(frame)) {
+      if (ends.push(*outlet, seed + 1, 10)) ++seed;
+      if (seed == 100) closing = true;
+    }
+  });
+  Frame frame;
+  while (!closing)
+    if (ends.there->next(frame)) ends.there->release(frame);
+  ends.there.reset();
 }

@@ -27,7 +27,7 @@
 namespace ulfm::fabric {
 
 inline constexpr std::uint64_t kArenaMagic = 0x3130'616e'6572'6175ull;
-inline constexpr std::uint32_t kArenaVersion = 11;
+inline constexpr std::uint32_t kArenaVersion = 12;
 inline constexpr std::uint32_t kMaxEndpoints = 1024;
 inline constexpr std::uint32_t kPorts = 64;
 inline constexpr std::size_t kSlotInline = 32;  ///< header and data that travel in the slot's own line
@@ -104,17 +104,23 @@ struct alignas(64) Endpoint {
   Unread unread;
 };
 
-enum class RecordState : std::uint32_t { free, claimed, ready };
+/// `ready`: filled in, and its receiver has not met it. `known`: its receiver has.
+enum class RecordState : std::uint32_t { free, claimed, ready, known };
 
 /// The sending end of a virtual connection, one direction.
 struct alignas(64) Record {
-  /// ready pairs with EmulatedInlet::adopt: the record is filled in. free, by EmulatedInlet::forget, pairs with
-  /// EmulatedOutlet::claim_record: it has been read.
-  std::atomic<RecordState> state;
-  std::uint32_t generation;  ///< counts its users
+  /// Its RecordState, and above it the number of its users so far, which no two have in common: whoever gives it back
+  /// means one of them. ready pairs with EmulatedInlet::adopt: the record is filled in. free pairs with
+  /// records::claim(): it has been read.
+  std::atomic<std::uint64_t> use;
   std::uint32_t from;        ///< endpoint
+  std::uint32_t to;          ///< endpoint
   std::uint64_t from_token;  ///< of the process there: the endpoint may be another's by now
+  std::uint64_t to_token;    ///< the same
+  std::int32_t from_pid;
+  std::uint32_t to_generation;  ///< of the port
   std::uint16_t from_port;
+  std::uint16_t to_port;
   std::uint16_t hello_length;
   std::byte hello[kHelloBytes];
 };

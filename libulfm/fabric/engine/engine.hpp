@@ -113,6 +113,8 @@ class FabricEngine {
   Model& model() noexcept { return *model_; }
   /// The process of that endpoint (or the engine process) still runs.
   bool is_alive(std::uint32_t endpoint) const;
+  /// The process that had the endpoint has ended, and nothing of what it has sent is left.
+  bool may_reuse(std::uint32_t endpoint) const;
   /// The host's own word for that, whatever the time is.
   bool runs(std::uint32_t endpoint) const;
 
@@ -120,7 +122,6 @@ class FabricEngine {
   FabricEngine(FabricArena arena, std::unique_ptr<Model> model);
   Result<void> claim_endpoint(std::uint32_t process);
   Result<std::uint32_t> find_endpoint(std::uint32_t process);
-  bool may_reuse(std::uint32_t endpoint) const;
   bool has_own_endpoint(std::uint32_t process) const;
   void mark_claimed(std::uint32_t endpoint);
   std::uint32_t reuse_endpoint();

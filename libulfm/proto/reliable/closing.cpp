@@ -32,8 +32,14 @@ void ReliablePort::close() {
   {
     std::lock_guard lock(lock_);
     closing_ = true;
+    Frame frame;
     heard_at_ = clock.now();
-    while (!ready_.empty()) give_back(ready_.pop());
+    for (const auto& incoming : incoming_)
+      if (incoming) incoming->stop();
+    for (; !ready_.empty(); give_back(frame)) {
+      frame = ready_.pop();
+      --incoming_[frame.origin]->queued;
+    }
   }
   // Each sender gives up by itself, so this ends. It yields: what it waits for are acknowledgements, which come at once
   // or not before something is sent again, and those above who would sleep have gone.
@@ -51,6 +57,8 @@ void ReliablePort::close() {
   for (const std::string& sentence : given_up_) std::fprintf(stderr, "ulfm: %s\n", sentence.c_str());
   for (auto& [key, peer] : peers_)
     if (peer->back) (void)peer->back->bye();
+  for (const auto& incoming : incoming_)
+    if (incoming) incoming->release_all([this](const Frame& frame) { give_back(frame); });
   incoming_.clear();
   for (auto& [key, peer] : peers_) {
     peer->incoming.clear();

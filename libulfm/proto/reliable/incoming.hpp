@@ -138,7 +138,7 @@ class Incoming {
   }
 
   Ack ack(std::uint32_t share) const noexcept {
-    return {stream, next_, held_, static_cast<std::uint16_t>(share - std::min(share, queued + in_place)), twice};
+    return {stream, next_, held_, static_cast<std::uint16_t>(credit(share)), twice};
   }
   void acknowledged(const Ack& ack) noexcept {
     if (before(granted, ack.next + ack.credit)) granted = ack.next + ack.credit;
@@ -150,8 +150,13 @@ class Incoming {
   /// The sender should hear from us without delay, by what it may still send.
   bool runs_short(std::uint32_t share) const noexcept {
     const std::uint32_t left = granted - next_;
-    const std::uint32_t now = share - std::min(share, queued + in_place);
-    return left <= share / 2 && now > left;
+    return left <= share / 2 && credit(share) > left;
+  }
+  /// The port closes. Beside what the sender has been allowed only its goodbye may still come, or a stream would keep
+  /// the port from its end; whoever has more to send finds the port closed soon.
+  void stop() noexcept {
+    stopped_ = true;
+    last_ = granted + 1;
   }
   bool ack_pending() const noexcept { return unacked != 0 || ack_now; }
 
@@ -176,6 +181,11 @@ class Incoming {
   std::uint32_t granted = kFirstCredit;  ///< numbers below it have been allowed
 
  private:
+  // How many frames may come, from the next one on.
+  std::uint32_t credit(std::uint32_t share) const noexcept {
+    const std::uint32_t room = share - std::min(share, queued + in_place);
+    return !stopped_ ? room : before(next_, last_) ? std::min(room, last_ - next_) : 0;
+  }
   Verdict classify_whole(Frame& frame) noexcept {
     cut(frame, done_);
     complete_ = true;
@@ -200,6 +210,8 @@ class Incoming {
     frame.kind = Kind::more;
   }
 
+  bool stopped_ = false;
+  std::uint32_t last_ = 0;  // once it is stopped: numbers below it are allowed
   std::uint32_t next_ = 0;
   std::uint32_t done_ = 0;  // bytes of frame next_ that went up in pieces
   bool complete_ = false;   // the frame next_ has been delivered to its end

@@ -44,7 +44,6 @@ void ReliablePort::take_in(const Frame& frame) {
   if (frame.fresh && frame.origin < incoming_.size() && incoming_[frame.origin]) drop_incoming(frame.origin);
   Incoming* incoming = frame.origin < incoming_.size() ? incoming_[frame.origin].get() : nullptr;
   if (incoming == nullptr) incoming = on_connect(frame.origin);
-  if (closing_) heard_at_ = settings().clock->now();
   if (frame.kind == Kind::bye) {
     inlet_->release(frame);
     if (incoming == nullptr) return;
@@ -65,6 +64,7 @@ void ReliablePort::take_in(const Frame& frame) {
     inlet_->release(frame);
     if (wire.probe && incoming->has_stream && incoming->stream == wire.stream) incoming->ack_now = true;
   } else {
+    if (closing_) heard_at_ = settings().clock->now();
     take_payload(frame, wire, *incoming);
   }
   if (incoming->ack_now) acknowledge(*incoming);
@@ -77,6 +77,7 @@ Incoming* ReliablePort::on_connect(std::uint32_t origin) {
   if (origin >= incoming_.size()) incoming_.resize(origin + 1);
   Peer& from = peer(info.card, info.port);
   incoming_[origin] = std::make_unique<Incoming>(from);
+  if (closing_) incoming_[origin]->stop();
   from.incoming.push_back(incoming_[origin].get());
   from.no_way_until = {};
   return incoming_[origin].get();

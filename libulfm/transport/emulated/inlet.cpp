@@ -7,7 +7,6 @@
 namespace ulfm::emulated {
 
 using fabric::Record;
-using fabric::RecordState;
 using fabric::Slot;
 using fabric::SlotState;
 
@@ -41,11 +40,24 @@ EmulatedInlet::~EmulatedInlet() {
 }
 
 void EmulatedInlet::drain() {
-  while (ready()) {
-    give_back(box_.entries[position_ & (arena_.sizes().box_entries - 1)].load(std::memory_order_relaxed) &
-              fabric::kSlotMask);
-    ++position_;
+  for (; ready(); ++position_) {
+    const std::uint32_t entry =
+        box_.entries[position_ & (arena_.sizes().box_entries - 1)].load(std::memory_order_relaxed);
+    const std::uint32_t index = entry & fabric::kSlotMask;
+    if (index >= arena_.sizes().all_slots()) continue;
+    // The first frame of a connection, which this port would have met with it and forgotten with the others.
+    const RecordUse use = record_of(arena_.slot(index));
+    if (use.record < arena_.sizes().records && meet_record(arena_, use)) give_back_record(arena_, use);
+    give_back(index);
   }
+}
+
+RecordUse EmulatedInlet::record_of(Slot& slot) const {
+  if (slot.receivers == 0) return {slot.record, slot.record_generation};
+  const std::int64_t mine = place_in(slot);
+  if (mine < 0) return {};
+  const fabric::Receiver& self = arena_.receivers(slot)[static_cast<std::size_t>(mine)];
+  return {self.record, self.record_generation};
 }
 
 // ---- frames ---------------------------------------------------------------------------------------------------------
@@ -140,7 +152,7 @@ bool EmulatedInlet::is_scarce(std::uint32_t index) const {
 }
 
 bool EmulatedInlet::locate(Slot& slot, Frame& frame) {
-  if (!adopt(slot.record, slot.record_generation, frame)) return false;
+  if (!adopt({slot.record, slot.record_generation}, frame)) return false;
   const bool is_known = frame.kind == Kind::first || frame.kind == Kind::more || frame.kind == Kind::bye;
   if (!is_known || frame.length > arena_.sizes().slot_bytes ||
       frame.header_length + frame.length > arena_.sizes().slot_bytes) {
@@ -158,7 +170,7 @@ bool EmulatedInlet::locate_share(Slot& slot, Frame& frame) {
   const std::int64_t mine = place_in(slot);
   if (mine < 0) return false;
   const fabric::Receiver& self = arena_.receivers(slot)[static_cast<std::size_t>(mine)];
-  if (!adopt(self.record, self.record_generation, frame)) return false;
+  if (!adopt({self.record, self.record_generation}, frame)) return false;
   frame.header = arena_.header_for(slot, static_cast<std::size_t>(mine));
   frame.data = arena_.body(slot);
   if ((frame.kind == Kind::first || frame.kind == Kind::more) && frame.header != nullptr) return true;
@@ -175,24 +187,23 @@ std::int64_t EmulatedInlet::place_in(Slot& slot) const {
 }
 
 // Whose frame it is. The first one of a connection makes its origin known.
-bool EmulatedInlet::adopt(std::uint32_t record, std::uint32_t generation, Frame& frame) {
-  if (record >= arena_.sizes().records) return false;
-  if (record >= by_record_.size()) by_record_.resize(record + 1, 0);
-  if (by_record_[record] == 0) {
-    const Record& sender = arena_.record(record);
-    if (sender.state.load(std::memory_order_acquire) != RecordState::ready || sender.generation != generation)
-      return false;
+bool EmulatedInlet::adopt(RecordUse use, Frame& frame) {
+  if (use.record >= arena_.sizes().records) return false;
+  if (use.record >= by_record_.size()) by_record_.resize(use.record + 1, 0);
+  std::uint32_t& known = by_record_[use.record];
+  if (known == 0) {
+    if (!meet_record(arena_, use)) return false;
     if (unused_.empty()) {
       unused_.push_back(static_cast<std::uint32_t>(origins_.size()));
       origins_.emplace_back();
     }
-    origins_[unused_.back()] = {record, sender.generation, true, true, false};
-    by_record_[record] = unused_.back() + 1;
+    origins_[unused_.back()] = {use, true, true, false};
+    known = unused_.back() + 1;
     unused_.pop_back();
   }
-  frame.origin = by_record_[record] - 1;
+  frame.origin = known - 1;
   const Origin& origin = origins_[frame.origin];
-  return origin.generation == generation && !origin.cut_off;
+  return origin.use.generation == use.generation && !origin.cut_off;
 }
 
 void EmulatedInlet::cut_off(std::uint32_t origin) {
@@ -231,24 +242,22 @@ void EmulatedInlet::give_back_share(std::uint32_t index) {
 
 OriginInfo EmulatedInlet::origin(std::uint32_t index) const {
   if (index >= origins_.size() || !origins_[index].connected) return {};
-  const Record& record = arena_.record(origins_[index].record);
+  const Record& record = arena_.record(origins_[index].use.record);
   if (record.from >= arena_.sizes().endpoints) return {};
-  const fabric::Endpoint& from = arena_.endpoint(record.from);
   const std::size_t length = std::min<std::size_t>(record.hello_length, kHelloLimit);
   return {encode(EmulatedCard{arena_.header().token, record.from, record.from_token}),
           record.from_port,
-          {.number = from.pid},
+          {.number = record.from_pid},
           {record.hello, length}};
 }
 
 void EmulatedInlet::drop_origin(std::uint32_t index) {
   if (index >= origins_.size() || !origins_[index].connected) return;
-  const std::uint32_t record = origins_[index].record;
+  const RecordUse use = origins_[index].use;
   origins_[index] = Origin{};
-  by_record_[record] = 0;
+  by_record_[use.record] = 0;
   unused_.push_back(index);
-  arena_.record(record).state.store(RecordState::free, std::memory_order_release);  // pairs with claim_record()
-  arena_.header().records_freed.fetch_add(1, std::memory_order_release);
+  give_back_record(arena_, use);
 }
 
 // ---- waiting --------------------------------------------------------------------------------------------------------
@@ -269,7 +278,7 @@ std::int64_t EmulatedInlet::find_dead() {
     check_next_ = check_next_ + 1 < origins_.size() ? check_next_ + 1 : 0;
     const Origin& origin = origins_[check_next_];
     if (!origin.connected) continue;
-    const Record& record = arena_.record(origin.record);
+    const Record& record = arena_.record(origin.use.record);
     if (record.from >= arena_.sizes().endpoints) continue;
     // Its endpoint goes to another process only when nothing of it is left.
     if (arena_.endpoint(record.from).token != record.from_token) return check_next_;

@@ -6,6 +6,7 @@
 #include "base/doorbell_source.hpp"
 #include "fabric/engine/engine.hpp"
 #include "transport/contract.hpp"
+#include "transport/emulated/records.hpp"
 
 namespace ulfm::emulated {
 
@@ -38,8 +39,7 @@ class EmulatedInlet final : public Inlet {
   /// Frames for several that a port may have in any of their sender's slots.
   static constexpr std::uint32_t kHeldOfMany = 2;
   struct Origin {
-    std::uint32_t record = 0;
-    std::uint32_t generation = 0;
+    RecordUse use;
     bool connected = false;
     bool fresh = false;
     bool cut_off = false;
@@ -50,7 +50,7 @@ class EmulatedInlet final : public Inlet {
   bool take_timed(fabric::VirtualClock& clock, Frame& frame);
   bool describe(std::uint32_t index, Frame& frame);
   bool is_scarce(std::uint32_t index) const;
-  bool adopt(std::uint32_t record, std::uint32_t generation, Frame& frame);
+  bool adopt(RecordUse use, Frame& frame);
   bool locate(fabric::Slot& slot, Frame& frame);
   bool locate_share(fabric::Slot& slot, Frame& frame);
   std::int64_t place_in(fabric::Slot& slot) const;
@@ -58,6 +58,7 @@ class EmulatedInlet final : public Inlet {
   void give_back(std::uint32_t slot);
   void give_back_share(std::uint32_t slot);
   void drain();
+  RecordUse record_of(fabric::Slot& slot) const;
   bool has_frame_of(std::uint32_t from) const;
 
   fabric::FabricEngine& engine_;

@@ -16,8 +16,8 @@ std::size_t lists_of(std::size_t receivers, std::size_t header) {
   return receivers * (sizeof(Receiver) + header) + alignof(Receiver);
 }
 
-const EmulatedOutlet& at(const std::vector<Outlet*>& outlets, std::uint32_t i) {
-  return *static_cast<const EmulatedOutlet*>(outlets[i]);
+EmulatedOutlet& at(const std::vector<Outlet*>& outlets, std::uint32_t i) {
+  return *static_cast<EmulatedOutlet*>(outlets[i]);
 }
 }  // namespace
 

@@ -4,13 +4,11 @@
 
 #include <fmt/core.h>
 
-#include "base/claim.hpp"
 #include "base/copy.hpp"
 
 namespace ulfm::emulated {
 
 using fabric::Record;
-using fabric::RecordState;
 using fabric::Slot;
 
 namespace {
@@ -59,9 +57,10 @@ Result<std::unique_ptr<EmulatedOutlet>> EmulatedOutlet::connect(fabric::FabricEn
   if (port >= kPortsPerProcess)
     return fail(Errc::invalid, fmt::format("port {}: there are ports 0 to {}", port, kPortsPerProcess - 1));
   fabric::Endpoint& endpoint = arena.endpoint(to.endpoint);
+  if (endpoint.token != to.token) return fail(Errc::peer_failed, "that process has ended, and another has its place");
   const std::string process = fmt::format("process {}", endpoint.pid);
   const std::uint32_t generation = generation_of(engine, to.endpoint, port);
-  if (has_ended(engine, to.endpoint) || endpoint.token != to.token || !engine.is_alive(to.endpoint))
+  if (has_ended(engine, to.endpoint) || !engine.is_alive(to.endpoint))
     return fail(Errc::peer_failed, fmt::format("{} has ended", process));
   std::unique_ptr<EmulatedOutlet> outlet(new EmulatedOutlet(engine, to, port, counters));
   outlet->generation_ = generation;
@@ -73,42 +72,31 @@ Result<std::unique_ptr<EmulatedOutlet>> EmulatedOutlet::connect(fabric::FabricEn
   return outlet;
 }
 
-EmulatedOutlet::~EmulatedOutlet() { engine_.slots().remove_sender(sender_); }
-
-Result<std::uint32_t> EmulatedOutlet::claim_record() {
-  fabric::FabricArena& arena = engine_.arena();
-  fabric::ArenaHeader& h = arena.header();
-  auto index = claim_place(
-      {h.records_used, h.records_freed}, arena.sizes().records,
-      [&](std::uint32_t i) {
-        RecordState expected = RecordState::free;
-        // Acquire pairs with EmulatedInlet::forget.
-        return arena.record(i).state.compare_exchange_strong(expected, RecordState::claimed, std::memory_order_acquire);
-      },
-      [&](std::uint32_t i) { return arena.commit_record(i); });
-  if (!index) return fail(index.error());
-  if (*index < 0)
-    return fail(Errc::full,
-                fmt::format("the emulated interconnect of this job holds {} connections, and all are in use",
-                            arena.sizes().records));
-  return static_cast<std::uint32_t>(*index);
+// What was sent to an open port meets it some time, or is lost: then the record is found when there is no other.
+EmulatedOutlet::~EmulatedOutlet() {
+  engine_.slots().remove_sender(sender_);
+  if (use_.generation != 0 && !has_sent_) give_back_unmet(engine_.arena(), use_);
 }
 
 Result<void> EmulatedOutlet::introduce(std::uint16_t from_port, std::span<const std::byte> hello) {
   if (hello.size() > kHelloLimit)
     return fail(Errc::too_large, fmt::format("hello of {} bytes; at most {}", hello.size(), kHelloLimit));
-  auto index = claim_record();
-  if (!index) return fail(index.error());
-  record_ = *index;
-  Record& record = engine_.arena().record(record_);
-  record_generation_ = record.generation + 1;
-  std::atomic_ref(record.generation).store(record_generation_, std::memory_order_relaxed);  // pairs with cut_off()
+  auto use = claim_record(engine_);
+  if (!use) return fail(use.error());
+  use_ = *use;
+  const fabric::Endpoint& self = engine_.arena().endpoint(engine_.self());
+  Record& record = engine_.arena().record(use_.record);
   record.from = engine_.self();
-  record.from_token = engine_.arena().endpoint(engine_.self()).token;
+  record.from_token = self.token;
+  record.from_pid = self.pid;
   record.from_port = from_port;
+  record.to = to_.endpoint;
+  record.to_token = to_.token;
+  record.to_port = port_;
+  record.to_generation = generation_;
   record.hello_length = static_cast<std::uint16_t>(hello.size());
   if (!hello.empty()) std::memcpy(record.hello, hello.data(), hello.size());
-  record.state.store(RecordState::ready, std::memory_order_release);  // pairs with EmulatedInlet::adopt
+  show_record(engine_.arena(), use_);
   return {};
 }
 
@@ -134,8 +122,8 @@ bool EmulatedOutlet::push(Kind kind, std::span<const std::byte> header, Gather& 
   std::byte* to = header.size() + length <= fabric::kSlotInline ? slot.bytes : arena.body(slot);
   copy_bytes(to, header.data(), header.size());
   if (length != 0) data.copy(to + header.size(), length);
-  slot.record = record_;
-  slot.record_generation = record_generation_;
+  slot.record = use_.record;
+  slot.record_generation = use_.generation;
   slot.port_generation = generation_;
   slot.length = static_cast<std::uint32_t>(length);
   slot.to = static_cast<std::uint16_t>(to_.endpoint);
@@ -147,6 +135,7 @@ bool EmulatedOutlet::push(Kind kind, std::span<const std::byte> header, Gather& 
   if (checks_) [[unlikely]]
     pass_noise(static_cast<std::uint32_t>(index), to);
   counters_.open_frames.add();
+  has_sent_ = true;
   submit(engine_, static_cast<std::uint32_t>(index), kind, header.size() + length);
   return true;
 }
@@ -194,10 +183,7 @@ void EmulatedOutlet::submit(fabric::FabricEngine& engine, std::uint32_t slot, Ki
 // A port that closes frees its records, too, and shows first that it is closed: whoever sees the record free sees that.
 bool EmulatedOutlet::cut_off() const {
   if (said_bye_) return false;
-  Record& record = engine_.arena().record(record_);
-  if (record.state.load(std::memory_order_acquire) == fabric::RecordState::ready &&
-      std::atomic_ref(record.generation).load(std::memory_order_acquire) == record_generation_)
-    return false;
+  if (has_record(engine_.arena(), use_)) return false;
   return engine_.arena().endpoint(to_.endpoint).generation[port_].load(std::memory_order_acquire) == generation_;
 }
 

@@ -3,6 +3,7 @@
 #include "fabric/engine/engine.hpp"
 #include "transport/contract.hpp"
 #include "transport/emulated/card.hpp"
+#include "transport/emulated/records.hpp"
 
 namespace ulfm::emulated {
 
@@ -25,9 +26,10 @@ class EmulatedOutlet final : public Outlet {
   bool bye() override;
 
   // For frames to several.
-  /// This connection as one of a frame's receivers.
-  void describe(fabric::Receiver& receiver) const noexcept {
-    receiver.record = record_, receiver.record_generation = record_generation_;
+  /// This connection as one of a frame's receivers, which is about to be sent.
+  void describe(fabric::Receiver& receiver) noexcept {
+    has_sent_ = true;
+    receiver.record = use_.record, receiver.record_generation = use_.generation;
     receiver.port_generation = generation_;
     receiver.to = static_cast<std::uint16_t>(to_.endpoint), receiver.port = static_cast<std::uint8_t>(port_);
   }
@@ -38,7 +40,6 @@ class EmulatedOutlet final : public Outlet {
  private:
   EmulatedOutlet(fabric::FabricEngine& engine, const EmulatedCard& to, std::uint16_t port, PortCounters& counters)
       : engine_(engine), to_(to), port_(port), counters_(counters), sender_(engine.slots().add_sender()) {}
-  Result<std::uint32_t> claim_record();
   bool has_died();
   void pass_noise(std::uint32_t slot, std::byte* bytes);
   Result<void> introduce(std::uint16_t from_port, std::span<const std::byte> hello);
@@ -49,8 +50,8 @@ class EmulatedOutlet final : public Outlet {
   PortCounters& counters_;
   std::uint32_t sender_;
   std::uint32_t generation_ = 0;  // of the port there
-  std::uint32_t record_ = 0;
-  std::uint32_t record_generation_ = 0;
+  RecordUse use_;
+  bool has_sent_ = false;  // a frame; then the receiver forgets the connection
   pid_t pid_ = 0;
   bool said_bye_ = false;
   bool died_ = false;

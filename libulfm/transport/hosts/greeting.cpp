@@ -65,8 +65,20 @@ Refusal check(std::span<const std::byte> bytes, const Key& key, Greeting& out) n
   if (bytes.size() < sizeof out) return Refusal::unknown_secret;
   std::memcpy(&out, bytes.data(), sizeof out);
   if (out.magic != kGreetingMagic) return Refusal::unknown_secret;
-  if (out.version != kVersion) return Refusal::other_version;
-  return is_same(out.proof, proof_of(out, key)) ? Refusal::none : Refusal::unknown_secret;
+  // Greetings of all versions have this size, and their proof at the end: who does not know the key is answered nothing.
+  if (!is_same(out.proof, proof_of(out, key))) return Refusal::unknown_secret;
+  return out.version == kVersion ? Refusal::none : Refusal::other_version;
+}
+
+Refusal check(std::span<const std::byte> bytes, const Key& key, Greeted& greeted, Greeting& out) {
+  const Refusal why = check(bytes, key, out);
+  return why == Refusal::none && !greeted.take(out.nonce) ? Refusal::unknown_secret : why;
+}
+
+bool Greeted::take(const Nonce& nonce) {
+  std::uint64_t some = 0;
+  std::memcpy(&some, nonce.data(), sizeof some);
+  return some_of_each_.insert(some).second;
 }
 
 Welcome welcome(const Key& key, const Nonce& nonce, std::uint32_t connection, std::uint32_t check,

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <unordered_set>
 
 #include "base/error.hpp"
 
@@ -76,8 +77,20 @@ inline constexpr std::uint16_t kVersion = 4;
 
 /// Fills in what is not the caller's: magic, version and proof.
 Greeting greeting(const Key& key, Greeting about) noexcept;
+/// The greetings that have counted. A greeting counts once: who has overheard it cannot use it again. Its owner's lock.
+class Greeted {
+ public:
+  /// False when a greeting with this nonce has counted before. Throws std::bad_alloc, and then nothing has counted.
+  bool take(const Nonce& nonce);
+
+ private:
+  std::unordered_set<std::uint64_t> some_of_each_;  // a nonce is random: no two have eight bytes in common
+};
+
 /// Takes bytes from the network. Refusal::none when they are a greeting of somebody who knows the key.
 Refusal check(std::span<const std::byte> bytes, const Key& key, Greeting& out) noexcept;
+/// The same, and it counts now. Throws std::bad_alloc.
+Refusal check(std::span<const std::byte> bytes, const Key& key, Greeted& greeted, Greeting& out);
 
 /// An answer to that greeting.
 Welcome welcome(const Key& key, const Nonce& nonce, std::uint32_t connection, std::uint32_t check,

@@ -51,7 +51,7 @@ Error silence_of(const ProcessId& peer, std::chrono::milliseconds give_up) {
   return {Errc::peer_failed,
           fmt::format("{} has not answered for {} s: its host has failed, or the network to it is cut (ULFM_GIVE_UP "
                       "sets the time)",
-                      peer.text(), give_up.count() / 1000)};
+                      peer.text(), std::chrono::duration<double>(give_up).count())};
 }
 
 }  // namespace ulfm::hosts

@@ -76,7 +76,7 @@ void OfiNetwork::take_failed_event() {
 void OfiNetwork::on_request(const fi_eq_cm_entry& event, std::span<const std::byte> bytes) {
   Info info(event.info);
   Greeting greeting{};
-  Refusal why = check(bytes, key_, greeting);
+  Refusal why = check(bytes, key_, greeted_, greeting);
   OfiPort* port = why == Refusal::none && greeting.to < ports_.size() ? ports_[greeting.to] : nullptr;
   if (why == Refusal::none && port == nullptr) why = Refusal::no_such_port;
   if (why == Refusal::none && !accept(*info, *port, greeting)) why = Refusal::no_room;
@@ -144,6 +144,7 @@ void OfiNetwork::on_connected(OfiEndpoint& endpoint, std::span<const std::byte> 
   out.state = proven ? OfiOutgoing::State::up : OfiOutgoing::State::failed;
   if (!proven) out.failure = "another process answered";
   else ++counts_.made;
+  if (proven && out.from < ports_.size() && ports_[out.from] != nullptr) ports_[out.from]->silent.erase(out.token);
 }
 
 void OfiNetwork::find_lifeline(OfiEndpoint& endpoint) const {
@@ -251,7 +252,7 @@ Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::connect(const hosts::ProcessCar
   const Key key = key_for(settings_.job_secret, to.token);
   for (;;) {
     const auto now = Clock::now();
-    progress();
+    progress_beside_others();
     read_events();
     if (attempts.over(now)) break;  // with what had come until then taken in: this process may have been stopped
     if (const auto which = attempts.due(now)) {
@@ -286,7 +287,7 @@ Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::connect(const hosts::ProcessCar
 
 SendBuffer* OfiNetwork::take_buffer(OfiOutgoing& to) {
   const auto is_full = [&to] { return to.in_flight >= kMostInFlight || to.bytes_in_flight >= kMostBytesInFlight; };
-  if (is_full()) progress();
+  if (is_full()) progress_beside_others();
   if (is_full()) return nullptr;
   if (free_buffers_.empty()) {
     auto buffer = std::make_unique<SendBuffer>();
@@ -371,7 +372,7 @@ void OfiNetwork::reap() {
 
 bool OfiNetwork::peer_listening(const OfiOutgoing& to) {
   std::lock_guard lock(lock_);
-  progress();
+  progress_beside_others();
   read_events();
   if (!to.closed.load(std::memory_order_relaxed)) return true;
   return Clock::now() - to.closed_at < hosts::kTrailFor && is_heard_from(to.token);

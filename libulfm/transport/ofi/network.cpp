@@ -250,7 +250,7 @@ void OfiNetwork::arrived(ReceiveBuffer& buffer, std::size_t length) {
   const bool known = kind == Kind::first || kind == Kind::more || kind == Kind::bye;
   if (!whole || !from->greeted || !known) {
     from->cut_off = true;
-    port.broken = head.connection;
+    ++port.broken;
     ++counts_.dropped;
     return repost(buffer);
   }
@@ -269,6 +269,7 @@ bool OfiNetwork::introduce(OfiIncoming& from, std::span<const std::byte> bytes) 
   from.hello.assign(introduction->hello.begin(), introduction->hello.end());
   from.token = introduction->process.token;
   unreached_.forget(from.token);
+  from.port->silent.erase(from.token);
   reached_.insert(introduction->process.host);
   from.greeted = from.fresh = true;
   return true;
@@ -380,7 +381,7 @@ bool OfiNetwork::take_given_up(OfiPort& port, Error& error) {
 void OfiNetwork::end(OfiIncoming& incoming) {
   incoming.ep.reset();
   incoming.peer.clear();
-  incoming.open = incoming.greeted = incoming.fresh = incoming.ended = incoming.cut_off = false;
+  incoming.open = incoming.greeted = incoming.fresh = incoming.ended = incoming.cut_off = incoming.is_told = false;
   incoming.check = 0;
   incoming.card.clear();
   incoming.hello.clear();
@@ -406,7 +407,11 @@ std::int64_t OfiNetwork::find_dead(OfiPort& port) {
 
 std::int64_t OfiNetwork::take_broken(OfiPort& port) {
   std::lock_guard lock(lock_);
-  return std::exchange(port.broken, -1);
+  if (port.broken == 0) return -1;
+  --port.broken;
+  const auto which = std::find_if(port.incoming.begin(), port.incoming.end(),
+                                  [](const auto& one) { return one->cut_off && !std::exchange(one->is_told, true); });
+  return which != port.incoming.end() ? which - port.incoming.begin() : -1;
 }
 
 bool OfiNetwork::has_frame(OfiPort& port) {
@@ -449,6 +454,16 @@ bool OfiNetwork::sleep(std::chrono::nanoseconds limit) noexcept {
   return came;
 }
 
+// Who is about to sleep does not see by libfabric's descriptors what somebody else has taken in.
+void OfiNetwork::ring_for_found() noexcept {
+  if (std::any_of(ports_.begin(), ports_.end(), [](const OfiPort* port) { return port && !port->ready.empty(); })) ring();
+}
+
+void OfiNetwork::progress_beside_others() {
+  const bool any = progress();
+  if (any && std::count(ports_.begin(), ports_.end(), nullptr) + 1 < std::ssize(ports_)) ring_for_found();
+}
+
 // A ring is for all who sleep: the last one takes it back.
 void OfiNetwork::forget_rings() noexcept {
   std::uint64_t count = 0;
@@ -471,7 +486,7 @@ void OfiNetwork::serve() {
     const bool busy = polls - std::exchange(seen, polls) >= kLooksPerEvent;
     std::unique_lock lock(lock_, std::try_to_lock);
     if (!lock) continue;
-    if (!busy) progress();
+    if (!busy && progress()) ring_for_found();
     try {
       if (!busy) read_events();
       end_unauthenticated();

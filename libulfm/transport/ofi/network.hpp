@@ -106,6 +106,7 @@ struct OfiIncoming : OfiEndpoint {
   bool fresh = false;
   bool ended = false;  ///< the connection is over, nothing more will come
   bool cut_off = false;
+  bool is_told = false;  ///< those above know that it is cut off
   std::uint16_t from = kNoPort;
   std::string card;
   std::vector<std::byte> hello;
@@ -120,7 +121,7 @@ struct OfiPort {
   std::deque<std::unique_ptr<OfiIncoming>> incoming;
   std::vector<std::uint32_t> unused;  ///< places of `incoming`
   std::uint32_t held = 0;             ///< frames handed out and not released
-  std::int64_t broken = -1;
+  std::uint32_t broken = 0;  ///< connections that are cut off and of which those above are to be told
   std::set<std::uint64_t> silent;  ///< tokens of processes whose hosts do not answer any more
   std::deque<Error> given_up;      ///< and what is to be said of them
   std::atomic<std::uint64_t> arrivals{0};
@@ -208,6 +209,9 @@ class OfiNetwork {
   void on_shutdown(OfiEndpoint& endpoint);
   void end(OfiIncoming& incoming);
   void reap();
+  void ring_for_found() noexcept;
+  /// progress() by a thread that may not be the one of the port for which something comes.
+  void progress_beside_others();
   bool is_ready_to_wait();
   bool clear_signals();
 
@@ -226,6 +230,7 @@ class OfiNetwork {
   const hosts::Surroundings surroundings_;
   hosts::ProcessCard self_;
   const hosts::Key key_;
+  hosts::Greeted greeted_;
   std::set<std::uint64_t> reached_;  ///< hosts with which a connection has been up
 
   mutable std::mutex lock_;

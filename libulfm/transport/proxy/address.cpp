@@ -52,14 +52,17 @@ Result<DoorAddress> decode(std::string_view text) {
                           text.substr(0, 60)));
 }
 
-const DoorAddress* door_of_this_job() {
-  static const auto& door = *new const std::optional<DoorAddress>([]() -> std::optional<DoorAddress> {
+Result<const DoorAddress*> door_of_this_job() {
+  static const auto& door = *new const Result<std::optional<DoorAddress>>([]() -> Result<std::optional<DoorAddress>> {
     const char* text = std::getenv("ULFM_FABRIC_DOOR");
-    auto read = text != nullptr ? decode(text) : fail(Errc::not_found, "");
-    if (!read || read->host == host_identity()) return std::nullopt;
+    if (text == nullptr || *text == 0) return std::nullopt;
+    auto read = decode(text);
+    if (!read) return fail(read.error());
+    if (read->host == host_identity()) return std::nullopt;
     return std::move(*read);
   }());
-  return door ? &*door : nullptr;
+  if (!door) return fail(door.error());
+  return *door ? &**door : nullptr;
 }
 
 }  // namespace ulfm::proxy

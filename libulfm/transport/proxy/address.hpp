@@ -22,6 +22,6 @@ std::string encode(const DoorAddress& address);
 Result<DoorAddress> decode(std::string_view text);
 
 /// The door of this process's job, when that has its arena on another host; nullptr when it is here, or there is none.
-const DoorAddress* door_of_this_job();
+Result<const DoorAddress*> door_of_this_job();
 
 }  // namespace ulfm::proxy

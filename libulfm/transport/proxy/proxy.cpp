@@ -243,7 +243,10 @@ class Proxy {
 
   void queue(const ProxyHead& head, std::span<const std::byte> body) {
     const auto found = sent_.find(head.id);
-    if (found == sent_.end() || head.header > body.size()) return;
+    // A slot of the arena has no more room, and what lies behind it is somebody else's.
+    if (found == sent_.end() || head.header > body.size() || head.header > 255 ||
+        body.size() > found->second.outlet->max_frame(0))
+      return;
     Sent& to = found->second;
     if (to.waiting.empty() && push(to, head, body)) return pay(head.id, to);
     to.waiting.push_back({head, Bytes(body.begin(), body.end())});

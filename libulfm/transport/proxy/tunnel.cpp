@@ -25,7 +25,6 @@ Result<std::unique_ptr<Tunnel>> Tunnel::create(const Config& config, const DoorA
   auto carrier = make_carrier(config, door.frame);
   if (!carrier) return fail(carrier.error());
   tunnel->carrier_ = std::move(*carrier);
-  tunnel->give_up_ = milliseconds(config.number("GIVE_UP"));
   tunnel->stall_seconds_ = config.number("STALL_REPORT");
   tunnel->rank_ = rank;
   auto replies = tunnel->carrier_->open(kReplies, {});

@@ -66,7 +66,6 @@ class Tunnel {
   std::unique_ptr<Transport> carrier_;
   std::unique_ptr<Inlet> replies_;
   std::unique_ptr<Outlet> up_;
-  std::chrono::milliseconds give_up_{};
   std::int64_t stall_seconds_ = 0;
   std::uint32_t rank_ = 0;
   ProxyPlace place_{};

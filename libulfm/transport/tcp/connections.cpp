@@ -188,8 +188,9 @@ void TcpNetwork::serve_unauthenticated(std::uint64_t number) {
   if (n > 0) peer.got += static_cast<std::size_t>(n);
   if (n > 0 && peer.got < peer.bytes.size()) return;
   Greeting greeting{};
-  Refusal why = n > 0 ? hosts::check(peer.bytes, key_, greeting) : Refusal::unknown_secret;
+  Refusal why = Refusal::unknown_secret;
   try {
+    if (n > 0) why = hosts::check(peer.bytes, key_, greeted_, greeting);
     if (why == Refusal::none) why = admit(peer, greeting);
   } catch (const std::bad_alloc&) {
     why = Refusal::unknown_secret;  // it tries again when it is closed without an answer

@@ -112,7 +112,11 @@ std::int64_t TcpNetwork::find_dead(TcpPort& port) {
 
 std::int64_t TcpNetwork::take_broken(TcpPort& port) {
   std::lock_guard lock(lock_);
-  return std::exchange(port.broken, -1);
+  if (port.broken == 0) return -1;
+  --port.broken;
+  const auto which = std::find_if(port.origins.begin(), port.origins.end(),
+                                  [](TcpOrigin& one) { return one.open && std::exchange(one.cut_off, false); });
+  return which != port.origins.end() ? which - port.origins.begin() : -1;
 }
 
 bool TcpNetwork::take_given_up(TcpPort& port, Error& error) {
@@ -416,7 +420,10 @@ void TcpNetwork::found_more(TcpLink& link, std::span<const std::byte> data, Bloc
 // It wrote nonsense: nothing more is read of what it says.
 void TcpNetwork::cut_off(TcpLink& link) {
   ++counts_.dropped;
-  if (link.in == TcpLink::Way::used && !link.discards && link.port != nullptr) link.port->broken = link.origin;
+  if (link.in == TcpLink::Way::used && !link.discards && link.port != nullptr) {
+    link.port->origins[link.origin].cut_off = true;
+    ++link.port->broken;
+  }
   break_link(link);
 }
 

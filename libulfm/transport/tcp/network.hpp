@@ -33,7 +33,8 @@ namespace ulfm::tcp {
 struct TcpOrigin {
   bool open = false;
   bool fresh = false;
-  bool ended = false;  ///< nothing more will come
+  bool ended = false;    ///< nothing more will come
+  bool cut_off = false;  ///< it has sent nonsense, and those above do not know it yet
   TcpLink* link = nullptr;
   std::uint16_t from = kNoPort;
   std::uint64_t token = 0;
@@ -58,7 +59,7 @@ struct TcpPort {
   std::vector<std::uint64_t> leaving;    ///< of them, those whose frames leave now
   bool has_starved = false;              ///< a link of it is starved
   bool drained = false;                  ///< the last look took all that had come
-  std::int64_t broken = -1;
+  std::uint32_t broken = 0;              ///< origins that are cut off and of which those above are to be told
   std::deque<Error> given_up;  ///< peers whose hosts do not answer any more
   PlaceFinder* places = nullptr;
   std::atomic<std::uint64_t> arrivals{0};
@@ -230,6 +231,7 @@ class TcpNetwork {
   const hosts::Surroundings surroundings_;
   hosts::ProcessCard self_;
   const hosts::Key key_;
+  hosts::Greeted greeted_;
   std::set<std::uint64_t> reached_;  ///< hosts with which a connection has been up
 
   mutable std::mutex lock_;

@@ -397,6 +397,8 @@ void Cube::reap() {
     }
     const int node = children_[i].node;
     ended.push_back({node, entry(node).ptype, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)});
+    const bool never_called = entry(node).presence.load(std::memory_order_acquire) == Presence::loading;
+    if (never_called && children_[i].lifeline >= 0 && !never_called_) never_called_ = node;
     note_gone(node);
     children_[i].close_lifeline();
     children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(i));
@@ -438,6 +440,17 @@ std::string Cube::running_text() const {
   for (int node = 0; node < nodes_; ++node)
     if (running(node)) text += fmt::format("{}{}", count++ == 0 ? "" : ", ", node);
   return (count == 1 ? "node " : "nodes ") + text;
+}
+
+std::string Cube::on_place(int node) const {
+  return place_of(node).empty() ? "" : fmt::format(" on {}", place_of(node));
+}
+
+std::string Cube::never_called_text() const {
+  if (!never_called_) return "";
+  const std::string& place = place_of(*never_called_);
+  return fmt::format("node {} on {} before its first call (does \"{} {} echo hello\" print hello?), ", *never_called_,
+                     place, far_.launcher(), place);
 }
 
 void Cube::release() {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -62,6 +63,10 @@ class Cube {
   bool has_far() const noexcept { return far_.any(); }
   /// The host of a far node.
   const std::string& place_of(int node) const noexcept { return far_.of(node); }
+  /// " on HOST" of a far node; "" of one that is here.
+  std::string on_place(int node) const;
+  /// For a sentence: of a far node that ended before its first call, whose program perhaps never ran; "" without one.
+  std::string never_called_text() const;
   /// Nodes on that node's host whose program was started and has not come to its first call.
   int starting_beside(int node) const;
   /// Called before a program is started on another host.
@@ -155,6 +160,7 @@ class Cube {
   bool ever_loaded_ = false;
   std::set<int> fresh_;  ///< nodes for which no program was started so far, but one is about to be
   std::vector<Child> children_;
+  std::optional<int> never_called_;  // a far node: the first that ended without a call
 };
 
 }  // namespace nx2

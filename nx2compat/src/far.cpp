@@ -26,7 +26,8 @@ bool is_this_host(const std::string& name) {
 
 std::string shell_word(std::string_view word) {
   std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  // csh looks for ! in quotes, too
+  for (const char c : word) text += c == '\'' || c == '!' ? fmt::format("'\\{}'", c) : std::string(1, c);
   return fmt::format("{}'", text);
 }
 

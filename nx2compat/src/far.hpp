@@ -17,6 +17,7 @@ class FarHosts {
   bool any() const noexcept { return !places_.empty(); }
   /// The host of a node, with its user if one is named (USER@HOST); "" when that is this one.
   const std::string& of(int node) const noexcept;
+  const std::string& launcher() const noexcept { return launcher_; }
   /// The command that runs a shell on the host of a node, which reads its commands from standard input.
   std::vector<std::string> shell_on(int node) const;
 

@@ -262,7 +262,8 @@ void Node::look_after_attached() {
   if (cube().killing || cube().host_asks) return;
   const int silent = engine()->silent_node();
   if (bad != new_ones.end())
-    std::fprintf(stderr, "nx: node %d ended with status %d; the job ends\n", bad->node, bad->status);
+    std::fprintf(stderr, "nx: node %d%s ended with status %d; the job ends\n", bad->node,
+                 cube().on_place(bad->node).c_str(), bad->status);
   else if (silent >= 0)
     std::fprintf(
         stderr,
@@ -308,7 +309,8 @@ void Node::note_loneliness() {
   } else if (!alone_since_) {
     alone_since_ = now;
   } else if (now - *alone_since_ > kLong && !std::exchange(reported_alone_, true)) {
-    std::fprintf(stderr, "nx: all nodes have ended, and the host still waits for a message; Ctrl-C ends it\n");
+    std::fprintf(stderr, "nx: all nodes have ended, %sand the host still waits for a message; Ctrl-C ends it\n",
+                 cube().never_called_text().c_str());
   }
 }
 

@@ -35,6 +35,11 @@ finds "a hostfile, and only what is not well" 0 '^2 hosts' -q -f "$hosts_folder/
 (($(wc -l <"$out") == 1)) || { echo "FAIL --quiet is not" && cat "$out" && failures=$((failures + 1)); }
 printf 'h2 slots=2\n' >"$hosts_folder/hostfile"
 finds "a hostfile that mpiexec refuses" 2 'mpiexec takes binding= .*found "slots=2".*h2:2' -f "$hosts_folder/hostfile"
+printf 'h2 user=nobody99\n' >"$hosts_folder/hostfile"
+finds "a hostfile with a user" 0 'nobody99@h2 +start +ok' -f "$hosts_folder/hostfile"
+ULFM_TRANSPORT=direct finds "a transport within a host" 1 'h2 +network +FAILED .*direct carries nothing between hosts' h2
+ULFM_TRANSPORT=nosuch finds "a transport that is none" 1 'h2 +network +FAILED .*nosuch' h2
+ULFM_TRANSPORT=xswitch finds "an emulated interconnect" 0 'h2 +network +ok' h2
 ULFM_PORTS=40000-40003 finds "a range of ports" 0 'h1 > h2 +data +ok' h2
 ULFM_INTERFACE=docker0 finds "a bridge that both have" 1 'h1 > h2 +data +FAILED .*172.17.0.1' h2
 ULFM_INTERFACE=eth7 finds "an interface that is not there" 1 'network +FAILED .*names no interface' h2
@@ -77,6 +82,20 @@ for answer in '{"host": "h2"}' '{"id": 1, "host": "h2"}'; do
     prints_first "ulfm_doctor: $answer"
     hosts_launcher=$hosts_folder/prints finds "an agent of another version, $answer" 1 'h2 +start +FAILED .*another version' h2
 done
+printf '#!/bin/bash\nprintf "no end of line"\nexec %q "$@"\n' "$hosts_launcher" >"$hosts_folder/prints"
+hosts_launcher=$hosts_folder/prints finds "a shell that prints without an end of line" 0 '^2 hosts' h2
+printf '#!/bin/bash\nexit 0\n' >"$hosts_folder/prints"
+hosts_launcher=$hosts_folder/prints finds "a shell that ends" 1 'h2 +start +FAILED .*echo hello' h2
+(
+    mkdir "$hosts_folder/gone" && cd "$hosts_folder/gone" && rmdir ../gone
+    finds "a folder that is gone" 2 'the current folder has no path' h2
+    exit $((failures != 0))
+) || failures=$((failures + 1))
+(
+    mkdir -p "$hosts_folder/some/folder" && on_host 2 mount -t tmpfs none "$hosts_folder/some" && cd "$hosts_folder/some/folder"
+    finds "a folder that the other host has not" 1 'h2 +folder +FAILED .*folder is not there' h2
+    exit $((failures != 0))
+) || failures=$((failures + 1))
 if on_host 2 sh -c 'echo 1 >/proc/sys/net/ipv6/bindv6only' 2>/dev/null; then
     finds "a host whose listeners are of one family" 0 'h1 > h2 +data +ok' h2
     on_host 2 sh -c 'echo 0 >/proc/sys/net/ipv6/bindv6only'

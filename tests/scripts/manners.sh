@@ -262,8 +262,10 @@ each '.' ulfm_doctor "--quite node1" "-f" "--launcher-exec" "-x node1"
 wrong 'cannot be read' ulfm_doctor -f /nosuch/hostfile
 
 # ---- ulfm_pmi
-wrong 'PROGRAM is required' ulfm_pmi
+wrong 'a program is needed' ulfm_pmi
 wrong 'no launcher that speaks PMI' ulfm_pmi ./program
+wrong 'no launcher that speaks PMI' ulfm_pmi -- ./program
+wrong 'there is no option --foo' ulfm_pmi --foo ./program
 PMI_FD=3 wrong 'No such file' ulfm_pmi ./absent
 
 # ---- nxhost

@@ -154,8 +154,21 @@ gone() {
 gone spin
 ran 'a host that ends at once' 7 '2 spin' "${cube[@]}" -n 2 -hosts h1,h2 ./killer leave
 gone spin
-ran 'a node that ends badly' 1 'nx: node 1 ended with status 3; the job ends' "${cube[@]}" -n 2 -hosts h1,h2 ./badhost
-ran 'a host that is not there' 1 'nx: node 1 ended with status 255' "${cube[@]}" -n 2 -hosts h1,h9 ./ring
+ran 'a node that ends badly' 1 'nx: node 1 on h2 ended with status 3; the job ends' "${cube[@]}" -n 2 -hosts h1,h2 ./badhost
+ran 'a host that is not there' 1 'nx: node 1 on h9 ended with status 255' "${cube[@]}" -n 2 -hosts h1,h9 ./ring
+# Where the other host's shell ends before the program begins, the host program waits for its nodes and is told why.
+beside_host 1 "$stage/bin/nxhost" -launcher-exec /bin/true -n 1 -hosts h2 ./ring </dev/null >out 2>&1 &
+lonely=$!
+for _ in $(seq 300); do
+    grep -q 'node 0 on h2 before its first call (does "/bin/true h2 echo hello" print hello?)' out && break
+    sleep 0.1
+done
+if grep -q 'before its first call' out; then
+    echo "ok   a node that never begins"
+else
+    echo "FAIL a node that never begins" && cat out && failures=$((failures + 1))
+fi
+kill "$lonely" && wait "$lonely"
 # A host vanishes, and what has started a node there does not notice: ssh's connection says nothing.
 rm -f begun
 printf '#!/bin/bash\n%q "$@"\nexec sleep 1000\n' "$hosts_launcher" >unaware
@@ -183,7 +196,7 @@ rm -f begun
     cut_cable 2
     touch cut
 ) &
-ULFM_GIVE_UP=2s ran 'a load onto a host that has vanished' 1 'nx: node 1 ended with status 1' "${cube[@]}" -n 3 -hosts h1,h2,h3 ./late
+ULFM_GIVE_UP=2s ran 'a load onto a host that has vanished' 1 'nx: node 1 on h2 ended with status 1' "${cube[@]}" -n 3 -hosts h1,h2,h3 ./late
 touch begun
 wait $!
 join_cable 2

@@ -33,6 +33,37 @@ int main(int argc, char **argv)
 }
 C
 "$stage/bin/mpicc" -O1 nodes.c -o nodes || exit 1
+cat >signalled.c <<'C'
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+static volatile sig_atomic_t signals;
+static void count(int signum)
+{
+    signals += signum == SIGUSR1;
+}
+/* Each rank says in the file "begun" that it has, waits for a signal, and says at last how many have come. */
+int main(int argc, char **argv)
+{
+    FILE *begun;
+    int everybody = 0, one;
+    signal(SIGUSR1, count); /* before MPI_Init, which has a handler of its own */
+    MPI_Init(&argc, &argv);
+    begun = fopen("begun", "a");
+    fprintf(begun, "begun\n");
+    fclose(begun);
+    while (!everybody) {
+        one = signals != 0;
+        MPI_Allreduce(&one, &everybody, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+    }
+    sleep(1); /* a second one may come late */
+    printf("signals %d\n", (int) signals);
+    MPI_Finalize();
+    return 0;
+}
+C
+"$stage/bin/mpicc" -O1 signalled.c -o signalled || exit 1
 
 # slurm NAME WANTED PATTERN COMMAND...: a command on h1 with that status (or "bad": any but 0) and a line that matches.
 slurm() {
@@ -56,6 +87,25 @@ slurm "PMI-2, one host" 0 "ranks 2 nodes 1 sum 1" srun --mpi=pmi2 -N 1 -n 2 "$st
 ULFM_TRANSPORT=xswitch slurm "PMI-2, an emulated interconnect on one host" 0 "ranks 2 nodes 2 sum 1" srun --mpi=pmi2 -N 1 -n 2 ./nodes
 ULFM_TRANSPORT=xswitch slurm "PMI-2, an emulated interconnect on two hosts" 0 "ranks 4 nodes 4 sum 6" srun --mpi=pmi2 -N 2 -n 4 ./nodes
 slurm "a rank that fails" bad "" srun --mpi=pmi2 -K -N 2 -n 4 ./nodes 3
+# Slurm's signals are for the program, once; they are no word of a launcher that somebody has died.
+for mpi in pmi2 pmix; do
+    on_slurm srun --mpi=list 2>&1 | grep -q $mpi || continue
+    : >begun
+    on_slurm srun --mpi=$mpi -J signalled -N 1 -n 2 "$stage/bin/ulfm_pmi" ./signalled >out 2>err &
+    job=$!
+    for _ in $(seq 600); do
+        (($(wc -l <begun) == 2)) && break
+        sleep 0.1
+    done
+    on_slurm scancel -s USR1 "$(on_slurm squeue -h -n signalled -o %i).0"
+    code=0
+    wait $job || code=$?
+    if ((code == 0)) && [[ $(grep -c '^signals 1$' out) == 2 ]]; then
+        echo "ok   $mpi, a signal to the ranks"
+    else
+        fail "$mpi, a signal to the ranks" "exit code $code"
+    fi
+done
 slurm "no PMI" bad "no launcher that speaks PMI" srun --mpi=none -N 2 -n 2 "$stage/bin/ulfm_pmi" ./nodes
 slurm "no PMI, of which MPI tells" 0 "srun has started 4 processes, and each is a job of its own" srun --mpi=none -N 2 -n 4 ./nodes
 slurm "mpiexec in an allocation" 0 "ranks 4 nodes 2 sum 6" salloc -N 2 -n 4 "$stage/bin/ulfmrun" -n 4 -ppn 2 ./nodes
@@ -69,8 +119,8 @@ elif on_slurm srun --mpi=list 2>&1 | grep -q pmix && on_slurm srun --mpi=pmix -N
     slurm "PMIx, ranks in turn" 0 "ranks 6 nodes 2 sum 15" srun --mpi=pmix -m cyclic -N 2 -n 6 "$stage/bin/ulfm_pmi" ./nodes
     ULFM_TRANSPORT=xswitch slurm "PMIx, an emulated interconnect on two hosts" 0 "ranks 4 nodes 4 sum 6" \
         srun --mpi=pmix -N 2 -n 4 "$stage/bin/ulfm_pmi" ./nodes
-    slurm "PMIx, a rank that fails" bad "" srun --mpi=pmix -N 2 -n 4 "$stage/bin/ulfm_pmi" ./nodes 3
-    slurm "PMIx, a rank that leaves early" bad "" srun --mpi=pmix -N 2 -n 4 "$stage/bin/ulfm_pmi" ./nodes 0
+    slurm "PMIx, a rank that fails" bad "rank 3 ended without MPI_Finalize: exit status 3" srun --mpi=pmix -N 2 -n 4 "$stage/bin/ulfm_pmi" ./nodes 3
+    slurm "PMIx, a rank that leaves early" bad "rank 3 ended without MPI_Finalize: exit status 0" srun --mpi=pmix -N 2 -n 4 "$stage/bin/ulfm_pmi" ./nodes 0
     slurm "PMIx, a rank that leaves something behind" 3 "" \
         timeout 60 srun --mpi=pmix -N 2 -n 2 "$stage/bin/ulfm_pmi" sh -c 'sleep 100 >/dev/null 2>&1 & exit 3'
 else

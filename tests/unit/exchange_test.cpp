@@ -442,6 +442,7 @@ TEST_CASE("memory that cannot be opened, or is none, is not used", "[exchange]")
   CHECK(ends.other.locate(0, 1) == nullptr);
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need memory and mappings themselves
 // What a machine refuses that has run out: before there is such memory, or when it is there and its slots want pages.
 TEST_CASE("a machine without descriptors or memory has frames by the lanes", "[exchange]") {
   struct Refused {
@@ -471,6 +472,7 @@ TEST_CASE("a machine without descriptors or memory has frames by the lanes", "[e
   CHECK(said == (late ? "by the slots" : "by the lanes"));
   CHECK(child.wait() == 0);
 }
+#endif
 
 TEST_CASE("who has two connections refuses the memory", "[exchange]") {
   Ends ends;

@@ -456,7 +456,8 @@ TEST_CASE("messages that are held when their port closes give their room back", 
   auto host = fabric::FabricHost::create({"xswitch", "single:2", 1});
   REQUIRE(host);
   const std::string fabric = encode(host->arena().address());
-  Inside in({{"ULFM_TRANSPORT", transport.c_str()}, {"ULFM_PROTOCOL", protocol.c_str()}, {"ULFM_FABRIC", fabric.c_str()}});
+  Inside in(
+      {{"ULFM_TRANSPORT", transport.c_str()}, {"ULFM_PROTOCOL", protocol.c_str()}, {"ULFM_FABRIC", fabric.c_str()}});
   constexpr std::uint32_t kHeld = 16;
   PortCore& from = in.open(0, kHeld);
   for (std::uint32_t round = 0; round < 20; ++round) {

@@ -6,8 +6,8 @@
 #define CATCH_CONFIG_EXTERNAL_INTERFACES  // for the table
 #include "proto/stack.hpp"
 
-#include <atomic>
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -483,4 +483,28 @@ TEST_CASE("a port to which somebody sends on and on is closed all the same", "[s
   while (!closing)
     if (ends.there->next(frame)) ends.there->release(frame);
   ends.there.reset();
+}
+
+TEST_CASE("ports that have sent each other more than they read are closed at once", "[stack][conformance]") {
+  const Case c = GENERATE(from_range(all_cases()));
+  INFO(c.label());
+  if (c.protocol == "auto" && c.faults.empty()) return;  // a network waits a while for who does not read
+  Ends ends(c);
+  auto outlet = ends.connect();
+  REQUIRE(ends.push(*outlet, 1, 10));
+  CHECK(ends.await_number() == 1);
+  auto back = ends.far->connect(ends.transport->card(), kHere, kThere, {}, ends.counters);
+  REQUIRE(back);
+  for (int turn = 0; turn < 5000; ++turn) {  // a network's own memory may hold more than that
+    (void)ends.push(**back, 2, 10);
+    (void)ends.push(*outlet, 2, 10);
+  }
+  (void)(*back)->bye();
+  back->reset();
+  std::atomic<bool> closed{false};
+  std::jthread closing([&] {
+    ends.there.reset();
+    closed = true;
+  });
+  while (!closed) (void)ends.push(*outlet, 3, 10);  // the other end goes on, and reads nothing
 }

@@ -19,13 +19,17 @@ namespace tools {
 
 namespace {
 
-std::string unknown_setting(std::string_view line) {
+// What stands behind the host on a line of a file.
+void take_settings(std::string_view line, ListedHost& host) {
   std::istringstream words{std::string(line.substr(0, line.find('#')))};
   std::string word;
   words >> word;  // the host
-  while (words >> word)
-    if ((!word.starts_with("binding=") && !word.starts_with("user=")) || word.ends_with('=')) return word;
-  return "";
+  while (words >> word) {
+    const bool is_user = word.starts_with("user=");
+    if (is_user) host.user = word.substr(5);
+    if (host.setting.empty() && ((!word.starts_with("binding=") && !is_user) || word.ends_with('=')))
+      host.setting = word;
+  }
 }
 
 }  // namespace
@@ -44,8 +48,8 @@ std::optional<ListedHost> listed_host(std::string_view word) {
   } else if (std::count(host.begin(), host.end(), ':') == 1) {  // an address of IPv6 has more
     colon = host.find(':');
   }
-  if (colon == host.npos) return ListedHost{host, false, "", ""};
-  return ListedHost{host.substr(0, colon), true, host.substr(colon + 1), ""};
+  if (colon == host.npos) return ListedHost{host, false, "", "", ""};
+  return ListedHost{host.substr(0, colon), true, host.substr(colon + 1), "", ""};
 }
 
 std::vector<ListedHost> hosts_of_list(std::string_view list) {
@@ -75,7 +79,7 @@ std::optional<std::vector<ListedHost>> hosts_of_file(const std::string& file) {
     if (std::exchange(is_first, false) && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);  // the mark of UTF-8
     auto host = listed_host(line);
     if (!host) continue;
-    host->setting = unknown_setting(line);
+    take_settings(line, *host);
     hosts.push_back(std::move(*host));
   }
   return hosts;

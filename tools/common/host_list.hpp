@@ -12,6 +12,7 @@ struct ListedHost {
   std::string name;  ///< nothing: two commas of a list have none between them
   bool has_processes = false;
   std::string processes;  ///< what stands behind the colon
+  std::string user;       ///< of a line of a file: the name to log in with, where it is given
   std::string setting;    ///< of a line of a file: the first one behind it that mpiexec does not know
 };
 

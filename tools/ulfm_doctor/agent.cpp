@@ -14,10 +14,14 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include <fmt/core.h>
+
 #include "base/crc32c.hpp"
+#include "fabric/models.hpp"
 #include "job/liveness.hpp"
 #include "socket.hpp"
 #include "transport/ofi/network.hpp"
+#include "transport/registry.hpp"
 #include "transport/tcp/network.hpp"
 
 namespace doctor {
@@ -52,7 +56,10 @@ class Agent {
  public:
   json answer(const json& question) {
     const std::string what = question.value("do", "");
-    if (what == "facts") return facts(question.value("name", ""), question.value("folder", ""));
+    if (what == "facts") {
+      has_others_ = question.value("others", true);
+      return facts(question.value("name", ""), question.value("folder", ""));
+    }
     if (what == "time") return time();
     if (what == "connect") return connect(question);
     if (what == "call") return call(question);
@@ -111,9 +118,25 @@ class Agent {
     return network.has_value();
   }
 
+  // Whether processes with these settings can talk with those of another host at all.
+  bool reaches_hosts(const ulfm::Config& config, json& out) const {
+    const auto transport = ulfm::select_transport(config.text("TRANSPORT"));
+    if (!transport) {
+      out["network_problem"] = transport.error().what;
+      return false;
+    }
+    const bool is_emulated = ulfm::fabric::model_of_transport((*transport)->name) != nullptr;
+    const bool is_asked_for = config.origin("TRANSPORT") != ulfm::Origin::default_value;
+    if ((*transport)->multi_host || is_emulated || !is_asked_for || !has_others_) return true;
+    out["network_problem"] = fmt::format("{}: transport {} carries nothing between hosts: unset it, or take mux",
+                                         config.where("TRANSPORT"), (*transport)->name);
+    return false;
+  }
+
   // As a process of a job would, and an echo beside it.
   void listen(json& out) {
     auto config = ulfm::Config::load();
+    if (config && !reaches_hosts(*config, out)) return;
     if (config && !opens_libfabric(*config, out)) return;
     if (config)  // options of another transport are not ours
       (void)config->set("TRANSPORT", std::string(TcpNetwork::kTransport), ulfm::Origin::command_line, "ulfm_doctor");
@@ -177,6 +200,7 @@ class Agent {
   std::unique_ptr<ulfm::tcp::TcpPort> port_;
   const std::uint64_t secret_ = ulfm::random_token();
   std::unique_ptr<Echo> echo_, calls_;
+  bool has_others_ = true;  // other hosts take part
 
  public:
   ~Agent() {

@@ -130,8 +130,9 @@ Finding check_limits(const json& there) {
 
 Finding check_folder(const std::string& folder, const json& there) {
   if (there["folder"].get<bool>()) return {State::ok, folder, ""};
-  return {State::warning, fmt::format("{} is not there", folder),
-          "processes start in it: share it (NFS), copy it, or start with -wdir FOLDER"};
+  return {State::failed, fmt::format("{} is not there, or cannot be entered", folder),
+          "processes start in the folder that mpiexec is called in: share it (NFS), make it there, or call mpiexec and "
+          "this in one that all have; -wdir FOLDER names another one"};
 }
 
 Finding check_clock(double difference, double within) {

@@ -43,7 +43,10 @@ std::string own_name() {
   return name;
 }
 
-bool is_this_host(const std::string& host) {
+std::string without_user(const std::string& host) { return host.substr(host.find('@') + 1); }
+
+bool is_this_host(const std::string& name) {
+  const std::string host = without_user(name);
   if (host == "localhost" || host == own_name()) return true;
   const auto around = ulfm::hosts::surroundings_of_this_host();
   std::string unknown;
@@ -60,7 +63,8 @@ std::optional<std::vector<std::string>> all_hosts(const Options& options, std::s
   const auto add = [&](const std::vector<tools::ListedHost>& more) {
     for (const auto& host : more) {
       if (wrong.empty()) wrong = tools::what_mpiexec_refuses(host);
-      if (std::find(hosts.begin(), hosts.end(), host.name) == hosts.end()) hosts.push_back(host.name);
+      const std::string name = host.user.empty() ? host.name : fmt::format("{}@{}", host.user, host.name);
+      if (std::find(hosts.begin(), hosts.end(), name) == hosts.end()) hosts.push_back(name);
     }
   };
   for (const auto& words : {options.lists, options.hosts})
@@ -78,9 +82,9 @@ struct Host {
 };
 
 /// Starts the agent and says what came of it.
-bool reach(Host& host, const std::string& caller, const std::string& folder, const Launcher& launcher, Report& report) {
+bool reach(Host& host, const json& about, const Launcher& launcher, Report& report) {
   const auto begun = std::chrono::steady_clock::now();
-  auto facts = host.remote->ask({{"do", "facts"}, {"name", caller}, {"folder", folder}}, kStart);
+  auto facts = host.remote->ask(about, kStart);
   const std::string by = host.remote->is_local() ? "no launcher needed" : launcher.program;
   if (facts && !is_complete(*facts)) facts = ulfm::fail(ulfm::Errc::protocol, kOtherVersion);
   if (facts) {
@@ -99,10 +103,14 @@ bool reach(Host& host, const std::string& caller, const std::string& folder, con
   else if (said.find("denied") != said.npos)
     finding.remedy =
         fmt::format("ssh without a password is needed: ssh-keygen, then ssh-copy-id {}", host.remote->host());
+  else if (host.remote->has_said("IDENTIFICATION HAS CHANGED"))
+    finding.remedy = fmt::format("if it is another machine now, ssh-keygen -R {}", without_user(host.remote->host()));
   else if (said.find("key verification") != said.npos)
     finding.remedy = fmt::format("log in once by hand, so that ssh knows the host: ssh {}", host.remote->host());
   else if (said.find("refused") != said.npos) finding.remedy = "no ssh server runs there: apt install openssh-server";
-  else finding.remedy = fmt::format("try by hand: {} {} true", launcher.program, host.remote->host());
+  else
+    finding.remedy = fmt::format("does \"{} {} echo hello\" print hello? ~/.bashrc there may end the shell before",
+                                 launcher.program, host.remote->host());
   report.add(host.remote->host(), "start", finding);
   return false;
 }
@@ -169,8 +177,14 @@ void report_ways(const std::vector<Host>& hosts, const Ways& ways, Report& repor
 
 int examine(const std::vector<std::string>& names, const Options& options, const Launcher& launcher) {
   Report report(options.quiet);
-  const std::string folder = std::filesystem::current_path(),
+  std::error_code error;
+  const std::string folder = std::filesystem::current_path(error),
                     caller = options.local_name.empty() ? own_name() : options.local_name;
+  if (error) {
+    std::fprintf(stderr, "ulfm_doctor: the current folder has no path: %s; change to one that exists\n",
+                 error.message().c_str());
+    return tools::kUsage;
+  }
   std::vector<Host> hosts;
   // mpiexec runs here, so this host takes part whether it was named or not.
   const auto local = std::find_if(names.begin(), names.end(), is_this_host);
@@ -179,8 +193,9 @@ int examine(const std::vector<std::string>& names, const Options& options, const
     if (local == names.end() || name != *local)
       hosts.push_back({std::make_unique<Remote>(name, is_this_host(name), launcher), {}});
   const std::size_t asked = hosts.size();
+  const json about = {{"do", "facts"}, {"name", caller}, {"folder", folder}, {"others", asked > 1}};
   for (auto host = hosts.begin(); host != hosts.end();) {
-    if (reach(*host, caller, folder, launcher, report)) ++host;
+    if (reach(*host, about, launcher, report)) ++host;
     else if (host == hosts.begin()) return report.conclude(asked);
     else host = hosts.erase(host);
   }

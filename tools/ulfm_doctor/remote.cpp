@@ -28,7 +28,8 @@ using ulfm::fail;
 
 std::string quoted(const std::string& word) {
   std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  // csh looks for ! in quotes, too
+  for (const char c : word) text += c == '\'' || c == '!' ? fmt::format("'\\{}'", c) : std::string(1, c);
   return fmt::format("{}'", text);
 }
 
@@ -36,7 +37,7 @@ std::string own_path() { return std::filesystem::read_symlink("/proc/self/exe");
 
 // Hydra hands the environment on; here goes what changes the answers.
 std::string remote_command() {
-  std::string command = "env";
+  std::string command = "/usr/bin/env";  // there may be no PATH
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view one = *variable;
     if (one.starts_with("ULFM_") || one.starts_with("FI_") || one.starts_with("MPIEXEC_PORT_RANGE="))
@@ -117,8 +118,9 @@ std::optional<json> Remote::next_answer() {
   for (std::size_t end; (end = buffer_.find('\n')) != buffer_.npos;) {
     const std::string line = buffer_.substr(0, end);
     buffer_.erase(0, end + 1);
-    if (!line.starts_with(kMark)) continue;
-    json answer = json::parse(line.substr(kMark.size()), nullptr, false);
+    const std::size_t mark = line.find(kMark);  // a shell may have printed something without an end of line
+    if (mark == line.npos) continue;
+    json answer = json::parse(line.substr(mark + kMark.size()), nullptr, false);
     if (answer.is_object()) return answer;
   }
   return std::nullopt;

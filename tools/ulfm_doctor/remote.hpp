@@ -36,6 +36,8 @@ class Remote {
   ulfm::Result<nlohmann::json> ask(const nlohmann::json& question, std::chrono::milliseconds patience);
   /// What came of the start when the agent has ended: the exit status of ssh; -1: it runs.
   int status() const { return status_; }
+  /// The launcher, or the agent, has said these words on standard error.
+  bool has_said(std::string_view words) const { return complaints_.find(words) != complaints_.npos; }
 
  private:
   void start(const std::vector<std::string>& command);

@@ -143,6 +143,7 @@ Echo::Echo(std::uint16_t first, std::uint16_t last, std::uint64_t secret)
       Fd fd(socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
       const SocketAddress any = SocketAddress::any(v6, static_cast<std::uint16_t>(port));
       if (v6) take_v4_too(fd.get());
+      ulfm::control::set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);  // as mpiexec; a job may have just used it
       if (!fd || bind(fd.get(), any.get(), static_cast<socklen_t>(any.size())) != 0 || listen(fd.get(), 64) != 0)
         continue;
       SocketAddress got;

@@ -18,6 +18,8 @@ class Launcher {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual int local_size() const = 0;
+  /// Which of the programs of its command line this is, from 0.
+  virtual int program_number() const = 0;
   virtual std::string job_name() const = 0;
   /// Which ranks are on which host, as MPICH reads it: "(vector,(0,2,4))". Empty when the launcher does not say.
   virtual std::string mapping() const = 0;

@@ -3,6 +3,7 @@
 // Slurm's pmi2 speaks PMI-1 too: then this becomes the program. With PMIx it stays and translates.
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -56,6 +57,32 @@ void hand_on(int signal) {
   if (child > 0) kill(child, signal);
 }
 
+// A launcher that signals all processes of a rank has reached the program, too. This one is to outlive the program.
+void settle_signals() {
+  const bool reaches_all = std::getenv("SLURM_STEP_ID") != nullptr || std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
+  for (const int one : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT, SIGQUIT, SIGALRM, SIGVTALRM, SIGPROF,
+                        SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE, SIGIO, SIGPWR, SIGXCPU})
+    signal(one, reaches_all || one == SIGPIPE ? SIG_IGN : hand_on);
+  for (int one = SIGRTMIN; one <= SIGRTMAX; ++one) signal(one, reaches_all ? SIG_IGN : hand_on);
+}
+
+std::string how_it_ended(int status) {
+  if (WIFSIGNALED(status)) return fmt::format("signal {}, {}", WTERMSIG(status), strsignal(WTERMSIG(status)));
+  return fmt::format("exit status {}", WEXITSTATUS(status));
+}
+
+// As the program has ended, for the launcher's own words. No second core file.
+int end_as(int status) {
+  if (WIFSIGNALED(status)) {
+    const rlimit none{0, 0};
+    (void)setrlimit(RLIMIT_CORE, &none);
+    signal(WTERMSIG(status), SIG_DFL);
+    (void)raise(WTERMSIG(status));
+    return 128 + WTERMSIG(status);
+  }
+  return WEXITSTATUS(status);
+}
+
 int serve(char** command) {
   auto launcher = pmi::join_pmix();
   if (!launcher) return complain(launcher.error().what, kCannotRun);
@@ -75,7 +102,7 @@ int serve(char** command) {
     _exit(run(command));
   }
   close(ends[1]);
-  for (const int one : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT}) signal(one, hand_on);
+  settle_signals();
   const int program = static_cast<int>(syscall(SYS_pidfd_open, child, 0));  // closed on exec
   pmi::Server server(ends[0], program, **launcher);
   server.serve();
@@ -83,13 +110,17 @@ int serve(char** command) {
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  const bool is_success = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (!server.is_program_done()) {  // others would wait for it
-    if (code == 0) code = 1;
-    (*launcher)->abort(code, fmt::format("rank {} ended without leaving the job", (*launcher)->rank()));
+    const std::string why =
+        fmt::format("rank {} ended without MPI_Finalize: {}", (*launcher)->rank(), how_it_ended(status));
+    if (!server.has_aborted()) (void)complain(why, 1);
+    (*launcher)->abort(is_success ? 1 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), why);
+    (*launcher)->leave();
+    return is_success ? 1 : end_as(status);
   }
   (*launcher)->leave();
-  return code;
+  return end_as(status);
 }
 
 }  // namespace
@@ -107,10 +138,15 @@ int main(int argc, char** argv) {
       "found.\n"
       "Manual: ulfm_pmi(1).");
   // What follows the program is the program's, also when it looks like an option.
-  const bool has_program = argc > 1 && argv[1][0] != '-';
+  const bool has_dashes = argc > 1 && std::strcmp(argv[1], "--") == 0;
+  if (has_dashes) --argc, ++argv;
+  const bool has_program = argc > 1 && (has_dashes || argv[1][0] != '-');
   if (!has_program) {
-    if (const auto code = tools::parse(app, argc, argv)) return *code;
-    return tools::complain(app, "a program is needed, as in: srun --mpi=pmix -n 4 ulfm_pmi ./program");
+    const bool is_option = argc > 1 && !has_dashes;
+    if (is_option)
+      if (const auto code = tools::parse(app, 2, argv); code && *code == 0) return *code;  // --help and its kind
+    return tools::complain(app, is_option ? fmt::format("there is no option {}", argv[1])
+                                          : "a program is needed, as in: srun --mpi=pmix -n 4 ulfm_pmi ./program");
   }
   prepare();
   if (std::getenv("PMI_FD") != nullptr || std::getenv("PMI_PORT") != nullptr) return run(argv + 1);

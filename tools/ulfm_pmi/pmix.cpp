@@ -67,6 +67,7 @@ class Pmix final : public Launcher {
     if (size <= 0) return fail(Errc::protocol, "the launcher does not say how many processes the job has");
     size_ = size;
     local_size_ = number(PMIX_LOCAL_SIZE);
+    program_number_ = number(PMIX_APPNUM, self_.rank, true);
     find_nodes();
     return {};
   }
@@ -74,6 +75,7 @@ class Pmix final : public Launcher {
   int rank() const override { return static_cast<int>(self_.rank); }
   int size() const override { return size_; }
   int local_size() const override { return local_size_; }
+  int program_number() const override { return program_number_; }
   std::string job_name() const override { return self_.nspace; }
   std::string mapping() const override { return mapping_; }
 
@@ -138,10 +140,14 @@ class Pmix final : public Launcher {
     return text;
   }
 
-  int number(const char* key) const {
-    const pmix_proc_t job = process(PMIX_RANK_WILDCARD);
+  // 0 when the launcher does not say; `at_hand`: it is not waited for.
+  int number(const char* key, pmix_rank_t rank = PMIX_RANK_WILDCARD, bool at_hand = false) const {
+    static const pmix_info_t here = flag(PMIX_OPTIONAL);
+    const pmix_proc_t of = process(rank);
     pmix_value_t* value = nullptr;
-    if (library_.get(&job, key, nullptr, 0, &value) != PMIX_SUCCESS || value == nullptr) return 0;
+    const std::size_t conditions = at_hand ? 1 : 0;
+    if (library_.get(&of, key, at_hand ? &here : nullptr, conditions, &value) != PMIX_SUCCESS || value == nullptr)
+      return 0;
     const int found = value->type == PMIX_UINT32 ? static_cast<int>(value->data.uint32) : 0;
     std::free(value);
     return found;
@@ -168,7 +174,7 @@ class Pmix final : public Launcher {
 
   Library library_;
   pmix_proc_t self_{};
-  int size_ = 0, local_size_ = 0;
+  int size_ = 0, local_size_ = 0, program_number_ = 0;
   std::string mapping_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <iterator>
 
 #include <fmt/core.h>
@@ -36,6 +37,11 @@ void Server::say(const std::string& line) {
   }
 }
 
+void Server::explain(const char* what, const char* why) {
+  if (explained_.insert(what).second)
+    std::fprintf(stderr, "ulfm_pmi: rank %d: %s: %s; ulfmrun can\n", launcher_.rank(), what, why);
+}
+
 bool Server::hear(std::string& said) const {
   pollfd sources[] = {{fd_, POLLIN, 0}, {program_, POLLIN, 0}};
   if (poll(sources, std::size(sources), -1) < 0) return errno == EINTR;
@@ -55,7 +61,9 @@ void Server::serve() {
       // A spawn is many lines, the last of which is "endcmd".
       if (line.starts_with("mcmd=") || !spawn.empty()) {
         spawn = line == "endcmd" ? "" : "open";
-        if (spawn.empty()) say("cmd=spawn_result rc=-1 msg=this_launcher_starts_no_further_processes;_use_ulfmrun");
+        if (!spawn.empty()) continue;
+        explain("MPI_Comm_spawn", "this launcher starts no further processes");
+        say("cmd=spawn_result rc=-1 msg=this_launcher_starts_no_further_processes;_use_ulfmrun");
         continue;
       }
       auto asked = ulfm::parse_pmi_line(line);
@@ -83,7 +91,7 @@ std::string Server::answer(const Pairs& asked) {
     return "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0";
   }
   if (command == "get_maxes") return "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024";
-  if (command == "get_appnum") return "cmd=appnum appnum=0";
+  if (command == "get_appnum") return fmt::format("cmd=appnum appnum={}", launcher_.program_number());
   if (command == "get_my_kvsname") return fmt::format("cmd=my_kvsname kvsname={}", launcher_.job_name());
   if (command == "get_universe_size") return fmt::format("cmd=universe_size size={}", launcher_.size());
   if (command == "get") return get(value_of(asked, "key"));
@@ -106,11 +114,16 @@ std::string Server::answer(const Pairs& asked) {
     int code = 1;
     const std::string text = value_of(asked, "exitcode");
     std::from_chars(text.data(), text.data() + text.size(), code);
+    aborted_ = true;
+    if ((code & 0xff) == 0 && code != 0) code = 1;  // a status of 0 would be a success
     launcher_.abort(code, fmt::format("rank {} called MPI_Abort", launcher_.rank()));
     return "";
   }
   for (const char* name : {"publish", "lookup", "unpublish"})
-    if (command.starts_with(name)) return fmt::format("cmd={}_result rc=-1 msg=this_launcher_has_no_names", name);
+    if (command.starts_with(name)) {
+      explain("names of ports (MPI_Publish_name and its kind)", "this launcher keeps none");
+      return fmt::format("cmd={}_result rc=-1 msg=this_launcher_has_no_names", name);
+    }
   return "cmd=unknown rc=-1 msg=no_such_command";
 }
 

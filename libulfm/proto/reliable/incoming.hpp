@@ -152,11 +152,11 @@ class Incoming {
     const std::uint32_t left = granted - next_;
     return left <= share / 2 && credit(share) > left;
   }
-  /// The port closes. Beside what the sender has been allowed only its goodbye may still come, or a stream would keep
-  /// the port from its end; whoever has more to send finds the port closed soon.
+  /// The port closes. Only what the sender has been allowed may still come, and its goodbye, or a stream would keep the
+  /// port from its end; whoever has more to send finds the port closed soon.
   void stop() noexcept {
     stopped_ = true;
-    last_ = granted + 1;
+    last_ = granted;
   }
   bool ack_pending() const noexcept { return unacked != 0 || ack_now; }
 

@@ -147,6 +147,10 @@ void ReliablePort::deliver(const Frame& first, Incoming& incoming) {
       continue;
     }
     ++incoming.queued;
+    // Behind others that nobody takes, it holds room that its sender may need for its answers.
+    const Frame original = frame;
+    if (frame.shared_room && !ready_.empty() && frame.source != kDecoratorSource && pool_.copy(frame))
+      inlet_->release(original);
     ready_.push(frame);
   } while (incoming.follow(frame));
   if (!incoming.keeps()) incoming.kept_in_place = 0;

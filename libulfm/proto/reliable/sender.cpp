@@ -58,7 +58,8 @@ bool Sender::push(Payload payload, std::span<const std::byte> header, Gather& da
 
 bool Sender::stage(Payload payload, std::span<const std::byte> header, Gather& data, std::size_t length) {
   if (state_ != State::open) return false;
-  if (!has_room()) {
+  // A goodbye needs no room above: it would wait for a receiver that reads nothing, and a port that closes for it.
+  if (payload == Payload::bye ? next_ - oldest_ >= settings_.window : !has_room()) {
     blocked_ = true;
     return false;
   }

@@ -23,7 +23,8 @@ Result<DirectCard> decode(std::string_view text) {
   if (std::sscanf(copy.c_str(), "direct:%16" SCNx64 "%16" SCNx64 "%16" SCNx64 ".%" SCNd32 ".%" SCNd32 "%n", &card.host,
                   &card.token, &card.started, &card.pid, &card.fd, &used) != 5 ||
       static_cast<std::size_t>(used) != text.size() || card.pid <= 0 || card.fd < 0 || encode(card) != text)
-    return fail(Errc::protocol, fmt::format("\"{}\" is no address of the direct transport", copy.substr(0, 60)));
+    return fail(Errc::protocol, fmt::format("\"{}\" is no address of the direct transport{}", copy.substr(0, 60),
+                                            copy.starts_with("mux:") ? ": both sides need ULFM_TRANSPORT=mux" : ""));
   return card;
 }
 

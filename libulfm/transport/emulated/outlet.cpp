@@ -184,7 +184,10 @@ void EmulatedOutlet::submit(fabric::FabricEngine& engine, std::uint32_t slot, Ki
 bool EmulatedOutlet::cut_off() const {
   if (said_bye_) return false;
   if (has_record(engine_.arena(), use_)) return false;
-  return engine_.arena().endpoint(to_.endpoint).generation[port_].load(std::memory_order_acquire) == generation_;
+  const fabric::Endpoint& endpoint = engine_.arena().endpoint(to_.endpoint);
+  // Of who has died the record is taken back when all are in use, by anybody.
+  return endpoint.generation[port_].load(std::memory_order_acquire) == generation_ && endpoint.token == to_.token &&
+         engine_.runs(to_.endpoint);
 }
 
 bool EmulatedOutlet::port_closed() const {

@@ -1,8 +1,12 @@
 #include "transport/emulated/records.hpp"
 
+#include <algorithm>
+#include <vector>
+
 #include <fmt/core.h>
 
 #include "base/claim.hpp"
+#include "transport/contract.hpp"
 
 namespace ulfm::emulated {
 
@@ -29,7 +33,8 @@ bool free_record(FabricArena& arena, std::uint32_t index, std::uint64_t expected
   return true;
 }
 
-// Finds records whose end nobody will tell: each process is looked at once.
+// Finds records whose end nobody will tell: each process is looked at once, which its token stands for. Its endpoint may
+// go to another one meanwhile.
 class Leftovers {
  public:
   explicit Leftovers(FabricEngine& engine)
@@ -37,8 +42,8 @@ class Leftovers {
 
   std::uint32_t give_back() {
     std::uint32_t found = 0;
-    const std::uint32_t used = std::min(arena_.header().records_used.load(std::memory_order_acquire),
-                                        arena_.sizes().records);
+    const std::uint32_t used =
+        std::min(arena_.header().records_used.load(std::memory_order_acquire), arena_.sizes().records);
     for (std::uint32_t i = 0; i < used; ++i) {
       const std::uint64_t use = arena_.record(i).use.load(std::memory_order_acquire);  // shown: filled in
       if (is_over(arena_.record(i), state_in(use)) && free_record(arena_, i, use)) ++found;
@@ -48,12 +53,16 @@ class Leftovers {
 
  private:
   struct Process {
-    bool known = false, alive = false, left_nothing = false;
+    bool known = false;
+    std::uint64_t token = 0;
+    bool alive = false, left_nothing = false;
   };
 
   const Process& look_at(std::uint32_t endpoint) {
     Process& process = processes_[endpoint];
-    if (!process.known) process = {true, engine_.is_alive(endpoint), engine_.may_reuse(endpoint)};
+    const std::uint64_t token = arena_.endpoint(endpoint).token;
+    if (!process.known || process.token != token)
+      process = {true, token, engine_.is_alive(endpoint), engine_.may_reuse(endpoint)};
     return process;
   }
 
@@ -112,8 +121,9 @@ void show_record(FabricArena& arena, RecordUse use) noexcept {
 
 bool meet_record(FabricArena& arena, RecordUse use) noexcept {
   std::uint64_t shown = word(use.generation, RecordState::ready);
-  return arena.record(use.record).use.compare_exchange_strong(shown, word(use.generation, RecordState::known),
-                                                              std::memory_order_acq_rel, std::memory_order_relaxed);
+  return arena.record(use.record)
+      .use.compare_exchange_strong(shown, word(use.generation, RecordState::known), std::memory_order_acq_rel,
+                                   std::memory_order_relaxed);
 }
 
 bool has_record(const FabricArena& arena, RecordUse use) noexcept {

@@ -76,7 +76,11 @@ void OfiNetwork::take_failed_event() {
 void OfiNetwork::on_request(const fi_eq_cm_entry& event, std::span<const std::byte> bytes) {
   Info info(event.info);
   Greeting greeting{};
-  Refusal why = check(bytes, key_, greeted_, greeting);
+  Refusal why = Refusal::unknown_secret;
+  try {
+    why = check(bytes, key_, greeted_, greeting);
+  } catch (const std::bad_alloc&) {  // it tries again when it is refused without an answer
+  }
   OfiPort* port = why == Refusal::none && greeting.to < ports_.size() ? ports_[greeting.to] : nullptr;
   if (why == Refusal::none && port == nullptr) why = Refusal::no_such_port;
   if (why == Refusal::none && !accept(*info, *port, greeting)) why = Refusal::no_room;

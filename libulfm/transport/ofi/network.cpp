@@ -456,7 +456,8 @@ bool OfiNetwork::sleep(std::chrono::nanoseconds limit) noexcept {
 
 // Who is about to sleep does not see by libfabric's descriptors what somebody else has taken in.
 void OfiNetwork::ring_for_found() noexcept {
-  if (std::any_of(ports_.begin(), ports_.end(), [](const OfiPort* port) { return port && !port->ready.empty(); })) ring();
+  if (std::any_of(ports_.begin(), ports_.end(), [](const OfiPort* port) { return port && !port->ready.empty(); }))
+    ring();
 }
 
 void OfiNetwork::progress_beside_others() {

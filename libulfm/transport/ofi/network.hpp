@@ -121,9 +121,9 @@ struct OfiPort {
   std::deque<std::unique_ptr<OfiIncoming>> incoming;
   std::vector<std::uint32_t> unused;  ///< places of `incoming`
   std::uint32_t held = 0;             ///< frames handed out and not released
-  std::uint32_t broken = 0;  ///< connections that are cut off and of which those above are to be told
-  std::set<std::uint64_t> silent;  ///< tokens of processes whose hosts do not answer any more
-  std::deque<Error> given_up;      ///< and what is to be said of them
+  std::uint32_t broken = 0;           ///< connections that are cut off and of which those above are to be told
+  std::set<std::uint64_t> silent;     ///< tokens of processes whose hosts do not answer any more
+  std::deque<Error> given_up;         ///< and what is to be said of them
   std::atomic<std::uint64_t> arrivals{0};
 };
 

@@ -60,7 +60,7 @@ struct TcpPort {
   bool has_starved = false;              ///< a link of it is starved
   bool drained = false;                  ///< the last look took all that had come
   std::uint32_t broken = 0;              ///< origins that are cut off and of which those above are to be told
-  std::deque<Error> given_up;  ///< peers whose hosts do not answer any more
+  std::deque<Error> given_up;            ///< peers whose hosts do not answer any more
   PlaceFinder* places = nullptr;
   std::atomic<std::uint64_t> arrivals{0};
 };

@@ -12,7 +12,9 @@ launcher() {
 mkdir bin
 launcher bin/ssh 'exit 0'
 launcher waits 'echo $$ >>pids; exec sleep 600'
+# shellcheck disable=SC2016 # the launcher's own arguments
 launcher runs 'while [ "$1" != elsewhere ]; do shift; done; shift; exec sh -c "$*"'
+# shellcheck disable=SC2016
 launcher leaves 'while [ "$1" != elsewhere ]; do shift; done; shift; setsid sh -c "sleep 2; $*" & exit 0'
 mpiexec=$stage/bin/mpiexec
 

@@ -33,8 +33,8 @@ bool free_record(FabricArena& arena, std::uint32_t index, std::uint64_t expected
   return true;
 }
 
-// Finds records whose end nobody will tell: each process is looked at once, which its token stands for. Its endpoint may
-// go to another one meanwhile.
+// Finds records whose end nobody will tell. Each process is looked at once: its token stands for it, since its endpoint
+// may go to another one meanwhile.
 class Leftovers {
  public:
   explicit Leftovers(FabricEngine& engine)

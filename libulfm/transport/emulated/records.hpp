@@ -1,4 +1,5 @@
-// The records of virtual connections in an arena: a connection has one from its beginning until its receiver forgets it.
+// The records of virtual connections in an arena. A connection has one from its beginning until its receiver forgets
+// it.
 #pragma once
 
 #include "fabric/engine/engine.hpp"

@@ -65,7 +65,7 @@ Refusal check(std::span<const std::byte> bytes, const Key& key, Greeting& out) n
   if (bytes.size() < sizeof out) return Refusal::unknown_secret;
   std::memcpy(&out, bytes.data(), sizeof out);
   if (out.magic != kGreetingMagic) return Refusal::unknown_secret;
-  // Greetings of all versions have this size, and their proof at the end: who does not know the key is answered nothing.
+  // Greetings of all versions have this size, and their proof at the end. Who does not know the key gets no answer.
   if (!is_same(out.proof, proof_of(out, key))) return Refusal::unknown_secret;
   return out.version == kVersion ? Refusal::none : Refusal::other_version;
 }

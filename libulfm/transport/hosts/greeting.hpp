@@ -77,8 +77,8 @@ inline constexpr std::uint16_t kVersion = 4;
 
 /// Fills in what is not the caller's: magic, version and proof.
 Greeting greeting(const Key& key, Greeting about) noexcept;
-/// The greetings that have counted. A greeting counts once: who has overheard it cannot use it again. Each takes some 40
-/// bytes as long as the process lives. Its owner's lock.
+/// The greetings that have counted. A greeting counts once: who has overheard it cannot use it again. Each takes some
+/// 40 bytes as long as the process lives. Its owner's lock.
 class Greeted {
  public:
   /// False when a greeting with this nonce has counted before. Throws std::bad_alloc, and then nothing has counted.

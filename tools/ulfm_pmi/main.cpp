@@ -71,6 +71,12 @@ std::string how_it_ended(int status) {
   return fmt::format("exit status {}", WEXITSTATUS(status));
 }
 
+// Somebody has ended the whole job, who knows that.
+bool is_sent_by_user(int status) {
+  return WIFSIGNALED(status) &&
+         (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGHUP);
+}
+
 // As the program has ended, for the launcher's own words. No second core file.
 int end_as(int status) {
   if (WIFSIGNALED(status)) {
@@ -114,7 +120,7 @@ int serve(char** command) {
   if (!server.is_program_done()) {  // others would wait for it
     const std::string why =
         fmt::format("rank {} ended without MPI_Finalize: {}", (*launcher)->rank(), how_it_ended(status));
-    if (!server.has_aborted()) (void)complain(why, 1);
+    if (!server.has_aborted() && !is_sent_by_user(status)) (void)complain(why, 1);
     (*launcher)->abort(is_success ? 1 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), why);
     (*launcher)->leave();
     return is_success ? 1 : end_as(status);

@@ -215,6 +215,13 @@ struct Ends {
   std::uint32_t await_number() {
     return await_number([] {});
   }
+  /// A connection on which a frame has come.
+  std::unique_ptr<Outlet> connect_and_send() {
+    auto outlet = connect();
+    REQUIRE(push(*outlet, 1, 10));
+    CHECK(await_number() == 1);
+    return outlet;
+  }
 
   std::optional<fabric::FabricHost> host;  // before the stacks: it holds the interconnect
   TransportStack stack, far_stack;
@@ -448,9 +455,7 @@ TEST_CASE("the other end's close is seen by who sends", "[stack][conformance]") 
   const Case c = GENERATE(from_range(all_cases()));
   INFO(c.label());
   Ends ends(c);
-  auto outlet = ends.connect();
-  REQUIRE(ends.push(*outlet, 1, 10));
-  CHECK(ends.await_number() == 1);
+  const auto outlet = ends.connect_and_send();
   ends.there.reset();
   // A network tells it when it has told everything else.
   for (const auto until = std::chrono::steady_clock::now() + 20s;
@@ -467,9 +472,7 @@ TEST_CASE("a port to which somebody sends on and on is closed all the same", "[s
   const Case c = GENERATE(from_range(all_cases()));
   INFO(c.label());
   Ends ends(c);
-  auto outlet = ends.connect();
-  REQUIRE(ends.push(*outlet, 1, 10));
-  CHECK(ends.await_number() == 1);
+  const auto outlet = ends.connect_and_send();
   std::atomic<bool> closing{false};
   std::uint32_t seed = 1;
   std::jthread sender([&](const std::stop_token& token) {
@@ -490,9 +493,7 @@ TEST_CASE("ports that have sent each other more than they read are closed at onc
   INFO(c.label());
   if (c.protocol == "auto" && c.faults.empty()) return;  // a network waits a while for who does not read
   Ends ends(c);
-  auto outlet = ends.connect();
-  REQUIRE(ends.push(*outlet, 1, 10));
-  CHECK(ends.await_number() == 1);
+  const auto outlet = ends.connect_and_send();
   auto back = ends.far->connect(ends.transport->card(), kHere, kThere, {}, ends.counters);
   REQUIRE(back);
   for (int turn = 0; turn < 5000; ++turn) {  // a network's own memory may hold more than that

@@ -242,7 +242,7 @@ TEST_CASE("tcp: both sides end their connections at once, again and again", "[tc
       take_all(*pair.at_b);
     }
   });
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < 200; ++round) {
     const auto there = pair.a->connect(pair.b->card(), 1, 1, {}, pair.counters);
     if (there) (void)push(**there, Kind::first, kHead, {});
     take_all(*pair.at_a);
@@ -251,7 +251,7 @@ TEST_CASE("tcp: both sides end their connections at once, again and again", "[tc
   }
   is_over = true;
   other.join();
-  CHECK(count(*pair.b, "connections made") + count(*pair.b, "accepted") > 50);
+  CHECK(count(*pair.b, "connections made") + count(*pair.b, "accepted") > 100);
 }
 
 TEST_CASE("tcp: a process that reads nothing for long is not given up", "[tcp]") {

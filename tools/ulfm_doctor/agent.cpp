@@ -56,10 +56,8 @@ class Agent {
  public:
   json answer(const json& question) {
     const std::string what = question.value("do", "");
-    if (what == "facts") {
-      has_others_ = question.value("others", true);
-      return facts(question.value("name", ""), question.value("folder", ""));
-    }
+    if (what == "facts")
+      return facts(question.value("name", ""), question.value("folder", ""), question.value("others", true));
     if (what == "time") return time();
     if (what == "connect") return connect(question);
     if (what == "call") return call(question);
@@ -67,7 +65,7 @@ class Agent {
   }
 
  private:
-  json facts(const std::string& name, const std::string& folder) {
+  json facts(const std::string& name, const std::string& folder, bool has_others) {
     utsname machine{};
     (void)uname(&machine);
     const fs::path programs = fs::read_symlink("/proc/self/exe").parent_path();
@@ -95,7 +93,7 @@ class Agent {
     out["addresses"] = own;
     out["secret"] = secret_;
     listen_for_calls(out);
-    listen(out);
+    listen(out, has_others);
     return out;
   }
 
@@ -118,8 +116,8 @@ class Agent {
     return network.has_value();
   }
 
-  // Whether processes with these settings can talk with those of another host at all.
-  bool reaches_hosts(const ulfm::Config& config, json& out) const {
+  // Whether processes with these settings can talk with those of other hosts, when there are some.
+  static bool reaches_hosts(const ulfm::Config& config, bool has_others, json& out) {
     const auto transport = ulfm::select_transport(config.text("TRANSPORT"));
     if (!transport) {
       out["network_problem"] = transport.error().what;
@@ -127,16 +125,16 @@ class Agent {
     }
     const bool is_emulated = ulfm::fabric::model_of_transport((*transport)->name) != nullptr;
     const bool is_asked_for = config.origin("TRANSPORT") != ulfm::Origin::default_value;
-    if ((*transport)->multi_host || is_emulated || !is_asked_for || !has_others_) return true;
+    if ((*transport)->multi_host || is_emulated || !is_asked_for || !has_others) return true;
     out["network_problem"] = fmt::format("{}: transport {} carries nothing between hosts: unset it, or take mux",
                                          config.where("TRANSPORT"), (*transport)->name);
     return false;
   }
 
   // As a process of a job would, and an echo beside it.
-  void listen(json& out) {
+  void listen(json& out, bool has_others) {
     auto config = ulfm::Config::load();
-    if (config && !reaches_hosts(*config, out)) return;
+    if (config && !reaches_hosts(*config, has_others, out)) return;
     if (config && !opens_libfabric(*config, out)) return;
     if (config)  // options of another transport are not ours
       (void)config->set("TRANSPORT", std::string(TcpNetwork::kTransport), ulfm::Origin::command_line, "ulfm_doctor");
@@ -200,7 +198,6 @@ class Agent {
   std::unique_ptr<ulfm::tcp::TcpPort> port_;
   const std::uint64_t secret_ = ulfm::random_token();
   std::unique_ptr<Echo> echo_, calls_;
-  bool has_others_ = true;  // other hosts take part
 
  public:
   ~Agent() {

@@ -110,8 +110,8 @@ enum class RecordState : std::uint32_t { free, claimed, ready, known };
 /// The sending end of a virtual connection, one direction.
 struct alignas(64) Record {
   /// Its RecordState, and above it the number of its users so far, which no two have in common: whoever gives it back
-  /// means one of them. ready pairs with EmulatedInlet::adopt: the record is filled in. free pairs with
-  /// records::claim(): it has been read.
+  /// means one of them. ready pairs with meet_record(): the record is filled in. free pairs with claim_record(): it has
+  /// been read.
   std::atomic<std::uint64_t> use;
   std::uint32_t from;        ///< endpoint
   std::uint32_t to;          ///< endpoint

@@ -35,7 +35,7 @@ void ReliablePort::close() {
     Frame frame;
     heard_at_ = clock.now();
     for (const auto& incoming : incoming_)
-      if (incoming) incoming->stop();
+      if (incoming) incoming->stopped = true;
     for (; !ready_.empty(); give_back(frame)) {
       frame = ready_.pop();
       --incoming_[frame.origin]->queued;

@@ -152,12 +152,6 @@ class Incoming {
     const std::uint32_t left = granted - next_;
     return left <= share / 2 && credit(share) > left;
   }
-  /// The port closes. Only what the sender has been allowed may still come, and its goodbye, or a stream would keep the
-  /// port from its end; whoever has more to send finds the port closed soon.
-  void stop() noexcept {
-    stopped_ = true;
-    last_ = granted;
-  }
   bool ack_pending() const noexcept { return unacked != 0 || ack_now; }
 
   /// Frames ahead of their turn are kept.
@@ -179,12 +173,15 @@ class Incoming {
   bool ack_now = false;
   nanoseconds ack_at{0};                 ///< 0: to be set
   std::uint32_t granted = kFirstCredit;  ///< numbers below it have been allowed
+  /// The port closes: nothing beyond `granted` may come but a goodbye, or a stream would keep the port from its end.
+  /// Whoever has more to send finds the port closed soon.
+  bool stopped = false;
 
  private:
   // How many frames may come, from the next one on.
   std::uint32_t credit(std::uint32_t share) const noexcept {
     const std::uint32_t room = share - std::min(share, queued + in_place);
-    return !stopped_ ? room : before(next_, last_) ? std::min(room, last_ - next_) : 0;
+    return !stopped ? room : before(next_, granted) ? std::min(room, granted - next_) : 0;
   }
   Verdict classify_whole(Frame& frame) noexcept {
     cut(frame, done_);
@@ -210,8 +207,6 @@ class Incoming {
     frame.kind = Kind::more;
   }
 
-  bool stopped_ = false;
-  std::uint32_t last_ = 0;  // once it is stopped: numbers below it are allowed
   std::uint32_t next_ = 0;
   std::uint32_t done_ = 0;  // bytes of frame next_ that went up in pieces
   bool complete_ = false;   // the frame next_ has been delivered to its end

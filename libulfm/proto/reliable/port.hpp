@@ -111,6 +111,8 @@ class ReliablePort {
   void take_payload(const Frame& frame, const WireHeader& wire, Incoming& incoming);
   void keep(Frame frame, const WireHeader& wire, Incoming& incoming);
   void deliver(const Frame& frame, Incoming& incoming);
+  /// Out of the transport's memory, which gets its room back. False, with the frame where it was, without memory.
+  bool take_out(Frame& frame);
   void give_back(const Frame& frame);
   void hand_out(Frame& frame);
 

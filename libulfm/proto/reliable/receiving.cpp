@@ -77,7 +77,7 @@ Incoming* ReliablePort::on_connect(std::uint32_t origin) {
   if (origin >= incoming_.size()) incoming_.resize(origin + 1);
   Peer& from = peer(info.card, info.port);
   incoming_[origin] = std::make_unique<Incoming>(from);
-  if (closing_) incoming_[origin]->stop();
+  incoming_[origin]->stopped = closing_;
   from.incoming.push_back(incoming_[origin].get());
   from.no_way_until = {};
   return incoming_[origin].get();
@@ -125,10 +125,7 @@ void ReliablePort::take_payload(const Frame& whole, const WireHeader& wire, Inco
 void ReliablePort::keep(Frame frame, const WireHeader& wire, Incoming& incoming) {
   // Where it is, if it may stay there: the frame it waits for needs room in the transport too.
   if (frame.shared_room || incoming.kept_in_place >= kMostKeptInPlace) {
-    const Frame original = frame;
-    const bool copied = pool_.copy(frame);
-    inlet_->release(original);
-    if (!copied) return;  // without memory it comes again
+    if (!take_out(frame)) return inlet_->release(frame);  // without memory it comes again
   } else {
     ++incoming.kept_in_place;
   }
@@ -148,12 +145,17 @@ void ReliablePort::deliver(const Frame& first, Incoming& incoming) {
     }
     ++incoming.queued;
     // Behind others that nobody takes, it holds room that its sender may need for its answers.
-    const Frame original = frame;
-    if (frame.shared_room && !ready_.empty() && frame.source != kDecoratorSource && pool_.copy(frame))
-      inlet_->release(original);
+    if (frame.shared_room && !ready_.empty()) (void)take_out(frame);
     ready_.push(frame);
   } while (incoming.follow(frame));
   if (!incoming.keeps()) incoming.kept_in_place = 0;
+}
+
+bool ReliablePort::take_out(Frame& frame) {
+  const Frame original = frame;
+  if (!pool_.copy(frame)) return false;
+  inlet_->release(original);
+  return true;
 }
 
 void ReliablePort::give_back(const Frame& frame) {
@@ -169,9 +171,7 @@ void ReliablePort::hand_out(Frame& frame) {
   --incoming.queued;
   frame.fresh = !std::exchange(incoming.met, true);
   if (frame.source != kDecoratorSource && !frame.shared_room) {
-    const Frame original = frame;
-    if (incoming.in_place >= share_ / 2 && pool_.copy(frame)) inlet_->release(original);
-    else ++incoming.in_place;
+    if (incoming.in_place < share_ / 2 || !take_out(frame)) ++incoming.in_place;
   }
   if (incoming.runs_short(share_)) acknowledge(incoming);
 }

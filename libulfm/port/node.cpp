@@ -57,7 +57,10 @@ Result<std::unique_ptr<Node>> Node::create(bool alone) {
     node->pmi_ = std::move(*pmi);
   }
   Process::Place place{node->rank(), node->size(), alone ? 2 : node->size(), alone};
-  if (alone) place.rank = number_of("ULFM_FABRIC_RANK"), place.first = number_of("ULFM_FABRIC_HOST");
+  if (alone) {
+    place.rank = number_of("ULFM_FABRIC_RANK"), place.first = number_of("ULFM_FABRIC_HOST");
+    if (std::getenv("ULFM_FABRIC_RANK") == nullptr) place.name = fmt::format("process {}", getpid());
+  }
   auto process = Process::start(std::move(*config), place);
   if (!process) return fail(process.error());
   node->process_ = std::move(*process);

@@ -72,7 +72,7 @@ Process::Process(Config config, const TransportDescriptor& descriptor, Transport
       stack_(std::move(stack)),
       rank_(place.rank),
       first_(place.rank == place.first),
-      name_(fmt::format("rank {}", place.rank)),
+      name_(place.name.empty() ? fmt::format("rank {}", place.rank) : place.name),
       policy_(policy),
       stall_seconds_(config_.number("STALL_REPORT")) {}
 

@@ -29,12 +29,13 @@ class Process {
     int rank = 0, size = 1, sharing = 2;
     bool alone = true;
     int first = 0;  ///< rank of the process that prints what all have in common: warnings, counters of the network
+    std::string name = {};  ///< for statistics and messages; "": "rank N"
   };
   /// Makes the stack that the settings ask for. Errors: those of select_transport() and make_stack().
   static Result<std::unique_ptr<Process>> start(Config config, const Place& place);
 
   int rank() const noexcept { return rank_; }
-  /// "rank 3": the name of this process in statistics and messages.
+  /// "rank 3", or what Place::name says: the name of this process in statistics and messages.
   const std::string& name() const noexcept { return name_; }
   const Config& config() const noexcept { return config_; }
   const TransportDescriptor& descriptor() const noexcept { return *descriptor_; }

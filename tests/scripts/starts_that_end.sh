@@ -16,6 +16,10 @@ launcher waits 'echo $$ >>pids; exec sleep 600'
 launcher runs 'while [ "$1" != elsewhere ]; do shift; done; shift; exec sh -c "$*"'
 # shellcheck disable=SC2016
 launcher leaves 'while [ "$1" != elsewhere ]; do shift; done; shift; setsid sh -c "sleep 2; $*" & exit 0'
+# A proxy that can tell who it is, and then no longer; and one that cannot start processes.
+for few in 6 8; do
+    launcher "few_$few" "while [ \"\$1\" != elsewhere ]; do shift; done; shift; ulimit -n $few; exec sh -c \"\$*\""
+done
 mpiexec=$stage/bin/mpiexec
 
 # says STATUS PATTERN COMMAND...
@@ -30,6 +34,17 @@ says() {
 says 1 'host elsewhere: ssh ended with status 0 before the job could begin there; ulfm_doctor somebody@elsewhere looks why' \
     env PATH="$work/bin:$PATH" "$mpiexec" -f <(echo 'elsewhere user=somebody') -n 1 echo ran
 says 0 '^ran$' "$mpiexec" -launcher-exec "$work/leaves" -hosts elsewhere -n 1 echo ran
+for few in 6 8; do
+    says 1 "^mpiexec: rank 1 on elsewhere did not begin: the launcher's proxy there has ended" \
+        "$mpiexec" -launcher-exec "$work/few_$few" -hosts elsewhere -n 2 echo ran
+    ! grep -q 'assert' "$work/out" || fail "functions of the launcher are shown"
+done
+# A proxy beside mpiexec that ends before it has spoken, and one that does so while another host's is there.
+mkdir fake fake/bin
+ln -s "$stage/lib" fake/lib
+cp "$stage/bin/mpiexec" fake/bin
+launcher fake/bin/hydra_pmi_proxy 'exit 0'
+says 1 "^mpiexec: rank 1 on $(hostname) did not begin: the launcher's proxy there has ended" fake/bin/mpiexec -n 2 echo ran
 
 # gone PID: within the test's patience.
 gone() {

@@ -105,6 +105,7 @@ refused 2 '--transport needs' --transport= hostname
 ULFM_TRANSPORT=drect refused 2 'ULFM_TRANSPORT: no transport is called "drect"; did you mean direct?' -n 1 hostname
 refused 2 'transport direct has no topology' --transport direct --topology cube:3 -n 8 hostname
 refused 2 'has no topology' --topology=cube:3 -n 8 hostname
+refused 2 'transport mux has no topology' -hosts "$(hostname),elsewhere" --topology cube:3 -n 8 hostname
 faults='could fail at a moment; add --transport with one of: xswitch, dcm, pcie, pointdesign$'
 refused 2 "transport ideal has no links.*$faults" --transport ideal --fault 'link 2-3 down at 5s' -n 8 hostname
 refused 2 "transport direct has no links.*$faults" --transport=direct --fault 'link 2-3 down at 5s' -n 8 hostname
@@ -159,6 +160,19 @@ grep -q LD_PRELOAD out && fail "DT_RUNPATH" "preloads without need"
 accepted 0 "^$stage/lib" -n 1 printenv LD_LIBRARY_PATH
 accepted 0 '^ulfm$' -genvnone -n 1 /usr/bin/printenv MPIR_CVAR_NEMESIS_NETMOD
 accepted 0 'HYDRA build details' -info
+
+# The user's key: one that has lost its content is made anew; one that is none stays, and that is said.
+key=$scratch/cache/ulfm/job-key
+mkdir -p "${key%/*}"
+for content in '' not-a-key; do
+    printf %s "$content" >"$key"
+    XDG_CACHE_HOME=$scratch/cache accepted 0 '' -n 1 true
+    if [[ -z $content ]]; then
+        grep -Eqx '[0-9a-f]{32}' "$key" || fail 'an empty key' 'stays'
+    elif [[ $(<"$key") != "$content" ]] || ! grep -q "$key: needs 32 hexadecimal digits" err; then
+        fail 'a key that is none' 'is replaced, or without a word'
+    fi
+done
 
 # What a killed job has left in /dev/shm is removed when it is old and no process has it mapped.
 for name in old young mapped; do declare "$name=$(mktemp /dev/shm/mpich_shar_tmpXXXXXX)"; done

@@ -1,11 +1,13 @@
 #include "job_key.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
@@ -43,12 +45,34 @@ std::string read_key(const fs::path& path) {
   return good ? text : "";
 }
 
+// Two jobs that begin at once agree about the key. A file system without such locks does without.
+class FolderLock {
+ public:
+  explicit FolderLock(const fs::path& folder) : fd_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    if (fd_ >= 0) (void)flock(fd_, LOCK_EX);
+  }
+  ~FolderLock() {
+    if (fd_ >= 0) close(fd_);
+  }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int fd_;
+};
+
+// A file that was begun and lost its content, when the machine stopped: in no way of the user's making.
+void remove_empty(const fs::path& path) {
+  struct stat facts {};
+  if (lstat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size == 0) (void)unlink(path.c_str());
+}
+
 // Whole or not at all, and of two that do so at once the first one's stays.
 void write_key(const fs::path& path, const std::string& key) {
   const std::string draft = fmt::format("{}.{}", path.string(), getpid());
   const int fd = open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return;
-  const bool written = write(fd, key.data(), key.size()) == static_cast<ssize_t>(key.size());
+  const bool written = write(fd, key.data(), key.size()) == static_cast<ssize_t>(key.size()) && fsync(fd) == 0;
   close(fd);
   if (written) (void)link(draft.c_str(), path.c_str());
   (void)unlink(draft.c_str());
@@ -65,9 +89,16 @@ std::string key_of_user() {
   const fs::path path = folder / "job-key";
   std::error_code error;
   fs::create_directories(folder, error);
+  const FolderLock one_at_a_time(folder);
   if (std::string key = read_key(path); !key.empty()) return key;
+  remove_empty(path);
   write_key(path, fresh);
   const std::string key = read_key(path);
+  if (key.empty() && fs::exists(fs::symlink_status(path, error)))
+    std::fprintf(stderr,
+                 "ulfmrun: %s: needs %zu hexadecimal digits, in a file of yours that nobody else can read; remove it, "
+                 "and a new one is made. This job has a key of its own, and others cannot connect to it\n",
+                 path.c_str(), kDigits);
   return key.empty() ? fresh : key;
 }
 

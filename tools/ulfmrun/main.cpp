@@ -177,7 +177,9 @@ int print(const std::vector<std::string>& command, const Variables& variables) {
 /// What processes of this job show each other before they talk between hosts. It goes by the environment, which Hydra
 /// hands on to its proxies, and not on a command line, which everybody can read. Jobs that connect to each other need
 /// the same: that is the one of the user.
-void make_job_key() { setenv("ULFM_JOB_KEY", key_of_user().c_str(), 0); }
+void make_job_key() {
+  if (std::getenv("ULFM_JOB_KEY") == nullptr) setenv("ULFM_JOB_KEY", key_of_user().c_str(), 0);
+}
 
 /// The table of waits, which this process holds open for the ranks, also as mpiexec. Without one they report by
 /// themselves.

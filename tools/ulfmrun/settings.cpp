@@ -45,9 +45,10 @@ std::string origin_of(const ulfm::Config& settings, const char* row) {
   return settings.origin(row) == ulfm::Origin::environment ? fmt::format("ULFM_{}", row) : settings.where(row);
 }
 
-/// The transport that will be used, "auto" resolved.
-const TransportDescriptor& check_transport(const ulfm::Config& settings) {
-  const std::string& spec = settings.text("TRANSPORT");
+/// The transport that will be used, "auto" resolved: with other hosts it is mux (rank_variables() in main.cpp).
+const TransportDescriptor& check_transport(const ulfm::Config& settings, bool elsewhere) {
+  const std::string& named = settings.text("TRANSPORT");
+  const std::string spec = elsewhere && named == "auto" ? "mux" : named;
   const std::string origin = origin_of(settings, "TRANSPORT");
   for (std::size_t at = spec.find(','); at != std::string::npos;) {
     const std::size_t end = spec.find(',', at + 1);
@@ -208,7 +209,7 @@ ulfm::Config resolve_settings(const CommandLine& line) {
 }
 
 void check_settings(const CommandLine& line, const ulfm::Config& settings) {
-  const TransportDescriptor& transport = check_transport(settings);
+  const TransportDescriptor& transport = check_transport(settings, line.elsewhere && line.cube == 0);
   if (line.cube != 0 && line.elsewhere) check_reach(settings, transport);
   if (!transport.links) {
     for (const char* row : {"TOPOLOGY", "SHARE", "ENGINE"})

@@ -5,6 +5,9 @@
 #include "fabric/engine/host.hpp"
 #include "fabric/models.hpp"
 #include "property.hpp"
+#include "transport/direct/layout.hpp"
+#include "transport/emulated/card.hpp"
+#include "transport/hosts/card.hpp"
 
 using namespace ulfm;
 
@@ -61,4 +64,17 @@ TEST_CASE("a transport says whether its links, switches and nodes can fail", "[r
     CHECK(can == select_transport(kind->name).value()->link_faults);
   }
   for (const TransportDescriptor* t : transports()) CHECK((t->links || !t->link_faults));
+}
+
+TEST_CASE("a card of another transport is refused with the one that both sides need", "[registry]") {
+  const auto says = [](const auto& result, const char* what) {
+    return !result && result.error().what.find(what) != std::string::npos;
+  };
+  CHECK(says(hosts::decode("ofi", "tcp:XOVQTz"), "one of tcp; both sides need the same transport"));
+  CHECK(says(hosts::decode("tcp", "mux:direct:1&tcp:2"), "ULFM_TRANSPORT=mux"));
+  CHECK(says(direct::decode("mux:direct:1"), "ULFM_TRANSPORT=mux"));
+  CHECK(says(direct::decode("fabric:12.1"), "an emulated interconnect"));
+  CHECK(says(emulated::decode("direct:1"), "ULFM_TRANSPORT=direct"));
+  CHECK_FALSE(says(direct::decode("direct:1"), "both sides"));
+  CHECK_FALSE(says(direct::decode("tcpx"), "both sides"));
 }

@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include "transport/foreign_card.hpp"
+
 namespace ulfm::direct {
 namespace {
 // A cell, the largest header there can be, and a line of data: anything smaller could not carry some frame.
@@ -24,7 +26,7 @@ Result<DirectCard> decode(std::string_view text) {
                   &card.token, &card.started, &card.pid, &card.fd, &used) != 5 ||
       static_cast<std::size_t>(used) != text.size() || card.pid <= 0 || card.fd < 0 || encode(card) != text)
     return fail(Errc::protocol, fmt::format("\"{}\" is no address of the direct transport{}", copy.substr(0, 60),
-                                            copy.starts_with("mux:") ? ": both sides need ULFM_TRANSPORT=mux" : ""));
+                                            foreign_card_remark("direct", copy)));
   return card;
 }
 

@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include "transport/foreign_card.hpp"
+
 namespace ulfm::emulated {
 
 std::string encode(const EmulatedCard& card) {
@@ -17,7 +19,8 @@ Result<EmulatedCard> decode(std::string_view text) {
   if (std::sscanf(copy.c_str(), "fabric:%16" SCNx64 "%16" SCNx64 ".%" SCNu32, &card.arena, &card.token,
                   &card.endpoint) != 3 ||
       encode(card) != text)
-    return fail(Errc::protocol, fmt::format("\"{}\" is no address on an emulated interconnect", copy.substr(0, 60)));
+    return fail(Errc::protocol, fmt::format("\"{}\" is no address on an emulated interconnect{}", copy.substr(0, 60),
+                                            foreign_card_remark("fabric", copy)));
   return card;
 }
 

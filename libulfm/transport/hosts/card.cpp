@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "transport/contract.hpp"
+#include "transport/foreign_card.hpp"
 
 namespace ulfm::hosts {
 namespace {
@@ -96,7 +97,8 @@ Result<ProcessCard> decode(std::string_view transport, std::string_view text) {
                                       digits.size(), nullptr, &length, &end, kVariant) == 0 &&
                     end == digits.data() + digits.size() && read({bytes.data(), length}, card);
   if (!good || encode(transport, card) != text)
-    return fail(Errc::protocol, fmt::format("\"{}\" is no address of the {} transport", text.substr(0, 60), transport));
+    return fail(Errc::protocol, fmt::format("\"{}\" is no address of the {} transport{}", text.substr(0, 60), transport,
+                                            foreign_card_remark(transport, text)));
   return card;
 }
 

@@ -391,6 +391,38 @@ TEST_CASE("ofi: who comes without the key is refused, counted, and keeps nobody 
   CHECK(descriptors() <= before);
 }
 
+TEST_CASE("ofi: what another port's thread takes in ends the sleep at a port, also one that has only been announced",
+          "[ofi]") {
+  const auto make = [] { return select_transport("ofi").value()->make(test::config_with({})).value(); };
+  const auto a = make(), b = make();
+  PortCounters counters;
+  const auto sleeper = b->open(1, {}).value(), other = b->open(2, {}).value();
+  const auto outlet = a->connect(b->card(), 1, kNoPort, {}, counters).value();
+  const auto send = [&] {
+    Gather none;
+    return outlet->push(Kind::first, {}, none, 0);
+  };
+  Frame frame{};
+  for (int round = 0; round < 50; ++round) {
+    WakeSource& source = sleeper->wake_source();
+    source.arm();
+    while (sleeper->has_frame()) {  // of the round before, or the connection's first
+      REQUIRE(sleeper->next(frame));
+      sleeper->release(frame);
+    }
+    source.cancel();
+    source.arm();
+    REQUIRE_FALSE(sleeper->has_frame());
+    while (!send()) std::this_thread::yield();
+    // The library under it takes in what has come for both, in whoever's look.
+    for (int look = 0; look < 2000; ++look) CHECK_FALSE(other->next(frame));
+    REQUIRE(source.sleep(20s));
+    source.cancel();
+    while (!sleeper->next(frame)) std::this_thread::yield();
+    sleeper->release(frame);
+  }
+}
+
 TEST_CASE("ofi: each process of a range of ports gets one, and one too many is told so", "[ofi]") {
   // Below the ports that the kernel gives to connections of others.
   const auto make = [] { return select_transport("ofi").value()->make(test::config_with({{"PORTS", "24710-24711"}})); };

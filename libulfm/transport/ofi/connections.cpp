@@ -37,17 +37,19 @@ constexpr std::size_t kMostBytesInFlight = 1 << 20;
 // ---- events ---------------------------------------------------------------------------------------------------------
 
 void OfiNetwork::read_events() {
+  bool any = false;
   alignas(fi_eq_cm_entry) std::byte bytes[sizeof(fi_eq_cm_entry) + 256];
   for (;;) {
     std::uint32_t what = 0;
     const Accepting accepting(v6_listener_ ? 2 : 1);
     const ssize_t got = fi_eq_read(events_.get(), &what, bytes, sizeof bytes, 0);
     counts_.came += accepting.count(self_.port);
+    any = any || got > 0 || got == -FI_EAVAIL;
     if (got == -FI_EAVAIL) {
       take_failed_event();
       continue;
     }
-    if (got < static_cast<ssize_t>(sizeof(fi_eq_cm_entry))) return;
+    if (got < static_cast<ssize_t>(sizeof(fi_eq_cm_entry))) break;
     const auto& event = *reinterpret_cast<const fi_eq_cm_entry*>(bytes);
     const std::span data(bytes + sizeof event, static_cast<std::size_t>(got) - sizeof event);
     if (what == FI_CONNREQ) on_request(event, data);
@@ -55,6 +57,7 @@ void OfiNetwork::read_events() {
     else if (what == FI_CONNECTED) on_connected(*static_cast<OfiEndpoint*>(event.fid->context), data);
     else if (what == FI_SHUTDOWN) on_shutdown(*static_cast<OfiEndpoint*>(event.fid->context));
   }
+  if (any) ring_all();
 }
 
 void OfiNetwork::take_failed_event() {
@@ -204,7 +207,7 @@ void OfiNetwork::give_up(OfiEndpoint& endpoint, OfiPort* port) {
   }
   on_shutdown(endpoint);
   endpoint.lifeline.cut();
-  ring();
+  ring_all();
 }
 
 void OfiNetwork::on_shutdown(OfiEndpoint& endpoint) {
@@ -256,7 +259,7 @@ Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::connect(const hosts::ProcessCar
   const Key key = key_for(settings_.job_secret, to.token);
   for (;;) {
     const auto now = Clock::now();
-    progress_beside_others();
+    progress();
     read_events();
     if (attempts.over(now)) break;  // with what had come until then taken in: this process may have been stopped
     if (const auto which = attempts.due(now)) {
@@ -272,7 +275,7 @@ Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::connect(const hosts::ProcessCar
     }
     if (!is_ready_to_wait()) continue;
     lock.unlock();
-    (void)sleep(milliseconds(5));
+    nap();
     lock.lock();
   }
   const auto won = std::static_pointer_cast<OfiOutgoing>(attempts.winner());
@@ -291,7 +294,7 @@ Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::connect(const hosts::ProcessCar
 
 SendBuffer* OfiNetwork::take_buffer(OfiOutgoing& to) {
   const auto is_full = [&to] { return to.in_flight >= kMostInFlight || to.bytes_in_flight >= kMostBytesInFlight; };
-  if (is_full()) progress_beside_others();
+  if (is_full()) progress();
   if (is_full()) return nullptr;
   if (free_buffers_.empty()) {
     auto buffer = std::make_unique<SendBuffer>();
@@ -376,7 +379,7 @@ void OfiNetwork::reap() {
 
 bool OfiNetwork::peer_listening(const OfiOutgoing& to) {
   std::lock_guard lock(lock_);
-  progress_beside_others();
+  progress();
   read_events();
   if (!to.closed.load(std::memory_order_relaxed)) return true;
   return Clock::now() - to.closed_at < hosts::kTrailFor && is_heard_from(to.token);

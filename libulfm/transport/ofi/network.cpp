@@ -138,20 +138,25 @@ Result<void> OfiNetwork::listen() {
 }
 
 Result<void> OfiNetwork::make_poll_set() {
-  poll_set_ = Fd(epoll_create1(EPOLL_CLOEXEC));
-  rung_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (poll_set_.get() < 0 || rung_.get() < 0) return fail_errno("making what a wait for the network sleeps on");
-  int fds[3] = {-1, -1, rung_.get()};
-  long rc = fi_control(&completions_->fid, FI_GETWAIT, &fds[0]);
-  if (rc == 0) rc = fi_control(&events_->fid, FI_GETWAIT, &fds[1]);
+  long rc = fi_control(&completions_->fid, FI_GETWAIT, &waits_on_[0]);
+  if (rc == 0) rc = fi_control(&events_->fid, FI_GETWAIT, &waits_on_[1]);
   if (rc != 0) return fail(fabric_error("asking libfabric for a descriptor to wait on", rc));
-  std::copy_n(fds, waits_on_.size(), waits_on_.begin());
-  for (const int fd : fds) {
+  auto set = poll_set(-1);
+  if (!set) return fail(set.error());
+  poll_set_ = std::move(*set);
+  return {};
+}
+
+Result<Fd> OfiNetwork::poll_set(int other) const {
+  Fd set(epoll_create1(EPOLL_CLOEXEC));
+  if (!set) return fail_errno("making what a wait for the network sleeps on");
+  for (const int fd : {waits_on_[0], waits_on_[1], other}) {
     epoll_event event{};
     event.events = EPOLLIN;
-    if (epoll_ctl(poll_set_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return fail_errno("epoll_ctl");
+    if (fd >= 0 && epoll_ctl(set.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+      return fail_errno("making what a wait for the network sleeps on");
   }
-  return {};
+  return set;
 }
 
 OfiNetwork::~OfiNetwork() {
@@ -169,7 +174,7 @@ OfiNetwork::~OfiNetwork() {
     reap();
     if (retired_.empty()) break;
     lock.unlock();
-    (void)sleep(milliseconds(5));
+    nap();
     lock.lock();
   }
   retired_.clear();
@@ -258,8 +263,8 @@ void OfiNetwork::arrived(ReceiveBuffer& buffer, std::size_t length) {
   port.ready.push_back(&buffer);
   ++counts_.received;
   port.arrivals.store(port.arrivals.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-  // Who sleeps for it does not see by libfabric's descriptors what another thread has taken in.
-  if (sleepers_.load(std::memory_order_relaxed) != 0) ring();
+  // The owner announced its sleep before its last look, which was under the lock.
+  if (port.is_awaited.load(std::memory_order_relaxed) || port.is_watched.load(std::memory_order_relaxed)) ring(port);
 }
 
 bool OfiNetwork::introduce(OfiIncoming& from, std::span<const std::byte> bytes) {
@@ -320,6 +325,11 @@ Result<std::unique_ptr<OfiPort>> OfiNetwork::open(std::uint16_t number) {
   if (ports_[number] != nullptr) return fail(Errc::busy, fmt::format("port {} is open already", number));
   auto port = std::make_unique<OfiPort>();
   port->number = number;
+  port->rung = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!port->rung) return fail_errno(fmt::format("opening port {}", number));
+  auto set = poll_set(port->rung.get());
+  if (!set) return fail(std::move(set.error()).within(fmt::format("opening port {}", number)));
+  port->set = std::move(*set);
   fi_rx_attr attributes = *info_->rx_attr;
   attributes.size = std::max<std::size_t>(attributes.size, kReceiveBuffers);
   fid_ep* context = nullptr;
@@ -439,43 +449,43 @@ bool OfiNetwork::is_ready_to_wait() {
 
 // ---- waiting --------------------------------------------------------------------------------------------------------
 
-void OfiNetwork::ring() noexcept {
+void OfiNetwork::ring(OfiPort& port) noexcept {
   const std::uint64_t one = 1;
-  (void)!write(rung_.get(), &one, sizeof one);
+  (void)!write(port.rung.get(), &one, sizeof one);
+  port.is_rung.store(true, std::memory_order_release);
 }
 
-bool OfiNetwork::sleep(std::chrono::nanoseconds limit) noexcept {
-  pollfd set{poll_set_.get(), POLLIN, 0};
-  const timespec time = timespec_of(limit);
-  sleepers_.fetch_add(1, std::memory_order_relaxed);
-  const bool came = ppoll(&set, 1, &time, nullptr) > 0;
-  sleepers_.fetch_sub(1, std::memory_order_relaxed);
-  forget_rings();
-  return came;
+// For news that are no frames, which a look before a sleep does not find.
+void OfiNetwork::ring_all() noexcept {
+  for (OfiPort* port : ports_)
+    if (port != nullptr) ring(*port);
 }
 
-// Who is about to sleep does not see by libfabric's descriptors what somebody else has taken in.
-void OfiNetwork::ring_for_found() noexcept {
-  if (std::any_of(ports_.begin(), ports_.end(), [](const OfiPort* port) { return port && !port->ready.empty(); }))
-    ring();
-}
-
-void OfiNetwork::progress_beside_others() {
-  const bool any = progress();
-  if (any && std::count(ports_.begin(), ports_.end(), nullptr) + 1 < std::ssize(ports_)) ring_for_found();
-}
-
-// A ring is for all who sleep: the last one takes it back.
-void OfiNetwork::forget_rings() noexcept {
+void OfiNetwork::forget_rings(OfiPort& port) noexcept {
   std::uint64_t count = 0;
-  if (sleepers_.load(std::memory_order_relaxed) == 0) (void)!read(rung_.get(), &count, sizeof count);
+  if (port.is_rung.load(std::memory_order_relaxed) && port.is_rung.exchange(false, std::memory_order_acquire))
+    (void)!read(port.rung.get(), &count, sizeof count);
 }
 
-void OfiNetwork::look() {
+bool OfiNetwork::sleep(const OfiPort& port, std::chrono::nanoseconds limit, int other) noexcept {
+  pollfd sets[] = {{port.set.get(), POLLIN, 0}, {other, POLLIN, 0}};
+  const timespec time = timespec_of(limit);
+  return ppoll(sets, std::size(sets), &time, nullptr) > 0;
+}
+
+// Of a thread that waits for the network with no port of its own.
+void OfiNetwork::nap() const noexcept {
+  pollfd set{poll_set_.get(), POLLIN, 0};
+  (void)poll(&set, 1, 5);
+}
+
+bool OfiNetwork::look_beside(const OfiPort& port) {
   std::lock_guard lock(lock_);
+  if (!port.ready.empty()) return false;
   progress();
   read_events();
   (void)is_ready_to_wait();
+  return true;
 }
 
 // A program that computes polls nothing, and its peers want to connect and to get what it has sent.
@@ -487,7 +497,7 @@ void OfiNetwork::serve() {
     const bool busy = polls - std::exchange(seen, polls) >= kLooksPerEvent;
     std::unique_lock lock(lock_, std::try_to_lock);
     if (!lock) continue;
-    if (!busy && progress()) ring_for_found();
+    if (!busy) progress();
     try {
       if (!busy) read_events();
       end_unauthenticated();

@@ -125,6 +125,11 @@ struct OfiPort {
   std::set<std::uint64_t> silent;     ///< tokens of processes whose hosts do not answer any more
   std::deque<Error> given_up;         ///< and what is to be said of them
   std::atomic<std::uint64_t> arrivals{0};
+  Fd set;   ///< epoll: what libfabric waits on, and `rung`
+  Fd rung;  ///< eventfd: for what another thread has taken in, which libfabric's descriptors do not tell any more
+  std::atomic<bool> is_rung{false};
+  std::atomic<bool> is_awaited{false};  ///< its owner sleeps, or is about to look once more before that
+  std::atomic<bool> is_watched{false};
 };
 
 class OfiNetwork {
@@ -154,7 +159,8 @@ class OfiNetwork {
   std::int64_t find_dead(OfiPort& port);
   std::int64_t take_broken(OfiPort& port);
   bool take_given_up(OfiPort& port, Error& error);
-  /// Looks at everything. When this is false, descriptor() becomes readable with whatever comes next.
+  /// Looks at everything. When this is false and the port is awaited, its `set` becomes readable with whatever comes
+  /// next.
   bool has_frame(OfiPort& port);
 
   // ---- connections ----
@@ -166,14 +172,14 @@ class OfiNetwork {
   bool peer_listening(const OfiOutgoing& to);
 
   // ---- sleeping ----
-  int descriptor() const noexcept { return poll_set_.get(); }
-  void ring() noexcept;
-  /// What was rung until now ends no later sleep.
-  void forget_rings() noexcept;
-  /// Until something came or was rung, or `limit` has passed.
-  bool sleep(std::chrono::nanoseconds limit) noexcept;
-  /// Takes in what has come, for a thread that waits for it beside the owner of a port.
-  void look();
+  static void ring(OfiPort& port) noexcept;
+  /// What was rung until now ends no later sleep. By the owner.
+  static void forget_rings(OfiPort& port) noexcept;
+  /// Until something came or was rung, `other` (a descriptor; -1: none) became readable, or `limit` has passed.
+  static bool sleep(const OfiPort& port, std::chrono::nanoseconds limit, int other = -1) noexcept;
+  /// Takes in what has come, for a thread that waits for it beside the owner of the port. False when frames lie there
+  /// that the owner has not taken.
+  bool look_beside(const OfiPort& port);
 
  private:
   OfiNetwork(const hosts::NetworkSettings& settings, hosts::Self self, const FabricLibrary* library)
@@ -187,6 +193,8 @@ class OfiNetwork {
   Result<void> listen();
   Result<std::uint16_t> listen_at(const SocketAddress& where);
   Result<void> make_poll_set();
+  /// A descriptor that is readable with one of libfabric's, and with `other` if there is one.
+  Result<Fd> poll_set(int other) const;
 
   bool progress();
   void read_events();
@@ -209,9 +217,8 @@ class OfiNetwork {
   void on_shutdown(OfiEndpoint& endpoint);
   void end(OfiIncoming& incoming);
   void reap();
-  void ring_for_found() noexcept;
-  /// progress() by a thread that may not be the one of the port for which something comes.
-  void progress_beside_others();
+  void ring_all() noexcept;
+  void nap() const noexcept;
   bool is_ready_to_wait();
   bool clear_signals();
 
@@ -240,8 +247,8 @@ class OfiNetwork {
   Fid<fid_domain> domain_;
   Fid<fid_cq> completions_;
   Fid<fid_pep> listener_, v6_listener_;
-  Fid<fid_ep> send_only_;  ///< receive context of connections on which nothing comes
-  Fd poll_set_, rung_;
+  Fid<fid_ep> send_only_;          ///< receive context of connections on which nothing comes
+  Fd poll_set_;                    // for naps; a sleep at a port is on its own
   std::array<int, 2> waits_on_{};  // of libfabric: of its completion queue and its event queue
   std::array<OfiPort*, kPortsPerProcess> ports_{};
   std::vector<std::weak_ptr<OfiOutgoing>> outgoing_;
@@ -259,8 +266,7 @@ class OfiNetwork {
     std::uint64_t made = 0, came = 0, accepted = 0, refused = 0, sent = 0, received = 0, dropped = 0;
   } counts_;
 
-  std::atomic<std::uint32_t> sleepers_{0};  // threads in sleep()
-  std::atomic<std::uint64_t> polls_{0};     // by the program, so that the thread sees whether it computes
+  std::atomic<std::uint64_t> polls_{0};  // by the program, so that the thread sees whether it computes
   std::mutex stop_lock_;
   std::condition_variable stop_changed_;
   bool stop_ = false;

@@ -1,6 +1,10 @@
 #include "transport/ofi/ofi.hpp"
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "transport/hosts/transport.hpp"
@@ -14,40 +18,55 @@ namespace {
 /// Sleeps on what libfabric waits on. The owner's last look makes it ready for that (OfiNetwork::has_frame).
 class OfiSource final : public WakeSource {
  public:
-  OfiSource(OfiNetwork& network, OfiPort& port) : network_(network), port_(port) {}
+  OfiSource(OfiNetwork& network, OfiPort& port)
+      : network_(network), port_(port), watch_over_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
-  void arm() noexcept override {}
-  void cancel() noexcept override { network_.forget_rings(); }
-  bool sleep(std::chrono::nanoseconds limit) noexcept override { return network_.sleep(limit); }
-  void ring() noexcept override { network_.ring(); }
-  int descriptor() const noexcept override { return network_.descriptor(); }
+  void arm() noexcept override { port_.is_awaited.store(true, std::memory_order_relaxed); }
+  void cancel() noexcept override {
+    port_.is_awaited.store(false, std::memory_order_relaxed);
+    OfiNetwork::forget_rings(port_);
+  }
+  bool sleep(std::chrono::nanoseconds limit) noexcept override {
+    const bool came = OfiNetwork::sleep(port_, limit);
+    OfiNetwork::forget_rings(port_);
+    return came;
+  }
+  void ring() noexcept override { OfiNetwork::ring(port_); }
+  int descriptor() const noexcept override { return port_.set.get(); }
 
   void watch() noexcept override {
+    std::uint64_t times = 0;
+    (void)!read(watch_over_.get(), &times, sizeof times);
     watched_from_ = port_.arrivals.load(std::memory_order_acquire);
-    watching_.store(true, std::memory_order_relaxed);
+    port_.is_watched.store(true, std::memory_order_relaxed);
   }
-  // What the owner takes in meanwhile counts too; it rings nobody, so a sleep is short.
+  // What the owner takes in and a ring that is still for the owner would end each sleep on the port: naps then.
   bool watch_sleep(std::chrono::nanoseconds limit) noexcept override {
     const auto until = Clock::now() + limit;
     for (;;) {
-      network_.look();
-      if (!watching_.load(std::memory_order_relaxed)) return true;
+      const bool looked = network_.look_beside(port_);
+      if (!port_.is_watched.load(std::memory_order_relaxed)) return true;
       if (port_.arrivals.load(std::memory_order_acquire) != watched_from_) return true;
       const auto left = until - Clock::now();
       if (left.count() <= 0) return false;
-      (void)network_.sleep(std::min<std::chrono::nanoseconds>(left, std::chrono::milliseconds(20)));
+      const auto nap = std::min<std::chrono::nanoseconds>(left, kLongestNap);
+      if (looked && !port_.is_rung.load(std::memory_order_relaxed))
+        (void)OfiNetwork::sleep(port_, nap, watch_over_.get());
+      else std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(nap, kShortNap));
     }
   }
   void end_watch() noexcept override {
-    watching_.store(false, std::memory_order_relaxed);
-    network_.ring();
+    port_.is_watched.store(false, std::memory_order_relaxed);
+    const std::uint64_t one = 1;
+    (void)!write(watch_over_.get(), &one, sizeof one);
   }
 
  private:
+  static constexpr std::chrono::milliseconds kLongestNap{20};
   OfiNetwork& network_;
   OfiPort& port_;
+  const Fd watch_over_;  ///< without one a watcher learns of its end after a nap
   std::uint64_t watched_from_ = 0;
-  std::atomic<bool> watching_{false};
 };
 
 class OfiInlet final : public hosts::NetworkInlet<OfiNetwork, OfiPort, OfiSource> {

@@ -39,6 +39,9 @@ static int has_lost_votes;      /* some vote came to this process that it could 
 static const agreement_t *agreeing;     /* the one that this process waits in, for the table of waits */
 static MPIR_Comm *agreeing_comm;
 
+/* More than any job has: a ballot that says so is none. */
+#define MOST_MEMBERS (1u << 24)
+
 /* How many finished ones are kept, of communicators that are no more. */
 #define OLD_AGREEMENTS 64
 
@@ -306,7 +309,67 @@ static void send_decision(MPIDI_VC_t * vc, int from, const agreement_t * a)
     leave_parcel(parcel);
 }
 
-/* A vote, a question or a decision of another member. They come in one frame, or in several when they are long. */
+static int on_agreement(MPIDI_VC_t * vc, const own_pkt_t * pkt, const ulfm_nm_frame * frame);
+
+/* A vote or a decision that comes in several frames. */
+typedef struct long_ballot {
+    own_pkt_t pkt;
+    size_t length;
+    ballot_t ballot;
+} long_ballot_t;
+
+static int long_ballot_is_whole(MPIDI_VC_t * vc, MPIR_Request * rreq, int *complete)
+{
+    const long_ballot_t *whole = rreq->dev.tmpbuf;
+    const ulfm_nm_frame frame = {.header = &whole->pkt,.header_length = sizeof whole->pkt,.data = &whole->ballot,
+        .length = whole->length
+    };
+    int mpi_errno = on_agreement(vc, &whole->pkt, &frame);
+
+    *complete = 1;
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPID_Request_complete(rreq);
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* Also of one whose sender has died in the middle. */
+static int leave_long_ballot(MPIR_Request * rreq)
+{
+    MPL_free(rreq->dev.tmpbuf);
+    rreq->dev.tmpbuf = NULL;
+    return MPI_SUCCESS;
+}
+
+/* Its first frame. What follows is taken in as that of a message is. */
+static void begin_long_ballot(MPIDI_VC_t * vc, const own_pkt_t * pkt, const ulfm_nm_frame * frame, size_t length)
+{
+    MPIR_Request *rreq = MPIR_Request_create(MPIR_REQUEST_KIND__RECV);
+    long_ballot_t *whole = rreq ? MPL_malloc(offsetof(long_ballot_t, ballot) + length, MPL_MEM_BUFFER) : NULL;
+
+    if (!whole) {
+        has_lost_votes = 1;
+        if (rreq)
+            MPIR_Request_free(rreq);
+        return;
+    }
+    whole->pkt = *pkt;
+    whole->length = length;
+    MPIR_Memcpy(&whole->ballot, frame->data, frame->length);
+    rreq->dev.tmpbuf = whole;
+    rreq->dev.iov[0].iov_base = (char *) &whole->ballot + frame->length;
+    rreq->dev.iov[0].iov_len = length - frame->length;
+    rreq->dev.iov_offset = 0;
+    rreq->dev.iov_count = 1;
+    rreq->dev.OnDataAvail = long_ballot_is_whole;
+    rreq->dev.request_completed_cb = leave_long_ballot;
+    vc->ch.recv_active = rreq;
+    mid_message = 1;
+}
+
+/* A vote, a question or a decision of another member. */
 static int on_agreement(MPIDI_VC_t * vc, const own_pkt_t * pkt, const ulfm_nm_frame * frame)
 {
     const ballot_t *ballot = frame->data;
@@ -314,6 +377,11 @@ static int on_agreement(MPIDI_VC_t * vc, const own_pkt_t * pkt, const ulfm_nm_fr
 
     if (frame->header_length < sizeof *pkt)
         return MPI_SUCCESS;
+    if (pkt->what != OWN_QUESTION && frame->length >= offsetof(ballot_t, generation) &&
+        ballot->members <= MOST_MEMBERS && frame->length < ballot_bytes((int) ballot->members)) {
+        begin_long_ballot(vc, pkt, frame, ballot_bytes((int) ballot->members));
+        return MPI_SUCCESS;
+    }
     if (pkt->what != OWN_QUESTION &&
         (frame->length < sizeof *ballot || frame->length != ballot_bytes((int) ballot->members) ||
          pkt->from < 0 || pkt->from >= (int) ballot->members || (a && a->members != (int) ballot->members)))

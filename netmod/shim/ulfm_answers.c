@@ -114,6 +114,18 @@ static void note_question(MPIDI_VC_t * vc, const void *pkt)
         link_asking(vc, asking_request(pkt));
 }
 
+/* It does not go after all. A send that was to be cancelled is completed by the call. */
+static void forget_question(MPIDI_VC_t * vc, const void *pkt)
+{
+    const MPIDI_CH3_Pkt_type_t type = ((const MPIDI_CH3_Pkt_t *) pkt)->type;
+    if (type >= MPIDI_CH3_PKT_END_ALL || !asks[type])
+        return;
+    if (type == MPIDI_CH3_PKT_CANCEL_SEND_REQ)
+        (void) take_cancel(vc, asking_request(pkt));
+    else
+        unlink_asking(vc, asking_request(pkt));
+}
+
 /* The answer is there. False when nobody waits for it any more, and it is to be dropped. */
 static int take_answer(MPIDI_VC_t * vc, MPIR_Request * req)
 {

@@ -597,8 +597,8 @@ static int ulfm_iStartContigMsg(MPIDI_VC_t * vc, void *hdr, intptr_t hdr_sz, voi
             goto fn_exit;
     }
     sreq = MPIR_Request_create(MPIR_REQUEST_KIND__SEND);
-    if (!sreq && ((MPIDI_CH3_Pkt_t *) hdr)->type == MPIDI_CH3_PKT_CANCEL_SEND_REQ)
-        (void) take_cancel(vc, asking_request(hdr));    /* the call completes it */
+    if (!sreq)
+        forget_question(vc, hdr);
     MPIR_ERR_CHKANDJUMP(!sreq, mpi_errno, MPI_ERR_OTHER, "**nomem");
     MPIR_Object_set_ref(sreq, 2);
     sreq->dev.OnDataAvail = NULL;

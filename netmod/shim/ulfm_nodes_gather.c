@@ -32,22 +32,19 @@ static void row_make(row_t * row, const coll_blocks_t * blocks, MPIR_Comm * comm
         nodes_without_memory(comm);
 }
 
-/* The blocks of a node's ranks, of which the communicator has `many`. Returns whether they have one length and lie one
- * behind the other. */
-static int node_blocks(const coll_blocks_t * blocks, const MPIR_Comm * comm, int node, int many, MPI_Aint * counts,
-                       MPI_Aint * at)
+/* The blocks of a node's ranks, of which the communicator has `many`. Lengths are the same in all ranks; where the
+ * blocks lie is each rank's own matter. */
+static void node_blocks(const coll_blocks_t * blocks, const MPIR_Comm * comm, int node, int many, MPI_Aint * counts,
+                        MPI_Aint * at)
 {
-    int rank, i, alike = 1;
+    int rank, i;
 
     for (rank = i = 0; i < many; rank++) {
         if (node_of(comm, rank) != node)
             continue;
         counts[i] = blocks->bytes[rank];
-        at[i] = blocks->at[rank];
-        alike = alike && counts[i] == counts[0] && at[i] == at[0] + i * counts[0];
-        i++;
+        at[i++] = blocks->at[rank];
     }
-    return alike;
 }
 
 /* The head collects the blocks of its node's ranks, one behind the other. */
@@ -59,7 +56,7 @@ static int row_collect(const row_t * row, const char *in, MPIR_Comm * comm)
     MPIR_Errflag_t errflag = MPIR_ERR_NONE;
     int i, alike = 1;
 
-    (void) node_blocks(row->blocks, comm, row->here, many, counts, at);
+    node_blocks(row->blocks, comm, row->here, many, counts, at);
     for (i = 0; i < many; end += counts[i++]) {
         at[i] = end;
         alike = alike && counts[i] == counts[0];
@@ -143,12 +140,8 @@ static int lanes_gather(const coll_blocks_t * blocks, MPIR_Comm * comm)
         mpi_errno = nodes_swap(swap, MPI_BYTE, MPIR_ALLGATHER_TAG, comm);
     }
     for (turn = 0; turn < nodes && !mpi_errno; turn++) {
-        if (node_blocks(blocks, comm, turn, many, counts, at))
-            mpi_errno = MPIR_Allgather_impl(MPI_IN_PLACE, 0, MPI_BYTE, blocks->data + at[0], counts[0], MPI_BYTE, node,
-                                            &errflag);
-        else
-            mpi_errno = MPIR_Allgatherv_impl(MPI_IN_PLACE, 0, MPI_BYTE, blocks->data, counts, at, MPI_BYTE, node,
-                                             &errflag);
+        node_blocks(blocks, comm, turn, many, counts, at);
+        mpi_errno = MPIR_Allgatherv_impl(MPI_IN_PLACE, 0, MPI_BYTE, blocks->data, counts, at, MPI_BYTE, node, &errflag);
     }
     return mpi_errno;
 }

@@ -275,7 +275,7 @@ static int draw_counts(int n, unsigned salt, int* counts) {
   return all;
 }
 
-/* Parts of a sum, and blocks of different lengths, which lie backwards with a gap between them. */
+/* Parts of a sum, and blocks of different lengths, which lie in order, or backwards with a gap between them. */
 static void parts(MPI_Comm comm, int n, unsigned salt) {
   int *counts = malloc((size_t)size * sizeof(int)), *places = malloc((size_t)size * sizeof(int)), begin = 0, at = 0;
   const int all = draw_counts(n, salt, counts), in_place = salt & 1, mine = counts[rank];
@@ -294,14 +294,18 @@ static void parts(MPI_Comm comm, int n, unsigned salt) {
   REDUCE_SCATTER(in_place ? MPI_IN_PLACE : pairs_in, pairs_out, counts, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
   same_pairs_from(pairs_out, mine, begin, size, salt, "MPI_Reduce_scatter of pairs");
 
-  for (int r = size; r-- > 0; at += counts[r] + 1) places[r] = at;
+  const int gap_length = rank & 1; /* each rank puts the blocks where it likes */
+  if (gap_length)
+    for (int r = size; r-- > 0; at += counts[r] + 1) places[r] = at;
+  else
+    for (int r = 0; r < size; at += counts[r++]) places[r] = at;
   memset(out, 0x5a, most * sizeof *out);
   if (in_place) memcpy(out + places[rank], in, (size_t)mine * sizeof *in);
   ALLGATHERV(in_place ? MPI_IN_PLACE : in, mine, record_type, out, counts, places, record_type, comm);
   for (int r = 0; r < size; ++r) {
     const unsigned char* gap = (const unsigned char*)(out + places[r] + counts[r]);
     same_records(out + places[r], counts[r], r, r + 1, salt, "MPI_Allgatherv");
-    for (size_t i = 0; i < sizeof *out; ++i) check(gap[i] == 0x5a, "the gap of MPI_Allgatherv", (int)i);
+    for (size_t i = 0; i < gap_length * sizeof *out; ++i) check(gap[i] == 0x5a, "the gap of MPI_Allgatherv", (int)i);
   }
   free(counts), free(places), free(in), free(out), free(pairs_in), free(pairs_out);
 }
@@ -382,6 +386,20 @@ static void rounds(MPI_Comm comm, int count) {
   }
 }
 
+/* Long blocks of one length, which some ranks want one behind the other and some with a word between. */
+static void own_places(MPI_Comm comm) {
+  enum { kWords = 60000 };
+  int *counts = malloc((size_t)size * sizeof(int)), *places = malloc((size_t)size * sizeof(int));
+  int* out = malloc((size_t)size * (kWords + 1) * sizeof *out);
+  for (int r = 0; r < size; ++r) counts[r] = kWords, places[r] = r * (kWords + (rank & 1));
+  for (int i = 0; i < kWords; ++i) out[places[rank] + i] = rank * kWords + i;
+  MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_INT, out, counts, places, MPI_INT, comm);
+  for (int r = 0; r < size; ++r)
+    for (int i = 0; i < kWords; ++i)
+      check(out[places[r] + i] == r * kWords + i, "MPI_Allgatherv to own places", kWords);
+  free(counts), free(places), free(out);
+}
+
 /* Who waited for a rank ahead would never come to the receive, or to the send, that this one waits for. */
 static void go_ahead(void) {
   int in = 1, out = 0, word = 0;
@@ -440,6 +458,7 @@ int main(int argc, char** argv) {
     const int count = argc > 2 ? atoi(argv[2]) : 10, world_rank = rank, world_size = size;
     seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
     rounds(MPI_COMM_WORLD, count);
+    own_places(MPI_COMM_WORLD);
     MPI_Comm_split(MPI_COMM_WORLD, 0, world_size - world_rank, &backwards);
     rounds(backwards, count);
     MPI_Comm_split(MPI_COMM_WORLD, world_rank % 3 == 0, world_rank, &part);

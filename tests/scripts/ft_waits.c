@@ -4,7 +4,9 @@
  * barrier, allreduce, bcast, dup, ibarrier, split: those who wait in it for rank 0, which has heard of the death by a
  * receive, or for rank 1, which has by MPI_Comm_create_group; both go on to MPIX_Comm_shrink, and nobody revokes.
  * freed: rank 1 heard of it by a receive in a copy of the world and frees that, in which the others wait for it.
- * any: MPI_Waitany, of a receive from any source, which it must name. */
+ * any: MPI_Waitany, of a receive from any source, which it must name.
+ * announced: receives of messages that the dead rank had announced, long and synchronous ones; nothing is left of them
+ * that a communicator waits for when it is disconnected. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -143,6 +145,35 @@ static void for_any(void) {
   for (int i = 1; i < 3; i++) MPI_Cancel(&requests[i]), MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
 }
 
+static void announced(void) {
+  enum { LONG = 1 << 20 };
+  int* data = calloc(LONG, sizeof *data);
+  MPI_Request requests[3];
+  MPI_Message message;
+  MPI_Comm copy;
+
+  MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+  if (rank == last) {
+    here[0] = 77;
+    for (int i = 0; i < 2; i++) MPI_Isend(data, LONG, MPI_INT, 0, i, copy, &requests[i]);
+    MPI_Issend(here, 1, MPI_INT, 0, 2, copy, &requests[2]);
+    MPI_Recv(there, 1, MPI_INT, 0, 3, copy, MPI_STATUS_IGNORE);
+    raise(SIGKILL);
+  }
+  if (rank == 0) {
+    for (int tag = 0; tag < 3; tag++) MPI_Probe(last, tag, copy, MPI_STATUS_IGNORE);
+    MPI_Mprobe(last, 1, copy, &message, MPI_STATUS_IGNORE);
+    MPI_Send(here, 1, MPI_INT, last, 3, copy);
+    hear(MPI_COMM_WORLD);
+    expect("MPI_Recv", MPI_Recv(data, LONG, MPI_INT, last, 0, copy, MPI_STATUS_IGNORE), MPIX_ERR_PROC_FAILED);
+    expect("MPI_Mrecv", MPI_Mrecv(data, LONG, MPI_INT, &message, MPI_STATUS_IGNORE), MPIX_ERR_PROC_FAILED);
+    expect("MPI_Recv of MPI_Issend", MPI_Recv(there, 1, MPI_INT, last, 2, copy, MPI_STATUS_IGNORE), MPI_SUCCESS);
+    if (there[0] != 77) printf("%d of MPI_Issend\n", there[0]), wrong++;
+  }
+  MPI_Comm_disconnect(&copy);
+  free(data);
+}
+
 int main(int argc, char** argv) {
   const char* how = argc > 1 ? argv[1] : "";
   MPI_Comm rest;
@@ -156,6 +187,7 @@ int main(int argc, char** argv) {
   if (strstr("put get accumulate get_accumulate got test", how)) in_window(how);
   else if (strcmp(how, "freed") == 0) in_a_freed_one();
   else if (strcmp(how, "any") == 0) for_any();
+  else if (strcmp(how, "announced") == 0) announced();
   else in_collective(how);
   MPIX_Comm_shrink(MPI_COMM_WORLD, &rest);
   MPI_Comm_size(rest, &left);

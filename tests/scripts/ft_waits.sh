@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # With --ft: what waits for a rank that has died, or for one that has heard of a death and goes on to MPIX_Comm_shrink, ends
-# with MPIX_ERR_PROC_FAILED: requests of one-sided operations, MPI_Win_test, collectives, MPI_Waitany.
+# with MPIX_ERR_PROC_FAILED: requests of one-sided operations, MPI_Win_test, collectives, MPI_Waitany, receives of what a
+# dead rank had announced.
 set -euo pipefail
 # shellcheck source=mpi_common.bash
 . "$(dirname "${BASH_SOURCE[0]}")/mpi_common.bash"
@@ -18,4 +19,7 @@ for how in barrier allreduce bcast dup ibarrier split freed any; do
     ends 6 "$how" --transport tcp
 done
 ends 4 barrier --transport xswitch
+for transport in direct tcp xswitch; do ends 3 announced --transport $transport; done
+# Votes that take several frames.
+ULFM_FRAME=256 ends 9 barrier --transport tcp
 echo 'what waits for the dead ends, and what waits for those who have heard of them'

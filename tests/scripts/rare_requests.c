@@ -90,8 +90,11 @@ static void wait_for_inactive(int count, MPI_Request* requests) {
   int flag = 0, index = 0, some = 0, indices[3];
   for (int i = 0; i < count; ++i) {
     MPI_Wait(&requests[i], &statuses[0]);
+    expect_status(&statuses[0], MPI_ANY_SOURCE, MPI_ANY_TAG, 0, "MPI_Wait of an inactive request");
+    memset(statuses, 0x5a, sizeof statuses);
     MPI_Test(&requests[i], &flag, &statuses[0]);
     expect(flag, "MPI_Test of an inactive request");
+    expect_status(&statuses[0], MPI_ANY_SOURCE, MPI_ANY_TAG, 0, "MPI_Test of an inactive request");
   }
   MPI_Waitall(count, requests, statuses);
   MPI_Testall(count, requests, &flag, statuses);
@@ -119,9 +122,24 @@ static void tested_together(void) {
     for (flag = 0; !flag && error == MPI_SUCCESS;) error = MPI_Testall(3, requests, &flag, statuses);
     expect(error == MPI_SUCCESS, "MPI_Testall of partitioned requests and a persistent collective");
     expect(sum == ranks && got[63] == 'a' + (rank + ranks - 1) % ranks, "what they bring");
+    wait_for_inactive(3, requests);
   }
   for (int i = 0; i < 3; ++i) MPI_Request_free(&requests[i]);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
+static void parts_from_nobody(void) {
+  MPI_Request request;
+  MPI_Status status;
+  char nothing[16];
+  MPI_Precv_init(nothing, 4, 4, MPI_CHAR, MPI_PROC_NULL, 7, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+  for (int round = 0; round < 2; ++round) {
+    MPI_Start(&request);
+    memset(&status, 0x5a, sizeof status);
+    MPI_Wait(&request, &status);
+    expect_status(&status, MPI_PROC_NULL, MPI_ANY_TAG, 0, "status of a partitioned receive from nobody");
+  }
+  MPI_Request_free(&request);
 }
 
 static void isendrecv(void) {

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <set>
+#include <sstream>
 
 #include <fmt/core.h>
 
@@ -94,6 +95,44 @@ void look_up(const std::string& origin, const std::string& word) {
                              origin, name, why));
 }
 
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+bool is_this_host(const std::string& host) {
+  char name[256] = {};
+  (void)gethostname(name, sizeof name - 1);
+  const std::string own = name;
+  return host == "localhost" || host == own || host == own.substr(0, own.find('.')) ||
+         host == environment("SLURMD_NODENAME");
+}
+
+/// Resource managers in the order in which mpiexec looks for them, and the variable in which each gives its hosts: a
+/// list, a list with a number behind each host, or the name of a file.
+struct Manager {
+  const char *name, *variable;
+  enum { list, counted, file } form;
+};
+constexpr Manager kManagers[] = {
+    {"slurm", "SLURM_NODELIST", Manager::list},  {"ll", "LOADL_HOSTFILE", Manager::file},
+    {"lsf", "LSB_MCPU_HOSTS", Manager::counted}, {"sge", "PE_HOSTFILE", Manager::file},
+    {"pbs", "PBS_NODEFILE", Manager::file},      {"cobalt", "COBALT_NODEFILE", Manager::file}};
+
+/// Slurm's short form of several, n[1-4], is no name of a host, and so not the one of this host.
+std::vector<std::string> hosts_of(const Manager& manager) {
+  const std::string value = environment(manager.variable);
+  std::vector<std::string> names;
+  if (manager.form == Manager::counted) {
+    std::istringstream words(value);
+    for (std::string name, count; words >> name >> count;) names.push_back(name);
+    return names;
+  }
+  auto hosts = manager.form == Manager::file ? tools::hosts_of_file(value) : tools::hosts_of_list(value);
+  for (const tools::ListedHost& host : hosts.value_or(std::vector<tools::ListedHost>{})) names.push_back(host.name);
+  return names;
+}
+
 }  // namespace
 
 void check_hosts(const CommandLine& line) {
@@ -121,11 +160,26 @@ void check_hosts(const CommandLine& line) {
   }
 }
 
+void take_hosts_of_environment(CommandLine& line) {
+  if (line.elsewhere || line.cube != 0) return;
+  if (const std::string file = environment("HYDRA_HOST_FILE"); !file.empty()) {
+    line.hosts.push_back({"HYDRA_HOST_FILE", file, true});
+    line.elsewhere = true;
+    line.elsewhere = !only_this_host(line);
+    return;
+  }
+  const std::string manager = line.manager.empty() ? environment("HYDRA_RMK") : line.manager;
+  const auto used = std::find_if(std::begin(kManagers), std::end(kManagers), [&](const Manager& one) {
+    return manager.empty() ? !environment(one.variable).empty() : manager == one.name;
+  });
+  if (used == std::end(kManagers)) return;
+  const auto hosts = hosts_of(*used);
+  line.elsewhere = !std::all_of(hosts.begin(), hosts.end(), is_this_host);
+}
+
 bool only_this_host(const CommandLine& line) {
   if (!line.elsewhere) return true;
-  char name[256] = {};
-  (void)gethostname(name, sizeof name - 1);
-  const auto is_here = [&](const tools::ListedHost& host) { return host.name == "localhost" || host.name == name; };
+  const auto is_here = [&](const tools::ListedHost& host) { return is_this_host(host.name); };
   return !line.hosts.empty() && std::all_of(line.hosts.begin(), line.hosts.end(), [&](const NamedHosts& named) {
     const auto hosts = named.is_file ? tools::hosts_of_file(named.value) : tools::hosts_of_list(named.value);
     return hosts && std::all_of(hosts->begin(), hosts->end(), is_here);

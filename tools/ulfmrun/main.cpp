@@ -182,12 +182,12 @@ void make_job_key() {
 }
 
 /// The table of waits, which this process holds open for the ranks, also as mpiexec. Without one they report by
-/// themselves.
+/// themselves, as where some are on other hosts and could not write into it.
 void make_stall_board(const CommandLine& line) {
-  if (line.processes <= 0) return;
+  unsetenv("ULFM_STALL_BOARD");
+  if (line.processes <= 0 || !only_this_host(line)) return;
   auto board = ulfm::StallBoard::create(line.processes);
   if (board) setenv("ULFM_STALL_BOARD", board->place().c_str(), 1);
-  else unsetenv("ULFM_STALL_BOARD");
 }
 
 [[noreturn]] void become(const std::vector<std::string>& command) {

@@ -15,6 +15,7 @@
 
 #include "base/config.hpp"
 #include "failure.hpp"
+#include "hosts.hpp"
 #include "settings.hpp"
 #include "values.hpp"
 
@@ -231,6 +232,7 @@ class Parser {
       check_host_program();
       line_.elsewhere = std::getenv("NX2_HOSTS") != nullptr;  // nxhost(1) names the hosts of the nodes there
     }
+    take_hosts_of_environment(line_);
     return std::move(line_);
   }
 
@@ -328,7 +330,8 @@ class Parser {
     check_value(name, option.name, value);
     const bool named = option.meaning == Meaning::hosts || option.meaning == Meaning::host_file;
     if (named) line_.hosts.push_back({name, value, option.meaning == Meaning::host_file});
-    if (named || option.meaning == Meaning::manager) line_.elsewhere = true;
+    if (named) line_.elsewhere = true;
+    if (option.meaning == Meaning::manager) line_.manager = value;
     if (option.meaning == Meaning::launcher) line_.launcher = value;
     if (option.meaning == Meaning::launcher_exec) line_.launcher_exec = value;
     if (option.meaning == Meaning::directory) directory_ = value;

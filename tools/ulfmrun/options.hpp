@@ -41,8 +41,8 @@ struct CommandLine {
   int processes = 0;  ///< of all programs
   int cube = 0;       ///< nodes of the cube that the one program loads itself; 0: it is no host
   std::vector<NamedHosts> hosts;
-  std::string launcher, launcher_exec;  ///< as given; empty: not given
-  /// Other hosts are named: what is absent here may be there.
+  std::string launcher, launcher_exec, manager;  ///< as given; empty: not given
+  /// Other hosts are named, here or by the environment: what is absent here may be there.
   bool elsewhere = false;
 };
 

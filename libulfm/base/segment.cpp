@@ -15,6 +15,7 @@
 #include <fmt/core.h>
 
 #include "base/align.hpp"
+#include "base/standard_streams.hpp"
 
 namespace ulfm {
 namespace {
@@ -69,7 +70,7 @@ class SpareDescriptor {
  private:
   void take() {
     if (fd_ >= 0) return;
-    fd_ = memfd_create("ulfm spare", MFD_CLOEXEC);
+    fd_ = above_standard_streams(memfd_create("ulfm spare", MFD_CLOEXEC));
     if (fd_ >= 0 && fstat(fd_, &file_) != 0) give_up();
   }
 
@@ -108,7 +109,7 @@ Result<Segment> Segment::create(const std::string& label, std::size_t reserve) {
     return fail(out_of_memory(reserve, EFBIG));  // ftruncate would raise SIGXFSZ instead of failing
 
   Segment s;
-  s.fd_ = memfd_create(label.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  s.fd_ = above_standard_streams(memfd_create(label.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (s.fd_ < 0) return fail_errno(fmt::format("memfd_create for {}", label));
   s.size_ = s.whole_ = reserve;
   fchmod(s.fd_, 0600);
@@ -124,6 +125,10 @@ Result<Segment> Segment::create(const std::string& label, std::size_t reserve) {
 Result<int> Segment::open_of(pid_t pid, int fd) {
   const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
   const int own = spare().open_with(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (own < 0 && errno == ENOENT && access("/proc/self/fd", X_OK) != 0)
+    return fail(Errc::unavailable, fmt::format("cannot open {}: there is no /proc here, as after chroot(); mount it "
+                                               "there (or ULFM_CONTROL=unix)",
+                                               path));
   if (own < 0 && errno == ENOENT) return fail(Errc::peer_failed, fmt::format("process {} is gone (no {})", pid, path));
   if (own < 0 && (errno == EMFILE || errno == ENFILE))
     return fail(Errc::no_memory, fmt::format("cannot open {}: {}; connecting to a process takes one descriptor for a "

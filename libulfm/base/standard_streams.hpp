@@ -16,4 +16,15 @@ inline void reserve_standard_streams() {
   if (fd > STDERR_FILENO) ::close(fd);
 }
 
+/// `fd`, or a descriptor above 2 in its place: a program that has closed descriptor 1 since and prints would write into
+/// whatever of the library had become that one. -1 and its errno stay; so does a descriptor when there is no other.
+inline int above_standard_streams(int fd) noexcept {
+  if (fd < STDIN_FILENO || fd > STDERR_FILENO) [[likely]]
+    return fd;
+  const int other = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (other < 0) return fd;
+  ::close(fd);
+  return other;
+}
+
 }  // namespace ulfm

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -65,8 +66,12 @@ bool write_all(int fd, const std::string& text) {
 // Also for a process that ends without leaving the job: that is when one wants to know. Not for a forked child.
 __attribute__((destructor)) void finish() {
   if (!active.load(std::memory_order_acquire) || recorder.owner != getpid() || recorder.fd < 0) return;
-  if (!write_all(recorder.fd, as_json()))
-    std::fprintf(stderr, "ulfm: rank %d: the trace could not be written: %s\n", recorder.rank, std::strerror(errno));
+  if (write_all(recorder.fd, as_json())) return;
+  const int error = errno;
+  char file[PATH_MAX] = "";
+  (void)!readlink(fmt::format("/proc/self/fd/{}", recorder.fd).c_str(), file, sizeof file - 1);
+  std::fprintf(stderr, "ulfm: rank %d: the trace %s could not be written: %s\n", recorder.rank, file,
+               std::strerror(error));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 
 #include "base/align.hpp"
 #include "base/copy.hpp"
+#include "base/standard_streams.hpp"
 
 namespace ulfm {
 namespace {
@@ -97,7 +98,7 @@ ssize_t write_process(pid_t process, const void* from, std::uint64_t into, std::
 }
 
 std::optional<PeerMemory> PeerMemory::open(pid_t process) noexcept {
-  const int fd = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
+  const int fd = above_standard_streams(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
   if (fd < 0) return std::nullopt;
   return PeerMemory(process, fd);
 }

@@ -33,10 +33,12 @@ std::string shell_word(std::string_view word) {
 
 // What belongs to a login and not to a program, and what the host alone was told.
 bool goes_along(std::string_view name) {
-  static constexpr std::array<std::string_view, 15> kStay = {
+  // The other host's shell does not take the last ones.
+  static constexpr std::array<std::string_view, 20> kStay = {
       "_",        "PWD",       "OLDPWD",    "SHLVL",        "HOSTNAME",
       "HOME",     "USER",      "LOGNAME",   "DISPLAY",      "NX2_CUBE",
-      "NX2_LOAD", "NX2_NODES", "NX2_HOSTS", "NX2_LAUNCHER", "ULFM_STALL_BOARD"};
+      "NX2_LOAD", "NX2_NODES", "NX2_HOSTS", "NX2_LAUNCHER", "ULFM_STALL_BOARD",
+      "UID",      "EUID",      "PPID",      "SHELLOPTS",    "BASHOPTS"};
   const auto is_of_a_name = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
   return !name.starts_with("SSH_") && !name.starts_with("BASH_") && !name.empty() &&
          std::all_of(name.begin(), name.end(), is_of_a_name) &&

@@ -149,6 +149,22 @@ else
 fi
 on 2 "a provider of libfabric" "wrong 0" --transport mux,provider=net -n 4 -ppn 2 ./hosts
 on 2 "an interface by its network" "wrong 0" -genv ULFM_INTERFACE 10.77.0.0/24 -n 2 ./hosts
+for none in -genvnone '-genvlist PATH' -envnone; do
+    # shellcheck disable=SC2086 # an option and its value
+    on 2 "no environment, $none" "wrong 0" $none -n 4 -ppn 2 ./hosts
+done
+on 2 "no environment, an emulated interconnect" "wrong 0" --transport xswitch -genvnone -n 4 -ppn 2 ./hosts
+printf 'h1:2\nh2:2' >hosts_of_environment
+for options in '' '--transport xswitch' '--transport dcm'; do
+    code=0
+    # shellcheck disable=SC2086 # options
+    HYDRA_HOST_FILE=$PWD/hosts_of_environment beside_host 1 "$stage/bin/ulfmrun" -launcher ssh -launcher-exec "$hosts_launcher" $options \
+        -n 4 ./hosts >out 2>err || code=$?
+    check_run "HYDRA_HOST_FILE ${options:-alone}" "ranks 4 .*wrong 0" "$code"
+done
+code=0
+beside_host 1 "$stage/bin/ulfmrun" -hosts localhost,h2 -launcher ssh -launcher-exec "$hosts_launcher" -n 2 ./hosts >out 2>err || code=$?
+check_run "localhost beside another host" "ranks 2 nodes 2 .*wrong 0" "$code"
 refuses "only a bridge that all hosts have" "172.17.0.1" -genv ULFM_INTERFACE docker0 -n 2 ./hosts
 refuses "an interface that does not leave its host" "127.0.0.1.*loopback: ULFM_INTERFACE has to name a network" -genv ULFM_INTERFACE lo -n 2 ./hosts
 refuses "an interface that is not there" "names no interface" -genv ULFM_INTERFACE eth9 -n 2 ./hosts

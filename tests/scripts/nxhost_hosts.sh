@@ -127,8 +127,8 @@ for transport in ofi tcp; do
 done
 echo 'transport = "tcp"' >settings.toml
 ran 'over tcp by a file' 0 '^ring 24$' "${cube[@]}" -n 4 --config settings.toml -hosts h1,h2 ./ring
-printf 'h2:1\n# the other\nh3\n' >hostfile
-ran 'a file of hosts' 0 '^node 1 on h3$' "${cube[@]}" -n 2 -f hostfile ./ring
+printf '\xef\xbb\xbfh2:1\n# the other\nh3' >hostfile
+ran 'a file of hosts' 0 '^node 1 on h3$' env UID=7 SHELLOPTS=braceexpand "${cube[@]}" -n 2 -f hostfile ./ring
 grep -q 'still waits for a message' out && echo "FAIL a host whose nodes begin is taken for a lonely one" && failures=$((failures + 1))
 printf 'root@h3:2\n' >hostfile
 ran 'a file with a user' 0 '^node 1 on h3$' "${cube[@]}" -n 2 -f hostfile ./ring

@@ -110,6 +110,11 @@ slurm "no PMI" bad "no launcher that speaks PMI" srun --mpi=none -N 2 -n 2 "$sta
 slurm "no PMI, of which MPI tells" 0 "srun has started 4 processes, and each is a job of its own" srun --mpi=none -N 2 -n 4 ./nodes
 slurm "mpiexec in an allocation" 0 "ranks 4 nodes 2 sum 6" salloc -N 2 -n 4 "$stage/bin/ulfmrun" -n 4 -ppn 2 ./nodes
 "$stage/bin/mpicc" -O1 "$here/mixed.c" -o mixed || exit 1
+slurm "an emulated interconnect in an allocation" 0 "ranks 4 nodes 4 sum 6" \
+    salloc -N 2 -n 4 "$stage/bin/ulfmrun" --transport xswitch -n 4 -ppn 2 ./nodes
+slurm "virtual time in an allocation" bad "virtual time is kept by processes of one host" \
+    salloc -N 2 -n 4 "$stage/bin/ulfmrun" --transport xswitch --time virtual -n 4 -ppn 2 ./nodes
+slurm "hosts as they are named" 0 "^.1. h1" salloc -N 2 -n 2 "$stage/bin/ulfmrun" -l -hosts h2,h1 -n 2 hostname
 slurm "a spawn in an allocation" 0 "spawn wrong 0" salloc -N 2 -n 4 "$stage/bin/ulfmrun" -n 2 -ppn 1 ./mixed spawn
 PMIX_NAMESPACE=nobody "$stage/bin/ulfm_pmi" true >err 2>&1
 if grep -q 'without PMIx' err; then

@@ -257,6 +257,9 @@ std::vector<std::string> with_two_dashes(int argc, char** argv) {
 int main(int argc, char** argv) {
   ulfm::reserve_standard_streams();
   signal(SIGPIPE, SIG_IGN);  // an agent may end while it is asked
+  // What goes to other hosts goes by command lines, which everybody can read. The agents agree without the key.
+  for (const char* of_job : {"ULFM_JOB_KEY", "ULFM_FABRIC", "ULFM_FABRIC_DOOR", "ULFM_RECORD", "ULFM_STALL_BOARD"})
+    unsetenv(of_job);
   Options options;
   CLI::App app{"Looks at hosts before a job runs on them: a line for each finding, and what may help", "ulfm_doctor"};
   app.set_version_flag("--version", fmt::format("ulfm_doctor {}", ulfm_version()));

@@ -57,13 +57,42 @@ void hand_on(int signal) {
   if (child > 0) kill(child, signal);
 }
 
+std::vector<int> handed_on() {
+  std::vector<int> all = {SIGTERM,   SIGINT,  SIGHUP,  SIGUSR1, SIGUSR2, SIGCONT, SIGQUIT, SIGALRM,
+                          SIGVTALRM, SIGPROF, SIGTSTP, SIGTTIN, SIGTTOU, SIGIO,   SIGPWR,  SIGXCPU};
+  for (int one = SIGRTMIN; one <= SIGRTMAX; ++one) all.push_back(one);
+  return all;
+}
+
+// What comes before there is a program waits for it. Who ends the job while it begins ends it.
+class EarlySignals {
+ public:
+  EarlySignals() {
+    sigset_t held;
+    sigemptyset(&held);
+    for (const int one : handed_on())
+      if (one != SIGTERM && one != SIGINT && one != SIGHUP && one != SIGQUIT) sigaddset(&held, one);
+    pthread_sigmask(SIG_BLOCK, &held, &before_);
+  }
+  // Right before the program's process is made: what comes after that reaches it, too, where all are reached.
+  void collect() { sigpending(&came_); }
+  void release() const { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  void hand_to(pid_t program) const {
+    for (const int one : handed_on())
+      if (sigismember(&came_, one) == 1) kill(program, one);
+  }
+
+ private:
+  sigset_t before_{}, came_{};
+};
+
 // A launcher that signals all processes of a rank has reached the program, too. This one is to outlive the program.
-void settle_signals() {
+void settle_signals(const EarlySignals& early) {
   const bool reaches_all = std::getenv("SLURM_STEP_ID") != nullptr || std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
-  for (const int one : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT, SIGQUIT, SIGALRM, SIGVTALRM, SIGPROF,
-                        SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE, SIGIO, SIGPWR, SIGXCPU})
-    signal(one, reaches_all || one == SIGPIPE ? SIG_IGN : hand_on);
-  for (int one = SIGRTMIN; one <= SIGRTMAX; ++one) signal(one, reaches_all ? SIG_IGN : hand_on);
+  for (const int one : handed_on()) signal(one, reaches_all ? SIG_IGN : hand_on);
+  signal(SIGPIPE, SIG_IGN);
+  if (reaches_all) early.hand_to(child);
+  early.release();
 }
 
 std::string how_it_ended(int status) {
@@ -90,11 +119,13 @@ int end_as(int status) {
 }
 
 int serve(char** command) {
+  EarlySignals early;  // before the launcher's library makes threads, which have this one's mask
   auto launcher = pmi::join_pmix();
   if (!launcher) return complain(launcher.error().what, kCannotRun);
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return complain(std::strerror(errno), kCannotRun);
   const pid_t self = getpid();
+  early.collect();
   child = fork();
   if (child < 0) return complain(fmt::format("starting the program: {}", std::strerror(errno)), kCannotRun);
   if (child == 0) {
@@ -105,10 +136,11 @@ int serve(char** command) {
          {std::pair("PMI_FD", fd), std::pair("PMI_RANK", (*launcher)->rank()),
           std::pair("PMI_SIZE", (*launcher)->size()), std::pair("MPI_LOCALNRANKS", (*launcher)->local_size())})
       setenv(name, fmt::format("{}", number).c_str(), 1);
+    early.release();
     _exit(run(command));
   }
   close(ends[1]);
-  settle_signals();
+  settle_signals(early);
   const int program = static_cast<int>(syscall(SYS_pidfd_open, child, 0));  // closed on exec
   pmi::Server server(ends[0], program, **launcher);
   server.serve();

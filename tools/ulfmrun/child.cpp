@@ -24,6 +24,40 @@ void pass_on(int signal, siginfo_t* from, void*) {
   if (g_mpiexec > 0 && from->si_code != SI_KERNEL) kill(g_mpiexec, signal);
 }
 
+/// Signals that go on to mpiexec, all but those that this process was started to ignore, as under nohup. They wait until
+/// there is one.
+class PassedSignals {
+ public:
+  PassedSignals() {
+    sigemptyset(&held_);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+      struct sigaction action {};
+      if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) continue;
+      sigaddset(&held_, signal);
+    }
+    sigprocmask(SIG_BLOCK, &held_, &before_);
+    set(pass_on);
+  }
+  void release() const { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  /// In mpiexec's process, which they end as any other.
+  void leave() const {
+    set(nullptr);
+    release();
+  }
+
+ private:
+  void set(void (*handler)(int, siginfo_t*, void*)) const {
+    for (int signal = 1; signal < SIGRTMIN; ++signal) {
+      if (sigismember(&held_, signal) != 1) continue;
+      struct sigaction action {};
+      if (handler != nullptr) action.sa_sigaction = handler, action.sa_flags = SA_SIGINFO;
+      else action.sa_handler = SIG_DFL;
+      sigaction(signal, &action, nullptr);
+    }
+  }
+  sigset_t before_{}, held_{};
+};
+
 [[noreturn]] void become_command(const std::vector<std::string>& command, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(kInstallation);
@@ -45,16 +79,15 @@ int wait_for(pid_t child) {
 
 int run_child(const std::vector<std::string>& command) {
   const pid_t self = getpid();
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
-    struct sigaction action {};
-    action.sa_sigaction = pass_on;
-    action.sa_flags = SA_SIGINFO;
-    sigaction(signal, &action, nullptr);
-  }
+  const PassedSignals signals;
   const pid_t child = fork();
   if (child < 0) fail(kInstallation, fmt::format("starting {}: {}", command.front(), std::strerror(errno)));
-  if (child == 0) become_command(command, self);
+  if (child == 0) {
+    signals.leave();
+    become_command(command, self);
+  }
   g_mpiexec = child;
+  signals.release();
   return wait_for(child);
 }
 

@@ -45,6 +45,14 @@ std::string read_key(const fs::path& path) {
   return good ? text : "";
 }
 
+// What is missing of it, for this user alone, whatever the umask.
+void make_folder(const fs::path& folder) {
+  std::error_code error;
+  if (folder.empty() || fs::exists(folder, error)) return;
+  make_folder(folder.parent_path());
+  if (mkdir(folder.c_str(), 0700) == 0) (void)chmod(folder.c_str(), 0700);
+}
+
 // Two jobs that begin at once agree about the key. A file system without such locks does without.
 class FolderLock {
  public:
@@ -88,7 +96,7 @@ std::string key_of_user() {
   const fs::path folder = cache != nullptr && *cache == '/' ? fs::path(cache) / "ulfm" : fs::path(home) / ".cache/ulfm";
   const fs::path path = folder / "job-key";
   std::error_code error;
-  fs::create_directories(folder, error);
+  make_folder(folder);
   const FolderLock one_at_a_time(folder);
   if (std::string key = read_key(path); !key.empty()) return key;
   remove_empty(path);

@@ -50,7 +50,7 @@ Result<void> bind_unix(const Fd& fd, EndpointKey& key) {
 
 void Fd::reset(int fd) noexcept {
   if (fd_ >= 0) close(fd_);
-  fd_ = fd;
+  fd_ = above_standard_streams(fd);
 }
 
 Result<Fd> listen_at(EndpointKey& key) {

@@ -4,15 +4,16 @@
 #include <chrono>
 #include <utility>
 
+#include "base/standard_streams.hpp"
 #include "job/control/key.hpp"
 
 namespace ulfm::control {
 
-/// Owns a descriptor.
+/// Owns a descriptor, which is none of the standard streams.
 class Fd {
  public:
   Fd() = default;
-  explicit Fd(int fd) noexcept : fd_(fd) {}
+  explicit Fd(int fd) noexcept : fd_(above_standard_streams(fd)) {}
   Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Fd& operator=(Fd&& other) noexcept {
     if (this != &other) reset(std::exchange(other.fd_, -1));

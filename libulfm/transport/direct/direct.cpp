@@ -89,10 +89,10 @@ class DirectTransport final : public Transport {
   control::Fd descriptor(std::uint32_t what) override {
     if (what >= kFirstPassed) return passed_.duplicate(what);
     std::lock_guard lock(mutex_);
-    if (what == kDirectory) return control::Fd(fcntl(segment_.fd(), F_DUPFD_CLOEXEC, 0));
+    if (what == kDirectory) return control::Fd(fcntl(segment_.fd(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
     const DirectoryEntry& entry = directory().entry[what - port_segment(0)];
     if (entry.generation.load(std::memory_order_relaxed) % 2 == 0) return {};
-    return control::Fd(fcntl(entry.fd, F_DUPFD_CLOEXEC, 0));
+    return control::Fd(fcntl(entry.fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
   }
 
  private:

@@ -22,7 +22,7 @@ constexpr std::uint64_t kPausesBefore = 128;
 control::Fd PassedDescriptors::duplicate(std::uint32_t what) {
   std::lock_guard lock(mutex_);
   const auto found = fds_.find(what);
-  return found == fds_.end() ? control::Fd() : control::Fd(fcntl(found->second, F_DUPFD_CLOEXEC, 0));
+  return found == fds_.end() ? control::Fd() : control::Fd(fcntl(found->second, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
 }
 
 Exchange::~Exchange() { forget_descriptor(); }

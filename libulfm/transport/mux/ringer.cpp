@@ -31,7 +31,7 @@ Ringer::~Ringer() {
 }
 
 std::uint64_t Ringer::add(int descriptor, WakeSource& source) {
-  control::Fd copy(fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+  control::Fd copy(fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
   if (copy.get() < 0) return 0;
   std::lock_guard lock(lock_);
   epoll_event event{};

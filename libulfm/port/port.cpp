@@ -149,7 +149,12 @@ Outlet* PortCore::outlet_for(PortAddress to, Error* why) {
   if (key == last_key_ && !last_outlet_->port_closed()) return last_outlet_;
   last_key_ = ~std::uint64_t{0};
   auto it = outlets_.find(key);
+  std::string lost;
   if (it != outlets_.end() && it->second->port_closed()) {
+    if (it->second->has_broken())
+      lost =
+          fmt::format("the connection to {}, port {}, has ended before its time; the last messages to it may be lost",
+                      it->second->peer().text(), to.port);
     if (it->second->cut_off())
       note_failure(Errc::peer_failed,
                    fmt::format("{} has cut off what port {} sent to its port {}; the last messages may be lost",
@@ -162,6 +167,8 @@ Outlet* PortCore::outlet_for(PortAddress to, Error* why) {
       if (why != nullptr) *why = ok.error();
       return nullptr;
     }
+    // It lives. Of one that does not, the error tells.
+    if (!lost.empty()) note_failure(Errc::peer_failed, std::move(lost));
     it = outlets_.find(key);
   }
   last_key_ = key;

@@ -50,6 +50,19 @@ struct Inside {
   std::unique_ptr<Node> node;
 };
 
+// As a firewall does that has forgotten it. Both ends are this process's.
+int reset_connections() {
+  int count = 0;
+  sockaddr_in peer{};
+  for (int fd = 3; fd < 300; ++fd) {
+    socklen_t length = sizeof peer;
+    const linger at_once{1, 0};
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &length) != 0 || peer.sin_family != AF_INET) continue;
+    count += setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once) == 0 && shutdown(fd, SHUT_RDWR) == 0;
+  }
+  return count;
+}
+
 }  // namespace
 
 TEST_CASE("a message of any length arrives", "[port]") {
@@ -517,4 +530,26 @@ TEST_CASE("threads with a port each use one job at once", "[port]") {
     });
   for (std::thread& t : threads) t.join();
   for (const bool fine : good) CHECK(fine);
+}
+
+TEST_CASE("who sends over a connection that was reset is told that messages may be lost, and the next ones arrive",
+          "[port]") {
+  Inside in({{"ULFM_TRANSPORT", "tcp"}});
+  PortCore &from = in.open(0, 8), &to = in.open(1, 8);
+  REQUIRE(in.send(from, 1, 1, 10) == Errc::ok);
+  REQUIRE(test::matches(in.receive(to).bytes, 1));
+  REQUIRE(reset_connections() > 0);
+  // A look at the sender's port would find the death of a receiver by itself.
+  PortCore* receiver[] = {&to};
+  Errc told = Errc::ok;
+  for (std::uint32_t i = 0; told == Errc::ok && i < 300; ++i) {
+    REQUIRE(from.compose(10));
+    if (const auto posted = from.post(in.address(1)); !posted) told = posted.error().code;
+    Arrival some;
+    (void)in.node->wait(receiver, 1ms, some);
+    if (Error error; from.take_failure(error)) told = error.code;
+  }
+  CHECK(told == Errc::peer_failed);
+  REQUIRE(in.send(from, 1, 7, 1000) == Errc::ok);
+  for (Arrival arrival; arrival.bytes.size() != 1000;) arrival = in.receive(to);
 }

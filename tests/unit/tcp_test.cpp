@@ -130,6 +130,23 @@ TEST_CASE("tcp: a carrier's frames come whole, and its own port wakes who waits 
   }
 }
 
+TEST_CASE("tcp: what a watcher takes in ends the owner's sleep", "[tcp]") {
+  Pair pair;
+  const auto there = pair.to_b();
+  WakeSource& source = pair.at_b->wake_source();
+  for (int round = 0; round < 20; ++round) {
+    source.arm();
+    REQUIRE_FALSE(pair.at_b->has_frame());
+    source.watch();
+    REQUIRE(push(*there, Kind::first, kHead, {}));
+    REQUIRE(source.watch_sleep(20s));
+    source.end_watch();
+    REQUIRE(source.sleep(20s));
+    source.cancel();
+    pair.at_b->release(Pair::await(*pair.at_b));
+  }
+}
+
 TEST_CASE("tcp: a direction that is over leaves the other one alone", "[tcp]") {
   Pair pair;
   auto there = pair.to_b();

@@ -8,6 +8,7 @@
 #include <new>
 #include <vector>
 
+#include "base/room.hpp"
 #include "proto/reliable/settings.hpp"
 #include "proto/reliable/wire.hpp"
 #include "transport/contract.hpp"
@@ -49,6 +50,7 @@ class CopyPool {
   };
   std::uint32_t take(std::size_t size) noexcept {
     if (free_ == kNone) {
+      if (!make_room_for_one(buffers_)) return kNone;
       free_ = static_cast<std::uint32_t>(buffers_.size());
       buffers_.emplace_back();
     }

@@ -63,6 +63,9 @@ class ReliableOutlet final : public Outlet {
   bool has_broken() const override {
     return port_->with(sender_, [](const Sender& s) { return s.has_broken(); });
   }
+  bool is_near() const override {
+    return port_->with(sender_, [](const Sender& s) { return s.under().is_near(); });
+  }
   bool cut_off() const override {
     return port_->with(sender_, [](const Sender& s) { return s.under().cut_off(); });
   }

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "base/copy.hpp"
+#include "base/room.hpp"
 #include "job/liveness.hpp"
 #include "transport/hosts/silence.hpp"
 #include "transport/ofi/lifeline.hpp"
@@ -281,6 +282,7 @@ Result<std::shared_ptr<OfiOutgoing>> OfiNetwork::connect(const hosts::ProcessCar
   const auto won = std::static_pointer_cast<OfiOutgoing>(attempts.winner());
   if (!won) return fail(attempts.error(process, port, to.port));
   reached_.insert(to.host);
+  make_room_for(retired_, retired_.size() + outgoing_.size() + 1);
   outgoing_.push_back(won);
   const iovec piece{const_cast<std::byte*>(introduction.data()), introduction.size()};
   Gather data(std::span(&piece, 1));
@@ -353,7 +355,7 @@ bool OfiNetwork::push_locked(OfiOutgoing& to, Kind kind, std::span<const std::by
 void OfiNetwork::retire(std::shared_ptr<OfiOutgoing> connection) {
   std::lock_guard lock(lock_);
   connection->ending = true;
-  retired_.push_back(std::move(connection));
+  retired_.push_back(std::move(connection));  // connect() has made room
   reap();
 }
 

@@ -69,7 +69,10 @@ void Lifeline::find(const SocketAddress& own, const SocketAddress& peer, std::ch
     socket_ = fd;
     return is_there();
   });
-  if (is_there()) hosts::ask_for_life(socket_, give_up, hosts::more_probes(give_up));
+  if (!is_there()) return;
+  // Libfabric does not ask for it, and a program that this one starts would keep the connection up after its end.
+  (void)fcntl(socket_, F_SETFD, FD_CLOEXEC);
+  hosts::ask_for_life(socket_, give_up, hosts::more_probes(give_up));
 }
 
 bool Lifeline::is_there() const noexcept {

@@ -497,8 +497,8 @@ void OfiNetwork::serve() {
     const bool busy = polls - std::exchange(seen, polls) >= kLooksPerEvent;
     std::unique_lock lock(lock_, std::try_to_lock);
     if (!lock) continue;
-    if (!busy) progress();
     try {
+      if (!busy) progress();
       if (!busy) read_events();
       end_unauthenticated();
       find_silent();

@@ -116,7 +116,8 @@ struct TcpLink : hosts::Try {
   Way out = Way::unused;
   Lines rest;  ///< of a frame that found a part of its room, and short frames behind it
   std::size_t rest_room = 0, rest_length = 0, rest_gone = 0;
-  bool gathers = false;  ///< what waits in `rest` waits for more short frames, and not for room
+  bool gathers = false;    ///< what waits in `rest` waits for more short frames, and not for room
+  bool is_listed = false;  ///< among its port's `gatherers`
   struct {
     std::uint32_t frames = 0;  ///< short ones that left one soon after the other
     std::uint32_t looks = 0;   ///< of the port, until the last of them

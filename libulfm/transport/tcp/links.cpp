@@ -81,6 +81,8 @@ void TcpNetwork::break_link(TcpLink& link) {
 
 // The caller has a reference to the link for as long as it uses it.
 void TcpNetwork::forget(TcpLink& link) {
+  // Closing alone does not take it out of the set while a forked child has it, too.
+  if (link.watched_by >= 0) (void)epoll_ctl(link.watched_by, EPOLL_CTL_DEL, link.socket.get(), nullptr);
   link.socket.reset();
   link.watched_by = -1;
   leave_port(link);
@@ -238,7 +240,7 @@ bool TcpNetwork::gather(TcpLink& link, const TcpFrameHead& head, std::span<const
     if (timerfd_settime(soon_.get(), 0, &soon, nullptr) != 0) return false;
     soon_is_set_ = true;
   }
-  if (!link.gathers && !make_room_for_one(link.port->gatherers)) return false;
+  if (!link.is_listed && !make_room_for_one(link.port->gatherers)) return false;
   std::byte* to = bytes_of(link.rest) + link.rest_gone + link.rest_length;
   write_front(to, head, header);
   data.copy(to + data_of(head), head.length);
@@ -246,15 +248,18 @@ bool TcpNetwork::gather(TcpLink& link, const TcpFrameHead& head, std::span<const
   link.rest_length += size;
   note_sent(link, Kind{head.kind});
   ++counts_.gathered;
-  if (!std::exchange(link.gathers, true)) link.port->gatherers.push_back(link.number);
+  link.gathers = true;
+  if (!std::exchange(link.is_listed, true)) link.port->gatherers.push_back(link.number);
   return true;
 }
 
 void TcpNetwork::send_gathered(TcpPort& port) {
   std::swap(port.gatherers, port.leaving);
   for (const std::uint64_t number : port.leaving)
-    if (const auto at = links_.find(number); at != links_.end() && at->second->gathers)
-      (void)flush(*std::shared_ptr(at->second));
+    if (const auto at = links_.find(number); at != links_.end()) {
+      at->second->is_listed = false;
+      if (at->second->gathers) (void)flush(*std::shared_ptr(at->second));
+    }
   port.leaving.clear();
 }
 

@@ -69,7 +69,8 @@ void TcpNetwork::close(std::unique_ptr<TcpPort> port) {
       parse(*link);
       let_block_go(*link);
     }
-    if (link->is_open() && !watch(*link, common_.get(), EPOLLIN)) break_link(*link);
+    const std::uint32_t events = EPOLLIN | (link->watches_room ? EPOLLOUT : 0U);
+    if (link->is_open() && !watch(*link, common_.get(), events)) break_link(*link);
   }
 }
 
@@ -488,8 +489,13 @@ bool TcpNetwork::sleep(const TcpPort& port, std::chrono::nanoseconds limit, int 
 bool TcpNetwork::look_beside(TcpPort& port) {
   std::lock_guard lock(lock_);
   if (!port.ready.empty()) return false;
+  // The owner may sleep, or be about to.
   look(port, false);
-  if (TcpPort* own = ports_[kOwnPort]; own != nullptr && own != &port && own->ready.empty()) look(*own, false);
+  ring_for_found(port);
+  if (TcpPort* own = ports_[kOwnPort]; own != nullptr && own != &port && own->ready.empty()) {
+    look(*own, false);
+    ring_for_found(*own);
+  }
   return true;
 }
 

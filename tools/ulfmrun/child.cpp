@@ -24,8 +24,8 @@ void pass_on(int signal, siginfo_t* from, void*) {
   if (g_mpiexec > 0 && from->si_code != SI_KERNEL) kill(g_mpiexec, signal);
 }
 
-/// Signals that go on to mpiexec, all but those that this process was started to ignore, as under nohup. They wait until
-/// there is one.
+/// Signals that go on to mpiexec, all but those that this process was started to ignore, as under nohup. They wait
+/// until there is one.
 class PassedSignals {
  public:
   PassedSignals() {

@@ -1,6 +1,6 @@
-/* Datatypes whose data lie where their bounds are not: memory_types [FILE]. MPI-IO and one-sided operations put the data
- * of each where MPI_Pack finds them, as types of memory, of a view and of a target; and types may be nested in any
- * depth. */
+/* Datatypes whose data lie where their bounds are not: memory_types [FILE]. MPI-IO and one-sided operations put the
+ * data of each where MPI_Pack finds them, as types of memory, of a view and of a target; and types may be nested in
+ * any depth. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -35,7 +35,7 @@ says 1 'host elsewhere: ssh ended with status 0 before the job could begin there
     env PATH="$work/bin:$PATH" "$mpiexec" -f <(echo 'elsewhere user=somebody') -n 1 echo ran
 says 0 '^ran$' "$mpiexec" -launcher-exec "$work/leaves" -hosts elsewhere -n 1 echo ran
 for few in 6 8; do
-    says 1 "^mpiexec: rank 1 on elsewhere did not begin: the launcher's proxy there has ended" \
+    says 1 "^mpiexec: rank 0 and 1 more on elsewhere did not begin: the launcher's proxy there has ended" \
         "$mpiexec" -launcher-exec "$work/few_$few" -hosts elsewhere -n 2 echo ran
     ! grep -q 'assert' "$work/out" || fail "functions of the launcher are shown"
 done
@@ -44,7 +44,7 @@ mkdir fake fake/bin
 ln -s "$stage/lib" fake/lib
 cp "$stage/bin/mpiexec" fake/bin
 launcher fake/bin/hydra_pmi_proxy 'exit 0'
-says 1 "^mpiexec: rank 1 on $(hostname) did not begin: the launcher's proxy there has ended" fake/bin/mpiexec -n 2 echo ran
+says 1 "^mpiexec: rank 0 and 1 more on $(hostname) did not begin: the launcher's proxy there has ended" fake/bin/mpiexec -n 2 echo ran
 
 # gone PID: within the test's patience.
 gone() {

@@ -1063,3 +1063,34 @@ TEST_CASE("tcp: a port that is closed without memory takes in what its peers say
     CHECK(eventually([&] { return !back->peer_listening(); }));
   }
 }
+
+TEST_CASE("the end of a process is seen while a child that it has forked lives", "[tcp][ofi]") {
+  const std::string name = GENERATE("tcp", "ofi");
+  const auto transport = [&] { return select_transport(name).value()->make(test::config_with({})).value(); };
+  test::Child parent([&](test::Pipe& pipe) {
+    const auto own = transport();
+    const auto inlet = own->open(1, {}).value();
+    pipe.send(own->card());
+    Frame frame;
+    while (!inlet->next(frame)) std::this_thread::yield();
+    // The grandchild holds the pipe, too, and ends with the test.
+    const pid_t child = fork();
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, 0);
+      alarm(300);
+      (void)pipe.receive();
+      _exit(0);
+    }
+    pipe.send(std::to_string(child));
+    _exit(0);
+  });
+  PortCounters counters;
+  const auto here = transport();
+  const auto outlet = here->connect(parent.pipe().receive(), 1, kNoPort, {}, counters).value();
+  REQUIRE(push(*outlet, Kind::first, kHead, {}));
+  const pid_t grandchild = std::stoi(parent.pipe().receive());
+  (void)parent.wait();
+  CHECK(eventually([&] { return !outlet->peer_listening(); }));
+  CHECK(::kill(grandchild, 0) == 0);
+  ::kill(grandchild, SIGKILL);
+}

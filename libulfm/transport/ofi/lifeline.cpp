@@ -87,6 +87,34 @@ void Lifeline::cut() const noexcept {
   if (is_there()) (void)shutdown(socket_, SHUT_RDWR);
 }
 
+void Lifeline::leave() const noexcept {
+  if (is_there()) (void)close(socket_);
+}
+
+namespace {
+
+template <typename Do>
+void for_each_socket_at(std::uint16_t port, Do what) noexcept {
+  (void)any_descriptor([&](int fd) {
+    SocketAddress own;
+    socklen_t length = SocketAddress::room();
+    const bool is_known = getsockname(fd, own.get(), &length) == 0 &&
+                          (own.get()->sa_family == AF_INET || own.get()->sa_family == AF_INET6);
+    if (is_known && own.port() == port) what(fd);
+    return false;
+  });
+}
+
+}  // namespace
+
+void leave_sockets_at(std::uint16_t port) noexcept {
+  for_each_socket_at(port, [](int fd) { (void)close(fd); });
+}
+
+void close_on_exec_at(std::uint16_t port) noexcept {
+  for_each_socket_at(port, [](int fd) { (void)fcntl(fd, F_SETFD, FD_CLOEXEC); });
+}
+
 // Without memory for names, in the next turn.
 std::size_t UnauthenticatedPeers::end_some(std::uint16_t port, const std::set<std::string>& known,
                                            Clock::time_point now) noexcept try {

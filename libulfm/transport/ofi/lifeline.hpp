@@ -24,12 +24,20 @@ class Lifeline {
   bool is_silent(std::chrono::milliseconds give_up) const noexcept;
   /// Ends the connection: libfabric takes it for a peer that has gone.
   void cut() const noexcept;
+  /// Closes the socket in a forked child.
+  void leave() const noexcept;
 
  private:
   bool is_there() const noexcept;
   int socket_ = -1;
   SocketAddress own_, peer_;
 };
+
+/// In a forked child: closes the listeners at that port of this process, and the connections that came to it.
+void leave_sockets_at(std::uint16_t port) noexcept;
+
+/// Programs that this process starts do not inherit the listeners at that port of it.
+void close_on_exec_at(std::uint16_t port) noexcept;
 
 /// The kernel of the other host has accepted a connection to `peer`: it is the process there that has not answered yet.
 bool is_host_answering(const SocketAddress& peer) noexcept;

@@ -1,5 +1,6 @@
 #include "transport/ofi/network.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -45,7 +46,16 @@ Result<std::unique_ptr<OfiNetwork>> OfiNetwork::create(const hosts::NetworkSetti
   auto started = start_own_thread("of the network", [n = network.get()] { n->serve(); });
   if (!started) return fail(started.error());
   network->thread_ = std::move(*started);
+  hosts::enter(*network);
   return network;
+}
+
+// Libfabric's own notes of them stay; nobody looks at those in the child.
+void OfiNetwork::after_fork_in_child() noexcept {
+  for (const auto& weak : outgoing_)
+    if (const auto one = weak.lock()) one->lifeline.leave();
+  leave_sockets_at(self_.port);
+  lock_.unlock();
 }
 
 Result<void> OfiNetwork::open_provider(const std::string& name) {
@@ -141,6 +151,8 @@ Result<void> OfiNetwork::make_poll_set() {
   long rc = fi_control(&completions_->fid, FI_GETWAIT, &waits_on_[0]);
   if (rc == 0) rc = fi_control(&events_->fid, FI_GETWAIT, &waits_on_[1]);
   if (rc != 0) return fail(fabric_error("asking libfabric for a descriptor to wait on", rc));
+  for (const int fd : waits_on_) (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+  close_on_exec_at(self_.port);
   auto set = poll_set(-1);
   if (!set) return fail(set.error());
   poll_set_ = std::move(*set);
@@ -160,6 +172,7 @@ Result<Fd> OfiNetwork::poll_set(int other) const {
 }
 
 OfiNetwork::~OfiNetwork() {
+  hosts::leave(*this);
   {
     std::lock_guard lock(stop_lock_);
     stop_ = true;

@@ -24,6 +24,7 @@
 #include "job/control/socket.hpp"
 #include "transport/contract.hpp"
 #include "transport/hosts/attempts.hpp"
+#include "transport/hosts/forks.hpp"
 #include "transport/hosts/network.hpp"
 #include "transport/hosts/unreached.hpp"
 #include "transport/ofi/fabric_library.hpp"
@@ -132,7 +133,7 @@ struct OfiPort {
   std::atomic<bool> is_watched{false};
 };
 
-class OfiNetwork {
+class OfiNetwork final : hosts::Forkable {
  public:
   static constexpr std::string_view kTransport = "ofi";
 
@@ -195,6 +196,10 @@ class OfiNetwork {
   Result<void> make_poll_set();
   /// A descriptor that is readable with one of libfabric's, and with `other` if there is one.
   Result<Fd> poll_set(int other) const;
+
+  void before_fork() override { lock_.lock(); }
+  void after_fork_in_parent() noexcept override { lock_.unlock(); }
+  void after_fork_in_child() noexcept override;
 
   bool progress();
   void read_events();

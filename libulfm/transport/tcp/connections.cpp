@@ -63,7 +63,15 @@ Result<std::unique_ptr<TcpNetwork>> TcpNetwork::create(const hosts::NetworkSetti
   auto started = start_own_thread("that accepts connections", [n = network.get()] { n->serve(); });
   if (!started) return fail(started.error());
   network->thread_ = std::move(*started);
+  hosts::enter(*network);
   return network;
+}
+
+void TcpNetwork::after_fork_in_child() noexcept {
+  for (Fd* one : {&listener_, &v6_listener_}) one->reset();
+  for (auto& [number, link] : links_) link->socket.reset();
+  for (auto& [number, peer] : unauthenticated_) peer.socket.reset();
+  lock_.unlock();
 }
 
 Result<void> TcpNetwork::listen() {
@@ -97,6 +105,7 @@ bool TcpNetwork::watch_listeners() {
 }
 
 TcpNetwork::~TcpNetwork() {
+  hosts::leave(*this);
   {
     std::lock_guard lock(lock_);
     stopping_ = true;

@@ -21,6 +21,7 @@
 
 #include "transport/contract.hpp"
 #include "transport/hosts/attempts.hpp"
+#include "transport/hosts/forks.hpp"
 #include "transport/hosts/network.hpp"
 #include "transport/hosts/unreached.hpp"
 #include "transport/tcp/found_frames.hpp"
@@ -69,7 +70,7 @@ struct TcpPort {
 inline constexpr std::uint16_t kOwnPort = kPortsPerProcess;
 inline constexpr std::uint16_t kNetworkPorts = kOwnPort + 1;
 
-class TcpNetwork {
+class TcpNetwork final : hosts::Forkable {
  public:
   static constexpr std::string_view kTransport = "tcp";
 
@@ -144,6 +145,10 @@ class TcpNetwork {
   Result<void> listen();
   Result<void> watch_common();
   bool watch_listeners();
+
+  void before_fork() override { lock_.lock(); }
+  void after_fork_in_parent() noexcept override { lock_.unlock(); }
+  void after_fork_in_child() noexcept override;
 
   // ---- network.cpp: what comes in ----
   bool take(TcpPort& port, Frame& frame);

@@ -121,6 +121,34 @@ static int heads_gather(const coll_blocks_t * blocks, MPIR_Comm * comm)
     return mpi_errno;
 }
 
+/* All ranks of a node get blocks of which each has one. Those of one length are gathered as such in all ranks; one that
+ * wants them apart puts them there afterwards. */
+static int gather_in_node(char *data, const MPI_Aint * counts, const MPI_Aint * at, MPIR_Comm * node)
+{
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+    int i, alike = 1, apart = 0, mpi_errno;
+    char *row = data + at[0];
+
+    for (i = 1; i < node->local_size; i++) {
+        alike = alike && counts[i] == counts[0];
+        apart = apart || at[i] != at[0] + i * counts[0];
+    }
+    if (!alike)
+        return MPIR_Allgatherv_impl(MPI_IN_PLACE, 0, MPI_BYTE, data, counts, at, MPI_BYTE, node, &errflag);
+    if (apart) {
+        row = MPL_malloc(node->local_size * counts[0], MPL_MEM_BUFFER);
+        if (!row)
+            nodes_without_memory(node);
+        memcpy(row + node->rank * counts[0], data + at[node->rank], counts[0]);
+    }
+    mpi_errno = MPIR_Allgather_impl(MPI_IN_PLACE, 0, MPI_BYTE, row, counts[0], MPI_BYTE, node, &errflag);
+    for (i = 0; apart && !mpi_errno && i < node->local_size; i++)
+        memcpy(data + at[i], row + i * counts[0], counts[0]);
+    if (apart)
+        MPL_free(row);
+    return mpi_errno;
+}
+
 /* Each rank exchanges its block with the ranks in its place on the other nodes; those of a node then have all blocks
  * among them. */
 static int lanes_gather(const coll_blocks_t * blocks, MPIR_Comm * comm)
@@ -128,7 +156,6 @@ static int lanes_gather(const coll_blocks_t * blocks, MPIR_Comm * comm)
     MPIR_Comm *node = comm->node_comm;
     const int nodes = comm->node_count, here = node_of(comm, comm->rank), many = node->local_size;
     MPI_Aint counts[many], at[many];
-    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
     int mpi_errno = MPI_SUCCESS, turn;
 
     for (turn = 1; turn < nodes && !mpi_errno; turn++) {
@@ -141,7 +168,7 @@ static int lanes_gather(const coll_blocks_t * blocks, MPIR_Comm * comm)
     }
     for (turn = 0; turn < nodes && !mpi_errno; turn++) {
         node_blocks(blocks, comm, turn, many, counts, at);
-        mpi_errno = MPIR_Allgatherv_impl(MPI_IN_PLACE, 0, MPI_BYTE, blocks->data, counts, at, MPI_BYTE, node, &errflag);
+        mpi_errno = gather_in_node(blocks->data, counts, at, node);
     }
     return mpi_errno;
 }

@@ -107,23 +107,31 @@ static void at_random(const char* file, MPI_Win win) {
 }
 
 static void deep(MPI_Win win) {
-  static const int depths[] = {15, 16, 17, 18, 40, 300};
-  for (int i = 0; i < 6; i++) {
+  static const int depths[] = {15, 16, 17, 18, 40, 41, 300, 301};
+  for (int i = 0; i < 8; i++) {
     MPI_Datatype type = MPI_INT, more;
     int length = 1, position = 0;
     MPI_Aint at = 4;
+    int bytes;
     for (int level = 0; level < depths[i]; level++) {
-      MPI_Type_create_hindexed(1, &length, &at, type, &more);
+      const int lengths[2] = {1, 1};
+      const MPI_Aint ends[2] = {0, 4};
+      const MPI_Datatype both[2] = {MPI_INT, type};
+      /* Of a struct it is the second branch that is deep. */
+      if (i % 2 && level % 3 == 2) MPI_Type_create_struct(2, lengths, ends, both, &more);
+      else MPI_Type_create_hindexed(1, &length, &at, type, &more);
       if (level > 0) MPI_Type_free(&type);
-      MPI_Type_create_resized(more, 0, 8, &type);
+      MPI_Type_create_resized(more, 0, level + 1 < depths[i] ? 8 : 4 * level + 64, &type);
       MPI_Type_free(&more);
     }
     MPI_Type_commit(&type);
+    MPI_Type_size(type, &bytes);
+    bytes *= COUNT;
     MPI_Pack(memory + HERE, COUNT, type, packed, sizeof packed, &position, MPI_COMM_SELF);
-    in_window(win, type, COUNT * 4, depths[i]);
-    MPI_Sendrecv(memory + HERE, COUNT, type, !rank, 1, found, COUNT, MPI_INT, !rank, 1, MPI_COMM_WORLD,
+    in_window(win, type, bytes, depths[i]);
+    MPI_Sendrecv(memory + HERE, COUNT, type, !rank, 1, found, bytes, MPI_CHAR, !rank, 1, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
-    expect(memcmp(found, packed, COUNT * 4) == 0, "what a message of a deep type brings", depths[i]);
+    expect(memcmp(found, packed, (size_t)bytes) == 0, "what a message of a deep type brings", depths[i]);
     MPI_Type_free(&type);
   }
 }

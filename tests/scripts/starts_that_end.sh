@@ -35,7 +35,7 @@ says 1 'host elsewhere: ssh ended with status 0 before the job could begin there
     env PATH="$work/bin:$PATH" "$mpiexec" -f <(echo 'elsewhere user=somebody') -n 1 echo ran
 says 0 '^ran$' "$mpiexec" -launcher-exec "$work/leaves" -hosts elsewhere -n 1 echo ran
 for few in 6 8; do
-    says 1 "^mpiexec: rank 0 and 1 more on elsewhere did not begin: the launcher's proxy there has ended" \
+    says 1 "^mpiexec: rank 0 and 1 more on elsewhere did not begin, as far as is known: the launcher's proxy there has ended" \
         "$mpiexec" -launcher-exec "$work/few_$few" -hosts elsewhere -n 2 echo ran
     ! grep -q 'assert' "$work/out" || fail "functions of the launcher are shown"
 done
@@ -44,7 +44,12 @@ mkdir fake fake/bin
 ln -s "$stage/lib" fake/lib
 cp "$stage/bin/mpiexec" fake/bin
 launcher fake/bin/hydra_pmi_proxy 'exit 0'
-says 1 "^mpiexec: rank 0 and 1 more on $(hostname) did not begin: the launcher's proxy there has ended" fake/bin/mpiexec -n 2 echo ran
+says 1 "^mpiexec: rank 0 and 1 more on $(hostname) did not begin, as far as is known: the launcher's proxy there has ended" fake/bin/mpiexec -n 2 echo ran
+launcher real "while [ \"\$1\" != elsewhere ]; do shift; done; shift; exec sh -c \"\$(printf %s \"\$*\" | sed 's|$work/fake/bin|$stage/bin|g')\""
+launcher fake/bin/hydra_pmi_proxy 'while [ ! -e there ]; do sleep 0.1; done; exit 0'
+says 1 "^mpiexec: rank 1 on $(hostname) did not begin, as far as is known: the launcher's proxy there has ended" \
+    fake/bin/mpiexec -launcher-exec "$work/real" -hosts "elsewhere,$(hostname)" -n 2 sh -c 'echo >there; sleep 600'
+! grep -q 'signal' "$work/out" || fail "mpiexec ends by a fault"
 
 # gone PID: within the test's patience.
 gone() {

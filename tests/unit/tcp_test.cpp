@@ -147,6 +147,28 @@ TEST_CASE("tcp: what a watcher takes in ends the owner's sleep", "[tcp]") {
   }
 }
 
+TEST_CASE("who watches a port whose owner only takes is rung each time, and not for what was taken", "[tcp][ofi]") {
+  const std::string name = GENERATE("tcp", "ofi");
+  const auto a = select_transport(name).value()->make(test::config_with({})).value();
+  const auto b = select_transport(name).value()->make(test::config_with({})).value();
+  PortCounters counters;
+  const auto at_b = b->open(1, {}).value();
+  const auto there = a->connect(b->card(), 1, kNoPort, {}, counters).value();
+  WakeSource& source = at_b->wake_source();
+  for (int round = 0; round < 50; ++round) {
+    source.watch();
+    REQUIRE(push(*there, Kind::first, kHead, {}));
+    REQUIRE(source.watch_sleep(20s));
+    at_b->release(Pair::await(*at_b));
+    source.end_watch();
+    // Nothing is left that would end the next sleep on its descriptor at once: behind the connection's own events.
+    CHECK_FALSE(at_b->has_frame());
+    pollfd set{source.descriptor(), POLLIN, 0};
+    if (round == 0) source.cancel();
+    else CHECK(poll(&set, 1, 0) == 0);
+  }
+}
+
 TEST_CASE("tcp: a direction that is over leaves the other one alone", "[tcp]") {
   Pair pair;
   auto there = pair.to_b();

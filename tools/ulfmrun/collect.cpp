@@ -13,6 +13,7 @@
 
 #include "../common/statistics.hpp"
 #include "failure.hpp"
+#include "hosts.hpp"
 
 namespace ulfmrun {
 namespace {
@@ -28,7 +29,7 @@ void finish(std::FILE* out, const std::string& option, const std::string& file) 
 
 std::optional<Collector> Collector::for_job(const CommandLine& line, const ulfm::Config& settings) {
   std::string trace = settings.text("TRACE"), counters = settings.text("STATS_FILE");
-  if ((trace.empty() && counters.empty()) || line.elsewhere) return std::nullopt;
+  if ((trace.empty() && counters.empty()) || !only_this_host(line)) return std::nullopt;
   auto record = ulfm::record::JobRecord::create(static_cast<std::uint32_t>(line.processes + line.cube) + kSpawned,
                                                 !trace.empty());
   if (!record) fail(kInstallation, record.error().what);

@@ -104,8 +104,11 @@ Variables rank_variables(const CommandLine& line, const ulfm::Config& settings, 
 std::optional<FabricHost> make_fabric(const CommandLine& line, const ulfm::Config& settings) {
   const std::string& transport = settings.text("TRANSPORT");
   if (ulfm::fabric::model_of_transport(transport) == nullptr) return std::nullopt;
-  if (line.elsewhere && line.time)
-    fail(kUsage, "--time: virtual time is kept by processes of one host; leave it out, or name no other hosts");
+  if (line.time && !only_this_host(line))
+    fail(
+        kUsage,
+        "--time: virtual time is kept by processes of one host; leave it out, or name no other hosts (in an allocation "
+        "of several, -hosts localhost)");
   const bool is_host = line.cube != 0;
   const auto processes = static_cast<std::uint32_t>(is_host ? line.cube : line.processes);
   auto host = FabricHost::create(

@@ -8,28 +8,28 @@
 namespace ulfm::hosts {
 namespace {
 
-struct Registry {
+struct Networks {
   std::mutex mutex;
-  std::vector<Forkable*> networks;
+  std::vector<Forkable*> all;
 };
 
 // Never destroyed: a process may fork behind all destructors.
-Registry& registry() {
-  static auto* const all = new Registry;
-  return *all;
+Networks& networks() {
+  static auto* const one = new Networks;
+  return *one;
 }
 
 void before_fork() {
-  registry().mutex.lock();
-  for (Forkable* network : registry().networks) network->before_fork();
+  networks().mutex.lock();
+  for (Forkable* network : networks().all) network->before_fork();
 }
 void after_fork_in_parent() {
-  for (Forkable* network : registry().networks) network->after_fork_in_parent();
-  registry().mutex.unlock();
+  for (Forkable* network : networks().all) network->after_fork_in_parent();
+  networks().mutex.unlock();
 }
 void after_fork_in_child() {
-  for (Forkable* network : registry().networks) network->after_fork_in_child();
-  registry().mutex.unlock();
+  for (Forkable* network : networks().all) network->after_fork_in_child();
+  networks().mutex.unlock();
 }
 
 }  // namespace
@@ -37,13 +37,13 @@ void after_fork_in_child() {
 void enter(Forkable& network) {
   static const int hooked = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   (void)hooked;  // without memory for the hook a child keeps the connections up
-  std::lock_guard lock(registry().mutex);
-  registry().networks.push_back(&network);
+  std::lock_guard lock(networks().mutex);
+  networks().all.push_back(&network);
 }
 
 void leave(Forkable& network) noexcept {
-  std::lock_guard lock(registry().mutex);
-  std::erase(registry().networks, &network);
+  std::lock_guard lock(networks().mutex);
+  std::erase(networks().all, &network);
 }
 
 }  // namespace ulfm::hosts

@@ -277,7 +277,8 @@ void OfiNetwork::arrived(ReceiveBuffer& buffer, std::size_t length) {
   ++counts_.received;
   port.arrivals.store(port.arrivals.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   // The owner announced its sleep before its last look, which was under the lock.
-  if (port.is_awaited.load(std::memory_order_relaxed) || port.is_watched.load(std::memory_order_relaxed)) ring(port);
+  if (port.is_awaited.load(std::memory_order_relaxed)) ring(port);
+  if (port.is_watched.load(std::memory_order_relaxed)) ring_watcher(port);
 }
 
 bool OfiNetwork::introduce(OfiIncoming& from, std::span<const std::byte> bytes) {
@@ -339,6 +340,7 @@ Result<std::unique_ptr<OfiPort>> OfiNetwork::open(std::uint16_t number) {
   auto port = std::make_unique<OfiPort>();
   port->number = number;
   port->rung = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  port->watched = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!port->rung) return fail_errno(fmt::format("opening port {}", number));
   auto set = poll_set(port->rung.get());
   if (!set) return fail(std::move(set.error()).within(fmt::format("opening port {}", number)));
@@ -466,6 +468,11 @@ void OfiNetwork::ring(OfiPort& port) noexcept {
   const std::uint64_t one = 1;
   (void)!write(port.rung.get(), &one, sizeof one);
   port.is_rung.store(true, std::memory_order_release);
+}
+
+void OfiNetwork::ring_watcher(OfiPort& port) noexcept {
+  const std::uint64_t one = 1;
+  (void)!write(port.watched.get(), &one, sizeof one);
 }
 
 // For news that are no frames, which a look before a sleep does not find.

@@ -130,6 +130,7 @@ struct OfiPort {
   Fd rung;  ///< eventfd: for what another thread has taken in, which libfabric's descriptors do not tell any more
   std::atomic<bool> is_rung{false};
   std::atomic<bool> is_awaited{false};  ///< its owner sleeps, or is about to look once more before that
+  Fd watched;  ///< eventfd: the same for a thread that waits beside the owner, and its end; without one it naps
   std::atomic<bool> is_watched{false};
 };
 
@@ -174,6 +175,7 @@ class OfiNetwork final : hosts::Forkable {
 
   // ---- sleeping ----
   static void ring(OfiPort& port) noexcept;
+  static void ring_watcher(OfiPort& port) noexcept;
   /// What was rung until now ends no later sleep. By the owner.
   static void forget_rings(OfiPort& port) noexcept;
   /// Until something came or was rung, `other` (a descriptor; -1: none) became readable, or `limit` has passed.

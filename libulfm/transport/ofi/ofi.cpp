@@ -1,6 +1,5 @@
 #include "transport/ofi/ofi.hpp"
 
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,8 +17,7 @@ namespace {
 /// Sleeps on what libfabric waits on. The owner's last look makes it ready for that (OfiNetwork::has_frame).
 class OfiSource final : public WakeSource {
  public:
-  OfiSource(OfiNetwork& network, OfiPort& port)
-      : network_(network), port_(port), watch_over_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  OfiSource(OfiNetwork& network, OfiPort& port) : network_(network), port_(port) {}
 
   void arm() noexcept override { port_.is_awaited.store(true, std::memory_order_relaxed); }
   void cancel() noexcept override {
@@ -36,7 +34,7 @@ class OfiSource final : public WakeSource {
 
   void watch() noexcept override {
     std::uint64_t times = 0;
-    (void)!read(watch_over_.get(), &times, sizeof times);
+    (void)!read(port_.watched.get(), &times, sizeof times);
     watched_from_ = port_.arrivals.load(std::memory_order_acquire);
     port_.is_watched.store(true, std::memory_order_relaxed);
   }
@@ -51,21 +49,19 @@ class OfiSource final : public WakeSource {
       if (left.count() <= 0) return false;
       const auto nap = std::min<std::chrono::nanoseconds>(left, kLongestNap);
       if (looked && !port_.is_rung.load(std::memory_order_relaxed))
-        (void)OfiNetwork::sleep(port_, nap, watch_over_.get());
+        (void)OfiNetwork::sleep(port_, nap, port_.watched.get());
       else std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(nap, kShortNap));
     }
   }
   void end_watch() noexcept override {
     port_.is_watched.store(false, std::memory_order_relaxed);
-    const std::uint64_t one = 1;
-    (void)!write(watch_over_.get(), &one, sizeof one);
+    OfiNetwork::ring_watcher(port_);
   }
 
  private:
   static constexpr std::chrono::milliseconds kLongestNap{20};
   OfiNetwork& network_;
   OfiPort& port_;
-  const Fd watch_over_;  ///< without one a watcher learns of its end after a nap
   std::uint64_t watched_from_ = 0;
 };
 

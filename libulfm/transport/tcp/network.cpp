@@ -489,13 +489,13 @@ bool TcpNetwork::sleep(const TcpPort& port, std::chrono::nanoseconds limit, int 
 bool TcpNetwork::look_beside(TcpPort& port) {
   std::lock_guard lock(lock_);
   if (!port.ready.empty()) return false;
-  // The owner may sleep, or be about to.
   look(port, false);
-  ring_for_found(port);
   if (TcpPort* own = ports_[kOwnPort]; own != nullptr && own != &port && own->ready.empty()) {
     look(*own, false);
-    ring_for_found(*own);
+    if (!own->ready.empty() && port.is_awaited.load(std::memory_order_relaxed)) ring(port);
   }
+  // Of what has come for nobody who waits a ring would stay, and with it the watcher would nap.
+  if (port.is_awaited.load(std::memory_order_relaxed)) ring_for_found(port);
   return true;
 }
 

@@ -64,6 +64,7 @@ struct TcpPort {
   std::deque<Error> given_up;            ///< peers whose hosts do not answer any more
   PlaceFinder* places = nullptr;
   std::atomic<std::uint64_t> arrivals{0};
+  std::atomic<bool> is_awaited{false};  ///< its owner sleeps, or is about to look once more before that
 };
 
 /// A port of the library, besides those of the program. A wait at another port ends for a frame of this one, too.

@@ -23,8 +23,11 @@ class TcpSource final : public WakeSource {
   TcpSource(TcpNetwork& network, TcpPort& port)
       : network_(network), port_(port), watch_over_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
-  void arm() noexcept override {}
-  void cancel() noexcept override { TcpNetwork::forget_rings(port_); }
+  void arm() noexcept override { port_.is_awaited.store(true, std::memory_order_relaxed); }
+  void cancel() noexcept override {
+    port_.is_awaited.store(false, std::memory_order_relaxed);
+    TcpNetwork::forget_rings(port_);
+  }
   bool sleep(std::chrono::nanoseconds limit) noexcept override {
     const bool came = TcpNetwork::sleep(port_, limit);
     TcpNetwork::forget_rings(port_);
